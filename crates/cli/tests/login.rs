@@ -6,22 +6,10 @@
 mod support;
 
 use serde_json::Value;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use support::boots::{CALM, Scratch, evidence, kernel, manifest, messages, record, recorded};
-use support::{assert_adds_up, bootscope, list, ns, run, shown, skip, text};
-
-fn rootfs() -> Option<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs");
-    let made = run(&mut Command::new(script));
-    if made.status == 77 {
-        skip(&made.stderr.replace('\n', " "));
-        return None;
-    }
-    let made = made.exits(0);
-    Some(PathBuf::from(made.text().trim()))
-}
+use support::debian::{UNITS, rootfs, with_files};
+use support::{assert_adds_up, bootscope, list, ns, run, shown, text};
 
 #[test]
 fn a_debian_is_recorded_to_its_login_prompt() {
@@ -71,15 +59,8 @@ const KNOWN_UNITS: [(&str, &str); 4] = [
 
 /// The root file system with more units in it, as one initrd.
 fn with_units(rootfs: &Path, scratch: &Scratch) -> PathBuf {
-    let (files, initrd) = (scratch.path("files"), scratch.path("initrd.cpio"));
-    let folder = files.join("etc/systemd/system");
-    fs::create_dir_all(&folder).unwrap();
-    KNOWN_UNITS.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
-    let archive = "find . -mindepth 1 | cpio --quiet --create --format=newc --owner=0:0";
-    let more = Command::new("sh").args(["-c", archive]).current_dir(&files).output().unwrap();
-    assert!(more.status.success(), "{}", String::from_utf8_lossy(&more.stderr));
-    fs::write(&initrd, [fs::read(rootfs).unwrap(), more.stdout].concat()).unwrap();
-    initrd
+    let units = KNOWN_UNITS.map(|(name, text)| (format!("{UNITS}/{name}"), text.into()));
+    with_files(rootfs, scratch, &units)
 }
 
 /// The trace of an unmodified guest's own init is read in its memory: its processes, its units, and who waited for whom.

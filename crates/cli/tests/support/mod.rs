@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 pub mod boots;
+pub mod debian;
 pub mod followed;
 pub mod images;
 pub mod journals;
@@ -15,6 +16,7 @@ pub mod lab;
 pub mod percival;
 pub mod schemas;
 pub mod scripts;
+pub mod service_graphs;
 
 use serde_json::Value;
 use std::io::Write;
