@@ -167,6 +167,36 @@ fn a_boot_ends_at_a_process() {
     assert!((total..total + 700_000_000).contains(&seen_ns), "seen at {seen_ns}");
 }
 
+/// Services that do to a guest what one hopes they never do: how the boot ends, and what of it is seen all the same.
+#[test]
+fn a_guest_that_resets_or_forks_without_measure_is_recorded_so_far() {
+    let Some(kernel) = kernel() else { return };
+    let Some(rootfs) = rootfs() else { return };
+    let scratch = Scratch::new();
+    const FORKS: usize = 5000;
+    let service =
+        |does: &str| format!("[Unit]\nAfter=basic.target\n[Service]\nType=oneshot\nExecStart=/bin/sh -c '{does}'\n");
+    let forks = service(&format!("i=0; while [ $$i -lt {FORKS} ]; do (:); i=$$((i+1)); done"));
+    let files = [("resets", service("echo b > /proc/sysrq-trigger; sleep 9")), ("forks", forks)];
+    let files = files.map(|(name, text)| (format!("{UNITS}/{name}.service"), text.into_bytes()));
+    let initrd = with_files(&rootfs, &scratch, &files);
+    for (name, outcome) in [("resets", "reset"), ("forks", "reached")] {
+        let into = scratch.path(name);
+        let mut command = record(&kernel, &into);
+        command.args(["--deterministic", "--init", "keep", "--memory", "2G", "--timeout", "20m", "--until"]);
+        command.arg(format!("unit:{name}.service")).arg("--initrd").arg(&initrd).arg("--append");
+        command.arg(format!("rdinit=/sbin/init quiet systemd.wants={name}.service {CALM}"));
+        recorded(&mut command, &into, outcome);
+        let document = shown(&into);
+        let units: Vec<&str> = list(&document["units"]).iter().map(|unit| text(&unit["name"])).collect();
+        assert!(units.contains(&"basic.target") && units.contains(&&*format!("{name}.service")), "{units:?}");
+        let lost = list(&document["diagnostics"]).iter().find(|told| told["code"] == "trace-events-lost");
+        assert!(lost.is_none(), "{lost:?}");
+        let processes = list(&document["processes"]).len();
+        assert!(if name == "forks" { processes > FORKS } else { processes > 20 }, "{processes} processes");
+    }
+}
+
 /// The same boot until a milestone: its tables sum to that, and only what was waited for until then is on its path.
 fn up_to_milestones(boot: &Path, a_active: i64, whole: &Value) {
     let up_to = |milestone: &str| {
