@@ -70,6 +70,8 @@ pub(crate) struct Boot<'f> {
     /// How much later than the kernel log's clock the one that programs read was 0: a kernel that does not know its counter yet
     /// loses time on the first.
     pub monotonic_after: Ns,
+    /// In a container: when it began, on the clock that programs read. Its kernel ran long before.
+    pub container_began: Option<Ns>,
     /// systemd's own state says of each unit when it started.
     pub units_told: bool,
     /// Process 1's track.
@@ -114,6 +116,7 @@ impl<'f> Boot<'f> {
             trace_error: Ns::ZERO,
             first_thread: None,
             monotonic_after: Ns::ZERO,
+            container_began: None,
             units_told: false,
             init: None,
             first_switch: None,
@@ -143,9 +146,12 @@ impl<'f> Boot<'f> {
         self.clocks.printk.as_ref().map_or(Ns::ZERO, |clock| clock.to_ns(Ticks(0)))
     }
 
-    /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`).
+    /// When the clock was 0 that programs read (`CLOCK_MONOTONIC`). A container's boot counts from when the container began.
     pub fn monotonic_zero(&self) -> Ns {
-        self.kernel_clock_zero() + self.monotonic_after
+        match self.container_began {
+            Some(began) => Ns::ZERO - began,
+            None => self.kernel_clock_zero() + self.monotonic_after,
+        }
     }
 
     /// Whether it is a deterministic boot's, of which the host's clock says nothing.

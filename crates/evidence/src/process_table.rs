@@ -5,7 +5,8 @@
 //! 235    1    10515    /system.slice/ssh.service    /usr/sbin/sshd
 //! ```
 //! Number, parent, start in ticks since the machine booted, control group, program (proc(5), `/proc/PID/stat`). A start is rounded
-//! down to a tick. What ended before the capture is not there, and what began after the boot is none of its processes.
+//! down to a tick. What ended before the capture is not there, and what began after the boot is none of its processes. Where the first
+//! line goes on with `container`, the processes are a container's: its boot began when its process 1 did.
 //!
 //! It must not replace what a trace shows of the same processes: a trace also has those that ended.
 
@@ -21,6 +22,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
 /// What diagnostics call it.
 const NAME: &str = "process table";
 const HEAD: &[u8] = b"# bootscope.processes/1 ";
+const CONTAINED: &[u8] = b" container";
 /// As many as Linux has numbers for.
 const PROCESSES_MAX: usize = 1 << 22;
 const DEPTH_MAX: u32 = 64;
@@ -48,6 +50,8 @@ pub struct ProcessTable {
     pub processes: Vec<One>,
     /// Lines that are none of it.
     pub unreadable: u64,
+    /// Whether they are a container's.
+    pub is_contained: bool,
 }
 
 impl ProcessTable {
@@ -55,8 +59,8 @@ impl ProcessTable {
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ProcessTable {
         let mut table = ProcessTable::default();
         let mut lines = Lines::new(bytes);
-        let head = lines.next().and_then(|line| whole_number(line.bytes.strip_prefix(HEAD)?.trim_ascii()));
-        let Some(hz) = head.filter(|hz| (1..=1_000_000_000).contains(hz)) else { return table };
+        let Some((hz, is_contained)) = lines.next().and_then(|line| head(line.bytes)) else { return table };
+        table.is_contained = is_contained;
         for line in lines {
             let place = || format!("{file}:{}", line.number);
             match one(line.bytes, hz) {
@@ -71,6 +75,11 @@ impl ProcessTable {
             }
         }
         table
+    }
+
+    /// When process 1 was started.
+    fn began(&self) -> Option<Ns> {
+        self.processes.iter().find(|one| one.pid == 1).map(|one| one.start)
     }
 
     /// Lists those that began until the end, each after its parent; `zero` is where the kernel's clock is 0.
@@ -107,6 +116,14 @@ impl ProcessTable {
             }
         }
     }
+}
+
+/// Ticks in a second, and whether the processes are a container's.
+fn head(line: &[u8]) -> Option<(u64, bool)> {
+    let rest = line.strip_prefix(HEAD)?.trim_ascii();
+    let number = rest.strip_suffix(CONTAINED);
+    let hz = whole_number(number.unwrap_or(rest))?;
+    (1..=1_000_000_000).contains(&hz).then_some((hz, number.is_some()))
 }
 
 fn one(line: &[u8], hz: u64) -> Option<One> {
@@ -148,14 +165,19 @@ impl Reader for Files {
             diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, || further.name.clone());
         }
         let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
+        if table.is_contained {
+            boot.container_began = boot.container_began.or(table.began());
+        }
         (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
     }
 }
 
 impl Evidence for ProcessTable {
-    /// Starts count from the kernel's own.
+    /// Starts count from the kernel's own, of which a container saw nothing.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.kernel_after(Ns::ZERO);
+        if !self.is_contained {
+            offers.kernel_after(Ns::ZERO);
+        }
     }
 
     /// Once it is known when the boot was done.
@@ -191,6 +213,14 @@ mod tests {
         assert_eq!(listed(text, None), (all.to_vec(), 1));
         // What began later is none of the boot's.
         assert_eq!(listed(text, Some(2500)).0, all[..3]);
+    }
+
+    #[test]
+    fn a_container_begins_with_its_process_1() {
+        let text = b"# bootscope.processes/1 100 container\n1\t0\t3933899\t/\t/sbin/init\n18\t1\t3933909\t/\tx\n";
+        let table = ProcessTable::read("a", text, &mut Diagnostics::default());
+        assert_eq!((table.is_contained, table.began()), (true, Some(Ns(39_338_990_000_000))));
+        assert_eq!(head(b"# bootscope.processes/1 100 machine"), None);
     }
 
     #[test]

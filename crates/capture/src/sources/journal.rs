@@ -3,9 +3,12 @@
 use super::Finish;
 use crate::bounded;
 use crate::gather::{File, Given};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+/// Where journald writes (systemd-journald.service(8)).
+const FOLDERS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
 const BYTES_MAX: usize = 16 << 20;
 /// Messages may be written down a little later than what they tell of.
 const AFTER_S: u64 = 10;
@@ -13,10 +16,18 @@ const FIELDS: &str = "MESSAGE,MESSAGE_ID,PRIORITY,SYSLOG_IDENTIFIER,SYSLOG_PID,_
                       _SOURCE_MONOTONIC_TIMESTAMP,_SOURCE_BOOTTIME_TIMESTAMP,KERNEL_USEC,INITRD_USEC,USERSPACE_USEC,FIRMWARE_USEC,\
                       LOADER_USEC";
 
-pub(crate) fn ask(finish: Finish, until: Instant) -> Given {
+/// A container has its host's number of a boot, however often it was started in it: `began` is when it last was, in seconds.
+pub(crate) fn ask(began: Option<u64>, finish: Finish, until: Instant) -> Given {
     let mut given = Given::default();
+    if !FOLDERS.iter().any(|folder| Path::new(folder).is_dir()) {
+        given.missing("journal", "no journald has written one here");
+        return given;
+    }
     let mut command = Command::new("journalctl");
     command.args(["-b", "-q", "--no-pager", "-o", "json", "--output-fields", FIELDS]);
+    if let Some(began) = began {
+        command.arg(format!("--since=@{began}"));
+    }
     if finish.monotonic_us > 0 {
         command.arg(format!("--until=@{}", finish.wall_s + AFTER_S));
     }

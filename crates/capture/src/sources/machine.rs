@@ -1,10 +1,12 @@
 //! What the machine is: files of `/proc` and `/sys`, copied for people.
 
+use super::container::Container;
 use crate::bounded;
 use crate::gather::{File, Given};
 use recording::Subject;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 const BYTES_MAX: usize = 1 << 20;
@@ -49,6 +51,8 @@ pub(crate) fn ask() -> Given {
     for (path, name) in PROC {
         match bounded::read(path, BYTES_MAX) {
             Ok(content) => given.put(File::for_people(name, content.bytes, path), content.is_cut),
+            // A kernel without modules has no list of them.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => given.missing(path, e.to_string()),
         }
     }
@@ -73,7 +77,7 @@ pub(crate) fn ask() -> Given {
 }
 
 /// What the recording is of.
-pub(crate) fn subject() -> Subject {
+pub(crate) fn subject(container: Option<&Container>) -> Subject {
     let cpuinfo = bounded::read("/proc/cpuinfo", BYTES_MAX).unwrap_or_default().bytes;
     let cpus = String::from_utf8_lossy(&cpuinfo).lines().filter(|line| line.starts_with("processor")).count();
     let meminfo = bounded::read("/proc/meminfo", 1 << 16).unwrap_or_default().bytes;
@@ -82,7 +86,8 @@ pub(crate) fn subject() -> Subject {
         kib.parse::<u64>().ok()?.checked_mul(1024)
     });
     let of = |path| bounded::line(path).unwrap_or_default();
-    let product = [of("/sys/class/dmi/id/product_name"), of("/proc/device-tree/model")];
+    let container = container.map(ToString::to_string).unwrap_or_default();
+    let product = [container, of("/sys/class/dmi/id/product_name"), of("/proc/device-tree/model")];
     Subject {
         os: "Linux".to_owned(),
         kernel: of("/proc/sys/kernel/osrelease"),
@@ -91,12 +96,4 @@ pub(crate) fn subject() -> Subject {
         cpus: u32::try_from(cpus).unwrap_or(0),
         memory_bytes: total.unwrap_or(0),
     }
-}
-
-/// The first namespace of processes has this number on every Linux (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
-
-/// Whether this is a container.
-pub(crate) fn is_contained() -> bool {
-    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.to_string_lossy() != FIRST_PID_NAMESPACE)
 }

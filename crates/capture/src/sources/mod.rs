@@ -1,5 +1,6 @@
 //! The table of sources: what is asked of a running machine, in which order, and for how long.
 
+mod container;
 mod firmware;
 mod journal;
 mod kernel_log;
@@ -11,27 +12,40 @@ mod tpm;
 mod trace;
 
 use crate::gather::{Gather, Given};
+use rustix::time::ClockId;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Asks all of them. systemd comes first, since it knows when the boot was done; the others are asked at once.
 pub(crate) fn ask(gather: &mut Gather) {
-    gather.subject = machine::subject();
+    let container = container::found();
+    gather.subject = machine::subject(container.as_ref());
     let asked = gather.ask("systemd", Duration::from_secs(20), systemd::ask);
     let (given, finish) = gather.answer(asked).unwrap_or_default();
     gather.keep(given);
 
     type Source = Box<dyn FnOnce(Instant) -> Given + Send>;
+    let is_contained = container.is_some();
     let mut sources: Vec<(&'static str, u64, Source)> = vec![
-        ("kernel log", 10, Box::new(kernel_log::ask)),
         ("/proc", 10, Box::new(|_| machine::ask())),
-        ("processes", 10, Box::new(processes::ask)),
-        ("trace buffer", 10, Box::new(move |until| trace::ask(finish, until))),
-        ("firmware", 10, Box::new(firmware::ask)),
-        ("TPM event log", 10, Box::new(|_| tpm::ask())),
+        ("processes", 10, Box::new(move |until| processes::ask(is_contained, until))),
         ("packages", 10, Box::new(packages::ask)),
     ];
+    match &container {
+        // A container can often read them. Taken as its own, the boot of its host would stand for that of the container.
+        Some(container) => gather.missing.push(crate::Missing {
+            what: "kernel log, trace buffer, times of firmware and loader, TPM event log".to_owned(),
+            why: format!("this is {container}, and they tell of its host's boot; to have them, capture the host"),
+        }),
+        None => sources.extend([
+            ("kernel log", 10, Box::new(kernel_log::ask) as Source),
+            ("trace buffer", 10, Box::new(move |until| trace::ask(finish, until))),
+            ("firmware", 10, Box::new(firmware::ask)),
+            ("TPM event log", 10, Box::new(|_| tpm::ask())),
+        ]),
+    }
     if gather.options.journal {
-        sources.push(("journal", 20, Box::new(move |until| journal::ask(finish, until))));
+        let began = container.and_then(|container| container.began);
+        sources.push(("journal", 20, Box::new(move |until| journal::ask(began, finish, until))));
     }
     let asked: Vec<_> = sources
         .into_iter()
@@ -41,12 +55,6 @@ pub(crate) fn ask(gather: &mut Gather) {
         if let Some(given) = gather.answer(asked) {
             gather.keep(given);
         }
-    }
-    if machine::is_contained() {
-        gather.missing.push(crate::Missing {
-            what: "the machine's own processes".to_owned(),
-            why: "this is a container: its kernel and firmware are the host's".to_owned(),
-        });
     }
 }
 
@@ -61,9 +69,13 @@ pub(crate) struct Finish {
 
 impl Finish {
     fn at(monotonic_us: u64) -> Finish {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let ago = u64::try_from(now.tv_sec).unwrap_or(0).saturating_sub(monotonic_us / 1_000_000);
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Finish { monotonic_us, wall_s: wall.as_secs().saturating_sub(ago) }
+        Finish { monotonic_us, wall_s: wall_s(ClockId::Monotonic, monotonic_us / 1_000_000) }
     }
+}
+
+/// Seconds of the wall clock, as it goes now, when another clock was at that second.
+fn wall_s(clock: ClockId, second: u64) -> u64 {
+    let now = u64::try_from(rustix::time::clock_gettime(clock).tv_sec).unwrap_or(0);
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    wall.as_secs().saturating_sub(now.saturating_sub(second))
 }

@@ -1,7 +1,7 @@
 //! The processes of user space that run now, and when each was started.
 //!
 //! ```text
-//! # bootscope.processes/1 100              ticks of the clock in a second
+//! # bootscope.processes/1 100              ticks of the clock in a second; then `container`, if it is one
 //! 1    0    0    /init.scope    /usr/lib/systemd/systemd
 //! 235    1    10515    /system.slice/ssh.service    /usr/sbin/sshd
 //! ```
@@ -12,13 +12,14 @@ use crate::bounded;
 use crate::gather::{File, Given};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::time::Instant;
 
 /// A kernel's own thread (`PF_KTHREAD`, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 const PROCESSES_MAX: usize = 200_000;
 
-pub(crate) fn ask(until: Instant) -> Given {
+pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
     let mut given = Given::default();
     let folder = match fs::read_dir("/proc") {
         Ok(folder) => folder,
@@ -30,8 +31,9 @@ pub(crate) fn ask(until: Instant) -> Given {
     let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
     let mut pids: Vec<u64> = pids.take(PROCESSES_MAX).collect();
     pids.sort_unstable();
+    let contained = if is_contained { " container" } else { "" };
     let (mut text, mut nameless) =
-        (format!("# bootscope.processes/1 {}\n", rustix::param::clock_ticks_per_second()), 0);
+        (format!("# bootscope.processes/1 {}{contained}\n", rustix::param::clock_ticks_per_second()), 0);
     for (done, pid) in pids.iter().enumerate() {
         if Instant::now() >= until {
             given.missing(
@@ -48,7 +50,8 @@ pub(crate) fn ask(until: Instant) -> Given {
             continue;
         }
         let program = fs::read_link(format!("/proc/{pid}/exe"));
-        nameless += usize::from(program.is_err());
+        // One that has ended since has no program any more.
+        nameless += usize::from(program.as_ref().is_err_and(|e| e.kind() == ErrorKind::PermissionDenied));
         let program = program.map_or(one.name, |path| path.to_string_lossy().into_owned());
         let group = bounded::read(format!("/proc/{pid}/cgroup"), 1 << 16).map(|content| group(&content.bytes));
         let group = group.unwrap_or_default();
@@ -70,16 +73,16 @@ fn printable(text: &str) -> String {
 
 /// What is used of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
-struct Stat {
+pub(super) struct Stat {
     name: String,
     parent: u64,
     flags: u64,
-    start: u64,
+    pub(super) start: u64,
 }
 
 impl Stat {
     /// `235 (sshd) S 1 235 235 0 -1 4194560 … 10515 …`: a name may have spaces and brackets.
-    fn parse(bytes: &[u8]) -> Option<Stat> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Stat> {
         let text = String::from_utf8_lossy(bytes);
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let name = text.get(open + 1..close)?.to_owned();

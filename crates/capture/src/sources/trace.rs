@@ -3,6 +3,7 @@
 use super::Finish;
 use crate::bounded;
 use crate::gather::{File, Given};
+use std::io::ErrorKind;
 use std::time::Instant;
 
 const BYTES_MAX: usize = 16 << 20;
@@ -16,6 +17,14 @@ pub(crate) fn ask(finish: Finish, until: Instant) -> Given {
         FOLDERS.iter().map(|folder| bounded::read_until(format!("{folder}/trace"), BYTES_MAX, until)).collect();
     let content = match tried.into_iter().reduce(|first, second| if first.is_ok() { first } else { second }) {
         Some(Ok(content)) => content,
+        Some(Err(e)) if e.kind() == ErrorKind::NotFound => {
+            let why = format!(
+                "nothing is mounted at {} (mount -t tracefs tracefs {0}), or this kernel cannot trace",
+                FOLDERS[0]
+            );
+            given.missing("trace buffer", why);
+            return given;
+        }
         Some(Err(e)) => {
             given.missing("trace buffer", format!("{}/trace: {e}{}", FOLDERS[0], bounded::as_root()));
             return given;

@@ -50,7 +50,9 @@ impl Reader for Files {
         diagnostics.add(DiagnosticKind::LogOtherBoot, NAME, journal.other_boots, None, String::new);
         let first = self.0.first()?;
         boot.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
-        (!journal.entries.is_empty()).then(|| Box::new(Said { journal }) as Box<dyn Evidence>)
+        let said = Said { journal };
+        boot.container_began = boot.container_began.or(said.container_began());
+        (!said.journal.entries.is_empty()).then(|| Box::new(said) as Box<dyn Evidence>)
     }
 }
 
@@ -90,6 +92,12 @@ struct Said {
 impl Said {
     fn finished(&self) -> Option<&Entry> {
         self.journal.entries.iter().find(|entry| entry.kind == Some(Kind::StartupFinished))
+    }
+
+    /// When a container's systemd began, by what it says of its end: of a kernel it says nothing.
+    fn container_began(&self) -> Option<Ns> {
+        let finished = self.finished().filter(|finished| finished.took[0].is_none())?;
+        Some(finished.at? - finished.took[2]?)
     }
 
     /// What systemd says of units.
@@ -138,7 +146,7 @@ impl Said {
 
 impl Evidence for Said {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        if self.journal.entries.iter().any(|entry| entry.at.is_some()) {
+        if self.container_began().is_none() && self.journal.entries.iter().any(|entry| entry.at.is_some()) {
             offers.kernel_after(Ns::ZERO);
         }
     }
@@ -156,6 +164,10 @@ impl Evidence for Said {
                 let from = if from == Ns::ZERO { boot.kernel_clock_zero() } else { zero + from };
                 boot.timeline.boundary(phase, from, Ns::from_us(2), &evidence);
             }
+        }
+        if let (Some(_), Some(took)) = (self.container_began(), self.finished().and_then(|finished| finished.took[2])) {
+            let evidence = format!("journal: startup finished after {took}");
+            boot.timeline.boundary(Phase::UserSpace, Ns::ZERO, LATE, &evidence);
         }
         for (target, phase) in MILESTONES {
             let reached = |entry: &&Entry| entry.kind == Some(Kind::UnitStarted) && entry.unit == target;

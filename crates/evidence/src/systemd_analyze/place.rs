@@ -69,6 +69,12 @@ impl Reader for Files {
         if analysis.is_empty() {
             return None;
         }
+        // systemd itself may not have noticed.
+        let manager = &mut analysis.state.exact.manager;
+        manager.is_contained |= boot.container_began.is_some();
+        if manager.is_contained {
+            boot.container_began = manager.userspace.or(boot.container_began);
+        }
         analysis.settle(&mut boot.timeline.diagnostics);
         Some(Box::new(Startup { analysis, origin: Ns::ZERO }))
     }

@@ -1,0 +1,84 @@
+//! Whether this is a container, and when it began.
+//!
+//! What tells is the namespace of processes: it has a process 1 of its own, whose start is the container's. A container that shares the
+//! host's processes shares the host's boot, too.
+
+use super::processes::Stat;
+use super::wall_s;
+use crate::bounded;
+use rustix::time::ClockId;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// The first namespace of processes has this number on every Linux (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+const ENVIRONMENT_BYTES: usize = 1 << 16;
+
+/// The container that this is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Container {
+    /// What runs it; empty where nothing says.
+    manager: String,
+    /// When its process 1 was started, in seconds of the wall clock.
+    pub began: Option<u64>,
+}
+
+impl fmt::Display for Container {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.manager.as_str() {
+            "" => out.write_str("a container"),
+            manager => write!(out, "a container ({manager})"),
+        }
+    }
+}
+
+pub(crate) fn found() -> Option<Container> {
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    if namespace == Path::new(FIRST_PID_NAMESPACE) {
+        return None;
+    }
+    let stat = bounded::read("/proc/1/stat", 4096).ok().and_then(|stat| Stat::parse(&stat.bytes));
+    let began = stat.map(|stat| wall_s(ClockId::Boottime, stat.start / rustix::param::clock_ticks_per_second()));
+    Some(Container { manager: manager(Path::new("/")), began })
+}
+
+/// The manager by what it leaves in its containers: systemd's way, then that of others.
+fn manager(root: &Path) -> String {
+    let environment = bounded::read(root.join("proc/1/environ"), ENVIRONMENT_BYTES).unwrap_or_default().bytes;
+    let mut variables =
+        environment.split(|byte| *byte == 0).filter_map(|variable| variable.strip_prefix(b"container="));
+    let files = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    let said = variables.next().map(|name| String::from_utf8_lossy(name).into_owned());
+    let said = said.or_else(|| bounded::line(root.join("run/systemd/container")));
+    let left = || files.iter().find(|(file, _)| root.join(file).exists()).map(|(_, manager)| (*manager).to_owned());
+    let name = said.filter(|name| !name.is_empty()).or_else(left).unwrap_or_default();
+    name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managers_by_what_they_leave() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(manager(root.path()), "");
+        put(".dockerenv", "");
+        assert_eq!(manager(root.path()), "docker");
+        put("run/systemd/container", "systemd-nspawn\n");
+        assert_eq!(manager(root.path()), "systemd-nspawn");
+        put("proc/1/environ", "PATH=/bin\0container=lxc\x1b[31m\0TERM=x\0");
+        assert_eq!(manager(root.path()), "lxc31m");
+        let named = Container { manager: "lxc".to_owned(), began: None };
+        assert_eq!(
+            (named.to_string(), Container::default().to_string()),
+            ("a container (lxc)".to_owned(), "a container".to_owned())
+        );
+    }
+}
