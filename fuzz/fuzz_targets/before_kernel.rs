@@ -1,7 +1,7 @@
-//! Stamps of coreboot, U-Boot and UEFI firmware: they never step back, whatever the text or the table says.
+//! Stamps of coreboot, U-Boot, UEFI firmware and EFI loaders: they never step back, whatever the text or the table says.
 #![no_main]
 
-use evidence::{bootstage, cbmem, fpdt};
+use evidence::{bootstage, cbmem, efi_loader, fpdt};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Ns};
 
@@ -12,6 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         cbmem::read("c", bytes, &mut diagnostics),
         bootstage::read("b", bytes, &mut diagnostics),
         fpdt::steps(times, "f", &mut diagnostics),
+        efi_loader::steps(efi_loader::read(bytes), "e", &mut diagnostics),
     ];
     for steps in all {
         assert!(steps.steps.windows(2).all(|pair| Ns::ZERO <= pair[0].at && pair[0].at <= pair[1].at));

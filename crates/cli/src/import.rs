@@ -106,7 +106,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
              libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
              --json=short, dump), `systemctl show '*'`, a journal (journalctl -b -o export), a boot chart (bootchart.tgz), \
              uftrace's directory in an archive, the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
-             (grep . /sys/firmware/acpi/fpdt/boot/*), or several of one boot"
+             (grep . /sys/firmware/acpi/fpdt/boot/*), the LoaderTime variables of efivars in an archive, or several of one boot"
         );
     }
     if !of_a_boot {

@@ -23,6 +23,7 @@ pub mod cbmem;
 mod clocks;
 mod condition;
 pub mod detect;
+pub mod efi_loader;
 mod files;
 pub mod firmware;
 pub mod first_executions;

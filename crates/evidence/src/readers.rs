@@ -7,9 +7,9 @@
 
 use crate::reader::Reader;
 use crate::{
-    bootchart, bootstage, calls, cbmem, firmware, first_executions, fpdt, ftrace, function_graph, guest_messages,
-    guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, systemd_analyze, tslog, uftrace, vmm,
-    watched,
+    bootchart, bootstage, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace, function_graph,
+    guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, systemd_analyze,
+    tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -69,6 +69,8 @@ readers! {
     Bootstage: bootstage::Files,
     /// UEFI's times of a boot: [`crate::fpdt`].
     Fpdt: fpdt::Files,
+    /// When an EFI boot loader ran: [`crate::efi_loader`].
+    EfiLoader: efi_loader::Files,
     /// Processes of a machine that was captured: [`crate::process_table`].
     ProcessTable: process_table::Files,
     /// What systemd-analyze prints: [`crate::systemd_analyze`].

@@ -2,7 +2,7 @@
 
 use analysis::{Groups, boot_path, phases, tables, total};
 use evidence::bootchart::{Samples, Use};
-use evidence::{bootstage, cbmem, fpdt};
+use evidence::{bootstage, cbmem, efi_loader, fpdt};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -250,6 +250,24 @@ fn an_fpdt_without_times_says_so_and_its_checksum_is_checked() {
     }
 }
 
+/// The loader's variables, as files and as captured; systemd, which reads the same ones, changes nothing.
+#[test]
+fn an_efi_loader_is_placed_before_the_kernel() {
+    let systemd = "efi/systemd-of-the-same-boot.txt";
+    for files in [&["efi/captured.txt"][..], &["efi/efivars.tar.gz"], &["efi/captured.txt", systemd]] {
+        let timeline = imported(&[files, &["cbmem/kernel-beside-it.txt"]].concat());
+        let rows = phase_rows(&timeline);
+        // The kernel's image began at 8.650497 s. The first that this log shows of its clock is 20 ms later.
+        let kernel = if files.contains(&systemd) { 8_650_497 } else { 8_670_497 };
+        let before: Vec<(&str, i64, i64)> = rows.iter().take(2).map(|row| (&*row.0, row.1, row.2)).collect();
+        assert_eq!(before, [("firmware", 0, 6_915_906), ("loader", 6_915_906, kernel)], "{files:?}");
+        assert_eq!(span(&timeline, "boot loader"), Some((6_915_906, 6_928_266)), "{files:?}");
+        assert_eq!(span(&timeline, "boot menu"), Some((6_928_266, 8_650_497)), "{files:?}");
+        // From there to the kernel's clock nothing is stamped.
+        assert_eq!(count(&timeline, K::HandOverUnknown), 1, "{files:?}");
+    }
+}
+
 /// Who began earlier began at power-on: systemd's word on the firmware and the firmware's own are on one clock.
 #[test]
 fn firmware_kernel_and_user_space_are_on_one_clock() {
@@ -280,7 +298,9 @@ fn other_texts_are_not_these() {
     }
 }
 
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 26] = [
+    "LoaderTimeInitUSec=",
+    "LoaderTimeExecUSec=2566203\n",
     "\n",
     " ",
     "0",
@@ -325,6 +345,7 @@ proptest! {
             cbmem::read("c", &bytes, &mut diagnostics),
             bootstage::read("b", &bytes, &mut diagnostics),
             fpdt::steps(fpdt::read("f", &bytes, &mut diagnostics), "f", &mut diagnostics),
+            efi_loader::steps(efi_loader::read(&bytes), "e", &mut diagnostics),
         ];
         for steps in all {
             prop_assert!(steps.steps.windows(2).all(|pair| Ns::ZERO <= pair[0].at && pair[0].at <= pair[1].at));
