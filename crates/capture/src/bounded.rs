@@ -6,13 +6,25 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What was read, and whether there is more.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub bytes: Vec<u8>,
-    pub is_cut: bool,
+    pub cut: Cut,
+}
+
+/// Where reading ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// At the end.
+    #[default]
+    No,
+    /// At as many bytes as are taken at most.
+    Bytes,
+    /// When the time was over.
+    Time,
 }
 
 /// A file's first bytes, up to `most`.
@@ -26,11 +38,12 @@ pub(crate) fn read_until(path: impl AsRef<Path>, most: usize, until: Instant) ->
     let (mut bytes, mut part) = (Vec::new(), vec![0; 64 << 10]);
     while bytes.len() < most && Instant::now() < until {
         match file.read(&mut part)? {
-            0 => return Ok(Content { bytes, is_cut: false }),
+            0 => return Ok(Content { bytes, cut: Cut::No }),
             length => bytes.extend_from_slice(&part[..length]),
         }
     }
-    Ok(Content { bytes, is_cut: true })
+    let cut = if bytes.len() < most { Cut::Time } else { Cut::Bytes };
+    Ok(Content { bytes, cut })
 }
 
 /// A small text file of the kernel's, without the space around it; none where it cannot be read.
@@ -48,9 +61,9 @@ pub(crate) fn as_root() -> &'static str {
 fn beginning(from: impl Read, most: usize) -> io::Result<Content> {
     let mut bytes = Vec::new();
     from.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    let is_cut = bytes.len() > most;
+    let cut = if bytes.len() > most { Cut::Bytes } else { Cut::No };
     bytes.truncate(most);
-    Ok(Content { bytes, is_cut })
+    Ok(Content { bytes, cut })
 }
 
 /// Why a program gave nothing.
@@ -74,7 +87,7 @@ impl Drop for Killed {
     }
 }
 
-/// What a program prints, up to `most` bytes and until a moment. It never outlives that.
+/// What a program prints, up to `most` bytes and until a moment. It never outlives that. Of one that is late, what it printed so far.
 pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Result<Content, Failed> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |said: String| Failed::Refused { program: name.clone(), said };
@@ -93,16 +106,23 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
         Ok(Some(Ok(content))) => content,
         Ok(Some(Err(e))) => return Err(failed(e.to_string())),
         Ok(None) => Content::default(),
-        Err(_) => return Err(Failed::Late(name)),
+        Err(_) => {
+            drop(child);
+            // Without the program its output ends, unless a child of its own still has it.
+            return match answer.recv_timeout(Duration::from_millis(100)) {
+                Ok(Some(Ok(Content { bytes, .. }))) if !bytes.is_empty() => Ok(Content { bytes, cut: Cut::Time }),
+                _ => Err(Failed::Late(name)),
+            };
+        }
     };
-    if content.is_cut {
+    if content.cut != Cut::No {
         return Ok(content);
     }
     // It has closed its output. One that stays for another reason is not waited for.
     let status = loop {
         match child.0.try_wait() {
             Ok(Some(status)) => break Some(status),
-            Ok(None) if Instant::now() < until => thread::sleep(std::time::Duration::from_millis(2)),
+            Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
             _ => break None,
         }
     };
@@ -119,7 +139,6 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn run(script: &str, most: usize, ms: u64) -> Result<Content, Failed> {
         program(Command::new("sh").args(["-c", script]), most, Instant::now() + Duration::from_millis(ms))
@@ -128,10 +147,12 @@ mod tests {
     #[test]
     fn programs_are_bounded_in_bytes_and_time() {
         let all = run("printf abc", 10, 5000).unwrap();
-        assert_eq!((&all.bytes[..], all.is_cut), (&b"abc"[..], false));
+        assert_eq!((&all.bytes[..], all.cut), (&b"abc"[..], Cut::No));
         let begun = Instant::now();
         let cut = run("yes", 1000, 20_000).unwrap();
-        assert_eq!((cut.bytes.len(), cut.is_cut), (1000, true));
+        assert_eq!((cut.bytes.len(), cut.cut), (1000, Cut::Bytes));
+        let late = run("printf abc; exec sleep 30", 1000, 1000).unwrap();
+        assert_eq!((&late.bytes[..], late.cut), (&b"abc"[..], Cut::Time));
         assert!(matches!(run("sleep 30", 10, 100), Err(Failed::Late(_))));
         assert!(begun.elapsed() < Duration::from_secs(15));
         assert_eq!(run("echo no >&2; exit 3", 10, 5000).unwrap_err().to_string(), "sh failed: no");

@@ -1,5 +1,6 @@
 //! What sources give, and the limits that all of them keep.
 
+use crate::bounded::Cut;
 use recording::Subject;
 use std::sync::mpsc;
 use std::thread;
@@ -66,10 +67,12 @@ impl Given {
     }
 
     /// Adds a file if there is anything in it; says so if it was cut.
-    pub fn put(&mut self, file: File, is_cut: bool) {
-        if is_cut {
-            let mib = file.bytes.len() >> 20;
-            self.missing(&file.origin, format!("it has more than the first {mib} MiB, which were taken"));
+    pub fn put(&mut self, file: File, cut: Cut) {
+        let kib = file.bytes.len() >> 10;
+        match cut {
+            Cut::No => {}
+            Cut::Bytes => self.missing(&file.origin, format!("it has more than the first {kib} KiB, which were taken")),
+            Cut::Time => self.missing(&file.origin, format!("it took too long; the first {kib} KiB were taken")),
         }
         if !file.bytes.is_empty() {
             self.files.push(file);
@@ -84,6 +87,8 @@ pub(crate) struct Gather {
     pub files: Vec<File>,
     pub missing: Vec<Missing>,
     pub subject: Subject,
+    /// How long each source took.
+    pub took: Vec<(&'static str, Duration)>,
     until: Instant,
 }
 
@@ -92,7 +97,7 @@ pub(crate) struct Asked<T> {
     what: &'static str,
     until: Instant,
     limit: Duration,
-    answer: mpsc::Receiver<T>,
+    answer: mpsc::Receiver<(T, Duration)>,
 }
 
 impl Gather {
@@ -102,6 +107,7 @@ impl Gather {
             files: Vec::new(),
             missing: Vec::new(),
             subject: Subject::default(),
+            took: Vec::new(),
             until: Instant::now() + options.time,
         }
     }
@@ -116,7 +122,11 @@ impl Gather {
         let (tell, answer) = mpsc::channel();
         let until = (Instant::now() + limit).min(self.until);
         // A read that blocks for ever ends with the process, and nobody waits for it.
-        let spawned = thread::Builder::new().spawn(move || _ = tell.send(source(until)));
+        let spawned = thread::Builder::new().spawn(move || {
+            let begun = Instant::now();
+            let given = source(until);
+            let _ = tell.send((given, begun.elapsed()));
+        });
         drop(spawned);
         Asked { what, until, limit, answer }
     }
@@ -126,7 +136,10 @@ impl Gather {
         // It keeps the time itself where it can, and then still says what it has: a little more is left for that.
         let left = asked.until.saturating_duration_since(Instant::now()) + Duration::from_millis(300);
         match asked.answer.recv_timeout(left) {
-            Ok(given) => Some(given),
+            Ok((given, took)) => {
+                self.took.push((asked.what, took));
+                Some(given)
+            }
             Err(_) => {
                 let why = format!("no answer within {:.0} s", asked.limit.as_secs_f64());
                 self.missing.push(Missing { what: asked.what.to_owned(), why });

@@ -19,6 +19,7 @@ pub use gather::{Missing, Options};
 use gather::Gather;
 use recording::{InMemory, Manifest};
 use std::fmt::Write as _;
+use std::time::Instant;
 
 /// What was taken.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +35,11 @@ pub struct Captured {
 pub fn capture(options: &Options) -> Captured {
     let mut gather = Gather::new(options);
     sources::ask(&mut gather);
-    let Gather { mut files, missing, subject, .. } = gather;
+    let Gather { mut files, missing, subject, mut took, .. } = gather;
     if !options.identify {
+        let begun = Instant::now();
         scrub::scrub(&mut files);
+        took.push(("make names and numbers tokens", begun.elapsed()));
     }
     let mut manifest = Manifest { subject, ..Manifest::begun_now() };
     if !missing.is_empty() {
@@ -47,7 +50,14 @@ pub fn capture(options: &Options) -> Captured {
     for missing in &missing {
         let _ = writeln!(text, "not read: {}: {}", missing.what, missing.why);
     }
-    files.push(gather::File::for_people("capture.txt", text.into_bytes(), "what capture could not read"));
+    for (what, took) in took {
+        let _ = writeln!(text, "took {} ms: {what}", took.as_millis());
+    }
+    files.push(gather::File::for_people(
+        "capture.txt",
+        text.into_bytes(),
+        "what capture could not read, and how long its parts took",
+    ));
     let named = files.into_iter().enumerate().map(|(number, file)| {
         let name = if file.is_evidence { format!("{number:02}-{}", file.name) } else { file.name.to_owned() };
         (name, file.bytes, file.origin)

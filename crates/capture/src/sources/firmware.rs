@@ -1,6 +1,6 @@
 //! What firmware and boot loaders left behind: the ACPI table FPDT, the loader's EFI variables, coreboot's and U-Boot's times.
 
-use crate::bounded::{self, Failed};
+use crate::bounded::{self, Cut, Failed};
 use crate::gather::{File, Given};
 use std::fmt::Write as _;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn ask(until: Instant) -> Given {
     loader(Path::new("/sys/firmware/efi/efivars"), &mut given);
     bootstage(Path::new("/proc/device-tree/bootstage"), &mut given);
     match bounded::program(Command::new("cbmem").arg("-t"), BYTES_MAX, until) {
-        Ok(content) => given.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.is_cut),
+        Ok(content) => given.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.cut),
         Err(Failed::Absent(_)) if !Path::new("/sys/bus/coreboot/devices").exists() => {}
         Err(Failed::Absent(_)) => {
             given.missing("times of coreboot", "there is no program cbmem, which comes with coreboot's sources");
@@ -49,14 +49,14 @@ fn fpdt(acpi: &Path, given: &mut Given) {
         }
     }
     if !text.is_empty() {
-        given.put(File::evidence("fpdt.txt", text.into_bytes(), "/sys/firmware/acpi/fpdt/boot"), false);
+        given.put(File::evidence("fpdt.txt", text.into_bytes(), "/sys/firmware/acpi/fpdt/boot"), Cut::No);
         return;
     }
     let table = acpi.join("tables/FPDT");
     match bounded::read(&table, BYTES_MAX) {
         Ok(content) => {
             let file = File { is_binary: true, ..File::for_people("fpdt.bin", content.bytes, "ACPI table FPDT") };
-            given.put(file, content.is_cut);
+            given.put(file, content.cut);
             given.missing(
                 "UEFI's times",
                 "the kernel has no /sys/firmware/acpi/fpdt (CONFIG_ACPI_FPDT), and the table has addresses alone",
@@ -77,7 +77,7 @@ fn loader(variables: &Path, given: &mut Given) {
             Err(e) => given.missing(name, e.to_string()),
         }
     }
-    given.put(File::for_people("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), false);
+    given.put(File::evidence("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), Cut::No);
 }
 
 fn utf16(bytes: &[u8]) -> String {
@@ -102,7 +102,7 @@ fn bootstage(node: &Path, given: &mut Given) {
     }
     if !text.is_empty() {
         let text = format!("bootstage {{\n{text}}};\n");
-        given.put(File::evidence("bootstage.txt", text.into_bytes(), "/proc/device-tree/bootstage"), false);
+        given.put(File::evidence("bootstage.txt", text.into_bytes(), "/proc/device-tree/bootstage"), Cut::No);
     }
 }
 

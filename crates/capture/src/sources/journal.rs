@@ -35,7 +35,7 @@ pub(crate) fn ask(began: Option<u64>, finish: Finish, until: Instant) -> Given {
         Ok(content) if content.bytes.is_empty() => {
             given.missing("journal", format!("it has nothing of this boot that may be read{}", bounded::as_root()));
         }
-        Ok(content) => given.put(File::evidence("journal.txt", content.bytes, "journalctl -b -o json"), content.is_cut),
+        Ok(content) => given.put(File::evidence("journal.txt", content.bytes, "journalctl -b -o json"), content.cut),
         Err(why) => given.missing("journal", why.to_string()),
     }
     given

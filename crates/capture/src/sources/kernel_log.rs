@@ -1,6 +1,6 @@
 //! The kernel's log: its records as `/dev/kmsg` has them, with callers where the kernel notes them; else what `dmesg` prints.
 
-use crate::bounded;
+use crate::bounded::{self, Cut};
 use crate::gather::{File, Given};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -19,9 +19,9 @@ const RECORD_BYTES: usize = 16 << 10;
 pub(crate) fn ask(until: Instant) -> Given {
     let mut given = Given::default();
     match records(Path::new("/dev/kmsg"), until) {
-        Ok((bytes, is_cut)) => given.put(File::evidence("kmsg.txt", bytes, "/dev/kmsg"), is_cut),
+        Ok((bytes, cut)) => given.put(File::evidence("kmsg.txt", bytes, "/dev/kmsg"), cut),
         Err(why) => match bounded::program(Command::new("dmesg").args(["-S", "-r"]), BYTES_MAX, until) {
-            Ok(content) => given.put(File::evidence("dmesg.txt", content.bytes, "dmesg -S -r"), content.is_cut),
+            Ok(content) => given.put(File::evidence("dmesg.txt", content.bytes, "dmesg -S -r"), content.cut),
             Err(also) => given.missing("kernel log", format!("/dev/kmsg: {why}, and {also}{}", bounded::as_root())),
         },
     }
@@ -29,7 +29,7 @@ pub(crate) fn ask(until: Instant) -> Given {
 }
 
 /// Reads records one by one until there is none more.
-fn records(path: &Path, until: Instant) -> std::io::Result<(Vec<u8>, bool)> {
+fn records(path: &Path, until: Instant) -> std::io::Result<(Vec<u8>, Cut)> {
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let mut log = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     // Something else may be in its place: who reads a pipe takes from whoever waits for it.
@@ -40,16 +40,17 @@ fn records(path: &Path, until: Instant) -> std::io::Result<(Vec<u8>, bool)> {
     let (mut bytes, mut record) = (Vec::new(), vec![0; RECORD_BYTES]);
     while bytes.len() < BYTES_MAX && Instant::now() < until {
         match log.read(&mut record) {
-            Ok(0) => return Ok((bytes, false)),
+            Ok(0) => return Ok((bytes, Cut::No)),
             Ok(length) => bytes.extend_from_slice(&record[..length]),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok((bytes, false)),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok((bytes, Cut::No)),
             // The oldest records were overwritten meanwhile: the next read has the oldest that is left.
             Err(e) if [ErrorKind::BrokenPipe, ErrorKind::Interrupted].contains(&e.kind()) => {}
             Err(e) if bytes.is_empty() => return Err(e),
-            Err(_) => return Ok((bytes, true)),
+            Err(_) => return Ok((bytes, Cut::Bytes)),
         }
     }
-    Ok((bytes, true))
+    let cut = if bytes.len() < BYTES_MAX { Cut::Time } else { Cut::Bytes };
+    Ok((bytes, cut))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the machine is: files of `/proc` and `/sys`, copied for people.
 
 use super::container::Container;
-use crate::bounded;
+use crate::bounded::{self, Cut};
 use crate::gather::{File, Given};
 use recording::Subject;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(crate) fn ask() -> Given {
     let mut given = Given::default();
     for (path, name) in PROC {
         match bounded::read(path, BYTES_MAX) {
-            Ok(content) => given.put(File::for_people(name, content.bytes, path), content.is_cut),
+            Ok(content) => given.put(File::for_people(name, content.bytes, path), content.cut),
             // A kernel without modules has no list of them.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => given.missing(path, e.to_string()),
@@ -72,7 +72,7 @@ pub(crate) fn ask() -> Given {
     if !refused.is_empty() {
         given.missing("hardware description", format!("{} cannot be read{}", refused.join(", "), bounded::as_root()));
     }
-    given.put(File::for_people("hardware.txt", text.into_bytes(), "/sys/class/dmi/id"), false);
+    given.put(File::for_people("hardware.txt", text.into_bytes(), "/sys/class/dmi/id"), Cut::No);
     given
 }
 

@@ -15,17 +15,18 @@ use crate::gather::{Gather, Given};
 use rustix::time::ClockId;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Asks all of them. systemd comes first, since it knows when the boot was done; the others are asked at once.
+/// Asks all of them. systemd comes first, since it knows when the boot was done; the others are asked at once after it.
 pub(crate) fn ask(gather: &mut Gather) {
     let container = container::found();
     gather.subject = machine::subject(container.as_ref());
-    let asked = gather.ask("systemd", Duration::from_secs(20), systemd::ask);
+    let asked = gather.ask("systemd", Duration::from_secs(15), systemd::manager);
     let (given, finish) = gather.answer(asked).unwrap_or_default();
     gather.keep(given);
 
     type Source = Box<dyn FnOnce(Instant) -> Given + Send>;
     let is_contained = container.is_some();
     let mut sources: Vec<(&'static str, u64, Source)> = vec![
+        ("units", 20, Box::new(systemd::units)),
         ("/proc", 10, Box::new(|_| machine::ask())),
         ("processes", 10, Box::new(move |until| processes::ask(is_contained, until))),
         ("packages", 10, Box::new(packages::ask)),

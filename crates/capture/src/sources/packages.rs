@@ -24,7 +24,7 @@ pub(crate) fn ask(until: Instant) -> Given {
         BYTES_MAX,
         until,
     ) {
-        Ok(content) => given.put(File::for_people("packages.txt", content.bytes, "rpm -qa"), content.is_cut),
+        Ok(content) => given.put(File::for_people("packages.txt", content.bytes, "rpm -qa"), content.cut),
         Err(Failed::Absent(_)) => {}
         Err(why) => given.missing("packages", why.to_string()),
     }
@@ -35,7 +35,7 @@ fn database(path: &str, words: [&str; 3], given: &mut Given) {
     match bounded::read(path, BYTES_MAX) {
         Ok(content) => {
             let text = list(&String::from_utf8_lossy(&content.bytes), words);
-            given.put(File::for_people("packages.txt", text.into_bytes(), path), content.is_cut);
+            given.put(File::for_people("packages.txt", text.into_bytes(), path), content.cut);
         }
         Err(e) => given.missing("packages", format!("{path}: {e}")),
     }

@@ -8,7 +8,7 @@
 //! Number, parent, start in ticks since the machine booted, control group, program, with tabs between them (proc(5)). Arguments and
 //! environments are not taken: they may have secrets. Whose program cannot be read is called as the kernel calls its first thread.
 
-use crate::bounded;
+use crate::bounded::{self, Cut};
 use crate::gather::{File, Given};
 use std::fmt::Write as _;
 use std::fs;
@@ -63,7 +63,7 @@ pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
             format!("{nameless} are known by a short name only{}", bounded::as_root()),
         );
     }
-    given.put(File::evidence("processes.txt", text.into_bytes(), "/proc/*/stat, cgroup and exe"), false);
+    given.put(File::evidence("processes.txt", text.into_bytes(), "/proc/*/stat, cgroup and exe"), Cut::No);
     given
 }
 

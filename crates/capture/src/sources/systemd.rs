@@ -5,7 +5,7 @@
 //! have secrets.
 
 use super::Finish;
-use crate::bounded;
+use crate::bounded::{self, Content, Cut, Failed};
 use crate::gather::{File, Given};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use zbus::blocking::Connection;
 use zbus::blocking::connection::Builder;
+use zbus::message::Body;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
 
 const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
@@ -23,8 +24,8 @@ const BYTES_MAX: usize = 32 << 20;
 const NAME: &str = "org.freedesktop.systemd1";
 /// More units than any machine has.
 const UNITS_MAX: usize = 20_000;
-/// So many units are asked at once.
-const AT_ONCE: usize = 4;
+/// So many units are asked at once: systemd answers several whenever it wakes up.
+const AT_ONCE: usize = 16;
 /// A call that takes longer is not answered any more.
 const CALL: Duration = Duration::from_secs(5);
 
@@ -51,94 +52,111 @@ const UNIT: [&str; 18] = [
     "AssertTimestampMonotonic",
 ];
 
-/// What systemd says, and when it was done.
-pub(crate) fn ask(until: Instant) -> (Given, Finish) {
+/// What systemd says of itself, and when it was done.
+pub(crate) fn manager(until: Instant) -> (Given, Finish) {
     let mut given = Given::default();
-    // systemd makes this folder where it is process 1 (sd_booted(3)).
-    if !Path::new("/run/systemd/system").is_dir() {
+    if !is_process_1() {
         let init = bounded::line("/proc/1/comm").unwrap_or_default();
         given.missing("units, and when the boot was done", format!("process 1 is not systemd but {init:?}"));
         return (given, Finish::default());
     }
-    let (text, origin) = match Systemd::connect() {
-        Ok(systemd) => (systemd.ask(&mut given, until), "systemd, over D-Bus"),
-        Err(bus) => match by_systemctl(until) {
-            Ok(text) => (text, "systemctl show"),
+    let (content, origin) = match Systemd::connect().and_then(|systemd| systemd.manager()) {
+        Ok(text) => (Content { bytes: text.into_bytes(), cut: Cut::No }, "systemd, over D-Bus"),
+        Err(bus) => match show(&manager_properties(), &[], until) {
+            Ok(content) => (content, "systemctl show"),
             Err(why) => {
-                given.missing("systemd", format!("{BUS}: {bus}; {why}"));
+                given.missing("systemd's own times", format!("{BUS}: {bus}; {why}"));
                 return (given, Finish::default());
             }
         },
     };
-    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
-    let finish = Finish::at(of("FinishTimestampMonotonic").unwrap_or(0));
+    let finish = Finish::at(finished(&String::from_utf8_lossy(&content.bytes)));
     if finish.monotonic_us == 0 {
         given.missing("the end of the boot", "systemd has not finished to start (systemctl is-system-running --wait)");
     }
-    given.put(File::evidence("systemd.txt", text.into_bytes(), origin), false);
+    given.put(File::evidence("systemd.txt", content.bytes, origin), content.cut);
     (given, finish)
 }
 
-/// The same by systemd's own program.
-fn by_systemctl(until: Instant) -> Result<String, String> {
-    let show = |properties: String, what: &[&str]| {
-        let mut command = Command::new("systemctl");
-        command.args(["show", "--no-pager", "--property", &properties]).args(what);
-        let content = bounded::program(&mut command, BYTES_MAX, until).map_err(|e| e.to_string())?;
-        Ok::<String, String>(String::from_utf8_lossy(&content.bytes).into_owned())
-    };
-    let work = ["Security", "Generators", "UnitsLoad"]
-        .iter()
-        .flat_map(|what| [format!("{what}Start"), format!("{what}Finish")]);
+/// systemd makes this folder where it is process 1 (sd_booted(3)).
+fn is_process_1() -> bool {
+    Path::new("/run/systemd/system").is_dir()
+}
+
+/// µs; 0 where it is not done.
+fn finished(text: &str) -> u64 {
+    let stamp = text.lines().find_map(|line| line.strip_prefix("FinishTimestampMonotonic="));
+    stamp.and_then(|stamp| stamp.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What it says of all units.
+pub(crate) fn units(until: Instant) -> Given {
+    let mut given = Given::default();
+    if !is_process_1() {
+        return given;
+    }
+    match Systemd::connect() {
+        Ok(systemd) => {
+            let mut text = String::new();
+            if let Err(why) = systemd.units(&mut text, until) {
+                given.missing("units of systemd", why);
+            }
+            given.put(File::evidence("units.txt", text.into_bytes(), "systemd, over D-Bus"), Cut::No);
+        }
+        // Without --all it leaves out what is not active, and so what has run and is done.
+        Err(bus) => match show(&format!("Id,{},ControlGroup,MainPID", UNIT.join(",")), &["--all", "*"], until) {
+            Ok(content) => given.put(File::evidence("units.txt", content.bytes, "systemctl show '*'"), content.cut),
+            Err(why) => given.missing("units of systemd", format!("{BUS}: {bus}; {why}")),
+        },
+    }
+    given
+}
+
+/// What systemd's own program prints.
+fn show(properties: &str, what: &[&str], until: Instant) -> Result<Content, Failed> {
+    let mut command = Command::new("systemctl");
+    bounded::program(command.args(["show", "--no-pager", "--property", properties]).args(what), BYTES_MAX, until)
+}
+
+fn manager_properties() -> String {
+    let work = ["Security", "Generators", "UnitsLoad"].iter();
+    let work = work.flat_map(|what| [format!("{what}Start"), format!("{what}Finish")]);
     let stamps = ["Firmware", "Loader", "Kernel", "InitRD", "Userspace", "Finish"].map(str::to_owned);
     let stamps = stamps.into_iter().chain(work).map(|what| format!("{what}{MANAGER_STAMP}"));
-    let manager = MANAGER.iter().map(|key| (*key).to_owned()).chain(stamps).collect::<Vec<_>>().join(",");
-    let manager = show(manager, &[])?;
-    let units = show(format!("Id,{},ControlGroup,MainPID", UNIT.join(",")), &["*"])?;
-    if manager.trim().is_empty() {
-        return Err("systemctl says nothing".to_owned());
-    }
-    Ok(format!("{manager}\n{units}"))
+    MANAGER.iter().map(|key| (*key).to_owned()).chain(stamps).collect::<Vec<_>>().join(",")
 }
 
 /// A connection to it.
 struct Systemd(Connection);
 
-type Properties = HashMap<String, OwnedValue>;
+type Properties<'a> = HashMap<&'a str, Value<'a>>;
 /// A row of `ListUnits`: name, description, load, active and sub state, what it follows, path, job, its kind and path.
 type Row = (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 impl Systemd {
-    /// The manager's block, then one for each unit.
-    fn ask(&self, given: &mut Given, until: Instant) -> String {
+    /// The manager's block.
+    fn manager(&self) -> zbus::Result<String> {
         let mut text = String::new();
-        match self.all("/org/freedesktop/systemd1", "Manager") {
-            Ok(properties) => {
-                let mut stamps: Vec<_> =
-                    properties.keys().filter(|key| key.ends_with(MANAGER_STAMP)).cloned().collect();
-                stamps.sort();
-                for key in MANAGER.iter().map(|key| (*key).to_owned()).chain(stamps) {
-                    write_property(&mut text, &properties, &key);
-                }
-                text.push('\n');
-            }
-            Err(e) => given.missing("systemd's own times", e.to_string()),
+        let body = self.all("/org/freedesktop/systemd1", "Manager")?;
+        let properties: Properties<'_> = body.deserialize()?;
+        let mut stamps: Vec<_> = properties.keys().copied().filter(|key| key.ends_with(MANAGER_STAMP)).collect();
+        stamps.sort();
+        for key in MANAGER.into_iter().chain(stamps) {
+            write_property(&mut text, &properties, key);
         }
-        if let Err(why) = self.units(&mut text, until) {
-            given.missing("units of systemd", why);
-        }
-        text
+        Ok(text)
     }
 
     fn connect() -> zbus::Result<Systemd> {
         Builder::address(BUS)?.method_timeout(CALL).build().map(Systemd)
     }
 
-    fn all(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
+    /// All properties; their texts stay in the message.
+    fn all(&self, path: &str, interface: &str) -> zbus::Result<Body> {
         let interface = format!("{NAME}.{interface}");
         let properties = Some("org.freedesktop.DBus.Properties");
         let reply = self.0.call_method(Some(NAME), path, properties, "GetAll", &(interface,))?;
-        reply.body().deserialize()
+        Ok(reply.body())
     }
 
     fn one(&self, path: &str, interface: &str, property: &str) -> zbus::Result<OwnedValue> {
@@ -176,12 +194,18 @@ impl Systemd {
     /// Some of the units: what they say, how many were not asked, and how many did not answer.
     fn part(&self, rows: &[Row], until: Instant) -> (String, usize, usize) {
         let (mut text, mut failed) = (String::new(), 0);
-        for (done, (name, .., path, _, _, _)) in rows.iter().enumerate() {
+        for (done, (name, _, load, state, sub, _, path, ..)) in rows.iter().enumerate() {
             if Instant::now() >= until {
                 return (text, rows.len() - done, failed);
             }
+            // To ask for all that a unit has costs systemd most of the time; more than half of the units never ran.
+            if state == "inactive" && self.never_ran(path) {
+                let _ = writeln!(text, "Id={name}\nLoadState={load}\nActiveState={state}\nSubState={sub}\n");
+                continue;
+            }
             // A unit may be gone since it was listed.
-            let Ok(properties) = self.all(path, "Unit") else {
+            let body = self.all(path, "Unit");
+            let Some(properties) = body.as_ref().ok().and_then(|body| body.deserialize::<Properties<'_>>().ok()) else {
                 failed += 1;
                 continue;
             };
@@ -197,6 +221,12 @@ impl Systemd {
         (text, 0, failed)
     }
 
+    /// Whether a unit that is not active never was.
+    fn never_ran(&self, path: &str) -> bool {
+        let began = self.one(path, "Unit", "InactiveExitTimestampMonotonic");
+        began.is_ok_and(|stamp| matches!(*stamp, Value::U64(0)))
+    }
+
     /// Which processes of a service's are whose.
     fn processes(&self, text: &mut String, path: &str) {
         for property in ["ControlGroup", "MainPID"] {
@@ -207,16 +237,16 @@ impl Systemd {
     }
 }
 
-fn write_property(text: &mut String, properties: &Properties, key: &str) {
+fn write_property(text: &mut String, properties: &Properties<'_>, key: &str) {
     if let Some(value) = properties.get(key) {
         let _ = writeln!(text, "{key}={}", shown(value));
     }
 }
 
 /// A value in one line, as `systemctl show` prints it.
-fn shown(value: &OwnedValue) -> String {
+fn shown(value: &Value<'_>) -> String {
     let line = |text: &str| text.replace(['\n', '\r'], " ");
-    match &**value {
+    match value {
         Value::Str(text) => line(text),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::U32(number) => number.to_string(),
@@ -227,5 +257,16 @@ fn shown(value: &OwnedValue) -> String {
             words.collect::<Vec<_>>().join(" ")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_the_boot_was_done() {
+        assert_eq!(finished("Version=252\nFinishTimestampMonotonic=12954211\n"), 12_954_211);
+        assert_eq!((finished("FinishTimestampMonotonic=0\n"), finished(""), finished("Finish")), (0, 0, 0));
     }
 }

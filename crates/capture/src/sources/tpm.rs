@@ -39,7 +39,7 @@ pub(crate) fn ask() -> Given {
     let mut given = Given::default();
     match bounded::read(PATH, BYTES_MAX) {
         Ok(content) => {
-            given.put(File::for_people("tpm-events.txt", events(&content.bytes).into_bytes(), PATH), content.is_cut)
+            given.put(File::for_people("tpm-events.txt", events(&content.bytes).into_bytes(), PATH), content.cut)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => given.missing("TPM event log", format!("{PATH}: {e}{}", bounded::as_root())),

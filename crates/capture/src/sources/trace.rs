@@ -39,7 +39,7 @@ pub(crate) fn ask(finish: Finish, until: Instant) -> Given {
         Some(seconds) if seconds * 1e6 > us(done) => {
             given.missing("trace buffer", format!("it begins {seconds:.0} s after the kernel, when the boot was done"));
         }
-        _ => given.put(File::evidence("trace.txt", content.bytes, "the kernel's trace buffer"), content.is_cut),
+        _ => given.put(File::evidence("trace.txt", content.bytes, "the kernel's trace buffer"), content.cut),
     }
     given
 }
