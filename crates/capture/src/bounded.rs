@@ -69,7 +69,7 @@ fn beginning(from: impl Read, most: usize) -> io::Result<Content> {
 /// Why a program gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failed {
-    #[error("there is no program {0}")]
+    #[error("there is no program {0} that may be run")]
     Absent(String),
     #[error("{0} did not end in time")]
     Late(String),
@@ -94,7 +94,10 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C");
     let mut child = match command.spawn() {
         Ok(child) => Killed(child),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Failed::Absent(name)),
+        // Also where a folder of PATH may not be looked into.
+        Err(e) if [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&e.kind()) => {
+            return Err(Failed::Absent(name));
+        }
         Err(e) => return Err(failed(e.to_string())),
     };
     let (out, err) = (child.0.stdout.take(), child.0.stderr.take());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// It reads the kernel's log, systemd's own times and units, this boot's journal, processes, the trace buffer, what firmware and
 /// loaders left behind, and what the machine is. It only reads, takes a minute at most, and says what it could not read. Run it as root.
 /// Host name, serial numbers, identifiers of disks, and addresses become tokens, unless you say --identify. Messages are kept
-/// otherwise as they are.
+/// otherwise as they are. In a container it takes the container's boot: kernel log and firmware are its host's.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -80,7 +80,8 @@ fn loader(variables: &Path, given: &mut Given) {
     given.put(File::evidence("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), Cut::No);
 }
 
-fn utf16(bytes: &[u8]) -> String {
+/// Its controls are left out.
+pub(super) fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units).chars().filter(|c| !c.is_control()).collect()
 }

@@ -60,7 +60,7 @@ pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
     if nameless > 0 {
         given.missing(
             "programs of processes",
-            format!("{nameless} are known by a short name only{}", bounded::as_root()),
+            format!("{nameless} could not be read; a short name stands for each{}", bounded::as_root()),
         );
     }
     given.put(File::evidence("processes.txt", text.into_bytes(), "/proc/*/stat, cgroup and exe"), Cut::No);

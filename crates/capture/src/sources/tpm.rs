@@ -1,8 +1,10 @@
-//! In which order firmware and loader measured what, by the TPM's event log: the kinds of events, and never what was measured.
+//! In which order firmware and loader measured what, by the TPM's event log, which has no times: the kind of each event, with the name of
+//! a variable or of an action. Digests, contents of variables, and what a loader says of its own are left out: they may tell of one machine.
 //!
 //! Each event is `PCR, type, digest, length, data`, little-endian; the first one says of a newer log which digests follow (TCG PC Client
 //! Platform Firmware Profile, "Event Logging").
 
+use super::firmware::utf16;
 use crate::bounded;
 use crate::gather::{File, Given};
 use std::fmt::Write as _;
@@ -13,6 +15,11 @@ const BYTES_MAX: usize = 4 << 20;
 const EVENTS_MAX: usize = 10_000;
 const SHA1_BYTES: usize = 20;
 const SPEC_ID: &[u8] = b"Spec ID Event03\0";
+
+const EFI_ACTION: u32 = 0x8000_0007;
+const EFI_VARIABLES: [u32; 3] = [0x8000_0001, 0x8000_0002, 0x8000_00e0];
+/// A subject is cut there.
+const SUBJECT_MAX: usize = 100;
 
 const KINDS: [(u32, &str); 18] = [
     (0, "EV_PREBOOT_CERT"),
@@ -66,7 +73,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// One line per event: its PCR, its kind, and how long its data is.
+/// One line per event: its PCR, its kind, and what it is about; else how long its data is.
 fn events(bytes: &[u8]) -> String {
     let (mut cursor, mut text, mut digests) = (Cursor(bytes), String::new(), None);
     for number in 0..EVENTS_MAX {
@@ -74,8 +81,13 @@ fn events(bytes: &[u8]) -> String {
         if number == 0 {
             digests = sizes(data);
         }
-        let name = KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name);
-        let _ = writeln!(text, "PCR {pcr} {kind:#x} {name} {} bytes", data.len());
+        let name = KINDS.iter().find(|(known, _)| *known == kind).map(|(_, name)| (*name).to_owned());
+        let name = name.unwrap_or_else(|| format!("kind {kind:#x}"));
+        let _ = write!(text, "PCR {pcr} {name}");
+        match subject(kind, data) {
+            Some(subject) => _ = writeln!(text, ": {subject}"),
+            None => _ = writeln!(text, ", {} bytes", data.len()),
+        }
     }
     if !cursor.0.is_empty() {
         let _ = writeln!(text, "{} bytes that follow are no event", cursor.0.len());
@@ -96,6 +108,23 @@ fn event<'a>(cursor: &mut Cursor<'a>, digests: Option<&[(u16, usize)]>) -> Optio
     }
     let length = usize::try_from(cursor.u32()?).ok()?;
     Some((pcr, kind, cursor.take(length)?))
+}
+
+/// The name of a variable, or of what the firmware did.
+fn subject(kind: u32, data: &[u8]) -> Option<String> {
+    let text = match kind {
+        EFI_ACTION => String::from_utf8_lossy(data).into_owned(),
+        kind if EFI_VARIABLES.contains(&kind) => {
+            // GUID, how many units its name has, how many bytes its content, the name (UEFI_VARIABLE_DATA).
+            let mut cursor = Cursor(data.get(16..)?);
+            let units = usize::try_from(u64::from(cursor.u32()?) | u64::from(cursor.u32()?) << 32).ok()?;
+            cursor.take(8)?;
+            utf16(cursor.take(units.checked_mul(2)?)?)
+        }
+        _ => return None,
+    };
+    let text: String = text.chars().filter(|c| !c.is_control()).take(SUBJECT_MAX).collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// The algorithms of a newer log, and how long a digest of each is.
@@ -120,7 +149,31 @@ mod tests {
 
     #[test]
     fn events_of_a_newer_log() {
-        assert_eq!(events(&log()), "PCR 0 0x3 EV_NO_ACTION 33 bytes\nPCR 7 0x4 EV_SEPARATOR 4 bytes\n");
+        assert_eq!(events(&log()), "PCR 0 EV_NO_ACTION, 33 bytes\nPCR 7 EV_SEPARATOR, 4 bytes\n");
+    }
+
+    /// Of OVMF and systemd-boot with swtpm: see its README.
+    #[test]
+    fn a_real_log_says_what_came_after_what() {
+        let text = events(include_bytes!("../../../evidence/tests/data/efi/tpm-log.bin"));
+        let lines: Vec<&str> = text.lines().collect();
+        let place = |line: &str| lines.iter().position(|of| *of == line).unwrap_or_else(|| panic!("{line}: {text}"));
+        let secure_boot = place("PCR 7 EV_EFI_VARIABLE_DRIVER_CONFIG: SecureBoot");
+        let boots = place("PCR 4 EV_EFI_ACTION: Calling EFI Application from Boot Option");
+        let left = place("PCR 5 EV_EFI_ACTION: Exit Boot Services Returned with Success");
+        assert!(secure_boot < boots && boots < left && left + 1 == lines.len(), "{text}");
+        assert!(!text.contains("no event") && !text.contains("kind 0x"), "{text}");
+        // The loader measures the kernel's command line, which is not taken from here.
+        assert!(lines.iter().any(|line| line.starts_with("PCR 12 EV_IPL, ")), "{text}");
+    }
+
+    #[test]
+    fn a_variables_name_is_never_longer_than_its_event() {
+        let event = |units: u64| [&[0; 16][..], &units.to_le_bytes(), &[0; 8], b"P\0K\0"].concat();
+        assert_eq!(subject(EFI_VARIABLES[0], &event(2)).as_deref(), Some("PK"));
+        for units in [0, 3, u64::MAX, 1 << 62] {
+            assert_eq!(subject(EFI_VARIABLES[0], &event(units)), None, "{units}");
+        }
     }
 
     #[test]

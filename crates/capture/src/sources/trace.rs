@@ -37,7 +37,10 @@ pub(crate) fn ask(finish: Finish, until: Instant) -> Given {
     let done = if finish.monotonic_us > 0 { finish.monotonic_us } else { BOOT_US };
     match begins(first) {
         Some(seconds) if seconds * 1e6 > us(done) => {
-            given.missing("trace buffer", format!("it begins {seconds:.0} s after the kernel, when the boot was done"));
+            given.missing(
+                "trace buffer",
+                format!("nothing of the boot is in it: its first event is {seconds:.0} s after the kernel's start"),
+            );
         }
         _ => given.put(File::evidence("trace.txt", content.bytes, "the kernel's trace buffer"), content.cut),
     }
