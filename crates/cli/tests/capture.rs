@@ -273,9 +273,13 @@ fn a_debian_captures_what_was_recorded_of_it() {
         units.map(|unit| (text(&unit["name"]).replace("\\x5c", "\\"), times(unit))).collect()
     };
     let (outside, inside) = (units(&recorded), units(&captured));
-    let known = inside["known.service"];
-    let slept = known.1.unwrap() - known.0.unwrap();
-    assert!((700 * MS..2500 * MS).contains(&slept), "{} ms", slept / MS);
+    // How long it takes beyond its sleep is the busy host's; both saw the same.
+    let slept = |units: &HashMap<String, (Option<i64>, Option<i64>)>| {
+        let known = units["known.service"];
+        known.1.unwrap() - known.0.unwrap()
+    };
+    let (known, seen) = (slept(&inside), slept(&outside));
+    assert!(known >= 700 * MS && (known - seen).abs() < 100 * MS, "{} and {} ms", known / MS, seen / MS);
     // The end of the boot is systemd's, and known before the capture began.
     assert_eq!(text(&captured["end"]["code"]), "systemd-finished", "{}", captured["end"]);
     let missed: Vec<&String> = outside.keys().filter(|name| !inside.contains_key(*name)).collect();
@@ -305,10 +309,10 @@ fn a_debian_captures_what_was_recorded_of_it() {
     let (all, ours) = (pids(&recorded), pids(&captured));
     assert!(ours.len() >= 4, "{ours:?}");
     for (pid, start) in &ours {
-        // A captured start is rounded down to 10 ms, on a clock that units join to the log's (17 ms off was seen on a busy host);
-        // process 1 was started by the kernel before its program ran.
+        // The guest's own trace has it, which the messages that it shares with the log place to a fraction of a ms. Without that trace
+        // a start is rounded down to 10 ms. Process 1 was started by the kernel before its program ran.
         let Some(seen) = all.get(pid) else { panic!("process {pid} was not recorded: {all:?}") };
         let late = seen - start - middle;
-        assert!(*pid == 1 || (-40 * MS..60 * MS).contains(&late), "process {pid}: {} ms", late / MS);
+        assert!(*pid == 1 || (-3 * MS..13 * MS).contains(&late), "process {pid}: {} ms", late / MS);
     }
 }

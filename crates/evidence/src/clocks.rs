@@ -31,6 +31,8 @@ const HEARD_FOR_LONG: Ns = Ns::from_ms(10_000);
 
 /// A busy host's stamps are late by this at most.
 const LATE_MAX: Ns = Ns::from_ms(100);
+/// Of a kernel's own measurement of its counter's rate, half of the messages that the trace has too lie nearer than this.
+const MEASURED_OFF: Ns = Ns::from_ms(5);
 /// Of what the host saw, so many in a row have to agree to [`EDGE`], and one in so many of all.
 const AGREE_MIN: usize = 4;
 const AGREE_SHARE: usize = 50;
@@ -170,7 +172,12 @@ fn trace_clock(
                 // Before the kernel had this counter, its own clock lost ticks: what it measured is the better rate.
                 let measured =
                     log.counter_hz().and_then(|(hz, from)| Clock::fit_offset(TRACE, hz, &points, Delay::Even, from));
-                measured.or_else(|| Clock::fit(TRACE, &points, Delay::Even))
+                match measured {
+                    // A busy host spoils what a guest's kernel measures: the messages that both have then say it better.
+                    Some(clock) if clock.residual > MEASURED_OFF => Clock::through(TRACE, &points),
+                    Some(clock) => Some(clock),
+                    None => Clock::fit(TRACE, &points, Delay::Even),
+                }
             }
             None => Some(from_first_event(trace, evidence.manifest.ticks_hz?, RateSource::User)),
         },
