@@ -50,7 +50,7 @@ fn a_boot_is_what_the_kernel_prints_of_it() {
 
 #[test]
 fn each_version_is_what_trace_cmd_prints_of_it() {
-    for name in ["record-v6.dat.gz", "record-v7-none.dat.gz", "record-v7-zstd.dat"] {
+    for name in ["record-v6.dat.gz", "record-v7-none.dat.gz", "record-v7-zlib.dat", "record-v7-zstd.dat"] {
         let report =
             fixture(&name.replace(".dat.gz", ".report.gz").replace(".dat", ".report.gz").replace(".gz.gz", ".gz"));
         let ours = text(&fixture(name));
