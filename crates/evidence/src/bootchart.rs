@@ -13,23 +13,36 @@
 //! archive. Times are `/proc/uptime`'s, and so the kernel's clock, unless the collector was told to count from its own start
 //! (`-r`): then processes seem to have started after they were seen, which is counted.
 //!
+//! systemd-bootchart samples too, and keeps its picture alone: `svg.rs` reads that back.
+//!
 //! What happens between two samples is not known. A process that came and went in between is missing; of the others a
 //! stretch is on a CPU where the process had one for half of it. The sampling's interval is said with the result.
 
 mod parse;
 mod place;
 mod samples;
+mod svg;
 
 pub(crate) use place::Files;
 pub use samples::{Process, Samples, Stretch, Use};
 
 use parse::Part;
-use timeline::Timeline;
+use timeline::{Diagnostics, Timeline};
 
 /// What diagnostics call it.
 const NAME: &str = "bootchart";
 
 impl Samples {
+    /// Reads `proc_ps.log`, `taskstats.log` or a picture of systemd-bootchart's; none if the bytes are none of these.
+    pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option<Samples> {
+        match parse::part(bytes)? {
+            Part::Processes => Some(Samples::of_text(file, bytes, true, diagnostics)),
+            Part::Taskstats => Some(Samples::of_text(file, bytes, false, diagnostics)),
+            Part::Picture => svg::read(file, bytes, diagnostics),
+            Part::Header | Part::Unused(_) => None,
+        }
+    }
+
     /// Alone on a timeline, for who wants to see what it gives without a recording.
     pub fn on_a_timeline(&self) -> Timeline {
         place::on_a_timeline(self)
@@ -42,6 +55,7 @@ fn part_in_words(bytes: &[u8]) -> Option<&'static str> {
         Part::Header => "boot chart (header)",
         Part::Processes => "boot chart (processes, /proc/PID/stat)",
         Part::Taskstats => "boot chart (processes, taskstats)",
+        Part::Picture => "boot chart (systemd-bootchart's picture)",
         Part::Unused(what) => what,
     })
 }

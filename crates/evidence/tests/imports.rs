@@ -146,6 +146,46 @@ fn a_chart_of_taskstats_brings_its_kernel_log_along() {
     assert_eq!(timeline.tracks.get(timeline.tracks.get(gzip).created.unwrap().1).id, 99);
 }
 
+/// Both pictures are of the same small boot; one counts from the collector's own start.
+#[test]
+fn a_picture_of_systemd_bootchart_has_the_same_as_its_samples() {
+    for (file, first, last) in
+        [("bootchart/systemd-234.svg.gz", 3_095, 7_957), ("bootchart/systemd-234-relative.svg.gz", 3_058, 7_915)]
+    {
+        let timeline = imported(&[file]);
+        let named: Vec<_> = phase_rows(&timeline).into_iter().map(|row| (row.0, row.1 / 1000)).collect();
+        assert_eq!(
+            named,
+            [("kernel, initcalls not told apart".to_owned(), 0), ("process 1".to_owned(), first)],
+            "{file}"
+        );
+        let end = timeline.end.unwrap();
+        assert_eq!((end.at.0 / 1_000_000, end.evidence), (last, EndEvidence::BootchartStopped), "{file}");
+        // What of the machine as a whole it draws, and its initcalls, are not shown.
+        assert!(count(&timeline, K::BootchartPartUnused) >= 1, "{file}");
+        assert_eq!(count(&timeline, K::LinesUnreadable), 0, "{file}");
+        // The shell of the boot's work, below process 1, and what it started.
+        let gzip = timeline.processes.iter().find(|p| timeline.names.get(p.name) == "gzip").unwrap();
+        let shell = timeline.processes.iter().find(|p| p.pid == gzip.parent).unwrap();
+        assert_eq!((gzip.depth, timeline.names.get(shell.name), gzip.end.is_some()), (3, "sh", true), "{file}");
+        check_cpu(file);
+    }
+}
+
+/// What the picture says of how long each process had a CPU, and what its bars show.
+fn check_cpu(file: &str) {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(fixture(file)).unwrap()).read_to_end(&mut bytes).unwrap();
+    let mut diagnostics = Diagnostics::default();
+    let samples = Samples::read(file, &bytes, &mut diagnostics).unwrap();
+    // It ran in the samples for most of its life; others did most of their work before the first one.
+    let gzip = samples.processes.iter().find(|process| process.names[0].1 == "gzip").unwrap();
+    let on_cpu = gzip.stretches.iter().filter(|stretch| stretch.used == Use::Cpu);
+    let on_cpu = on_cpu.map(|stretch| stretch.to - stretch.from).sum::<Ns>();
+    assert!((on_cpu - gzip.cpu).abs().0 * 5 < gzip.cpu.0, "{file}: {} and {on_cpu}", gzip.cpu);
+}
+
 #[test]
 fn a_number_that_is_used_again_is_another_process() {
     let text = "100\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n7 (a) S 1 0 0 0 -1 0 0 0 0 0 9 0 0 0 20 0 1 0 90 0\n\n\
@@ -298,9 +338,15 @@ fn other_texts_are_not_these() {
     }
 }
 
-const PIECES: [&str; 26] = [
+const PIECES: [&str; 32] = [
     "LoaderTimeInitUSec=",
     "LoaderTimeExecUSec=2566203\n",
+    "<?xml?>\n<!-- This file is a bootchart SVG file.\n<!-- x=\"100.0\" y=\"20.0\" -->\n<!-- hz=\"25.0\" -->\n",
+    "<rect class=\"box\" x=\"0.000\" y=\"0\" width=\"795.704\" height=\"100.000\" />\n",
+    "<!-- gzip [95] ppid=95 runtime=499.526ms -->\n",
+    "<rect class=\"ps\" x=\"5.5\" y=\"0\" width=\"700\" height=\"20\" />\n",
+    "<rect class=\"wait\" x=\"9\" y=\"0\" width=\"4\" height=\"20\" />\n",
+    "<rect class=\"cpu\" x=\"6\" y=\"0\" width=\"44\" height=\"17\" />\n",
     "\n",
     " ",
     "0",
@@ -352,11 +398,14 @@ proptest! {
         }
         let chart = [b"100\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n".as_slice(), &bytes].concat();
         let samples = Samples::read("p", &chart, &mut diagnostics).unwrap();
+        let head = PIECES[0].as_bytes();
+        let picture = Samples::read("p", &[head, &bytes].concat(), &mut diagnostics).unwrap();
+        check_sums(&picture.on_a_timeline());
         let c = samples.counts;
         prop_assert_eq!(c.lines, chart.split_inclusive(|&b| b == b'\n').count() as u64);
         prop_assert_eq!(c.lines, c.samples + c.rows + c.blank + c.unreadable + c.beyond);
         check_sums(&samples.on_a_timeline());
-        for process in &samples.processes {
+        for process in samples.processes.iter().chain(&picture.processes) {
             prop_assert!(process.stretches.iter().all(|stretch| stretch.from < stretch.to));
             prop_assert!(process.stretches.windows(2).all(|pair| pair[0].to <= pair[1].from));
         }

@@ -155,7 +155,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::FpdtWithoutTimes => ("{n} FPDT [has|have] only the addresses of times", "import /sys/firmware/acpi/fpdt/boot of that machine, or the table FBPT"),
         K::BootchartSampled => ("bootchart took {n} sample[s] of the processes ({name})", "starts, ends and waits are known to that interval; a process between two samples is missing"),
         K::BootchartOtherClock => ("{n} process[es] began after bootchart saw [it|them]", "its collector counted from its own start (-r), so its times are too early"),
-        K::BootchartPartUnused => ("{n} file[s] of the boot chart [is|are] not shown: {name}", "[it says|they say] nothing of a process"),
+        K::BootchartPartUnused => ("{n} part[s] of the boot chart [is|are] not shown: {name}", "[it says|they say] nothing of when a process ran"),
         K::TraceFileUnreadable => ("{n} trace.dat file[s] cannot be read", "[it is|they are] not used"),
         K::TracePartUnused => ("{n} part[s] of a trace.dat [is|are] beside the kernel's own trace", "[it is|they are] not shown"),
         K::TracePageDamaged => ("{n} page[s] of a trace [contradicts itself|contradict themselves] or [is|are] missing", "what they held is not shown"),

@@ -15,6 +15,8 @@ pub(super) enum Part {
     Processes,
     /// Samples of taskstats.
     Taskstats,
+    /// systemd-bootchart's picture.
+    Picture,
     /// One that is known and not shown: what it is.
     Unused(&'static str),
 }
@@ -40,6 +42,9 @@ pub(super) fn part(bytes: &[u8]) -> Option<Part> {
     /// A header has six lines; a version may be longer than one.
     const LOOKED_AT: usize = 8;
     let lines = || Lines::new(bytes).map(|line| line.bytes);
+    if is_picture(bytes) {
+        return Some(Part::Picture);
+    }
     if bytes.starts_with(b"version = ") {
         let title = lines().take(LOOKED_AT).any(|line| line.starts_with(b"title = Boot chart for "));
         return title.then_some(Part::Header);
@@ -66,6 +71,14 @@ pub(super) fn part(bytes: &[u8]) -> Option<Part> {
         return Some(Part::Unused("boot chart (disks)"));
     }
     None
+}
+
+/// Whether a file is a picture that systemd-bootchart drew.
+pub(super) fn is_picture(bytes: &[u8]) -> bool {
+    /// What it says of itself, in its first lines.
+    const SAYS: &[u8] = b"<!-- This file is a bootchart SVG file.";
+    const LOOKED_AT: usize = 1024;
+    bytes.starts_with(b"<?xml") && memchr::memmem::find(&bytes[..bytes.len().min(LOOKED_AT)], SAYS).is_some()
 }
 
 /// `   8       0 sda 1234 …`: `/proc/diskstats` has at least eleven counters.

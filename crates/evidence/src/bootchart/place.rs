@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use recording::Manifest;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId,
     TrackKind, Wait, WaitedOn,
 };
 
@@ -40,7 +40,7 @@ impl Reader for Files {
     fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
         match parse::part(&input.file.bytes) {
             Some(Part::Header) => _ = self.header.get_or_insert(input.file),
-            Some(Part::Processes | Part::Taskstats) => self.processes.push(input.file),
+            Some(Part::Processes | Part::Taskstats | Part::Picture) => self.processes.push(input.file),
             Some(Part::Unused(what)) => {
                 diagnostics.note_about(DiagnosticKind::BootchartPartUnused, what, || input.file.name.clone());
             }
@@ -96,6 +96,10 @@ impl Evidence for Chart {
             place(process, &children[number], *track, origin, boot);
         }
         self.table(origin, boot);
+        if let Some((at, track)) = self.samples.idle.zip(self.init) {
+            let name = boot.timeline.names.intern("bootchart: idle");
+            boot.timeline.marks.push(Mark { at: origin + at, name, track });
+        }
     }
 
     /// Process 1 ran when it was first seen; when it began is not in a sample.
@@ -229,6 +233,11 @@ fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot
         let name = match stretch.used {
             Use::Cpu => "on a CPU",
             Use::Disk => "waits for a disk",
+            Use::Queue => {
+                let by = WaitedOn::Nothing;
+                timeline.waits.push(Wait { track, from: start, woken: start, until: end, by });
+                continue;
+            }
             Use::Other if process.is_kernels() => continue,
             Use::Other => {
                 for (from, to, by) in waited_for(children, stretch.from, stretch.to) {

@@ -3,14 +3,14 @@
 //! Memory is in proportion to the input: a process is kept once, and a stretch goes on while its use stays the same.
 
 use super::NAME;
-use super::parse::{Part, Row, from_stat, from_taskstats, part, time};
+use super::parse::{Row, from_stat, from_taskstats, time};
 use crate::firmware::shorten;
 use crate::text::{Line, Lines, lossy};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// Ten times what a boot starts.
-const PROCESSES_MAX: usize = 1 << 17;
+pub(super) const PROCESSES_MAX: usize = 1 << 17;
 /// A process that began so much after it was seen: the collector's clock is another one.
 const OTHER_CLOCK: Ns = Ns::from_ms(1_000);
 
@@ -21,6 +21,8 @@ pub enum Use {
     Cpu,
     /// It waited for a disk, or for swapped memory.
     Disk,
+    /// It could have run, and had no CPU.
+    Queue,
     /// It waited for something else.
     Other,
 }
@@ -95,16 +97,13 @@ pub struct Samples {
     before: Ns,
     /// Whether a sample has every process, so that who is missing has ended.
     pub(super) knows_ends: bool,
+    /// When the collector found that the machine had nothing more to do.
+    pub idle: Option<Ns>,
 }
 
 impl Samples {
-    /// Reads `proc_ps.log` or `taskstats.log`; none if the bytes are neither.
-    pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option<Samples> {
-        let knows_ends = match part(bytes)? {
-            Part::Processes => true,
-            Part::Taskstats => false,
-            Part::Header | Part::Unused(_) => return None,
-        };
+    /// Reads `proc_ps.log`, which has every process in each sample, or `taskstats.log`.
+    pub(super) fn of_text(file: &str, bytes: &[u8], knows_ends: bool, diagnostics: &mut Diagnostics) -> Samples {
         let row = |line| if knows_ends { from_stat(line) } else { from_taskstats(line) };
         let mut samples = Samples { knows_ends, ..Samples::default() };
         for line in Lines::new(bytes) {
@@ -121,7 +120,12 @@ impl Samples {
             }
         }
         samples.finish();
-        Some(samples)
+        samples
+    }
+
+    /// None yet, by who has every process in each sample.
+    pub(super) fn of_whole_tables(first: Ns) -> Samples {
+        Samples { knows_ends: true, first, ..Samples::default() }
     }
 
     fn unreadable(&mut self, line: Line<'_>, file: &str, diagnostics: &mut Diagnostics) {
@@ -233,8 +237,7 @@ impl Samples {
             return;
         }
         let (from, until) = (self.first, self.last);
-        let names = vec![(from, "init".to_owned())];
-        let mut process_1 = Process { pid: 1, parent: 0, names, until, ..Process::default() };
+        let mut process_1 = Process::new(1, 0, "init".to_owned(), from, until);
         process_1.extend(Use::Other, from, until);
         self.processes.insert(0, process_1);
     }
@@ -247,6 +250,11 @@ impl Samples {
 }
 
 impl Process {
+    /// One that did nothing yet.
+    pub(super) fn new(pid: u64, parent: u64, name: String, from: Ns, until: Ns) -> Process {
+        Process { pid, parent, names: vec![(from, name)], until, ..Process::default() }
+    }
+
     /// Adds a stretch; one of the same use goes on.
     fn extend(&mut self, used: Use, from: Ns, to: Ns) {
         if from >= to {
@@ -256,6 +264,13 @@ impl Process {
             Some(last) if last.used == used && last.to == from => last.to = to,
             _ => self.stretches.push(Stretch { used, from, to }),
         }
+    }
+
+    /// Adds a stretch that somebody has drawn: between that and the one before it did something else.
+    pub(super) fn draw(&mut self, used: Use, from: Ns, to: Ns) {
+        let since = self.stretches.last().map_or(self.from(), |last| last.to);
+        self.extend(Use::Other, since, from);
+        self.extend(used, from.max(since), to);
     }
 
     /// When it began.
