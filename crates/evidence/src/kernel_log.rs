@@ -571,6 +571,13 @@ mod tests {
             assert_eq!(host, [0, 300_000_000], "{first}");
             assert!(diagnostics.is_empty(), "{diagnostics:?}");
         }
+        // grabserial -m began again at the second line; a line that is missing is no such thing.
+        let (log, _) = check(
+            b"[5.000000 0.000000] a\n[5.300000 0.300000] b\n[0.250000 0.250000] c\n[9.000000 0.010000] d\n",
+            &[(None, "a"), (None, "b"), (None, "c"), (None, "d")],
+        );
+        let host: Vec<_> = log.lines.iter().map(|l| l.host_stamp.unwrap().0 / 1_000_000).collect();
+        assert_eq!(host, [0, 300, 550, 9_300]);
         let (log, _) = check(
             b"[Sat Nov 21 07:17:05 2026] Linux version 6.1\n[Sat Nov 21 07:17:06 2026] smp: up\n",
             &[(None, "Linux version 6.1"), (None, "smp: up")],

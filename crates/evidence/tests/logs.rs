@@ -47,6 +47,20 @@ fn real_logs() {
     }
 }
 
+/// `grabserial -m` counts from 0 again after the line with the pattern. The stamps go on, beside those of the kernel's own clock.
+#[test]
+fn stamps_of_grabserial_go_on_after_its_pattern() {
+    let (log, ..) = read(&folder().join("linux-6.1-grabserial-t-m.log"));
+    assert_eq!(log.logger, Some("grabserial"));
+    let stamps: Vec<_> = log.lines.iter().map(|line| (line.host_stamp.unwrap(), line.stamp)).collect();
+    assert!(stamps.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{stamps:?}");
+    let both = stamps.iter().filter_map(|(host, own)| Some(*host - (*own)?));
+    let late: Vec<Ns> = both.filter(|late| *late > Ns::from_ms(-1_000)).collect();
+    let (least, most) = (late.iter().min().unwrap(), late.iter().max().unwrap());
+    // The serial line takes its time, and the kernel's clock is a little fast there until it is calibrated.
+    assert!(late.len() > 10 && *most - *least < Ns::from_ms(30), "{late:?}");
+}
+
 /// The four initcalls that a board waited whole timer ticks in: 10 ms and 20 ms by the kernel, not 9.765 and 19.531. No
 /// initcall begins before the message before it.
 #[test]

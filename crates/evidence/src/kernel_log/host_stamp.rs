@@ -9,7 +9,8 @@
 //! [2026-11-21 10:11:12.123] text         minicom, tio
 //! [Sat Nov 21 07:17:05 2026] text        dmesg -T
 //! ```
-//! A logger stamps every line alike, so the form is chosen once, by what most lines have; a line
+//! grabserial -m PATTERN counts from 0 again after the line that has the pattern; how long after the line before one came goes on, so
+//! the stamps do too. A logger stamps every line alike, so the form is chosen once, by what most lines have; a line
 //! without it stays as it is. Stamps count from the first one in the file.
 
 use super::stamp;
@@ -21,6 +22,18 @@ use timeline::Ns;
 struct Read {
     ns: i64,
     wraps_after_ns: Option<i64>,
+    /// How long after the line before, if that is said too.
+    since_last_ns: Option<i64>,
+}
+
+impl Read {
+    fn plain(ns: i64) -> Read {
+        Read { ns, wraps_after_ns: None, since_last_ns: None }
+    }
+
+    fn wrapping(ns: i64, period: i64) -> Read {
+        Read { wraps_after_ns: Some(period), ..Read::plain(ns) }
+    }
 }
 
 type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
@@ -39,6 +52,9 @@ const FORMS: [(&str, Strip); 8] = [
 
 /// Lines looked at to choose a form.
 const LINES_LOOKED_AT: usize = 1000;
+
+/// A line that is so much earlier than its distance from the line before says: the clock began again. Far above rounding.
+const AGAIN_NS: i64 = 1_000_000;
 
 /// The form of a file's stamps, and its clock.
 #[derive(Debug)]
@@ -76,6 +92,14 @@ impl Loggers {
         if let Some(period) = read.wraps_after_ns.filter(|period| ns < self.last.saturating_sub(period / 2)) {
             self.wrapped = self.wrapped.saturating_add(period);
             ns = ns.saturating_add(period);
+        }
+        // grabserial -m PATTERN counts from 0 again after the line that has it.
+        if let Some(since_last) = read.since_last_ns.filter(|_| self.first.is_some()) {
+            let expected = self.last.saturating_add(since_last);
+            if ns < expected.saturating_sub(AGAIN_NS) {
+                self.wrapped = self.wrapped.saturating_add(expected.saturating_sub(ns));
+                ns = expected;
+            }
         }
         self.last = ns;
         let first = *self.first.get_or_insert(ns);
@@ -117,7 +141,7 @@ fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 fn daily(text: &[u8]) -> Option<(Read, &[u8])> {
-    time_of_day(text).map(|(ns, rest)| (Read { ns, wraps_after_ns: Some(DAY_NS) }, rest))
+    time_of_day(text).map(|(ns, rest)| (Read::wrapping(ns, DAY_NS), rest))
 }
 
 /// `2026-11-21 10:11:12` or with a `T`, perhaps with fraction and zone.
@@ -129,7 +153,7 @@ fn date(text: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, rest) = time_of_day(rest)?;
     let zone = rest.iter().take_while(|b| b"Z+-:0123456789".contains(b)).count();
     let days = days(i64::try_from(year).ok().filter(|y| (1970..2262).contains(y))?, month, day)?;
-    Some((Read { ns: days * DAY_NS + ns, wraps_after_ns: None }, &rest[zone..]))
+    Some((Read::plain(days * DAY_NS + ns), &rest[zone..]))
 }
 
 /// Days since 1970-01-01 (Gregorian; the year is taken to begin in March, so that the leap day is its last).
@@ -150,7 +174,7 @@ fn month_and_day(text: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, rest) = time_of_day(rest.strip_prefix(b" ")?)?;
     // A year that is no leap year: the stamp does not say, and only distances matter.
     let days = days(2025, month? as u64 + 1, day)?;
-    Some((Read { ns: days * DAY_NS + ns, wraps_after_ns: Some(365 * DAY_NS) }, rest))
+    Some((Read::wrapping(days * DAY_NS + ns, 365 * DAY_NS), rest))
 }
 
 fn grabserial(line: &[u8]) -> Option<(Read, &[u8])> {
@@ -159,13 +183,14 @@ fn grabserial(line: &[u8]) -> Option<(Read, &[u8])> {
         Some(found) => found,
         None => elapsed(inner)?,
     };
-    let (_, _, rest) = seconds(skip_spaces(rest.strip_prefix(b" ")?))?;
+    let (since_last, _, rest) = seconds(skip_spaces(rest.strip_prefix(b" ")?))?;
+    let read = Read { since_last_ns: i64::try_from(since_last).ok(), ..read };
     Some((read, rest.strip_prefix(b"] ").or_else(|| rest.strip_prefix(b"]"))?))
 }
 
 fn elapsed(text: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, _, rest) = seconds(skip_spaces(text))?;
-    Some((Read { ns: i64::try_from(ns).ok()?, wraps_after_ns: None }, rest))
+    Some((Read::plain(i64::try_from(ns).ok()?), rest))
 }
 
 fn bracketed(line: &[u8]) -> Option<(Read, &[u8])> {
@@ -206,5 +231,5 @@ fn second_stamp(line: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, rest) = stamp::stamp(line)?;
     let rest = skip_spaces(rest);
     stamp::stamp(rest)?;
-    Some((Read { ns, wraps_after_ns: None }, rest))
+    Some((Read::plain(ns), rest))
 }
