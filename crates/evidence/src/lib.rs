@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod android_words;
 mod arch;
 mod archive;
 mod before_kernel;

@@ -10,7 +10,7 @@ use timeline::{DiagnosticKind, NameId, Ns, Phase, ServiceUnit, Timeline};
 /// How its messages begin.
 const SAYS: &str = "systemd[1]: ";
 /// Of more units nothing is kept: no machine has so many.
-const UNITS_MAX: usize = 100_000;
+pub(crate) const UNITS_MAX: usize = 100_000;
 
 /// How the message begins in which it says its version.
 pub const BEGINS: &str = "systemd[1]: systemd ";

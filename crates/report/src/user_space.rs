@@ -143,6 +143,8 @@ pub enum ManagerName {
     S6,
     /// daemontools.
     Daemontools,
+    /// Android's init.
+    Android,
 }
 
 impl From<Manager> for ManagerName {
@@ -154,6 +156,7 @@ impl From<Manager> for ManagerName {
             Manager::Runit => ManagerName::Runit,
             Manager::S6 => ManagerName::S6,
             Manager::Daemontools => ManagerName::Daemontools,
+            Manager::Android => ManagerName::Android,
         }
     }
 }

@@ -233,6 +233,8 @@ pub enum Manager {
     S6,
     /// daemontools.
     Daemontools,
+    /// Android's init.
+    Android,
 }
 
 /// One boot, or as much of it as the evidence shows.

@@ -14,7 +14,7 @@ use crate::offers::{Offers, Stamped, StampedText};
 use crate::reader::{Evidence, Own, Reader};
 use crate::readers::MESSAGES;
 use crate::subject::Subject;
-use crate::{arch, systemd_words as systemd, text, tslog};
+use crate::{android_words, arch, systemd_words as systemd, text, tslog};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
@@ -252,6 +252,8 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
         timeline.marks.push(Mark { at, name, track });
     }
     systemd::units(log.lines.iter().filter_map(|line| Some((place(line)?, log.text(line)))), timeline);
+    android_words::place(log.lines.iter().filter_map(|line| Some((place(line)?, log.text(line)))), boot);
+    let timeline = &mut boot.timeline;
     let mut found = initcalls::read(file, log, place, &mut timeline.diagnostics);
     if traced {
         found.calls.retain(|call| call.kind != initcalls::Kind::Initcall);
