@@ -40,6 +40,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/first_executions/symbols.rs", "a file of a recording"),
     ("evidence/ftrace/processes.rs", "control groups of systemd's"),
     ("evidence/android_words.rs", "what Android's init says"),
+    ("evidence/bootstat.rs", "events of Chrome OS"),
     ("evidence/ftrace/services.rs", "programs and scripts of managers of services"),
     ("machine/awaited.rs", "what systemd logs, and its units"),
     ("evidence/guest_messages.rs", "the messages of guest-init"),

@@ -4,6 +4,7 @@
 //! FPDT   ACPI header of 36 bytes, then records of 16 bytes: type 0 has the address of the boot's table, type 1 that of resume
 //! FBPT   "FBPT", length; then records: type 2, 48 bytes, has five u64 in ns since reset, from 8 bytes on:
 //!        end of reset, loader is loaded, loader is started, ExitBootServices is called, ExitBootServices returns
+//! S3PT   the same of the last resume from sleep
 //! /sys/firmware/acpi/fpdt/boot/bootloader_launch_ns:5855973785       `grep . /sys/firmware/acpi/fpdt/boot/*`, and in a tar
 //! ```
 //! (ACPI specification 6.5, section 5.2.24, all numbers little-endian; Linux, `Documentation/ABI/testing/sysfs-firmware-acpi`.) A value
@@ -24,6 +25,7 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 const PROGRAM: &str = "UEFI firmware";
 const TABLE: &[u8] = b"FPDT";
 const BOOT_TABLE: &[u8] = b"FBPT";
+const RESUME_TABLE: &[u8] = b"S3PT";
 const ACPI_HEADER_BYTES: usize = 36;
 const BOOT_TABLE_HEADER_BYTES: usize = 8;
 /// The record with the times of a boot.
@@ -130,6 +132,10 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Times {
     if is_table(bytes, BOOT_TABLE, BOOT_TABLE_HEADER_BYTES) {
         return boot_table(file, bytes, diagnostics).unwrap_or_default();
     }
+    if is_table(bytes, RESUME_TABLE, BOOT_TABLE_HEADER_BYTES) {
+        diagnostics.note(DiagnosticKind::FpdtOfResume, || file.to_owned());
+        return Times::default();
+    }
     let mut times = Times::default();
     for (which, ns) in Lines::new(bytes).filter_map(|line| value(line.bytes)) {
         times.0[which] = ns;
@@ -165,6 +171,8 @@ impl Reader for Files {
             "ACPI table FPDT, which has addresses and no times"
         } else if is_table(bytes, BOOT_TABLE, BOOT_TABLE_HEADER_BYTES) {
             "UEFI boot times (FBPT)"
+        } else if is_table(bytes, RESUME_TABLE, BOOT_TABLE_HEADER_BYTES) {
+            "UEFI times of a resume from sleep (S3PT), which are no part of a boot"
         } else {
             return None;
         };

@@ -18,6 +18,7 @@ mod boot;
 pub mod bootchart;
 mod booted;
 pub mod bootstage;
+pub mod bootstat;
 mod bytes;
 pub mod calls;
 pub mod cbmem;

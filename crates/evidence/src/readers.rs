@@ -7,9 +7,9 @@
 
 use crate::reader::Reader;
 use crate::{
-    bootchart, bootstage, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace, function_graph,
-    guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence, systemd_analyze,
-    tslog, uftrace, vmm, watched,
+    bootchart, bootstage, bootstat, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
+    function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence,
+    systemd_analyze, tslog, uftrace, vmm, watched,
 };
 use timeline::DiagnosticKind;
 
@@ -63,6 +63,8 @@ readers! {
     KernelLog: kernel_log::Files,
     /// Processes as bootchart's collectors sample them: [`crate::bootchart`].
     Bootchart: bootchart::Files,
+    /// Events of a Chrome OS boot: [`crate::bootstat`].
+    Bootstat: bootstat::Files,
     /// coreboot's timestamps: [`crate::cbmem`].
     Cbmem: cbmem::Files,
     /// U-Boot's stages: [`crate::bootstage`].

@@ -308,6 +308,39 @@ fn an_efi_loader_is_placed_before_the_kernel() {
     }
 }
 
+/// The times of a resume from sleep are those of no boot.
+#[test]
+fn a_table_of_a_resume_is_recognised_and_not_used() {
+    let timeline = imported(&["fpdt/s3pt.bin", "cbmem/kernel-beside-it.txt"]);
+    assert_eq!(count(&timeline, K::FpdtOfResume), 1);
+    assert!(timeline.boundaries.iter().all(|boundary| boundary.phase != Phase::Firmware));
+}
+
+#[test]
+fn events_of_chrome_os_are_marks_on_the_kernels_clock() {
+    for (file, disks) in [("bootstat/tmp.tgz", 6), ("bootstat/grep.txt", 0)] {
+        let timeline = imported(&[file]);
+        let marks = timeline.marks.iter().map(|mark| (timeline.names.get(mark.name), mark.at.0 / 10_000_000));
+        let expected = [
+            ("pre-startup", 257),
+            ("post-startup", 281),
+            ("chrome-exec", 341),
+            ("chrome-main", 412),
+            ("login-prompt-visible", 444),
+            ("boot-complete", 445),
+            ("chrome-exec", 467),
+        ];
+        assert_eq!(marks.collect::<Vec<_>>(), expected, "{file}");
+        assert_eq!(
+            (timeline.end.unwrap().at, count(&timeline, K::ReadingsUnused)),
+            (Ns::from_ms(4_670), disks),
+            "{file}"
+        );
+        let login: Vec<_> = timeline.passed.iter().map(|passed| passed.at).collect();
+        assert_eq!(login, [Ns::from_ms(4_440)]);
+    }
+}
+
 /// Who began earlier began at power-on: systemd's word on the firmware and the firmware's own are on one clock.
 #[test]
 fn firmware_kernel_and_user_space_are_on_one_clock() {

@@ -152,6 +152,8 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::SumWithoutPlace => ("{name} says the length of {n} thing[s] in all and not when [it|they] happened", "[it is|they are] not placed on the timeline"),
         K::HandOverUnknown => ("{name} does not say when it started the kernel", "the time from its last stamp to the kernel's first is missing"),
         K::FpdtChecksumWrong => ("the checksum of {n} ACPI table[s] is wrong", "[its|their] content is doubtful; read [it|them] from the machine again"),
+        K::FpdtOfResume => ("{n} table[s] of UEFI times [is|are] of a resume from sleep (S3PT)", "[it is|they are] no part of a boot; import the table FBPT"),
+        K::ReadingsUnused => ("{n} file[s] with readings of {name} [is|are] not shown", "the timeline has no amounts over time"),
         K::FpdtWithoutTimes => ("{n} FPDT [has|have] only the addresses of times", "import /sys/firmware/acpi/fpdt/boot of that machine, or the table FBPT"),
         K::BootchartSampled => ("bootchart took {n} sample[s] of the processes ({name})", "starts, ends and waits are known to that interval; a process between two samples is missing"),
         K::BootchartOtherClock => ("{n} process[es] began after bootchart saw [it|them]", "its collector counted from its own start (-r), so its times are too early"),

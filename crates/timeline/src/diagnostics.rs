@@ -114,6 +114,8 @@ kinds! {
     SumWithoutPlace = "sum-without-place", Harmless;
     HandOverUnknown = "hand-over-unknown", Affects(Figures::Total);
     FpdtChecksumWrong = "fpdt-checksum-wrong", Affects(Figures::OfThisFile);
+    FpdtOfResume = "fpdt-of-resume", Harmless;
+    ReadingsUnused = "readings-unused", Harmless;
     FpdtWithoutTimes = "fpdt-without-times", Unusable;
     BootchartSampled = "bootchart-sampled", Affects(Figures::Processes);
     BootchartOtherClock = "bootchart-other-clock", Affects(Figures::Times);
