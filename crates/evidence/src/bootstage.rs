@@ -20,10 +20,9 @@ mod blob;
 
 use crate::before_kernel::{BeforeKernel, Step, Steps};
 use crate::boot::Boot;
-use crate::input::{File, Input};
+use crate::input::{FirstOf, Input};
 use crate::reader::{Evidence, Reader};
 use crate::text::{Line, Lines, grouped_number, lossy, skip_spaces};
-use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
@@ -177,7 +176,7 @@ fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, pla
 
 /// The files that have such a report: the first is used.
 #[derive(Default)]
-pub(crate) struct Files(Vec<Rc<File>>);
+pub(crate) struct Files(FirstOf);
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -200,7 +199,7 @@ impl Reader for Files {
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.push(input.file);
+        self.0.add(input);
     }
 
     fn has_boot(&self) -> bool {
@@ -208,10 +207,8 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let (first, others) = self.0.split_first()?;
-        for other in others {
-            boot.timeline.diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, || other.name.clone());
-        }
-        BeforeKernel::of(read(&first.name, &first.bytes, &mut boot.timeline.diagnostics))
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
+        BeforeKernel::of(read(&first.name, &first.bytes, diagnostics))
     }
 }

@@ -16,10 +16,9 @@
 
 use crate::before_kernel::{BeforeKernel, Step, Steps};
 use crate::boot::Boot;
-use crate::input::{File, Input};
+use crate::input::{FirstOf, Input};
 use crate::reader::{Evidence, Reader};
 use crate::text::{Line, Lines, grouped_number, lossy, number, whole_number};
-use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
@@ -125,7 +124,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
 
 /// The files that have such a table: the first is used.
 #[derive(Default)]
-pub(crate) struct Files(Vec<Rc<File>>);
+pub(crate) struct Files(FirstOf);
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -142,7 +141,7 @@ impl Reader for Files {
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.push(input.file);
+        self.0.add(input);
     }
 
     fn has_boot(&self) -> bool {
@@ -150,10 +149,8 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let (first, others) = self.0.split_first()?;
-        for other in others {
-            boot.timeline.diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, || other.name.clone());
-        }
-        BeforeKernel::of(read(&first.name, &first.bytes, &mut boot.timeline.diagnostics))
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
+        BeforeKernel::of(read(&first.name, &first.bytes, diagnostics))
     }
 }

@@ -37,9 +37,14 @@ impl FirstOf {
 
     /// The one that is used; the others are counted as `further`.
     pub fn used(&self, further: DiagnosticKind, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
+        self.used_about(further, "", diagnostics)
+    }
+
+    /// The same, where what is counted says of what it is.
+    pub fn used_about(&self, further: DiagnosticKind, about: &str, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
         let (first, others) = self.0.split_first()?;
         for other in others {
-            diagnostics.note(further, || other.name.clone());
+            diagnostics.note_about(further, about, || other.name.clone());
         }
         Some(first)
     }

@@ -21,7 +21,7 @@ mod threads;
 use crate::boot::Boot;
 use crate::first_executions::symbols::Symbols;
 use crate::ftrace::Trace;
-use crate::input::Input;
+use crate::input::{FirstOf, Input};
 use crate::offers::Offers;
 use crate::reader::{Evidence, Reader};
 use crate::trace_dat::{self, Formats};
@@ -153,7 +153,7 @@ fn recognise(bytes: &[u8]) -> bool {
 /// The first file is used.
 #[derive(Default)]
 pub(crate) struct Files {
-    files: Vec<Input>,
+    files: FirstOf,
     data: PerfData,
 }
 
@@ -162,15 +162,12 @@ impl Reader for Files {
         recognise(bytes).then(|| "samples (perf.data)".to_owned())
     }
 
-    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
-        if !self.files.is_empty() {
-            diagnostics.note(DiagnosticKind::SecondSamples, || input.file.name.clone());
-        }
-        self.files.push(input);
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.add(input);
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = &self.files.first()?.file;
+        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
         self.data = PerfData::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
         if !self.data.samples.is_empty() && boot.timeline.sampled.is_some() {
             boot.timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());

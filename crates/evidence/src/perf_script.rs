@@ -18,7 +18,7 @@
 use crate::NotThisFormat;
 use crate::boot::Boot;
 use crate::first_executions::symbols::Symbols;
-use crate::input::Input;
+use crate::input::{FirstOf, Input};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{Line, Lines, number};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread};
@@ -77,7 +77,7 @@ pub struct Samples<'a> {
 /// What a recording has of it: the first file is used.
 #[derive(Default)]
 pub(crate) struct Files {
-    files: Vec<Input>,
+    files: FirstOf,
 }
 
 impl Reader for Files {
@@ -90,15 +90,12 @@ impl Reader for Files {
         Some(format!("samples ({} of them)", read.samples.len()))
     }
 
-    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
-        if !self.files.is_empty() {
-            diagnostics.note(DiagnosticKind::SecondSamples, || input.file.name.clone());
-        }
-        self.files.push(input);
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.add(input);
     }
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = &self.files.first()?.file;
+        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
         let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
         if samples.unsampled_cpus > 0 {
             let how_many = samples.unsampled_cpus.min(64);

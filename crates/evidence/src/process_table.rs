@@ -11,12 +11,11 @@
 //! It must not replace what a trace shows of the same processes: a trace also has those that ended.
 
 use crate::boot::Boot;
-use crate::input::{File, Input};
+use crate::input::{FirstOf, Input};
 use crate::offers::Offers;
 use crate::reader::{Evidence, Reader};
 use crate::text::{Lines, lossy, whole_number};
 use hashbrown::{HashMap, HashSet};
-use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
 
 /// What diagnostics call it.
@@ -139,7 +138,7 @@ fn one(line: &[u8], hz: u64) -> Option<One> {
 
 /// The first one counts.
 #[derive(Default)]
-pub(crate) struct Files(Vec<Rc<File>>);
+pub(crate) struct Files(FirstOf);
 
 impl Reader for Files {
     fn kinds(&self) -> &'static [&'static str] {
@@ -151,7 +150,7 @@ impl Reader for Files {
     }
 
     fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.push(input.file);
+        self.0.add(input);
     }
 
     fn has_boot(&self) -> bool {
@@ -160,10 +159,7 @@ impl Reader for Files {
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut boot.timeline.diagnostics;
-        let (first, further) = self.0.split_first()?;
-        for further in further {
-            diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, || further.name.clone());
-        }
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
         let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
         if table.is_contained {
             boot.container_began = boot.container_began.or(table.began());
