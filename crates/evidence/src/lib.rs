@@ -19,6 +19,7 @@ pub mod bootchart;
 mod booted;
 pub mod bootstage;
 pub mod bootstat;
+pub mod boottimes;
 mod bytes;
 pub mod calls;
 pub mod cbmem;

@@ -7,7 +7,7 @@
 
 use crate::reader::Reader;
 use crate::{
-    bootchart, bootstage, bootstat, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
+    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
     function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence,
     systemd_analyze, tslog, uftrace, vmm, watched,
 };
@@ -65,6 +65,8 @@ readers! {
     Bootchart: bootchart::Files,
     /// Events of a Chrome OS boot: [`crate::bootstat`].
     Bootstat: bootstat::Files,
+    /// When Android's services were started: [`crate::boottimes`].
+    Boottimes: boottimes::Files,
     /// coreboot's timestamps: [`crate::cbmem`].
     Cbmem: cbmem::Files,
     /// U-Boot's stages: [`crate::bootstage`].

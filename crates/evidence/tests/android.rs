@@ -67,6 +67,25 @@ fn old_inits_only_say_that_they_start() {
     assert_eq!(units(&timeline), expected);
 }
 
+#[test]
+fn properties_say_when_services_were_started() {
+    let timeline = imported("getprop.txt");
+    let found: Vec<_> = units(&timeline).into_iter().map(|row| (row.0, row.1, row.2)).collect();
+    let expected = [
+        ("logd", 5_123_954, Some(5_123_954)),
+        ("hwservicemanager", 5_139_136, Some(5_139_136)),
+        ("idmap2d", 8_063_530, Some(8_063_530)),
+        ("incidentd", 8_064_680, Some(8_064_680)),
+        ("installd", 8_065_824, Some(8_065_824)),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::SumWithoutPlace), 5);
+    let process_1 = timeline.boundaries.iter().find(|boundary| boundary.phase == timeline::Phase::Process1);
+    assert_eq!(process_1.map(|boundary| boundary.at), Some(Ns(2_467_747_102)));
+    // Nothing says when the boot was done: it ends with process 1, and services are milestones behind that.
+    assert_eq!(timeline.end.map(|end| end.at), Some(Ns(2_467_747_102)));
+}
+
 const PIECES: [&str; 12] = [
     "init: processing action (a) from (/x:1)",
     "init: processing action (b)",
