@@ -1,9 +1,15 @@
-//! Makes `guest_init_entry` (src/bin/guest-init/arch/x86_64/entry.rs) the first instruction of the binary, before libc's `_start`.
+//! Makes `guest_init_entry` (src/bin/guest-init/arch/*/entry.rs) the first instruction of the binary, before libc's `_start`.
+//! Where there is such an entry, the code is built with `cfg(guest)`; elsewhere the binary says that it is none.
+
+/// The architectures of guests: each has a folder in src/bin/guest-init/arch.
+const GUESTS: [&str; 2] = ["x86_64", "aarch64"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(guest)");
     let target = |what| std::env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
-    if target("OS") == "linux" && target("ARCH") == "x86_64" {
-        println!("cargo::rustc-link-arg-bin=guest-init=-Wl,-e,guest_init_entry");
+    if target("OS") == "linux" && GUESTS.contains(&&*target("ARCH")) {
+        println!("cargo::rustc-cfg=guest");
+        println!("cargo::rustc-link-arg-bin=guest-init=-eguest_init_entry");
     }
 }

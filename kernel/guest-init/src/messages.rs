@@ -1,7 +1,8 @@
-//! The messages that process 1 sends on port 0xe9, one a line; the host stamps the arrival of each line's first byte.
+//! The messages that process 1 sends to the host, one a line, on port 0xe9 or what stands for it; the host stamps the arrival of each line's first byte.
 //!
 //! ```text
 //! I <tsc>                                         process 1 runs; the tick was read just before the `I` was sent
+//! F <hz>                                          the counter that is read has so many ticks in a second, by its own register
 //! T <tsc>                                         sync point, likewise
 //! S trace <tsc> <tsc> <seq>                       between the two ticks `bootscope-sync <seq>` went to trace_marker
 //! S kmsg <tsc> <tsc> <seq>                        … to /dev/kmsg
@@ -23,6 +24,27 @@ use std::fmt;
 pub const PORT: u16 = 0xe9;
 /// What a read of [`PORT`] gives on QEMU and Bochs.
 pub const PORT_PRESENT: u8 = 0xe9;
+/// Where arm64 guests have the registers of a virtio console that stands for the port: the first of the places that QEMU's
+/// machine `virt` has for devices of virtio.
+pub const REGISTERS: u64 = 0x0a00_0000;
+
+/// Those registers (Virtio 1.2, 4.2.2 and 5.3.4): how far from the first each is, and what is written and read there.
+pub mod registers {
+    /// All of one device's.
+    pub const BYTES: usize = 0x200;
+    /// Says that it is a device of virtio.
+    pub const MAGIC: usize = 0;
+    /// What [`MAGIC`] reads.
+    pub const IS_VIRTIO: u32 = 0x7472_6976;
+    /// Says what kind of device it is; 0 where there is none.
+    pub const DEVICE: usize = 8;
+    /// What [`DEVICE`] reads of a console.
+    pub const IS_CONSOLE: u32 = 3;
+    /// Prints the lowest byte of what is written, without a driver: `emerg_wr` of the console's configuration.
+    pub const EMERGENCY: usize = 0x100 + 8;
+    /// Makes a word of a byte that is not 0, because 0 prints nothing.
+    pub const NOT_ZERO: u32 = 0x100;
+}
 /// What goes to trace_marker and kmsg, before a space and the sequence number.
 pub const SYNC_TEXT: &str = "bootscope-sync";
 /// Longest line that either side makes or takes, newline not counted.
@@ -37,13 +59,18 @@ pub enum SyncPlace {
     Kmsg,
 }
 
-/// One message. Every `tsc` is in ticks of the guest's time stamp counter.
+/// One message. Every `tsc` is in ticks of the guest's counter: x86's time stamp counter, arm64's system counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Process 1 runs.
     Init {
         /// Read just before the line's first byte was sent.
         tsc: u64,
+    },
+    /// How fast the guest's counter runs, where its own register says so.
+    Rate {
+        /// Ticks in a second.
+        hz: u64,
     },
     /// Sync point between the guest's ticks and the host's clock.
     Tick {
@@ -130,6 +157,7 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Init { tsc } => write!(f, "I {tsc}"),
+            Message::Rate { hz } => write!(f, "F {hz}"),
             Message::Tick { tsc } => write!(f, "T {tsc}"),
             Message::Sync { place, before, after, seq } => {
                 let place = if *place == SyncPlace::Trace { "trace" } else { "kmsg" };
@@ -169,6 +197,7 @@ impl Message {
         let (letter, rest) = line.split_once(' ')?;
         match letter {
             "I" => Some(Message::Init { tsc: number(rest)? }),
+            "F" => Some(Message::Rate { hz: number(rest)? }),
             "T" => Some(Message::Tick { tsc: number(rest)? }),
             "S" => sync(rest),
             "L" => {
@@ -237,6 +266,7 @@ mod tests {
         let chunk = Chunk { name: "kmsg.log", offset: 1 << 33, bytes: CHUNK_BYTES_MAX, sum: 0xab, last: true };
         let words = [
             (Message::Init { tsc: u64::MAX }, "I 18446744073709551615"),
+            (Message::Rate { hz: 62_500_000 }, "F 62500000"),
             (Message::Tick { tsc: 0 }, "T 0"),
             (Message::Sync { place: SyncPlace::Trace, before: 1, after: 2, seq: 3 }, "S trace 1 2 3"),
             (Message::Sync { place: SyncPlace::Kmsg, before: 1, after: 2, seq: 3 }, "S kmsg 1 2 3"),

@@ -8,41 +8,41 @@
 //! and all unsafe code.
 #![no_main]
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod arch;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod carrier;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod end;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod gather;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod memory;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod mounts;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod root;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod sync;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 mod workload;
 
 /// Called by libc itself: the standard library's own start-up would open files and set up signals first, and abort
 /// where the guest has neither console nor /dev/null.
 #[unsafe(no_mangle)]
 pub extern "C" fn main(_argc: i32, _argv: *const *const u8) -> i32 {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[cfg(guest)]
     if std::process::id() == 1 {
         run();
     }
     eprintln!(
-        "guest-init: this is process 1 of an x86-64 Linux guest, started by `rdinit=/bootscope/init`; \
+        "guest-init: this is process 1 of a Linux guest, started by `rdinit=/bootscope/init`; \
          `bootscope record` puts it there"
     );
     2
 }
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(guest)]
 fn run() -> ! {
     use guest_init::config::Config;
     use guest_init::cpio::CONFIG_PATH;

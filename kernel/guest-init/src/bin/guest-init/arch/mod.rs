@@ -1,6 +1,12 @@
 //! What process 1 needs of the architecture: its first instructions ([`entry`]), and the way to the host and the cycle counter
 //! ([`port_io`]). `crates/machine/src/arch/README.md` lists what a new one has to give.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{entry, port_io};
+#[cfg(target_arch = "x86_64")]
 pub use x86_64::{entry, port_io};

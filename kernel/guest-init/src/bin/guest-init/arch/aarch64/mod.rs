@@ -1,0 +1,4 @@
+//! arm64 machines: QEMU's `virt`.
+
+pub mod entry;
+pub mod port_io;
