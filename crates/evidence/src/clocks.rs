@@ -1,6 +1,6 @@
 //! Joins a recording's clocks: the guest's counter, the trace's clock and printk's, each to time.
 //!
-//! The guest's counter is fitted to the host's clock: process 1 read it just before it sent a byte
+//! The guest's counter runs as fast as its own register says, else as the host's counter does, and is fitted to the host's clock: process 1 read it just before it sent a byte
 //! that the host stamped on arrival. A host with more to do than CPUs stamps all of them late; but the counter is 0 when the
 //! machine starts, so it is never fitted above that. In a deterministic boot the counter *is* time. The trace is
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
@@ -17,8 +17,10 @@ use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, RateSource, SyncPo
 
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
-/// What the guest's time stamp counter is called.
+/// What the guest's counter is called where it is the host's time stamp counter.
 pub const COUNTER: &str = "guest TSC";
+/// What another counter is called.
+const OWN_COUNTER: &str = "guest counter";
 /// What printk's clock is called.
 const PRINTK: &str = "printk";
 
@@ -37,6 +39,9 @@ const MEASURED_OFF: Ns = Ns::from_ms(5);
 const AGREE_MIN: usize = 4;
 const AGREE_SHARE: usize = 50;
 const EDGE: Ns = Ns::from_us(100);
+
+/// Writing one numbered line takes so many times as long as writing another only if it was disturbed.
+const DISTURBED: u64 = 4;
 
 /// The clocks of a recording, as far as it has them.
 #[derive(Default)]
@@ -99,15 +104,18 @@ fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock
 }
 
 fn counter(evidence: &Offers<'_>) -> Option<Clock> {
-    const NAME: &str = COUNTER;
+    let own = evidence.counter_hz;
+    let name = if own.is_some() { OWN_COUNTER } else { COUNTER };
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
-        return Some(Clock::linear(NAME, 1e9, Ticks(0), Ns::ZERO, RateSource::Instructions));
+        let (hz, from) = own.map_or((1e9, RateSource::Instructions), |hz| (hz, RateSource::CounterRegister));
+        return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
     }
     let points = &evidence.counter_heard;
-    match evidence.manifest.host.tsc_hz {
-        // The guest's counter runs at the host's rate, which was measured over the whole boot.
-        Some(hz) if hz > 0.0 => {
-            let fit = |points: &[SyncPoint]| Clock::fit_offset(NAME, hz, points, Delay::Late, RateSource::Host);
+    // The host's rate was measured over the whole boot.
+    let known = own.map(|hz| (hz, RateSource::CounterRegister));
+    match known.or_else(|| Some((evidence.manifest.host.tsc_hz?, RateSource::Host))) {
+        Some((hz, from)) if hz > 0.0 => {
+            let fit = |points: &[SyncPoint]| Clock::fit_offset(name, hz, points, Delay::Late, from.clone());
             let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
             // A guest with its own process 1 sends no words, and its trace is stamped with this counter.
             let is_traced = evidence.trace.is_some_and(|(_, trace)| trace.stamps() == Stamps::Counter);
@@ -126,7 +134,7 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             Some(clock)
         }
         _ => {
-            let fitted = Clock::fit(NAME, points, Delay::Late);
+            let fitted = Clock::fit(name, points, Delay::Late);
             // Process 1's words are often heard within some tens of ms, and a busy host stamps each of them ms late. Where the
             // manifest is lost, the kernel's own rate is the better one then.
             let measured = evidence
@@ -136,13 +144,13 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             let (Some((hz, from)), Some(heard)) = (measured, &fitted) else { return fitted };
             // A deterministic boot: what its kernel calls a second is another one than the host's.
             if (heard.hz / hz - 1.0).abs() > OTHER_SECOND {
-                return Some(Clock::linear(NAME, hz, Ticks(0), Ns::ZERO, from));
+                return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
             }
             let (first, last) = (points.iter().map(|p| p.at).min()?, points.iter().map(|p| p.at).max()?);
             if last - first >= HEARD_FOR_LONG {
                 return fitted;
             }
-            Clock::fit_offset(NAME, hz, points, Delay::Late, from)
+            Clock::fit_offset(name, hz, points, Delay::Late, from)
         }
     }
 }
@@ -195,7 +203,11 @@ fn trace_clock(
 /// Where process 1 compared a clock with the counter, as far as the text has its lines.
 fn compared(evidence: &Offers<'_>, clock: Compared, text: &dyn StampedText, counter: Option<&Clock>) -> Vec<SyncPoint> {
     let markers = text.markers();
-    let own = evidence.marked.iter().filter(|marked| marked.clock == clock);
+    let own = || evidence.marked.iter().filter(|marked| marked.clock == clock);
+    // A line whose writing was disturbed (the first one's code is translated just then) says less than the others.
+    let took = |marked: &Marked| marked.after.0.saturating_sub(marked.before.0);
+    let least = own().map(took).min().unwrap_or_default();
+    let own = own().filter(|marked| took(marked) <= least.saturating_mul(DISTURBED));
     let point = |marked: &Marked| {
         let ticks = (*markers.get(&marked.number)?)?;
         Some(SyncPoint { ticks, at: between(counter?, marked.before, marked.after) })
@@ -314,6 +326,56 @@ mod tests {
         assert_eq!(offset(Some(Ns::from_us(1_000_060)), seen), Some(Ns::from_us(3)));
         // A guest that set its counter.
         assert_eq!(offset(Some(Ns::from_us(500_000)), Vec::new()), Some(Ns::from_us(2_302)));
+    }
+
+    /// What a counter's own register says counts, and not the host's counter, which is another one.
+    #[test]
+    fn a_counter_that_says_how_fast_it_runs() {
+        let host = recording::Host { tsc_hz: Some(2.6e9), ..recording::Host::default() };
+        let manifest = |time_base| Manifest { time_base, host: host.clone(), ..Manifest::default() };
+        let heard = |ms: u64, late_us: i64| SyncPoint {
+            ticks: Ticks(ms * 62_500),
+            at: Ns::from_ms(100) + Ns::from_ms(ms.cast_signed()) + Ns::from_us(late_us),
+        };
+        let clock = |manifest: &Manifest| {
+            let counter_heard = vec![heard(900, 70), heard(901, 3)];
+            counter(&Offers { counter_hz: Some(62.5e6), counter_heard, ..Offers::new(manifest) }).unwrap()
+        };
+        for time_base in [TimeBase::Host, TimeBase::Evidence] {
+            let clock = clock(&manifest(time_base));
+            assert_eq!((clock.hz, clock.to_ns(Ticks(0))), (62.5e6, Ns::from_us(100_003)));
+            assert_eq!(clock.rate_from, RateSource::CounterRegister);
+        }
+        let counted = clock(&manifest(TimeBase::GuestVirtual));
+        assert_eq!((counted.name.as_str(), counted.to_ns(Ticks(62_500))), ("guest counter", Ns::from_ms(1)));
+    }
+
+    #[test]
+    fn a_line_whose_writing_was_disturbed_does_not_set_a_clock() {
+        let manifest = Manifest { time_base: TimeBase::Host, ..Manifest::default() };
+        let line = |number, before, after| Marked {
+            clock: Compared::Trace,
+            number,
+            before: Ticks(before),
+            after: Ticks(after),
+        };
+        let marked = vec![line(1, 0, 54_000), line(2, 60_000, 62_000), line(3, 62_000, 64_000)];
+        let offers = Offers { marked, ..Offers::new(&manifest) };
+        let counter = Clock::linear("counter", 1e9, Ticks(0), Ns::ZERO, RateSource::User);
+        struct Numbered;
+        impl StampedText for Numbered {
+            fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+                Box::new(std::iter::empty())
+            }
+            fn markers(&self) -> hashbrown::HashMap<u64, Option<Ticks>> {
+                (1..=3).map(|number| (number, Some(Ticks(number)))).collect()
+            }
+        }
+        let points = compared(&offers, Compared::Trace, &Numbered, Some(&counter));
+        assert_eq!(
+            points,
+            [SyncPoint { ticks: Ticks(2), at: Ns(61_000) }, SyncPoint { ticks: Ticks(3), at: Ns(63_000) }]
+        );
     }
 
     /// A log in which the kernel says how fast its counter is.

@@ -99,6 +99,10 @@ impl Evidence for Messages {
             _ => None,
         });
         offers.counter_heard.extend(heard);
+        offers.counter_hz = self.0.iter().find_map(|said| match said.message {
+            Message::Rate { hz } => Some(hz as f64),
+            _ => None,
+        });
         offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
     }
 

@@ -228,7 +228,7 @@ fn first_instruction(boot: &mut Boot<'_>) -> Option<Ns> {
     let by_counter = |counter: &Clock| Moment {
         at: counter.to_ns(Ticks(0)),
         error: counter.residual,
-        evidence: "the guest's TSC is 0".to_owned(),
+        evidence: format!("the {} is 0", counter.name),
     };
     let heard = boot.cpus_started.clone();
     let Moment { at, error, evidence } = heard.or_else(|| boot.clocks.counter.as_ref().map(by_counter))?;

@@ -72,6 +72,8 @@ pub(crate) struct Marked {
 /// What evidence offers.
 pub(crate) struct Offers<'a> {
     pub manifest: &'a Manifest,
+    /// How fast the guest's counter runs, where its own register says so. Elsewhere it is the host's counter, seen by the guest.
+    pub counter_hz: Option<f64>,
     /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
     pub counter_heard: Vec<SyncPoint>,
     /// Sync points: a trace's stamp of a function that was about to run, and the host's time of its first block, a little
@@ -96,6 +98,7 @@ impl<'a> Offers<'a> {
     pub fn new(manifest: &'a Manifest) -> Offers<'a> {
         Offers {
             manifest,
+            counter_hz: None,
             counter_heard: Vec::new(),
             counter_seen: Vec::new(),
             started: None,

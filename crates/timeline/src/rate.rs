@@ -7,6 +7,8 @@ pub enum RateSource {
     Host,
     /// The same, and the counter was 0 when the virtual CPUs were started.
     HostFromStart,
+    /// The counter has a register that says it.
+    CounterRegister,
     /// A deterministic boot: one instruction is one nanosecond.
     Instructions,
     /// The user gave it.
