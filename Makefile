@@ -29,6 +29,7 @@ build:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
+	CARGO="$(CARGO)" scripts/build-guest-init aarch64
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 	install -D target/$(GUEST_TARGET)/capture/bootscope-capture $(LIB)/bootscope-capture
 	install -D target/lab/lab $(LIB)/lab
@@ -147,6 +148,7 @@ install:
 	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
 	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
+	[ ! -e $(LIB)/guest-init-aarch64 ] || install -D $(LIB)/guest-init-aarch64 $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init-aarch64
 	install -D $(LIB)/bootscope-capture $(DESTDIR)$(PREFIX)/lib/bootscope/bootscope-capture
 	install -D $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope/lab
 	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)

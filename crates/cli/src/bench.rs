@@ -102,7 +102,8 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 39] = [
+const AS_BEGUN: [&str; 40] = [
+    "arch",
     "kernel",
     "lab",
     "initrd",

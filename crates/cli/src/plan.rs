@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The flags. What is not given is as usual, or as in the recording that is to be repeated.
 #[derive(clap::Args)]
 pub struct BootArgs {
-    /// The kernel: a Linux bzImage, or an ELF file with a PVH note
+    /// The kernel: a Linux bzImage, an ELF file with a PVH note, or an arm64 Image
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
     /// Boot the reference kernel; words of --append make it slow (see `bootscope lab list`)
@@ -56,10 +56,13 @@ pub struct BootArgs {
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
     cpus: Option<u32>,
-    /// QEMU's machine type, with its properties: pc, q35, microvm [default: pc]
+    /// The guest's architecture: x86_64, aarch64 [default: the kernel's, as its image says; else x86_64]
+    #[arg(long, value_name = "ARCH", help_heading = "On what")]
+    arch: Option<String>,
+    /// QEMU's machine type, with its properties: pc, q35, microvm, virt [default: pc, or virt for aarch64]
     #[arg(long, value_name = "TYPE", help_heading = "On what")]
     machine: Option<String>,
-    /// The QEMU to start [default: qemu-system-x86_64]
+    /// The QEMU to start [default: qemu-system- and the architecture]
     #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
     qemu: Option<PathBuf>,
     /// Accelerator; auto takes KVM if this kernel makes progress under it [default: auto]
@@ -187,6 +190,9 @@ impl BootArgs {
         }
         if let Some(kernel) = &self.kernel {
             o.guest.kernel = Some(absolute(kernel));
+        }
+        if self.kernel.is_some() || self.arch.is_some() {
+            machine::choose_arch(&mut o.guest, self.arch.as_deref())?;
         }
         if let Some(initrd) = &self.initrd {
             o.guest.initrd = Some(absolute(initrd));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::lines::{Lines, shown};
 use crate::options::RecordOptions;
 use crate::vmm::{Heard, Instruments, Launch, Program, Source};
-use crate::{Error, Observer, memo};
+use crate::{Error, Observer, arch, memo};
 
 /// A kernel that prints its early messages prints one at least this often, or does not run.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -47,10 +47,16 @@ pub(crate) fn choose(
     observer: &mut dyn Observer,
 ) -> Result<Choice, Error> {
     let tcg = |why: String| Ok(Choice { kvm: false, note: Some(format!("TCG is used: {why}")) });
+    let arch = arch::of(&options.guest);
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
     match (options.guest.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
         _ if options.guest.deterministic || options.observe.calls => Ok(Choice { kvm: false, note: None }),
+        (Accel::Kvm, _) if !arch.is_hosts => Err(Error::option(format!(
+            "--accel kvm: this host's CPUs do not run {} code: leave it out, or record on such a host",
+            arch.name
+        ))),
+        (Accel::Auto, _) if !arch.is_hosts => tcg(format!("this host's CPUs do not run {} code", arch.name)),
         (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: None }),
         (Accel::Kvm, Err(error)) => Err(Error::option(format!(
             "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \
@@ -107,7 +113,7 @@ enum Trialled {
 /// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
 fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer) -> Result<Trialled, Error> {
     let trial = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..guest.clone() };
-    let arch = crate::arch::of(guest);
+    let arch = arch::of(guest);
     let mut vm = program.start(&Launch {
         guest: &trial,
         kvm: true,

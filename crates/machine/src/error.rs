@@ -35,7 +35,9 @@ pub enum Error {
         found: String,
     },
     /// There is no such VMM.
-    #[error("{binary} is not there: install QEMU (Debian: apt install qemu-system-x86), or name it with --qemu")]
+    #[error(
+        "{binary} is not there: install QEMU (Debian: apt install qemu-system-x86, for arm64 guests qemu-system-arm), or name it with --qemu"
+    )]
     VmmMissing {
         /// What was looked for.
         binary: PathBuf,

@@ -30,7 +30,7 @@ pub(crate) fn check_initrd(path: &Path) -> Result<Result<(), &'static str>, Erro
 
 /// The release of a Linux kernel, such as `6.1.0-47-cloud-amd64`, where its image says it.
 pub(crate) fn linux_release(arch: &Arch, path: &Path) -> Result<Option<String>, Error> {
-    Ok((arch.linux_release)(&head(path)?))
+    Ok((arch.linux_release)(&first(path, arch.release_bytes_max)?))
 }
 
 /// The usual name of a disk image's format. Only a known magic number is believed: a raw image is the guest's to write,
@@ -59,10 +59,14 @@ pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input,
     Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
 }
 
-/// The first 64 KiB: all the magic numbers, and the setup code of a bzImage with its version string.
-fn head(path: &Path) -> Result<Vec<u8>, Error> {
+/// The first 64 KiB: all the magic numbers.
+pub(crate) fn head(path: &Path) -> Result<Vec<u8>, Error> {
+    first(path, 64 << 10)
+}
+
+fn first(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut bytes)).map_err(Error::unreadable(path))?;
+    File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes)).map_err(Error::unreadable(path))?;
     Ok(bytes)
 }
 

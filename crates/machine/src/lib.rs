@@ -16,6 +16,7 @@ mod arch;
 mod awaited;
 mod check;
 mod child;
+mod choose;
 mod clock;
 mod cpu_time;
 pub mod debug_info;
@@ -51,6 +52,7 @@ mod transfer;
 mod vmm;
 mod watch;
 
+pub use choose::choose_arch;
 pub use clock::monotonic_ns;
 pub use error::Error;
 pub use lab::lab;

@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Process 1 for Linux guests.
-pub(crate) const GUEST_INIT: &str = "guest-init";
 /// The reference kernel.
 pub(crate) const LAB: &str = "lab";
 /// The plugin for the VMM; one object for every version of its interface.

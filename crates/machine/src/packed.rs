@@ -83,6 +83,14 @@ impl fmt::Display for NoContent {
     }
 }
 
+/// So many bytes of what gzip has compressed, or as many as there are.
+pub(crate) fn gzip_begin(data: &[u8], bytes: usize) -> Vec<u8> {
+    let mut begin = Vec::new();
+    // Data that is cut or wrong begins with what could be read of it.
+    let _ = GzDecoder::new(data).take(bytes as u64).read_to_end(&mut begin);
+    begin
+}
+
 /// What is in the data, of at most so many bytes, and what follows it. LZMA, LZ4 and ELF do not tell where they end: nothing
 /// follows them.
 ///

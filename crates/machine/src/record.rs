@@ -556,10 +556,10 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         return Ok(users);
     }
     let missing = || Error::LibraryMissing {
-        name: library::GUEST_INIT,
+        name: arch::of(&options.guest).guest_init,
         instead: ", or record the guest's own process 1 with --init keep",
     };
-    let elf = library::find(library::GUEST_INIT).ok_or_else(missing)?;
+    let elf = library::find(arch::of(&options.guest).guest_init).ok_or_else(missing)?;
     let elf = std::fs::read(&elf).map_err(Error::unreadable(&elf))?;
     let mut both = memory_file("bootscope-initrd")?;
     both.write_all(&guest_init::cpio::archive(&elf, &config(options, line, modules)?, modules))

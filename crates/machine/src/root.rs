@@ -48,8 +48,9 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
         return refused("--deterministic takes no disk, because the host's clock answers it: leave out one of the two");
     }
     let machine = options.machine.split(',').next().unwrap_or_default();
-    if !["pc", "q35"].iter().any(|kind| machine.contains(kind)) {
-        return refused(&format!("--machine {machine} has no PCI for it: use pc or q35"));
+    let with_pci = crate::arch::of(options).pci_machines;
+    if !with_pci.iter().any(|kind| machine.contains(kind)) {
+        return refused(&format!("--machine {machine} has no PCI for it: use {}", with_pci.join(" or ")));
     }
     if options.workload.as_ref().is_some_and(|command| command.contains(char::is_control) || command.trim().is_empty())
     {

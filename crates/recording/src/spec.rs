@@ -24,7 +24,10 @@ use crate::watched::Watched;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct GuestSpec {
-    /// Linux bzImage, or ELF image with a PVH note; without one the machine boots from its disks.
+    /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`.
+    #[serde(skip_serializing_if = "is_unsaid")]
+    pub arch: String,
+    /// Linux bzImage, ELF image with a PVH note, or arm64 Image; without one the machine boots from its disks.
     pub kernel: Option<PathBuf>,
     /// The user's own initial RAM file system.
     pub initrd: Option<PathBuf>,
@@ -242,9 +245,17 @@ pub struct SymbolFile {
     pub base: Option<u64>,
 }
 
+/// The architecture of guests of which a recording says none: that of all recordings before there was another.
+const ARCH_UNSAID: &str = "x86_64";
+
+fn is_unsaid(arch: &str) -> bool {
+    arch == ARCH_UNSAID
+}
+
 impl Default for GuestSpec {
     fn default() -> Self {
         GuestSpec {
+            arch: ARCH_UNSAID.to_owned(),
             kernel: None,
             initrd: None,
             append: String::new(),

@@ -3,10 +3,12 @@
 //! The guest determines the [`Arch`]. Code that depends on it asks the `Arch`, and never which one it is. `README.md` lists
 //! what a new one has to give, here and in the other crates.
 
+mod aarch64;
 pub(crate) mod x86_64;
 
 use recording::GuestSpec;
 
+use crate::Error;
 use crate::vmm::channel::GuestChannel;
 
 /// How a Linux kernel's addresses lie in memory, and its tables of stack frames. Only those of x86-64 can be read yet.
@@ -15,6 +17,22 @@ pub(crate) use x86_64::{orc, paging};
 /// What a recorder has to know of an architecture.
 #[derive(Debug)]
 pub(crate) struct Arch {
+    /// Its name, in options and in recordings: QEMU's.
+    pub(crate) name: &'static str,
+    /// The VMM's program, where the user names none.
+    pub(crate) vmm: &'static str,
+    /// The machine, where the user names none.
+    pub(crate) machine: &'static str,
+    /// What the names of its machines with PCI contain.
+    pub(crate) pci_machines: &'static [&'static str],
+    /// The CPU model that a VMM of this major version translates; none: its own choice.
+    pub(crate) translated_cpu: fn(u32) -> Option<&'static str>,
+    /// Whether the host's CPUs run its code.
+    pub(crate) is_hosts: bool,
+    /// The file that is process 1.
+    pub(crate) guest_init: &'static str,
+    /// Whether the VMM's plugin follows calls of its guests.
+    pub(crate) follows_calls: bool,
     /// The first serial port, as Linux's `console=` calls it.
     pub(crate) console: &'static str,
     /// What makes Linux print on that port before it has drivers.
@@ -31,8 +49,10 @@ pub(crate) struct Arch {
     pub(crate) instruction_pointers: &'static [&'static str],
     /// Whether a VMM can start a kernel that begins with these bytes; what it is instead.
     pub(crate) check_kernel: fn(&[u8]) -> Result<(), &'static str>,
-    /// The release of a Linux that begins with these bytes, where its image says it.
+    /// The release of a Linux whose image begins with these bytes, where they say it.
     pub(crate) linux_release: fn(&[u8]) -> Option<String>,
+    /// How much of the image has to be looked at for that.
+    pub(crate) release_bytes_max: u64,
     /// The registers that a stack is walked by, out of all that a gdbstub gives.
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
     /// The call that these bytes end with, if they may be one.
@@ -100,9 +120,30 @@ pub(crate) enum CallTo {
     Unknown,
 }
 
-/// That of a guest. There is one.
-pub(crate) fn of(_guest: &GuestSpec) -> &'static Arch {
-    &x86_64::ARCH
+/// The first is that of guests which say nothing.
+static ALL: [&Arch; 2] = [&x86_64::ARCH, &aarch64::ARCH];
+
+/// That of a guest. One whose architecture is unknown is refused before anything is started ([`check`]).
+pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
+    named(&guest.arch).unwrap_or(ALL[0])
+}
+
+pub(crate) fn named(name: &str) -> Option<&'static Arch> {
+    ALL.iter().find(|arch| arch.name == name).copied()
+}
+
+/// Fails unless the guest's architecture is known.
+pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
+    if named(&guest.arch).is_some() {
+        return Ok(());
+    }
+    let known = ALL.map(|arch| arch.name).join(" and ");
+    Err(Error::option(format!("--arch {}: bootscope boots guests of {known}", guest.arch)))
+}
+
+/// That whose VMM can start a kernel that begins with these bytes.
+pub(crate) fn of_kernel(head: &[u8]) -> Option<&'static Arch> {
+    ALL.iter().find(|arch| (arch.check_kernel)(head).is_ok()).copied()
 }
 
 /// The host's cycle counter, where it has one that is known here.
@@ -139,6 +180,15 @@ mod tests {
 
     /// An architecture that is none.
     static STUB: Arch = Arch {
+        name: "stub",
+        vmm: "stub",
+        machine: "none",
+        pci_machines: &[],
+        translated_cpu: |_| None,
+        is_hosts: false,
+        guest_init: "stub",
+        release_bytes_max: 0,
+        follows_calls: false,
         console: "ttySTUB0",
         early_console: "earlycon",
         trace_clock: "stub",

@@ -24,4 +24,6 @@ pub(crate) trait GuestChannel: fmt::Debug {
 pub(crate) enum Wire {
     /// An I/O port: one byte, one write.
     IoPort(u16),
+    /// The emergency register of a virtio console, in this place among those that a machine has for virtio devices.
+    VirtioConsole(u8),
 }

@@ -58,10 +58,8 @@ pub(crate) struct Plugin<'a> {
 pub(crate) enum Cpu {
     /// The host's, run by KVM.
     Host,
-    /// QEMU's own default, translated.
-    Default,
-    /// The same without `cmpxchg16b`, translated.
-    WithoutCx16,
+    /// Those of a model, or of QEMU's own choice, translated.
+    Translated(Option<&'static str>),
 }
 
 /// The arguments, without the program's own name.
@@ -126,8 +124,8 @@ impl Line {
         match cpu {
             // What anyone uses with KVM; QEMU's default model hides half of the CPU.
             Cpu::Host => self.pair("-cpu", "host"),
-            Cpu::WithoutCx16 => self.pair("-cpu", "qemu64,-cx16"),
-            Cpu::Default => {}
+            Cpu::Translated(Some(model)) => self.pair("-cpu", model),
+            Cpu::Translated(None) => {}
         }
         self.pair("-m", format!("{mib}M{}", root_device::room(guest)?));
         self.pair("-smp", guest.cpus.to_string());
@@ -185,9 +183,15 @@ impl Line {
             self.pipe("firmware", fd);
             self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=firmware"));
         }
-        if let Some((fd, Wire::IoPort(port))) = fds.guest {
+        if let Some((fd, wire)) = fds.guest {
             self.pipe("guest", fd);
-            self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=guest"));
+            match wire {
+                Wire::IoPort(port) => self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=guest")),
+                Wire::VirtioConsole(place) => {
+                    self.pair("-device", format!("virtio-serial-device,id=guest-port,bus=virtio-mmio-bus.{place}"));
+                    self.pair("-device", "virtconsole,bus=guest-port.0,chardev=guest");
+                }
+            }
         }
     }
 
@@ -227,7 +231,7 @@ mod tests {
     fn line(change: impl FnOnce(&mut GuestSpec)) -> String {
         let mut guest = GuestSpec { kernel: Some(PathBuf::from("/boot/vmlinuz")), ..GuestSpec::default() };
         change(&mut guest);
-        arguments(&guest, Cpu::Default, "quiet", &fds(), None).unwrap().join(" ")
+        arguments(&guest, Cpu::Translated(None), "quiet", &fds(), None).unwrap().join(" ")
     }
 
     #[test]
@@ -249,11 +253,20 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_without_ports_writes_to_a_console_of_virtio() {
+        let fds = Inherited { guest: Some((5, Wire::VirtioConsole(0))), firmware: None, ..fds() };
+        let cpu = Cpu::Translated(Some("cortex-a72"));
+        let line = arguments(&GuestSpec::default(), cpu, "", &fds, None).unwrap().join(" ");
+        assert!(line.contains("-chardev file,id=guest,path=/proc/self/fd/5 -device virtio-serial-device,id=guest-port,bus=virtio-mmio-bus.0 -device virtconsole,bus=guest-port.0,chardev=guest"), "{line}");
+        assert!(line.contains("-accel tcg -cpu cortex-a72") && !line.contains("debugcon"), "{line}");
+    }
+
+    #[test]
     fn a_gdbstub_is_there_only_where_somebody_speaks_to_it() {
         assert!(!line(|_| {}).contains("gdb"));
         let guest = GuestSpec::default();
         let fds = Inherited { gdbstub: Some(9), ..fds() };
-        let line = arguments(&guest, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        let line = arguments(&guest, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
         assert!(line.contains("-chardev socket,id=gdbstub,fd=9 -gdb chardev:gdbstub"), "{line}");
     }
 
@@ -266,10 +279,10 @@ mod tests {
     fn a_guest_that_is_asked_has_a_network_card_for_that() {
         let guest = GuestSpec { until: recording::Until::Tcp(22), ..GuestSpec::default() };
         let fds = Inherited { port: Some(4022), ..fds() };
-        let line = arguments(&guest, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        let line = arguments(&guest, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
         assert!(line.contains("-nic user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:4022-:22"), "{line}");
         let microvm = GuestSpec { machine: "microvm,rtc=on".to_owned(), ..guest };
-        let line = arguments(&microvm, Cpu::Default, "", &fds, None).unwrap().join(" ");
+        let line = arguments(&microvm, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
         assert!(line.contains("model=virtio-net-device,"), "{line}");
     }
 
@@ -293,7 +306,7 @@ mod tests {
         let guest = GuestSpec { deterministic: true, ..GuestSpec::default() };
         let plugin =
             Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, min_call_ns: None, zero_ns: 42 };
-        let line = arguments(&guest, Cpu::Default, "", &fds(), Some(&plugin)).unwrap().join(" ");
+        let line = arguments(&guest, Cpu::Translated(None), "", &fds(), Some(&plugin)).unwrap().join(" ");
         assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");
     }
 }

@@ -21,7 +21,7 @@ use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
 use crate::vmm::{Launch, Program, Vmm};
-use crate::{Error, library, memo};
+use crate::{Error, arch, library, memo};
 
 /// `-action`-era option syntax, `memory-backend` for every machine and `-S` with a socket by descriptor.
 const OLDEST: (u32, u32) = (6, 0);
@@ -80,16 +80,8 @@ impl Qemu {
     }
 
     /// The CPUs that this QEMU is asked for.
-    ///
-    /// Debian's 6.12 kernel crashed at random before process 1 in about one boot of four under the translator of QEMU
-    /// 7.2, each time after `cmpxchg16b` with garbage in the flags; without that instruction 20 of 20 boots went well.
-    /// QEMU 8 and later are not known to do so.
-    fn cpu(&self, kvm: bool) -> Cpu {
-        match (kvm, self.number()) {
-            (true, _) => Cpu::Host,
-            (false, (major, _)) if major < 8 => Cpu::WithoutCx16,
-            (false, _) => Cpu::Default,
-        }
+    fn cpu(&self, guest: &GuestSpec, kvm: bool) -> Cpu {
+        if kvm { Cpu::Host } else { Cpu::Translated((arch::of(guest).translated_cpu)(self.number().0)) }
     }
 
     fn takes(&self, object: &Path) -> PluginTaken {
@@ -142,7 +134,7 @@ impl Program for Qemu {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(launch::start(&self.path, self.cpu(launch.kvm), launch)?))
+        Ok(Box::new(launch::start(&self.path, self.cpu(launch.guest, launch.kvm), launch)?))
     }
 }
 

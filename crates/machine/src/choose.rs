@@ -1,0 +1,66 @@
+//! Which architecture a guest has, where nobody says it: that of its kernel.
+
+use recording::GuestSpec;
+
+use crate::{Error, arch, image};
+
+/// Makes a guest one of this architecture, or without a name of its kernel's, as its image says. With another
+/// architecture come another VMM's program and machine.
+///
+/// # Errors
+/// If the kernel cannot be read.
+pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Error> {
+    let found = match (name, &guest.kernel) {
+        (Some(name), _) => Some(name),
+        (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.name),
+        (None, None) => None,
+    };
+    let Some(name) = found.filter(|name| *name != guest.arch) else { return Ok(()) };
+    guest.arch = name.to_owned();
+    if let Some(arch) = arch::named(name) {
+        guest.machine = arch.machine.to_owned();
+        guest.qemu = arch.vmm.into();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_kernel_s_own_header_chooses_the_architecture() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = |name: &str, at: usize, magic: &[&[u8]]| {
+            let mut image = vec![0; 4096];
+            let magic = magic.concat();
+            image[at..at + magic.len()].copy_from_slice(&magic);
+            let path = dir.path().join(name);
+            std::fs::write(&path, image).unwrap();
+            Some(path)
+        };
+        let (arm, pc) = (kernel("Image", 0x38, &[b"ARM\x64"]), kernel("bzImage", 0x1fe, &[b"\x55\xaa\0\0HdrS"]));
+        let mut guest = GuestSpec { kernel: arm, ..GuestSpec::default() };
+        choose_arch(&mut guest, None).unwrap();
+        assert_eq!(
+            (&*guest.arch, arch::of(&guest).console, &*guest.machine),
+            ("aarch64", "ttyAMA0", "virt,gic-version=max")
+        );
+        assert_eq!(guest.qemu, Path::new("qemu-system-aarch64"));
+        guest.machine = "sbsa-ref".to_owned();
+        choose_arch(&mut guest, None).unwrap();
+        assert_eq!(guest.machine, "sbsa-ref", "what is so already is left as it is");
+        let like = GuestSpec { kernel: pc, ..guest };
+        let mut guest = like.clone();
+        choose_arch(&mut guest, None).unwrap();
+        assert_eq!(guest, GuestSpec { kernel: like.kernel.clone(), ..GuestSpec::default() });
+        choose_arch(&mut guest, Some("aarch64")).unwrap();
+        assert_eq!(guest.arch, "aarch64", "it is the user's to say");
+        choose_arch(&mut guest, Some("vax")).unwrap();
+        let refused = arch::check(&guest).unwrap_err().to_string();
+        assert!(refused.contains("vax") && refused.contains("x86_64 and aarch64"), "{refused}");
+        let gone = choose_arch(&mut GuestSpec { kernel: Some("/nonexistent".into()), ..GuestSpec::default() }, None);
+        assert!(gone.unwrap_err().to_string().contains("/nonexistent"));
+    }
+}
