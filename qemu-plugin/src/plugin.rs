@@ -28,8 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::api::{self, Info, PluginId, Tb};
-use crate::arch::x86_64;
-use crate::ending::Ending;
+use crate::arch;
 use crate::follower;
 use crate::recorder::{Now, Recorder, host_ns};
 use plugin_formats::Start;
@@ -40,7 +39,7 @@ struct State {
     recorder: Option<Recorder>,
     now: Now,
     one_thread: bool,
-    x86: bool,
+    decode: arch::Decode,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -85,10 +84,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
         }
     };
     api::set_current_version(info.version_cur);
-    let x86 = matches!(target.to_bytes(), b"x86_64" | b"i386");
+    let guest = arch::of(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
     if let Some((out, mut calls)) = options.calls {
-        if !x86 {
+        if !guest.is_some_and(|guest| guest.is_followed) {
             eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
             return 1;
         }
@@ -104,8 +103,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
         install_host_ns,
         target: plugin_formats::target(target.to_bytes()),
     };
-    *state() =
-        Some(State { recorder: options.out.map(|out| Recorder::new(out, &start)), one_thread, now: options.now, x86 });
+    let recorder = options.out.map(|out| Recorder::new(out, &start));
+    let decode = guest.map_or(arch::unknown as arch::Decode, |guest| guest.decode);
+    *state() = Some(State { recorder, one_thread, now: options.now, decode });
     // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
     // or when the object itself asks, which it never does.
     unsafe {
@@ -216,10 +216,10 @@ fn note_first_execution(tb: *mut Tb) -> bool {
     let thread = thread_number();
     let mut state = state();
     let Some(s) = state.as_mut() else { return true };
-    let x86 = s.x86;
+    let decode = s.decode;
     if let Some(recorder) = &mut s.recorder {
         // SAFETY: as above; `describe` runs within this callback.
-        recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, x86) });
+        recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, decode) });
     }
     s.one_thread
 }
@@ -245,15 +245,14 @@ fn thread_number() -> u32 {
 
 /// # Safety
 /// `tb` is the block of the running translation callback.
-unsafe fn describe(tb: *const Tb, vaddr: u64, x86: bool) -> Block {
+unsafe fn describe(tb: *const Tb, vaddr: u64, decode: arch::Decode) -> Block {
     // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
     unsafe {
         let insns = api::qemu_plugin_tb_n_insns(tb);
         let last = api::qemu_plugin_tb_get_insn(tb, insns.saturating_sub(1));
         let end = api::qemu_plugin_insn_vaddr(last).wrapping_add(api::qemu_plugin_insn_size(last) as u64);
         let mut bytes = [0; 16];
-        let (ending, displacement) =
-            if x86 { x86_64::decode(api::insn_bytes(last, &mut bytes)) } else { (Ending::Other, None) };
+        let (ending, displacement) = decode(api::insn_bytes(last, &mut bytes));
         Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
     }
 }

@@ -44,7 +44,7 @@ pub const RECORD_BYTES_MOST: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
-    /// None of the others: cut at a page's end or its greatest length, or not x86.
+    /// None of the others: cut at a page's end or its greatest length, or of code that is not known.
     Other = 0,
     /// Call of a fixed address.
     Call = 1,

@@ -1,6 +1,37 @@
 //! What is only true of one architecture: of a guest's, the decoder, which says how a block ends and what else of an
 //! instruction changes how calls are followed; of a host's, its counter. `crates/machine/src/arch/README.md` lists what a new one has to give.
 
+mod aarch64;
 pub mod x86_64;
 
 pub use x86_64::counter;
+
+use crate::ending::Ending;
+
+/// How a block that ends with these bytes ends, and how far from its end it leads where that is fixed.
+pub type Decode = fn(&[u8]) -> (Ending, Option<i64>);
+
+/// What is known of guests that QEMU calls so.
+pub struct Guest {
+    target: &'static [u8],
+    /// The decoder of its code.
+    pub decode: Decode,
+    /// Whether its calls can be followed: an access to the stack of each call and return is what tells the stack pointer.
+    pub is_followed: bool,
+}
+
+static ALL: [Guest; 3] = [
+    Guest { target: b"x86_64", decode: x86_64::decode, is_followed: true },
+    Guest { target: b"i386", decode: x86_64::decode, is_followed: true },
+    Guest { target: b"aarch64", decode: aarch64::decode, is_followed: false },
+];
+
+/// What is known of a target's guests.
+pub fn of(target: &[u8]) -> Option<&'static Guest> {
+    ALL.iter().find(|guest| guest.target == target)
+}
+
+/// Says nothing of any block.
+pub fn unknown(_: &[u8]) -> (Ending, Option<i64>) {
+    (Ending::Other, None)
+}

@@ -3,6 +3,7 @@
 //! Nothing else in this crate may ask which architecture it is. `crates/machine/src/arch/README.md` lists what a new one has
 //! to give; here that is an [`Arch`] and a line in [`ALL`].
 
+mod aarch64;
 mod x86_64;
 
 use crate::first_executions::FirstExecutions;
@@ -19,6 +20,8 @@ pub(crate) struct Arch {
     pub thunks: &'static [&'static [&'static str]],
     /// How the name of each CPU's first code in Linux begins.
     pub cpu_starts: &'static [&'static str],
+    /// The function by which a CPU goes on with another thread of Linux.
+    pub thread_switch: &'static str,
     /// What a new thread of Linux calls here before what it is for.
     pub thread_starts: &'static [&'static str],
     /// Where Linux' image lies in memory.
@@ -39,7 +42,7 @@ pub(crate) struct KernelImage {
     pub bytes_max: u64,
 }
 
-static ALL: [&Arch; 1] = [&x86_64::ARCH];
+static ALL: [&Arch; 2] = [&x86_64::ARCH, &aarch64::ARCH];
 
 /// The architecture of a target.
 pub(crate) fn of(target: &str) -> Option<&'static Arch> {
@@ -83,6 +86,7 @@ mod tests {
         stages: |run| run.blocks.iter().skip(1).take(1).map(|b| Region::of(Stage::Kernel, &b, "second")).collect(),
         thunks: &[&["__stub_"]],
         cpu_starts: &["stub_start"],
+        thread_switch: "stub_switch",
         thread_starts: &[],
         kernel: KernelImage { entry: "stub_entry", lowest_address: 1 << 40, step_bytes: 4096, bytes_max: 1 << 20 },
         counter_messages: &[("stub: counter", RateSource::DetectedProcessor)],

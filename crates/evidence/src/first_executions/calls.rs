@@ -4,7 +4,7 @@
 //! QEMU's, the callee was at work in between: a flame chart of everything that ran for the first time, which early in
 //! a boot is nearly everything, of a kernel with nothing in it. A call site's later calls are not seen.
 //!
-//! What makes a pair wrong is left out and counted: a call that returned in another thread, and calls that cross. Until the kernel switches threads for the first time (`__switch_to_asm`) there is one stack, interrupts
+//! What makes a pair wrong is left out and counted: a call that returned in another thread, and calls that cross. Until the kernel switches threads for the first time there is one stack, interrupts
 //! nest, and every pair is right. After it, a callee that slept has other threads' work in its time, and another
 //! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
 //! ([`timeline::Running`]) says that the same thread ran at both its ends.
@@ -50,12 +50,13 @@ pub struct FirstCalls {
 
 /// Finds the first calls that took at least `min`.
 pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
-    let switch = symbols.address("__switch_to_asm");
+    let arch = arch::of(&run.target);
+    let switch = arch.and_then(|arch| symbols.address(arch.thread_switch));
     let mut found = FirstCalls::default();
     let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
     let mut stack = BootStack::default();
     // Of an unknown architecture no address is known to be the kernel's.
-    let kernel_from = arch::of(&run.target).map_or(u64::MAX, |arch| arch.kernel.lowest_address);
+    let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
     for (i, block) in run.blocks.iter().enumerate() {
         if Some(block.address) == switch && found.first_switch.is_none() {
             found.first_switch = Some(block.at);

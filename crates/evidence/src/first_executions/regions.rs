@@ -65,7 +65,7 @@ pub fn decompressing(compression: &str) -> String {
     format!("{DECOMPRESS}{with}")
 }
 
-/// The physical address of the kernel's `startup_64`, if it was seen to start.
+/// The physical address of the kernel's entry, if it was seen to start.
 pub fn entered_at(regions: &[Region]) -> Option<u64> {
     regions.iter().find_map(|r| r.startup)
 }

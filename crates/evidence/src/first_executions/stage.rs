@@ -51,7 +51,7 @@ pub struct Region {
     pub address: u64,
     /// Why this block is that stage's first.
     pub evidence: String,
-    /// Of the early kernel: where `startup_64` ran.
+    /// Of the early kernel: where the kernel's entry ran: `startup_64`, `primary_entry`.
     pub startup: Option<u64>,
 }
 

@@ -10,6 +10,7 @@ pub(super) static ARCH: Arch = Arch {
     stages: stages::stages,
     thunks: &[&CALL_THUNKS, &RETURN_THUNKS],
     cpu_starts: &["secondary_startup_64", "common_startup_64", "startup_64"],
+    thread_switch: "__switch_to_asm",
     thread_starts: &["__switch_to_asm", "schedule_tail", "native_load_tls", "native_load_gs_index"],
     kernel: KernelImage {
         entry: "startup_64",

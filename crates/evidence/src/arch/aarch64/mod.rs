@@ -1,0 +1,23 @@
+//! Machines with 64-bit ARM CPUs.
+
+mod stages;
+
+use super::{Arch, KernelImage};
+
+pub(super) static ARCH: Arch = Arch {
+    targets: &["aarch64"],
+    stages: stages::stages,
+    thunks: &[],
+    cpu_starts: &["secondary_startup", "secondary_entry", "__secondary_switched", "primary_entry"],
+    thread_switch: "cpu_switch_to",
+    thread_starts: &["cpu_switch_to", "ret_from_fork", "schedule_tail"],
+    kernel: KernelImage {
+        entry: "primary_entry",
+        lowest_address: stages::KERNEL_HALF,
+        // SEGMENT_ALIGN: a relocatable kernel may lie at any multiple of it.
+        step_bytes: 64 << 10,
+        bytes_max: 1 << 28,
+    },
+    // The counter's own register says it, and process 1 tells it.
+    counter_messages: &[],
+};
