@@ -73,6 +73,7 @@ test-qemu:
 	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
 	export BOOTSCOPE_TEST_MATRIX=$$(scripts/fetch-kernel --in-turn); \
+	export BOOTSCOPE_TEST_KERNEL_ARM64=$$(scripts/fetch-kernel 6.1-cloud-arm64); \
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
 
 # All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
