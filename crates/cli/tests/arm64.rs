@@ -56,7 +56,7 @@ fn an_arm64_kernel_is_recorded_as_any_other() {
     let handed_over = list(&document["phases"]).iter().find(|phase| phase["name"] == "hand-over").unwrap();
     let first = list(&document["phases"]).iter().find(|phase| phase["name"] == "initcalls: early").unwrap();
     let by_log = run_init.0 as f64 * 1e3;
-    let by_host = (ns(&handed_over["end_ns"]) - ns(&first["start_ns"])) as f64;
+    let by_host = (ns(&handed_over["start_ns"]) - ns(&first["start_ns"])) as f64;
     println!(
         "{:.1} ms by the kernel's clock until process 1, of which {:.1} by ours from the first initcall on",
         by_log / 1e6,
@@ -87,6 +87,20 @@ fn two_deterministic_boots_of_an_arm64_kernel_are_equal() {
     }
     // Code has names from the kernel's entry on, before there is any message or trace.
     let functions = list(&first["functions"]);
+    for name in ["start_kernel", "setup_arch", "time_init"] {
+        assert!(functions.iter().any(|row| row["name"] == name), "{name} was not seen to run");
+    }
+}
+
+#[test]
+fn an_arm64_kernel_that_panics_has_names_out_of_its_image() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    recorded(record(&kernel, &boot).args(["--init", "keep", "--deterministic"]), &boot, "panic");
+    let document = shown(&boot);
+    assert_adds_up(&document);
+    let functions = list(&document["functions"]);
     for name in ["start_kernel", "setup_arch", "time_init"] {
         assert!(functions.iter().any(|row| row["name"] == name), "{name} was not seen to run");
     }

@@ -44,14 +44,14 @@ pub enum NoFunctions {
 impl fmt::Display for NoFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoFunctions::NoKernel => write!(f, "it is neither a bzImage nor an ELF image"),
+            NoFunctions::NoKernel => write!(f, "it is neither a bzImage, an ELF image nor an arm64 Image"),
             NoFunctions::Payload(why) => write!(f, "its payload {why}"),
             NoFunctions::NoTable => write!(f, "there is no table of symbols in it: it has no CONFIG_KALLSYMS"),
         }
     }
 }
 
-/// The ELF image of a bzImage, or of an ELF kernel itself.
+/// The ELF image of a bzImage, or of an ELF kernel itself; or an arm64 Image, which is none.
 ///
 /// # Errors
 /// If it is no kernel, or cannot be unpacked.
@@ -59,7 +59,10 @@ pub(crate) fn unpacked_image(image: &[u8]) -> Result<Cow<'_, [u8]>, NoFunctions>
     if image.starts_with(b"\x7fELF") {
         return Ok(Cow::Borrowed(image));
     }
-    unpacked(payload(image).ok_or(NoFunctions::NoKernel)?).map(Cow::Owned)
+    match arch::plain_image(image) {
+        Some(plain) => Ok(plain),
+        None => unpacked(payload(image).ok_or(NoFunctions::NoKernel)?).map(Cow::Owned),
+    }
 }
 
 /// The functions of a bzImage or an ELF kernel, by address: where each begins, and its name.
@@ -158,6 +161,11 @@ fn has_pvh_entry(elf: &[u8]) -> bool {
         std::iter::from_fn(|| notes.next().ok().flatten())
             .any(|note| note.name() == b"Xen" && note.n_type(endian) == PVH_ENTRY)
     })
+}
+
+/// Whether a file that begins like this is a kernel that has to be unpacked, or searched whole, for its functions.
+pub(crate) fn is_packed(head: &[u8]) -> bool {
+    is_bzimage(head) || arch::is_plain_image(head)
 }
 
 /// Whether a file that begins like this is a bzImage with a payload.

@@ -403,6 +403,10 @@ fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Resul
     if !profile.takes_linux_words {
         return Ok(None);
     }
+    let arch = arch::of(guest);
+    if !arch.reads_kernels {
+        return Ok(Some(Err(format!("kernels of {} cannot be read in memory yet", arch.name))));
+    }
     let image = std::fs::read(kernel).map_err(Error::unreadable(kernel))?;
     Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))
 }

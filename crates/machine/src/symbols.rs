@@ -60,11 +60,11 @@ pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<
     (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
     let refused = |why: &str| Error::option(format!("{what}: {why}"));
     let found = match &*head {
-        _ if hurried && kernel_image::is_bzimage(&head) => {
+        _ if hurried && kernel_image::is_packed(&head) => {
             Err("stopped by the user, so it was not unpacked for its names: end the boot with --timeout to have them"
                 .to_owned())
         }
-        _ if kernel_image::is_bzimage(&head) => of_kernel(reopened(&file.path)?, file.base),
+        _ if kernel_image::is_packed(&head) => of_kernel(reopened(&file.path)?, file.base),
         [0x7f, b'E', b'L', b'F', ..] => {
             let again = reopened(&file.path)?;
             of_image(&opened, file.base).or_else(|why| of_kernel(again, file.base).map_err(|_| why))

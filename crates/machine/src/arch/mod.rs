@@ -6,6 +6,8 @@
 mod aarch64;
 pub(crate) mod x86_64;
 
+use std::borrow::Cow;
+
 use recording::GuestSpec;
 
 use crate::Error;
@@ -53,6 +55,14 @@ pub(crate) struct Arch {
     pub(crate) linux_release: fn(&[u8]) -> Option<String>,
     /// How much of the image has to be looked at for that.
     pub(crate) release_bytes_max: u64,
+    /// Whether an image that begins with these bytes has one of this form, compressed or not.
+    pub(crate) is_plain_image: fn(&[u8]) -> bool,
+    /// The kernel as it lies in memory, out of an image that is this architecture's own form of one and no ELF image.
+    pub(crate) plain_image: fn(&[u8]) -> Option<Cow<'_, [u8]>>,
+    /// The address that a kernel which moves itself writes to this place of its image, as linked.
+    pub(crate) relocated: fn(&[u8], usize) -> Option<u64>,
+    /// Whether its kernels' page tables are known, so that their memory can be read by their addresses.
+    pub(crate) reads_kernels: bool,
     /// The registers that a stack is walked by, out of all that a gdbstub gives.
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
     /// The call that these bytes end with, if they may be one.
@@ -141,6 +151,21 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
     Err(Error::option(format!("--arch {}: bootscope boots guests of {known}", guest.arch)))
 }
 
+/// Whether an image that begins with these bytes gives a [plain one](plain_image).
+pub(crate) fn is_plain_image(head: &[u8]) -> bool {
+    ALL.iter().any(|arch| (arch.is_plain_image)(head))
+}
+
+/// The kernel as it lies in memory, out of an image that is no ELF image, whosever form it has.
+pub(crate) fn plain_image(image: &[u8]) -> Option<Cow<'_, [u8]>> {
+    ALL.iter().find_map(|arch| (arch.plain_image)(image))
+}
+
+/// The address that a kernel which moves itself writes to this place of its image, as linked.
+pub(crate) fn relocated(image: &[u8], at: usize) -> Option<u64> {
+    ALL.iter().find_map(|arch| (arch.relocated)(image, at))
+}
+
 /// That whose VMM can start a kernel that begins with these bytes.
 pub(crate) fn of_kernel(head: &[u8]) -> Option<&'static Arch> {
     ALL.iter().find(|arch| (arch.check_kernel)(head).is_ok()).copied()
@@ -198,6 +223,10 @@ mod tests {
         instruction_pointers: &["PC="],
         check_kernel: |_| Err("it is a kernel of no machine"),
         linux_release: |_| None,
+        is_plain_image: |_| false,
+        plain_image: |_| None,
+        relocated: |_, _| None,
+        reads_kernels: false,
         registers: |_| None,
         call_before: |_| None,
         return_without_frame: |_, _| None,

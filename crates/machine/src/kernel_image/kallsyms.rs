@@ -15,9 +15,13 @@
 //! If any offset is negative, those that are not are addresses (of data per CPU), and the others `relative_base - 1 - offset`
 //! (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`); else all are `relative_base + offset`.
 //!
+//! A kernel that moves itself may have nothing in the place of `relative_base`, and what it writes there in a table of its own.
+//!
 //! So the token index is looked for, which grows from 0 and fits the texts before it; then the markers, and the number of
 //! symbols that makes the names end where they begin; then offsets that are in order. Where a part has two possible
 //! places, the one that adds up is taken. 64-bit, little-endian kernels only.
+
+use crate::arch;
 
 const TOKENS: usize = 256;
 /// Symbols from one marker to the next.
@@ -258,7 +262,7 @@ fn symbols_of(
 
 /// Addresses of offsets.
 fn relative(image: Image<'_>, offsets: usize, base: usize, n: usize) -> Option<Vec<u64>> {
-    let base = image.u64(base).filter(|base| *base >= UPPER_HALF)?;
+    let base = image.u64(base).filter(|base| *base >= UPPER_HALF).or_else(|| arch::relocated(image.0, base))?;
     let offsets: Vec<u32> = (0..n).map(|i| image.u32(offsets + 4 * i)).collect::<Option<_>>()?;
     #[expect(clippy::cast_possible_wrap, reason = "in a table with absolute addresses the sign says which they are")]
     let signed = |offset: u32| offset as i32;

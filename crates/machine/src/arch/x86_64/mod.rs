@@ -33,6 +33,11 @@ pub(crate) static ARCH: Arch = Arch {
     instruction_pointers: &["RIP=", "EIP="],
     check_kernel: kernel::kernel_kind,
     linux_release: kernel::release,
+    // A bzImage holds an ELF image, and what moves is written there as linked.
+    is_plain_image: |_| false,
+    plain_image: |_| None,
+    relocated: |_, _| None,
+    reads_kernels: true,
     registers: stack::registers,
     call_before: stack::call_before,
     return_without_frame: stack::return_without_frame,
