@@ -87,7 +87,6 @@ const READ: &[(&str, &str)] = &[
     ("machine/lab.rs", "the command line of the reference kernel"),
     ("machine/modules.rs", "names of modules' files"),
     ("machine/pin.rs", "/proc of the host"),
-    ("machine/root.rs", "QEMU's names of machines"),
     ("machine/stops/names.rs", "functions of Linux"),
     ("machine/symbols.rs", "lists of functions"),
     ("machine/transfer.rs", "files of a recording"),
