@@ -371,10 +371,14 @@ fn other_texts_are_not_these() {
     }
 }
 
+/// How systemd-bootchart begins a picture.
+const SVG_HEAD: &str =
+    "<?xml?>\n<!-- This file is a bootchart SVG file.\n<!-- x=\"100.0\" y=\"20.0\" -->\n<!-- hz=\"25.0\" -->\n";
+
 const PIECES: [&str; 32] = [
     "LoaderTimeInitUSec=",
     "LoaderTimeExecUSec=2566203\n",
-    "<?xml?>\n<!-- This file is a bootchart SVG file.\n<!-- x=\"100.0\" y=\"20.0\" -->\n<!-- hz=\"25.0\" -->\n",
+    SVG_HEAD,
     "<rect class=\"box\" x=\"0.000\" y=\"0\" width=\"795.704\" height=\"100.000\" />\n",
     "<!-- gzip [95] ppid=95 runtime=499.526ms -->\n",
     "<rect class=\"ps\" x=\"5.5\" y=\"0\" width=\"700\" height=\"20\" />\n",
@@ -431,7 +435,7 @@ proptest! {
         }
         let chart = [b"100\n1 (init) S 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0\n".as_slice(), &bytes].concat();
         let samples = Samples::read("p", &chart, &mut diagnostics).unwrap();
-        let head = PIECES[0].as_bytes();
+        let head = SVG_HEAD.as_bytes();
         let picture = Samples::read("p", &[head, &bytes].concat(), &mut diagnostics).unwrap();
         check_sums(&picture.on_a_timeline());
         let c = samples.counts;
