@@ -74,6 +74,19 @@ fn a_chart_of_proc_stat_has_each_process_with_its_parent() {
     assert!(table[shell + 1..shell + 6].iter().all(|row| (row.1, row.2) == (2, "gzip")), "{table:?}");
 }
 
+/// Its names are those of command lines, and its samples 200 ms apart.
+#[test]
+fn a_chart_of_androids_init_is_one_too() {
+    let timeline = imported(&["bootchart/android-init.tgz"]);
+    let named = |name: &str| timeline.processes.iter().find(|p| timeline.names.get(p.name) == name).unwrap();
+    let sleep = named("/bin/sleep");
+    let (start, end) = (sleep.start, sleep.end.unwrap());
+    assert_eq!((sleep.pid, sleep.parent, start), (134, 1, Ns::from_ms(3_290)));
+    assert!((end - start - Ns::from_ms(3_030)).abs() < Ns::from_ms(210), "{start} to {end}");
+    assert_eq!(named("/usr/bin/abc").end, None);
+    assert_eq!((timeline.processes.len(), count(&timeline, K::BootchartSampled)), (49, 60));
+}
+
 #[test]
 fn the_boot_path_goes_through_the_children_that_ended_last() {
     let timeline = imported(&["bootchart/proc-ps.tgz"]);
