@@ -52,6 +52,29 @@ fn span(timeline: &Timeline, name: &str) -> Option<(i64, i64)> {
     timeline.spans.iter().map(|(_, s)| s).find(|s| s.name == name).map(|s| (ms(s.start), ms(s.end)))
 }
 
+/// The chain names a mount of 6.581 s below a target that was reached at 6.317 s. Nothing waited for it.
+#[test]
+fn a_chain_goes_on_past_a_unit_that_was_active_later() {
+    let timeline = imported(&[fixture("debian12-chain-ahead.txt")]);
+    let path = boot_path(&timeline);
+    let all = tables(&timeline, &path, &phases(&timeline), &analysis::Groups::linux());
+    let row = |name: &str| all.wheres.iter().find(|row| row.name.ends_with(name)).map(|row| ms(row.self_time));
+    // Each from its start until that of what waited for it.
+    let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (&*row.name, ms(row.self_time))).collect();
+    for (name, took) in
+        [("networking.service", 4_719), ("systemd-fsck-root.service", 1_601), ("systemd-sysusers.service", 484)]
+    {
+        assert_eq!(row(name), Some(took), "{name} in {rows:?}");
+    }
+    let unit = |name: &str| timeline.units.iter().find(|unit| timeline.names.get(unit.name) == name).unwrap();
+    let fsck = unit("systemd-fsck-root.service");
+    assert_eq!((fsck.start, fsck.settled), (Some(Ns::from_ms(3_071)), Some(Ns::from_ms(4_614))));
+    let (target, mount) =
+        (unit("local-fs.target"), unit(r"run-credentials-systemd\x2dtmpfiles\x2dsetup.service.mount"));
+    assert_eq!(target.after, [unit("local-fs-pre.target").name]);
+    assert!(mount.after.is_empty() && mount.start.is_none() && timeline.units.len() == 14, "{mount:?}");
+}
+
 const PHASES: [(&str, i64, i64); 5] = [
     ("firmware", 0, 1_500),
     ("loader", 1_500, 1_750),

@@ -264,13 +264,16 @@ impl Startup {
                 above.pop();
             }
             let waiting = above.last().and_then(|link| placed(link));
-            above.push(link);
-            let Some(unit) = placed(link) else { continue };
-            first = Some(first.map_or(unit.start, |first| first.min(unit.start)));
-            let Some(waiting) = waiting.filter(|waiting| unit.end <= waiting.start && unit.track != waiting.track)
-            else {
+            let unit = placed(link);
+            // systemd also names one that was active after what it stands below: nothing waited for that, and what stands below it
+            // is what the one above waited for.
+            if waiting.zip(unit).is_some_and(|(waiting, unit)| unit.end > waiting.start) {
                 continue;
-            };
+            }
+            above.push(link);
+            let Some(unit) = unit else { continue };
+            first = Some(first.map_or(unit.start, |first| first.min(unit.start)));
+            let Some(waiting) = waiting.filter(|waiting| unit.track != waiting.track) else { continue };
             let last = begun.entry(waiting.track).or_insert(Ns::MIN);
             if unit.end > *last {
                 *last = unit.end;

@@ -39,6 +39,7 @@ pub(super) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
         }
     }
     if from_state == 0 {
+        add_links(analysis, origin, &mut known, &mut found, &mut timeline.names);
         order_by_chain(analysis, &known, &mut found);
     }
     let names: HashSet<_> = found.iter().map(|unit| unit.name).collect();
@@ -86,6 +87,24 @@ fn listed(unit: &Unit, origin: Ns, names: &mut Names) -> Option<ServiceUnit> {
     })
 }
 
+/// Units that the chain alone has.
+fn add_links<'a>(
+    analysis: &'a Analysis,
+    origin: Ns,
+    known: &mut HashMap<&'a str, usize>,
+    found: &mut Vec<ServiceUnit>,
+    names: &mut Names,
+) {
+    let userspace = origin + analysis.userspace().unwrap_or(Ns::ZERO);
+    for link in &analysis.chain {
+        let Some(at) = link.at.filter(|_| !known.contains_key(&*link.unit)) else { continue };
+        known.insert(&link.unit, found.len());
+        let (name, at) = (names.intern(&link.unit), userspace + at);
+        let (start, settled) = (link.took.map(|_| at), Some(at + link.took.unwrap_or(Ns::ZERO)));
+        found.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
+    }
+}
+
 /// What the chain says of who waited for whom.
 fn order_by_chain(analysis: &Analysis, known: &HashMap<&str, usize>, found: &mut [ServiceUnit]) {
     let mut above: Vec<(usize, usize)> = Vec::new();
@@ -93,6 +112,9 @@ fn order_by_chain(analysis: &Analysis, known: &HashMap<&str, usize>, found: &mut
         above.retain(|(depth, _)| *depth < link.depth);
         let Some(&place) = known.get(&*link.unit) else { continue };
         if let Some(&(_, waits)) = above.last() {
+            if found[place].settled > found[waits].start.or(found[waits].settled) {
+                continue;
+            }
             let name = found[place].name;
             if !found[waits].after.contains(&name) {
                 found[waits].after.push(name);
