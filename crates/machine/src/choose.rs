@@ -7,11 +7,14 @@ use crate::{Error, arch, image};
 /// Makes a guest one of this architecture, or without a name of its kernel's, as its image says. With another
 /// architecture come another VMM's program and machine.
 ///
+/// A kernel that is not there yet leaves all as it is: a range builds it, and who boots it says that it is missing.
+///
 /// # Errors
-/// If the kernel cannot be read.
+/// If the kernel is there and cannot be read.
 pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Error> {
     let found = match (name, &guest.kernel) {
         (Some(name), _) => Some(name),
+        (None, Some(kernel)) if !kernel.exists() => None,
         (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.name),
         (None, None) => None,
     };
@@ -60,7 +63,11 @@ mod tests {
         choose_arch(&mut guest, Some("vax")).unwrap();
         let refused = arch::check(&guest).unwrap_err().to_string();
         assert!(refused.contains("vax") && refused.contains("x86_64 and aarch64"), "{refused}");
-        let gone = choose_arch(&mut GuestSpec { kernel: Some("/nonexistent".into()), ..GuestSpec::default() }, None);
-        assert!(gone.unwrap_err().to_string().contains("/nonexistent"));
+        let mut not_built = GuestSpec { kernel: Some("/nonexistent".into()), ..GuestSpec::default() };
+        choose_arch(&mut not_built, None).unwrap();
+        assert_eq!(not_built.arch, "x86_64");
+        let folder = GuestSpec { kernel: Some(dir.path().to_owned()), ..GuestSpec::default() };
+        let refused = choose_arch(&mut folder.clone(), None).unwrap_err().to_string();
+        assert!(refused.contains(&dir.path().display().to_string()), "{refused}");
     }
 }

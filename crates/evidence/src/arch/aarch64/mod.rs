@@ -10,7 +10,8 @@ pub(super) static ARCH: Arch = Arch {
     thunks: &[],
     cpu_starts: &["secondary_startup", "secondary_entry", "__secondary_switched", "primary_entry"],
     thread_switch: "cpu_switch_to",
-    thread_starts: &["cpu_switch_to", "ret_from_fork", "schedule_tail"],
+    // Not `ret_from_fork`: that of x86-64 is what a thread's stack begins with, and these names are asked of all.
+    thread_starts: &["cpu_switch_to", "schedule_tail"],
     kernel: KernelImage {
         entry: "primary_entry",
         lowest_address: stages::KERNEL_HALF,
