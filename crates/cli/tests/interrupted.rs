@@ -143,7 +143,8 @@ fn import_and_show_of_something_large() {
     }
     fs::write(&log, text).unwrap();
     let a_moment = || {
-        std::thread::sleep(Duration::from_millis(150));
+        // The import is over after some 200 ms.
+        std::thread::sleep(Duration::from_millis(60));
         true
     };
     check("import", |i| {
