@@ -58,7 +58,7 @@ pub struct ProcessTimes {
     pub runqueue: Ns,
     /// Asleep, by what it waited for: the longest first.
     pub waits: Vec<(WaitFor, Waited)>,
-    /// Who or what ended most of the time that it slept.
+    /// Who or what ended most of the time that it waited for the first of these.
     pub woken_by: Option<(Waker, Waited)>,
 }
 
@@ -66,7 +66,7 @@ pub struct ProcessTimes {
 struct Sums {
     times: ProcessTimes,
     waits: HashMap<WaitFor, Waited>,
-    wakers: HashMap<Waker, Waited>,
+    wakers: HashMap<(WaitFor, Waker), Waited>,
 }
 
 /// Until when processes are looked at: the end mark; all that is known of them where the boot ends when process 1 begins.
@@ -108,7 +108,7 @@ pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
         let kind = if known { kind } else { WaitFor::Unknown };
         sums.waits.entry(kind).or_default().add(slept);
         if let Some(waker) = waker.filter(|_| known) {
-            sums.wakers.entry(waker).or_default().add(slept);
+            sums.wakers.entry((kind, waker)).or_default().add(slept);
         }
     }
     all.into_iter().map(|sums| sums.map(Sums::times)).collect()
@@ -125,7 +125,10 @@ impl Sums {
     fn times(self) -> ProcessTimes {
         let mut waits: Vec<(WaitFor, Waited)> = self.waits.into_iter().collect();
         waits.sort_by_key(|&(kind, waited)| (std::cmp::Reverse(waited.time), kind));
-        let woken_by = self.wakers.into_iter().max_by_key(|&(waker, waited)| (waited.time, std::cmp::Reverse(waker)));
+        let most = waits.first().map(|(kind, _)| *kind);
+        let wakers = self.wakers.into_iter().filter(|((kind, _), _)| Some(*kind) == most);
+        let wakers = wakers.map(|((_, waker), waited)| (waker, waited));
+        let woken_by = wakers.max_by_key(|&(waker, waited)| (waited.time, std::cmp::Reverse(waker)));
         ProcessTimes { waits, woken_by, ..self.times }
     }
 }
@@ -223,7 +226,8 @@ mod tests {
         let two = [(Child, 30), (Process, 10), (OwnThread, 5), (KernelThread, 4), (Disk, 3), (Timer, 2), (Unknown, 1)];
         assert_eq!(waits(1), two);
         assert_eq!((times[1].cpu, times[1].runqueue, times[1].threads), (Ns(23), Ns(6), 2));
-        assert_eq!(times[1].woken_by, Some((Waker::Process(2), Waited { time: Ns(40), count: 2 })));
+        // Of the child alone: it also woke the second thread's time, but not as a child that ended.
+        assert_eq!(times[1].woken_by, Some((Waker::Process(2), Waited { time: Ns(30), count: 1 })));
     }
 
     #[test]

@@ -296,7 +296,7 @@ fn until(text: &str) -> Result<Until, String> {
         (_, Some(("process", name))) => Until::Process(name.to_owned()),
         (_, Some(("tcp", port))) => {
             let port = port.parse().ok().filter(|&port: &u16| port > 0);
-            Until::Tcp(port.ok_or_else(|| format!("`{text}` names no port: write tcp:22"))?)
+            Until::Tcp(port.ok_or_else(|| format!("`{text}` names no port from 1 to 65535: write tcp:22"))?)
         }
         (_, Some(("http", _))) => Until::Http(text.parse()?),
         _ => Until::Regex(text.to_owned()),

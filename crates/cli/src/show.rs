@@ -124,6 +124,15 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let cutoff = args.cutoff.unwrap_or_default();
     let layout = Layout { all_processes, all_units, cutoff, ..output.layout(top) }.of(&summary);
     let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
+    // Otherwise they stand among the others.
+    if output.quiet && args.processes {
+        text.push('\n');
+        text.push_str(&report::processes(&summary.processes, layout));
+    }
+    if output.quiet && args.units {
+        text.push('\n');
+        text.push_str(&report::units(&summary.units, all_units, layout));
+    }
     if let Some(calls) = &summary.calls {
         text.push('\n');
         text.push_str(&report::calls(calls, layout));

@@ -69,7 +69,10 @@ impl UpTo {
             Some(("line", pattern)) => line(timeline, pattern)?,
             _ => None,
         };
-        found.with_context(|| format!("the boot did not pass {asked:?}{}", passed(&known, names)))
+        found.with_context(|| {
+            let nearest = nearest(asked, &known, names).map_or(String::new(), |name| format!(" (nearest: {name})"));
+            format!("the boot did not pass {asked:?}{nearest}{}", passed(&known, names))
+        })
     }
 
     /// A bench, measured to the milestone.
@@ -86,10 +89,27 @@ impl UpTo {
 
 /// The first message that a pattern matches.
 fn line(timeline: &Timeline, pattern: &str) -> anyhow::Result<Option<Milestone>> {
-    let pattern = Regex::new(pattern).with_context(|| format!("--up-to line:{pattern}"))?;
+    // It draws the place on lines of its own; the last one says what is wrong.
+    let reason = |e: regex::Error| e.to_string().lines().last().unwrap_or_default().replace("error: ", "");
+    let pattern = Regex::new(pattern)
+        .map_err(|e| anyhow::anyhow!("--up-to line:{pattern} is no regular expression: {}", reason(e)))?;
     let found = timeline.marks.iter().find(|mark| pattern.is_match(timeline.names.get(mark.name)));
     let error = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
     Ok(found.map(|mark| Milestone { kind: MilestoneKind::Line(mark.name), at: mark.at, error, track: None }))
+}
+
+/// The milestone whose name is most like what was asked for, if one is.
+fn nearest(asked: &str, known: &[Milestone], names: &Names) -> Option<String> {
+    const ALIKE: f64 = 0.8;
+    let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, asked);
+    let all = known.iter().map(|milestone| milestone.kind.name(names).into_owned());
+    // Its kind may be missing, or its type.
+    let all = all.map(|name| {
+        let bare = name.split_once(':').map_or(&*name, |(_, bare)| bare);
+        let is_part = bare == asked || name.split_once('.').is_some_and(|(stem, _)| stem == asked);
+        (if is_part { 1.0 } else { alike(&name) }, name)
+    });
+    all.filter(|(alike, _)| *alike >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 /// What a boot passed, in words; units are too many for that.

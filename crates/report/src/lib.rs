@@ -70,6 +70,7 @@ pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use milestones::milestones;
 pub use page::{ConsoleLine, PageBoot};
+pub use processes::processes;
 pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
 pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
@@ -81,6 +82,7 @@ pub use terminal::{all_threads, calls, details, functions, headline, initcalls, 
 pub use text::{Style, harmless, harmless_bytes, json};
 pub use trial::{ProofLine, Proofs, Together};
 pub use trials_page::{PROOFS_NOTES, proofs_page};
+pub use units::units;
 pub use user_space::{AwaitedKind, ManagerName, ProcessLine, UnitLine, WaitedForLine, WokenByLine};
 pub use warnings::WarningLine;
 pub use watch_lines::{ReadingLine, WatchedLine};

@@ -66,7 +66,7 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
         }
         if tells_more {
             cells.push(p.waits.first().map_or_else(String::new, |waited| layout.time(waited.ns)));
-            cells.push(awaited(p));
+            cells.push(awaited(p, layout));
             cells.push(p.unit.as_deref().map_or_else(String::new, |unit| harmless(unit).into_owned()));
         }
         Line { cells, faint: false }
@@ -82,8 +82,8 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     out
 }
 
-/// What a process waited for most, and who ended most of its waits where that says more.
-fn awaited(p: &ProcessLine) -> String {
+/// What a process waited for most, and who ended most of that, with its part.
+fn awaited(p: &ProcessLine, layout: Layout) -> String {
     let Some(most) = p.waits.first() else { return String::new() };
     let (what, has_name) = match most.kind {
         AwaitedKind::Child => ("child", true),
@@ -96,6 +96,9 @@ fn awaited(p: &ProcessLine) -> String {
         AwaitedKind::Unknown => ("not known", false),
     };
     match &p.woken_by {
+        Some(by) if has_name && by.ns < most.ns => {
+            format!("{what}: {} ({})", harmless(&by.name), layout.time(by.ns))
+        }
         Some(by) if has_name => format!("{what}: {}", harmless(&by.name)),
         _ => what.to_owned(),
     }
@@ -156,13 +159,19 @@ mod tests {
         (all[1].cpu_ns, all[0].cpu_ns) = (Some(400_000), Some(0));
         all[0].waits = vec![waited(AwaitedKind::Timer, 7), waited(AwaitedKind::Disk, 3)];
         all[1].waits = vec![waited(AwaitedKind::Child, 2_000_000)];
-        all[1].woken_by = Some(WokenByLine { name: "/bin/x".to_owned(), ..WokenByLine::default() });
-        let text = processes(&all, Layout { width: 120, all_processes: true, ..Layout::default() });
+        let by = |ns| Some(WokenByLine { name: "/bin/x".to_owned(), ns, ..WokenByLine::default() });
+        all[1].woken_by = by(2_000_000);
+        let layout = Layout { width: 120, all_processes: true, ..Layout::default() };
+        let text = processes(&all, layout);
         let expected = "\
 processes          pid    start   length     CPU  waited most  for            unit
 p1                   1     0 ns    alive    0 ns         7 ns  timer
   p15 (3 threads)   15  1.00 ms  2.50 ms  400 µs      2.00 ms  child: /bin/x  a.service
 ";
         assert_eq!(text, expected, "{text}");
+        // Of what several ended, its own part.
+        all[1].woken_by = by(1_500_000);
+        let text = processes(&all, layout);
+        assert!(text.contains("2.00 ms  child: /bin/x (1.50 ms)"), "{text}");
     }
 }

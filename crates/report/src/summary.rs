@@ -416,7 +416,7 @@ impl Summary {
     pub fn of(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
-        let (processes, units) = user_space::lines(timeline);
+        let (processes, units) = user_space::lines(timeline, boot.path());
         Summary {
             schema: SCHEMA.to_owned(),
             outcome: facts.outcome.clone(),

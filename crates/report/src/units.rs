@@ -18,6 +18,7 @@ pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
         Column::new("active", Align::Right, width),
     ];
     if has_processes {
+        columns.push(Column::new("boot path", Align::Right, width));
         columns.push(Column::new("CPU", Align::Right, width));
         columns.push(Column::new("processes", Align::Right, Some(9)));
     }
@@ -36,7 +37,11 @@ pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
         let mut cells = vec![harmless(&unit.name).into_owned(), time(unit.start_ns), time(unit.took_ns()), settled];
         if has_processes {
             let some = Some(unit.pids.len()).filter(|&count| count > 0);
-            cells.extend([time(unit.cpu_ns), some.map_or_else(String::new, |count| count.to_string())]);
+            cells.extend([
+                time(unit.boot_path_ns),
+                time(unit.cpu_ns),
+                some.map_or_else(String::new, |count| count.to_string()),
+            ]);
         }
         Line { cells, faint: false }
     };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use analysis::{ProcessTimes, WaitFor, Waited, Waker, process_times, processes_end};
+use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, process_times, processes_end};
 use serde::{Deserialize, Serialize};
 use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
 
@@ -36,7 +36,7 @@ pub struct ProcessLine {
     /// What its threads waited for, the longest first.
     #[serde(default)]
     pub waits: Vec<WaitedForLine>,
-    /// Who or what ended most of the time that it waited.
+    /// Who or what ended most of the time that it waited for the first of these.
     #[serde(default)]
     pub woken_by: Option<WokenByLine>,
 }
@@ -124,6 +124,9 @@ pub struct UnitLine {
     /// How long they ran on CPUs until the end mark; `null` where no process is known to be of it.
     #[serde(default)]
     pub cpu_ns: Option<i64>,
+    /// How long the boot waited for them, or for the CPU that one of them had: their part of the boot path. `null` as above.
+    #[serde(default)]
+    pub boot_path_ns: Option<i64>,
 }
 
 /// A manager of services.
@@ -169,7 +172,7 @@ impl UnitLine {
 }
 
 /// The processes and the units of a boot.
-pub(crate) fn lines(timeline: &Timeline) -> (Vec<ProcessLine>, Vec<UnitLine>) {
+pub(crate) fn lines(timeline: &Timeline, path: &BootPath) -> (Vec<ProcessLine>, Vec<UnitLine>) {
     let times = process_times(timeline);
     let end = Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)));
     let traced = timeline.processes.iter().zip(&times);
@@ -178,7 +181,9 @@ pub(crate) fn lines(timeline: &Timeline) -> (Vec<ProcessLine>, Vec<UnitLine>) {
     let processes = listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect();
     let mut units: Vec<(NameId, UnitLine)> =
         until_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
-    add_processes(&mut units, traced.filter(|(process, _)| process.start <= end));
+    let starts = Starts::of(&units);
+    add_processes(&mut units, &starts, traced.filter(|(process, _)| process.start <= end));
+    add_path(&mut units, &starts, timeline, path);
     (processes, units.into_iter().map(|(_, line)| line).collect())
 }
 
@@ -234,37 +239,65 @@ fn unit_line(timeline: &Timeline, unit: &ServiceUnit) -> UnitLine {
         manager: timeline.unit_managers.get(&unit.name).copied().unwrap_or_default().into(),
         pids: Vec::new(),
         cpu_ns: None,
+        boot_path_ns: None,
+    }
+}
+
+/// When each unit began to start, by name. One that was started again is there twice, in order.
+struct Starts(HashMap<NameId, Vec<(i64, usize)>>);
+
+impl Starts {
+    fn of(units: &[(NameId, UnitLine)]) -> Starts {
+        let mut starts: HashMap<NameId, Vec<(i64, usize)>> = HashMap::new();
+        for (place, (name, unit)) in units.iter().enumerate() {
+            let began = unit.start_ns.or(unit.settled_ns).unwrap_or(i64::MIN);
+            starts.entry(*name).or_default().push((began, place));
+        }
+        Starts(starts)
+    }
+
+    /// The place of the unit to which a process belongs that was forked then.
+    fn place(&self, unit: Option<NameId>, forked: Ns) -> Option<usize> {
+        /// The manager says that a unit starts after it has forked for it.
+        const SAID_LATER_NS: i64 = 500_000_000;
+        let starts = self.0.get(&unit?)?;
+        let last = starts.iter().rev().find(|(began, _)| *began <= forked.0 + SAID_LATER_NS);
+        Some(last.unwrap_or(&starts[0]).1)
     }
 }
 
 /// Joins processes to units, by name. A unit that was started again has those that were forked since.
 fn add_processes<'a>(
     units: &mut [(NameId, UnitLine)],
+    starts: &Starts,
     processes: impl Iterator<Item = (&'a Process, &'a Option<ProcessTimes>)>,
 ) {
-    /// The manager says that a unit starts after it has forked for it.
-    const SAID_LATER_NS: i64 = 500_000_000;
-    let mut by_name: HashMap<NameId, Vec<usize>> = HashMap::new();
-    for (place, (name, _)) in units.iter().enumerate() {
-        by_name.entry(*name).or_default().push(place);
-    }
     for (process, times) in processes {
         let Some(times) = times else { continue };
-        let Some(places) = times.unit.and_then(|unit| by_name.get(&unit)) else { continue };
-        let began = |place: usize| units[place].1.start_ns.or(units[place].1.settled_ns).unwrap_or(i64::MIN);
-        let is_before = |&&place: &&usize| began(place) <= process.start.0 + SAID_LATER_NS;
-        let place = places.iter().rev().find(is_before).unwrap_or(&places[0]);
-        let line = &mut units[*place].1;
+        let Some(place) = starts.place(times.unit, process.start) else { continue };
+        let line = &mut units[place].1;
         line.pids.push(process.pid);
         line.cpu_ns = Some(line.cpu_ns.unwrap_or(0) + times.cpu.0);
+        line.boot_path_ns = Some(0);
     }
     units.iter_mut().for_each(|(_, line)| line.pids.dedup());
+}
+
+/// Charges the boot path to the units of those whose time it is.
+fn add_path(units: &mut [(NameId, UnitLine)], starts: &Starts, timeline: &Timeline, path: &BootPath) {
+    for stretch in &path.stretches {
+        let track = timeline.tracks.get(stretch.owner().track);
+        let Some(process) = track.process else { continue };
+        let Some(place) = starts.place(track.unit, timeline.processes[process as usize].start) else { continue };
+        let charged = &mut units[place].1.boot_path_ns;
+        *charged = Some(charged.unwrap_or(0) + stretch.length().0);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{TimeBase, TrackKind};
+    use timeline::{End, EndEvidence, Running, TimeBase, TrackId, TrackKind};
 
     #[test]
     fn a_unit_that_starts_again_has_the_processes_of_its_second_start() {
@@ -281,8 +314,15 @@ mod tests {
             let (start, settled) = (Some(Ns::from_ms(start)), Some(Ns::from_ms(settled)));
             t.units.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
         }
-        let (processes, units) = lines(&t);
+        let ran =
+            |track, from, to| Running { track: TrackId(track), cpu: 0, from: Ns::from_ms(from), to: Ns::from_ms(to) };
+        t.running = vec![ran(0, 900, 1_000), ran(2, 4_900, 5_000)];
+        let (at, track) = (Ns::from_ms(5_000), Some(TrackId(2)));
+        t.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::PowerOff });
+        let (processes, units) = lines(&t, &analysis::boot_path(&t));
         assert_eq!((&*units[0].pids, &*units[1].pids), (&[7][..], &[8, 9][..]));
-        assert_eq!((units[0].cpu_ns, processes[0].unit.as_deref()), (Some(0), Some("a.service")));
+        assert_eq!((units[0].cpu_ns, processes[0].unit.as_deref()), (Some(100_000_000), Some("a.service")));
+        // The path has nobody but the last process, which nobody created.
+        assert_eq!((units[0].boot_path_ns, units[1].boot_path_ns), (Some(0), Some(5_000_000_000)));
     }
 }
