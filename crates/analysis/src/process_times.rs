@@ -226,7 +226,7 @@ mod tests {
         let two = [(Child, 30), (Process, 10), (OwnThread, 5), (KernelThread, 4), (Disk, 3), (Timer, 2), (Unknown, 1)];
         assert_eq!(waits(1), two);
         assert_eq!((times[1].cpu, times[1].runqueue, times[1].threads), (Ns(23), Ns(6), 2));
-        // Of the child alone: it also woke the second thread's time, but not as a child that ended.
+        // Of the waits for a child alone. Process 2 ended 10 ns more, of another kind of wait.
         assert_eq!(times[1].woken_by, Some((Waker::Process(2), Waited { time: Ns(30), count: 1 })));
     }
 
