@@ -199,7 +199,14 @@ mod tests {
     }
 
     fn wait(t: &mut Timeline, track: u32, (from, woken, until): (i64, i64, i64), by: WaitedOn) {
-        t.waits.push(Wait { track: TrackId(track), from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+        t.waits.push(Wait {
+            track: TrackId(track),
+            from: Ns(from),
+            woken: Ns(woken),
+            until: Ns(until),
+            by,
+            uninterruptible: false,
+        });
     }
 
     #[test]

@@ -29,7 +29,7 @@ use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, T
 pub trait Shrink {
     /// Cuts `from..to`, in which a track ran, where factors change.
     fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64));
-    /// For a wait: the factor of what nobody else is to blame for, and that of the wait as a whole.
+    /// For a wait: the factor of what nobody else is to blame for, and that of the wait as a whole. Neither is of its turn for a CPU.
     fn waiting(&self, wait: &Wait) -> (f64, f64);
 }
 
@@ -363,6 +363,8 @@ impl<'a> Replay<'a> {
         let (idle, waits) = (block.idle, block.waits.clone());
         let mut topics: Vec<NameId> = Vec::new();
         let (mut woken, mut wakes, mut end) = (to, start, start);
+        // Without its turn for a CPU: who has that has as much to do as before.
+        let shrunk = |at: f64| start + whole * (at - start);
         for number in waits {
             let wait = self.waits[number];
             let since = wait.from.max(from);
@@ -386,6 +388,7 @@ impl<'a> Replay<'a> {
                 }
                 _ => at + alone * blocked.0 as f64,
             };
+            let (at, then_wakes) = (shrunk(at), shrunk(then_wakes));
             // Who is woken before it waits does not wait, and not for a CPU either.
             let waits_at_all = then_wakes > at || blocked == Ns::ZERO;
             let then_until = match waits_at_all {
@@ -400,11 +403,12 @@ impl<'a> Replay<'a> {
             let still_held = self.still_held(track, (from, to), &topics);
             let ender = still_held.into_iter().map(|holder| self.ask(holder, to, depth + 1)).reduce(f64::max);
             let released = self.held_until(track, (from, to), &topics, start, (alone, ender));
+            let released = shrunk(released);
             if released >= end {
                 (woken, wakes, end) = (to, released, released);
             }
         }
-        (woken, start + whole * (wakes - start), start + whole * (end - start))
+        (woken, wakes, end)
     }
 
     /// Who ended a wait without having released by then, of each topic: nobody if a release of any of them ended it.

@@ -83,11 +83,13 @@ fn ended(timeline: &Timeline, track: TrackId) -> Option<Ns> {
     timeline.processes[process as usize].end
 }
 
-/// When a track slept again after a wait, as it could not only have lost its CPU.
+/// When a track slept again after a wait: not where it lost its CPU, nor where it waited in the middle of something, such as for
+/// a lock of the kernel's.
 fn awake_until(timeline: &Timeline, wait: &Wait) -> Ns {
     let after = timeline.waits.partition_point(|other| (other.track, other.from) < (wait.track, wait.until));
     let later = timeline.waits[after..].iter().take_while(|other| other.track == wait.track);
-    later.filter(|other| other.by != WaitedOn::Nothing).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
+    let sleeps = |other: &&Wait| other.by != WaitedOn::Nothing && !other.uninterruptible;
+    later.filter(sleeps).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
 }
 
 #[cfg(test)]
@@ -120,7 +122,7 @@ mod tests {
         t.running = vec![ran(0, 0, 15), ran(0, 40, 45), ran(0, 90, 100), ran(1, 10, 90), ran(2, 12, 40)];
         for (from, woken, by) in [(15, 40, 2), (45, 90, 1)] {
             let (from, woken, by) = (Ns(from * MS), Ns(woken * MS), WaitedOn::Thread(TrackId(by)));
-            t.waits.push(Wait { track: TrackId(0), from, woken, until: woken, by });
+            t.waits.push(Wait { track: TrackId(0), from, woken, until: woken, by, uninterruptible: false });
         }
         let (at, track) = (Ns::from_ms(100), Some(TrackId(0)));
         t.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::PowerOff });
@@ -156,6 +158,21 @@ mod tests {
     fn the_path_goes_on_in_the_process_of_the_unit_that_process_1_waited_for() {
         // What woke process 1 for another unit meanwhile, the boot did not wait for.
         assert_eq!(owners(&boot(92)), [(0, 0), (1, 10), (0, 90)]);
+    }
+
+    /// Process 1 waits for a lock from 92 to 96 ms, which `b` has, before it can say that `a` has started.
+    #[test]
+    fn a_wait_in_the_middle_of_its_work_is_not_the_end_of_it() {
+        for (uninterruptible, since) in [(true, 10), (false, 45)] {
+            let mut t = boot(98);
+            let (from, woken, by) = (Ns::from_ms(92), Ns::from_ms(96), WaitedOn::Thread(TrackId(2)));
+            t.waits.push(Wait { track: TrackId(0), from, woken, until: woken, by, uninterruptible });
+            t.running.retain(|ran| ran.from < Ns::from_ms(90) || ran.track != TrackId(0));
+            let ran = |from, to| Running { track: TrackId(0), cpu: 0, from: Ns::from_ms(from), to: Ns::from_ms(to) };
+            t.running.extend([ran(90, 92), ran(96, 100)]);
+            t.finalize(Ns::ZERO);
+            assert!(owners(&t).contains(&(1, since)), "{uninterruptible}: {:?}", owners(&t));
+        }
     }
 
     #[test]

@@ -107,7 +107,14 @@ mod tests {
         let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 1);
         for &(from, until) in waits {
             let until = Ns(until);
-            t.waits.push(Wait { track, from: Ns(from), woken: until, until, by: WaitedOn::Unknown });
+            t.waits.push(Wait {
+                track,
+                from: Ns(from),
+                woken: until,
+                until,
+                by: WaitedOn::Unknown,
+                uninterruptible: false,
+            });
         }
         t.finalize(Ns::ZERO);
         let pieces = &Waits::new(&t).by_track[0];

@@ -478,9 +478,23 @@ fn many_holds_do_not_multiply() {
         let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, i as u64 + 1);
         t.holds.push(Hold { topic: a, track, from: Ns(i), to: Ns(i + 1) });
         t.holds.push(Hold { topic: b, track, from: Ns(i), to: Ns(i + 1) });
-        t.waits.push(Wait { track, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(b) });
+        t.waits.push(Wait {
+            track,
+            from: Ns(0),
+            woken: Ns(MANY),
+            until: Ns(MANY),
+            by: WaitedOn::Holders(b),
+            uninterruptible: false,
+        });
     }
-    t.waits.push(Wait { track: main, from: Ns(0), woken: Ns(MANY), until: Ns(MANY), by: WaitedOn::Holders(a) });
+    t.waits.push(Wait {
+        track: main,
+        from: Ns(0),
+        woken: Ns(MANY),
+        until: Ns(MANY),
+        by: WaitedOn::Holders(a),
+        uninterruptible: false,
+    });
     t.end = Some(End { at: Ns(MANY), error: Ns::ZERO, track: Some(main), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     let start_s = cpu::cpu_s();
@@ -550,7 +564,7 @@ proptest! {
             t.holds.push(Hold { topic, track: TrackId(track), from, to });
         }
         let until = Ns(from + length);
-        t.waits.push(Wait { track: TrackId(0), from: Ns(from), woken: until, until, by: WaitedOn::Holders(topic) });
+        t.waits.push(Wait { track: TrackId(0), from: Ns(from), woken: until, until, by: WaitedOn::Holders(topic), uninterruptible: false });
         t.end = Some(End { at: Ns(80), error: Ns::ZERO, track: Some(TrackId(0)), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         let path = boot_path(&t);

@@ -29,7 +29,14 @@ impl Boot {
     }
 
     fn waited(&mut self, track: TrackId, from: i64, woken: i64, until: i64, by: WaitedOn) {
-        self.0.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+        self.0.waits.push(Wait {
+            track,
+            from: Ns(from),
+            woken: Ns(woken),
+            until: Ns(until),
+            by,
+            uninterruptible: false,
+        });
     }
 
     fn end(mut self, track: TrackId, at: i64) -> Timeline {

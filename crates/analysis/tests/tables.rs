@@ -231,7 +231,14 @@ fn boots() -> impl Strategy<Value = Timeline> {
             };
             let (track, from, to) = (TrackId(track), Ns(from), Ns(from + ran));
             t.running.push(Running { track, cpu: 0, from, to });
-            t.waits.push(Wait { track, from: to, woken: to + Ns(ran), until: to + Ns(ran + queued), by });
+            t.waits.push(Wait {
+                track,
+                from: to,
+                woken: to + Ns(ran),
+                until: to + Ns(ran + queued),
+                by,
+                uninterruptible: false,
+            });
         }
         for (i, at) in phases.into_iter().enumerate() {
             let phase = t.names.intern(["vmm", "firmware", "kernel", "late"][i]);
@@ -264,7 +271,7 @@ fn depth_and_waits_do_not_multiply() {
         t.spans.push(row, None);
         let from = Ns(MANY + 2 * i);
         let (until, by) = (from + Ns(1), WaitedOn::Thread(worker));
-        t.waits.push(Wait { track: init, from, woken: until, until, by });
+        t.waits.push(Wait { track: init, from, woken: until, until, by, uninterruptible: false });
     }
     t.end = Some(End { at: end, error: Ns::ZERO, track: Some(init), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
@@ -356,7 +363,14 @@ fn a_row_leads_to_its_spans_and_its_threads() {
     for (track, from, to) in [(init, 0, 4), (worker, 4, 9), (init, 9, 10)] {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
     }
-    t.waits.push(Wait { track: init, from: Ns(4), woken: Ns(9), until: Ns(9), by: WaitedOn::Thread(worker) });
+    t.waits.push(Wait {
+        track: init,
+        from: Ns(4),
+        woken: Ns(9),
+        until: Ns(9),
+        by: WaitedOn::Thread(worker),
+        uninterruptible: false,
+    });
     t.end = Some(End { at: Ns(10), error: Ns::ZERO, track: Some(init), evidence: EndEvidence::LastSign });
     t.finalize(Ns::ZERO);
     let tables = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(&Os::Linux));

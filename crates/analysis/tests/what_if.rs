@@ -487,7 +487,7 @@ fn wakers_and_timers() {
         (worker, 0, 8, 10, WaitedOn::Thread(init)),
         (init, 70, 90, 90, WaitedOn::Interrupt(timer)),
     ] {
-        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by, uninterruptible: false });
     }
     for (track, from, to) in [(init, 0, 10), (worker, 10, 60), (init, 65, 70), (init, 90, 100)] {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
@@ -510,7 +510,14 @@ fn who_is_first_seen_while_the_boot_waits_was_started_before_the_wait() {
         t.tracks.add(name, TrackKind::Thread, id)
     };
     let (init, idle) = (thread("init", 1), thread("swapper/1", 2));
-    t.waits.push(Wait { track: init, from: Ns(10), woken: Ns(90), until: Ns(92), by: WaitedOn::Thread(idle) });
+    t.waits.push(Wait {
+        track: init,
+        from: Ns(10),
+        woken: Ns(90),
+        until: Ns(92),
+        by: WaitedOn::Thread(idle),
+        uninterruptible: false,
+    });
     for (track, cpu, from, to) in [(init, 0, 0, 10), (idle, 1, 89, 100), (init, 0, 92, 100)] {
         t.running.push(Running { track, cpu, from: Ns(from), to: Ns(to) });
     }
@@ -545,7 +552,7 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
         (ticker, 0, 60, 60, WaitedOn::Interrupt(timer)),
         (init, 60, 60, 61, WaitedOn::Unknown),
     ] {
-        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by });
+        t.waits.push(Wait { track, from: Ns(from), woken: Ns(woken), until: Ns(until), by, uninterruptible: false });
     }
     for (track, from, to) in [(init, 0, 30), (worker, 30, 50), (init, 50, 60), (ticker, 60, 61), (init, 61, 70)] {
         t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
@@ -558,6 +565,33 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
     });
     t.finalize(Ns::ZERO);
     check_with(t, Groups::linux(), &[("initcall early", 54), ("initcall unpack=10", 44)]);
+}
+
+/// Without a function nobody waits in it, but who took the CPU from it has as much to do as before.
+#[test]
+fn a_function_that_lost_its_cpu_is_saved_without_what_then_ran() {
+    let mut t = Timeline::new(TimeBase::Host);
+    let [init, other] = [("init", 1), ("other", 2)].map(|(name, id)| {
+        let name = t.names.intern(name);
+        t.tracks.add(name, TrackKind::Thread, id)
+    });
+    for (name, kind, end) in [("initcall", SpanKind::Initcall, 100), ("f", SpanKind::Call, 90)] {
+        let (name, detail) = (t.names.intern(name), NameId::EMPTY);
+        t.spans.push(SpanRow { name, detail, start: Ns(0), end: Ns(end), track: init, kind }, None);
+    }
+    let timer = WaitedOn::Interrupt(t.names.intern("timer"));
+    for (from, woken, until, by) in [(20, 20, 60, WaitedOn::Nothing), (70, 80, 80, timer)] {
+        let (from, woken, until) = (Ns(from), Ns(woken), Ns(until));
+        t.waits.push(Wait { track: init, from, woken, until, by, uninterruptible: false });
+    }
+    for (track, from, to) in [(init, 0, 20), (other, 20, 60), (init, 60, 70), (init, 80, 100)] {
+        t.running.push(Running { track, cpu: 0, from: Ns(from), to: Ns(to) });
+    }
+    let (at, track, evidence) = (Ns(100), Some(init), timeline::EndEvidence::LastSign);
+    t.end = Some(timeline::End { at, error: Ns::ZERO, track, evidence });
+    t.finalize(Ns::ZERO);
+    check_with(t.clone(), Groups::linux(), &[("f", 50)]);
+    check_with(t, Groups::linux(), &[("f=-50%", 75)]);
 }
 
 /// A worker that an interrupt wakes: idle, it waited for the boot to give it work; at work, for a timer.
@@ -589,7 +623,7 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
             [(init, 50, 80, WaitedOn::Thread(worker)), (worker, 10, 60, WaitedOn::Interrupt(timer))]
         {
             let (from, until) = (Ns(from), Ns(until));
-            t.waits.push(Wait { track, from, woken: until, until, by });
+            t.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
         t.end = Some(timeline::End {
             at: Ns(90),
@@ -634,7 +668,7 @@ fn who_waits_outside_of_any_work_waits_for_whom_the_boot_waits_for() {
         (init, 70, 80, WaitedOn::Thread(worker)),
     ] {
         let (from, until) = (Ns(from), Ns(until));
-        t.waits.push(Wait { track, from, woken: until, until, by });
+        t.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
     }
     let (error, evidence) = (Ns::ZERO, timeline::EndEvidence::LastSign);
     t.end = Some(timeline::End { at: Ns(90), error, track: Some(init), evidence });
@@ -695,7 +729,14 @@ fn broken() -> impl Strategy<Value = Timeline> {
                 _ => WaitedOn::Holders(topics[by as usize % 2]),
             };
             let (from, woken) = (Ns(from), Ns(from + blocked));
-            t.waits.push(Wait { track: TrackId(track), from, woken, until: woken + Ns(queued), by });
+            t.waits.push(Wait {
+                track: TrackId(track),
+                from,
+                woken,
+                until: woken + Ns(queued),
+                by,
+                uninterruptible: false,
+            });
         }
         for (child, at, by) in created {
             t.tracks.get_mut(TrackId(child)).created = Some((Ns(at), TrackId(by)));

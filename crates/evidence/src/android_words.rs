@@ -222,7 +222,14 @@ impl Init {
             timeline.spans.push(SpanRow { name, detail, start, end: at, track, kind }, None);
             if waited {
                 let by = WaitedOn::Thread(track);
-                timeline.waits.push(Wait { track: self.track, from: start, woken: at, until: at, by });
+                timeline.waits.push(Wait {
+                    track: self.track,
+                    from: start,
+                    woken: at,
+                    until: at,
+                    by,
+                    uninterruptible: false,
+                });
             }
         }
     }

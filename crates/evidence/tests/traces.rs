@@ -71,6 +71,20 @@ fn a_waking_while_the_thread_still_runs_is_none() {
 }
 
 #[test]
+fn what_sleeps_uninterruptibly_is_in_the_middle_of_something() {
+    for (state, uninterruptible) in [("S", false), ("D", true), ("D|K", true), ("I", false), ("R+", false)] {
+        let blocks = A_BLOCKS.replace("prev_state=S", &format!("prev_state={state}"));
+        let bytes = format!("{blocks}\n{B_BLOCKS}\n");
+        let trace = Trace::read("t", bytes.as_bytes(), &mut Diagnostics::default()).unwrap();
+        let clock = Clock::linear("trace", 1e9, trace.first, Ns::ZERO, timeline::RateSource::User);
+        let mut timeline = Timeline::new(TimeBase::Evidence);
+        trace.build(&clock, &mut timeline);
+        let waits: Vec<(u32, bool)> = timeline.waits.iter().map(|w| (w.track.0, w.uninterruptible)).collect();
+        assert_eq!(waits, [(0, uninterruptible), (1, false)], "{state}");
+    }
+}
+
+#[test]
 fn who_was_interrupted_wakes_nobody() {
     let begin = "b-12 [000] d.h1. 0.000020: irq_handler_entry: irq=4 name=ttyS0";
     let wake = "b-12 [000] d.h2. 0.000021: sched_waking: comm=a pid=11 prio=120 target_cpu=000";

@@ -409,7 +409,14 @@ pub mod testing {
         pub fn awaited(&mut self, name: &str, length: Ns) {
             let (track, from, until) = (self.track, self.now, self.now + length);
             let other = self.thread_beside(name, length);
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Thread(other) });
+            self.timeline.waits.push(Wait {
+                track,
+                from,
+                woken: until,
+                until,
+                by: WaitedOn::Thread(other),
+                uninterruptible: false,
+            });
             self.now = until;
         }
 
@@ -448,7 +455,7 @@ pub mod testing {
         /// A thread waited until nobody held it any more.
         pub fn waited(&mut self, track: TrackId, topic: &str, from: Ns, until: Ns) {
             let by = self.topic(topic);
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
 
         /// A thread waited in functions, the outermost first, until another woke it.
@@ -458,13 +465,20 @@ pub mod testing {
                 let row = SpanRow { name, detail: NameId::EMPTY, start: from, end: until, track, kind: SpanKind::Call };
                 self.timeline.spans.push(row, None);
             }
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Thread(by) });
+            self.timeline.waits.push(Wait {
+                track,
+                from,
+                woken: until,
+                until,
+                by: WaitedOn::Thread(by),
+                uninterruptible: false,
+            });
         }
 
         /// A thread sleeps until a timer wakes it.
         pub fn asleep(&mut self, track: TrackId, from: Ns, until: Ns) {
             let by = WaitedOn::Interrupt(self.timeline.names.intern("timer"));
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
 
         /// The same in a function, which it called for the first time.
@@ -496,7 +510,7 @@ pub mod testing {
         /// The boot waits for these until now and so much longer.
         pub fn waits(&mut self, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
             self.now = until;
         }
 
@@ -582,7 +596,7 @@ pub mod testing {
         /// A call in which the thread waits.
         pub fn sleep(&mut self, name: &str, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+            self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
             self.call(name, length);
         }
 
@@ -624,7 +638,14 @@ pub mod testing {
         /// The thread waits from now on, in what it does next.
         pub fn wait(&mut self, length: Ns) {
             let (track, from, until) = (self.track, self.now, self.now + length);
-            self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Unknown });
+            self.timeline.waits.push(Wait {
+                track,
+                from,
+                woken: until,
+                until,
+                by: WaitedOn::Unknown,
+                uninterruptible: false,
+            });
         }
 
         /// What is found in it, as in a kernel that logs as FreeBSD's does.

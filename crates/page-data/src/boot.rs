@@ -304,6 +304,7 @@ impl Parts {
                 woken,
                 until,
                 by,
+                uninterruptible: false,
             });
         }
         let cpu = |number: i64| u32::try_from(number).map_err(|_| Missing("CPUs"));

@@ -74,7 +74,7 @@ prop_compose! {
         for (track, from, slept, queued, by) in waits {
             let (from, woken, until) = (Ns(from), Ns(from + slept), Ns(from + slept + queued));
             let by = WaitedOn::Thread(timeline::TrackId(by));
-            t.waits.push(Wait { track: timeline::TrackId(track), from, woken, until, by });
+            t.waits.push(Wait { track: timeline::TrackId(track), from, woken, until, by, uninterruptible: false });
         }
         t.end = end.map(|at| End { at: Ns(at), error: Ns::ZERO, track: Some(timeline::TrackId(0)), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);

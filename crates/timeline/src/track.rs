@@ -151,6 +151,9 @@ pub struct Wait {
     pub until: Ns,
     /// Who or what woke it.
     pub by: WaitedOn,
+    /// Whether nothing but what it waited for could wake it, such as a lock (Linux' state D): it was in the middle of something. A
+    /// thread that waits for whatever comes next does not sleep so.
+    pub uninterruptible: bool,
 }
 
 /// A track kept everybody who waits for a topic waiting.

@@ -62,7 +62,7 @@ pub fn first_seen(timeline: &Timeline, segments: &Segments, taken_over: &[TakenO
 /// From its creation to the first that is known of it a thread is not known to run: it waits for who knows what.
 pub fn not_begun(track: TrackId, created: Ns, first: Option<Ns>) -> Option<Wait> {
     let woken = first.filter(|&first| first > created)?;
-    Some(Wait { track, from: created, woken, until: woken, by: WaitedOn::Unknown })
+    Some(Wait { track, from: created, woken, until: woken, by: WaitedOn::Unknown, uninterruptible: false })
 }
 
 /// While only the CPUs are known to have been followed, each did one thing after the other: whoever goes on, goes on when
@@ -78,7 +78,7 @@ pub fn turns(timeline: &Timeline) -> Vec<Wait> {
         if let (Some(before), Some(&from)) = (before, left.get(&piece.track)) {
             if before.track != piece.track && from < piece.from {
                 let (woken, by) = (piece.from, WaitedOn::Thread(before.track));
-                found.push(Wait { track: piece.track, from, woken, until: woken, by });
+                found.push(Wait { track: piece.track, from, woken, until: woken, by, uninterruptible: false });
             }
         }
         left.insert(piece.track, piece.to);
@@ -135,7 +135,7 @@ pub fn handovers(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOv
         let idle = idle.map(|at| at.max(created).max(busy_until));
         if let Some(from) = idle.filter(|&at| Ns::MIN < at && at < given.from) {
             let (woken, by) = (given.from, WaitedOn::Thread(given.track));
-            found.push(Wait { track: taken.track, from, woken, until: woken, by });
+            found.push(Wait { track: taken.track, from, woken, until: woken, by, uninterruptible: false });
         }
     }
     found

@@ -151,7 +151,14 @@ mod tests {
             let row = SpanRow { name, detail: NameId::EMPTY, start: Ns(0), end, track, kind: SpanKind::Call };
             t.spans.push(row, None);
         }
-        t.waits.push(Wait { track: boot, from: Ns(400), woken: Ns(700), until: Ns(700), by: WaitedOn::Thread(other) });
+        t.waits.push(Wait {
+            track: boot,
+            from: Ns(400),
+            woken: Ns(700),
+            until: Ns(700),
+            by: WaitedOn::Thread(other),
+            uninterruptible: false,
+        });
         t.end = Some(End { at: LENGTH, error: Ns(0), track: Some(boot), evidence: EndEvidence::LastSign });
         t.finalize(Ns::ZERO);
         (t, boot, other)

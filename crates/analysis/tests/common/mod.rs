@@ -29,7 +29,14 @@ pub fn log(text: &str) -> Timeline {
             _ => SpanKind::Call,
         };
         let key = (track, what);
-        let wait = |from, until| Wait { track, from, woken: until, until, by: WaitedOn::Holders(what) };
+        let wait = |from, until| Wait {
+            track,
+            from,
+            woken: until,
+            until,
+            by: WaitedOn::Holders(what),
+            uninterruptible: false,
+        };
         match words[2] {
             "enter" => {
                 let row = SpanBuilder::row(track, kind, what, detail, at);
@@ -58,7 +65,14 @@ pub fn log(text: &str) -> Timeline {
         t.holds.extend(since.iter().map(|&from| Hold { topic, track, from, to: Ns::MAX }));
     }
     for ((track, topic), from) in waits {
-        t.waits.push(Wait { track, from, woken: Ns::MAX, until: Ns::MAX, by: WaitedOn::Holders(topic) });
+        t.waits.push(Wait {
+            track,
+            from,
+            woken: Ns::MAX,
+            until: Ns::MAX,
+            by: WaitedOn::Holders(topic),
+            uninterruptible: false,
+        });
     }
     spans.finish(&mut t.spans, last, &mut t.diagnostics);
     t.finalize(Ns::ZERO);

@@ -57,6 +57,10 @@ impl Drop for Scratch {
             let mut recordings: Vec<PathBuf> = inside.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
             recordings.sort();
             recordings.iter().for_each(|recording| println!("{}", how_it_ended(recording)));
+            if std::env::var_os("BOOTSCOPE_TEST_KEEP").is_some() {
+                println!("kept, as BOOTSCOPE_TEST_KEEP asks: {}", self.folder().display());
+                self.folder.disable_cleanup(true);
+            }
         }
     }
 }

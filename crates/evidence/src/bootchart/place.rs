@@ -235,14 +235,14 @@ fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot
             Use::Disk => "waits for a disk",
             Use::Queue => {
                 let by = WaitedOn::Nothing;
-                timeline.waits.push(Wait { track, from: start, woken: start, until: end, by });
+                timeline.waits.push(Wait { track, from: start, woken: start, until: end, by, uninterruptible: false });
                 continue;
             }
             Use::Other if process.is_kernels() => continue,
             Use::Other => {
                 for (from, to, by) in waited_for(children, stretch.from, stretch.to) {
                     let (from, woken) = (origin + from, origin + to);
-                    timeline.waits.push(Wait { track, from, woken, until: woken, by });
+                    timeline.waits.push(Wait { track, from, woken, until: woken, by, uninterruptible: false });
                 }
                 continue;
             }

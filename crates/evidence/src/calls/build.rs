@@ -257,7 +257,14 @@ impl Builder<'_> {
             let track = self.placed.at(self.contexts.place(sleep.node), sleep.from, true);
             let (from, to) = (self.calls.at(sleep.from), self.calls.at(sleep.to).min(until));
             if let Some(track) = track.filter(|_| from < to) {
-                self.timeline.waits.push(Wait { track, from, woken: to, until: to, by: WaitedOn::Halted });
+                self.timeline.waits.push(Wait {
+                    track,
+                    from,
+                    woken: to,
+                    until: to,
+                    by: WaitedOn::Halted,
+                    uninterruptible: false,
+                });
             }
         }
         self.timeline.cpus_followed_until = Some(until);

@@ -27,6 +27,8 @@ pub(super) struct Thread<'a> {
     running: Option<(u32, Ns)>,
     /// Since when it does not run, and who made it runnable when.
     out: Option<(Ns, Option<(Ns, WaitedOn)>)>,
+    /// Whether it then sleeps uninterruptibly.
+    uninterruptible: bool,
     ran: bool,
     /// It has stopped running at least once.
     left: bool,
@@ -57,6 +59,7 @@ pub(super) struct Sched<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     Blocked,
+    Uninterruptible,
     Preempted,
     Gone,
 }
@@ -66,6 +69,7 @@ impl Leaving {
         match state.first() {
             Some(b'R') => Leaving::Preempted,
             _ if state.iter().any(|b| b"XZ".contains(b)) => Leaving::Gone,
+            Some(b'D') => Leaving::Uninterruptible,
             _ => Leaving::Blocked,
         }
     }
@@ -134,6 +138,7 @@ impl<'a> Sched<'a> {
             pid: task.pid,
             running: None,
             out: None,
+            uninterruptible: false,
             ran: false,
             left: false,
             gone: false,
@@ -236,7 +241,8 @@ impl<'a> Sched<'a> {
         let thread = &mut self.threads[no.0];
         if let Some((from, woken)) = thread.out.take().filter(|_| thread.pid != 0) {
             let (woken, by) = woken.unwrap_or((now, WaitedOn::Unknown));
-            timeline.waits.push(Wait { track: thread.track, from, woken, until: now, by });
+            let (track, uninterruptible) = (thread.track, thread.uninterruptible);
+            timeline.waits.push(Wait { track, from, woken, until: now, by, uninterruptible });
         }
         thread.running = thread.running.or(Some((cpu, now)));
         thread.ran = true;
@@ -250,10 +256,11 @@ impl<'a> Sched<'a> {
         }
         thread.left = true;
         thread.out = match leaving {
-            Leaving::Blocked => Some((now, None)),
+            Leaving::Blocked | Leaving::Uninterruptible => Some((now, None)),
             Leaving::Preempted => Some((now, Some((now, WaitedOn::Nothing)))),
             Leaving::Gone => None,
         };
+        thread.uninterruptible = leaving == Leaving::Uninterruptible;
         thread.gone |= leaving == Leaving::Gone;
     }
 
@@ -272,7 +279,8 @@ impl<'a> Sched<'a> {
             }
             if let Some((from, woken)) = thread.out.filter(|_| thread.pid != 0 && self.switches) {
                 let (woken, by) = woken.unwrap_or((Ns::MAX, WaitedOn::Unknown));
-                timeline.waits.push(Wait { track: thread.track, from, woken, until: Ns::MAX, by });
+                let (track, uninterruptible) = (thread.track, thread.uninterruptible);
+                timeline.waits.push(Wait { track, from, woken, until: Ns::MAX, by, uninterruptible });
             }
             let name = timeline.names.intern(&thread.name());
             let track = timeline.tracks.get_mut(thread.track);

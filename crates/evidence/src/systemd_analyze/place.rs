@@ -283,7 +283,14 @@ impl Startup {
         let head = self.analysis.chain.first().and_then(placed);
         if let (Some(head), Some(from)) = (head, first.filter(|from| head.is_some_and(|head| *from < head.end))) {
             let by = WaitedOn::Thread(head.track);
-            boot.timeline.waits.push(Wait { track: init, from, woken: head.end, until: head.end, by });
+            boot.timeline.waits.push(Wait {
+                track: init,
+                from,
+                woken: head.end,
+                until: head.end,
+                by,
+                uninterruptible: false,
+            });
         }
     }
 

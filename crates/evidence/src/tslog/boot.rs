@@ -77,7 +77,7 @@ impl Boot<'_> {
         if begun < done {
             let (from, until) = (self.time(begun), self.time(done));
             let by = WaitedOn::Thread(main);
-            self.timeline.waits.push(Wait { track: init, from, woken: until, until, by });
+            self.timeline.waits.push(Wait { track: init, from, woken: until, until, by, uninterruptible: false });
         }
     }
 

@@ -250,7 +250,7 @@ impl<'a> Builder<'a> {
                 let (until, problem) = wait.until(|span| self.timeline.spans.get(span).start);
                 self.timeline.diagnostics.note(problem, || place(&wait.record));
                 let (from, by) = (wait.from, WaitedOn::Holders(topic));
-                self.timeline.waits.push(Wait { track, from, woken: until, until, by });
+                self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
             }
         }
         for (topic, holds) in sorted(open.holds) {
@@ -277,7 +277,14 @@ impl<'a> Builder<'a> {
             Event::Unwait => match open.waits.end(topic) {
                 Some(from) => {
                     let until = at.max(from);
-                    self.timeline.waits.push(Wait { track, from, woken: until, until, by: WaitedOn::Holders(topic) });
+                    self.timeline.waits.push(Wait {
+                        track,
+                        from,
+                        woken: until,
+                        until,
+                        by: WaitedOn::Holders(topic),
+                        uninterruptible: false,
+                    });
                 }
                 None => self.timeline.diagnostics.note(DiagnosticKind::WaitWithoutBeginning, place),
             },

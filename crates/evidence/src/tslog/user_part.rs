@@ -66,7 +66,7 @@ fn wait_for_children(table: &[Process], tracks: &HashMap<u64, TrackId>, last: Ns
             let from = child.start.max(at);
             if from < until {
                 let by = WaitedOn::Thread(by);
-                timeline.waits.push(Wait { track, from, woken: until, until, by });
+                timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
                 at = until;
             }
         }

@@ -234,7 +234,7 @@ mod tests {
             }
             for (track, from, (length, queued), who) in waits {
                 let (from, woken, until) = (Ns(from), Ns(from + length), Ns(from + length + queued));
-                t.waits.push(Wait { track: TrackId(track), from, woken, until, by: by(who, timer) });
+                t.waits.push(Wait { track: TrackId(track), from, woken, until, by: by(who, timer), uninterruptible: false });
             }
             for (track, from, length) in holds {
                 let (from, to) = (Ns(from), Ns(from + length));

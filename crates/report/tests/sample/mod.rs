@@ -40,7 +40,7 @@ impl Maker {
 
     fn waited(&mut self, track: TrackId, us: (i64, i64, i64), by: WaitedOn) {
         let (from, woken, until) = (Ns::from_us(us.0), Ns::from_us(us.1), Ns::from_us(us.2));
-        self.t.waits.push(Wait { track, from, woken, until, by });
+        self.t.waits.push(Wait { track, from, woken, until, by, uninterruptible: false });
     }
 }
 
