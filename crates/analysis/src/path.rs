@@ -19,7 +19,7 @@ use crate::polls::poll_ends;
 use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
-use crate::unit_starts::UnitStarts;
+use crate::unit_starts::{Meanwhile, UnitStarts};
 use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
@@ -121,18 +121,41 @@ impl<'a> Walk<'a> {
                 self.follow_cpu(track, from, at, chain);
                 break;
             }
-            let ran = last_before(self.running[track.0 as usize], at, |r| r.from);
-            let waited = self.waits.before(track, at);
-            at = match (ran, waited) {
-                (Some(r), _) if r.to >= at => self.ran(track, r.from.max(from), at, chain),
-                (_, Some(w)) if w.to >= at => self.waited(w, from, at, chain),
-                _ => {
-                    let known = ran.map(|r| r.to).max(waited.map(|w| w.to));
-                    self.unseen(track, known, from, at, chain)
-                }
+            at = match self.units.meanwhile(self.timeline, track, at).filter(|ended| ended.exited > from) {
+                Some(ended) => self.meanwhile(track, (from, at), &ended, chain),
+                None => self.step_back(track, from, at, chain),
             };
         }
         self.nested -= 1;
+    }
+
+    /// One stretch or wait of a track back from `at`. Returns where that begins.
+    fn step_back(&mut self, track: TrackId, from: Ns, at: Ns, chain: &mut Vec<Frame>) -> Ns {
+        let ran = last_before(self.running[track.0 as usize], at, |r| r.from);
+        let waited = self.waits.before(track, at);
+        match (ran, waited) {
+            (Some(r), _) if r.to >= at => self.ran(track, r.from.max(from), at, chain),
+            (_, Some(w)) if w.to >= at => self.waited(w, from, at, chain),
+            _ => {
+                let known = ran.map(|r| r.to).max(waited.map(|w| w.to));
+                self.unseen(track, known, from, at, chain)
+            }
+        }
+    }
+
+    /// Process 1 waited for a unit whose process ended while it was busy: since then the time is its own.
+    fn meanwhile(&mut self, track: TrackId, (from, to): (Ns, Ns), ended: &Meanwhile, chain: &mut Vec<Frame>) -> Ns {
+        let mut at = to;
+        while at > ended.exited {
+            at = self.step_back(track, ended.exited, at, chain);
+        }
+        let start = ended.forked.clamp(from, ended.exited);
+        let mut span = None;
+        self.segments().within_backwards(track, at, at + Ns(1), |piece| span = piece.span);
+        chain.push(Frame { track, span });
+        self.back(ended.track, start, at, chain);
+        chain.pop();
+        start
     }
 
     /// Follows a track and, while it did not run, what its CPU did; before its first run, whatever ran there before.

@@ -5,6 +5,9 @@
 //! goes on in the unit's process, back to its fork. The same holds where a child that is of no unit wakes it, and it forks the next
 //! one: so sysvinit waits for each of its scripts, and looks around every five seconds. A unit that no log tells of has started when the
 //! process ends that wakes process 1.
+//!
+//! A process that ends while process 1 is at work for another, or waits in the middle of that, wakes nobody. Where process 1 says in the same
+//! run that the unit has ended, and then forks or is at the boot's end, that is what it waited for.
 
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -21,6 +24,29 @@ pub struct UnitStarts {
     settled: HashMap<NameId, Vec<Ns>>,
     /// Of each unit, and of none, when process 1 forked for it.
     forks: HashMap<Option<NameId>, Vec<Ns>>,
+    /// All of them, in order of time.
+    all_forks: Vec<Ns>,
+    /// The units whose start a process ended, by when process 1 said so.
+    ended: Vec<Ended>,
+    /// Where its threads slept until something came, in order of time.
+    sleeps: HashMap<TrackId, Vec<Wait>>,
+}
+
+/// A process whose end was the end of its unit's start.
+struct Ended {
+    settled: Ns,
+    exited: Ns,
+    track: TrackId,
+}
+
+/// What process 1 waited for although it slept not.
+pub struct Meanwhile {
+    /// When it forked the unit's first process.
+    pub forked: Ns,
+    /// When the unit's process ended.
+    pub exited: Ns,
+    /// That process.
+    pub track: TrackId,
 }
 
 impl UnitStarts {
@@ -35,9 +61,45 @@ impl UnitStarts {
         for (_, track) in timeline.tracks.iter() {
             if let Some((at, _)) = track.created.filter(|(_, by)| starts.managers.contains(by)) {
                 starts.forks.entry(track.unit).or_default().push(at);
+                starts.all_forks.push(at);
             }
         }
+        starts.all_forks.sort_unstable();
+        starts.ended = ended_starts(timeline, &starts.settled);
+        for wait in timeline.waits.iter().filter(|wait| starts.managers.contains(&wait.track) && sleeps(wait)) {
+            starts.sleeps.entry(wait.track).or_default().push(*wait);
+        }
         starts
+    }
+
+    /// What process 1 waited for when it was at a fork or at the boot's end, if that ended in the run that it was in. `O(log n)` in the
+    /// forks, units and waits, but for the units of that run.
+    pub fn meanwhile(&self, timeline: &Timeline, manager: TrackId, at: Ns) -> Option<Meanwhile> {
+        let is_end = timeline.end.is_some_and(|end| end.at == at);
+        if self.ended.is_empty() || !(is_end || self.all_forks.binary_search(&at).is_ok()) {
+            return None;
+        }
+        let sleeps = self.sleeps.get(&manager)?;
+        let sleep = sleeps[..sleeps.partition_point(|sleep| sleep.until <= at)].last()?;
+        let within = &self.ended[..self.ended.partition_point(|ended| ended.settled <= at + TOLERANCE)];
+        let mut in_run = within.iter().rev().take_while(|ended| ended.settled > sleep.woken);
+        let Ended { settled, exited, track } = *in_run.find(|ended| sleep.woken < ended.exited && ended.exited < at)?;
+        if !is_end && self.may_be_the_wakers(timeline, sleep, settled) {
+            return None;
+        }
+        let forked = self.fork(timeline, track, timeline.tracks.get(track).unit)?;
+        Some(Meanwhile { forked, exited, track })
+    }
+
+    /// Whether the unit of who ended a sleep has ended too by then, and process 1 has forked nothing since: nobody knows then for which of the
+    /// two it forks the next.
+    fn may_be_the_wakers(&self, timeline: &Timeline, sleep: &Wait, settled: Ns) -> bool {
+        let WaitedOn::Thread(waker) = sleep.by else { return false };
+        let of_waker = timeline.tracks.get(waker).unit.and_then(|unit| self.settled.get(&unit));
+        let in_run = |at: &&Ns| sleep.woken - TOLERANCE <= **at && **at < settled;
+        let Some(of_waker) = of_waker.and_then(|all| all.iter().filter(in_run).max()) else { return false };
+        let next = self.all_forks.partition_point(|fork| fork <= of_waker);
+        self.all_forks.get(next).is_none_or(|fork| *fork > settled)
     }
 
     /// Since when process 1 has waited for the process that ended this wait, if it waited for a unit's; before the wait itself.
@@ -83,13 +145,37 @@ fn ended(timeline: &Timeline, track: TrackId) -> Option<Ns> {
     timeline.processes[process as usize].end
 }
 
-/// When a track slept again after a wait: not where it lost its CPU, nor where it waited in the middle of something, such as for
-/// a lock of the kernel's.
+/// Of each unit, the process that ended last before process 1 said that the unit has started or failed.
+fn ended_starts(timeline: &Timeline, settled: &HashMap<NameId, Vec<Ns>>) -> Vec<Ended> {
+    let mut of_unit: HashMap<NameId, Vec<(Ns, TrackId)>> = HashMap::new();
+    for (track, about) in timeline.tracks.iter() {
+        if let (Some(unit), Some(exited)) = (about.unit, ended(timeline, track)) {
+            of_unit.entry(unit).or_default().push((exited, track));
+        }
+    }
+    let mut found = Vec::new();
+    for (unit, exits) in &mut of_unit {
+        exits.sort_unstable();
+        for &settled in settled.get(unit).into_iter().flatten() {
+            let last = exits.partition_point(|exit| exit.0 <= settled + TOLERANCE).checked_sub(1);
+            found.extend(last.map(|last| Ended { settled, exited: exits[last].0, track: exits[last].1 }));
+        }
+    }
+    found.sort_unstable_by_key(|ended| (ended.settled, ended.exited, ended.track));
+    found
+}
+
+/// Whether a track slept until something came: it did not only lose its CPU, and did not wait in the middle of something, such as for a
+/// lock of the kernel's.
+fn sleeps(wait: &Wait) -> bool {
+    wait.by != WaitedOn::Nothing && !wait.uninterruptible
+}
+
+/// When a track slept again after a wait.
 fn awake_until(timeline: &Timeline, wait: &Wait) -> Ns {
     let after = timeline.waits.partition_point(|other| (other.track, other.from) < (wait.track, wait.until));
     let later = timeline.waits[after..].iter().take_while(|other| other.track == wait.track);
-    let sleeps = |other: &&Wait| other.by != WaitedOn::Nothing && !other.uninterruptible;
-    later.filter(sleeps).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
+    later.filter(|other| sleeps(other)).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
 }
 
 #[cfg(test)]
@@ -173,6 +259,56 @@ mod tests {
             t.finalize(Ns::ZERO);
             assert!(owners(&t).contains(&(1, since)), "{uninterruptible}: {:?}", owners(&t));
         }
+    }
+
+    /// `b` ends at 92 ms, while process 1, woken by `a`, waits for a lock; it says so at 97, and is at the end mark at 100.
+    fn busy_when_b_ends() -> Timeline {
+        let mut t = boot(91);
+        let name = t.names.find("b.service").unwrap();
+        let (start, settled) = (Some(Ns::from_ms(13)), Some(Ns::from_ms(97)));
+        t.units.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
+        t.processes[2].end = Some(Ns::from_ms(92));
+        let ran = |track, from, to| Running {
+            track: TrackId(track),
+            cpu: track,
+            from: Ns::from_ms(from),
+            to: Ns::from_ms(to),
+        };
+        t.running = vec![ran(0, 0, 15), ran(0, 90, 91), ran(0, 95, 100), ran(1, 10, 90), ran(2, 12, 92)];
+        let wait = |from, woken, by, uninterruptible| {
+            let (from, until) = (Ns::from_ms(from), Ns::from_ms(woken));
+            Wait { track: TrackId(0), from, woken: until, until, by, uninterruptible }
+        };
+        let rcu = WaitedOn::Unknown;
+        t.waits = vec![wait(15, 90, WaitedOn::Thread(TrackId(1)), false), wait(91, 95, rcu, true)];
+        t
+    }
+
+    #[test]
+    fn who_ends_while_process_1_is_busy_is_waited_for_without_a_wake_up() {
+        let mut t = busy_when_b_ends();
+        t.finalize(Ns::ZERO);
+        assert_eq!(owners(&t), [(0, 0), (2, 12), (0, 92)]);
+        // What ended before process 1 was woken did not come in between.
+        t.processes[2].end = Some(Ns::from_ms(89));
+        assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90)]);
+    }
+
+    #[test]
+    fn what_process_1_forks_next_is_for_who_woke_it_unless_it_has_forked_for_that() {
+        let mut t = busy_when_b_ends();
+        let fork = |t: &mut Timeline, pid, at| {
+            let child = t.tracks.add(NameId::EMPTY, TrackKind::Thread, pid);
+            t.tracks.get_mut(child).created = Some((Ns::from_ms(at), TrackId(0)));
+            child
+        };
+        let last = fork(&mut t, 4, 98);
+        t.running.push(Running { track: last, cpu: 4, from: Ns::from_ms(98), to: Ns::from_ms(100) });
+        t.end = t.end.map(|end| End { track: Some(last), ..end });
+        t.finalize(Ns::ZERO);
+        assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90), (3, 98)]);
+        fork(&mut t, 5, 96);
+        assert_eq!(owners(&t), [(0, 0), (2, 12), (0, 92), (3, 98)]);
     }
 
     #[test]

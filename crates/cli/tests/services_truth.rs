@@ -71,8 +71,8 @@ fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
         for (place, expected_us) in expected.into_iter().enumerate() {
             let name = name(k, place);
             let (own_us, expected_us) = (own.get(&name).unwrap_or(&0) / 1000, expected_us as i64);
-            // Until its program begins its time is its own too, if it waits for no CPU: mostly some ms, seldom a wait in the kernel.
-            let started_us = if expected_us > 0 { told[&name].begins - told[&name].starting } else { 0 } as i64;
+            // Until its program begins its time is its own too: mostly some ms, seldom a wait in the kernel, which then holds up others.
+            let started_us = (told[&name].begins - told[&name].starting) as i64;
             let off_us = (expected_us - own_us).max(own_us - expected_us - started_us).max(0);
             worst_us = worst_us.max(off_us);
             if off_us > (expected_us / 50).max(5000) {

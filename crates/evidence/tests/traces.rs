@@ -84,6 +84,20 @@ fn what_sleeps_uninterruptibly_is_in_the_middle_of_something() {
     }
 }
 
+/// The kernel keeps 15 letters of a name.
+#[test]
+fn a_name_that_the_kernel_cut_is_its_programs() {
+    let exec = |comm: &str, file: &str| {
+        let text = format!("{comm}-11 [000] ..... 0.000010: sched_process_exec: filename={file} pid=11 old_pid=11\n");
+        let dump = dump("t", text.as_bytes());
+        let track = dump.lines().find(|line| line.starts_with("track ")).expect("a thread");
+        track.split('#').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(exec("systemd-random-", "/lib/systemd/systemd-random-seed"), "track systemd-random-seed");
+    assert_eq!(exec("worker-of-its-o", "/lib/systemd/systemd-random-seed"), "track worker-of-its-o");
+    assert_eq!(exec("sh", "/bin/sh"), "track sh");
+}
+
 #[test]
 fn who_was_interrupted_wakes_nobody() {
     let begin = "b-12 [000] d.h1. 0.000020: irq_handler_entry: irq=4 name=ttyS0";

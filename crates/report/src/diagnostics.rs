@@ -146,7 +146,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::EntriesBeyondBound => ("{name} [has|have] {n} entr[y|ies] more than are kept", "[it is|they are] left out"),
         K::SecondStatement => ("{name} says {n} thing[s] twice", "the first counts; import one boot alone"),
         K::TermsAreNotTheSum => ("{n} line[s] of {name} [has|have] terms that are not [its|their] sum", "phases are as long as the terms say"),
-        K::LengthsWithoutTimes => ("{n} unit[s] [has|have] a length and no time (the longest: {name})", "[it is|they are] not placed on the timeline; import what says when they were started too"),
+        K::LengthsWithoutTimes => ("of {n} unit[s] only the length is known, not when [it was|they were] started (the longest: {name})", "[it is|they are] not on the timeline; import what says when [it was|they were] started too"),
         K::SystemdDroppedMessages => ("systemd wrote as many messages as it may in 5 s, {n} time[s], and dropped further ones", "starts and ends of units are missing then; systemd 254 and later do not with systemd.log_ratelimit_kmsg=0"),
         K::UnitTimesInSeconds => ("{n} unit[s] [is|are] known by whole seconds of the wall clock", "[its time is|their times are] up to 1 s off; import `systemctl show '*'` in place of the dump"),
         K::SumWithoutPlace => ("{name} says the length of {n} thing[s] in all and not when [it|they] happened", "[it is|they are] not placed on the timeline"),

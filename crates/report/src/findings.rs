@@ -262,7 +262,10 @@ impl ChangeLine {
 }
 
 fn figure_text(figure: Figure, unit: Unit) -> String {
+    /// Numbers that are no count of what stands beside them.
+    const NO_COUNT: [&str; 3] = ["HZ", "of", "twice the least from call"];
     let value = match figure.value {
+        Value::Count(count) if !NO_COUNT.contains(&figure.of) => return counted(count, figure.of),
         Value::Count(count) => count.to_string(),
         Value::Time(time) => unit.show(time),
         Value::Share(share) => format!("{:.1} %", share * 100.0),
@@ -271,6 +274,13 @@ fn figure_text(figure: Figure, unit: Unit) -> String {
         Value::Times(times) => format!("{times:.1}"),
     };
     format!("{} {value}", figure.of)
+}
+
+/// `21 tests`, `1 piece of work`.
+fn counted(count: u64, of: &str) -> String {
+    let (first, rest) = of.split_at(of.find(' ').unwrap_or(of.len()));
+    let one = first.strip_suffix('s').filter(|_| count == 1);
+    format!("{count} {}{rest}", one.unwrap_or(first))
 }
 
 /// What a rule lacks, and what to record for it.

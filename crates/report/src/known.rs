@@ -14,7 +14,7 @@ const MECHANISM: &str = " · ";
 
 /// What the row called `name` is, and whether it only had the CPU that the boot path needed.
 pub fn clause(name: &str) -> Option<String> {
-    let (name, mechanism) = name.split_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
+    let (name, mechanism) = name.rsplit_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
     let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
     let bare = bare.strip_suffix(INDIRECT).map_or(bare, str::trim_end);
     let known = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
@@ -58,6 +58,8 @@ mod tests {
     fn how_it_took_its_time_is_said() {
         assert_eq!(clause("work f · runqueue").as_deref(), Some("had the CPU that the boot needed"));
         assert!(clause("thread kthreadd · runqueue").is_some_and(|c| c.starts_with("had the CPU: creates")));
+        let of_unit = clause("unit ssh.service · sshd · runqueue");
+        assert_eq!(of_unit.as_deref(), Some("had the CPU that the boot needed"));
         assert_eq!(clause("a_driver · DELAY").as_deref(), Some("lets time pass"));
     }
 

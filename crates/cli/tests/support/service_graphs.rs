@@ -190,7 +190,10 @@ impl Run {
         let mut asked = self.asked.clone();
         asked.sort_unstable();
         let apart = asked.windows(2).all(|two| two[0].0 != two[1].0 || two[1].1 - two[0].1 >= UNDECIDED_US);
-        apart && joins.filter_map(|join| self.last(join)).all(|(_, by)| by >= UNDECIDED_US)
+        // Who takes the lock again that it has just given back has it before the one who was woken for it can run.
+        let again = |two: &[Step]| two[0].lock().is_some() && two[0].lock() == two[1].lock();
+        let in_turn = !graph.services.iter().any(|service| service.steps.windows(2).any(again));
+        apart && in_turn && joins.filter_map(|join| self.last(join)).all(|(_, by)| by >= UNDECIDED_US)
     }
 
     /// What the boot waited for, in µs, by service.

@@ -182,11 +182,9 @@ impl<'a> Sched<'a> {
         thread.boots |= thread.pid == 0 && !thread.left;
     }
 
-    /// A thread becomes a program, and has its name: the last part of the path, as far as the kernel keeps it.
+    /// A thread becomes a program, and has its name: the last part of the path.
     pub fn execs(&mut self, thread: ThreadNo, file: &'a [u8]) {
-        const COMM_MAX: usize = 15;
-        let name = file.rsplit(|&b| b == b'/').next().unwrap_or(file);
-        self.threads[thread.0].program = Some(&name[..name.len().min(COMM_MAX)]);
+        self.threads[thread.0].program = file.rsplit(|&b| b == b'/').next();
     }
 
     /// A thread that becomes a program takes the number of its process, whose first thread is gone.
@@ -302,8 +300,14 @@ fn is_placeholder(comm: &[u8]) -> bool {
 }
 
 impl Thread<'_> {
-    /// Process 1 carries its maker's name until it runs a program.
+    /// Process 1 carries its maker's name until it runs a program. A name that the kernel cut is its program's.
     fn name(&self) -> std::borrow::Cow<'_, str> {
+        /// What the kernel keeps of a name.
+        const COMM_MAX: usize = 15;
+        let cut = |program: &&[u8]| program.len() > COMM_MAX && program[..COMM_MAX] == *self.comm;
+        if let Some(program) = self.program.filter(cut) {
+            return lossy(program);
+        }
         match self.pid {
             0 if self.boots => "start_kernel".into(),
             0 if is_placeholder(self.comm) => "swapper".into(),
