@@ -16,13 +16,15 @@ mod line;
 mod one_cpu;
 mod outcome;
 
+pub use before::OnPath;
+
 use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
-use before::{OnPath, Turns, extent, first_seen, handovers, not_begun, turns};
+use before::{Turns, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
-use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::OnceLock;
 use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
@@ -31,6 +33,10 @@ pub trait Shrink {
     fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64));
     /// For a wait: the factor of what nobody else is to blame for, and that of the wait as a whole. Neither is of its turn for a CPU.
     fn waiting(&self, wait: &Wait) -> (f64, f64);
+    /// An instant before which time passes as it did everywhere, so that nothing need be worked out there.
+    fn unchanged_until(&self) -> Ns {
+        Ns::MIN
+    }
 }
 
 /// When everything would have happened.
@@ -48,10 +54,12 @@ pub struct Replay<'a> {
     turns: Turns,
     /// The first and the last time there is.
     extent: (Ns, Ns),
+    /// Until then every map is the identity.
+    unchanged_until: Ns,
     /// The boot's own tracks, each until which instant.
     lineage: Vec<(TrackId, Ns)>,
     /// Made when first asked for: only threads that wait for work ask.
-    on_path: OnceCell<OnPath>,
+    on_path: &'a OnceLock<OnPath>,
     /// Who then has the one CPU when.
     occupancy: Occupancy,
 }
@@ -105,8 +113,15 @@ enum Event {
 const DEEPEST: usize = 64;
 
 impl<'a> Replay<'a> {
-    /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last.
-    pub fn new(timeline: &'a Timeline, boot: TrackId, segments: &Segments, shrink: &dyn Shrink) -> Self {
+    /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last. Who is on the boot path is found where it is
+    /// asked for first, and can be kept for the next replay of the same timeline.
+    pub fn new(
+        timeline: &'a Timeline,
+        boot: TrackId,
+        segments: &Segments,
+        on_path: &'a OnceLock<OnPath>,
+        shrink: &dyn Shrink,
+    ) -> Self {
         let extent = extent(timeline);
         let lineage = crate::path::lineage(timeline, boot);
         let mut replay = Replay {
@@ -120,7 +135,8 @@ impl<'a> Replay<'a> {
             holds: Holds::new(timeline),
             turns: Turns::new(timeline),
             extent,
-            on_path: OnceCell::new(),
+            unchanged_until: shrink.unchanged_until(),
+            on_path,
             lineage,
             occupancy: timeline.occupancy.clone(),
         };
@@ -268,7 +284,7 @@ impl<'a> Replay<'a> {
 
     /// When a line then gets to where it was at `at`, which is not later than what was replayed so far.
     fn ask(&mut self, track: TrackId, at: Ns, depth: usize) -> f64 {
-        if depth > DEEPEST {
+        if depth > DEEPEST || at <= self.unchanged_until {
             return at.0 as f64;
         }
         if let Some((born, by)) = self.lines[track.0 as usize].born {
@@ -346,7 +362,10 @@ impl<'a> Replay<'a> {
             return;
         }
         let start = line.next(from);
-        let (woken, wakes, end) = self.end_of(b, start, depth);
+        let (woken, wakes, end) = match to <= self.unchanged_until {
+            true => (to, to.0 as f64, to.0 as f64),
+            false => self.end_of(b, start, depth),
+        };
         let line = &mut self.lines[track.0 as usize];
         let slope = |old: Ns, new: f64| if old > Ns::ZERO { new / old.0 as f64 } else { 1.0 };
         line.marks.push(Mark { old: from, new: start, factor: slope(woken - from, wakes - start) });

@@ -4,7 +4,7 @@
 //! shorter, so that whoever found them in the evidence need not describe them in words.
 
 use super::{Cannot, allowed};
-use crate::replay::{Replay, Shrink};
+use crate::replay::{OnPath, Replay, Shrink};
 use crate::segments::Segments;
 use crate::total;
 use hashbrown::HashMap;
@@ -32,6 +32,8 @@ pub struct Prices<'a> {
     timeline: &'a Timeline,
     end: TrackId,
     segments: OnceLock<Segments>,
+    /// Of the recorded boot.
+    on_path: OnceLock<OnPath>,
     allowed: OnceLock<Vec<Timeline>>,
 }
 
@@ -45,33 +47,37 @@ impl<'a> Prices<'a> {
         if timeline.cpus_followed_until == Some(Ns::MAX) {
             return Err(Cannot::NoWaits);
         }
-        Ok(Prices { timeline, end, segments: OnceLock::new(), allowed: OnceLock::new() })
+        Ok(Prices { timeline, end, segments: OnceLock::new(), on_path: OnceLock::new(), allowed: OnceLock::new() })
     }
 
     /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
     pub fn saved(&self, cuts: &[Cut]) -> Ns {
-        self.saved_in(self.timeline, &Cuts::new(cuts))
+        self.saved_in(self.timeline, &self.on_path, &Cuts::new(cuts))
     }
 
     /// The least and the most that they save in any boot that the log allows. `recorded` is what they save in the recorded one.
     pub fn saved_in_any(&self, cuts: &[Cut], recorded: Ns) -> (Ns, Ns) {
         let cuts = Cuts::new(cuts);
         let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline));
-        let others = allowed.iter().map(|boot| self.saved_in(boot, &cuts));
+        let others = allowed.iter().map(|boot| self.saved_in(boot, &OnceLock::new(), &cuts));
         others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
     }
 
     /// Other boots differ in who was ready when and in no span, so the same segments are theirs.
-    fn saved_in(&self, boot: &Timeline, cuts: &Cuts) -> Ns {
+    fn saved_in(&self, boot: &Timeline, on_path: &OnceLock<OnPath>, cuts: &Cuts) -> Ns {
         let Some(end) = boot.end else { return Ns::ZERO };
         let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
-        total(boot) - Replay::new(boot, self.end, segments, cuts).time(self.end, end.at)
+        total(boot) - Replay::new(boot, self.end, segments, on_path, cuts).time(self.end, end.at)
     }
 }
 
 /// Cuts as a replay asks for them: of each track, stretches that do not overlap, by their start. Where several were given,
 /// the one that leaves least counts.
-struct Cuts(HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>);
+struct Cuts {
+    of_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>,
+    /// The start of the first.
+    first: Ns,
+}
 
 impl Cuts {
     fn new(cuts: &[Cut]) -> Cuts {
@@ -81,11 +87,12 @@ impl Cuts {
         for cut in sorted {
             insert(by_track.entry(cut.track).or_default(), cut);
         }
-        Cuts(by_track)
+        let first = cuts.iter().map(|cut| cut.from).min().unwrap_or(Ns::MAX);
+        Cuts { of_track: by_track, first }
     }
 
     fn pieces(&self, track: TrackId, from: Ns, to: Ns) -> impl Iterator<Item = (Ns, Ns, f64)> + '_ {
-        let all = self.0.get(&track);
+        let all = self.of_track.get(&track);
         let first = all.and_then(|all| all.range(..=from).next_back()).map_or(from, |(&start, _)| start);
         let found = all.into_iter().flat_map(move |all| all.range(first.min(to)..to));
         found.map(|(&start, &(end, left))| (start, end, left)).filter(move |piece| piece.1 > from)
@@ -109,6 +116,10 @@ fn insert(pieces: &mut BTreeMap<Ns, (Ns, f64)>, cut: Cut) {
 }
 
 impl Shrink for Cuts {
+    fn unchanged_until(&self) -> Ns {
+        self.first
+    }
+
     fn running(&self, track: TrackId, from: Ns, to: Ns, each: &mut dyn FnMut(Ns, f64)) {
         let mut at = from;
         for (start, end, left) in self.pieces(track, from, to) {
