@@ -191,7 +191,8 @@ fn trace_clock(
         },
         Stamps::Nanoseconds if hosted => {
             let points = compared(evidence, Compared::Trace, trace, counter);
-            Clock::fit_offset(TRACE, 1e9, &points, Delay::Even, RateSource::Kernel).or_else(|| {
+            let joined = Clock::fit_offset(TRACE, 1e9, &points, Delay::Even, RateSource::Kernel);
+            joined.and_then(|joined| Some(resting_on(counter?, joined))).or_else(|| {
                 // Nothing joins them, but the usual trace clocks are printk's clock.
                 printk.map(|p| p.renamed(TRACE))
             })
@@ -237,7 +238,13 @@ fn printk_from_trace(evidence: &Offers<'_>, trace: &dyn StampedText, clock: &Clo
         .into_iter()
         .map(|(ticks, event)| SyncPoint { ticks, at: clock.to_ns(event) })
         .collect();
-    Clock::through(PRINTK, &points)
+    Clock::through(PRINTK, &points).map(|joined| resting_on(clock, joined))
+}
+
+/// A clock whose points are times by another one: what that one may be off moves all of them alike, so no rest shows it.
+fn resting_on(base: &Clock, mut joined: Clock) -> Clock {
+    joined.residual = joined.residual + base.residual;
+    joined
 }
 
 /// The messages that log and trace both have: the log's stamp, the trace's.
@@ -266,7 +273,8 @@ fn first_line(text: &[u8]) -> &[u8] {
 /// printk's clock, from the lines that process 1 wrote into the log.
 fn printk_from_words(evidence: &Offers<'_>, counter: Option<&Clock>) -> Option<Clock> {
     let points = compared(evidence, Compared::Printk, evidence.printk?, counter);
-    Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, RateSource::NearProcess1)
+    let joined = Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, RateSource::NearProcess1)?;
+    counter.map(|counter| resting_on(counter, joined))
 }
 
 /// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
@@ -376,6 +384,86 @@ mod tests {
             points,
             [SyncPoint { ticks: Ticks(2), at: Ns(61_000) }, SyncPoint { ticks: Ticks(3), at: Ns(63_000) }]
         );
+    }
+
+    /// A text with these messages, and what its stamps count.
+    struct Heard<'a> {
+        stamps: Stamps,
+        said: Vec<(&'a str, u64)>,
+        counter_hz: Option<f64>,
+    }
+
+    impl StampedText for Heard<'_> {
+        fn stamps(&self) -> Stamps {
+            self.stamps
+        }
+        fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+            let said = self.said.iter();
+            Box::new(said.map(|&(text, ticks)| Stamped {
+                text: text.as_bytes(),
+                ticks: Some(Ticks(ticks)),
+                arrival: None,
+            }))
+        }
+        fn markers(&self) -> hashbrown::HashMap<u64, Option<Ticks>> {
+            hashbrown::HashMap::new()
+        }
+        fn counter_hz(&self) -> Option<(f64, RateSource)> {
+            Some((self.counter_hz?, RateSource::DetectedProcessor))
+        }
+    }
+
+    /// A guest with its own process 1: nothing but its start sets its counter, which its trace is stamped with. printk's clock is
+    /// joined to that trace to the microsecond, and still may be off as far as the counter.
+    #[test]
+    fn a_clock_is_no_better_than_the_one_that_it_is_joined_to() {
+        let host = recording::Host { tsc_hz: Some(1e9), ..recording::Host::default() };
+        let manifest = Manifest { time_base: TimeBase::Host, host, ..Manifest::default() };
+        let second = 1_000_000_000;
+        let said =
+            |late: u64| ["a", "b", "c", "d"].into_iter().zip(1..).map(move |(text, n)| (text, n * second + late));
+        let trace = Heard { stamps: Stamps::Counter, said: said(250_000_000).collect(), counter_hz: None };
+        let log = Heard { stamps: Stamps::Nanoseconds, said: said(0).collect(), counter_hz: None };
+        let clocks = |counter_seen: Vec<SyncPoint>| {
+            let started = Some(Ns::from_ms(100));
+            let (trace, printk) = (Some(("trace.txt", &trace as &dyn StampedText)), Some(&log as &dyn StampedText));
+            let offers = Offers { started, counter_seen, trace, printk, ..Offers::new(&manifest) };
+            join(&offers, &mut Diagnostics::default())
+        };
+        let residuals = |clocks: &Clocks| {
+            [&clocks.counter, &clocks.trace, &clocks.printk].map(|clock| clock.as_ref().unwrap().residual)
+        };
+        let alone = clocks(Vec::new());
+        assert_eq!(alone.printk.as_ref().unwrap().to_ns(Ticks(second)), Ns::from_ms(1_350));
+        assert_eq!(residuals(&alone), [LATE_MAX; 3]);
+        // Code that was seen to run confirms the counter.
+        let seen =
+            (1..10).map(|ms| SyncPoint { ticks: Ticks(ms * 1_000_000), at: Ns::from_ms(100 + ms.cast_signed()) });
+        assert_eq!(residuals(&clocks(seen.collect())), [Ns::ZERO; 3]);
+    }
+
+    /// Of a trace taken elsewhere: what the kernel measured of its counter is believed while the messages that log and trace
+    /// share lie near it; further off, they say it themselves.
+    #[test]
+    fn messages_that_both_have_overrule_a_bad_measurement_of_the_counter() {
+        let manifest = Manifest { time_base: TimeBase::Evidence, ..Manifest::default() };
+        let names: Vec<String> = (0..=20).map(|n| format!("message {n}")).collect();
+        let said = |hz: u64| names.iter().zip(0..).map(move |(text, n)| (text.as_str(), (n + 1) * hz)).collect();
+        let (trace_hz, second) = (2_000_000_000, 1_000_000_000);
+        let trace = Heard { stamps: Stamps::Counter, said: said(trace_hz), counter_hz: None };
+        let joined = |measured: f64| {
+            let log = Heard { stamps: Stamps::Nanoseconds, said: said(second), counter_hz: Some(measured) };
+            let (trace, printk) = (Some(("trace.txt", &trace as &dyn StampedText)), Some(&log as &dyn StampedText));
+            join(&Offers { trace, printk, ..Offers::new(&manifest) }, &mut Diagnostics::default()).trace.unwrap()
+        };
+        // Over 20 s, half of the messages lie further than 5 s × 500 ppm = 2.5 ms from the fit: less than 5 ms.
+        let near = joined(trace_hz as f64 * 1.0005);
+        assert_eq!((near.hz, near.rate_from.clone()), (trace_hz as f64 * 1.0005, RateSource::DetectedProcessor));
+        assert!(near.residual > Ns::from_ms(2) && near.residual <= MEASURED_OFF, "{}", near.residual);
+        // 2000 ppm are 10 ms there.
+        let far = joined(trace_hz as f64 * 1.002);
+        assert_eq!((far.hz, far.rate_from.clone(), far.residual), (2e9, RateSource::CommonEvents, Ns::ZERO));
+        assert_eq!(far.to_ns(Ticks(trace_hz * 3)), Ns::from_ms(3_000));
     }
 
     /// A log in which the kernel says how fast its counter is.
