@@ -6,7 +6,8 @@
 //! thread that happened to be interrupted; while it was runnable but not running, the time belongs
 //! to whoever ran on its CPU. Where a thread says itself what it waited for, the time belongs to
 //! whoever [held](crate::holds) it. Before a thread's first run the path goes on in its creator.
-//! Every stretch has exactly one owner, and the stretches cover the whole boot.
+//! Every stretch has exactly one owner, and the stretches cover the whole boot. Where the evidence of threads
+//! [ends before the end mark](timeline::Timeline::threads_seen_until), what follows is a wait for nobody knows what.
 //!
 //! Where nothing says who woke whom, but what each CPU ran is known at each instant (calls without a trace), the
 //! [CPU is followed](timeline::Timeline::cpus_followed_until): the time belongs to whatever it ran, and while it slept, to what
@@ -38,7 +39,9 @@ impl<'a> Stays<'a> {
         let mut stays = Stays::none(timeline);
         if let Some((track, end)) = timeline.end.and_then(|e| Some((e.track?, e.at))) {
             let mut walk = Walk::new(timeline);
-            walk.back(track, Ns::ZERO, end, &mut Vec::new());
+            let seen = timeline.threads_seen_until.map_or(end, |until| until.clamp(Ns::ZERO, end));
+            walk.not_seen(track, seen, end);
+            walk.back(track, Ns::ZERO, seen, &mut Vec::new());
             stays.too_deep = walk.too_deep + walk.waits.too_deep;
             stays.all = walk.stays;
             stays.all.reverse();
@@ -156,6 +159,13 @@ impl<'a> Walk<'a> {
         self.back(ended.track, start, at, chain);
         chain.pop();
         start
+    }
+
+    /// The evidence of threads ended before: the time is nobody's, whoever was seen to run last.
+    fn not_seen(&mut self, track: TrackId, from: Ns, to: Ns) {
+        if from < to {
+            self.wait(from, to, StretchKind::Wait, Frame { track, span: None }, &[]);
+        }
     }
 
     /// Follows a track and, while it did not run, what its CPU did; before its first run, whatever ran there before.

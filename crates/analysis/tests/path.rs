@@ -46,6 +46,31 @@ impl Boot {
     }
 }
 
+/// The evidence of threads ends at 100; the one that the CPU was last seen to run is not known to have run on.
+#[test]
+fn what_follows_the_evidence_of_threads_is_nobodys() {
+    let mut boot = Boot::new();
+    let (init, worker) = (boot.thread("init", 1), boot.thread("worker", 9));
+    boot.span(init, SpanKind::Process, ("process", "/sbin/init"), 0, 100);
+    boot.ran(init, 0, 0, 60);
+    boot.ran(worker, 0, 60, 100);
+    boot.waited(init, 60, 60, i64::MAX, WaitedOn::Nothing);
+    let mut boot = boot.end(init, 300);
+    assert_covers(&boot_path(&boot), 300);
+    boot.threads_seen_until = Some(Ns(100));
+    let path = boot_path(&boot);
+    assert_covers(&path, 300);
+    let last = path.stretches.last().unwrap();
+    assert_eq!((last.from, last.kind, last.chain.len(), last.owner().span), (Ns(100), StretchKind::Wait, 1, None));
+    let explained = tables(&boot, &path, &phases(&boot), &Groups::linux()).explained;
+    assert!(explained < 0.34, "{explained}");
+    // Evidence that goes on after the end mark changes nothing.
+    for seen in [300, 1_000] {
+        boot.threads_seen_until = Some(Ns(seen));
+        assert!(boot_path(&boot).stretches.iter().all(|stretch| stretch.from < Ns(100)));
+    }
+}
+
 /// The path must cover the boot without gap or overlap.
 fn assert_covers(path: &BootPath, end: i64) {
     let mut at = Ns::ZERO;

@@ -90,6 +90,10 @@ pub struct Trace<'a> {
     pub last: Ticks,
     markers: Vec<Marker>,
     console: Vec<Console<'a>>,
+    /// How many events its heading says that there are; none without such a heading.
+    declared: Option<u64>,
+    /// How many of them a note at its end says were left out.
+    left_out: u64,
 }
 
 impl<'a> Trace<'a> {
@@ -116,6 +120,8 @@ impl<'a> Trace<'a> {
             last: first.ticks,
             markers: Vec::new(),
             console: Vec::new(),
+            declared: None,
+            left_out: 0,
         };
         for (line, entry) in entries(bytes) {
             trace.look(line, entry, diagnostics);
@@ -150,9 +156,11 @@ impl<'a> Trace<'a> {
             }
             Entry::Heading => {
                 self.counts.headings += 1;
+                self.left_out = self.left_out.saturating_add(left_out(line.bytes).unwrap_or(0));
                 if let Some((in_buffer, written)) = entries_written(line.bytes) {
                     let overwritten = written.saturating_sub(in_buffer);
                     self.lost += overwritten;
+                    self.declared = Some(self.declared.unwrap_or(0).saturating_add(in_buffer));
                     diagnostics.note_many(DiagnosticKind::TraceEventsOverwritten, overwritten, place);
                 }
             }
@@ -179,6 +187,11 @@ impl<'a> Trace<'a> {
             Entry::Event(record) if record.stamps == stamps => Some(record),
             _ => None,
         })
+    }
+
+    /// Whether all events are here that its heading says there were as it was written: nothing was cut off.
+    fn is_whole(&self) -> bool {
+        self.declared.is_some_and(|declared| self.counts.events.saturating_add(self.left_out) >= declared)
     }
 
     /// The sync points that process 1 wrote into the trace.
@@ -217,4 +230,10 @@ fn entries_written(line: &[u8]) -> Option<(u64, u64)> {
     let (in_buffer, rest) = number(skip_spaces(rest))?;
     let (written, _) = number(rest.strip_prefix(b"/")?)?;
     Some((in_buffer, written))
+}
+
+/// `# 3 records of kinds that are not known`, as bootscope ends a trace out of a guest's memory.
+fn left_out(line: &[u8]) -> Option<u64> {
+    let (records, rest) = number(skip_spaces(line.strip_prefix(b"#")?))?;
+    (rest == b" records of kinds that are not known").then_some(records)
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+use analysis::{Frame, StretchKind};
 use evidence::ftrace::{Stamps, Trace};
 use std::path::Path;
 use timeline::{Clock, Diagnostics, Ns, TimeBase, Timeline};
@@ -303,4 +304,80 @@ fn modules_levels_and_processes() {
          track i#1 id 1\n  level: initcall level core 9.000..11.000\n    initcall: initcall a 10.000..11.000\n  level: initcall level late 14.000..19.000\n    call: initcall b, at most: its return was not traced 15.000..19.000\n      initcall: initcall c [m] 19.000..19.000\n\
          mark 0.000 m#0 exec /sbin/modprobe\nmark 1.000 m#0 module loaded: virtio_net\n",
     );
+}
+
+/// A boot that systemd says was done after 5 s, with a trace of these events under this name.
+fn booted_with(file: &str, events: &[String], declared: usize) -> Timeline {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("traces-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("recording.json", r#"{"schema": "bootscope.recording/1", "time_base": "evidence"}"#);
+    write(
+        "00-journal.txt",
+        "__MONOTONIC_TIMESTAMP=5000000\n_PID=1\nMESSAGE_ID=b07a249cd024414a82dd00cd181378ff\nKERNEL_USEC=1000000\n\
+         USERSPACE_USEC=4000000\nMESSAGE=Startup finished\n\n",
+    );
+    let heading = format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {declared}/{declared}   #P:1\n#\n");
+    write(file, &(heading + &events.join("\n") + "\n"));
+    let timeline = evidence::load(&recording::Recording::open(&folder).unwrap()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    timeline
+}
+
+/// Process 1 and a worker take turns until this time.
+fn turns(until_ms: u32) -> Vec<String> {
+    let switch = |ms: u32, (from, pid): (&str, u32), (to, next): (&str, u32)| {
+        format!(
+            "{from}-{pid} [000] d..2. {}.{:03}000: sched_switch: prev_comm={from} prev_pid={pid} prev_prio=120 prev_state=R ==> next_comm={to} next_pid={next} next_prio=120",
+            ms / 1000,
+            ms % 1000
+        )
+    };
+    let (init, worker) = (("init", 1), ("worker", 9));
+    let times = (1..=until_ms / 100).map(|n| n * 100);
+    times.map(|ms| if ms / 100 % 2 == 0 { switch(ms, worker, init) } else { switch(ms, init, worker) }).collect()
+}
+
+/// Whoever ran last in a trace that is cut is not known to have run until the end mark.
+#[test]
+fn after_the_end_of_a_cut_trace_nobody_is_charged() {
+    let whole = turns(4_900);
+    let seen = |timeline: &Timeline| {
+        let found = timeline.diagnostics.iter().find(|d| d.kind == timeline::DiagnosticKind::TraceEndsEarly);
+        assert_eq!(found.map(|d| d.count), timeline.threads_seen_until.map(|_| 1));
+        assert_eq!(found.and_then(|d| d.cost), timeline.threads_seen_until.map(|seen| Ns::from_ms(5_000) - seen));
+        timeline.threads_seen_until
+    };
+    // Cut in process 1's turn, and in the worker's.
+    for kept in [20, 21, 40] {
+        let boot = booted_with("trace.txt", &whole[..kept], whole.len());
+        let last = Ns::from_ms(100 * kept as i64);
+        assert_eq!(seen(&boot), Some(last));
+        let path = analysis::boot_path(&boot);
+        let after: Vec<_> = path.stretches.iter().filter(|stretch| stretch.to > last).collect();
+        assert!(matches!(after[..], [only] if only.from == last && only.to == Ns::from_ms(5_000)), "{after:?}");
+        let (only, init) = (after[0], boot.end.unwrap().track.unwrap());
+        assert_eq!((only.kind, &only.chain[..]), (StretchKind::Wait, &[Frame { track: init, span: None }][..]));
+        assert!(path.stretches.iter().any(|stretch| stretch.kind == StretchKind::Runqueue), "before, turns are seen");
+    }
+    // A recording's trace is read when the boot is over: where all is there, nothing happened after its last event.
+    assert_eq!(seen(&booted_with("trace.txt", &whole[..40], 40)), None);
+    assert_eq!(seen(&booted_with("trace.txt", &whole, whole.len())), None);
+    // Nobody knows when one from elsewhere was read.
+    assert_eq!(seen(&booted_with("01-trace.txt", &whole[..40], 40)), Some(Ns::from_ms(4_000)));
+    // It ends with the boot.
+    let mut to_the_end = turns(5_000);
+    to_the_end[49] = to_the_end[49].replace("5.000000", "4.992000");
+    assert_eq!(seen(&booted_with("01-trace.txt", &to_the_end, 50)), None);
+}
+
+/// Records that bootscope cannot print are in the heading's count, and are noted at the end.
+#[test]
+fn records_of_unknown_kinds_cut_no_trace() {
+    let mut events = turns(4_000);
+    events.push("# 3 records of kinds that are not known".to_owned());
+    assert_eq!(booted_with("trace.txt", &events, 43).threads_seen_until, None);
+    assert_eq!(booted_with("trace.txt", &events, 44).threads_seen_until, Some(Ns::from_ms(4_000)));
 }

@@ -184,6 +184,7 @@ impl Parts {
         t.end = Some(End { at: Ns(at("end")?), error: Ns::ZERO, track: track.map(TrackId), evidence });
         t.cpu_count = u32::try_from(at("cpus")?).map_err(|_| Missing(WHAT))?;
         t.cpus_followed_until = (at("is_followed")? != 0).then_some(Ns(at("followed")?));
+        t.threads_seen_until = (at("is_cut")? != 0).then_some(Ns(at("seen")?));
         (t.occupancy.is_logged, t.occupancy.has_timeouts) = (at("is_logged")? != 0, at("has_timeouts")? != 0);
         Ok(())
     }

@@ -170,6 +170,7 @@ kinds! {
     TraceEventsOverwritten = "trace-events-overwritten", Affects(Figures::Functions);
     TraceEventsLost = "trace-events-lost", Affects(Figures::Functions);
     TraceCut = "trace-cut", Affects(Figures::Functions);
+    TraceEndsEarly = "trace-ends-early", Affects(Figures::Threads);
     TraceLineUnreadable = "trace-line-unreadable", Affects(Figures::Functions);
     TraceEmpty = "trace-empty", Unusable;
     InitcallLevelMissing = "initcall-level-missing", Affects(Figures::Phases);

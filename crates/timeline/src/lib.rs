@@ -269,6 +269,9 @@ pub struct Timeline {
     /// Until this time `running` says what each CPU ran, and nothing says who woke whom. The boot path then follows the CPU
     /// and not the threads that wake each other. None: it never follows the CPU.
     pub cpus_followed_until: Option<Ns>,
+    /// When the evidence of who ran and who waited ends, where that is before the end mark: what the boot waited for after it is
+    /// not known. None: it reaches to the end mark.
+    pub threads_seen_until: Option<Ns>,
     /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
     /// it ran on. Empty where calls were not followed.
     pub profile: Profile,

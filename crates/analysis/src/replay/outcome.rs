@@ -44,6 +44,7 @@ impl Replay<'_> {
         }
         t.occupancy = self.occupancy.clone();
         t.cpus_followed_until = t.cpus_followed_until.map(|until| self.time(boot, until));
+        t.threads_seen_until = t.threads_seen_until.map(|until| self.time(boot, until));
         t.end = t.end.map(|end| End { at: self.time(boot, end.at), ..end });
         t.waits.sort_by_key(|w| (w.track, w.from));
         t.holds.sort_by_key(|h| (h.topic, h.to, h.from));

@@ -2,6 +2,7 @@
 
 use super::{Event, Trace, is_event};
 use crate::boot::Boot;
+use crate::files::is_imported;
 use crate::input::{File, FirstOf, Input};
 use crate::offers::{Offers, Stamped, StampedText, Stamps};
 use crate::reader::{Evidence, Own, Reader};
@@ -10,7 +11,10 @@ use crate::trace_dat;
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, Os, Phase, SpanKind, SpanRow, Ticks};
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, Os, Phase, SpanKind, SpanRow, Ticks};
+
+/// A kernel that runs switches threads more often than that. A boot that ends so soon after its trace's last event is wholly in it.
+const SILENT_MAX: Ns = Ns::from_ms(10);
 
 /// The first one counts.
 #[derive(Default)]
@@ -126,5 +130,22 @@ impl Evidence for Trace<'_> {
             let evidence = format!("trace: exec {}", timeline.names.get(exec.detail));
             timeline.boundary(phase, exec.start, boot.trace_error, &evidence);
         }
+    }
+
+    /// Who ran last is not known to have run until the end mark, unless the trace is known to reach there: a recording's own was
+    /// read once the boot was over, and is whole where it has as many events as it says. When one from elsewhere was read, or
+    /// tracing was switched off, nobody knows.
+    fn finish(&mut self, boot: &mut Boot<'_>) {
+        let shows_threads = self.counts.switches > 0 && !boot.clocks.only_ticks;
+        let reaches_the_end = !is_imported(self.file()) && self.is_whole();
+        let (Some(clock), Some(end)) = (&boot.clocks.trace, boot.timeline.end) else { return };
+        let last = clock.to_ns(self.last);
+        let silent = end.at - last;
+        if !shows_threads || reaches_the_end || silent <= SILENT_MAX.max(boot.trace_error + end.error) {
+            return;
+        }
+        boot.timeline.threads_seen_until = Some(last);
+        let (file, cost) = (self.file(), Some(silent));
+        boot.timeline.diagnostics.add(DiagnosticKind::TraceEndsEarly, &last.to_string(), 1, cost, || file.to_owned());
     }
 }

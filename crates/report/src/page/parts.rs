@@ -439,6 +439,8 @@ fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
         .with("cpus", one(t.cpu_count.into()))
         .with("is_followed", flag(t.cpus_followed_until.is_some()))
         .with("followed", Column::Deltas(vec![t.cpus_followed_until.unwrap_or_default().0]))
+        .with("is_cut", flag(t.threads_seen_until.is_some()))
+        .with("seen", Column::Deltas(vec![t.threads_seen_until.unwrap_or_default().0]))
         .with("decompressor", one(t.decompressor.map_or(0, |name| 1 + names.name(name))))
         .with("is_logged", flag(t.occupancy.is_logged))
         .with("has_timeouts", flag(t.occupancy.has_timeouts))
