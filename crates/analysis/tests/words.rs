@@ -45,6 +45,7 @@ const READ: &[(&str, &str)] = &[
     ("machine/awaited.rs", "what systemd logs, and its units"),
     ("evidence/guest_messages.rs", "the messages of guest-init"),
     ("evidence/initcalls/parse.rs", "the kernel's log"),
+    ("evidence/journal/short.rs", "what systemd logs"),
     ("evidence/kernel_log/mail.rs", "the kernel's log"),
     ("evidence/kernel_log/reader.rs", "the kernel's log"),
     ("evidence/kernel_release.rs", "the kernel's log"),

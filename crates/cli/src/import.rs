@@ -71,11 +71,12 @@ struct Recognised {
 
 /// Runs it, and says what was recognised.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let (mut files, mut sources, mut of_a_boot) = (Vec::new(), Vec::new(), false);
+    let (mut files, mut sources, mut of_a_boot, mut instead) = (Vec::new(), Vec::new(), false, None);
     for path in &args.files {
         let (source, found) = read(path)?;
         let kinds = found.kinds;
         of_a_boot |= found.of_a_boot;
+        instead = instead.or(found.instead);
         if source.cut {
             output.note(&format!(
                 "{} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
@@ -94,12 +95,20 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.note(&format!(
             "{}: {}",
             source.path.display(),
-            if kinds.is_empty() { "nothing that is known".to_owned() } else { kinds.join(", ") }
+            if kinds.is_empty() {
+                found.instead.unwrap_or("nothing that is known").to_owned()
+            } else {
+                kinds.join(", ")
+            }
         ));
         files.push(Recognised { file: source.path.display().to_string(), formats: kinds });
         sources.push(source);
     }
-    if files.iter().all(|file| file.formats.is_empty()) {
+    let is_nothing = files.iter().all(|file| file.formats.is_empty());
+    if let Some(instead) = instead.filter(|_| is_nothing) {
+        bail!("nothing to import: {instead}");
+    }
+    if is_nothing {
         bail!(
             "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
              logger's time stamps), the text of /sys/kernel/tracing/trace, trace-cmd's trace.dat, a perf.data, a TSLOG dump (sysctl -b debug.tslog), a \

@@ -3,7 +3,6 @@
 //! A recording of our own names its files. In one that was imported, what a file is is told by its content; the files of an
 //! archive are imported one by one. Nothing here knows a format: who takes which file is asked of the readers.
 
-use crate::archive;
 use crate::detect::{self, Readers};
 use crate::index::Index;
 use crate::input::{File, Input, UNPACKED_BYTES_MAX};
@@ -11,6 +10,7 @@ use crate::reader::{Own, Taken};
 use crate::readers::{Format, YIELDS_TO};
 use crate::text::{HOLE_BYTES_MIN, Lines};
 use crate::tslog;
+use crate::{archive, journal};
 use recording::Recording;
 use std::io::Read;
 use std::rc::Rc;
@@ -62,12 +62,17 @@ struct Looked {
 
 /// Looks once at a file that has no name of our own. One capture can hold several kinds of evidence.
 fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagnostics) -> Looked {
-    let of_a_boot = |kind| Recognised { kinds: vec![kind], of_a_boot: true, cut: false };
+    let of_a_boot = |kind| Recognised { kinds: vec![kind], of_a_boot: true, ..Recognised::default() };
     let whole = readers.iter().find_map(|(format, reader)| Some((*format, reader.is_whole(bytes)?)));
     if let Some((format, kind)) = whole {
         return Looked { recognised: of_a_boot(kind), takers: vec![format] };
     }
     let mut looked = Looked::default();
+    // Nothing of it is on the kernel's clock, and what services say must not pass for the kernel's words.
+    if journal::is_dated(bytes) {
+        looked.recognised.instead = Some(JOURNAL_WITH_DATES);
+        return looked;
+    }
     let mut rest = Vec::from_iter(Some(0..bytes.len()));
     for (_, reader) in readers.iter_mut() {
         match reader.take(name, bytes, diagnostics) {
@@ -183,6 +188,10 @@ pub(crate) fn imported(recording: &Recording) -> Vec<String> {
     recording.names().filter(|name| is_imported(name)).map(str::to_owned).collect()
 }
 
+/// What a journal with dates is, and what to do.
+const JOURNAL_WITH_DATES: &str = "a journal with the wall clock's times alone, which say nothing of a boot: print it with \
+     `journalctl -b -o export`";
+
 /// What of a file's content is evidence that is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recognised {
@@ -192,6 +201,8 @@ pub struct Recognised {
     pub of_a_boot: bool,
     /// Whether it is compressed and would become more than [`UNPACKED_BYTES_MAX`]: the rest is not read.
     pub cut: bool,
+    /// Where nothing of it is used, though it is known: what it is, and what to give in its place.
+    pub instead: Option<&'static str>,
 }
 
 /// Looks what of a file's content is evidence that is used. It is what [`crate::load`] asks of an imported file.
@@ -209,6 +220,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
     for member in archive::members(archive, &mut diagnostics) {
         let found = look(&member.name, &member.bytes, &mut detect::readers(), &mut diagnostics).recognised;
         all.of_a_boot |= found.of_a_boot;
+        all.instead = all.instead.or(found.instead);
         all.kinds.extend(found.kinds.into_iter().map(|kind| format!("{}: {kind}", member.name)));
     }
     all

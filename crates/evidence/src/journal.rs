@@ -11,11 +11,15 @@
 //! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump: that of an
 //! entry of which only the wall clock's is known is not known.
 //!
+//! What `journalctl` prints for people has less: [`short`] says what of it is read.
+//!
 //! Of several boots the last one counts. It keeps no field but those below.
 
 mod place;
+mod short;
 
 pub(crate) use place::Files;
+pub(crate) use short::is_dated;
 
 use crate::text::{Line, Lines, lossy, whole_number};
 use serde::Deserialize;
@@ -118,10 +122,10 @@ impl Entry {
     }
 }
 
-/// Whether bytes begin as a journal, of either format.
+/// Whether bytes begin as a journal, of any format.
 fn begins(bytes: &[u8]) -> bool {
     let line = Lines::new(bytes).next().map_or(&b""[..], |line| line.bytes);
-    is_line(line)
+    is_line(line) || short::is_monotonic(bytes)
 }
 
 /// A line that only a journal has.
@@ -140,6 +144,9 @@ fn is_line(line: &[u8]) -> bool {
 impl Journal {
     /// Adds the entries of a file; what is none is counted.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+        if short::is_monotonic(bytes) {
+            return short::read(self, file, bytes, diagnostics);
+        }
         let (mut lines, mut entry) = (Lines::new(bytes), Entry::default());
         while let Some(line) = lines.next() {
             let place = || format!("{file}:{}", line.number);

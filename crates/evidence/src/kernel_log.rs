@@ -27,10 +27,10 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::Loggers;
+pub(crate) use host_stamp::{Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
 pub(crate) use reader::{FILES, Files};
-pub(crate) use stamp::Prefix;
+pub(crate) use stamp::{Prefix, after_stamp};
 
 /// Who printed a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,7 +67,11 @@ const WORDS: [(&str, Becomes); 24] = [
 
 /// What a message is about: a unit's name, or where systemd only describes units its description; and what becomes of it.
 fn about(text: &str) -> Option<(&str, Becomes)> {
-    let text = text.strip_prefix(SAYS)?;
+    of_message(text.strip_prefix(SAYS)?)
+}
+
+/// The same of a message without who says it.
+fn of_message(text: &str) -> Option<(&str, Becomes)> {
     let (unit, becomes) = WORDS.iter().find_map(|&(word, becomes)| Some((text.strip_prefix(word)?, becomes)))?;
     Some((unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name), becomes))
 }
@@ -75,6 +79,11 @@ fn about(text: &str) -> Option<(&str, Becomes)> {
 /// The unit that a message names, and what becomes of it.
 fn unit(text: &str) -> Option<(&str, Becomes)> {
     about(text).filter(|(unit, _)| recording::is_unit_name(unit))
+}
+
+/// The same of a message of systemd's own, of which it is known who says it.
+pub(crate) fn said_of_unit(message: &str) -> Option<(&str, Becomes)> {
+    of_message(message).filter(|(unit, _)| recording::is_unit_name(unit))
 }
 
 /// The target that is reached, by its name.

@@ -1,6 +1,6 @@
 //! What a real Debian 12 says of one boot in four ways: its units' properties, a dump, `blame`, and the journal. They must agree.
 
-use evidence::journal::{Journal, Kind};
+use evidence::journal::{Entry, Journal, Kind};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ const SHOW: &str = "systemd-analyze/debian12-show.txt";
 const DUMP: &str = "systemd-analyze/debian12-dump.txt";
 const BLAME: &str = "systemd-analyze/debian12-blame-chain.txt";
 const JOURNAL: &str = "journal/debian12.export";
+const MONOTONIC: &str = "journal/debian12-short-monotonic.txt";
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -129,6 +130,51 @@ fn the_journal_says_the_same_a_little_later() {
     // Together they are on one clock, that of the kernel's log.
     let lost = units(&both)["ssh.service"].settled.unwrap() - exact["ssh.service"].settled.unwrap();
     assert!((lost + Ns::from_ms(38)).abs() < Ns::from_ms(2), "{lost}");
+}
+
+/// `journalctl -o short-monotonic` looks like a kernel's log: its services are no kernel.
+#[test]
+fn the_journal_with_the_kernels_clock_is_read_as_one() {
+    let read = |name: &str| {
+        let (mut journal, mut diagnostics) = (Journal::default(), Diagnostics::default());
+        journal.read("a", &std::fs::read(fixture(name)).unwrap(), &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{name}: {diagnostics:?}");
+        journal.entries
+    };
+    let (export, short) = (read(JOURNAL), read(MONOTONIC));
+    let said = |entry: &Entry| (entry.at, entry.identifier.clone(), entry.pid, entry.message.clone());
+    assert_eq!(export.iter().map(said).collect::<Vec<_>>(), short.iter().map(said).collect::<Vec<_>>());
+    let (export, short) = (imported(&[fixture(JOURNAL)]), imported(&[fixture(MONOTONIC)]));
+    let (numbered, by_words) = (units(&export), units(&short));
+    let times = |unit: &ServiceUnit| (unit.start, unit.settled, unit.failed);
+    for (name, unit) in &numbered {
+        match by_words.get(name) {
+            Some(found) => assert_eq!(times(found), times(unit), "{name}"),
+            // Its number says that it was started, its words that it was skipped.
+            None => assert_eq!(unit.start, None, "{name}"),
+        }
+    }
+    assert_eq!((numbered.len(), by_words.len()), (87, 79));
+    let kernels = |timeline: &Timeline| {
+        let track = timeline.tracks.iter().find(|(_, track)| timeline.names.get(track.name) == "kernel log").unwrap().0;
+        let marks = timeline.marks.iter().filter(|mark| mark.track == track);
+        marks.map(|mark| timeline.names.get(mark.name).to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!kernels(&short).is_empty() && kernels(&short).iter().all(|text| !text.contains("systemd[")));
+    // The message says itself how long it took, but only to the millisecond: what counts is when it was logged.
+    let late = short.end.unwrap().at - export.end.unwrap().at;
+    assert!(late > Ns::ZERO && late < Ns::from_ms(100), "{late}");
+}
+
+#[test]
+fn a_journal_with_dates_is_refused_with_advice() {
+    let text = std::fs::read(fixture("journal/debian12-short.txt")).unwrap();
+    let found = evidence::recognise(&text);
+    assert!(found.kinds.is_empty() && !found.of_a_boot, "{found:?}");
+    assert!(found.instead.is_some_and(|advice| advice.contains("journalctl -b -o export")), "{found:?}");
+    // What syslog keeps has the kernel's stamps, and is read by them.
+    let stamped = String::from_utf8(text).unwrap().replace(" kernel: ", " kernel: [    1.500000] ");
+    assert!(evidence::recognise(stamped.as_bytes()).of_a_boot);
 }
 
 #[test]

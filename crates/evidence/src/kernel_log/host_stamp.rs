@@ -216,6 +216,20 @@ fn date_and_time(line: &[u8]) -> Option<(Read, &[u8])> {
     Some((read, rest.strip_prefix(b" ")?))
 }
 
+/// What follows the date that a line begins with: `Nov 21 10:11:12`, `2026-11-21T10:11:12+0000`, `Sat 2026-11-21 10:11:12 UTC`, or seconds
+/// since 1970.
+pub(crate) fn after_date(line: &[u8]) -> Option<&[u8]> {
+    /// There was a journal nowhere before 2001.
+    const SINCE_NS: i64 = 1_000_000_000_000_000_000;
+    let since = || seconds_and_space(line).filter(|(read, _)| read.ns >= SINCE_NS);
+    if let Some((_, rest)) = syslog(line).or_else(|| date_and_time(line)).or_else(since) {
+        return Some(rest);
+    }
+    let (_, dated) = word(line);
+    let (_, zoned) = date(dated)?;
+    Some(word(zoned.strip_prefix(b" ")?).1)
+}
+
 fn time_and_space(line: &[u8]) -> Option<(Read, &[u8])> {
     let (read, rest) = daily(line)?;
     Some((read, rest.strip_prefix(b" ")?))

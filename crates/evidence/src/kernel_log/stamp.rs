@@ -67,6 +67,12 @@ pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
     (digits >= 3).then_some((i64::try_from(ns).ok()?, rest))
 }
 
+/// What a line begins with that has a stamp and no level, and what follows: a stamp of 0.000000 is 0.
+pub(crate) fn after_stamp(text: &[u8]) -> Option<(Ns, &[u8])> {
+    let (ns, rest) = stamp(text)?;
+    Some((Ns(ns), rest.strip_prefix(b" ")?))
+}
+
 /// `[   T17]` or `[    C0]`, perhaps after a space.
 fn caller(text: &[u8]) -> Option<(Caller, &[u8])> {
     let inner = skip_spaces(text.strip_prefix(b" ").unwrap_or(text).strip_prefix(b"[")?);
