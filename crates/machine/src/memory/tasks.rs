@@ -68,3 +68,90 @@ impl Tasks {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::paging::{IMAGE_START, Space};
+    use crate::memory::image::Image;
+
+    /// Where the kernel sees all of its memory.
+    const DIRECT: u64 = 0xffff_8880_0000_0000;
+    const LIST: TaskList = TaskList { first: IMAGE_START + 0x1000, tasks: 0x20, name: 0x40 };
+    /// The kernel runs so far from where it was linked to.
+    const MOVED: u64 = 0x0200_0000;
+    /// Where its first task lies, and other processes.
+    const FIRST: u64 = 0x1000;
+    const OTHERS: [u64; 2] = [0x3000, 0x5000];
+
+    fn tasks() -> Tasks {
+        let space = Space::Shifted { image: Some(IMAGE_START + MOVED), other: Some(DIRECT) };
+        Tasks { list: LIST, located: Located { space, moved_by: MOVED } }
+    }
+
+    fn head() -> u64 {
+        IMAGE_START + MOVED + FIRST + LIST.tasks
+    }
+
+    fn link(task: u64) -> u64 {
+        DIRECT + task + LIST.tasks
+    }
+
+    /// The idle task, `systemd`, and a process whose name is as long as a name can be.
+    fn memory() -> Image {
+        let mut image = Image::new(0, 0x8000);
+        let [second, third] = OTHERS;
+        for (task, name, next) in [
+            (FIRST, &b"swapper/0"[..], link(second)),
+            (second, b"systemd\0rubbish", link(third)),
+            (third, b"systemd-journal", head()),
+        ] {
+            image.put(task + LIST.name, name);
+            image.put_u64(task + LIST.tasks, next);
+        }
+        image
+    }
+
+    #[track_caller]
+    fn check(image: &Image, expected: &[(&str, bool)]) {
+        for &(name, is_there) in expected {
+            assert_eq!(tasks().has(image, name).unwrap(), is_there, "{name}");
+        }
+    }
+
+    #[test]
+    fn processes_by_name() {
+        // The idle task heads the list and is no process.
+        let names = [("systemd", true), ("sshd", false), ("system", false), ("swapper/0", false), ("", false)];
+        check(&memory(), &names);
+    }
+
+    #[test]
+    fn of_a_long_name_15_bytes_count() {
+        check(&memory(), &[("systemd-journald", true), ("systemd-journal", true), ("systemd-journa", false)]);
+    }
+
+    #[test]
+    fn a_list_that_leads_astray_ends() {
+        let [second, third] = OTHERS;
+        let leads_to = |next: u64| {
+            let mut image = memory();
+            image.put_u64(second + LIST.tasks, next);
+            image
+        };
+        // To no address of a kernel's, and round in a circle without its beginning: what came before was seen.
+        for next in [0, 0x7fff_0000_0000, link(second)] {
+            check(&leads_to(next), &[("systemd", true), ("systemd-journal", false)]);
+        }
+        // To where nothing is: this walk says nothing of who is not there.
+        let nowhere = leads_to(link(0x0100_0000));
+        check(&nowhere, &[("systemd", true)]);
+        assert!(tasks().has(&nowhere, "sshd").is_err());
+        // A task that lies across the end of memory has a link and no name.
+        let mut cut = memory();
+        let last = 0x8000 - LIST.tasks - 8;
+        cut.put_u64(third + LIST.tasks, link(last));
+        check(&cut, &[("systemd-journal", true)]);
+        assert!(tasks().has(&cut, "sshd").is_err());
+    }
+}
