@@ -18,10 +18,10 @@ use object::read::{Object, ObjectSection};
 
 use super::kernel_log::{Located, located};
 use super::{PhysicalMemory, TaskList};
-use crate::arch::paging::View;
+use crate::arch::paging::{Space, View};
 use crate::kernel_image::{self, NoFunctions};
 pub(super) use btf::Btf;
-use trace_records::{Forms, Names, Printer, Stamps};
+use trace_records::{Field, Fields, Forms, Names, Printer, Stamps};
 
 /// The variable of the trace that `trace_event=` writes into.
 const TRACE: &str = "global_trace";
@@ -158,7 +158,11 @@ impl TraceImage {
     /// [`NoTrace`], if there is none in it.
     pub fn read(&self, memory: &dyn PhysicalMemory) -> Result<KernelTrace, NoTrace> {
         let Located { space, moved_by } = located(memory).ok_or(NoTrace::NotLocated)?;
-        let view = View::new(memory, &space);
+        self.read_in(&View::new(memory, &space), moved_by)
+    }
+
+    /// The same of a kernel that is known to run there.
+    fn read_in(&self, view: &View, moved_by: u64) -> Result<KernelTrace, NoTrace> {
         let trace = self.variables.get(TRACE).map_or(0, |trace| trace.wrapping_add(moved_by));
         let buffer = view.read_u64(trace.wrapping_add(self.layout.array_buffer))?;
         if buffer == 0 {
@@ -169,10 +173,10 @@ impl TraceImage {
             (None, Some(variable)) => view.read_u32(variable.wrapping_add(moved_by))?,
             (None, None) => 1,
         };
-        let records = ring::records(&view, &self.layout, buffer, cpus)?;
-        let numbers = self.numbers(&view, moved_by);
+        let records = ring::records(view, &self.layout, buffer, cpus)?;
+        let numbers = self.numbers(view, moved_by);
         let names = Names::new(self.functions.clone(), moved_by);
-        let (clock, in_ns) = self.clock(&view, trace, moved_by).unwrap_or_default();
+        let (clock, in_ns) = self.clock(view, trace, moved_by).unwrap_or_default();
         let stamps = if in_ns { Stamps::Microseconds } else { Stamps::Counter };
         Ok(KernelTrace {
             text: text(&records, Printer::new(&self.forms, &numbers, &names, stamps)),
@@ -180,6 +184,7 @@ impl TraceImage {
             overwritten: lost(&records),
         })
     }
+
     /// The number of each event in this kernel's records: they are given while it boots. The variable `event_x` describes the event x.
     fn numbers(&self, view: &View, moved_by: u64) -> HashMap<String, u16> {
         let events = self.variables.iter().filter_map(|(name, &address)| {
@@ -205,6 +210,81 @@ impl TraceImage {
         let in_ns = view.read_u32(table.wrapping_add(ENTRY_BYTES * id + 16)).ok()? != 0;
         Some((names.join(" ") + "\n", in_ns))
     }
+}
+
+/// Where the fields are in memory that is made by hand, for tests and the fuzz target.
+const MADE: Layout = Layout {
+    array_buffer: 0,
+    buffer_cpus: None,
+    buffer_buffers: 8,
+    buffer_page_order: None,
+    cpu_pages: 0,
+    cpu_reader_page: 8,
+    cpu_commit_page: 16,
+    cpu_overrun: 24,
+    page_list: 0,
+    page_read: 16,
+    page_data: 24,
+    data_stamp: 0,
+    data_used: 8,
+    data_records: 16,
+    clock_id: Some(8),
+    event_number: 0,
+};
+
+/// And where its variables are.
+const MADE_VARIABLES: [(&str, u64); 4] =
+    [(TRACE, 0x80), (CPUS, 0x90), ("event_sched_switch", 0xa0), ("trace_clocks", 0xc0)];
+
+/// Every field in its record: what all begin with and those of a switch, without padding. Those of other events lie over each other.
+struct MadeFields;
+
+const MADE_SWITCH: [(&str, Field); 6] = [
+    ("prev_comm", Field { offset: 8, bytes: 16 }),
+    ("prev_pid", Field { offset: 24, bytes: 4 }),
+    ("prev_prio", Field { offset: 28, bytes: 4 }),
+    ("next_comm", Field { offset: 32, bytes: 16 }),
+    ("next_pid", Field { offset: 48, bytes: 4 }),
+    ("next_prio", Field { offset: 52, bytes: 4 }),
+];
+
+impl Fields for MadeFields {
+    fn common(&self, field: &str) -> Option<Field> {
+        let (offset, bytes) = match field {
+            "type" => (0, 2),
+            "flags" => (2, 1),
+            "preempt_count" => (3, 1),
+            _ => (4, 4),
+        };
+        Some(Field { offset, bytes })
+    }
+
+    fn own(&self, _event: &str, _structure: &str, field: &str) -> Option<Field> {
+        let of_switch = |name: &str| MADE_SWITCH.iter().find(|(known, _)| *known == name).map(|(_, place)| *place);
+        // The texts of a switch lie in it.
+        if field.strip_prefix("__data_loc_").and_then(of_switch).is_some() {
+            return None;
+        }
+        of_switch(field).or(Some(Field { offset: 8 + field.len(), bytes: 4 }))
+    }
+}
+
+/// The trace in memory that is made by hand, in which all addresses are physical ones. It is for the fuzz target, which has no
+/// kernel's image to give.
+///
+/// # Errors
+/// As [`TraceImage::read`].
+#[doc(hidden)]
+pub fn made_trace(memory: &dyn PhysicalMemory) -> Result<KernelTrace, NoTrace> {
+    const SPACE: Space = Space::Shifted { image: None, other: Some(0) };
+    let image = TraceImage {
+        layout: MADE,
+        forms: Forms::of(&MadeFields).ok_or(NoTrace::Image("records"))?,
+        functions: Vec::new(),
+        variables: MADE_VARIABLES.map(|(name, at)| (name.to_owned(), at)).into(),
+        tasks: None,
+    };
+    image.read_in(&View::new(memory, &SPACE), 0)
 }
 
 /// The section of an image that has its types.
@@ -253,4 +333,92 @@ fn text(records: &ring::Records, mut printer: Printer) -> Vec<u8> {
         out.extend_from_slice(format!("# {} pages that contradict themselves\n", records.damaged_pages).as_bytes());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::image::Image;
+
+    /// A switch from this thread, as [`MadeFields`] has its fields.
+    fn switch(pid: u32, comm: &str) -> [u8; 56] {
+        let mut record = [0; 56];
+        record[0] = 7;
+        let place = |field: &str| MADE_SWITCH.iter().find(|(known, _)| *known == field).unwrap().1.offset;
+        for at in [4, place("prev_pid")] {
+            record[at..at + 4].copy_from_slice(&pid.to_le_bytes());
+        }
+        let at = place("prev_comm");
+        record[at..at + comm.len()].copy_from_slice(comm.as_bytes());
+        record
+    }
+
+    /// One of two CPUs has a buffer, of two pages, of which the second is in use.
+    fn memory() -> Image {
+        let mut image = Image::new(0, 0x1000);
+        let (trace, buffer, buffers, cpu, pages) = (0x80, 0x100, 0x140, 0x180, [0x1c0, 0x200]);
+        let variable = |name: &str| MADE_VARIABLES.iter().find(|(known, _)| *known == name).unwrap().1;
+        image.put_u64(trace, buffer);
+        image.put_u64(trace + 8, 1); // the second clock
+        image.put(variable(CPUS), &2u32.to_le_bytes());
+        image.put(variable("event_sched_switch"), &7u32.to_le_bytes());
+        for (entry, name, in_ns) in [(0, 0x240, 1), (1, 0x248, 0)] {
+            let at = variable("trace_clocks") + 24 * entry;
+            image.put_u64(at + 8, name);
+            image.put(at + 16, &u32::to_le_bytes(in_ns));
+        }
+        image.put(0x240, b"local");
+        image.put(0x248, b"x86-tsc");
+        image.put_u64(buffer + MADE.buffer_buffers, buffers);
+        image.put_u64(buffers, cpu);
+        let [first, second] = pages;
+        for (field, value) in [(MADE.cpu_pages, first), (MADE.cpu_commit_page, second), (MADE.cpu_overrun, 5)] {
+            image.put_u64(cpu + field, value);
+        }
+        for (page, next, data, stamp, text) in
+            [(first, second, 0x400, 1000, ["a", "b"]), (second, first | 1, 0x600, 2000, ["c", "d"])]
+        {
+            image.put_u64(page, next);
+            image.put_u64(page + MADE.page_data, data);
+            let one = |comm: &str| [&(10u32 << 5 | 14).to_le_bytes()[..], &switch(9, comm)].concat();
+            let records = text.map(one).concat();
+            image.put_u64(data, stamp);
+            image.put_u64(data + MADE.data_used, records.len() as u64);
+            image.put(data + MADE.data_records, &records);
+        }
+        image
+    }
+
+    const SEED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/kernel_trace/two-pages");
+
+    /// The fuzz target starts from this memory. `BLESS=1` writes its seed.
+    #[test]
+    fn a_trace_in_memory_is_text() {
+        let mut memory = memory();
+        let trace = made_trace(&memory).unwrap();
+        assert_eq!((trace.clock.as_str(), trace.overwritten), ("local [x86-tsc]\n", 5));
+        let text = String::from_utf8(trace.text).unwrap();
+        assert!(
+            text.contains("entries-in-buffer/entries-written: 4/9   #P:2\n") && text.contains("CPU:0 [LOST 5 EVENTS]")
+        );
+        let events: Vec<&str> = text.lines().filter(|line| line.contains("sched_switch: prev_comm=")).collect();
+        assert_eq!(events.len(), 4, "{text}");
+        for (event, (stamp, comm)) in events.iter().zip([(1010, "a"), (1020, "b"), (2010, "c"), (2020, "d")]) {
+            assert!(event.contains(&format!("{stamp}: sched_switch: prev_comm={comm} ")), "{event}");
+        }
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::create_dir_all(std::path::Path::new(SEED).parent().unwrap()).unwrap();
+            std::fs::write(SEED, memory.bytes_mut()).unwrap();
+        }
+        assert_eq!(std::fs::read(SEED).unwrap(), memory.bytes_mut(), "the seed is this memory");
+    }
+
+    #[test]
+    fn a_kernel_that_made_no_buffer_yet() {
+        let mut memory = memory();
+        memory.put_u64(0x80, 0);
+        assert!(matches!(made_trace(&memory), Err(NoTrace::NoBuffer)));
+        memory.put_u64(0x80, 0x10_0000);
+        assert!(matches!(made_trace(&memory), Err(NoTrace::Unreadable(_))));
+    }
 }

@@ -29,7 +29,7 @@ pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
 pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
-pub use kernel_trace::{KernelTrace, NoTrace, TraceImage};
+pub use kernel_trace::{KernelTrace, NoTrace, TraceImage, made_trace};
 pub(crate) use tasks::{TaskList, Tasks};
 
 /// A stretch of guest-physical memory and where it lies in the file behind guest RAM.

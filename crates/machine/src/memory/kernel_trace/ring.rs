@@ -183,28 +183,11 @@ fn invalid(what: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MADE as LAYOUT;
     use super::*;
     use crate::arch::paging::Space;
     use crate::memory::image::Image;
 
-    const LAYOUT: Layout = Layout {
-        array_buffer: 0,
-        buffer_cpus: None,
-        buffer_buffers: 8,
-        buffer_page_order: None,
-        cpu_pages: 0,
-        cpu_reader_page: 8,
-        cpu_commit_page: 16,
-        cpu_overrun: 24,
-        page_list: 0,
-        page_read: 16,
-        page_data: 24,
-        data_stamp: 0,
-        data_used: 8,
-        data_records: 16,
-        clock_id: None,
-        event_number: 0,
-    };
     const SPACE: Space = Space::Shifted { image: None, other: Some(0) };
 
     /// Two CPUs. The first has three pages, of which the second is the oldest, and a page of its reader's, of which a record was
