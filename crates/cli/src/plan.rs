@@ -287,7 +287,7 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What follows an unknown word and a colon is part of a regular expression.
+/// What follows an unknown word and a colon is part of a regular expression, unless the word looks like a known one.
 fn until(text: &str) -> Result<Until, String> {
     Ok(match (text, text.split_once(':')) {
         ("init", _) => Until::Init,
@@ -299,8 +299,30 @@ fn until(text: &str) -> Result<Until, String> {
             Until::Tcp(port.ok_or_else(|| format!("`{text}` names no port from 1 to 65535: write tcp:22"))?)
         }
         (_, Some(("http", _))) => Until::Http(text.parse()?),
-        _ => Until::Regex(text.to_owned()),
+        _ => match misspelled(text) {
+            Some(why) => return Err(why),
+            None => Until::Regex(text.to_owned()),
+        },
     })
+}
+
+/// Why a text is more likely a misspelled mark than a line's pattern; none if it is not. Lines have a space behind `word:`.
+fn misspelled(text: &str) -> Option<String> {
+    const KINDS: [&str; 4] = ["unit", "process", "tcp", "http"];
+    let (word, rest) = text.split_once(':')?;
+    let is_word = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphabetic());
+    if !is_word || rest.is_empty() || rest.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let distance = |kind: &&str| strsim::osa_distance(&word.to_lowercase(), kind);
+    // One letter is amiss, or two of a long word.
+    let near = KINDS.into_iter().filter(|kind| distance(kind) <= if kind.len() > 4 { 2 } else { 1 });
+    let meant = near.min_by_key(distance)?;
+    let (first, others) = word.split_at(1);
+    Some(format!(
+        "`{word}:` is no kind of end mark: did you mean `{meant}:{rest}`? To wait for a line with `{word}:{rest}`, write \
+         '[{first}]{others}:{rest}'"
+    ))
 }
 
 /// The options that a recording was made with.
@@ -314,4 +336,45 @@ pub fn like(path: &Path) -> anyhow::Result<RecordOptions> {
         );
     }
     serde_json::from_value(how).with_context(|| format!("{}: recording.json: how", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_that_is_misspelled_is_no_pattern() {
+        let refused = |text: &str| until(text).unwrap_err();
+        for (text, meant) in [
+            ("untit:ssh.service", "`unit:ssh.service`"),
+            ("Unit:ssh.service", "`unit:ssh.service`"),
+            ("proccess:nginx", "`process:nginx`"),
+            ("tpc:80", "`tcp:80`"),
+            ("https://guest/health", "`http://guest/health`"),
+        ] {
+            assert!(refused(text).contains(meant), "{}", refused(text));
+        }
+        assert!(refused("untit:x").ends_with("write '[u]ntit:x'"), "{}", refused("untit:x"));
+    }
+
+    #[test]
+    fn a_line_is_a_pattern_whatever_it_begins_with() {
+        let lines = [
+            "login:",
+            "foo: bar",
+            "foo:bar",
+            "untit:",
+            "untit: x",
+            "[u]ntit:x",
+            "^untit:x",
+            "login:|ready",
+            ":80",
+            "é:x",
+        ];
+        for line in lines {
+            assert_eq!(until(line), Ok(Until::Regex(line.to_owned())));
+        }
+        assert_eq!(until("unit:a.service"), Ok(Until::Unit("a.service".to_owned())));
+        assert_eq!(until("tcp:80"), Ok(Until::Tcp(80)));
+    }
 }

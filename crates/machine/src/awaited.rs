@@ -5,6 +5,8 @@
 
 use regex::bytes::Regex;
 
+use crate::units_logged::UnitsLogged;
+
 /// What systemd logs when a unit is active (src/core/job.c: job_done_messages_table).
 const ACTIVE: &str =
     "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount|Created slice";
@@ -31,8 +33,15 @@ pub(crate) enum Meaning {
 #[derive(Clone, Debug)]
 pub(crate) struct Awaited {
     reached: Regex,
-    failed: Option<Regex>,
-    counts_in_initrd: bool,
+    unit: Option<AwaitedUnit>,
+}
+
+/// What a line has to be told apart from, where a unit is awaited.
+#[derive(Clone, Debug)]
+struct AwaitedUnit {
+    name: String,
+    failed: Regex,
+    logged: UnitsLogged,
     is_in_initrd: bool,
 }
 
@@ -43,7 +52,7 @@ impl Awaited {
     /// If it is no pattern.
     pub(crate) fn line(pattern: &str) -> Result<Awaited, regex::Error> {
         let reached = Regex::new(pattern)?;
-        Ok(Awaited { reached, failed: None, counts_in_initrd: true, is_in_initrd: false })
+        Ok(Awaited { reached, unit: None })
     }
 
     /// What systemd logs of a unit.
@@ -52,22 +61,40 @@ impl Awaited {
     /// None: a unit's name makes no pattern that is not one.
     pub(crate) fn unit(name: &str) -> Result<Awaited, regex::Error> {
         let says = |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
-        let (reached, failed) = (says(ACTIVE)?, Some(says(FAILED)?));
-        Ok(Awaited { reached, failed, counts_in_initrd: is_of_initrd(name), is_in_initrd: false })
+        let logged = UnitsLogged::new(&format!("{ACTIVE}|{FAILED}"))?;
+        let unit = AwaitedUnit { name: name.to_owned(), failed: says(FAILED)?, logged, is_in_initrd: false };
+        Ok(Awaited { reached: says(ACTIVE)?, unit: Some(unit) })
     }
 
     /// Takes the next line, or as much of it as there is.
     pub(crate) fn hear(&mut self, line: &[u8]) -> Meaning {
-        if self.failed.is_some() {
-            let says = |words: &[u8]| memchr::memmem::find(line, words).is_some();
-            self.is_in_initrd = !says(BEGINS) && (self.is_in_initrd || IN_INITRD.iter().any(|words| says(words)));
-        }
-        match &self.failed {
-            _ if self.is_in_initrd && !self.counts_in_initrd => Meaning::Nothing,
+        let may_count = self.unit.as_mut().is_none_or(|unit| unit.hear(line));
+        match &self.unit {
+            _ if !may_count => Meaning::Nothing,
             _ if self.reached.is_match(line) => Meaning::Reached,
-            Some(failed) if failed.is_match(line) => Meaning::Failed,
+            Some(unit) if unit.failed.is_match(line) => Meaning::Failed,
             _ => Meaning::Nothing,
         }
+    }
+
+    /// What systemd logged instead, where a unit was awaited for nothing; none where a line was.
+    pub(crate) fn instead(&self) -> Option<String> {
+        self.unit.as_ref().map(|unit| unit.logged.instead_of(&unit.name))
+    }
+
+    /// How many units systemd logged.
+    pub(crate) fn units(&self) -> usize {
+        self.unit.as_ref().map_or(0, |unit| unit.logged.count())
+    }
+}
+
+impl AwaitedUnit {
+    /// Whether the line may be of the awaited unit: an initrd's are others.
+    fn hear(&mut self, line: &[u8]) -> bool {
+        let says = |words: &[u8]| memchr::memmem::find(line, words).is_some();
+        self.is_in_initrd = !says(BEGINS) && (self.is_in_initrd || IN_INITRD.iter().any(|words| says(words)));
+        self.logged.hear(line, |name| !self.is_in_initrd || is_of_initrd(name));
+        !self.is_in_initrd || is_of_initrd(&self.name)
     }
 }
 

@@ -33,6 +33,12 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
+    /// Adds what a reader should know, behind what is there.
+    pub(crate) fn add_note(&mut self, note: &str) {
+        let before = self.note.take().map_or(String::new(), |before| before + "; ");
+        self.note = Some(before + note);
+    }
+
     fn panic(seen: &Seen) -> Ending {
         Ending {
             kind: OutcomeKind::Panic,

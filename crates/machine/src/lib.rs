@@ -49,6 +49,7 @@ mod root;
 mod stops;
 mod symbols;
 mod transfer;
+mod units_logged;
 mod vmm;
 mod watch;
 

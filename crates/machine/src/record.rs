@@ -287,8 +287,10 @@ fn watched(
             };
             let named = traced.and_then(|()| names(&mut ending, watch));
             if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
-                let before = ending.note.take().map_or(String::new(), |note| note + "; ");
-                ending.note = Some(format!("{before}{missed}"));
+                ending.add_note(missed);
+            }
+            if let Some(instead) = watch.instead_of_unit().filter(|_| is_without_mark(ending.kind)) {
+                ending.add_note(&instead);
             }
             let failed = named
                 .and_then(|()| silences(options, watch, stopped))
@@ -297,8 +299,7 @@ fn watched(
                 .err();
             if stopped && followed && options.guest.kernel.is_some() && !watch.transfer.has("kallsyms") {
                 let unnamed = "stopped by the user, so the kernel's image was not searched for the names of functions";
-                let before = ending.note.map_or(String::new(), |note| note + "; ");
-                ending.note = Some(format!("{before}{unnamed}: end it with --timeout to have them"));
+                ending.add_note(&format!("{unnamed}: end it with --timeout to have them"));
             }
             (ending, failed)
         }
@@ -307,6 +308,12 @@ fn watched(
             (cut_short(options, profile, &watch.facts, watch.vm.elapsed_ns(), &why), Some(error))
         }
     }
+}
+
+/// Whether a boot that ended so may have had an end mark that never comes.
+fn is_without_mark(kind: OutcomeKind) -> bool {
+    use OutcomeKind::{Hang, Interrupted, PowerOff, Reset, Timeout};
+    matches!(kind, Timeout | PowerOff | Reset | Hang | Interrupted)
 }
 
 /// Watches until the boot is over.
@@ -423,8 +430,7 @@ fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending)
             }
         }
         Err(why) => {
-            let before = ending.note.take().map_or(String::new(), |note| note + "; ");
-            ending.note = Some(format!("{before}the kernel's trace was not read: {why}"));
+            ending.add_note(&format!("the kernel's trace was not read: {why}"));
         }
     }
     Ok(())

@@ -72,19 +72,54 @@ fn a_line_on_the_console_ends_a_boot_and_all_that_was_said_is_kept() {
     assert_eq!(recorded.manifest.vmm.command, ["stub", "None"]);
 }
 
+/// A boot of a Linux that ends with a unit.
+fn to_unit(name: &str, script: &Script) -> Recorded {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Unit(name.to_owned()));
+    let kernel = dir.path().join("bzImage");
+    let mut header = vec![0; 4096];
+    header[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+    header[0x202..0x206].copy_from_slice(b"HdrS");
+    std::fs::write(&kernel, header).unwrap();
+    options.guest.kernel = Some(kernel);
+    options.guest.trace_events = false;
+    played(script, &options, i64::MAX).unwrap()
+}
+
+#[test]
+fn a_unit_that_never_comes_is_named_with_those_that_came() {
+    let said = "\
+        [    0.9] systemd[1]: Running in initrd.\n\
+        [    1.0] systemd[1]: Started sshd2.service - only in the initrd.\n\
+        [    1.1] systemd[1]: systemd 252.39-1~deb12u1 running in system mode\n\
+        [    1.2] systemd[1]: Started cron.service - Regular background program processing daemon.\n\
+        [    1.3] systemd[1]: Starting ssh.service - OpenBSD Secure Shell server...\n\
+        [    1.4] sshd[7]: Started ssht.service - not systemd's word.\n\
+        [    1.5] systemd[1]: Reached target network.target.\n";
+    let script = runs().says(1000, Source::Console, said);
+    let noted = |name: &str, script: &Script| {
+        let recorded = to_unit(name, script);
+        (recorded.outcome.kind, recorded.manifest.notes.join("\n"))
+    };
+    let (kind, note) = noted("sshd.service", &script);
+    assert_eq!(kind, OutcomeKind::Timeout);
+    assert!(note.contains("logged 3 units and not sshd.service; nearest: ssh.service, "), "{note}");
+    assert!(!note.contains("sshd2") && !note.contains("ssht"), "{note}");
+    let (kind, note) = noted("cron.timer", &script.clone().has_news(3000, News::Off(GuestEnd::PowerOff)));
+    assert_eq!(kind, OutcomeKind::PowerOff);
+    assert!(note.contains("nearest: cron.service"), "{note}");
+    let (_, note) = noted("ssh.service", &script);
+    assert!(note.contains("it starts ssh.service, and not that it is active"), "{note}");
+    let (_, note) = noted("ssh.service", &runs());
+    assert!(note.contains("no line of systemd's names a unit"), "{note}");
+    let after = script.says(2000, Source::Console, "[    2.5] systemd[1]: Started ssh.service - A.\n");
+    assert!(!noted("ssh.service", &after).1.contains("ssh.service"), "it came");
+}
+
 #[test]
 fn a_unit_that_fails_ends_the_boot_that_waits_for_it() {
     let ended = |script: &Script| {
-        let dir = tempfile::tempdir().unwrap();
-        let mut options = options(&dir, Until::Unit("a.service".to_owned()));
-        let kernel = dir.path().join("bzImage");
-        let mut header = vec![0; 4096];
-        header[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
-        header[0x202..0x206].copy_from_slice(b"HdrS");
-        std::fs::write(&kernel, header).unwrap();
-        options.guest.kernel = Some(kernel);
-        options.guest.trace_events = false;
-        let outcome = played(script, &options, i64::MAX).unwrap().outcome;
+        let outcome = to_unit("a.service", script).outcome;
         (outcome.kind, outcome.at_ns.unwrap(), outcome.detail)
     };
     let line = "[    2.5] systemd[1]: Failed to start a.service - A.\n";

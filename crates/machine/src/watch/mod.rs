@@ -587,6 +587,11 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// What systemd logged in place of the unit that was waited for, on the console or in the kernel's log: where it said more.
+    pub(crate) fn instead_of_unit(&self) -> Option<String> {
+        self.until.iter().chain(&self.until_in_log).max_by_key(|until| until.units()).and_then(Awaited::instead)
+    }
+
     /// Asks the service of the guest's that is waited for.
     fn look_for_service(&mut self) {
         if let (Some(service), None, Some(_)) = (&mut self.service, &self.facts.matched, self.facts.running_ns) {
