@@ -10,6 +10,7 @@ use crate::first_executions::lists::Lists;
 use crate::first_executions::printed::Printed;
 use crate::first_executions::regions::Region;
 use crate::kernel_log::KernelLog;
+use crate::ports::PortEvent;
 use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;
 use timeline::{Ns, Phase, Ticks, Timeline, TrackId, TrackKind};
@@ -76,6 +77,8 @@ pub(crate) struct Boot<'f> {
     pub units_told: bool,
     /// Process 1's track.
     pub init: Option<TrackId>,
+    /// What became of the guest's sockets, in order of time.
+    pub ports: Vec<PortEvent>,
     /// When the kernel first went from one thread to another.
     pub first_switch: Option<Ns>,
     /// When functions ran that print a known message.
@@ -119,6 +122,7 @@ impl<'f> Boot<'f> {
             container_began: None,
             units_told: false,
             init: None,
+            ports: Vec::new(),
             first_switch: None,
             printed: Printed::default(),
             initcall_error: Ns::ZERO,

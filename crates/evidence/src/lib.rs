@@ -48,6 +48,7 @@ mod offers;
 pub mod perf_data;
 pub mod perf_script;
 mod plugin_header;
+mod ports;
 pub mod process_table;
 mod reader;
 mod readers;

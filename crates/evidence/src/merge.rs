@@ -14,11 +14,12 @@ use crate::detect::Readers;
 use crate::first_executions::regions::Stage;
 use crate::linux::{self, excerpt};
 use crate::offers::Offers;
+use crate::ports::{self, Answer};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence};
 use crate::readers::{THREADS, WHOLE_BOOTS};
 use crate::{Subject, condition, files};
-use recording::{EndMark, Oddity, OutcomeKind, Recording};
+use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};
 use timeline::{
     Clock, DiagnosticKind, End, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
     TrackId, TrackKind, Unit, Warning,
@@ -293,7 +294,12 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
         }
         return None;
     }
-    Some(candidate(EndRank::Asked, Ns(asked.at_ns), asked.error_ns.map_or(Ns::from_ms(1), Ns), evidence))
+    let (at, error) = (Ns(asked.at_ns), asked.error_ns.map_or(Ns::from_ms(1), Ns));
+    let is_answer = matches!(evidence, EndEvidence::Answered(_));
+    let guest = GuestSpec::of(&boot.manifest.how).filter(|_| is_answer);
+    let answer = Answer { at, absent: at - error, trace_error: boot.trace_error };
+    let track = guest.and_then(|guest| ports::answered(&boot.ports, &guest.until, answer, &mut boot.timeline));
+    Some(EndCandidate { track, ..candidate(EndRank::Asked, at, error, evidence) })
 }
 
 /// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.

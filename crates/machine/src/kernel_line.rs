@@ -26,6 +26,9 @@ const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,
 const USER_EVENTS: &str =
     "task:task_newtask,cgroup:cgroup_attach_task,cgroup:cgroup_notify_populated,block:block_rq_complete";
 
+/// Who made a port answer that the boot ends with. It is rare.
+const PORT_EVENT: &str = "sock:inet_sock_set_state";
+
 /// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise. Without
 /// the last it drops messages beyond 200 in 5 s; versions before 254 do so all the same.
 const SYSTEMD: [&str; 4] = [
@@ -137,7 +140,8 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     if traced {
         // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
         let user = if options.has_guest_init() { String::new() } else { format!(",{USER_EVENTS}") };
-        line.push(format!("trace_event={EVENTS}{user}"));
+        let port = options.until.port().map_or_else(String::new, |_| format!(",{PORT_EVENT}"));
+        line.push(format!("trace_event={EVENTS}{user}{port}"));
         line.push(format!("trace_clock={}", arch.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
     }
@@ -283,6 +287,9 @@ mod tests {
             (options.cpus, options.memory_bytes) = (4, 128 << 20);
         });
         assert!(small.text.contains("trace_buf_size=1048576"), "{}", small.text);
+        let port = line("", |options| (options.trace_events, options.until) = (true, Until::Tcp(80))).text;
+        assert!(port.contains(",printk:console,sock:inet_sock_set_state trace_clock="), "{port}");
+        assert!(!one.contains("inet_sock"), "nobody asks for a port: {one}");
     }
 
     #[test]

@@ -5,12 +5,14 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{Field, Fields, Names};
 
 /// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number, `{x:s}` text,
 /// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:x}` one in hexadecimal, `{x:t}`
-/// the state of a thread, `{x:d}` a device, `{x:q}` what a softirq does.
+/// the state of a thread, `{x:d}` a device, `{x:q}` what a softirq does, `{x:u}` a number without a sign, `{x:a}` an internet address,
+/// and `{x:F}`, `{x:P}`, `{x:T}` a socket's family, its protocol and the state of its connection.
 const EVENTS: &[(&str, &str, &str)] = &[
     ("initcall_level", "initcall_level", "level={level:s}"),
     ("initcall_start", "initcall_start", "func={func:S}"),
@@ -42,6 +44,12 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ),
     ("cgroup_notify_populated", "cgroup_event", "root={root} id={id} level={level} path={path:s} val={val}"),
     ("block_rq_complete", "block_rq_completion", "{dev:d} {rwbs:s} () {sector} + {nr_sector} [{error}]"),
+    (
+        "inet_sock_set_state",
+        "inet_sock_set_state",
+        "family={family:F} protocol={protocol:P} sport={sport:u} dport={dport:u} saddr={saddr:a} daddr={daddr:a} \
+         saddrv6={saddr_v6:a} daddrv6={daddr_v6:a} oldstate={oldstate:T} newstate={newstate:T}",
+    ),
     ("sched_process_exec", "sched_process_exec", "filename={filename:s} pid={pid} old_pid={old_pid}"),
     ("sched_process_exit", "sched_process_template", "comm={comm:s} pid={pid} prio={prio}"),
     ("workqueue_execute_start", "workqueue_execute_start", "work struct (____ptrval____): function {function:f}"),
@@ -77,6 +85,11 @@ enum Kind {
     Function { offset: bool },
     State,
     Softirq,
+    Unsigned,
+    Address,
+    Family,
+    Protocol,
+    Connection,
 }
 
 #[derive(Clone, Debug)]
@@ -255,6 +268,9 @@ impl<'a> Printer<'a> {
         if kind == Kind::Text {
             return out.extend(one_line(text(record, place).unwrap_or_default()));
         }
+        if kind == Kind::Address {
+            return out.extend(internet_address(record, place).into_bytes());
+        }
         let value = value(record, place).unwrap_or(0);
         let _ = match kind {
             Kind::Digits3 => write!(out, "{value:03}"),
@@ -264,7 +280,12 @@ impl<'a> Printer<'a> {
             Kind::State => write!(out, "{}", state(value)),
             Kind::Softirq => write!(out, "{}", softirq(value)),
             Kind::Function { offset } => write!(out, "{}", self.names.function(address(value), offset)),
-            Kind::Number | Kind::Text => write!(out, "{value}"),
+            // No such number is wider.
+            Kind::Unsigned => write!(out, "{}", value & 0xffff),
+            Kind::Family => write!(out, "{}", named(value, &FAMILIES)),
+            Kind::Protocol => write!(out, "{}", named(value, &PROTOCOLS)),
+            Kind::Connection => write!(out, "{}", named(value, &CONNECTIONS)),
+            Kind::Number | Kind::Text | Kind::Address => write!(out, "{value}"),
         };
     }
 }
@@ -290,6 +311,11 @@ impl Form {
                 Some((field, "x")) => (field, Kind::Hexadecimal),
                 Some((field, "d")) => (field, Kind::Device),
                 Some((field, "q")) => (field, Kind::Softirq),
+                Some((field, "u")) => (field, Kind::Unsigned),
+                Some((field, "a")) => (field, Kind::Address),
+                Some((field, "F")) => (field, Kind::Family),
+                Some((field, "P")) => (field, Kind::Protocol),
+                Some((field, "T")) => (field, Kind::Connection),
                 Some((field, _)) => (field, Kind::Digits3),
             };
             pieces.push(Piece::Literal(before));
@@ -365,6 +391,40 @@ fn softirq(number: i64) -> &'static str {
     usize::try_from(number).ok().and_then(|number| ACTIONS.get(number)).copied().unwrap_or("?")
 }
 
+/// Linux's include/linux/socket.h and include/uapi/linux/in.h.
+const FAMILIES: [(i64, &str); 2] = [(2, "AF_INET"), (10, "AF_INET6")];
+const PROTOCOLS: [(i64, &str); 4] =
+    [(6, "IPPROTO_TCP"), (33, "IPPROTO_DCCP"), (132, "IPPROTO_SCTP"), (262, "IPPROTO_MPTCP")];
+/// Linux's include/net/tcp_states.h.
+const CONNECTIONS: [(i64, &str); 12] = [
+    (1, "TCP_ESTABLISHED"),
+    (2, "TCP_SYN_SENT"),
+    (3, "TCP_SYN_RECV"),
+    (4, "TCP_FIN_WAIT1"),
+    (5, "TCP_FIN_WAIT2"),
+    (6, "TCP_TIME_WAIT"),
+    (7, "TCP_CLOSE"),
+    (8, "TCP_CLOSE_WAIT"),
+    (9, "TCP_LAST_ACK"),
+    (10, "TCP_LISTEN"),
+    (11, "TCP_CLOSING"),
+    (12, "TCP_NEW_SYN_RECV"),
+];
+
+/// A number by its name, or as the kernel prints those that have none.
+fn named(value: i64, names: &[(i64, &str)]) -> String {
+    let name = names.iter().find(|row| row.0 == value);
+    name.map_or_else(|| format!("{value:#x}"), |row| row.1.to_owned())
+}
+
+/// An address of four bytes or sixteen; of other lengths there is none.
+fn internet_address(record: &[u8], place: Place) -> String {
+    let (Place::Here(field) | Place::Elsewhere(field)) = place;
+    let bytes = bytes(record, field).unwrap_or_default();
+    let of_4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
+    of_4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string())).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,8 +441,26 @@ mod tests {
         fn own(&self, event: &str, structure: &str, field: &str) -> Option<Field> {
             let at =
                 [("parent_comm", 8, 16), ("parent_pid", 24, 4), ("__data_loc_child_comm", 28, 4), ("child_pid", 32, 4)];
-            let is_it = event == "sched_process_fork" && structure == event;
-            at.into_iter().find(|row| is_it && row.0 == field).map(|(_, offset, bytes)| Field { offset, bytes })
+            // As Linux 6.1 has it: protocol has 16 bits, and 8 before 5.6.
+            let of_socket = [
+                ("oldstate", 16, 4),
+                ("newstate", 20, 4),
+                ("sport", 24, 2),
+                ("dport", 26, 2),
+                ("family", 28, 2),
+                ("protocol", 30, 2),
+                ("saddr", 32, 4),
+                ("daddr", 36, 4),
+                ("saddr_v6", 40, 16),
+                ("daddr_v6", 56, 16),
+            ];
+            let of_event: &[(&str, usize, usize)] = match event {
+                "sched_process_fork" => &at,
+                "inet_sock_set_state" => &of_socket,
+                _ => &[],
+            };
+            let found = of_event.iter().find(|row| structure == event && row.0 == field);
+            found.map(|&(_, offset, bytes)| Field { offset, bytes })
         }
     }
 
@@ -401,7 +479,8 @@ mod tests {
 
     fn printed(record: &[u8]) -> String {
         let forms = Forms::of(&Kernel).unwrap();
-        let numbers = HashMap::from([("sched_process_fork".to_owned(), 300), ("other".to_owned(), 301)]);
+        let numbers = [("sched_process_fork", 300), ("other", 301), ("inet_sock_set_state", 303)];
+        let numbers = numbers.map(|(name, number)| (name.to_owned(), number)).into();
         let names = Names::new(Vec::new(), 0);
         let mut printer = Printer::new(&forms, &numbers, &names, Stamps::Counter);
         printer.learn(record);
@@ -416,6 +495,26 @@ mod tests {
         assert_eq!(printed(&fork(300, b"sh\0", b"ls\0")), line);
         assert!(printed(&fork(301, b"sh\0", b"ls\0")).ends_with(": other: \n"));
         assert_eq!(printed(&fork(302, b"sh\0", b"ls\0")), "", "nobody knows this event");
+    }
+
+    #[test]
+    fn a_sockets_state_is_printed_as_the_kernel_does() {
+        let mut record = vec![0; 72];
+        record[..2].copy_from_slice(&303u16.to_le_bytes());
+        record[4..8].copy_from_slice(&7i32.to_le_bytes());
+        record[16] = 7;
+        record[20] = 10;
+        record[24..26].copy_from_slice(&50_080u16.to_le_bytes());
+        (record[28], record[30]) = (2, 6);
+        record[50..52].copy_from_slice(&[0xff, 0xff]);
+        record[71] = 1;
+        let line = printed(&record);
+        let said = "inet_sock_set_state: family=AF_INET protocol=IPPROTO_TCP sport=50080 dport=0 saddr=0.0.0.0 daddr=0.0.0.0 \
+                    saddrv6=::ffff:0.0.0.0 daddrv6=::1 oldstate=TCP_CLOSE newstate=TCP_LISTEN\n";
+        assert!(line.ends_with(said), "{line}");
+        record[20] = 99;
+        assert!(printed(&record).ends_with("newstate=0x63\n"));
+        (0..record.len()).for_each(|cut| assert!(printed(&record[..cut]).lines().count() <= 1));
     }
 
     #[test]

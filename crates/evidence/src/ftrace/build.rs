@@ -5,10 +5,11 @@
 //! handler, a softirq), and where nothing is known the name says so.
 
 use super::Trace;
-use super::event::{Event, Task};
+use super::event::{Event, Socket, Task};
 use super::line::{Context, Entry, Record};
 use super::processes::Processes;
 use super::sched::{Sched, ThreadNo};
+use crate::ports::{PortEvent, SocketChange};
 use crate::text::{Symbol, lossy};
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use hashbrown::HashMap;
@@ -31,12 +32,18 @@ pub struct Built {
     /// When its last one was.
     pub last: Ns,
     threads: HashMap<u32, TrackId>,
+    ports: Vec<PortEvent>,
 }
 
 impl Built {
     /// The track of a process id other than 0: of its last owner, where it was reused.
     pub fn thread(&self, pid: u32) -> Option<TrackId> {
         self.threads.get(&pid).copied()
+    }
+
+    /// What became of sockets, in order of time.
+    pub(crate) fn ports(self) -> Vec<PortEvent> {
+        self.ports
     }
 }
 
@@ -111,6 +118,7 @@ struct Layer<'a, 't> {
     doing: HashMap<TrackId, Doing>,
     words: Words,
     processes: Processes,
+    ports: Vec<PortEvent>,
     /// The trace says when softirqs begin.
     has_softirqs: bool,
     now: Ns,
@@ -157,6 +165,7 @@ pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -
         doing: HashMap::new(),
         words,
         processes: Processes::default(),
+        ports: Vec::new(),
         has_softirqs: false,
         now: first,
         line: 0,
@@ -294,6 +303,14 @@ impl<'a> Layer<'a, '_> {
             }
             Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
             Event::BlockDone(device) => self.block_done(record, device),
+            Event::Socket(socket) => {
+                let (at, Socket { port, is_loopback, change }) = (self.now, socket);
+                // What the kernel does by itself, no thread does.
+                let is_threads = record.context == Context::Thread;
+                if is_threads || matches!(change, SocketChange::Connected) {
+                    self.ports.push(PortEvent { at, track, port, is_loopback, change });
+                }
+            }
             Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
         }
     }
@@ -539,6 +556,6 @@ impl<'a> Layer<'a, '_> {
         let threads = self.sched.finish(last, timeline);
         let file = self.trace.file;
         self.processes.build(timeline, || file.to_owned());
-        Built { first, last, threads }
+        Built { first, last, threads, ports: self.ports }
     }
 }

@@ -3,6 +3,7 @@
 //! Only events that something is made of are taken apart. A command's name stands unquoted among
 //! the arguments and may hold anything, so it ends where everything behind it fits.
 
+use crate::ports::SocketChange;
 use crate::text::{Symbol, number, signed, skip_spaces};
 
 /// A thread as an event's arguments name it.
@@ -12,6 +13,17 @@ pub struct Task<'a> {
     pub comm: &'a [u8],
     /// Its id.
     pub pid: u32,
+}
+
+/// A socket that changes its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket {
+    /// Its own port.
+    pub port: u16,
+    /// It is bound to an address that only its machine has.
+    pub is_loopback: bool,
+    /// What becomes of it.
+    pub change: SocketChange,
 }
 
 /// An event.
@@ -101,6 +113,8 @@ pub enum Event<'a> {
     TimerEntry(&'a [u8]),
     /// It has returned.
     TimerExit,
+    /// A socket of TCP's changes its state.
+    Socket(Socket),
     /// A message of printk's.
     Console(&'a [u8]),
     /// Text that was written to `trace_marker`.
@@ -155,6 +169,7 @@ fn known<'a>(name: &'a [u8], args: &'a [u8]) -> Option<Event<'a>> {
         b"cgroup_notify_populated" => group_populated(args)?,
         b"block_rq_complete" => Event::BlockDone(until_space(args)),
         b"sched_process_exit" => Event::Exit(task(args)?),
+        b"inet_sock_set_state" => socket(args)?,
         _ => Event::Other(name),
     })
 }
@@ -310,6 +325,26 @@ fn group_populated(args: &[u8]) -> Option<Event<'_>> {
     Some(if is_populated { Event::GroupPopulated(group) } else { Event::Other(NAME) })
 }
 
+/// `family=AF_INET protocol=IPPROTO_TCP sport=80 dport=0 saddr=0.0.0.0 … saddrv6=::ffff:0.0.0.0 … oldstate=TCP_CLOSE newstate=TCP_LISTEN`
+fn socket(args: &[u8]) -> Option<Event<'_>> {
+    const NAME: &[u8] = b"inet_sock_set_state";
+    let field = |key| after(args, key).map(until_space);
+    let change = match (field(b"oldstate=")?, field(b"newstate=")?) {
+        (_, b"TCP_LISTEN") => SocketChange::Listens,
+        (b"TCP_LISTEN", b"TCP_CLOSE") => SocketChange::ListensNoMore,
+        // The second may come after the host has its answer, and no longer be traced.
+        (b"TCP_LISTEN", b"TCP_SYN_RECV") | (b"TCP_SYN_RECV", b"TCP_ESTABLISHED") => SocketChange::Connected,
+        (b"TCP_ESTABLISHED", b"TCP_FIN_WAIT1") | (b"TCP_CLOSE_WAIT", b"TCP_LAST_ACK") => SocketChange::Closed,
+        _ => return Some(Event::Other(NAME)),
+    };
+    if field(b"protocol=")? != b"IPPROTO_TCP" {
+        return Some(Event::Other(NAME));
+    }
+    let (port, _) = number(field(b"sport=")?)?;
+    let is_loopback = field(b"saddr=")?.starts_with(b"127.") || field(b"saddrv6=")? == b"::1";
+    Some(Event::Socket(Socket { port: u16::try_from(port).ok()?, is_loopback, change }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +370,24 @@ mod tests {
             switch("x prev_pid=7", b"S"),
         );
         check("sched_switch:         a:1 [120] D ==> b c:2 [120]", switch("a", b"D"));
+        let socket = |states: &str| {
+            format!(
+                "inet_sock_set_state: family=AF_INET protocol=IPPROTO_TCP sport=80 dport=0 saddr=0.0.0.0 daddr=0.0.0.0 \
+                 saddrv6=::ffff:0.0.0.0 daddrv6=::ffff:0.0.0.0 {states}"
+            )
+        };
+        let port = |change| Event::Socket(Socket { port: 80, is_loopback: false, change });
+        let listens = socket("oldstate=TCP_CLOSE newstate=TCP_LISTEN");
+        check(&listens, port(SocketChange::Listens));
+        check(&socket("oldstate=TCP_LISTEN newstate=TCP_CLOSE"), port(SocketChange::ListensNoMore));
+        check(&socket("oldstate=TCP_LISTEN newstate=TCP_SYN_RECV"), port(SocketChange::Connected));
+        check(&socket("oldstate=TCP_SYN_RECV newstate=TCP_ESTABLISHED"), port(SocketChange::Connected));
+        check(&socket("oldstate=TCP_ESTABLISHED newstate=TCP_FIN_WAIT1"), port(SocketChange::Closed));
+        let local = Event::Socket(Socket { port: 80, is_loopback: true, change: SocketChange::Listens });
+        check(&listens.replace(" saddr=0.0.0.0", " saddr=127.0.0.1"), local);
+        check(&socket("oldstate=TCP_CLOSE newstate=TCP_SYN_SENT"), Event::Other(b"inet_sock_set_state"));
+        check(&listens.replace("IPPROTO_TCP", "IPPROTO_SCTP"), Event::Other(b"inet_sock_set_state"));
+        check(&listens.replace("sport=80", "sport=x"), Event::Damaged(b"inet_sock_set_state"));
         check("sched_waking: comm=a pid=1 b pid=9 prio=120 target_cpu=001", Event::Waking(a_task("a pid=1 b", 9)));
         check("sched_wakeup: kworker/0:1:9 [120] success=1 CPU:000", Event::Wakeup(a_task("kworker/0:1", 9)));
         check("sched_process_fork: comm=a pid=1 child_comm=b child_pid=3", Event::Fork { child: a_task("b", 3) });

@@ -108,7 +108,9 @@ impl Evidence for Trace<'_> {
 
     fn threads(&mut self, boot: &mut Boot<'_>) {
         let Some(clock) = boot.clocks.trace.clone() else { return };
-        boot.init = self.build(&clock, &mut boot.timeline).thread(1);
+        let built = self.build(&clock, &mut boot.timeline);
+        boot.init = built.thread(1);
+        boot.ports = built.ports();
     }
 
     /// Process 1 runs a program: where there is a root to mount, first bootscope's own.

@@ -1,0 +1,205 @@
+//! Who made a port of the guest's answer, where the boot ends with that: by what the trace says of sockets.
+//!
+//! The kernel itself takes a connection as soon as a socket listens, whether or not its program accepts. So a port that accepts is
+//! the work of the thread that let it listen. A page needs a program that serves it: that is the thread that closed the
+//! connection, for the recorder asks for that. What comes after, until the recorder had its answer, is the host's.
+
+use recording::Until;
+use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+
+/// What became of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketChange {
+    /// It waits for connections.
+    Listens,
+    /// It does no longer.
+    ListensNoMore,
+    /// A connection to it is there.
+    Connected,
+    /// A thread of the guest's closes a connection.
+    Closed,
+}
+
+/// A socket of the guest's changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PortEvent {
+    pub at: Ns,
+    /// What ran then.
+    pub track: TrackId,
+    pub port: u16,
+    /// Only the guest itself can reach it.
+    pub is_loopback: bool,
+    pub change: SocketChange,
+}
+
+/// What the trace says of the port that the boot ends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Story {
+    /// Since when it listened, and who let it.
+    listens: Option<(Ns, TrackId)>,
+    /// When the connection was there that counts: for a port the first, for a page the last.
+    connected: Option<Ns>,
+    /// When that connection was closed, and by whom.
+    served: Option<(Ns, TrackId)>,
+}
+
+/// When the host had its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub at: Ns,
+    /// When the last attempt began that failed.
+    pub absent: Ns,
+    /// How far off the times of events may be.
+    pub trace_error: Ns,
+}
+
+/// The track that the end of the boot is charged from, where the trace tells whose doing it was: the events of sockets, in order of
+/// time.
+pub(crate) fn answered(
+    events: &[PortEvent],
+    until: &Until,
+    answer: Answer,
+    timeline: &mut Timeline,
+) -> Option<TrackId> {
+    let (port, is_page, end) = (until.port()?, matches!(until, Until::Http(_)), answer.at);
+    let story = Story::of(events, port, is_page, end + answer.trace_error);
+    let mut host = HostTime::default();
+    let (since, by) = match story.served {
+        Some(served) => {
+            host.pieces.push((served.0, end, format!("hears the answer of port {port}")));
+            served
+        }
+        None => {
+            let listens = story.listens?;
+            host.asks(port, listens.0, answer.absent, story.connected.unwrap_or(end).min(end));
+            let what = if is_page { "waits for the page" } else { "hears the answer" };
+            host.pieces.extend(story.connected.map(|at| (at, end, format!("{what} of port {port}"))));
+            listens
+        }
+    };
+    host.pieces.retain(|(from, to, _)| from < to);
+    if since >= end || host.pieces.is_empty() {
+        return Some(by);
+    }
+    Some(host.track(timeline, since, by))
+}
+
+impl Story {
+    fn of(events: &[PortEvent], port: u16, is_page: bool, end: Ns) -> Story {
+        let mut story = Story::default();
+        let mut open = 0u64;
+        for event in events.iter().filter(|event| event.port == port && !event.is_loopback && event.at <= end) {
+            match event.change {
+                SocketChange::Listens => {
+                    open += 1;
+                    story.listens = story.listens.or(Some((event.at, event.track)));
+                }
+                SocketChange::ListensNoMore => {
+                    open = open.saturating_sub(1);
+                    if open == 0 {
+                        story = Story::default();
+                    }
+                }
+                SocketChange::Connected if is_page || story.connected.is_none() => {
+                    (story.connected, story.served) = (Some(event.at), None);
+                }
+                SocketChange::Closed if is_page && story.connected.is_some() => {
+                    story.served = story.served.or(Some((event.at, event.track)));
+                }
+                SocketChange::Connected | SocketChange::Closed => {}
+            }
+        }
+        story
+    }
+}
+
+/// What the host did after the guest had done its part.
+#[derive(Default)]
+struct HostTime {
+    pieces: Vec<(Ns, Ns, String)>,
+}
+
+impl HostTime {
+    /// The port listens, and there is no connection yet: the guest's network does not answer, or the host is to ask again.
+    fn asks(&mut self, port: u16, listens: Ns, absent: Ns, connected: Ns) {
+        let again = absent.clamp(listens, connected.max(listens));
+        self.pieces.push((listens, again, format!("gets no answer, though port {port} listens")));
+        self.pieces.push((again, connected, format!("asks port {port} again")));
+    }
+
+    /// Its track, which goes on where the guest's `by` was done.
+    fn track(self, timeline: &mut Timeline, since: Ns, by: TrackId) -> TrackId {
+        let name = timeline.names.intern("host");
+        let track = timeline.tracks.add(name, TrackKind::Vmm, 0);
+        timeline.tracks.get_mut(track).created = Some((since, by));
+        for (start, end, what) in self.pieces {
+            let what = timeline.names.intern(&what);
+            let row = SpanRow { name, detail: what, start, end, track, kind: SpanKind::Stage };
+            timeline.spans.push(row, None);
+        }
+        track
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use SocketChange::{Closed, Connected, Listens, ListensNoMore};
+
+    fn story(is_page: bool, end: i64, events: &[(i64, u32, SocketChange)]) -> Story {
+        let event = |&(at, track, change): &(i64, u32, SocketChange)| PortEvent {
+            at: Ns(at),
+            track: TrackId(track),
+            port: 80,
+            is_loopback: false,
+            change,
+        };
+        let mut events: Vec<PortEvent> = events.iter().map(event).collect();
+        // Neither of these is reached by the host at the port.
+        let of_others = [
+            PortEvent { is_loopback: true, ..event(&(1, 90, Listens)) },
+            PortEvent { port: 81, ..event(&(2, 91, Listens)) },
+            PortEvent { port: 81, ..event(&(3, 92, Connected)) },
+        ];
+        events.splice(..0, of_others);
+        Story::of(&events, 80, is_page, Ns(end))
+    }
+
+    fn at(at: i64, track: u32) -> Option<(Ns, TrackId)> {
+        Some((Ns(at), TrackId(track)))
+    }
+
+    #[test]
+    fn a_port_is_who_listened_first_and_still_did() {
+        let two = story(false, 99, &[(10, 1, Listens), (11, 2, Listens), (20, 3, Connected), (30, 3, Connected)]);
+        assert_eq!(two, Story { listens: at(10, 1), connected: Some(Ns(20)), served: None });
+        let again = story(false, 99, &[(10, 1, Listens), (15, 1, ListensNoMore), (20, 2, Listens), (30, 3, Connected)]);
+        assert_eq!(again, Story { listens: at(20, 2), connected: Some(Ns(30)), served: None });
+        let of_two = story(false, 99, &[(10, 1, Listens), (11, 1, Listens), (15, 1, ListensNoMore)]);
+        assert_eq!(of_two.listens, at(10, 1), "the other one goes on");
+        assert_eq!(story(false, 9, &[(10, 1, Listens)]), Story::default(), "the end was before");
+    }
+
+    #[test]
+    fn a_page_is_who_closed_its_connection() {
+        let refused_first =
+            [(10, 1, Listens), (20, 3, Connected), (25, 5, Closed), (40, 3, Connected), (45, 6, Closed)];
+        let page = story(true, 99, &refused_first);
+        assert_eq!(page, Story { listens: at(10, 1), connected: Some(Ns(40)), served: at(45, 6) });
+        let unseen = story(true, 44, &refused_first);
+        assert_eq!((unseen.connected, unseen.served), (Some(Ns(40)), None), "what was closed is another connection");
+        assert_eq!(story(false, 99, &refused_first).served, None, "a port needs nobody who serves");
+    }
+
+    #[test]
+    fn the_hosts_time_has_no_holes() {
+        let pieces = |absent: i64| {
+            let mut host = HostTime::default();
+            host.asks(80, Ns(100), Ns(absent), Ns(200));
+            host.pieces.iter().map(|(from, to, _)| (from.0, to.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(pieces(150), [(100, 150), (150, 200)], "it listened, and the network did not answer");
+        assert_eq!(pieces(90), [(100, 100), (100, 200)], "it listened after the last attempt");
+        assert_eq!(pieces(250), [(100, 200), (200, 200)]);
+    }
+}
