@@ -243,7 +243,7 @@ fn printk_from_trace(evidence: &Offers<'_>, trace: &dyn StampedText, clock: &Clo
 
 /// A clock whose points are times by another one: what that one may be off moves all of them alike, so no rest shows it.
 fn resting_on(base: &Clock, mut joined: Clock) -> Clock {
-    joined.residual = joined.residual + base.residual;
+    joined.residual += base.residual;
     joined
 }
 
