@@ -78,6 +78,8 @@ unsafe extern "C" {
         cb: extern "C" fn(PluginId, *mut c_void),
         userdata: *mut c_void,
     );
+    /// Forgets all callbacks, also those in code that is already translated, and calls `cb` when that is done.
+    pub fn qemu_plugin_reset(id: PluginId, cb: extern "C" fn(PluginId));
     pub fn qemu_plugin_tb_n_insns(tb: *const Tb) -> usize;
     pub fn qemu_plugin_tb_vaddr(tb: *const Tb) -> u64;
     pub fn qemu_plugin_tb_get_insn(tb: *const Tb, index: usize) -> *mut Insn;

@@ -5,6 +5,8 @@
 //! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, to be kept in the header;
 //! - `calls-fd=N` or `calls-out=PATH`: every call is followed, and this is where that goes; `min-call=NS`: the shortest
 //!   call that is in its timeline;
+//! - `user-blocks=N`: once user space has run so many blocks, the plugin takes itself out of the guest's way, unless calls are
+//!   followed: no block is noted from then on, and none costs more than without a plugin;
 //! - `clock=virtual`: the guest's virtual clock, for `-icount`, where an instruction is a fixed number of nanoseconds
 //!   and the host's time means nothing;
 //! - `one-thread=on`: one thread of QEMU's runs all vCPUs (`thread=single`), so blocks are ascribed to no vCPU.
@@ -40,6 +42,8 @@ struct State {
     now: Now,
     one_thread: bool,
     decode: arch::Decode,
+    /// Whether QEMU has been told to call no more. Never, where calls are followed.
+    is_out: bool,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -86,6 +90,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     api::set_current_version(info.version_cur);
     let guest = arch::of(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
+    let follows = options.calls.is_some();
     if let Some((out, mut calls)) = options.calls {
         if !guest.is_some_and(|guest| guest.is_followed) {
             eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
@@ -103,9 +108,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
         install_host_ns,
         target: plugin_formats::target(target.to_bytes()),
     };
-    let recorder = options.out.map(|out| Recorder::new(out, &start));
+    let recorder = options.out.map(|out| Recorder::new(out, &start, options.user_blocks));
     let decode = guest.map_or(arch::unknown as arch::Decode, |guest| guest.decode);
-    *state() = Some(State { recorder, one_thread, now: options.now, decode });
+    *state() = Some(State { recorder, one_thread, now: options.now, decode, is_out: follows });
     // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
     // or when the object itself asks, which it never does.
     unsafe {
@@ -122,6 +127,7 @@ struct Options {
     now: Now,
     one_thread: bool,
     zero_host_ns: u64,
+    user_blocks: usize,
 }
 
 impl Options {
@@ -131,6 +137,7 @@ impl Options {
         }
         let (mut out, mut now, mut one_thread, mut zero_host_ns) = (None, Now { guest: None }, false, 0);
         let (mut calls_out, mut calls) = (None, follower::Options::default());
+        let mut user_blocks = usize::MAX;
         for arg in args {
             match arg.as_ref().split_once('=').unwrap_or((arg.as_ref(), "on")) {
                 ("fd", fd) => out = Some(inherited(fd)?),
@@ -140,6 +147,9 @@ impl Options {
                 ("min-call", ns) => {
                     calls.min_call_ns = Some(ns.parse().map_err(|_| format!("min-call={ns} is not a number of ns"))?);
                 }
+                ("user-blocks", n) => {
+                    user_blocks = n.parse().map_err(|_| format!("user-blocks={n} is not a number of blocks"))?;
+                }
                 ("clock", "virtual") => (now, one_thread) = (Now { guest: Some(virtual_clock()?) }, true),
                 ("clock", "host") => {}
                 ("zero", ns) => zero_host_ns = ns.parse().map_err(|_| format!("zero={ns} is not a number of ns"))?,
@@ -147,7 +157,7 @@ impl Options {
                 ("one-thread", "off") => {}
                 _ => {
                     return Err(format!(
-                        "unknown option '{}': fd=N, out=PATH, calls-fd=N, calls-out=PATH, min-call=NS, zero=NS, \
+                        "unknown option '{}': fd=N, out=PATH, calls-fd=N, calls-out=PATH, min-call=NS, zero=NS, user-blocks=N, \
                          clock=host|virtual, one-thread=on|off are known",
                         arg.as_ref()
                     ));
@@ -161,7 +171,7 @@ impl Options {
             );
         }
         let calls = calls_out.map(|out| (out, calls));
-        Ok(Options { out, calls, now, one_thread, zero_host_ns })
+        Ok(Options { out, calls, now, one_thread, zero_host_ns, user_blocks })
     }
 }
 
@@ -194,8 +204,12 @@ extern "C" fn vcpu_init(_: PluginId, vcpu: c_uint) {
     }
 }
 
-extern "C" fn translated(_: PluginId, tb: *mut Tb) {
+extern "C" fn translated(id: PluginId, tb: *mut Tb) {
     let one_thread = note_first_execution(tb);
+    if goes_out() {
+        // SAFETY: QEMU gave us this id. It forgets the callbacks when no vCPU runs, not within this one.
+        unsafe { api::qemu_plugin_reset(id, out) };
+    }
     let vcpu = VCPU.get();
     // SAFETY: the block of this callback.
     unsafe { follower::translated(tb, vcpu, one_thread) };
@@ -203,6 +217,21 @@ extern "C" fn translated(_: PluginId, tb: *mut Tb) {
         // SAFETY: as above; the callback lives as long as the object.
         unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, tells_vcpu, api::CB_NO_REGS, null_mut()) };
     }
+}
+
+/// True once: when the recorder wants no more blocks.
+fn goes_out() -> bool {
+    let mut state = state();
+    let Some(s) = state.as_mut() else { return false };
+    let is_time = !s.is_out && s.recorder.as_ref().is_some_and(Recorder::has_stopped);
+    s.is_out |= is_time;
+    is_time
+}
+
+/// QEMU has forgotten all callbacks; only its end is still of interest.
+extern "C" fn out(id: PluginId) {
+    // SAFETY: QEMU gave us this id, and the function is one of this object, which stays loaded.
+    unsafe { api::qemu_plugin_register_atexit_cb(id, at_exit, null_mut()) };
 }
 
 /// Returns whether one thread runs all vCPUs.

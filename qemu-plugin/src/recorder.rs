@@ -26,11 +26,14 @@ pub struct Recorder {
     written_ns: u64,
     /// The thread that the last block ran in.
     thread: u32,
+    /// How many blocks user space may run before nothing more is noted.
+    user_blocks: usize,
+    stopped: bool,
 }
 
 impl Recorder {
-    /// Starts a file with its header.
-    pub fn new(out: File, start: &Start) -> Recorder {
+    /// Starts a file with its header. Once user space has run `user_blocks` blocks, nothing more is noted.
+    pub fn new(out: File, start: &Start, user_blocks: usize) -> Recorder {
         let mut r = Recorder {
             seen: Seen::default(),
             encoder: Encoder::new(start),
@@ -38,6 +41,8 @@ impl Recorder {
             out: Some(out),
             written_ns: 0,
             thread: 0,
+            user_blocks,
+            stopped: false,
         };
         r.write_out();
         r
@@ -46,6 +51,9 @@ impl Recorder {
     /// A block was translated by a thread at `now_ns`; its code lies at `host` in QEMU's memory. `describe` is asked
     /// for the block only if it is new.
     pub fn translated(&mut self, now_ns: u64, thread: u32, vaddr: u64, host: u64, describe: impl FnOnce() -> Block) {
+        if self.stopped {
+            return;
+        }
         self.counts.translated += 1;
         match self.seen.add(vaddr, host) {
             Answer::Known => self.counts.again += 1,
@@ -57,12 +65,22 @@ impl Recorder {
                 }
                 let block = describe();
                 self.record(&Record::Block(now_ns, block));
+                if self.seen.user_blocks() >= self.user_blocks {
+                    self.stopped = true;
+                    self.record(&Record::Stop(now_ns));
+                    self.write_out();
+                }
             }
         }
         if now_ns.saturating_sub(self.written_ns) >= WRITE_EVERY_NS {
             self.written_ns = now_ns;
             self.write_out();
         }
+    }
+
+    /// Whether user space has run as much as is noted of it.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// A thread turned out to run this vCPU.
@@ -134,7 +152,7 @@ pub fn host_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_formats::first_executions::{Ending, HEADER_BYTES};
+    use plugin_formats::first_executions::{Ending, HEADER_BYTES, Stream};
 
     fn start() -> Start {
         Start { clock: Clock::Host, api: 1, vcpus: 1, zero_host_ns: 0, install_host_ns: 0, target: *b"x86_64\0\0" }
@@ -153,7 +171,7 @@ mod tests {
     #[test]
     fn a_kill_loses_only_what_came_since_the_last_writing() {
         let (path, out) = file("kill");
-        let mut r = Recorder::new(out, &start());
+        let mut r = Recorder::new(out, &start(), usize::MAX);
         r.translated(WRITE_EVERY_NS, 1, 0x1000, 0, || block(0x1000));
         let first = std::fs::read(&path).expect("the file").len();
         assert_eq!(first, HEADER_BYTES + 2 + 9, "thread and block");
@@ -166,9 +184,27 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_noted_once_user_space_has_run_enough() {
+        let (path, out) = file("stop");
+        let mut r = Recorder::new(out, &start(), 2);
+        for (at, vaddr) in [(1, 0x7c00), (2, 0xffff_8000_0000_0000), (3, 0x1000), (4, 0x2000), (5, 0x3000)] {
+            assert_eq!(r.has_stopped(), at == 5);
+            r.translated(at, 1, vaddr, 0, || block(vaddr));
+        }
+        r.exit(6);
+        let bytes = std::fs::read(&path).expect("the file");
+        let (mut from, mut stream) = (plugin_formats::Bytes::new(&bytes[HEADER_BYTES..]), Stream::new(&start()));
+        let records: Vec<Record> = std::iter::from_fn(|| stream.read(&mut from).ok()).collect();
+        let counts = Counts { translated: 4, again: 0, full: 0 };
+        assert!(matches!(records[records.len() - 4], Record::Block(4, Block { vaddr: 0x2000, .. })), "{records:?}");
+        assert_eq!(records[records.len() - 3..], [Record::Stop(4), Record::Counts(counts), Record::Exit(6)]);
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
     fn a_full_disk_ends_the_output_only() {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-        let mut r = Recorder::new(full, &start());
+        let mut r = Recorder::new(full, &start(), usize::MAX);
         for i in 0..100_000 {
             r.translated(i, 1, i * 16, 0, || block(i * 16));
         }

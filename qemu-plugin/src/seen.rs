@@ -12,6 +12,11 @@ const FULL: usize = SLOTS / 4 * 3;
 /// its own random address) cannot use up the room of a kernel that loads modules at the same time.
 const FULL_FOR_LOWER_HALF: usize = SLOTS / 2;
 
+/// Where an x86-64, arm64 or riscv64 kernel runs: the upper half of all addresses. Below it are firmware and user space.
+fn is_lower_half(vaddr: u64) -> bool {
+    vaddr >> 63 == 0
+}
+
 /// What became of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -27,12 +32,14 @@ pub enum Answer {
 pub struct Seen {
     slots: Box<[u64]>,
     len: usize,
+    upper_half_ran: bool,
+    user_blocks: usize,
 }
 
 impl Default for Seen {
     /// An empty set; the only allocation.
     fn default() -> Seen {
-        Seen { slots: vec![0; SLOTS].into_boxed_slice(), len: 0 }
+        Seen { slots: vec![0; SLOTS].into_boxed_slice(), len: 0, upper_half_ran: false, user_blocks: 0 }
     }
 }
 
@@ -47,13 +54,20 @@ impl Seen {
             }
             slot = (slot + 1) % SLOTS;
         }
-        let lower_half = vaddr >> 63 == 0;
+        let lower_half = is_lower_half(vaddr);
         if self.len >= if lower_half { FULL_FOR_LOWER_HALF } else { FULL } {
             return Answer::Full;
         }
         self.slots[slot] = key;
         self.len += 1;
+        self.upper_half_ran |= !lower_half;
+        self.user_blocks += usize::from(lower_half && self.upper_half_ran);
         Answer::New
+    }
+
+    /// How many blocks of the lower half ran after the first one of the upper half.
+    pub fn user_blocks(&self) -> usize {
+        self.user_blocks
     }
 }
 
@@ -77,6 +91,18 @@ mod tests {
         assert_eq!(seen.add(0x1001, 7), Answer::New);
         assert_eq!(seen.add(0, 0), Answer::New, "the free slot's mark is no block");
         assert_eq!(seen.add(0, 0), Answer::Known);
+    }
+
+    #[test]
+    fn user_space_is_what_runs_low_after_the_kernel_ran_high() {
+        let mut seen = Seen::default();
+        seen.add(0x10_0000, 1);
+        assert_eq!(seen.user_blocks(), 0, "firmware");
+        seen.add(0xffff_ffff_8100_0000, 2);
+        assert_eq!(seen.user_blocks(), 0, "the kernel");
+        seen.add(0x40_1000, 3);
+        seen.add(0x40_1000, 3);
+        assert_eq!(seen.user_blocks(), 1, "each block once");
     }
 
     #[test]

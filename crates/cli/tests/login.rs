@@ -138,6 +138,17 @@ fn user_space_is_traced_to_a_unit() {
     let price = ns(&found["cost_ns"]);
     assert!((ldconfig / 2..ldconfig + 20 * MS).contains(&price), "{price} of the {ldconfig} ns that it ran");
     assert!(document["explained"].as_f64() > Some(0.98), "{}", document["explained"]);
+    // The plugin goes out of user space's way: nothing ran first, by its word, when the boot had long come to the units.
+    let stopped = list(&document["diagnostics"]).iter().find(|told| told["code"] == "first-executions-stop");
+    assert_eq!(stopped.expect("it says so")["count"], 1);
+    let file = std::fs::read(into.join("first-run.bin")).expect("what ran first");
+    let first = evidence::first_executions::read("first-run.bin", &file, &mut timeline::Diagnostics::default());
+    let (last, stop) = (first.blocks.iter().next_back().unwrap().at.0, first.stopped.expect("when it stopped").0);
+    assert!(
+        last == stop && stop < a,
+        "the last block ran at {last}, it stopped at {stop}, and the first unit began at {a}"
+    );
+    assert!(first.exit.is_some_and(|exit| exit.0 >= total), "QEMU's end is noted all the same: {:?}", first.exit);
     up_to_milestones(&into, a_active, &document);
     let text = run(bootscope("show").arg("--units").arg(&into)).exits(0);
     assert!(text.text().contains("known-a.service"), "{}", text.text());

@@ -127,6 +127,8 @@ pub struct FirstExecutions {
     pub counts: Option<Counts>,
     /// When QEMU ended, if it ended in order.
     pub exit: Option<Ns>,
+    /// From when on no block was noted, as was asked for.
+    pub stopped: Option<Ns>,
 }
 
 impl FirstExecutions {
@@ -171,6 +173,9 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstEx
     if let Some(counts) = run.counts {
         diagnostics.note_many(DiagnosticKind::FirstExecutionTableFull, counts.full, || place.to_owned());
     }
+    if let Some(at) = run.stopped {
+        diagnostics.note(DiagnosticKind::FirstExecutionsStop, || at.to_string());
+    }
     run
 }
 
@@ -212,6 +217,7 @@ fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstExecutions) -
         Record::Vcpu(at, vcpu) => run.vcpu_init.push((small::<u16>(vcpu)?.into(), since(zero, at))),
         Record::Counts(counts) => run.counts = Some(counts),
         Record::Exit(at) => run.exit = Some(since(zero, at)),
+        Record::Stop(at) => run.stopped = Some(since(zero, at)),
     }
     Ok(())
 }
@@ -322,7 +328,7 @@ pub(crate) mod tests {
         let s = sample();
         check(b"hello", DiagnosticKind::FirstExecutionWithoutHeader, "f");
         check(&s[..HEADER_BYTES + 2], DiagnosticKind::FirstExecutionCut, "f: byte 40");
-        check(&[&s[..HEADER_BYTES], &[7]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
+        check(&[&s[..HEADER_BYTES], &[0]].concat(), DiagnosticKind::FirstExecutionMalformed, "f: byte 40");
         check(
             &[&s[..HEADER_BYTES], &[0xa1, 0, 0, 0, 0]].concat(),
             DiagnosticKind::FirstExecutionMalformed,
@@ -335,5 +341,7 @@ pub(crate) mod tests {
         );
         let full = [&s[..HEADER_BYTES], &[5, 9, 1, 3]].concat();
         check(&full, DiagnosticKind::FirstExecutionTableFull, "f");
+        let stopped = [&s[..HEADER_BYTES], &[7, 100]].concat();
+        check(&stopped, DiagnosticKind::FirstExecutionsStop, "500 ns");
     }
 }

@@ -29,6 +29,8 @@ use crate::{
     vmm,
 };
 
+/// So many blocks of code run in a Debian's initrd, or in the first seconds of an init without one.
+const USER_BLOCKS: u32 = 1 << 16;
 /// What the kernel says when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
 
@@ -130,6 +132,7 @@ fn begin<'a>(
             first_executions: first_executions.as_ref().map(Partial::file),
             calls: calls.as_ref().map(Partial::file),
             min_call_ns: options.observe.min_call_ns,
+            user_blocks: user_blocks(options, prepared),
             linker: true,
             gdbstub: options.observe.silence_ms.is_some() || prepared.plan.is_some(),
             port,
@@ -144,6 +147,13 @@ fn begin<'a>(
         watch.stop_at_functions(plan, arch::of(&options.guest), &mut || observer.stop());
     }
     Ok((watch, first_executions.into_iter().chain(calls).collect()))
+}
+
+/// How much of user space the plugin notes. Where the kernel's trace tells what user space does, no more than makes sure that
+/// the kernel's own boot is over: the plugin costs a boot a tenth of its time. A counted boot it costs nothing.
+fn user_blocks(options: &RecordOptions, prepared: &Prepared) -> Option<u32> {
+    let is_traced = !options.guest.has_guest_init() && prepared.trace.is_some();
+    (is_traced && !options.guest.deterministic).then_some(USER_BLOCKS)
 }
 
 /// The way of the guest's messages, where process 1 is one that sends any, or the lab its samples.

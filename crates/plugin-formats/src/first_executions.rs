@@ -22,6 +22,7 @@
 //! 4 vCPU     Δ time, vCPU: it came into being
 //! 5 counts   blocks translated; of these, translated again; of these, not recorded because the table was full
 //! 6 exit     Δ time: QEMU ended in order
+//! 7 stop     Δ time: user space had run as many blocks as were asked for, and no later block is noted
 //! ```
 //! The file has no index and no end marker: if QEMU is killed, what was written until then can be read.
 
@@ -131,6 +132,8 @@ pub enum Record {
     Counts(Counts),
     /// QEMU ends in order.
     Exit(u64),
+    /// User space has run as much as was wanted of it: no later block is noted.
+    Stop(u64),
 }
 
 /// What the next record is relative to.
@@ -190,6 +193,10 @@ impl Stream {
                 to.byte(6);
                 self.write_time(now_ns, to);
             }
+            Record::Stop(now_ns) => {
+                to.byte(7);
+                self.write_time(now_ns, to);
+            }
         }
     }
 
@@ -215,6 +222,7 @@ impl Stream {
             4 => Ok(Record::Vcpu(self.read_time(from)?, from.number()?)),
             5 => Ok(Record::Counts(Counts { translated: from.number()?, again: from.number()?, full: from.number()? })),
             6 => Ok(Record::Exit(self.read_time(from)?)),
+            7 => Ok(Record::Stop(self.read_time(from)?)),
             _ => Err(Broken::Malformed),
         }
     }
@@ -265,6 +273,7 @@ mod tests {
             (Record::Block(1500, reset), &[0x61, 0xac, 2, 0xe0, 0xff, 0xff, 0xff, 0x1f, 5, 1]),
             (Record::Block(1500, call), &[0x19, 0, 0xb3, 0xfe, 0x80, 0xff, 0x1f, 5, 2, 5]),
             (Record::Counts(Counts { translated: 300, again: 298, full: 0 }), &[5, 0xac, 2, 0xaa, 2, 0]),
+            (Record::Stop(1500), &[7, 0]),
             (Record::Exit(1501), &[6, 1]),
         ];
         let (mut writer, mut reader) = (Stream::new(&start(Clock::Host)), Stream::new(&start(Clock::Host)));
@@ -297,6 +306,7 @@ mod tests {
             any::<[u64; 2]>().prop_map(|[at, vcpu]| Record::Vcpu(at, vcpu)),
             counts.prop_map(Record::Counts),
             any::<u64>().prop_map(Record::Exit),
+            any::<u64>().prop_map(Record::Stop),
         ]
     }
 
@@ -316,6 +326,7 @@ mod tests {
                     Record::Block(at, block) => Record::Block(at.max(last), block),
                     Record::Vcpu(at, vcpu) => Record::Vcpu(at.max(last), vcpu),
                     Record::Exit(at) => Record::Exit(at.max(last)),
+                    Record::Stop(at) => Record::Stop(at.max(last)),
                     other => other,
                 };
                 prop_assert_eq!(reader.read(&mut from), Ok(expected));

@@ -236,6 +236,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::FirstExecutionCut => ("{n} record[s] of the first-execution trace [is|are] cut off", "what ran after the cut is missing"),
         K::FirstExecutionMalformed => ("{n} record[s] of the first-execution trace [is|are] malformed", "the rest of the file is not read"),
         K::FirstExecutionTableFull => ("{n} block[s] first ran after the plugin's table was full", "functions that ran first in [it|them] are missing"),
+        K::FirstExecutionsStop => ("{n} first-execution trace[s] [stops|stop] in user space", "functions of the kernel that ran first after that are missing"),
         K::FirstCallReturnedElsewhere => ("{n} first call[s] returned on another vCPU", "[it is|they are] not drawn"),
         K::FirstCallsCross => ("{n} first call[s] [crosses|cross] another before there are threads", "[it is|they are] not drawn, and the time stays with the caller[|; time that several share counts once]"),
         K::FirstCallOfUnknownThread => ("{n} call[s] of the first-execution trace [has|have] no known thread", "[it is|they are] not drawn[|; time that several share counts once]"),

@@ -198,6 +198,7 @@ kinds! {
     FirstExecutionCut = "first-execution-cut", Affects(Figures::Functions);
     FirstExecutionMalformed = "first-execution-malformed", Affects(Figures::Functions);
     FirstExecutionTableFull = "first-execution-table-full", Affects(Figures::Functions);
+    FirstExecutionsStop = "first-executions-stop", Affects(Figures::Functions);
     FirstCallReturnedElsewhere = "first-call-returned-elsewhere", Affects(Figures::Functions);
     FirstCallsCross = "first-calls-cross", Affects(Figures::Functions);
     FirstCallOfUnknownThread = "first-call-of-unknown-thread", Affects(Figures::Functions);

@@ -92,6 +92,8 @@ pub(crate) struct Instruments<'a> {
     pub(crate) calls: Option<&'a File>,
     /// The shortest call that it notes with its times.
     pub(crate) min_call_ns: Option<u64>,
+    /// After how many blocks of user space it notes no more first executions.
+    pub(crate) user_blocks: Option<u32>,
     /// The dynamic linker's statistics.
     pub(crate) linker: bool,
     /// A gdbstub, through which vCPUs can be stopped and read.

@@ -50,6 +50,8 @@ pub(crate) struct Plugin<'a> {
     pub(crate) calls_fd: Option<RawFd>,
     /// The shortest call that is noted with its times.
     pub(crate) min_call_ns: Option<u64>,
+    /// After how many blocks of user space no more first executions are noted.
+    pub(crate) user_blocks: Option<u32>,
     pub(crate) zero_ns: i64,
 }
 
@@ -105,6 +107,7 @@ impl Line {
         add("fd", plugin.fd.map(|fd| fd.to_string()));
         add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
         add("min-call", plugin.min_call_ns.map(|ns| ns.to_string()));
+        add("user-blocks", plugin.user_blocks.map(|blocks| blocks.to_string()));
         add("zero", Some(plugin.zero_ns.to_string()));
         add("clock", guest.deterministic.then(|| "virtual".to_owned()));
         self.pair("-plugin", value);
@@ -304,9 +307,10 @@ mod tests {
     #[test]
     fn the_plugin_learns_time_zero() {
         let guest = GuestSpec { deterministic: true, ..GuestSpec::default() };
+        let object = Path::new("/lib/p,1.so");
         let plugin =
-            Plugin { object: Path::new("/lib/p,1.so"), fd: Some(9), calls_fd: None, min_call_ns: None, zero_ns: 42 };
+            Plugin { object, fd: Some(9), calls_fd: None, min_call_ns: None, user_blocks: Some(7), zero_ns: 42 };
         let line = arguments(&guest, Cpu::Translated(None), "", &fds(), Some(&plugin)).unwrap().join(" ");
-        assert!(line.contains("-plugin /lib/p,,1.so,fd=9,zero=42,clock=virtual"), "{line}");
+        assert!(line.contains("-plugin /lib/p,,1.so,fd=9,user-blocks=7,zero=42,clock=virtual"), "{line}");
     }
 }

@@ -143,6 +143,7 @@ fn plugin<'a>(instruments: &Instruments<'a>, zero: Zero) -> Option<Plugin<'a>> {
         fd: instruments.first_executions.map(AsRawFd::as_raw_fd),
         calls_fd: instruments.calls.map(AsRawFd::as_raw_fd),
         min_call_ns: instruments.min_call_ns,
+        user_blocks: instruments.user_blocks,
         zero_ns: zero.ns,
     })
 }
