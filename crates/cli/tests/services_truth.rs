@@ -74,6 +74,8 @@ fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
             // Until its program begins its time is its own too: mostly some ms, seldom a wait in the kernel, which then holds up others.
             let started_us = (told[&name].begins - told[&name].starting) as i64;
             let off_us = (expected_us - own_us).max(own_us - expected_us - started_us).max(0);
+            // The model has a CPU for each. Where a service waits for its turn, it asks later for a lock, and so waits less for who has it.
+            let off_us = (off_us - in_turn.get(&k).unwrap_or(&0) / 1000).max(0);
             worst_us = worst_us.max(off_us);
             if off_us > (expected_us / 50).max(5000) {
                 wrong.push(format!("{name}: {own_us} µs, and {expected_us} expected"));
@@ -81,7 +83,7 @@ fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
         }
     }
     let count = own.len() as i64;
-    let turns_us = in_turn / 1000 / count;
+    let turns_us = in_turn.values().sum::<i64>() / 1000 / count;
     println!(
         "{count} services of {} graphs on the path, the worst is {worst_us} µs off; {turns_us} µs of turns each",
         graphs.len()
@@ -90,15 +92,17 @@ fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
     assert!(turns_us < 10_000, "so much waited for the CPU, which the model has not: {turns_us} µs for each service");
 }
 
-/// What the boot path charges to each unit's own program; and in all what it had the CPU for while another's start needed it, which the model
-/// has not.
-fn charged(document: &Value) -> (BTreeMap<String, i64>, i64) {
-    let (mut own, mut in_turn) = (BTreeMap::new(), 0);
+/// What the boot path charges to each unit's own program; and to each graph's programs, for having had the CPU while another of them needed it,
+/// which the model has not.
+fn charged(document: &Value) -> (BTreeMap<String, i64>, BTreeMap<usize, i64>) {
+    let (mut own, mut in_turn) = (BTreeMap::new(), BTreeMap::new());
     for row in list(&document["where"]) {
         let (name, self_ns) = (text(&row["name"]), ns(&row["self_ns"]));
         let Some((unit, _)) = name.strip_prefix("unit g").and_then(|rest| rest.split_once(' ')) else { continue };
+        // Other units' names begin with this letter too.
+        let Some(graph) = unit.split('-').next().and_then(|graph| graph.parse().ok()) else { continue };
         if name.ends_with(" · runqueue") {
-            in_turn += self_ns;
+            *in_turn.entry(graph).or_default() += self_ns;
         } else {
             *own.entry(format!("g{unit}")).or_default() += self_ns;
         }
