@@ -16,7 +16,7 @@ mod line;
 mod one_cpu;
 mod outcome;
 
-pub use before::OnPath;
+pub use before::Shared;
 
 use crate::holds::{Ender, Holds, taken_over};
 use crate::segments::Segments;
@@ -24,7 +24,6 @@ use before::{Turns, extent, first_seen, handovers, not_begun, turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use std::ops::Range;
-use std::sync::OnceLock;
 use timeline::{NameId, Ns, Occupancy, Os, Running, SpanId, SpanKind, Timeline, TrackId, Wait, WaitedOn};
 
 /// By what factor time passes differently.
@@ -51,15 +50,14 @@ pub struct Replay<'a> {
     releases: Vec<usize>,
     released: usize,
     holds: Holds,
-    turns: Turns,
+    turns: &'a Turns,
     /// The first and the last time there is.
     extent: (Ns, Ns),
     /// Until then every map is the identity.
     unchanged_until: Ns,
     /// The boot's own tracks, each until which instant.
     lineage: Vec<(TrackId, Ns)>,
-    /// Made when first asked for: only threads that wait for work ask.
-    on_path: &'a OnceLock<OnPath>,
+    shared: &'a Shared,
     /// Who then has the one CPU when.
     occupancy: Occupancy,
 }
@@ -113,13 +111,13 @@ enum Event {
 const DEEPEST: usize = 64;
 
 impl<'a> Replay<'a> {
-    /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last. Who is on the boot path is found where it is
-    /// asked for first, and can be kept for the next replay of the same timeline.
+    /// Runs the boot again. `O(n log n)`, and each wait looks at the holds that then still last. What is `shared` serves
+    /// other replays of the same timeline too.
     pub fn new(
         timeline: &'a Timeline,
         boot: TrackId,
         segments: &Segments,
-        on_path: &'a OnceLock<OnPath>,
+        shared: &'a Shared,
         shrink: &dyn Shrink,
     ) -> Self {
         let extent = extent(timeline);
@@ -133,10 +131,10 @@ impl<'a> Replay<'a> {
             releases: Vec::new(),
             released: 0,
             holds: Holds::new(timeline),
-            turns: Turns::new(timeline),
+            turns: shared.turns(timeline),
             extent,
             unchanged_until: shrink.unchanged_until(),
-            on_path,
+            shared,
             lineage,
             occupancy: timeline.occupancy.clone(),
         };
@@ -400,7 +398,7 @@ impl<'a> Replay<'a> {
                 }
                 WaitedOn::Interrupt(_) | WaitedOn::Unknown if idle => {
                     // Who ran on the boot path gave it work, and then may have waited for it.
-                    let ran = self.on_path.get_or_init(|| OnPath::new(self.timeline)).last_ran(was_woken);
+                    let ran = self.shared.on_path(self.timeline).last_ran(was_woken);
                     let ran = ran.filter(|&(given, by)| given > since && by != track);
                     let starts = ran.map_or(at, |(given, by)| self.ask(by, given, depth + 1).max(at));
                     starts + alone * (was_woken - ran.map_or(since, |ran| ran.0)).0 as f64

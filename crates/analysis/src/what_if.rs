@@ -15,14 +15,13 @@ use crate::charge::{BaseId, Charge, joined};
 use crate::groups::matches;
 use crate::path::boot_path;
 use crate::phases::phases;
-use crate::replay::Replay;
+use crate::replay::{Replay, Shared};
 use crate::stretch::StretchKind;
 use crate::tables::tables;
 use crate::{Groups, total};
 use hashbrown::HashSet;
 use meant::{Meant, Shrunk, chain};
 use std::fmt;
-use std::sync::OnceLock;
 use timeline::{NameId, Ns, Timeline, TrackId};
 
 /// What to make shorter.
@@ -228,8 +227,8 @@ impl WhatIf {
     /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
     fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
         let shrunk = Shrunk { meant, factor };
-        let on_path = OnceLock::new();
-        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &on_path, &shrunk).timeline(self.end);
+        let shared = Shared::default();
+        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shared, &shrunk).timeline(self.end);
         meant.scale(&mut new.profile, factor);
         let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
         (factor, new, now)
@@ -243,8 +242,8 @@ impl WhatIf {
         let mut range = known;
         for boot in &mut self.allowed {
             let meant = Meant::new(boot, groups, end, target);
-            let (shrunk, on_path) = (Shrunk { meant: &meant, factor }, OnceLock::new());
-            let new = Replay::new(boot, end, &meant.segments, &on_path, &shrunk).timeline(end);
+            let (shrunk, shared) = (Shrunk { meant: &meant, factor }, Shared::default());
+            let new = Replay::new(boot, end, &meant.segments, &shared, &shrunk).timeline(end);
             let (saved, after) = (total(boot) - total(&new), total(&new));
             range.saved_at_worst = range.saved_at_worst.min(saved);
             range.saved_at_best = range.saved_at_best.max(saved);

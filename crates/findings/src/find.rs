@@ -12,6 +12,7 @@ use crate::parallel;
 use crate::{Need, Remedy, Seen};
 use analysis::{Cannot, Cut, Prices, floor};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use timeline::{Ns, Timeline};
 
 /// A finding keeps at most so many stretches, for who wants to see more than documents list.
@@ -72,26 +73,40 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
     drafts.sort_by_key(|&(bound, ..)| Reverse(bound));
     let mut priced: Vec<Priced> = Vec::new();
     let mut tried = 0;
-    for (bound, rule, draft) in drafts {
+    // Worked out several at once, though the first may show that the next need not have been.
+    let mut ahead: VecDeque<(Vec<Cut>, Ns)> = VecDeque::new();
+    for place in 0..drafts.len() {
+        let bound = drafts[place].0;
         // A finding whose upper bound is below the last price that is shown cannot be among the shown.
         let cannot_be_shown = || priced.len() >= most && priced[..most].last().is_none_or(|last| bound <= last.saved);
+        // Bounds fall: what is left out for its bound is followed by none that is not.
         if bound < found.noise {
             found.below_noise += 1;
-        } else if tried == PRICED_MAX || cannot_be_shown() {
-            found.not_priced += 1;
-        } else {
-            tried += 1;
-            let cuts = cuts(&draft.parts, |left| left.likely);
-            let gross = prices.saved(&cuts);
-            let costs = blacklist::searching(seen, draft.remedy.changes.iter());
-            let saved = gross - costs.likely;
-            if saved < found.noise {
-                found.below_noise += 1;
-                continue;
-            }
-            priced.push(Priced { rule, draft, cuts, gross, costs, saved });
-            priced.sort_by_key(|priced| Reverse(priced.saved));
+            continue;
         }
+        if tried == PRICED_MAX || cannot_be_shown() {
+            found.not_priced += 1;
+            continue;
+        }
+        tried += 1;
+        if ahead.is_empty() {
+            let likely = |(_, _, draft): &(Ns, &Detector, Draft)| {
+                let cuts = cuts(&draft.parts, |left| left.likely);
+                let gross = prices.saved(&cuts);
+                (cuts, gross)
+            };
+            ahead = parallel::each(&drafts[place..drafts.len().min(place + parallel::workers())], likely).into();
+        }
+        let (cuts, gross) = ahead.pop_front().expect("the draft's own is among them");
+        let (_, rule, draft) = &drafts[place];
+        let costs = blacklist::searching(seen, draft.remedy.changes.iter());
+        let saved = gross - costs.likely;
+        if saved < found.noise {
+            found.below_noise += 1;
+            continue;
+        }
+        priced.push(Priced { rule, draft, cuts, gross, costs, saved });
+        priced.sort_by_key(|priced| Reverse(priced.saved));
     }
     found.not_priced += priced.len().saturating_sub(most);
     priced.truncate(most);
@@ -109,9 +124,9 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
 }
 
 /// A draft, and what its cuts most likely save.
-struct Priced {
+struct Priced<'a> {
     rule: &'static Detector,
-    draft: Draft,
+    draft: &'a Draft,
     cuts: Vec<Cut>,
     /// With what its remedy costs.
     gross: Ns,
@@ -190,7 +205,7 @@ fn finding(seen: &Seen, priced: Priced, price: Price) -> Finding {
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
     evidence.truncate(EVIDENCE_MAX);
-    let Draft { about, figures, confidence, remedy, parts } = draft;
+    let Draft { about, figures, confidence, remedy, parts } = draft.clone();
     let remedy = lab_switch::of(seen.machine, seen.texts(about), remedy);
     let about = seen.called(about);
     Finding { rule, about, figures, evidence, evidence_count, price, confidence, remedy, parts }

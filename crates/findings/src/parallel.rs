@@ -4,9 +4,14 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// How many can be made at once.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// What `f` makes of each, in their order. One that panics ends the program as it would alone.
 pub(crate) fn each<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(all.len());
+    let workers = workers().min(all.len());
     if workers < 2 {
         return all.iter().map(f).collect();
     }

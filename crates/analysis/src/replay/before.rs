@@ -5,6 +5,7 @@ use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
 use crate::stretch::StretchKind;
 use hashbrown::HashMap;
+use std::sync::OnceLock;
 use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
 
 /// The first and the last time that is known of.
@@ -17,6 +18,25 @@ pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
     let all = spans.chain(waits).chain(holds).chain(running).chain(created).chain(timeline.end.map(|end| end.at));
     let known = all.filter(|&at| at != Ns::MIN && at != Ns::MAX);
     known.fold((Ns::ZERO, Ns::ZERO), |(first, last), at| (first.min(at), last.max(at)))
+}
+
+/// What all replays of one timeline need alike, each worked out when it is first asked for.
+#[derive(Default)]
+pub struct Shared {
+    on_path: OnceLock<OnPath>,
+    turns: OnceLock<Turns>,
+}
+
+impl Shared {
+    /// Who ran on the boot path. Only threads that wait for work ask.
+    pub fn on_path(&self, timeline: &Timeline) -> &OnPath {
+        self.on_path.get_or_init(|| OnPath::new(timeline))
+    }
+
+    /// Who had each CPU before whom.
+    pub fn turns(&self, timeline: &Timeline) -> &Turns {
+        self.turns.get_or_init(|| Turns::new(timeline))
+    }
 }
 
 /// Who ran on the boot path when: it is they who give work to threads that wait for some.

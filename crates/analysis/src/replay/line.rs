@@ -36,9 +36,25 @@ impl Line {
         }
     }
 
+    /// How many marks are before an instant. A replay mostly asks for what just happened: so they are looked through from the end, in
+    /// steps that double, `O(log n)` in how many marks are later.
+    fn marks_before(&self, old: Ns) -> usize {
+        let mut later = self.marks.len();
+        let mut step = 1;
+        while later > 0 {
+            let from = later.saturating_sub(step);
+            if self.marks[from].old < old {
+                return from + 1 + self.marks[from + 1..later].partition_point(|m| m.old < old);
+            }
+            later = from;
+            step *= 2;
+        }
+        0
+    }
+
     /// Where the map has a step, its lower end.
     pub fn at(&self, old: Ns) -> f64 {
-        let after = self.marks.partition_point(|m| m.old < old);
+        let after = self.marks_before(old);
         match after.checked_sub(1).map_or_else(|| self.marks.first(), |i| self.marks.get(i)) {
             Some(mark) if mark.old < old => mark.new + mark.factor * (old - mark.old).0 as f64,
             Some(mark) => mark.new - (mark.old - old).0 as f64,
@@ -70,5 +86,21 @@ pub fn runs(track: TrackId, from: Ns, to: Ns, shrink: &dyn Shrink, steps: &mut V
                 last = Some(factor);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_counted_as_a_plain_search_counts_them() {
+        for count in 0..40 {
+            let mark = |i: i64| Mark { old: Ns(i / 3 * 10), new: 0.0, factor: 1.0 };
+            let line = Line { born: None, steps: Vec::new(), done: 0, marks: (0..count).map(mark).collect() };
+            for old in (-5..150).map(Ns) {
+                assert_eq!(line.marks_before(old), line.marks.partition_point(|m| m.old < old), "{count} {old}");
+            }
+        }
     }
 }

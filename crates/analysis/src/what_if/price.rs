@@ -4,7 +4,7 @@
 //! shorter, so that whoever found them in the evidence need not describe them in words.
 
 use super::{Cannot, allowed};
-use crate::replay::{OnPath, Replay, Shrink};
+use crate::replay::{Replay, Shared, Shrink};
 use crate::segments::Segments;
 use crate::total;
 use hashbrown::HashMap;
@@ -33,8 +33,8 @@ pub struct Prices<'a> {
     end: TrackId,
     segments: OnceLock<Segments>,
     /// Of the recorded boot.
-    on_path: OnceLock<OnPath>,
-    allowed: OnceLock<Vec<Timeline>>,
+    shared: Shared,
+    allowed: OnceLock<Vec<(Timeline, Shared)>>,
 }
 
 impl<'a> Prices<'a> {
@@ -47,27 +47,28 @@ impl<'a> Prices<'a> {
         if timeline.cpus_followed_until == Some(Ns::MAX) {
             return Err(Cannot::NoWaits);
         }
-        Ok(Prices { timeline, end, segments: OnceLock::new(), on_path: OnceLock::new(), allowed: OnceLock::new() })
+        Ok(Prices { timeline, end, segments: OnceLock::new(), shared: Shared::default(), allowed: OnceLock::new() })
     }
 
     /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
     pub fn saved(&self, cuts: &[Cut]) -> Ns {
-        self.saved_in(self.timeline, &self.on_path, &Cuts::new(cuts))
+        self.saved_in(self.timeline, &self.shared, &Cuts::new(cuts))
     }
 
     /// The least and the most that they save in any boot that the log allows. `recorded` is what they save in the recorded one.
     pub fn saved_in_any(&self, cuts: &[Cut], recorded: Ns) -> (Ns, Ns) {
         let cuts = Cuts::new(cuts);
-        let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline));
-        let others = allowed.iter().map(|boot| self.saved_in(boot, &OnceLock::new(), &cuts));
+        let with_theirs = |boot| (boot, Shared::default());
+        let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline).into_iter().map(with_theirs).collect());
+        let others = allowed.iter().map(|(boot, shared)| self.saved_in(boot, shared, &cuts));
         others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
     }
 
     /// Other boots differ in who was ready when and in no span, so the same segments are theirs.
-    fn saved_in(&self, boot: &Timeline, on_path: &OnceLock<OnPath>, cuts: &Cuts) -> Ns {
+    fn saved_in(&self, boot: &Timeline, shared: &Shared, cuts: &Cuts) -> Ns {
         let Some(end) = boot.end else { return Ns::ZERO };
         let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
-        total(boot) - Replay::new(boot, self.end, segments, on_path, cuts).time(self.end, end.at)
+        total(boot) - Replay::new(boot, self.end, segments, shared, cuts).time(self.end, end.at)
     }
 }
 
