@@ -26,7 +26,9 @@ pub const PORT: u16 = 0xe9;
 pub const PORT_PRESENT: u8 = 0xe9;
 /// Where arm64 guests have the registers of a virtio console that stands for the port: the first of the places that QEMU's
 /// machine `virt` has for devices of virtio.
-pub const REGISTERS: u64 = 0x0a00_0000;
+pub const ARM64_REGISTERS: u64 = 0x0a00_0000;
+/// Likewise riscv64 guests.
+pub const RISCV64_REGISTERS: u64 = 0x1000_1000;
 
 /// Those registers (Virtio 1.2, 4.2.2 and 5.3.4): how far from the first each is, and what is written and read there.
 pub mod registers {

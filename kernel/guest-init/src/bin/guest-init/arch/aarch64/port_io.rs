@@ -1,69 +1,11 @@
 //! The way to the host and the counter: what process 1 needs of the machine beside its entry.
-//!
-//! The way is the emergency register of a virtio console, which prints a byte without a driver or a queue (Virtio 1.2, 5.3.4).
-//! Process 1 maps it by a device node of its own for /dev/mem. The kernel refuses that where a driver of its own has the
-//! registers, if it was built with `CONFIG_IO_STRICT_DEVMEM`.
 
-use guest_init::messages::{Lacked, Message, REGISTERS, registers};
-use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat, open, unlink};
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use crate::arch::virtio_console::{self, Place};
+use guest_init::messages::ARM64_REGISTERS;
 
-/// A device node of this program's own for physical memory, for as long as it takes to open it.
-const NODE: &str = "/bootscope/mem";
-const PAGE_BYTES: u64 = 64 << 10;
+pub use crate::arch::virtio_console::Port;
 
-/// Where the registers are mapped; null until they are.
-static MAPPED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
-
-/// The way to the host, if somebody listens there; else what is said is lost.
-#[derive(Clone, Copy)]
-pub struct Port {
-    heard: bool,
-}
-
-impl Port {
-    /// Somebody listens, and the registers are mapped or will be before anything is said.
-    pub fn heard() -> Port {
-        Port { heard: true }
-    }
-
-    /// Nobody listens, or the registers cannot be had.
-    pub fn unheard() -> Port {
-        Port { heard: false }
-    }
-
-    /// Whether somebody listens.
-    pub fn is_heard(self) -> bool {
-        self.heard
-    }
-
-    /// Says a line.
-    pub fn say(self, word: &Message) {
-        self.send(format!("{word}\n").as_bytes());
-    }
-
-    /// Says that something is lacking.
-    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
-        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
-    }
-
-    /// Sends bytes as they are.
-    pub fn send(self, bytes: &[u8]) {
-        let mapped = MAPPED.load(Ordering::Relaxed);
-        if !self.heard || mapped.is_null() {
-            return;
-        }
-        for &byte in bytes {
-            // A word of zeros is ignored, and the lowest byte of a word is printed.
-            let word = registers::NOT_ZERO | u32::from(byte);
-            // SAFETY: `MAPPED` is null or what `map` has mapped and never unmaps; the register is inside, and aligned.
-            unsafe { mapped.add(registers::EMERGENCY).cast::<u32>().write_volatile(word.to_le()) };
-        }
-    }
-}
+const CONSOLE: Place = Place { address: ARM64_REGISTERS, page_bytes: 64 << 10 };
 
 /// The system counter, not before everything that precedes this call is done.
 pub fn tsc() -> u64 {
@@ -81,40 +23,12 @@ pub fn counter_hz() -> u64 {
     hz
 }
 
-/// Takes the right to use the registers. There is none to give up: no program that follows inherits what is mapped.
+/// Takes the right to use the registers.
 pub fn allow_ports(allow: bool) {
-    if allow && MAPPED.load(Ordering::Relaxed).is_null() {
-        // Its failure leaves things as they are: nothing is heard.
-        let _ = open_port();
-    }
+    virtio_console::allow(&CONSOLE, allow);
 }
 
 /// Maps the registers; or says why they cannot be had.
 pub fn open_port() -> Result<(), String> {
-    let mapped = map().map_err(|e| format!("the registers at {REGISTERS:#x} cannot be mapped: {e}"))?;
-    // SAFETY: both registers are inside of what was just mapped, and aligned.
-    let read = |at: usize| u32::from_le(unsafe { mapped.add(at).cast::<u32>().read_volatile() });
-    let found = (read(registers::MAGIC), read(registers::DEVICE));
-    if found != (registers::IS_VIRTIO, registers::IS_CONSOLE) {
-        return Err(format!("nobody listens at {REGISTERS:#x} (it reads {:#x}, {:#x})", found.0, found.1));
-    }
-    MAPPED.store(mapped, Ordering::Relaxed);
-    Ok(())
-}
-
-fn map() -> Result<*mut u8, Errno> {
-    match mknodat(CWD, NODE, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 1)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(e) => return Err(e),
-    }
-    let memory = open(NODE, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty());
-    unlink(NODE)?;
-    // At a multiple of the largest page that such a kernel has.
-    let (from, within) = (REGISTERS / PAGE_BYTES * PAGE_BYTES, (REGISTERS % PAGE_BYTES) as usize);
-    let bytes = registers::BYTES + within;
-    // SAFETY: a new mapping wherever the kernel likes; it covers nothing that exists.
-    let mapped =
-        unsafe { mmap(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, memory?, from) }?;
-    // SAFETY: inside of what was just mapped.
-    Ok(unsafe { mapped.cast::<u8>().add(within) })
+    virtio_console::open_at(&CONSOLE)
 }

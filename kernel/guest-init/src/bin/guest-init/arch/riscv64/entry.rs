@@ -1,0 +1,59 @@
+//! The mark "kernel handed over": the program's very first instructions.
+//!
+//! `guest_init_entry` is the entry point of the binary (build.rs) and runs before libc: it reads the counter and keeps it. The way to
+//! the host takes four system calls, so it is opened later, and the whole line is said by [`finish_mark`]. The host
+//! stamps that line late by some tens of microseconds, which the fit of the clocks allows for: the mark is the tick.
+//!
+//! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0].
+
+use super::port_io::{Port, counter_hz, open_port};
+use guest_init::cpio::ROOT_PATH;
+use guest_init::messages::Message;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The counter at the program's start.
+static TICK: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: runs once, alone, before any Rust code. At a program's entry only the stack pointer and a0 have a meaning, and neither
+// is changed; the static is an aligned word that nobody else has seen yet. Linux lets programs read the counter. The global
+// pointer is not set yet, so no address may be made shorter by it (`norelax`).
+std::arch::global_asm!(
+    ".globl guest_init_entry",
+    "guest_init_entry:",
+    ".option push",
+    ".option norelax",
+    "fence",
+    "rdtime t0",
+    "la t1, {tick}",
+    "sd t0, 0(t1)",
+    "tail _start",
+    ".option pop",
+    tick = sym TICK,
+);
+
+/// Whether the mark is left to a second start of this program.
+pub fn is_not_yet_the_mark() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == ROOT_PATH)
+}
+
+/// Says the line of the mark, and how fast the counter runs. Where nobody hears it, the console says why.
+pub fn finish_mark() -> Port {
+    match opened() {
+        Ok(hz) => {
+            let port = Port::heard();
+            port.say(&Message::Init { tsc: TICK.load(Ordering::Relaxed) });
+            port.say(&Message::Rate { hz });
+            port
+        }
+        Err(why) => {
+            println!("bootscope: process 1 runs; {why}, so nothing is gathered");
+            Port::unheard()
+        }
+    }
+}
+
+/// Opens the way; how fast the counter runs. Ticks of an unknown length would say nothing.
+fn opened() -> Result<u64, String> {
+    open_port()?;
+    counter_hz().ok_or_else(|| "the kernel does not say how fast its counter is (Linux 6.11 and later do)".to_owned())
+}

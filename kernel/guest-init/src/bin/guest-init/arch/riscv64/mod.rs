@@ -1,0 +1,4 @@
+//! riscv64 machines: QEMU's `virt`.
+
+pub mod entry;
+pub mod port_io;

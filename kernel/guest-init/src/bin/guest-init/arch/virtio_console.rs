@@ -1,0 +1,112 @@
+//! The way to the host on machines without I/O ports: QEMU's `virt` of several architectures.
+//!
+//! It is the emergency register of a virtio console, which prints a byte without a driver or a queue (Virtio 1.2, 5.3.4).
+//! Process 1 maps it by a device node of its own for /dev/mem. The kernel refuses that where a driver of its own has the
+//! registers, if it was built with `CONFIG_IO_STRICT_DEVMEM`.
+
+use guest_init::messages::{Lacked, Message, registers};
+use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat, open, unlink};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A device node of this program's own for physical memory, for as long as it takes to open it.
+const NODE: &str = "/bootscope/mem";
+
+/// Where an architecture has the console.
+pub struct Place {
+    /// Its registers' physical address.
+    pub address: u64,
+    /// What is mapped begins at a multiple of this: the largest page that such a kernel has.
+    pub page_bytes: u64,
+}
+
+/// Where the registers are mapped; null until they are.
+static MAPPED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// The way to the host, if somebody listens there; else what is said is lost.
+#[derive(Clone, Copy)]
+pub struct Port {
+    heard: bool,
+}
+
+impl Port {
+    /// Somebody listens, and the registers are mapped or will be before anything is said.
+    pub fn heard() -> Port {
+        Port { heard: true }
+    }
+
+    /// Nobody listens, or the registers cannot be had.
+    pub fn unheard() -> Port {
+        Port { heard: false }
+    }
+
+    /// Whether somebody listens.
+    pub fn is_heard(self) -> bool {
+        self.heard
+    }
+
+    /// Says a line.
+    pub fn say(self, word: &Message) {
+        self.send(format!("{word}\n").as_bytes());
+    }
+
+    /// Says that something is lacking.
+    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
+        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(self, bytes: &[u8]) {
+        let mapped = MAPPED.load(Ordering::Relaxed);
+        if !self.heard || mapped.is_null() {
+            return;
+        }
+        for &byte in bytes {
+            // A word of zeros is ignored, and the lowest byte of a word is printed.
+            let word = registers::NOT_ZERO | u32::from(byte);
+            // SAFETY: `MAPPED` is null or what `map` has mapped and never unmaps; the register is inside, and aligned.
+            unsafe { mapped.add(registers::EMERGENCY).cast::<u32>().write_volatile(word.to_le()) };
+        }
+    }
+}
+
+/// Takes the right to use the registers. There is none to give up: no program that follows inherits what is mapped.
+pub fn allow(place: &Place, allow: bool) {
+    if allow && MAPPED.load(Ordering::Relaxed).is_null() {
+        // Its failure leaves things as they are: nothing is heard.
+        let _ = open_at(place);
+    }
+}
+
+/// Maps the registers; or says why they cannot be had.
+pub fn open_at(place: &Place) -> Result<(), String> {
+    let at = place.address;
+    let mapped = map(place).map_err(|e| format!("the registers at {at:#x} cannot be mapped: {e}"))?;
+    // SAFETY: both registers are inside of what was just mapped, and aligned.
+    let read = |register: usize| u32::from_le(unsafe { mapped.add(register).cast::<u32>().read_volatile() });
+    let found = (read(registers::MAGIC), read(registers::DEVICE));
+    if found != (registers::IS_VIRTIO, registers::IS_CONSOLE) {
+        return Err(format!("nobody listens at {at:#x} (it reads {:#x}, {:#x})", found.0, found.1));
+    }
+    MAPPED.store(mapped, Ordering::Relaxed);
+    Ok(())
+}
+
+fn map(place: &Place) -> Result<*mut u8, Errno> {
+    match mknodat(CWD, NODE, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 1)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(e) => return Err(e),
+    }
+    let memory = open(NODE, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty());
+    unlink(NODE)?;
+    let within = place.address % place.page_bytes;
+    let (from, within) = (place.address - within, within as usize);
+    let bytes = registers::BYTES + within;
+    // SAFETY: a new mapping wherever the kernel likes; it covers nothing that exists.
+    let mapped =
+        unsafe { mmap(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, memory?, from) }?;
+    // SAFETY: inside of what was just mapped.
+    Ok(unsafe { mapped.cast::<u8>().add(within) })
+}
