@@ -29,7 +29,7 @@ build:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
-	CARGO="$(CARGO)" scripts/build-guest-init aarch64
+	for arch in aarch64 riscv64; do CARGO="$(CARGO)" scripts/build-guest-init $$arch; done
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 	install -D target/$(GUEST_TARGET)/capture/bootscope-capture $(LIB)/bootscope-capture
 	install -D target/lab/lab $(LIB)/lab
@@ -74,6 +74,7 @@ test-qemu:
 	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
 	export BOOTSCOPE_TEST_MATRIX=$$(scripts/fetch-kernel --in-turn); \
 	export BOOTSCOPE_TEST_KERNEL_ARM64=$$(scripts/fetch-kernel 6.1-cloud-arm64); \
+	export BOOTSCOPE_TEST_KERNEL_RISCV64=$$(scripts/fetch-kernel 6.12-riscv64 || scripts/fetch-kernel sid-riscv64); \
 	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
 
 # All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
@@ -149,7 +150,7 @@ install:
 	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
 	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
-	[ ! -e $(LIB)/guest-init-aarch64 ] || install -D $(LIB)/guest-init-aarch64 $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init-aarch64
+	for init in $(wildcard $(LIB)/guest-init-*); do install -D $$init $(DESTDIR)$(PREFIX)/lib/bootscope/$${init##*/}; done
 	install -D $(LIB)/bootscope-capture $(DESTDIR)$(PREFIX)/lib/bootscope/bootscope-capture
 	install -D $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope/lab
 	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)

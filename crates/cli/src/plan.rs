@@ -56,10 +56,10 @@ pub struct BootArgs {
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
     cpus: Option<u32>,
-    /// The guest's architecture: x86_64, aarch64 [default: the kernel's, as its image says; else x86_64]
+    /// The guest's architecture: x86_64, aarch64, riscv64 [default: the kernel's, as its image says; else x86_64]
     #[arg(long, value_name = "ARCH", help_heading = "On what")]
     arch: Option<String>,
-    /// QEMU's machine type, with its properties: pc, q35, microvm, virt [default: pc, or virt for aarch64]
+    /// QEMU's machine type, with its properties: pc, q35, microvm, virt [default: pc, or virt for aarch64 and riscv64]
     #[arg(long, value_name = "TYPE", help_heading = "On what")]
     machine: Option<String>,
     /// The QEMU to start [default: qemu-system- and the architecture]

@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(guest.arch, "aarch64", "it is the user's to say");
         choose_arch(&mut guest, Some("vax")).unwrap();
         let refused = arch::check(&guest).unwrap_err().to_string();
-        assert!(refused.contains("vax") && refused.contains("x86_64 and aarch64"), "{refused}");
+        assert!(refused.contains("vax") && refused.contains("x86_64, aarch64, riscv64"), "{refused}");
         let mut not_built = GuestSpec { kernel: Some("/nonexistent".into()), ..GuestSpec::default() };
         choose_arch(&mut not_built, None).unwrap();
         assert_eq!(not_built.arch, "x86_64");

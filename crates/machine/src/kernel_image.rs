@@ -44,14 +44,16 @@ pub enum NoFunctions {
 impl fmt::Display for NoFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoFunctions::NoKernel => write!(f, "it is neither a bzImage, an ELF image nor an arm64 Image"),
+            NoFunctions::NoKernel => {
+                write!(f, "it is neither a bzImage, an ELF image nor an Image of arm64 or riscv64")
+            }
             NoFunctions::Payload(why) => write!(f, "its payload {why}"),
             NoFunctions::NoTable => write!(f, "there is no table of symbols in it: it has no CONFIG_KALLSYMS"),
         }
     }
 }
 
-/// The ELF image of a bzImage, or of an ELF kernel itself; or an arm64 Image, which is none.
+/// The ELF image of a bzImage, or of an ELF kernel itself; or an Image of arm64 or riscv64, which is none.
 ///
 /// # Errors
 /// If it is no kernel, or cannot be unpacked.

@@ -4,6 +4,9 @@
 //! what a new one has to give, here and in the other crates.
 
 mod aarch64;
+mod image;
+mod riscv64;
+mod virtio_console;
 pub(crate) mod x86_64;
 
 use std::borrow::Cow;
@@ -65,6 +68,8 @@ pub(crate) struct Arch {
     pub(crate) reads_kernels: bool,
     /// The registers that a stack is walked by, out of all that a gdbstub gives.
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
+    /// So far below where the frame pointer leads lie the caller's frame pointer and, above it, the return address.
+    pub(crate) frame_below: u64,
     /// The call that these bytes end with, if they may be one.
     pub(crate) call_before: fn(&[u8]) -> Option<Call>,
     /// How far above the stack pointer the return address lies where a function has no frame of its own (yet, or any more), by
@@ -131,7 +136,7 @@ pub(crate) enum CallTo {
 }
 
 /// The first is that of guests which say nothing.
-static ALL: [&Arch; 2] = [&x86_64::ARCH, &aarch64::ARCH];
+static ALL: [&Arch; 3] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH];
 
 /// That of a guest. One whose architecture is unknown is refused before anything is started ([`check`]).
 pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
@@ -147,7 +152,7 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
     if named(&guest.arch).is_some() {
         return Ok(());
     }
-    let known = ALL.map(|arch| arch.name).join(" and ");
+    let known = ALL.map(|arch| arch.name).join(", ");
     Err(Error::option(format!("--arch {}: bootscope boots guests of {known}", guest.arch)))
 }
 
@@ -228,6 +233,7 @@ mod tests {
         relocated: |_, _| None,
         reads_kernels: false,
         registers: |_| None,
+        frame_below: 0,
         call_before: |_| None,
         return_without_frame: |_, _| None,
         image_step_bytes: 1,

@@ -130,8 +130,9 @@ impl Walker {
         stack: &[u8],
         memory: &mut dyn Memory,
     ) -> Result<(Vec<Return>, bool), GdbError> {
-        let (mut returns, mut fp, mut below) = (Vec::new(), at.fp, at.sp);
+        let (mut returns, mut pointer, mut below) = (Vec::new(), at.fp, at.sp);
         while returns.len() < FRAMES_MAX {
+            let fp = pointer.wrapping_sub(self.arch.frame_below);
             // A frame lies further out than its callee's: so no chain is a circle.
             if fp % 8 != 0 || fp < below || fp - below > FRAME_BYTES_MAX {
                 return Ok((returns, false));
@@ -151,7 +152,7 @@ impl Walker {
             if next == 0 {
                 return Ok((returns, true));
             }
-            (below, fp) = (fp + 16, next);
+            (below, pointer) = (fp + 16, next);
         }
         Ok((returns, true))
     }

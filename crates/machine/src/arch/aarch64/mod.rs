@@ -1,11 +1,11 @@
 //! Machines with 64-bit ARM CPUs: QEMU's `virt`.
 
-mod channel;
 mod code;
 mod kernel;
 mod stack;
 
-use super::Arch;
+use super::virtio_console::Console;
+use super::{Arch, image};
 
 pub(super) static ARCH: Arch = Arch {
     name: "aarch64",
@@ -28,7 +28,8 @@ pub(super) static ARCH: Arch = Arch {
     // COMMAND_LINE_SIZE, less the NUL.
     command_line_bytes_max: 2047,
     firmware_port: None,
-    channel: || Box::<channel::Console>::default(),
+    // The machine gives these places out from the last one on, so this page of registers stays without a driver for long.
+    channel: || Box::new(Console::at(0)),
     instruction_pointers: &["PC="],
     check_kernel: kernel::kernel_kind,
     linux_release: kernel::release,
@@ -36,8 +37,9 @@ pub(super) static ARCH: Arch = Arch {
     plain_image: kernel::plain,
     relocated: kernel::relocated,
     reads_kernels: false,
-    release_bytes_max: kernel::IMAGE_BYTES_MAX,
+    release_bytes_max: image::IMAGE_BYTES_MAX,
     registers: stack::registers,
+    frame_below: 0,
     call_before: stack::call_before,
     return_without_frame: |_, _| None,
     // SEGMENT_ALIGN: a relocatable kernel may lie at any multiple of it.

@@ -39,6 +39,7 @@ pub(crate) static ARCH: Arch = Arch {
     relocated: |_, _| None,
     reads_kernels: true,
     registers: stack::registers,
+    frame_below: 0,
     call_before: stack::call_before,
     return_without_frame: stack::return_without_frame,
     image_step_bytes: 2 << 20,

@@ -15,8 +15,12 @@ pub(super) fn stands(registers: &str, instruction_pointers: &[&str]) -> Vec<Stan
         let Some(cpu) = cpus.last_mut() else {
             continue;
         };
-        // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, or `EIP=`.
-        let value = |key: &str| line.split_whitespace().find_map(|word| word.strip_prefix(key));
+        // `RIP=ffffffff9abb85c3 RFL=00000203 … HLT=0`, `EIP=`, or ` pc       ffffffff80a12b34`.
+        let value = |key: &str| {
+            let mut words = line.split_whitespace();
+            let rest = words.find_map(|word| word.strip_prefix(key))?;
+            if rest.is_empty() { words.next() } else { Some(rest) }
+        };
         if let Some(address) = instruction_pointers.iter().find_map(|name| value(name)) {
             cpu.address = u64::from_str_radix(address, 16).unwrap_or(0);
             cpu.halted = value("HLT=") == Some("1");

@@ -1,4 +1,4 @@
-//! The emergency register of a virtio console, which prints a byte that is written there. `../README.md` says why that.
+//! The emergency register of a virtio console, which prints a byte that is written there. `README.md` says why that.
 
 use std::fmt;
 
@@ -7,13 +7,21 @@ use guest_init::port::{PortEvent, PortReader};
 use crate::vmm::channel::{GuestChannel, Wire};
 
 /// The console, and what came out of it so far.
-#[derive(Default)]
-pub(super) struct Console(PortReader);
+pub(super) struct Console {
+    place: u8,
+    heard: PortReader,
+}
+
+impl Console {
+    /// That in this place among those that a machine has for virtio devices.
+    pub(super) fn at(place: u8) -> Console {
+        Console { place, heard: PortReader::default() }
+    }
+}
 
 impl GuestChannel for Console {
     fn wire(&self) -> Wire {
-        // The machine gives these places out from the last one on, so this page of registers stays without a driver for long.
-        Wire::VirtioConsole(0)
+        Wire::VirtioConsole(self.place)
     }
 
     fn origin(&self) -> &'static str {
@@ -21,7 +29,7 @@ impl GuestChannel for Console {
     }
 
     fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
-        self.0.feed(bytes, hear);
+        self.heard.feed(bytes, hear);
     }
 }
 
