@@ -275,13 +275,18 @@ fn thread_number() -> u32 {
 /// # Safety
 /// `tb` is the block of the running translation callback.
 unsafe fn describe(tb: *const Tb, vaddr: u64, decode: arch::Decode) -> Block {
-    // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
+    // SAFETY: the block by this function's contract; it has at least one instruction, `last` is its last, and there
+    // is one before that where it has two.
     unsafe {
         let insns = api::qemu_plugin_tb_n_insns(tb);
         let last = api::qemu_plugin_tb_get_insn(tb, insns.saturating_sub(1));
         let end = api::qemu_plugin_insn_vaddr(last).wrapping_add(api::qemu_plugin_insn_size(last) as u64);
-        let mut bytes = [0; 16];
-        let (ending, displacement) = decode(api::insn_bytes(last, &mut bytes));
+        let (mut bytes, mut earlier) = ([0; 16], [0; 16]);
+        let before: &[u8] = match insns.checked_sub(2) {
+            Some(i) => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut earlier),
+            None => &[],
+        };
+        let (ending, displacement) = decode(api::insn_bytes(last, &mut bytes), before);
         Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
     }
 }

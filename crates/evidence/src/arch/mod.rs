@@ -4,6 +4,7 @@
 //! to give; here that is an [`Arch`] and a line in [`ALL`].
 
 mod aarch64;
+mod riscv64;
 mod x86_64;
 
 use crate::first_executions::FirstExecutions;
@@ -42,7 +43,7 @@ pub(crate) struct KernelImage {
     pub bytes_max: u64,
 }
 
-static ALL: [&Arch; 2] = [&x86_64::ARCH, &aarch64::ARCH];
+static ALL: [&Arch; 3] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH];
 
 /// The architecture of a target.
 pub(crate) fn of(target: &str) -> Option<&'static Arch> {

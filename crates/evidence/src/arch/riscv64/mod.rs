@@ -1,0 +1,24 @@
+//! Machines with 64-bit RISC-V CPUs.
+
+mod stages;
+
+use super::{Arch, KernelImage};
+
+pub(super) static ARCH: Arch = Arch {
+    targets: &["riscv64"],
+    stages: stages::stages,
+    thunks: &[],
+    cpu_starts: &["_start_kernel", "secondary_start_sbi", "smp_callin"],
+    thread_switch: "__switch_to",
+    // Asked of all architectures, as `__switch_to` is a function of another kind on x86-64.
+    thread_starts: &["schedule_tail"],
+    kernel: KernelImage {
+        entry: "_start",
+        lowest_address: stages::KERNEL_HALF,
+        // A kernel is mapped by pages of 2 MiB.
+        step_bytes: 2 << 20,
+        bytes_max: 1 << 28,
+    },
+    // Process 1 tells how fast the counter is.
+    counter_messages: &[],
+};
