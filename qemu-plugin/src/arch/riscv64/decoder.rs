@@ -28,7 +28,7 @@ pub fn decode(last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
 fn far(auipc: u32, jalr: u32) -> Option<(Ending, Option<i64>)> {
     let is_pair = auipc & 0x7f == 0x17 && jalr & 0x707f == 0x67 && auipc >> 7 & 31 == jalr >> 15 & 31;
     let ending = if LINKS.contains(&(jalr >> 7 & 31)) { Ending::Call } else { Ending::Jump };
-    let distance = i64::from((auipc & !0xfff).cast_signed()) + i64::from(jalr.cast_signed() >> 20);
+    let distance = signed(auipc & !0xfff, 32) + signed(jalr >> 20, 12);
     is_pair.then_some((ending, Some(distance - 8)))
 }
 
@@ -96,7 +96,7 @@ fn gathered(word: u32, fields: &[(u32, u32, u32)]) -> u32 {
 /// A number of so many bits with a sign.
 fn signed(number: u32, bits: u32) -> i64 {
     let unused = 32 - bits;
-    i64::from((number << unused).cast_signed() >> unused)
+    i64::from(i32::from_ne_bytes((number << unused).to_ne_bytes()) >> unused)
 }
 
 #[cfg(test)]

@@ -48,9 +48,9 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     found
 }
 
-/// Where the kernel is entered, in the blocks before the upper half's first.
+/// Where the kernel is entered, in the blocks before the upper half's first. The machine's first jump leads to the firmware.
 fn entered(before: &[Block]) -> Option<usize> {
-    (1..before.len()).rev().find(|&i| {
+    (2..before.len()).rev().find(|&i| {
         let (from, to) = (&before[i - 1], &before[i]);
         to.address % IMAGE_ALIGN == 0
             && to.ending == Ending::Jump

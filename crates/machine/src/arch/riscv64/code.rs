@@ -14,7 +14,7 @@ pub(super) fn jal_distance(word: u32) -> Option<i32> {
     (word & 0x7f == JAL && LINKS.contains(&(word >> 7 & 31))).then(|| {
         let sign = i32::from_ne_bytes((word & 0x8000_0000).to_ne_bytes()) >> 11;
         let rest = word & 0x000f_f000 | word >> 9 & 0x800 | word >> 20 & 0x7fe;
-        sign | rest.cast_signed()
+        sign | i32::from_ne_bytes(rest.to_ne_bytes())
     })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn call_or_nothing(address: u64, to: Option<u64>, bytes: usize) -> Op
     }
     if let Some(to) = to {
         let distance = i32::try_from(i64::from_ne_bytes(to.wrapping_sub(address).to_ne_bytes())).ok()?;
-        let far = distance.cast_unsigned();
+        let far = u32::from_ne_bytes(distance.to_ne_bytes());
         let spread = (far & 0x0010_0000) << 11 | (far & 0x7fe) << 20 | (far & 0x800) << 9 | far & 0x000f_f000;
         let call = spread | LINKS[0] << 7 | JAL;
         if jal_distance(call) != Some(distance) {
