@@ -42,7 +42,7 @@ struct State {
     now: Now,
     one_thread: bool,
     decode: arch::Decode,
-    /// Whether QEMU has been told to call no more. Never, where calls are followed.
+    /// Whether QEMU has been told to call no more.
     is_out: bool,
 }
 
@@ -90,7 +90,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
     api::set_current_version(info.version_cur);
     let guest = arch::of(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
-    let follows = options.calls.is_some();
+    // Who follows calls pays for each block anyway, and notes them all.
+    let user_blocks = if options.calls.is_some() { usize::MAX } else { options.user_blocks };
     if let Some((out, mut calls)) = options.calls {
         if !guest.is_some_and(|guest| guest.is_followed) {
             eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
@@ -108,9 +109,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
         install_host_ns,
         target: plugin_formats::target(target.to_bytes()),
     };
-    let recorder = options.out.map(|out| Recorder::new(out, &start, options.user_blocks));
+    let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
     let decode = guest.map_or(arch::unknown as arch::Decode, |guest| guest.decode);
-    *state() = Some(State { recorder, one_thread, now: options.now, decode, is_out: follows });
+    *state() = Some(State { recorder, one_thread, now: options.now, decode, is_out: false });
     // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
     // or when the object itself asks, which it never does.
     unsafe {

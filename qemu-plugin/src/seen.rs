@@ -12,11 +12,6 @@ const FULL: usize = SLOTS / 4 * 3;
 /// its own random address) cannot use up the room of a kernel that loads modules at the same time.
 const FULL_FOR_LOWER_HALF: usize = SLOTS / 2;
 
-/// Where an x86-64, arm64 or riscv64 kernel runs: the upper half of all addresses. Below it are firmware and user space.
-fn is_lower_half(vaddr: u64) -> bool {
-    vaddr >> 63 == 0
-}
-
 /// What became of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -54,7 +49,8 @@ impl Seen {
             }
             slot = (slot + 1) % SLOTS;
         }
-        let lower_half = is_lower_half(vaddr);
+        // Kernels of x86-64, arm64 and riscv64 run in the upper half of all addresses, firmware and user space in the lower.
+        let lower_half = vaddr >> 63 == 0;
         if self.len >= if lower_half { FULL_FOR_LOWER_HALF } else { FULL } {
             return Answer::Full;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The flags. What is not given is as usual, or as in the recording that is to be repeated.
 #[derive(clap::Args)]
 pub struct BootArgs {
-    /// The kernel: a Linux bzImage, an ELF file with a PVH note, or an arm64 Image
+    /// The kernel: a Linux bzImage, an ELF file with a PVH note, or an arm64 or riscv64 Image
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
     /// Boot the reference kernel; words of --append make it slow (see `bootscope lab list`)

@@ -150,7 +150,8 @@ fn begin<'a>(
 }
 
 /// How much of user space the plugin notes. Where the kernel's trace tells what user space does, no more than makes sure that
-/// the kernel's own boot is over: the plugin costs a boot a tenth of its time. A counted boot it costs nothing.
+/// the kernel's own boot is over: the plugin would go on to cost a boot
+/// a sixth of its time or more. A counted boot it costs nothing.
 fn user_blocks(options: &RecordOptions, prepared: &Prepared) -> Option<u32> {
     let is_traced = !options.guest.has_guest_init() && prepared.trace.is_some();
     (is_traced && !options.guest.deterministic).then_some(USER_BLOCKS)

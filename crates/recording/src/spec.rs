@@ -24,10 +24,10 @@ use crate::watched::Watched;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct GuestSpec {
-    /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`.
+    /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`, `riscv64`.
     #[serde(skip_serializing_if = "is_unsaid")]
     pub arch: String,
-    /// Linux bzImage, ELF image with a PVH note, or arm64 Image; without one the machine boots from its disks.
+    /// Linux bzImage, ELF image with a PVH note, or arm64 or riscv64 Image; without one the machine boots from its disks.
     pub kernel: Option<PathBuf>,
     /// The user's own initial RAM file system.
     pub initrd: Option<PathBuf>,

@@ -13,6 +13,7 @@ pub mod journals;
 pub mod json_schema;
 pub mod kills;
 pub mod lab;
+pub mod other_archs;
 pub mod percival;
 pub mod schemas;
 pub mod scripts;

@@ -62,6 +62,14 @@ impl Region {
         Region { stage, at: block.at, address: block.address, evidence, startup: None }
     }
 
+    /// Programs: what first ran below the kernel's half once the kernel ran there, but not within `far` bytes of where its image was
+    /// entered, for the image's first part starts further CPUs.
+    pub(crate) fn of_user_space(blocks: &[Block], kernel_half: u64, image: Option<u64>, far: u64) -> Option<Region> {
+        let near_the_image = |address: u64| image.is_some_and(|image| address.abs_diff(image) < far);
+        let first = blocks.iter().find(|block| block.address < kernel_half && !near_the_image(block.address))?;
+        Some(Region::of(Stage::UserSpace, first, "first block in the lower half after the kernel's"))
+    }
+
     /// Whether nothing of the stage before goes on after it: firmware does after an option ROM, the kernel below programs.
     pub fn lasts(&self) -> bool {
         !matches!(self.stage, Stage::OptionRom | Stage::UserSpace)

@@ -44,15 +44,8 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
         }
         found.push(early);
     }
-    let near_the_image = |address: u64| entered.is_some_and(|i| address.abs_diff(blocks[i].address) < IMAGE_MAX);
-    let is_user = |b: &Block| b.address < KERNEL_HALF && !near_the_image(b.address);
-    if let Some(user) = blocks[upper..].iter().position(is_user) {
-        found.push(Region::of(
-            Stage::UserSpace,
-            &blocks[upper + user],
-            "first block in the lower half after the kernel's",
-        ));
-    }
+    let image = entered.map(|i| blocks[i].address);
+    found.extend(Region::of_user_space(&blocks[upper..], KERNEL_HALF, image, IMAGE_MAX));
     found
 }
 

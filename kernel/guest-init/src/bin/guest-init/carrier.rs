@@ -4,7 +4,7 @@
 //! No round is ever dropped. If the host does not answer in time, or says that it cannot read the memory, the guest sends the
 //! same round by the port, and all rounds after it. The host skips what it has already taken.
 
-use crate::arch::port_io::Port;
+use crate::arch::Port;
 use crate::memory::Area;
 use guest_init::config::{Carry, Config};
 use guest_init::messages::Message;

@@ -1,6 +1,7 @@
 //! The end of process 1: the machine goes off, or the user's own init takes its place.
 
-use crate::arch::port_io::{Port, allow_ports};
+use crate::arch::Port;
+use crate::arch::port_io::allow_ports;
 use guest_init::config::{Config, Then};
 use guest_init::cpio::SYSROOT_PATH;
 use guest_init::messages::Message;

@@ -1,6 +1,6 @@
 //! Reading the evidence, file by file, into the carrier.
 
-use crate::arch::port_io::Port;
+use crate::arch::Port;
 use crate::carrier::Carrier;
 use crate::mounts::Mounts;
 use guest_init::config::Config;

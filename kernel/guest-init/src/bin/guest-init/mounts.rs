@@ -1,7 +1,7 @@
 //! The pseudo file systems that hold the evidence, mounted in folders of this program's own: the user's init then finds
 //! /proc, /sys and /dev as the kernel left them, and a root that is read-only or empty is no obstacle.
 
-use crate::arch::port_io::Port;
+use crate::arch::Port;
 use guest_init::cpio::{KMSG_PATH, PROC_PATH, TRACING_PATH};
 use rustix::fs::{CWD, FileType, Mode, makedev, mkdirat, mknodat};
 use rustix::io::Errno;

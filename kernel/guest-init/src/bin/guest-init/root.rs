@@ -5,7 +5,8 @@
 //! Modules are removed when they are loaded: what is left of them would be counted as page cache. What fails here keeps the
 //! boot from its end mark; it is said, on console and port, and the machine goes off.
 
-use crate::arch::port_io::{Port, allow_ports};
+use crate::arch::Port;
+use crate::arch::port_io::allow_ports;
 use crate::end;
 use guest_init::config::{Config, Root};
 use guest_init::cpio::{CONFIG_PATH, DEV_PATH, INIT_PATH, MODULES_PATH, SYSROOT_PATH};

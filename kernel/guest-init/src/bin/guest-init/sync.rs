@@ -1,7 +1,8 @@
 //! Sync points: the same moment on two clocks. The host joins its own clock, the guest's ticks, the trace's clock and
 //! the kernel log's by them; each comes several times, because any single one may be disturbed.
 
-use crate::arch::port_io::{Port, tsc};
+use crate::arch::Port;
+use crate::arch::port_io::tsc;
 use crate::mounts::Mounts;
 use guest_init::messages::{Message, SYNC_TEXT, SyncPlace};
 use rustix::time::{ClockId, Timespec, clock_gettime};

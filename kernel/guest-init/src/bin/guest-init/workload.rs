@@ -4,7 +4,8 @@
 //! a line each second, so that the host does not take the silence for a hang. If the workload fails, guest-init says so and does
 //! not measure memory: the figures would not be the workload's.
 
-use crate::arch::port_io::{Port, allow_ports, tsc};
+use crate::arch::Port;
+use crate::arch::port_io::{allow_ports, tsc};
 use crate::gather;
 use crate::mounts::Mounts;
 use guest_init::config::Config;

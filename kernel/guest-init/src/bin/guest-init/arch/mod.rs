@@ -1,5 +1,8 @@
-//! What process 1 needs of the architecture: its first instructions ([`entry`]), and the way to the host and the cycle counter
-//! ([`port_io`]). `crates/machine/src/arch/README.md` lists what a new one has to give.
+//! What process 1 needs of the architecture: its first instructions ([`entry`]), and the bytes that it sends to the host and the
+//! cycle counter ([`port_io`]). What it says with these bytes is the same everywhere ([`Port`]).
+//! `crates/machine/src/arch/README.md` lists what a new one has to give.
+
+mod port;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -9,6 +12,8 @@ mod riscv64;
 mod virtio_console;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
+
+pub use port::Port;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{entry, port_io};

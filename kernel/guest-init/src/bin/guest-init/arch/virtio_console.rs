@@ -4,7 +4,7 @@
 //! Process 1 maps it by a device node of its own for /dev/mem. The kernel refuses that where a driver of its own has the
 //! registers, if it was built with `CONFIG_IO_STRICT_DEVMEM`.
 
-use guest_init::messages::{Lacked, Message, registers};
+use guest_init::messages::registers;
 use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat, open, unlink};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -25,50 +25,17 @@ pub struct Place {
 /// Where the registers are mapped; null until they are.
 static MAPPED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// The way to the host, if somebody listens there; else what is said is lost.
-#[derive(Clone, Copy)]
-pub struct Port {
-    heard: bool,
-}
-
-impl Port {
-    /// Somebody listens, and the registers are mapped or will be before anything is said.
-    pub fn heard() -> Port {
-        Port { heard: true }
+/// Sends bytes as they are; none before the registers are mapped.
+pub fn put(bytes: &[u8]) {
+    let mapped = MAPPED.load(Ordering::Relaxed);
+    if mapped.is_null() {
+        return;
     }
-
-    /// Nobody listens, or the registers cannot be had.
-    pub fn unheard() -> Port {
-        Port { heard: false }
-    }
-
-    /// Whether somebody listens.
-    pub fn is_heard(self) -> bool {
-        self.heard
-    }
-
-    /// Says a line.
-    pub fn say(self, word: &Message) {
-        self.send(format!("{word}\n").as_bytes());
-    }
-
-    /// Says that something is lacking.
-    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
-        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
-    }
-
-    /// Sends bytes as they are.
-    pub fn send(self, bytes: &[u8]) {
-        let mapped = MAPPED.load(Ordering::Relaxed);
-        if !self.heard || mapped.is_null() {
-            return;
-        }
-        for &byte in bytes {
-            // A word of zeros is ignored, and the lowest byte of a word is printed.
-            let word = registers::NOT_ZERO | u32::from(byte);
-            // SAFETY: `MAPPED` is null or what `map` has mapped and never unmaps; the register is inside, and aligned.
-            unsafe { mapped.add(registers::EMERGENCY).cast::<u32>().write_volatile(word.to_le()) };
-        }
+    for &byte in bytes {
+        // A word of zeros is ignored, and the lowest byte of a word is printed.
+        let word = registers::NOT_ZERO | u32::from(byte);
+        // SAFETY: `MAPPED` is null or what `map` has mapped and never unmaps; the register is inside, and aligned.
+        unsafe { mapped.add(registers::EMERGENCY).cast::<u32>().write_volatile(word.to_le()) };
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arch::virtio_console::{self, Place};
 use guest_init::messages::ARM64_REGISTERS;
 
-pub use crate::arch::virtio_console::Port;
+pub use crate::arch::virtio_console::put;
 
 const CONSOLE: Place = Place { address: ARM64_REGISTERS, page_bytes: 64 << 10 };
 

@@ -6,7 +6,8 @@
 //!
 //! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0].
 
-use super::port_io::{Port, counter_hz, open_port};
+use crate::arch::Port;
+use crate::arch::port_io::{counter_hz, open_port};
 use guest_init::cpio::ROOT_PATH;
 use guest_init::messages::Message;
 use std::sync::atomic::{AtomicU64, Ordering};

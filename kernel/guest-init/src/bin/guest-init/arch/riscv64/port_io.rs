@@ -3,7 +3,7 @@
 use crate::arch::virtio_console::{self, Place};
 use guest_init::messages::RISCV64_REGISTERS;
 
-pub use crate::arch::virtio_console::Port;
+pub use crate::arch::virtio_console::put;
 
 // The page before holds a serial port, which its driver may keep for itself: no larger page is mapped.
 const CONSOLE: Place = Place { address: RISCV64_REGISTERS, page_bytes: 4 << 10 };

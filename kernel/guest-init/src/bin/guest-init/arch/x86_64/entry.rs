@@ -8,7 +8,7 @@
 //! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0], and one letter
 //! of it tells.
 
-use super::port_io::Port;
+use crate::arch::Port;
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use guest_init::messages::{PORT, PORT_PRESENT};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};

@@ -1,54 +1,18 @@
 //! The port and the time stamp counter: the machine instructions that process 1 needs beside its entry.
 
-use guest_init::messages::{Lacked, Message, PORT};
+use guest_init::messages::PORT;
 
-/// The way to the host, if somebody listens there; else what is said is lost.
-#[derive(Clone, Copy)]
-pub struct Port {
-    heard: bool,
-}
-
-impl Port {
-    /// Somebody listens, and this process may use ports (its entry has made sure of both).
-    pub fn heard() -> Port {
-        Port { heard: true }
-    }
-
-    /// Nobody listens, or ports are forbidden.
-    pub fn unheard() -> Port {
-        Port { heard: false }
-    }
-
-    /// Whether somebody listens.
-    pub fn is_heard(self) -> bool {
-        self.heard
-    }
-
-    /// Says a line.
-    pub fn say(self, word: &Message) {
-        self.send(format!("{word}\n").as_bytes());
-    }
-
-    /// Says that something is lacking.
-    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
-        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
-    }
-
-    /// Sends bytes as they are.
-    pub fn send(self, bytes: &[u8]) {
-        if !self.heard {
-            return;
-        }
-        // SAFETY: rsi and rcx span `bytes`, which are only read; `heard` is set only where iopl(3) has succeeded.
-        unsafe {
-            std::arch::asm!(
-                "rep outsb",
-                inout("rsi") bytes.as_ptr() => _,
-                inout("rcx") bytes.len() => _,
-                in("dx") PORT,
-                options(readonly, nostack, preserves_flags)
-            );
-        }
+/// Sends bytes as they are. Where this process may not use ports, the CPU faults and it ends.
+pub fn put(bytes: &[u8]) {
+    // SAFETY: rsi and rcx span `bytes`, which are only read.
+    unsafe {
+        std::arch::asm!(
+            "rep outsb",
+            inout("rsi") bytes.as_ptr() => _,
+            inout("rcx") bytes.len() => _,
+            in("dx") PORT,
+            options(readonly, nostack, preserves_flags)
+        );
     }
 }
 

@@ -1,0 +1,116 @@
+//! Boots of kernels for another architecture than this machine's, on QEMU's `virt`: what a boot of any of them has to hold.
+
+use super::boots::{Scratch, evidence, found, manifest, messages, record, recorded};
+use super::{assert_adds_up, list, ns, shown, skip, text};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// An architecture, and where what it takes to boot a kernel of it comes from.
+pub struct OtherArch {
+    /// As QEMU names it.
+    pub name: &'static str,
+    /// The variable that names the kernel to boot.
+    pub variable: &'static str,
+    /// As `scripts/fetch-kernel` names such a kernel.
+    pub fetched_as: &'static str,
+    /// The rate of its counter on QEMU's `virt`.
+    pub counter_hz: f64,
+}
+
+impl OtherArch {
+    fn qemu(&self) -> String {
+        format!("qemu-system-{}", self.name)
+    }
+
+    /// The kernel to boot; without one, or without what it takes to boot it, the tests skip, and print why.
+    pub fn kernel(&self) -> Option<PathBuf> {
+        let OtherArch { name, variable, fetched_as, .. } = self;
+        let without = |why: &str| {
+            skip(why);
+            None
+        };
+        let Some(kernel) = std::env::var(variable).ok().filter(|name| !name.is_empty()) else {
+            return without(&format!("{variable} names no Image: scripts/fetch-kernel {fetched_as} fetches one"));
+        };
+        let qemu = Command::new(self.qemu()).arg("--version").stdout(Stdio::null()).status();
+        if !qemu.is_ok_and(|status| status.success()) {
+            return without(&format!("there is no {}: scripts/setup installs Debian's package of it", self.qemu()));
+        }
+        let init = format!("guest-init-{name}");
+        if !std::env::var_os("BOOTSCOPE_LIB").is_some_and(|lib| PathBuf::from(lib).join(&init).is_file()) {
+            return without(&format!("there is no {init}: scripts/build-guest-init says why it could not be built"));
+        }
+        Some(found(&kernel))
+    }
+
+    /// Boots it as any other kernel, with two CPUs, and compares with the kernel's own word.
+    pub fn is_recorded_as_any_other(&self) {
+        let Some(kernel) = self.kernel() else { return };
+        let scratch = Scratch::new();
+        let boot = scratch.path("boot");
+        recorded(record(&kernel, &boot).args(["--cpus", "2"]), &boot, "reached");
+        let how = &manifest(&boot)["how"];
+        assert_eq!((text(&how["arch"]), text(&how["qemu"])), (self.name, &*self.qemu()));
+
+        let document = shown(&boot);
+        assert_adds_up(&document);
+        let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
+        for phase in ["firmware", "early kernel", "initcalls: early", "initcalls: late", "hand-over", "process 1"] {
+            assert!(phases.contains(&phase), "{phase} in {phases:?}");
+        }
+        let unexplained = list(&document["phases"]).iter().filter(|phase| phase["name"] == "unexplained");
+        let unexplained: i64 = unexplained.map(|phase| ns(&phase["end_ns"]) - ns(&phase["start_ns"])).sum();
+        assert!(unexplained * 50 <= ns(&document["total_ns"]), "{unexplained} ns are unexplained");
+        let counter = &list(&document["clocks"])[0];
+        assert_eq!(counter["name"], "guest counter");
+        assert!((counter["hz"].as_f64().unwrap() - self.counter_hz).abs() < 1.0, "{counter}");
+
+        // The kernel's own word on its end: in its log, and so on its clock, which process 1 joined with the host's.
+        let log = messages(&evidence(&boot, "kmsg.log"));
+        let run_init = log.iter().find(|(_, message)| message.starts_with("Run /bootscope/init")).expect("it says so");
+        let handed_over = list(&document["phases"]).iter().find(|phase| phase["name"] == "hand-over").unwrap();
+        let first = list(&document["phases"]).iter().find(|phase| phase["name"] == "initcalls: early").unwrap();
+        let by_log = run_init.0 as f64 * 1e3;
+        let by_host = (ns(&handed_over["start_ns"]) - ns(&first["start_ns"])) as f64;
+        println!(
+            "{:.1} ms by the kernel's clock until process 1, of which {:.1} by ours from the first initcall on",
+            by_log / 1e6,
+            by_host / 1e6
+        );
+        assert!(by_host < by_log && by_log < ns(&document["total_ns"]) as f64);
+    }
+
+    /// Two deterministic boots are equal, and name code that ran before there was any message. What the first shows; none
+    /// where it is skipped.
+    pub fn is_equal_twice(&self) -> Option<Value> {
+        let kernel = self.kernel()?;
+        let scratch = Scratch::new();
+        let [first, second] = ["first", "second"].map(|name| {
+            let boot = scratch.path(name);
+            recorded(record(&kernel, &boot).arg("--deterministic"), &boot, "reached");
+            let mut document = shown(&boot);
+            // What QEMU itself used of the host.
+            for field in ["vmm_max_rss_bytes", "vmm_cpu_ns"] {
+                document["memory"][field].take();
+                document["metrics"][field].take();
+            }
+            document
+        });
+        assert!(ns(&first["total_ns"]) > 100_000_000);
+        // After the end mark the guest waits for the host, and what it runs meanwhile is counted in its diagnostics.
+        for (field, value) in first.as_object().unwrap().iter().filter(|(field, _)| *field != "diagnostics") {
+            assert_eq!(value, &second[field], "{field}");
+        }
+        has_early_names(&first);
+        Some(first)
+    }
+}
+
+/// Code has names from the kernel's entry on, before there is any message or trace.
+pub fn has_early_names(document: &Value) {
+    let functions = list(&document["functions"]);
+    for name in ["start_kernel", "setup_arch", "time_init"] {
+        assert!(functions.iter().any(|row| row["name"] == name), "{name} was not seen to run");
+    }
+}
