@@ -19,7 +19,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-qemu test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls
+.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls
 
 build:
 	scripts/build-page
@@ -63,19 +63,13 @@ check:
 test:
 	@scripts/setup test; \
 	$(MAKE) --no-print-directory build; \
-	MAKE="$(MAKE)" scripts/test-steps check,test-qemu test-tslog,test-exports,fuzz; \
+	MAKE="$(MAKE)" scripts/test-steps check,test-timed test-tslog,test-exports,fuzz,test-counted; \
 	echo "make test: passed in $$SECONDS s"
 
-# The black-box tests, one at a time because they boot machines and measure time. What they skip is in the log, with
-# the reason, and in the closing summary of `make test`. Which of the kernels of several years has its turn is printed.
-test-qemu:
-	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB); \
-	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
-	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
-	export BOOTSCOPE_TEST_MATRIX=$$(scripts/fetch-kernel --in-turn); \
-	export BOOTSCOPE_TEST_KERNEL_ARM64=$$(scripts/fetch-kernel 6.1-cloud-arm64); \
-	export BOOTSCOPE_TEST_KERNEL_RISCV64=$$(scripts/fetch-kernel 6.12-riscv64 || scripts/fetch-kernel sid-riscv64); \
-	$(CARGO) test --locked --workspace --no-fail-fast --test '*' -- --test-threads=1 --show-output 2>&1 | tee target/test-qemu.log
+# The tests that see a program from outside, and boot machines; in two lanes, because one would take an hour. What they skip is in the
+# log, with the reason, and in the closing summary of `make test`. Which of the kernels of several years has its turn is printed.
+test-timed test-counted:
+	@scripts/black-box $(@:test-%=%) 2>&1 | tee target/$@.log
 
 # All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
 # are wanted at a random moment. Which QEMU it was is printed: `make chroot-test-calls` has QEMU 10.
@@ -83,24 +77,20 @@ test-calls: KILLS ?= 50
 test-calls:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
-	@guests=$$(scripts/fetch-guests); \
-	export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$guests; \
-	export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); \
-	export BOOTSCOPE_TEST_KERNELS=$$BOOTSCOPE_TEST_KERNEL:$$(scripts/fetch-kernel 6.1):$$(scripts/fetch-kernel 6.12-cloud); \
-	qemu-system-x86_64 --version | head -n 1; \
-	$(CARGO) test --locked -p bootscope --no-fail-fast --test calls --test calls_exact --test early_names --test followed \
-	    --test followed_boots --test followed_truth --test other_guests -- --test-threads=1 --show-output 2>&1 | tee target/test-calls.log
+	@qemu-system-x86_64 --version | head -n 1
+	@BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$(scripts/fetch-guests) scripts/black-box \
+	    calls calls_exact early_names followed followed_boots followed_truth other_guests 2>&1 | tee target/test-calls.log
 
 # Every kernel that scripts/fetch-kernel knows, plain, traced and with calls, with one CPU and with two: takes an hour.
 test-kernels: CPUS ?= 1 2
 test-kernels:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
-	@export BOOTSCOPE_LIB=$(CURDIR)/$(LIB) BOOTSCOPE_TEST_MATRIX_CPUS="$(CPUS)" BOOTSCOPE_TEST_MATRIX=; \
+	@export BOOTSCOPE_TEST_MATRIX_CPUS="$(CPUS)" BOOTSCOPE_TEST_MATRIX=; \
 	for kernel in $$(scripts/fetch-kernel --all); do \
 	    BOOTSCOPE_TEST_MATRIX+=:$$(scripts/fetch-kernel $$kernel); \
 	done; \
-	$(CARGO) test --locked -p bootscope --test kernels every_kernel -- --test-threads=1 --show-output 2>&1 | tee target/test-kernels.log
+	scripts/black-box kernels 2>&1 | tee target/test-kernels.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers where the compiler has
 # them (exit status 2 is a skip, which is in the log); so is the reference kernel's library. The crates that a kernel can take are
