@@ -2,7 +2,7 @@
 //!
 //! Three callbacks, chosen by what each costs. One at the start of every block, which mostly compares two addresses;
 //! one for the access to the stack of each call and return, because nothing else tells the stack pointer in version 1
-//! of the interface; one before each `hlt`. The state of a vCPU is its own: its callbacks come one after the other.
+//! of the interface, or where these make none, for an access in any block; one before each `hlt`. The state of a vCPU is its own: its callbacks come one after the other.
 
 #![allow(unsafe_code, reason = "what QEMU hands over")]
 
@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::api::{self, Info, Insn, Tb};
-use crate::arch::x86_64;
+use crate::arch::{Code, Effect, Stack};
 use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
 use crate::calls::encode::Out;
 use crate::calls::follow::{Clock, Shared, Vcpu};
+use crate::calls::on_stack::OnStack;
 use crate::calls::stacks::VCPUS;
 use crate::ending::Ending;
 use crate::recorder::host_ns;
@@ -51,6 +52,8 @@ pub struct Options {
 }
 
 struct Follower {
+    code: &'static dyn Code,
+    stack: Stack,
     shared: Shared,
     vcpus: Box<[Cell]>,
     blocks: Mutex<Blocks>,
@@ -91,8 +94,8 @@ impl Follower {
     }
 }
 
-/// Starts to follow.
-pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
+/// Starts to follow code that the stack pointer of is told in this way.
+pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'static dyn Code, stack: Stack) {
     let Options { clock, one_thread, zero_host_ns, .. } = options;
     let (file_clock, shared_clock, per_second, install) = match clock {
         Some(get) => {
@@ -130,6 +133,8 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8]) {
         .map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))))
         .collect();
     let follower = Follower {
+        code,
+        stack,
         shared,
         vcpus,
         blocks: Mutex::new(Blocks::new(BLOCKS)),
@@ -214,7 +219,12 @@ impl Follower {
             return false;
         }
         let before = running.block();
-        before.user || (before.ending == Ending::InterruptReturn && self.upper_half_seen.load(Ordering::Relaxed))
+        // A further CPU of arm64 comes to the lower half by such a return too, before it ever was in the upper one.
+        let in_kernel = match self.stack {
+            Stack::Accesses => self.upper_half_seen.load(Ordering::Relaxed),
+            Stack::Effects(_) => running.was_up(),
+        };
+        before.user || (before.ending == Ending::InterruptReturn && in_kernel)
     }
 
     /// Whether there was room to follow the block.
@@ -224,7 +234,7 @@ impl Follower {
     unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool) -> bool {
         // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
         let (last, block) = unsafe {
-            let insns = length(tb);
+            let insns = self.length(tb);
             let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
             (last, self.block(tb, start, insns, user))
         };
@@ -237,24 +247,48 @@ impl Follower {
             return false;
         };
         let data = std::ptr::from_ref(block).cast_mut().cast::<c_void>();
-        let runs = if self.in_turn { runs_in_turn } else { runs };
+        let runs = match (self.stack, self.in_turn) {
+            (Stack::Accesses, false) => runs,
+            (Stack::Accesses, true) => runs_in_turn,
+            (Stack::Effects(_), false) => runs_on_stack,
+            (Stack::Effects(_), true) => runs_on_stack_in_turn,
+        };
         // SAFETY: block and instruction of the running callback; the data lives for good.
         unsafe {
             api::qemu_plugin_register_vcpu_tb_exec_cb(tb, runs, api::CB_NO_REGS, data);
-            let on_stack: Option<api::MemCallback> = match block.ending {
-                Ending::Call if !user => Some(touches_stack),
-                Ending::CallIndirect if !user => Some(writes_stack),
-                Ending::Return if !user => Some(reads_stack),
-                _ => None,
-            };
-            if let Some(callback) = on_stack {
-                api::qemu_plugin_register_vcpu_mem_cb(last, callback, api::CB_NO_REGS, api::MEM_RW, data);
+            if let Some((insn, callback)) = self.tells_stack(tb, last, block, user) {
+                api::qemu_plugin_register_vcpu_mem_cb(insn, callback, api::CB_NO_REGS, api::MEM_RW, data);
             }
             if block.ending == Ending::Halt {
                 api::qemu_plugin_register_vcpu_insn_exec_cb(last, halts, api::CB_NO_REGS, data);
             }
         }
         true
+    }
+
+    /// The instruction whose access tells the stack pointer, and who is to be called for it.
+    ///
+    /// # Safety
+    /// `tb` is the block of the running translation callback, `last` its last instruction, and `block` what is kept of it.
+    unsafe fn tells_stack(
+        &self,
+        tb: *mut Tb,
+        last: *mut Insn,
+        block: &Block,
+        user: bool,
+    ) -> Option<(*mut Insn, api::MemCallback)> {
+        match (self.stack, block.ending) {
+            _ if user => None,
+            (Stack::Accesses, Ending::Call) => Some((last, touches_stack)),
+            (Stack::Accesses, Ending::CallIndirect) => Some((last, writes_stack)),
+            (Stack::Accesses, Ending::Return) => Some((last, reads_stack)),
+            (Stack::Accesses, _) => None,
+            (Stack::Effects(_), _) => {
+                let told_by = block.on_stack?.told_by?;
+                // SAFETY: the block has that instruction: by this function's contract the same code gave what is kept of it.
+                Some((unsafe { api::qemu_plugin_tb_get_insn(tb, told_by) }, tells))
+            }
+        }
     }
 
     /// # Safety
@@ -268,16 +302,21 @@ impl Follower {
             }
             let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
             let (last_start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
-            let mut bytes = [0; 16];
+            let (mut bytes, mut bytes_before) = ([0; 16], [0; 16]);
             let bytes = api::insn_bytes(last, &mut bytes);
-            let (ending, displacement) = x86_64::decode(bytes);
+            let before = if insns > 1 { api::qemu_plugin_tb_get_insn(tb, insns - 2) } else { null_mut() };
+            let before = if before.is_null() { &[] } else { api::insn_bytes(before, &mut bytes_before) };
+            let (ending, displacement) = self.code.ends(bytes, before);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
-            if x86_64::repeats(bytes) {
+            if self.code.repeats(bytes) {
                 block = block.repeats();
             }
-            block.far_call = x86_64::is_far_call(bytes);
-            if begins_function(tb, start, insns) {
+            block.far_call = self.code.is_far_call(bytes);
+            if let Stack::Effects(effect) = self.stack {
+                block.on_stack = Some(on_stack(tb, insns, effect));
+            }
+            if self.begins_function(tb, start, insns) {
                 block.set(ENTRY);
             }
             blocks.keep(block)
@@ -290,7 +329,7 @@ impl Follower {
         if !self.user_out_seen.load(Ordering::Relaxed) {
             let writes_port = |i| {
                 // SAFETY: `i` is less than the block's instructions, and the block is that of the running callback.
-                unsafe { x86_64::writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }
+                unsafe { self.code.writes_port(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }
             };
             if (0..insns as usize).any(writes_port) {
                 self.user_out_seen.store(true, Ordering::Relaxed);
@@ -301,39 +340,48 @@ impl Follower {
         }
         blocks.user(insns)
     }
-}
 
-/// Instructions of a block, at least one. QEMU 7.2 also tells of one that it has taken away again: an instruction that
-/// reaches into the next page always begins a block of its own.
-///
-/// # Safety
-/// `tb` is the block of the running translation callback.
-unsafe fn length(tb: *mut Tb) -> usize {
-    // SAFETY: the block by this function's contract, and its last instruction.
-    unsafe {
-        let told = api::qemu_plugin_tb_n_insns(tb).max(1);
-        let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, told - 1);
-        let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
-        let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
-        // Of such a one it may have kept only the bytes before the page's end.
-        let cut = x86_64::lacks_target(api::insn_bytes(last, &mut [0; 16]));
-        if told > 1 && (crosses || cut) { told - 1 } else { told }
+    /// Instructions of a block, at least one. QEMU 7.2 also tells of one that it has taken away again: an instruction that
+    /// reaches into the next page always begins a block of its own.
+    ///
+    /// # Safety
+    /// `tb` is the block of the running translation callback.
+    unsafe fn length(&self, tb: *mut Tb) -> usize {
+        // SAFETY: the block by this function's contract, and its last instruction.
+        unsafe {
+            let told = api::qemu_plugin_tb_n_insns(tb).max(1);
+            let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, told - 1);
+            let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
+            let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
+            // Of such a one it may have kept only the bytes before the page's end.
+            let cut = self.code.lacks_target(api::insn_bytes(last, &mut [0; 16]));
+            if told > 1 && (crosses || cut) { told - 1 } else { told }
+        }
+    }
+
+    /// # Safety
+    /// `tb` is the block of the running translation callback, with so many instructions.
+    unsafe fn begins_function(&self, tb: *mut Tb, start: u64, insns: usize) -> bool {
+        let (mut first, mut second) = ([0; 16], [0; 16]);
+        // SAFETY: instructions of the block, by this function's contract.
+        unsafe {
+            let first = api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 0), &mut first);
+            let second = match insns {
+                1 => &[],
+                _ => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 1), &mut second),
+            };
+            self.code.begins_function(start, first, second)
+        }
     }
 }
 
 /// # Safety
 /// `tb` is the block of the running translation callback, with so many instructions.
-unsafe fn begins_function(tb: *mut Tb, start: u64, insns: usize) -> bool {
-    let (mut first, mut second) = ([0; 16], [0; 16]);
+unsafe fn on_stack(tb: *mut Tb, insns: usize, effect: fn(&[u8]) -> Effect) -> OnStack {
     // SAFETY: instructions of the block, by this function's contract.
-    unsafe {
-        let first = api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 0), &mut first);
-        let second = match insns {
-            1 => &[],
-            _ => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 1), &mut second),
-        };
-        crate::beginning::is_of_function(start, first, second)
-    }
+    OnStack::of(
+        (0..insns).map(|i| unsafe { effect(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }),
+    )
 }
 
 /// QEMU ends; no vCPU runs any more.
@@ -368,10 +416,27 @@ extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
 
 extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
     let Some(f) = follower() else { return };
+    f.takes_turn(vcpu); // which gives back what it borrows
+    runs(vcpu, data);
+}
+
+extern "C" fn runs_on_stack(vcpu: c_uint, data: *mut c_void) {
+    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+        vcpu.runs_on_stack(&f.shared, block);
+    }
+}
+
+extern "C" fn runs_on_stack_in_turn(vcpu: c_uint, data: *mut c_void) {
+    let Some(f) = follower() else { return };
     f.takes_turn(vcpu);
-    // SAFETY: `instrument` registered this callback, and what `takes_turn` borrowed it has given back.
-    if let Some((f, running, block)) = unsafe { find(vcpu, data) } {
-        running.runs(&f.shared, block);
+    runs_on_stack(vcpu, data);
+}
+
+extern "C" fn tells(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
+    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+        vcpu.told(&f.shared, block, address);
     }
 }
 

@@ -21,7 +21,6 @@
 #![deny(unsafe_code)]
 
 pub mod arch;
-pub mod beginning;
 pub mod calls;
 pub mod encode;
 pub mod ending;

@@ -41,7 +41,7 @@ struct State {
     recorder: Option<Recorder>,
     now: Now,
     one_thread: bool,
-    decode: arch::Decode,
+    code: &'static dyn arch::Code,
     /// Whether QEMU has been told to call no more.
     is_out: bool,
 }
@@ -88,18 +88,18 @@ pub unsafe extern "C" fn qemu_plugin_install(
         }
     };
     api::set_current_version(info.version_cur);
-    let guest = arch::of(target.to_bytes());
+    let code = arch::of(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
     // Who follows calls pays for each block anyway, and notes them all.
     let user_blocks = if options.calls.is_some() { usize::MAX } else { options.user_blocks };
     if let Some((out, mut calls)) = options.calls {
-        if !guest.is_some_and(|guest| guest.is_followed) {
-            eprintln!("bootscope plugin: calls can be followed on x86 only, not on {}", target.to_string_lossy());
+        let Some(stack) = code.stack() else {
+            eprintln!("bootscope plugin: calls cannot be followed on {} yet", target.to_string_lossy());
             return 1;
-        }
+        };
         (calls.clock, calls.one_thread) = (options.now.guest, one_thread);
         calls.zero_host_ns = options.zero_host_ns;
-        follower::start(calls, out, info, target.to_bytes());
+        follower::start(calls, out, info, target.to_bytes(), code, stack);
     }
     let start = Start {
         clock: options.now.clock(),
@@ -110,8 +110,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         target: plugin_formats::target(target.to_bytes()),
     };
     let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
-    let decode = guest.map_or(arch::unknown as arch::Decode, |guest| guest.decode);
-    *state() = Some(State { recorder, one_thread, now: options.now, decode, is_out: false });
+    *state() = Some(State { recorder, one_thread, now: options.now, code, is_out: false });
     // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
     // or when the object itself asks, which it never does.
     unsafe {
@@ -246,10 +245,10 @@ fn note_first_execution(tb: *mut Tb) -> bool {
     let thread = thread_number();
     let mut state = state();
     let Some(s) = state.as_mut() else { return true };
-    let decode = s.decode;
+    let code = s.code;
     if let Some(recorder) = &mut s.recorder {
         // SAFETY: as above; `describe` runs within this callback.
-        recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, decode) });
+        recorder.translated(s.now.ns(), thread, vaddr, host, || unsafe { describe(tb, vaddr, code) });
     }
     s.one_thread
 }
@@ -275,7 +274,7 @@ fn thread_number() -> u32 {
 
 /// # Safety
 /// `tb` is the block of the running translation callback.
-unsafe fn describe(tb: *const Tb, vaddr: u64, decode: arch::Decode) -> Block {
+unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
     // SAFETY: the block by this function's contract; it has at least one instruction, `last` is its last, and there
     // is one before that where it has two.
     unsafe {
@@ -287,7 +286,7 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, decode: arch::Decode) -> Block {
             Some(i) => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut earlier),
             None => &[],
         };
-        let (ending, displacement) = decode(api::insn_bytes(last, &mut bytes), before);
+        let (ending, displacement) = code.ends(api::insn_bytes(last, &mut bytes), before);
         Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
     }
 }

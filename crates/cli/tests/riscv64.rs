@@ -11,6 +11,8 @@ const RISCV64: OtherArch = OtherArch {
     variable: "BOOTSCOPE_TEST_KERNEL_RISCV64",
     fetched_as: "6.12-riscv64",
     counter_hz: 10e6,
+    // With two, QEMU 7.2 itself hangs in one boot of six on a busy host, before the kernel prints.
+    cpus: "1",
 };
 
 #[test]
@@ -27,11 +29,14 @@ fn two_deterministic_boots_of_a_riscv64_kernel_are_equal() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused_by_name() {
+fn calls_of_a_riscv64_kernel_are_followed() {
+    RISCV64.is_followed();
+}
+
+#[test]
+fn a_kernel_of_another_architecture_than_said_is_refused() {
     let Some(kernel) = RISCV64.kernel() else { return };
     let scratch = Scratch::new();
-    let mut command = record(&kernel, &scratch.path("boot"));
-    run(command.args(["--trace", "calls"])).refuses(&["--trace calls", "riscv64"]);
     let mut command = record(&kernel, &scratch.path("boot"));
     run(command.args(["--arch", "aarch64"])).refuses(&["is not a kernel"]);
 }

@@ -12,6 +12,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use super::on_stack::OnStack;
 use crate::ending::Ending;
 
 /// An address at which no code is: "leads nowhere by itself".
@@ -49,6 +50,8 @@ pub struct Block {
     pub user: bool,
     /// Whether it ends with a call to another segment.
     pub far_call: bool,
+    /// What it does to the stack pointer, where no call and no return accesses the stack.
+    pub on_stack: Option<OnStack>,
     flags: AtomicU8,
     moved: OnceLock<&'static Block>,
 }
@@ -76,6 +79,7 @@ impl Block {
             ending,
             user: false,
             far_call: false,
+            on_stack: None,
             flags,
             moved: OnceLock::new(),
         }
@@ -102,6 +106,12 @@ impl Block {
     #[inline(always)]
     pub fn leads_to(&self, to: u64) -> bool {
         to == self.fall || to == self.target
+    }
+
+    /// Whether it only waits at its end, or asks who is above the kernel, and goes on at `to` then. Where a call leaves the stack alone,
+    /// as on arm64, that is so; x86's waits for an interrupt.
+    pub fn goes_on_at(&self, to: u64) -> bool {
+        self.on_stack.is_some() && matches!(self.ending, Ending::Halt | Ending::Trap) && to == self.end
     }
 
     /// Whether the fixed call at its end is of `to`.
@@ -148,9 +158,22 @@ impl Block {
             let ([start, end, last], [fall, target, callee]) =
                 ([self.start, self.end, self.last].map(at), [self.fall, self.target, self.callee].map(at));
             let (insns, ending, far_call, flags) = (self.insns, self.ending, self.far_call, AtomicU8::new(0));
-            let (user, moved) = (self.user, OnceLock::new());
-            let code = Block { start, end, fall, target, last, callee, insns, ending, user, far_call, flags, moved };
-            Box::leak(Box::new(code))
+            let (user, on_stack, moved) = (self.user, self.on_stack, OnceLock::new());
+            Box::leak(Box::new(Block {
+                start,
+                end,
+                fall,
+                target,
+                last,
+                callee,
+                insns,
+                ending,
+                user,
+                far_call,
+                on_stack,
+                flags,
+                moved,
+            }))
         });
         self.set(MOVED);
         moved
@@ -162,7 +185,7 @@ impl Block {
     }
 
     fn same_code(&self, other: &Block) -> bool {
-        let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user);
+        let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user, b.on_stack);
         key(self) == key(other)
     }
 }

@@ -11,6 +11,8 @@
 //!   with the handler's first call, and it ends with the instruction that returns from those. If execution comes back
 //!   to the middle of a block, that one was left early, and what it did not run is taken off again.
 //!
+//! Where calls and returns leave the stack alone, the stack pointer is followed through all code: [`stack_pointer`].
+//!
 //! Each of these is a file here. [`context`] is the vCPU's place on its stack and in the call tree, [`time`] what it is
 //! charged for, [`tell`] what the output hears.
 //!
@@ -22,6 +24,7 @@ mod context;
 mod interrupts;
 mod jumps;
 mod moved;
+mod stack_pointer;
 mod tell;
 mod time;
 
@@ -29,12 +32,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::block::{Block, NOWHERE};
 use super::encode::Out;
-use super::stacks::{Free, Stacks};
+use super::stacks::{Free, From, Stacks};
 use super::tree::{Kind, Path, Tree};
 use crate::ending::Ending;
 use plugin_formats::calls::Counts;
 
 use interrupts::Pending;
+use stack_pointer::{WAITING_MAX, Waiting};
 pub use time::Clock;
 
 /// The node of user space, on the first vCPU.
@@ -78,6 +82,18 @@ pub struct Vcpu {
     insns: u64,
     /// The stack pointer of the call or return at the block's end, once it is known.
     sp: Option<u64>,
+    /// The same of any block, where no call and no return accesses the stack.
+    end_sp: Option<u64>,
+    /// Whether an access in the block has told it.
+    is_told: bool,
+    /// Calls and returns that wait for it.
+    waiting: Vec<Waiting>,
+    /// The one of the moment, if it is known.
+    exact_sp: Option<u64>,
+    /// Where the last return from an interrupt leads back to.
+    back_at: From,
+    /// Whether it ever ran in the upper half of the address space, where kernels are.
+    was_up: bool,
     /// Address of the function that runs.
     function: u64,
     /// Whose the time is now.
@@ -110,6 +126,12 @@ impl Vcpu {
             block: Box::leak(Box::new(Block::before_all())),
             insns: 0,
             sp: None,
+            end_sp: None,
+            is_told: false,
+            exact_sp: None,
+            back_at: From::default(),
+            waiting: Vec::with_capacity(WAITING_MAX),
+            was_up: false,
             function: NOWHERE,
             node: 0,
             stack: 0,
@@ -140,6 +162,11 @@ impl Vcpu {
     /// Whether it ever ran.
     pub fn has_run(&self) -> bool {
         self.node != 0
+    }
+
+    /// Whether it ever ran in the upper half of the address space.
+    pub fn was_up(&self) -> bool {
+        self.was_up
     }
 
     /// This block runs now.

@@ -1,7 +1,7 @@
 //! Follows every call of a boot, from the reset vector.
 //!
 //! `follow` has the rules, `block` what is known of code, `stacks` the calls under way, `tree` where the time goes,
-//! `encode` the output, `clock` the time. Nothing here knows QEMU but `clock`'s [`Asker`](clock::Asker).
+//! `encode` the output, `clock` the time, `on_stack` what a block does to the stack pointer. Nothing here knows QEMU but `clock`'s [`Asker`](clock::Asker).
 
 pub mod block;
 pub mod clock;
@@ -9,6 +9,7 @@ pub mod cost;
 pub mod encode;
 pub mod follow;
 pub mod memory;
+pub mod on_stack;
 pub mod stacks;
 pub mod tree;
 

@@ -61,6 +61,8 @@ pub struct From {
     pub stack: u32,
     /// The stack pointer when it was last seen there.
     pub sp: u64,
+    /// Whether it was that of the moment.
+    pub exact: bool,
 }
 
 /// A frame's cell.
@@ -77,6 +79,7 @@ pub struct Frame {
 }
 
 const ANNOUNCED: u32 = 4;
+const EXACT: u32 = 8;
 
 impl Frame {
     fn put(&self, open: &Open, below: u32) {
@@ -89,7 +92,9 @@ impl Frame {
         }
         self.node.store(open.node, Relaxed);
         self.below.store(below, Relaxed);
-        self.flags.store(open.entered as u32 | if open.announced { ANNOUNCED } else { 0 }, Relaxed);
+        let flags = [(open.announced, ANNOUNCED), (open.from.exact, EXACT)];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
+        self.flags.store(open.entered as u32 | flags, Relaxed);
     }
 
     /// Where its return address lies.
@@ -104,7 +109,9 @@ impl Frame {
         let flags = self.flags.load(Relaxed);
         let entered = [Entered::Call, Entered::Tail, Entered::Interrupt, Entered::Call][flags as usize & 3];
         let from = match entered {
-            Entered::Interrupt => From { stack: self.from_stack.load(Relaxed), sp: self.from_sp.load(Relaxed) },
+            Entered::Interrupt => {
+                From { stack: self.from_stack.load(Relaxed), sp: self.from_sp.load(Relaxed), exact: flags & EXACT != 0 }
+            }
             _ => From::default(),
         };
         Open {

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::encode::Out;
 use super::follow::{Clock, Shared, Vcpu};
+use super::on_stack::OnStack;
 use super::tree::{Kind, Totals};
 use crate::ending::Ending;
 
@@ -75,6 +76,20 @@ impl Guest {
     fn user(&mut self) {
         let block = self.blocks.user(10);
         self.runs(block);
+    }
+
+    /// Runs a block whose architecture's calls leave the stack alone. It moves the stack pointer; or sets it, where that is none. If `sp` is
+    /// given, its access tells that it is so at its end.
+    fn on_stack(&mut self, at: u64, ending: Ending, to: u64, moves: Option<i64>, sp: Option<u64>) {
+        let end = at + 16;
+        let displacement = (to != 0).then(|| to.wrapping_sub(end) as i64);
+        let mut block = Block::new(at, end, end - 4, 10, ending, displacement);
+        block.on_stack = Some(OnStack { moves, told_by: sp.map(|_| 0), from_address: 8 });
+        let block = self.blocks.keep(block).expect("room");
+        self.vcpu.runs_on_stack(&self.shared, block);
+        if let Some(sp) = sp {
+            self.vcpu.told(&self.shared, block, sp - 8);
+        }
     }
 
     /// The nodes with what they counted, as lines: path of functions, calls, instructions of their own.
@@ -492,4 +507,107 @@ fn code_that_was_translated_before_the_upper_half_was_mapped() {
     let upper = "101000/ffffffff80102000 2 20";
     g.check(&["101000 0 10", "101000 0 60", "101000/102000 1 10", upper]);
     assert_eq!((g.vcpu.counts.interrupts, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (0, 3, 0));
+}
+
+#[test]
+fn a_call_that_leaves_the_stack_alone_is_known_by_where_the_stack_pointer_is_followed_to() {
+    use Ending::{Call, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    for _ in 0..3 {
+        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+        g.on_stack(0x2000, Call, 0x3000, Some(-32), Some(0x7fe0)); // makes a frame
+        g.on_stack(0x3000, Return, 0, Some(0), None); // makes none
+        g.on_stack(0x2010, Return, 0, Some(32), Some(0x8000));
+        g.on_stack(0x1020, Ending::Jump, 0x1010, Some(0), None);
+    }
+    // The first blocks ran before it was known on which stack.
+    g.check(&["1000 0 20", "1010 0 50", "1010/2000 3 60", "1010/2000/3000 3 30"]);
+    assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (6, 6, 0));
+}
+
+/// As riscv64's `memmove`, which calls a part of itself with another register for the return address.
+#[test]
+fn a_function_may_call_on_where_it_was_called_itself() {
+    use Ending::{Call, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    for _ in 0..2 {
+        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+        g.on_stack(0x2000, Call, 0x3000, Some(0), None);
+        g.on_stack(0x3000, Return, 0, Some(0), None);
+        g.on_stack(0x2010, Return, 0, Some(0), None);
+        g.on_stack(0x1020, Ending::Jump, 0x1010, Some(0), None);
+    }
+    g.check(&["1000 0 20", "1010 0 30", "1010/2000 2 40", "1010/2000/3000 2 20"]);
+    // Whoever never returns is gone when the same call is made again.
+    for _ in 0..3 {
+        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+        g.on_stack(0x2000, Ending::Jump, 0x1010, Some(0), None);
+    }
+    assert_eq!((g.vcpu.counts.unmatched, g.vcpu.counts.dropped), (0, 2));
+}
+
+#[test]
+fn an_interrupt_gives_back_the_stack_pointer_that_it_came_to() {
+    use Ending::{Call, InterruptReturn, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    g.on_stack(0x2000, Other, 0, Some(-16), None);
+    g.on_stack(0x9000, Call, 0xa000, Some(0), Some(0x7f00)); // comes before 2010
+    g.on_stack(0xa000, Return, 0, Some(0), None);
+    g.on_stack(0x9010, InterruptReturn, 0, Some(0), None);
+    // No access tells it since.
+    g.on_stack(0x2010, Call, 0x3000, Some(0), None);
+    g.on_stack(0x3000, Return, 0, Some(0), None);
+    g.on_stack(0x2020, Return, 0, Some(16), None);
+    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.check(&[
+        "1000 0 20",
+        "1010 0 10",
+        "1010/2000 1 30",
+        "1010!9000 1 20",
+        "1010!9000/a000 1 10",
+        "1010/2000/3000 1 10",
+    ]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.calls_without_stack), (3, 0, 0));
+}
+
+/// As Linux changes threads: the stack pointer is set, and the return leads to where the other thread changed away.
+#[test]
+fn a_return_on_another_stack_waits_for_an_access_that_tells_which() {
+    use Ending::{Call, Other, Return};
+    let mut g = Guest::new();
+    for (at, sp) in [(0x1000, 0x8000), (0x5000, 0x2_8000)] {
+        // Each thread calls 2000, which changes to the other one.
+        g.on_stack(at, Other, 0, None, Some(sp));
+        g.on_stack(at + 0x10, Call, 0x2000, Some(0), None);
+        g.on_stack(0x2000, Return, 0, None, None);
+    }
+    g.on_stack(0x1020, Call, 0x3000, Some(0), None); // back in the first: only what it calls accesses the stack
+    g.on_stack(0x3000, Return, 0, Some(0), Some(0x8000));
+    g.on_stack(0x1030, Call, 0x2000, Some(0), None);
+    g.on_stack(0x2000, Return, 0, None, None);
+    g.on_stack(0x5020, Other, 0, Some(0), Some(0x2_8000));
+    g.on_stack(0x5030, Other, 0, Some(0), None);
+    assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched), (4, 3), "{:?}", g.vcpu.counts);
+    assert_eq!((g.vcpu.counts.returns_without_stack, g.vcpu.counts.dropped, g.vcpu.counts.stacks), (0, 0, 2));
+    let all: u64 = g.tree().iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(all, 120, "each block is counted once");
+}
+
+/// Some devices make QEMU leave a block and translate its rest anew.
+#[test]
+fn a_block_that_ends_with_a_return_and_is_left_before_it_has_not_returned() {
+    use Ending::{Call, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    g.on_stack(0x2000, Return, 0, Some(0), None); // left at once
+    g.on_stack(0x2000, Other, 0, Some(0), None);
+    g.on_stack(0x2010, Return, 0, Some(0), None);
+    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 20"]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.left_early), (1, 0, 1));
 }

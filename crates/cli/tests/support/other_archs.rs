@@ -6,6 +6,18 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// Functions that only initcalls call: none of them runs before the kernel's tracer does, nor for process 1.
+const TRACED: [&str; 8] = [
+    "bus_add_driver",
+    "crypto_register_alg",
+    "device_add",
+    "do_one_initcall",
+    "driver_register",
+    "kernfs_add_one",
+    "misc_register",
+    "platform_device_add",
+];
+
 /// An architecture, and where what it takes to boot a kernel of it comes from.
 pub struct OtherArch {
     /// As QEMU names it.
@@ -16,6 +28,8 @@ pub struct OtherArch {
     pub fetched_as: &'static str,
     /// The rate of its counter on QEMU's `virt`.
     pub counter_hz: f64,
+    /// With how many CPUs it is booted in the host's time.
+    pub cpus: &'static str,
 }
 
 impl OtherArch {
@@ -44,12 +58,12 @@ impl OtherArch {
         Some(found(&kernel))
     }
 
-    /// Boots it as any other kernel, with two CPUs, and compares with the kernel's own word.
+    /// Boots it as any other kernel, and compares with the kernel's own word.
     pub fn is_recorded_as_any_other(&self) {
         let Some(kernel) = self.kernel() else { return };
         let scratch = Scratch::new();
         let boot = scratch.path("boot");
-        recorded(record(&kernel, &boot).args(["--cpus", "2"]), &boot, "reached");
+        recorded(record(&kernel, &boot).args(["--cpus", self.cpus]), &boot, "reached");
         let how = &manifest(&boot)["how"];
         assert_eq!((text(&how["arch"]), text(&how["qemu"])), (self.name, &*self.qemu()));
 
@@ -104,6 +118,45 @@ impl OtherArch {
         }
         has_early_names(&first);
         Some(first)
+    }
+
+    /// Two deterministic boots whose calls are followed are equal in each function, and the kernel's own tracer counts the same. What
+    /// is promised of calls followed holds.
+    pub fn is_followed(&self) {
+        let Some(kernel) = self.kernel() else { return };
+        let scratch = Scratch::new();
+        let tracer = format!("ftrace=function ftrace_filter={} trace_buf_size=32M", TRACED.join(","));
+        let [first, second] = ["first", "second"].map(|name| {
+            let boot = scratch.path(name);
+            let mut command = record(&kernel, &boot);
+            command.args(["--trace", "calls", "--deterministic", "--memory", "1G", "--append", &tracer]);
+            recorded(&mut command, &boot, "reached");
+            shown(&boot)["calls"].clone()
+        });
+        let [matched, owned, count] = ["matched", "owned", "count"].map(|name| first[name].as_f64().unwrap());
+        println!("{count} calls, {:.4} % matched, {:.4} % owned", matched * 100.0, owned * 100.0);
+        assert!(matched >= 0.999 && owned >= 0.99 && count > 1e6, "{matched} {owned} {count}");
+        assert_eq!(first["instructions"], second["instructions"]);
+        // Those that only ran after the end mark depend on when the host was done.
+        let ran = |row: &&Value| row["total_instructions"] != 0 || row["calls"] != 0;
+        let [one, other] = [&first, &second].map(|calls| list(&calls["functions"]).iter().filter(ran));
+        for (one, other) in one.zip(other) {
+            assert_eq!(one, other);
+        }
+
+        let trace = evidence(&scratch.path("first"), "trace.txt");
+        let called = |line: &str| Some(line.split_once(" <-")?.0.split_whitespace().next_back()?.to_owned());
+        let lines: Vec<String> = trace.lines().filter(|line| !line.starts_with('#')).filter_map(called).collect();
+        let mut of_all = 0;
+        for name in TRACED {
+            let by_kernel = lines.iter().filter(|line| *line == name).count() as i64;
+            let row = list(&first["functions"]).iter().find(|row| row["name"] == name);
+            let by_plugin = row.map_or(0, |row| ns(&row["calls"]));
+            println!("{name}: {by_kernel} lines, {by_plugin} calls");
+            assert_eq!(by_kernel, by_plugin, "{name}");
+            of_all += by_kernel;
+        }
+        assert!(of_all > 1000, "the tracer's lines");
     }
 }
 

@@ -38,9 +38,28 @@ fn by_register(word: u32) -> Ending {
     }
 }
 
+/// Whether a function begins so: it marks that it may be called, or has room for a tracer. Linux has that in two instructions, of which the
+/// first becomes `mov x9, x30` where it may be used (arch/arm64/include/asm/ftrace.h). What signs a return address or makes a frame need not
+/// be a function's first: compilers put it off to where it is needed.
+pub fn begins_function(first: &[u8], second: &[u8]) -> bool {
+    const NOP: u32 = 0xd503_201f;
+    let [first, second] = [first, second].map(|bytes| bytes.try_into().map_or(0, u32::from_le_bytes));
+    // bti c; mov x9, x30
+    matches!(first, 0xd503_245f | 0xaa1e_03e9) || (first == NOP && second == NOP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_begin_as_compilers_have_them() {
+        let begins = |first: u32, second: u32| begins_function(&first.to_le_bytes(), &second.to_le_bytes());
+        assert!(begins(0xd503_201f, 0xd503_201f) && !begins(0xd503_201f, 0xd65f_03c0));
+        assert!(begins(0xaa1e_03e9, 0xd503_201f) && begins(0xd503_245f, 0));
+        // paciasp; stp x29, x30, [sp, #-16]!
+        assert!(!begins(0xd503_233f, 0xa9bf_7bfd) && !begins(0xa9bf_7bfd, 0) && !begins_function(&[], &[]));
+    }
 
     fn check(word: u32, ending: Ending, displacement: Option<i64>) {
         assert_eq!(decode(&word.to_le_bytes()), (ending, displacement), "{word:08x}");

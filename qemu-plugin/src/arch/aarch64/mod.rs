@@ -1,5 +1,24 @@
-//! arm64: the decoder of a guest's code.
+//! arm64: the code of a guest.
 
 mod decoder;
+mod stack;
 
-pub use decoder::decode;
+use super::{Code, Stack};
+use crate::ending::Ending;
+
+/// A64.
+pub struct A64;
+
+impl Code for A64 {
+    fn ends(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
+        decoder::decode(last)
+    }
+
+    fn stack(&self) -> Option<Stack> {
+        Some(Stack::Effects(stack::effect))
+    }
+
+    fn begins_function(&self, _: u64, first: &[u8], second: &[u8]) -> bool {
+        decoder::begins_function(first, second)
+    }
+}

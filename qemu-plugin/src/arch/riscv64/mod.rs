@@ -1,5 +1,20 @@
-//! riscv64: the decoder of a guest's code.
+//! riscv64: the code of a guest.
 
 mod decoder;
+mod stack;
 
-pub use decoder::decode;
+use super::{Code, Stack};
+use crate::ending::Ending;
+
+/// RV64GC.
+pub struct Riscv64;
+
+impl Code for Riscv64 {
+    fn ends(&self, last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
+        decoder::decode(last, before)
+    }
+
+    fn stack(&self) -> Option<Stack> {
+        Some(Stack::Effects(stack::effect))
+    }
+}

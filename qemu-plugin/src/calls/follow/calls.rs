@@ -19,7 +19,13 @@ impl Vcpu {
         };
         self.settle(shared, now);
         self.move_to(shared, sp, before.start, now);
-        self.counts.dropped += self.unwind(shared, now, |frame_sp| frame_sp <= sp);
+        self.counts.dropped += match before.on_stack {
+            None => self.unwind(shared, now, |frame_sp| frame_sp <= sp),
+            // A function that keeps its return address in another register may call on where it was called itself.
+            Some(_) => {
+                self.unwind(shared, now, |frame_sp| frame_sp < sp) + self.made_again(shared, sp, before.end, now)
+            }
+        };
         if self.pending.is_some() {
             self.attach(shared, sp, now);
         }
@@ -54,7 +60,7 @@ impl Vcpu {
         self.move_to(shared, sp, block.start, now);
         let dropped = self.unwind(shared, now, |frame_sp| frame_sp < sp);
         self.counts.dropped += dropped;
-        let back = self.take_frames_at(shared, sp, now);
+        let back = self.take_frames_at(shared, sp, block.start, now);
         self.function = shared.tree.get(self.node).function();
         match back {
             Some(back) if back == block.start || block.is_also_at(back) => self.counts.matched += 1,
@@ -78,16 +84,29 @@ impl Vcpu {
             return;
         }
         let top = shared.stacks.top(self.stack);
-        if top != 0 && shared.stacks.frame(top).get().back == block.start {
+        let open = shared.stacks.frame(top).get();
+        if top != 0 && open.back == block.start {
             self.counts.returns_without_stack += 1;
+            if before.on_stack.is_some() {
+                // It was reached: only where the stack pointer was is not known.
+                self.settle(shared, now);
+                self.take_frames_at(shared, open.sp, open.back, now);
+                self.function = shared.tree.get(self.node).function();
+            }
+        } else if before.on_stack.is_some() && !block.has(INTERRUPT) {
+            // The first instruction of another thread. Its first call tells on which stack.
+            self.settle(shared, now);
+            self.counts.unmatched += 1;
+            (self.window, self.function) = (NOWHERE, block.start);
         } else {
             self.interrupted(shared, before, block, now);
         }
     }
 
-    /// Takes off the frame at `sp`, with the tail calls on top of it. Returns its return address.
+    /// Takes off the frame at `sp`, with the tail calls on top of it. Where several calls were made at that stack pointer, those down to the
+    /// one that returns `to`. Returns its return address.
     #[inline(always)]
-    pub(super) fn take_frames_at(&mut self, shared: &Shared, sp: u64, now: u64) -> Option<u64> {
+    pub(super) fn take_frames_at(&mut self, shared: &Shared, sp: u64, to: u64, now: u64) -> Option<u64> {
         let mut back = None;
         loop {
             let top = shared.stacks.top(self.stack);
@@ -95,8 +114,28 @@ impl Vcpu {
                 self.node = self.node_of(shared, top);
                 return back;
             }
-            back = self.pop(shared, now).map(|open| open.back).or(back);
+            let open = self.pop(shared, now);
+            back = open.map(|open| open.back).or(back);
+            if open.is_some_and(|open| open.entered == Entered::Call && open.back == to) {
+                self.node = self.node_of(shared, shared.stacks.top(self.stack));
+                return back;
+            }
         }
+    }
+
+    /// Takes off a call at `sp` that returns to `back`, because it is made again, with what it called there. Returns how many
+    /// were.
+    fn made_again(&mut self, shared: &Shared, sp: u64, back: u64, now: u64) -> u64 {
+        let mut at = shared.stacks.top(self.stack);
+        while at != 0 && shared.stacks.frame(at).sp() == sp {
+            let open = shared.stacks.frame(at).get();
+            if open.entered == Entered::Call && open.back == back {
+                self.take_frames_at(shared, sp, back, now);
+                return 1;
+            }
+            at = shared.stacks.frame(at).below();
+        }
+        0
     }
 
     /// A function that has moved its own return address down the stack, as Linux's `error_entry` does: it returns to
@@ -106,7 +145,7 @@ impl Vcpu {
         let open = shared.stacks.frame(top).get();
         let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
         if moved {
-            self.take_frames_at(shared, open.sp, now);
+            self.take_frames_at(shared, open.sp, open.back, now);
             self.function = shared.tree.get(self.node).function();
         }
         moved

@@ -44,7 +44,7 @@ impl Vcpu {
         let node = self.child(shared, bottom, block.start, 0, Kind::Interrupt);
         let from = match self.window {
             NOWHERE => From::default(),
-            _ => From { stack: self.stack, sp: self.last_sp },
+            _ => From { stack: self.stack, sp: self.exact_sp.unwrap_or(self.last_sp), exact: self.exact_sp.is_some() },
         };
         self.pending = Some(Pending { since: now, after, node, from });
         (self.node, self.function) = (node, block.start);
@@ -70,6 +70,7 @@ impl Vcpu {
         let after = match self.pending.take() {
             Some(pending) => {
                 shared.tree.get(pending.node).enter();
+                self.back_at = pending.from;
                 Some(pending.after)
             }
             None => self.ends_interrupt(shared, block, now),
@@ -117,8 +118,8 @@ impl Vcpu {
             let lost = self.pop(shared, now);
             self.counts.dropped += u64::from(lost.is_some_and(|open| open.entered == Entered::Call));
         }
-        let interrupt = self.pop(shared, now);
-        self.goes_back(interrupt.map_or(From::default(), |open| open.from));
+        self.back_at = self.pop(shared, now).map_or(From::default(), |open| open.from);
+        self.goes_back(self.back_at);
         Some(after)
     }
 

@@ -13,7 +13,8 @@ impl Vcpu {
     /// Neither call nor return: a jump, or something came between.
     #[inline(always)]
     pub(super) fn jumped(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
-        let expected = before.leads_to(block.start) || wraps(before.target, block.start);
+        let expected =
+            before.leads_to(block.start) || wraps(before.target, block.start) || before.goes_on_at(block.start);
         if expected || (before.ending == Ending::JumpIndirect && !block.has(INTERRUPT)) {
             if block.has(ENTRY) && block.start != self.function {
                 self.tail_called(shared, block);

@@ -1,0 +1,142 @@
+//! The stack pointer where no call and no return accesses the stack (arm64): followed from block to block.
+//!
+//! A block's end has the stack pointer of its begin, moved by what its instructions add to it; an access to the stack in the block tells it
+//! anew. It is lost where an interrupt comes, where one returns, and where code sets it. A call or a return whose stack pointer
+//! is not known waits for the next block's access: a function's first is mostly the one that makes its frame.
+
+use super::{Shared, Vcpu};
+use crate::calls::block::{Block, INTERRUPT};
+use crate::calls::stacks::{From, WINDOW_BITS};
+use crate::ending::Ending;
+
+/// So many calls and returns wait at once at most.
+pub(super) const WAITING_MAX: usize = 8;
+
+/// A call or a return that waits for the stack pointer.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    /// The block that it ends.
+    before: &'static Block,
+    /// The one that it leads to, as QEMU reports it.
+    block: &'static Block,
+    /// How far the blocks since, up to the one that runs, have moved the stack pointer.
+    moved: i64,
+    /// Their instructions.
+    insns: u64,
+}
+
+impl Vcpu {
+    /// This block runs now.
+    #[inline(always)]
+    pub fn runs_on_stack(&mut self, shared: &Shared, block: &'static Block) {
+        self.is_told = false;
+        self.was_up |= block.start >> 63 != 0;
+        let before = self.block;
+        let as_expected = before.leads_to(block.start) && block.is_plain();
+        if !self.waiting.is_empty() {
+            self.waits_on(shared, before, block, as_expected);
+        }
+        self.block = block;
+        let mut sp = self.end_sp;
+        if !as_expected {
+            if sp.is_none() && is_call_or_return(before) && block.on_stack.is_some_and(|of| of.moves.is_some()) {
+                self.waiting.push(Waiting { before, block, moved: 0, insns: 0 });
+            } else {
+                sp = self.turns_on_stack(shared, before, block, sp);
+            }
+        }
+        self.end_sp = block.on_stack.and_then(|of| of.end(sp));
+        self.insns += u64::from(block.insns);
+    }
+
+    /// The block accesses memory at this address, which tells its stack pointer.
+    #[inline(always)]
+    pub fn told(&mut self, shared: &Shared, block: &'static Block, address: u64) {
+        // As on x86, QEMU 7.2 goes on calling for other instructions than the one that was asked about.
+        if !std::ptr::eq(self.block, block) && !std::ptr::eq(self.block, block.now()) {
+            self.counts.strays += 1;
+            return;
+        }
+        let Some(of) = block.on_stack.filter(|_| !self.is_told) else { return };
+        self.is_told = true;
+        let end = address.wrapping_add(of.from_address as u64);
+        if !self.waiting.is_empty() {
+            self.turns_late(shared, block, of.begin(end));
+        }
+        self.end_sp = Some(end);
+    }
+
+    /// Waits on while blocks lead to each other, by calls and returns at most, and nothing sets the stack pointer. Else what waits has to
+    /// do without.
+    #[inline(never)]
+    fn waits_on(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, as_expected: bool) {
+        let goes_on = as_expected || (is_call_or_return(before) && self.waiting.len() < WAITING_MAX);
+        match before.on_stack.and_then(|of| of.moves).filter(|_| goes_on && block.on_stack.is_some()) {
+            Some(moved) => self.waiting.iter_mut().for_each(|waiting| {
+                waiting.moved = waiting.moved.wrapping_add(moved);
+                waiting.insns += u64::from(before.insns);
+            }),
+            None => self.turns_late(shared, before, None),
+        }
+    }
+
+    /// What waited, each as of the moment when it was. `runs` is the block that runs by now, and begins with this stack pointer.
+    fn turns_late(&mut self, shared: &Shared, runs: &'static Block, begin: Option<u64>) {
+        let mut now = self.insns;
+        for n in 0..self.waiting.len() {
+            let Waiting { before, block, moved, insns } = self.waiting[n];
+            let then = now - insns - u64::from(runs.insns);
+            self.insns = then;
+            self.turns_on_stack(shared, before, block, begin.map(|begin| begin.wrapping_sub(moved as u64)));
+            now -= then - self.insns; // what was begun and did not run
+        }
+        self.waiting.clear();
+        self.insns = now;
+        self.block = runs;
+    }
+
+    /// What the guest does is not what the block before leads to, at whose end the stack pointer was this. Returns the one that the block
+    /// begins with.
+    fn turns_on_stack(
+        &mut self,
+        shared: &Shared,
+        before: &'static Block,
+        block: &'static Block,
+        sp: Option<u64>,
+    ) -> Option<u64> {
+        if let Some(begin) = self.left_unfinished(before, block, sp) {
+            return begin;
+        }
+        self.sp = sp.filter(|_| is_call_or_return(before));
+        // Where it is far from the last one, code may have changed to a stack that no call was made on yet.
+        self.exact_sp = sp.filter(|sp| sp.abs_diff(self.last_sp) >> WINDOW_BITS == 0);
+        self.back_at = From::default();
+        let came_between = (self.counts.interrupts, self.counts.left_early);
+        self.turns(shared, before, block);
+        let as_told = came_between == (self.counts.interrupts, self.counts.left_early);
+        let sp =
+            if before.ending == Ending::InterruptReturn { self.back_at.exact.then_some(self.back_at.sp) } else { sp };
+        sp.filter(|_| as_told && !block.user)
+    }
+
+    /// Whether the block before was left before its end: what it ends with, no access tells here. Some devices make QEMU do so, which
+    /// translates the rest anew. Then it is dealt with here, and the result is the stack pointer that is begun with, if that is known.
+    fn left_unfinished(&mut self, before: &Block, block: &Block, end: Option<u64>) -> Option<Option<u64>> {
+        let within = before.start <= block.start && block.start < before.end;
+        let leads_here = before.calls(block.start) || before.ending == Ending::InterruptReturn;
+        if !within || leads_here || before.user || block.has(INTERRUPT) {
+            return None;
+        }
+        let of = before.on_stack?;
+        if self.left_in_the_middle(before, block) {
+            return Some(end.filter(|_| of.moves == Some(0)));
+        }
+        self.counts.left_early += 1;
+        self.insns -= u64::from(before.insns);
+        Some(end.and_then(|end| of.begin(end)))
+    }
+}
+
+fn is_call_or_return(block: &Block) -> bool {
+    matches!(block.ending, Ending::Call | Ending::CallIndirect | Ending::Return)
+}
