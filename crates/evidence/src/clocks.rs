@@ -1,6 +1,7 @@
 //! Joins a recording's clocks: the guest's counter, the trace's clock and printk's, each to time.
 //!
-//! The guest's counter runs as fast as its own register says, else as the host's counter does, and is fitted to the host's clock: process 1 read it just before it sent a byte
+//! The guest's counter runs as fast as its own register says, else, where the architecture's is the host's counter under TCG, as
+//! that one does. It is fitted to the host's clock: process 1 read it just before it sent a byte
 //! that the host stamped on arrival. A host with more to do than CPUs stamps all of them late; but the counter is 0 when the
 //! machine starts, so it is never fitted above that. In a deterministic boot the counter *is* time. The trace is
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
@@ -10,9 +11,10 @@
 //! A trace taken elsewhere and stamped with the counter needs its rate; alone and without
 //! one, its ticks are shown as ticks.
 
+use crate::arch;
 use crate::offers::{Compared, Marked, Offers, Stamped, StampedText, Stamps};
 use crate::tslog;
-use recording::TimeBase;
+use recording::{Manifest, TimeBase};
 use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, RateSource, SyncPoint, Ticks};
 
 /// What the trace's clock is called.
@@ -105,15 +107,18 @@ fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock
 
 fn counter(evidence: &Offers<'_>) -> Option<Clock> {
     let own = evidence.counter_hz;
+    let hosts = counts_as_the_host(evidence.manifest);
     let name = if own.is_some() { OWN_COUNTER } else { COUNTER };
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
-        let (hz, from) = own.map_or((1e9, RateSource::Instructions), |hz| (hz, RateSource::CounterRegister));
+        let counted = hosts.then_some((1e9, RateSource::Instructions));
+        let (hz, from) = own.map(|hz| (hz, RateSource::CounterRegister)).or(counted)?;
         return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
     }
     let points = &evidence.counter_heard;
     // The host's rate was measured over the whole boot.
     let known = own.map(|hz| (hz, RateSource::CounterRegister));
-    match known.or_else(|| Some((evidence.manifest.host.tsc_hz?, RateSource::Host))) {
+    let host_hz = evidence.manifest.host.tsc_hz.filter(|_| hosts);
+    match known.or_else(|| Some((host_hz?, RateSource::Host))) {
         Some((hz, from)) if hz > 0.0 => {
             let fit = |points: &[SyncPoint]| Clock::fit_offset(name, hz, points, Delay::Late, from.clone());
             let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
@@ -153,6 +158,12 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             Clock::fit_offset(name, hz, points, Delay::Late, from)
         }
     }
+}
+
+/// Whether the guest's counter is the host's, or in a deterministic boot that of instructions. So it is for a guest of an
+/// architecture that is not known here: evidence taken elsewhere has none.
+pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
+    arch::of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
 }
 
 /// The least late point of many. A function that had run before the trace says so looks early: such points stand alone.
@@ -306,7 +317,6 @@ fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::Manifest;
 
     /// A host with too much to do stamps process 1's words 2.3 ms late. What it saw run says so, but for a function that had
     /// run before.
@@ -356,6 +366,18 @@ mod tests {
         }
         let counted = clock(&manifest(TimeBase::GuestVirtual));
         assert_eq!((counted.name.as_str(), counted.to_ns(Ticks(62_500))), ("guest counter", Ns::from_ms(1)));
+        // Before the guest has said so, nothing is known of it but on x86-64.
+        let unsaid = |arch, time_base| {
+            let manifest = Manifest { how: serde_json::json!({"arch": arch}), ..manifest(time_base) };
+            counter(&Offers { started: Some(Ns::ZERO), ..Offers::new(&manifest) }).map(|clock| clock.hz)
+        };
+        assert_eq!(unsaid("x86_64", TimeBase::GuestVirtual), Some(1e9));
+        assert_eq!(unsaid("aarch64", TimeBase::GuestVirtual), None);
+        let heard_once = |arch| {
+            let manifest = Manifest { how: serde_json::json!({"arch": arch}), ..manifest(TimeBase::Host) };
+            counter(&Offers { counter_heard: vec![heard(900, 0)], ..Offers::new(&manifest) }).map(|clock| clock.hz)
+        };
+        assert_eq!((heard_once("x86_64"), heard_once("aarch64")), (Some(2.6e9), None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod x86_64;
 
 use crate::first_executions::FirstExecutions;
 use crate::first_executions::stage::Region;
+use recording::{GuestSpec, Manifest};
 use timeline::RateSource;
 
 /// An architecture, as its evidence looks.
@@ -29,6 +30,9 @@ pub(crate) struct Arch {
     pub kernel: KernelImage,
     /// How messages of Linux begin that say how many MHz its counter has, the better figure first; and what that figure is.
     pub counter_messages: &'static [(&'static str, RateSource)],
+    /// Whether the guest's counter is the host's under TCG, and counts the instructions of a deterministic boot. Another one runs
+    /// at a rate that only the guest can tell.
+    pub counts_as_the_host: bool,
 }
 
 /// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
@@ -52,6 +56,11 @@ pub(crate) fn of(target: &str) -> Option<&'static Arch> {
 
 fn known<'a>(all: &[&'a Arch], target: &str) -> Option<&'a Arch> {
     all.iter().find(|arch| arch.targets.contains(&target)).copied()
+}
+
+/// The architecture of the guest of a recording, if it is known here.
+pub(crate) fn of_guest(manifest: &Manifest) -> Option<&'static Arch> {
+    of(&GuestSpec::of(&manifest.how).unwrap_or_default().arch)
 }
 
 /// Thunks of any architecture: no function has such a name elsewhere. So it is with the others.
@@ -91,6 +100,7 @@ mod tests {
         thread_starts: &[],
         kernel: KernelImage { entry: "stub_entry", lowest_address: 1 << 40, step_bytes: 4096, bytes_max: 1 << 20 },
         counter_messages: &[("stub: counter", RateSource::DetectedProcessor)],
+        counts_as_the_host: false,
     };
 
     #[test]

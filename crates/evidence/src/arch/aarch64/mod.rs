@@ -21,4 +21,5 @@ pub(super) static ARCH: Arch = Arch {
     },
     // The counter's own register says it, and process 1 tells it.
     counter_messages: &[],
+    counts_as_the_host: false,
 };

@@ -21,4 +21,5 @@ pub(super) static ARCH: Arch = Arch {
     },
     // Process 1 tells how fast the counter is.
     counter_messages: &[],
+    counts_as_the_host: false,
 };

@@ -24,6 +24,7 @@ pub(super) static ARCH: Arch = Arch {
         ("tsc: Refined TSC clocksource calibration:", RateSource::RefinedCalibration),
         ("tsc: Detected", RateSource::DetectedProcessor),
     ],
+    counts_as_the_host: true,
 };
 
 /// Code that a call passes through on its way to what it calls: retpolines and what is patched in for them (`_call_`,
