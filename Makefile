@@ -94,12 +94,15 @@ test-kernels:
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers where the compiler has
 # them (exit status 2 is a skip, which is in the log); so is the reference kernel's library. The crates that a kernel can take are
-# compiled for other architectures: where this Rust has no core for them, Debian's is fetched once (200 MB).
+# compiled for other architectures: where this Rust has no core for them, Debian's is fetched once (200 MB). Their tests run as
+# aarch64 code under qemu-aarch64, and a C kernel of aarch64 boots, whose log bootscope reads.
 test-tslog:
 	@{ kernel/tslog/check-c; \
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
 	kernel/tslog/check-sanitizers || [ $$? = 2 ]; \
 	kernel/check-targets || { [ $$? = 2 ] && rustc=$$(scripts/fetch-targets) && RUSTC=$$rustc kernel/check-targets; } || [ $$? = 2 ]; \
+	kernel/check-aarch64 || [ $$? = 2 ]; \
+	kernel/tslog/check-boot-aarch64 || [ $$? = 2 ]; \
 	kernel/lab/check-sanitizers || [ $$? = 2 ]; } 2>&1 | tee target/test-tslog.log
 
 test-exports:

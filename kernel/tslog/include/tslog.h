@@ -19,7 +19,9 @@
  * paging, before per-CPU data, in interrupts and in NMIs. The macros' names are those of FreeBSD's sys/tslog.h. The
  * layout is described in Rust's half, src/layout.rs; the assertions below are the same as there.
  *
- * Needs GCC or Clang (atomic builtins, inline assembler); x86-64, aarch64, riscv64, or a TSLOG_TICKS() of your own.
+ * Needs GCC or Clang (atomic builtins, inline assembler), and the memcpy() and memset() that both expect of any program;
+ * x86-64, aarch64, riscv64, or a TSLOG_TICKS() of your own. On aarch64 the memory is Normal memory from the first event on:
+ * translation and caches are on. GCC needs -mno-outline-atomics there.
  */
 #ifndef TSLOG_H
 #define TSLOG_H

@@ -1,7 +1,8 @@
 //! The cycle counter of each architecture: raw, and read as cheaply as it can be.
 //!
 //! There is no fence before the read. A fence would move the stamp by the few nanoseconds that the processor may run
-//! ahead, and cost more than that: what is measured here is functions, not instructions.
+//! ahead, and cost more than that: what is measured here is functions, not instructions. So it is on aarch64, where RDTSC's
+//! LFENCE would be an ISB, or the self-synchronised CNTVCTSS_EL0 of later processors.
 
 #[cfg(target_arch = "x86_64")]
 mod this {
@@ -35,7 +36,8 @@ mod this {
     pub const SOURCE: TicksSource = TicksSource::Cntvct;
 
     /// The generic timer's virtual count: of constant rate, the same on all CPUs, and readable at EL1 and EL2 from reset.
-    /// The cycle counter proper (PMCCNTR) has to be set up first, stops in WFI and differs by CPU.
+    /// The cycle counter proper (PMCCNTR) has to be set up first, stops in WFI and differs by CPU. It is the physical count minus
+    /// CNTVOFF_EL2: a kernel that is entered at EL2 sets that on each CPU, before the CPU's first event.
     #[inline(always)]
     pub fn ticks() -> u64 {
         let ticks;

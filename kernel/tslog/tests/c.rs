@@ -3,8 +3,7 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
-use support::{CRATE, cc, folder, run, rustc, tslog_rlib};
+use support::{CRATE, cc, folder, run, rustc, tslog_rlib, without_own_rate};
 
 /// Ticks replaced by `T`; C's loops around printing do not count.
 fn without_ticks(text: &str) -> Vec<String> {
@@ -24,7 +23,7 @@ fn the_example_records_a_boot() {
     let mut cc = cc();
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-DTSLOG", "-I"]).arg(Path::new(CRATE).join("include"));
     run(cc.arg(&source).arg("-o").arg(&program));
-    let lines = without_ticks(&run(&mut Command::new(&program)));
+    let lines = without_ticks(&without_own_rate(&run(&mut support::program(&program)), 1));
     let expected = [
         "0x0 T ENTER main hammer_time",
         &format!("0x0 T EVENT {} 67", source.display()),
@@ -52,12 +51,12 @@ fn program(name: &str) -> String {
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-DTSLOG", "-I"]).arg(Path::new(CRATE).join("include"));
     let source = Path::new(CRATE).join(format!("tests/programs/{name}.c"));
     run(cc.arg(source).arg("-o").arg(&program));
-    run(&mut Command::new(&program))
+    run(&mut support::program(&program))
 }
 
 #[test]
 fn names_are_printed_after_the_kernel_has_moved_and_when_the_arena_is_full() {
-    let printed = program("moved");
+    let printed = without_own_rate(&program("moved"), 3);
     let mut lines = printed.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
     let old = next();
@@ -92,7 +91,7 @@ fn c_and_rust_write_into_one_log() {
     rustc.arg("-C").arg(format!("link-arg={}", object.display()));
     run(rustc.arg(programs.join("mixed.rs")).arg("-o").arg(&program));
 
-    let printed = run(&mut Command::new(&program));
+    let printed = run(&mut support::program(&program));
     let parts: Vec<&str> = printed.split("--\n").collect();
     let [by_rust, by_c, counts] = parts[..] else { panic!("{printed}") };
     assert_eq!(by_rust, by_c);

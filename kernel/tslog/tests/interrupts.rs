@@ -86,15 +86,16 @@ fn a_storm_of_interrupts_loses_nothing() {
     const WRITTEN_PER_INTERRUPT: u64 = 300;
     LOG.set(Log::start(&REGION, TicksSource::Unknown)).expect("only here");
     on_signal(libc::SIGUSR1, interrupt);
+    // As a number: with musl it is a pointer, which no other thread may have.
     // SAFETY: a thread may ask who it is.
-    let victim = unsafe { libc::pthread_self() };
+    let victim = unsafe { libc::pthread_self() } as usize;
     let done = AtomicBool::new(false);
     let mut written = 0;
     std::thread::scope(|threads| {
         threads.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // SAFETY: the victim outlives this thread.
-                unsafe { libc::pthread_kill(victim, libc::SIGUSR1) };
+                unsafe { libc::pthread_kill(victim as libc::pthread_t, libc::SIGUSR1) };
                 std::hint::spin_loop();
             }
         });

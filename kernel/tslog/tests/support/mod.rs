@@ -1,4 +1,6 @@
 //! Compilers, for tests that look at machine code or link two languages.
+//!
+//! `kernel/check-aarch64` names others in the environment, for the architecture that it builds the tests for.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -15,16 +17,46 @@ pub fn folder(test: &str) -> PathBuf {
     folder
 }
 
+/// The command that a variable of the environment begins, or else this one.
+fn command(variable: &str, otherwise: &str) -> Command {
+    let words = std::env::var(variable).unwrap_or_else(|_| otherwise.to_owned());
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_else(|| panic!("{variable} names no program")));
+    command.args(words);
+    command
+}
+
 /// The Rust compiler that built this test.
 pub fn rustc() -> Command {
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let mut rustc = command("TSLOG_TEST_RUSTC", &std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
     rustc.args(["--edition", "2024"]);
     rustc
 }
 
 /// The C compiler that links Rust programs.
 pub fn cc() -> Command {
-    Command::new("cc")
+    command("TSLOG_TEST_CC", "cc")
+}
+
+/// A program that they made, to be run.
+pub fn program(path: &Path) -> Command {
+    match std::env::var("TSLOG_TEST_RUNNER") {
+        Ok(_) => {
+            let mut runner = command("TSLOG_TEST_RUNNER", "");
+            runner.arg(path);
+            runner
+        }
+        Err(_) => Command::new(path),
+    }
+}
+
+/// What was printed without the counter's rate. On aarch64 each log ends with it, from its start on: a register says it there.
+pub fn without_own_rate(printed: &str, logs: usize) -> String {
+    let hz = |line: &str| line.rsplit_once(" EVENT TSLOG hz ").and_then(|(_, hz)| hz.parse::<u64>().ok());
+    let (rates, others): (Vec<&str>, Vec<&str>) = printed.lines().partition(|line| hz(line).is_some());
+    assert_eq!(rates.len(), if cfg!(target_arch = "aarch64") { logs } else { 0 }, "{printed}");
+    assert!(rates.iter().all(|line| hz(line).is_some_and(|hz| (1_000_000..=1_000_000_000).contains(&hz))), "{rates:?}");
+    others.join("\n")
 }
 
 /// Compiles the crate by itself, on or off, and returns where its rlib is.
