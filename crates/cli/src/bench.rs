@@ -102,7 +102,10 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 40] = [
+const AS_BEGUN: [&str; 43] = [
+    "serial",
+    "baud",
+    "power_cycle",
     "arch",
     "kernel",
     "lab",
@@ -236,6 +239,9 @@ fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<
     let base = args.boot.options()?;
     let (variants, sweep) =
         if args.sweep.is_empty() { (varied(&base, &args.vary)?, Vec::new()) } else { swept(&base, &args.sweep)? };
+    if variants.iter().any(|v| v.options.guest.board.as_ref().is_some_and(|board| board.power_cycle.is_none())) {
+        bail!("bench boots a board again and again: give the command that switches it off and on with --power-cycle");
+    }
     if let Some(cpus) = &args.pin {
         machine::pin::pin(cpus)?;
     }

@@ -145,7 +145,8 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let said = Os::of(&subject.os);
     let os = if said.is_known() { said } else { opened.timeline.os.clone() };
     let how = &opened.recording.manifest().how;
-    let guest = GuestSpec::of(how);
+    // A board has its own command line, and no VMM.
+    let guest = GuestSpec::of(how).filter(|guest| guest.board.is_none());
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect();
     let machine = Machine {
         kernel_version: findings::kernel_version(&subject.kernel),

@@ -50,6 +50,17 @@ pub struct BootArgs {
     #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
     pub like: Option<PathBuf>,
 
+    /// Record a board's boot on its serial console: a device (/dev/ttyUSB0), tcp:HOST:PORT or telnet:HOST:PORT
+    #[arg(long, value_name = "PORT", conflicts_with = "lab", help_heading = "A board")]
+    serial: Option<String>,
+    /// The rate of the console, in bits per second [default: 115200; of tcp and telnet not known]
+    #[arg(long, value_name = "RATE", help_heading = "A board")]
+    baud: Option<u32>,
+    /// The shell command that switches the board off and on. The boot begins when it ends; without one, at the first byte, and
+    /// you switch the board on
+    #[arg(long, value_name = "COMMAND", help_heading = "A board", allow_hyphen_values = true)]
+    power_cycle: Option<String>,
+
     /// Guest memory [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = amount::bytes, help_heading = "On what")]
     memory: Option<u64>,
@@ -121,10 +132,13 @@ pub struct BootArgs {
     /// Give up after this time, such as 90s [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "How long")]
     timeout: Option<Duration>,
-    /// Call the boot hung after this time without progress [default: 10s]
+    /// Call the boot hung after this time without progress; of a board, after such a silence [default: 10s; of a board 60s]
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "How long")]
     hang_after: Option<Duration>,
 }
+
+/// A board that boots is silent for longer than a guest: nothing else of it tells that it goes on.
+const BOARD_HANG_AFTER_MS: u64 = 60_000;
 
 #[derive(Clone, Copy, ValueEnum)]
 enum AccelArg {
@@ -174,8 +188,36 @@ impl BootArgs {
             None if self.lab => machine::lab()?,
             None => options,
         };
+        self.apply_board(&mut options)?;
         self.apply(&mut options)?;
         Ok(options)
+    }
+
+    /// Sets what was given of a board.
+    fn apply_board(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
+        if let Some(serial) = &self.serial {
+            let is_server = ["tcp:", "telnet:"].iter().any(|kind| serial.starts_with(kind));
+            let path = || absolute(Path::new(serial)).display().to_string();
+            let serial = if is_server || serial.is_empty() { serial.clone() } else { path() };
+            if o.guest.board.is_none() {
+                o.observe.hang_after_ms = BOARD_HANG_AFTER_MS;
+            }
+            o.guest.board.get_or_insert_default().serial = serial;
+        }
+        match &mut o.guest.board {
+            Some(board) => {
+                board.baud = self.baud.or(board.baud);
+                board.power_cycle = self.power_cycle.clone().or(board.power_cycle.take());
+                if self.init.is_some() {
+                    bail!("--init does not go with --serial: a board runs its own process 1 anyway; leave it out");
+                }
+            }
+            None if self.baud.is_some() || self.power_cycle.is_some() => {
+                bail!("--baud and --power-cycle are about the board on a serial port: give --serial /dev/ttyUSB0 too")
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     /// Sets what was given.

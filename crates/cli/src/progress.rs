@@ -76,6 +76,15 @@ impl Observer for Watcher {
         bar.tick();
     }
 
+    /// Also where the user asked for quiet: nothing goes on without it.
+    fn want(&mut self, what: &str) {
+        let line = format!("bootscope: {}", harmless(what));
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+
     fn stop(&mut self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -26,8 +26,8 @@ pub(crate) struct Moment {
 /// The machine of a recorded boot, before the kernel runs on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// The track of what starts it.
-    pub monitor: TrackId,
+    /// The track of what starts it; a board has none.
+    pub monitor: Option<TrackId>,
     /// The track of what runs on it before the kernel.
     pub firmware: TrackId,
     /// When it ran its first instruction.
@@ -59,6 +59,8 @@ pub(crate) struct Boot<'f> {
     pub process_1_spoke: bool,
     /// The firmware printed something.
     pub firmware_spoke: bool,
+    /// Of a board: the console's first line that is the kernel's, where firmware or a boot loader printed before it.
+    pub kernel_line: Option<u32>,
 
     // Said while evidence is placed.
     pub clocks: Clocks,
@@ -114,6 +116,7 @@ impl<'f> Boot<'f> {
             cpus_started: None,
             process_1_spoke: false,
             firmware_spoke: false,
+            kernel_line: None,
             clocks: Clocks::default(),
             kernel_clock_after: Ns::ZERO,
             trace_error: Ns::ZERO,
@@ -138,6 +141,16 @@ impl<'f> Boot<'f> {
     /// Whether times are on the host's clock.
     pub fn is_hosted(&self) -> bool {
         self.manifest.time_base == recording::TimeBase::Host
+    }
+
+    /// How far off arrivals are where a board was heard; none where a VMM's guest was.
+    pub fn board_error(&self) -> Option<Ns> {
+        self.manifest.arrival_error_ns.filter(|_| self.is_hosted()).map(Ns)
+    }
+
+    /// How far off arrivals are.
+    pub fn arrival_error(&self) -> Ns {
+        self.board_error().unwrap_or(Ns::from_ms(1))
     }
 
     /// Whether the evidence was taken elsewhere.

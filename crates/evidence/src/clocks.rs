@@ -297,11 +297,52 @@ pub fn printk_alone(start: Ns) -> Clock {
 fn printk_from_console(evidence: &Offers<'_>) -> Option<Clock> {
     let heard = evidence.heard.or(evidence.printk)?;
     let point = |message: Stamped<'_>| Some(SyncPoint { ticks: message.ticks?, at: message.arrival? });
-    let points: Vec<SyncPoint> = heard.messages().filter_map(point).collect();
+    let mut points: Vec<SyncPoint> = heard.messages().filter_map(point).collect();
+    let error = evidence.manifest.arrival_error_ns.map(Ns);
+    if let Some(error) = error {
+        points = not_held_up(points, error);
+    }
     let mut clock = Clock::through(PRINTK, &least_late(points.clone()))
         .or_else(|| Clock::fit_offset(PRINTK, 1e9, &points, Delay::Late, RateSource::Arrival))?;
     clock.rate_from = RateSource::Arrival;
+    clock.residual = clock.residual.max(error.unwrap_or_default());
     Some(clock)
+}
+
+/// A crystal is off by this part at most, so that lateness may seem to shrink.
+const DRIFT_PART: u64 = 10_000;
+
+/// A kernel that took its counter for a slower one has a clock that runs ahead: then nothing tells what was held up. Less than this
+/// is a console that came up late in a short boot.
+const FAST_MOST: u64 = 4;
+
+/// Of a board's messages, those that the line did not hold up. A kernel says all that it said before when its console comes up,
+/// and a slow line falls behind. printk's clock may lose time and gains none, so what is later by more than any later
+/// message was held up.
+fn not_held_up(mut points: Vec<SyncPoint>, error: Ns) -> Vec<SyncPoint> {
+    points.sort_by_key(|p| (p.ticks, p.at));
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return points };
+    let stamped = last.ticks.0 - first.ticks.0;
+    let came = (points.iter().map(|p| p.at).max(), points.iter().map(|p| p.at).min());
+    let came = came.0.zip(came.1).map_or(0, |(last, first)| (last - first).0.unsigned_abs());
+    if stamped > came.saturating_mul(FAST_MOST) {
+        return points;
+    }
+    let lateness = |p: &SyncPoint| Ns(p.at.0.saturating_sub(i64::try_from(p.ticks.0).unwrap_or(i64::MAX)));
+    let mut least: Option<(Ns, Ticks)> = None;
+    let mut kept: Vec<SyncPoint> = Vec::with_capacity(points.len());
+    for point in points.into_iter().rev() {
+        let late = lateness(&point);
+        let drift = |from: Ticks| Ns(i64::try_from((from.0 - point.ticks.0) / DRIFT_PART).unwrap_or(i64::MAX));
+        if least.is_none_or(|(least, from)| late <= least + error + drift(from)) {
+            kept.push(point);
+        }
+        if least.is_none_or(|(least, _)| late < least) {
+            least = Some((late, point.ticks));
+        }
+    }
+    kept.reverse();
+    kept
 }
 
 /// Of each 20 ms of stamps the line that was least late: printk's clock bends while it has no good clocksource, so the
@@ -317,6 +358,39 @@ fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A board's console comes up at 300 ms and says what was said before, a line each 6 ms; then its clock has lost 40 ms.
+    #[test]
+    fn a_line_that_holds_messages_up_moves_none_of_them() {
+        let manifest = Manifest { time_base: TimeBase::Host, arrival_error_ns: Some(1_000_000), ..Manifest::default() };
+        let at = |stamp_ms: i64, came_ms: i64| SyncPoint {
+            ticks: Ticks(stamp_ms.unsigned_abs() * 1_000_000),
+            at: Ns::from_ms(1000 + came_ms),
+        };
+        let replayed = (0..60).map(|n| at(n * 5, 300 + n * 5 + n));
+        let later = (0..60).map(|n| at(400 + n * 10, 440 + n * 10));
+        let points: Vec<SyncPoint> = replayed.chain(later).collect();
+        let heard = HeardMessages(points);
+        let evidence = Offers { heard: Some(&heard), ..Offers::new(&manifest) };
+        let clock = printk_from_console(&evidence).unwrap();
+        let zero = clock.to_ns(Ticks(0)) - Ns::from_ms(1000);
+        assert!(zero.abs() <= Ns::from_ms(41), "{zero:?}: what was held up counts");
+        assert_eq!(clock.to_ns(Ticks(500_000_000)), Ns::from_ms(1540));
+        assert!(clock.residual >= Ns::from_ms(1));
+    }
+
+    struct HeardMessages(Vec<SyncPoint>);
+
+    impl StampedText for HeardMessages {
+        fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+            let message = |p: &SyncPoint| Stamped { text: b"x", ticks: Some(p.ticks), arrival: Some(p.at) };
+            Box::new(self.0.iter().map(message))
+        }
+
+        fn markers(&self) -> hashbrown::HashMap<u64, Option<Ticks>> {
+            hashbrown::HashMap::new()
+        }
+    }
 
     /// A host with too much to do stamps process 1's words 2.3 ms late. What it saw run says so, but for a function that had
     /// run before.

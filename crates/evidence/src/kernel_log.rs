@@ -15,8 +15,10 @@
 
 mod arrivals;
 mod clean;
+mod damage;
 mod host_stamp;
 mod kmsg;
+mod loader;
 mod mail;
 mod reader;
 mod stamp;
@@ -107,6 +109,17 @@ impl KernelLog {
     /// If there is no line in it.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
+        reader.note_steps_back();
+        Ok(reader.log)
+    }
+
+    /// The same of a console that came by a serial line, which damages some of what it carries.
+    ///
+    /// # Errors
+    /// As [`KernelLog::read`].
+    pub fn read_line(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
+        let mut reader = Reader::read(file, bytes, diagnostics)?;
+        damage::unstamp(file, &mut reader.log, reader.diagnostics);
         reader.note_steps_back();
         Ok(reader.log)
     }

@@ -210,11 +210,13 @@ fn process_1_track(boot: &mut Boot<'_>) {
 /// What goes on before the kernel and around it, and where a machine was recorded, when it ran its first instruction.
 fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     if !boot.is_imported() {
+        let is_made = boot.board_error().is_none();
         let mut track = |name: &str, kind| {
             let name = boot.timeline.names.intern(name);
             boot.timeline.tracks.named(name, kind)
         };
-        let (monitor, firmware) = (track("QEMU", TrackKind::Vmm), track("firmware", TrackKind::Firmware));
+        let monitor = is_made.then(|| track("QEMU", TrackKind::Vmm));
+        let firmware = track("firmware", TrackKind::Firmware);
         boot.machine = Some(Machine { monitor, firmware, first_instruction: first_instruction(boot) });
     }
     evidence.iter_mut().for_each(|evidence| evidence.around(boot));

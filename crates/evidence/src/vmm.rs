@@ -5,7 +5,7 @@
 //! ```
 //! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are),
 //! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
-//! vCPUs were started). If the plugin recorded a first block, that time ends the VMM's phases
+//! vCPUs were started). Of a board there is one mark, `power on`, with which it starts. If the plugin recorded a first block, that time ends the VMM's phases
 //! instead: its error is smaller.
 //!
 //! It must not know one monitor from another, and it places nothing of the guest's.
@@ -44,6 +44,8 @@ pub enum Part {
     Devices,
     /// The virtual CPUs are started: this ends with the machine's first instruction, which the host only hears of.
     Started,
+    /// A board is switched on: there is no monitor.
+    PowerOn,
 }
 
 impl Part {
@@ -54,6 +56,7 @@ impl Part {
             "monitor ready" => Some(Part::Monitor),
             "machine complete" => Some(Part::Devices),
             "first instruction" => Some(Part::Started),
+            "power on" => Some(Part::PowerOn),
             _ => None,
         }
     }
@@ -65,7 +68,7 @@ impl Part {
             Part::Linked => Phase::MonitorLinking,
             Part::Monitor => Phase::MonitorOptions,
             Part::Devices => Phase::MonitorDevices,
-            Part::Started => Phase::MonitorCpus,
+            Part::Started | Part::PowerOn => Phase::MonitorCpus,
         }
     }
 }
@@ -112,9 +115,9 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
     steps
 }
 
-/// When the host heard that the vCPUs were started.
+/// When the host heard that the vCPUs were started, or a board was switched on.
 pub fn vcpus_started(steps: &[Step]) -> Option<&Step> {
-    steps.iter().find(|step| step.part == Part::Started)
+    steps.iter().find(|step| matches!(step.part, Part::Started | Part::PowerOn))
 }
 
 /// Adds the steps as phases and as work on the monitor's track.
@@ -184,9 +187,10 @@ impl Evidence for Steps {
 
     fn around(&mut self, boot: &mut Boot<'_>) {
         let Some(machine) = boot.machine else { return };
-        build(&self.0, machine.first_instruction, machine.monitor, &mut boot.timeline);
+        let Some(monitor) = machine.monitor else { return };
+        build(&self.0, machine.first_instruction, monitor, &mut boot.timeline);
         if let Some(at) = machine.first_instruction {
-            boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, machine.monitor));
+            boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, monitor));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Checks the options of a recording before anything is started or written. What only QEMU can answer (its version, whether
 //! it loads plugins) is not checked here.
 
-use recording::{Accel, Then, Until};
+use recording::{Accel, Board, GuestSpec, Init, Then, Until};
 
 use crate::guests::profile_of;
 use crate::profile::GuestProfile;
+use crate::vmm::serial::Address;
 use crate::{Error, RecordOptions, arch, host, image, root};
 
 /// Stops within a shorter silence would take a good part of it.
@@ -13,6 +14,11 @@ const SILENCE_MS_MIN: u64 = 10;
 impl RecordOptions {
     /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
+        if let Some(board) = &self.guest.board {
+            self.check_board(board)?;
+            self.check_observed()?;
+            return profile_of(&self.guest);
+        }
         arch::check(&self.guest)?;
         let mib = 1 << 20;
         if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
@@ -26,9 +32,7 @@ impl RecordOptions {
         if self.guest.cpus == 0 {
             return Err(Error::option("--cpus is 0: give at least 1"));
         }
-        if self.observe.stream_bytes_max == 0 {
-            return Err(Error::option("no stream can be kept in 0 bytes"));
-        }
+        self.check_observed()?;
         if let Some(ms) = self.observe.silence_ms.filter(|&ms| ms < SILENCE_MS_MIN) {
             return Err(Error::option(format!(
                 "--silence is {ms} ms: give at least {SILENCE_MS_MIN}ms, because each stop takes the guest some of them"
@@ -36,9 +40,6 @@ impl RecordOptions {
         }
         if self.observe.watch.is_some() && self.observe.silence_ms.is_some() {
             return Err(Error::option("--watch and --silence cannot be recorded in one boot: record two"));
-        }
-        if let Until::Regex(pattern) = &self.guest.until {
-            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
         }
         if let Until::Unit(unit) = &self.guest.until {
             if !recording::is_unit_name(unit) {
@@ -80,6 +81,81 @@ impl RecordOptions {
         }
         self.check_calls()?;
         Ok(profile)
+    }
+
+    /// What is observed of any machine.
+    fn check_observed(&self) -> Result<(), Error> {
+        if self.observe.stream_bytes_max == 0 {
+            return Err(Error::option("no stream can be kept in 0 bytes"));
+        }
+        if let Until::Regex(pattern) = &self.guest.until {
+            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
+        }
+        Ok(())
+    }
+
+    /// Says what of the options is only for a machine that bootscope makes.
+    fn check_board(&self, board: &Board) -> Result<(), Error> {
+        Address::of(&board.serial)?.check()?;
+        if board.baud == Some(0) {
+            return Err(Error::option("--baud is 0: give the rate of the board's console, such as 115200"));
+        }
+        if board.power_cycle.as_ref().is_some_and(|command| command.trim().is_empty()) {
+            return Err(Error::option(
+                "--power-cycle is empty: give the command that switches the board off and on, or leave it out and do it by hand",
+            ));
+        }
+        let (guest, observe, usual) = (&self.guest, &self.observe, GuestSpec::default());
+        const OWN: &str = "bootscope starts nothing on a board, which boots what is installed on it";
+        const MADE: &str = "the board is the machine, and bootscope makes none";
+        const HEARD: &str = "of a board only its serial port is seen, and nothing of its memory or CPUs";
+        let waits_for_line = matches!(guest.until, Until::Init | Until::Regex(_));
+        let given = [
+            (guest.kernel.is_some(), "--kernel", OWN, "install the kernel there"),
+            (guest.initrd.is_some(), "--initrd", OWN, "install the initrd there"),
+            (!guest.append.is_empty(), "--append", OWN, "set the command line in its boot loader (U-Boot: bootargs)"),
+            (!guest.mask.is_empty(), "--mask", OWN, "set systemd.mask= in its boot loader"),
+            (!guest.disks.is_empty(), "--disk", OWN, "write the image to the board's own storage"),
+            (guest.root.is_some() || guest.dax, "--root", OWN, "write the image to the board's own storage"),
+            (guest.workload.is_some(), "--workload", OWN, "start it by the board's own init"),
+            (guest.init == Init::Guest, "--init guest", OWN, "the board's own process 1 is recorded"),
+            (guest.then == Then::Exec, "--then", OWN, "the board stays on when its boot was recorded"),
+            (guest.memory_bytes != usual.memory_bytes, "--memory", MADE, "mem= in its command line takes some away"),
+            (guest.cpus != usual.cpus, "--cpus", MADE, "maxcpus= in its command line takes some away"),
+            (guest.machine != usual.machine, "--machine", MADE, "there is nothing to choose"),
+            (guest.arch != usual.arch, "--arch", MADE, "its log says which one it is"),
+            (guest.qemu != usual.qemu, "--qemu", MADE, "to record a guest of QEMU, leave out --serial"),
+            (
+                !guest.extra.is_empty(),
+                "-- and arguments for QEMU",
+                MADE,
+                "to record a guest of QEMU, leave out --serial",
+            ),
+            (guest.accel != usual.accel, "--accel", MADE, "there is nothing to choose"),
+            (guest.deterministic, "--deterministic", MADE, "record several boots with bootscope bench"),
+            (!guest.patches.is_empty(), "--patch", HEARD, "change the kernel on the board"),
+            (
+                observe.calls || observe.min_call_ns.is_some(),
+                "--trace calls",
+                HEARD,
+                "the board's own ftrace follows calls",
+            ),
+            (!observe.symbols.is_empty(), "--symbols", HEARD, "there is no address that needs a name"),
+            (observe.silence_ms.is_some(), "--silence", HEARD, "give --hang-after for a limit to silence"),
+            (observe.watch.is_some(), "--watch", HEARD, "have the kernel print it"),
+            (
+                !waits_for_line,
+                "--until with this mark",
+                HEARD,
+                "wait for a line of the console, such as --until 'login:'",
+            ),
+        ];
+        match given.iter().find(|(given, ..)| *given) {
+            Some((_, option, why, instead)) => {
+                Err(Error::option(format!("{option} does not go with --serial: {why}. Leave it out; {instead}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// What is looked for in the guest, or asked of it.
@@ -217,7 +293,7 @@ fn no_pattern(pattern: &str, error: &regex::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use recording::{GuestSpec, Init, ObserveSpec};
+    use recording::ObserveSpec;
     use std::path::PathBuf;
 
     #[test]
@@ -256,6 +332,15 @@ mod tests {
         assert!(calls.check_calls().unwrap_err().to_string().contains("aarch64 guests"));
         check(base(), "--kernel");
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
+        let board = |serial: &str| Some(Board { serial: serial.to_owned(), ..Board::default() });
+        check(GuestSpec { board: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");
+        let board = || GuestSpec { board: board("tcp:localhost:1"), init: Init::Keep, ..base() };
+        assert!(RecordOptions::of(board()).check().is_ok());
+        check(GuestSpec { kernel: Some("vmlinuz".into()), ..board() }, "--kernel does not go with --serial");
+        check(GuestSpec { cpus: 4, ..board() }, "--cpus does not go with --serial");
+        check(GuestSpec { deterministic: true, ..board() }, "bootscope bench");
+        check(GuestSpec { until: Until::PowerOff, ..board() }, "--until 'login:'");
+        check(GuestSpec { until: Until::Regex("(".to_owned()), ..board() }, "--until");
         let gone = Some(PathBuf::from("/nonexistent/vmlinuz"));
         check(GuestSpec { kernel: gone, ..base() }, "/nonexistent/vmlinuz");
     }

@@ -8,7 +8,7 @@ use recording::{End, EndMark, OutcomeKind, Until};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
 use crate::vmm::GuestEnd;
-use crate::watch::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
+use crate::watch::{Facts, Seen, Shutdown, panicked};
 
 /// A panic's text is given this long to be printed.
 const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
@@ -75,7 +75,7 @@ fn panic_advice(line: &str) -> Option<&'static str> {
 pub(crate) fn end_mark(options: &RecordOptions, profile: &GuestProfile, facts: &Facts) -> Option<End> {
     let heard = |mark, at_ns, what: &str| {
         let (mark, what) = (Some(mark), what.to_owned());
-        End { mark, what, at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None }
+        End { mark, what, at_ns, error_ns: Some(facts.arrival_error_ns), printk_ns: None }
     };
     match options.guest.until {
         Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(EndMark::Init, at_ns, "init")),
@@ -133,7 +133,8 @@ pub(crate) fn ending(
     }
     if facts.gone {
         // What the VMM said and how it exited is added by who waits for it.
-        return Some(at(OutcomeKind::VmmFailed, "", now_ns));
+        let kind = if options.guest.board.is_some() { OutcomeKind::LineLost } else { OutcomeKind::VmmFailed };
+        return Some(at(kind, "", now_ns));
     }
     if let Some(panic) = &facts.panic {
         return panic_printed(facts, panic, now_ns).then(|| Ending::panic(panic));

@@ -63,8 +63,10 @@ pub enum Error {
         needed: &'static str,
     },
     /// The VMM ended before the machine ran: what it was asked for cannot be had.
-    #[error("QEMU did not start the machine, and nothing was recorded: {why}")]
+    #[error("{name} did not start, and nothing was recorded: {why}")]
     VmmRefused {
+        /// What people call it.
+        name: &'static str,
         /// How it ended and what it said.
         why: String,
     },

@@ -13,6 +13,10 @@ use crate::{Error, arch, image, lab};
 /// # Errors
 /// If the kernel cannot be read, or is asked for something that it does not understand.
 pub(crate) fn profile_of(guest: &GuestSpec) -> Result<GuestProfile, Error> {
+    if guest.board.is_some() {
+        // What it boots, its evidence says.
+        return Ok(GuestProfile::default());
+    }
     let Some(kernel) = &guest.kernel else {
         return Ok(GuestProfile::other(String::new()));
     };

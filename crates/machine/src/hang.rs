@@ -10,6 +10,8 @@
 //! halted one where idle time is skipped (`-icount sleep=off`), because there a machine that waits for something is
 //! halted between any two looks and busy in between; unless it does not run at all, as nothing will ever wake it.
 //!
+//! Of a board only what it says is known: it is hung when it says nothing for that time.
+//!
 //! It decides from its arguments alone, and does no I/O.
 
 use crate::cpu_time::CpuTimes;
@@ -46,6 +48,8 @@ pub(crate) struct Now {
 pub(crate) struct HangDetector {
     after_ns: i64,
     skips_idle: bool,
+    /// Nothing is known of the machine but what it says.
+    is_only_heard: bool,
     /// When something moved last.
     moved: Now,
     seen: Movement,
@@ -61,10 +65,12 @@ pub(crate) struct Hang {
 }
 
 impl HangDetector {
-    /// `skips_idle` is a machine whose clocks leap to the next timer when all its CPUs are halted.
-    pub(crate) fn new(after_ms: u64, skips_idle: bool) -> HangDetector {
+    /// `skips_idle` is a machine whose clocks leap to the next timer when all its CPUs are halted, `is_only_heard` one whose CPUs
+    /// nobody can look at.
+    pub(crate) fn new(after_ms: u64, skips_idle: bool, is_only_heard: bool) -> HangDetector {
         let after_ns = i64::try_from(after_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-        HangDetector { after_ns, skips_idle, moved: Now::default(), seen: Movement::default(), looks: Vec::new() }
+        let (moved, seen) = (Now::default(), Movement::default());
+        HangDetector { after_ns, skips_idle, is_only_heard, moved, seen, looks: Vec::new() }
     }
 
     /// Whether it has been quiet for so long that all of [`Movement`] and the CPUs should be looked at.
@@ -85,6 +91,10 @@ impl HangDetector {
         if moved && !first {
             self.moved(now);
             return None;
+        }
+        if self.is_only_heard {
+            let quiet_ns = now.ns - self.moved.ns;
+            return (quiet_ns >= self.after_ns).then_some(Hang { quiet_ns, ran_ns: 0, cpus: Vec::new() });
         }
         self.looks.push(cpus);
         if self.looks.len() > LOOKS {
@@ -144,6 +154,9 @@ impl Hang {
     pub(crate) fn text(&self, vmm: &str) -> String {
         let seconds = |ns: i64| ns / 1_000_000_000;
         let (quiet, ran) = (seconds(self.quiet_ns), seconds(self.ran_ns));
+        if self.cpus.is_empty() {
+            return format!("{vmm} said nothing for {quiet} s");
+        }
         let cpus = self.cpus.iter().enumerate().take(8).map(|(number, cpu)| {
             let how = if cpu.halted { "halted" } else { "busy in one place" };
             format!("; CPU {number} {how} at {:#x}", cpu.address)
@@ -178,7 +191,7 @@ mod tests {
     impl Boot {
         /// Runs a detector for 10 s over a minute; when it found a hang, in s.
         fn hung_at(&self, movement: impl Fn(i64) -> Movement, cpus: impl Fn(i64) -> Vec<Stand>) -> Option<i64> {
-            let mut detector = HangDetector::new(10_000, self.skips_idle);
+            let mut detector = HangDetector::new(10_000, self.skips_idle, false);
             (1..60).find(|&s| {
                 let now = Now { ns: s * SECOND, cpu: CpuTimes::of_one_thread(s * self.ran_ms * 1_000_000) };
                 detector.doubtful(&now, movement(s).bytes) && detector.look(&now, movement(s), cpus(s)).is_some()
@@ -243,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_hang_names_where_a_cpu_was_in_most_looks() {
-        let mut detector = HangDetector::new(10_000, false);
+        let mut detector = HangDetector::new(10_000, false, false);
         let tick = || at(0xffff_ffff_8123_4567);
         let hang = (1..=10).find_map(|s| {
             let now = Now { ns: s * SECOND, cpu: CpuTimes::of_one_thread(s * SECOND) };
@@ -256,6 +269,17 @@ mod tests {
     #[test]
     fn nothing_known_of_the_cpus_is_no_hang() {
         assert_eq!(hung_at(silent_after(0), |_| Vec::new()), None);
+    }
+
+    #[test]
+    fn a_board_is_hung_when_it_is_silent() {
+        let mut detector = HangDetector::new(10_000, false, true);
+        let silent_at = (1..60).find_map(|s| {
+            let now = Now { ns: s * SECOND, ..Now::default() };
+            let movement = silent_after(3)(s);
+            detector.doubtful(&now, movement.bytes).then(|| detector.look(&now, movement, Vec::new())).flatten()
+        });
+        assert_eq!(silent_at.map(|hang| hang.text("the board")).as_deref(), Some("the board said nothing for 10 s"));
     }
 
     #[test]

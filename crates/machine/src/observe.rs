@@ -11,6 +11,9 @@ pub trait Observer {
     /// How the boot goes.
     fn progress(&mut self, _progress: &Progress<'_>) {}
 
+    /// The user has to do something now, in a sentence, or the boot does not begin.
+    fn want(&mut self, _what: &str) {}
+
     /// Whether to stop now. The recording is finished all the same, with the outcome `interrupted`.
     fn stop(&mut self) -> bool {
         false

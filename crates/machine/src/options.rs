@@ -38,7 +38,8 @@ impl RecordOptions {
 
     /// The firmware's debug port, where there is one and it is recorded.
     pub(crate) fn firmware_port(&self) -> Option<u16> {
-        crate::arch::of(&self.guest).firmware_port.filter(|_| self.observe.firmware_log)
+        let is_heard = self.observe.firmware_log && self.guest.board.is_none();
+        crate::arch::of(&self.guest).firmware_port.filter(|_| is_heard)
     }
 }
 

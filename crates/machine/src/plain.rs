@@ -20,6 +20,11 @@ use crate::{Error, Observer, Progress, Stage, vmm};
 /// # Errors
 /// If the boot cannot be begun, the guest's code is to be changed, process 1 is the guest's own, or it is not reached.
 pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Result<i64, Error> {
+    if options.guest.board.is_some() {
+        return Err(Error::option(
+            "recording costs a board nothing, because it only listens: leave out --overhead, or --serial",
+        ));
+    }
     if !options.guest.patches.is_empty() {
         // It would be another guest than the recorded one, and the comparison would charge recording for that.
         return Err(Error::option(
@@ -55,8 +60,8 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
             Heard::Said { source: Source::Vmm, bytes, .. } => said = shown(&bytes, 300),
             Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
             Heard::Gone => {
-                let (vmm, status) = (vm.name(), vm.wait()?.status);
-                return Err(Error::option(format!("the plain boot failed: {vmm} ended with {status}: {said}")));
+                let (vmm, how) = (vm.name(), vm.wait()?.how);
+                return Err(Error::option(format!("the plain boot failed: {vmm} {how}: {said}")));
             }
         }
         if let Some(why) = no_root {

@@ -87,11 +87,11 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
     };
     let (ending, failed) = watched(options, &prepared, plugin.is_some(), &mut watch, observer);
     let mut finished = watch.finish(failed);
-    if ending.kind == OutcomeKind::VmmFailed && finished.facts.running_ns.is_none() {
+    if is_failure(ending.kind) && finished.facts.running_ns.is_none() {
         let exit = finished.vm.wait()?;
-        let why = vmm_failure(&ending, &finished.facts, exit);
+        let (name, why) = (finished.vm.name(), vmm_failure(&ending, &finished.facts, &exit));
         drop(finished);
-        return Err(nothing_recorded(writer, Error::VmmRefused { why }));
+        return Err(nothing_recorded(writer, Error::VmmRefused { name, why }));
     }
     let no_workload = finished.facts.no_workload.clone();
     let patched = finished.patched.clone();
@@ -140,7 +140,11 @@ fn begin<'a>(
         },
     })?;
     prepared.manifest.vmm.command = vm.command().to_vec();
+    prepared.manifest.arrival_error_ns = options.guest.board.is_some().then(|| vm.arrival_error_ns());
     writer.update(&prepared.manifest)?;
+    if let Some(wanted) = vm.wants() {
+        observer.want(&wanted);
+    }
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
     watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
     if let Some(plan) = prepared.plan.take() {
@@ -180,7 +184,8 @@ fn nothing_recorded(writer: Writer, error: Error) -> Error {
 
 /// The plugin, if it is wanted and can be had. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
-    if prepared.kvm || !(options.observe.first_executions || options.observe.calls) {
+    let is_board = options.guest.board.is_some();
+    if prepared.kvm || is_board || !(options.observe.first_executions || options.observe.calls) {
         return Ok(None);
     }
     match prepared.program.plugin() {
@@ -245,7 +250,10 @@ pub(crate) fn prepare(
     let host = host::host();
     let inputs = inputs(options)?;
     let kernel_sha256 = inputs.iter().find(|input| InputRole::Kernel.is(&input.role)).map_or("", |input| &input.sha256);
-    let choice = accel::choose(options, &*program, &host, kernel_sha256, observer)?;
+    let choice = match &options.guest.board {
+        Some(_) => accel::Choice { kvm: false, note: None },
+        None => accel::choose(options, &*program, &host, kernel_sha256, observer)?,
+    };
     let oddity = options.initrd_oddity()?.map(|oddity| format!("{oddity}; at most it is the image of a root disk"));
     let mut manifest = Manifest {
         time_base: if options.guest.deterministic { TimeBase::GuestVirtual } else { TimeBase::Host },
@@ -525,29 +533,38 @@ fn conclude(
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }
+    let heard = finished.vm.notes();
     let Finished { facts, patched, notes, failed, .. } = finished;
-    manifest.vmm.max_rss_bytes = Some(exit.max_rss_bytes);
-    manifest.vmm.user_ns = Some(exit.user_ns);
-    manifest.vmm.system_ns = Some(exit.system_ns);
+    manifest.vmm.max_rss_bytes = exit.used.map(|used| used.max_rss_bytes);
+    manifest.vmm.user_ns = exit.used.map(|used| used.user_ns);
+    manifest.vmm.system_ns = exit.used.map(|used| used.system_ns);
     manifest.end = end_mark(options, profile, &facts);
     manifest.notes.extend(ending.note.clone());
     manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("the workload failed: {why}")));
     manifest.notes.extend(patched);
     manifest.notes.extend(notes);
+    manifest.notes.extend(heard);
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {
         kind: ending.kind,
-        detail: if ending.kind == OutcomeKind::VmmFailed { vmm_failure(&ending, &facts, exit) } else { ending.detail },
+        detail: if is_failure(ending.kind) { vmm_failure(&ending, &facts, &exit) } else { ending.detail },
         at_ns: Some(ending.at_ns),
     });
     Ok((manifest, failed))
 }
 
+/// Whether it was not the guest that ended the boot.
+fn is_failure(kind: OutcomeKind) -> bool {
+    matches!(kind, OutcomeKind::VmmFailed | OutcomeKind::LineLost)
+}
+
 /// How the VMM failed: how it ended, and what it said last.
-fn vmm_failure(ending: &Ending, facts: &Facts, exit: Exit) -> String {
-    let mut parts = vec![format!("{} ended with {}", facts.vmm, exit.status)];
+fn vmm_failure(ending: &Ending, facts: &Facts, exit: &Exit) -> String {
+    let mut parts = vec![format!("{} {}", facts.vmm, exit.how)];
     parts.extend((!ending.detail.is_empty()).then(|| ending.detail.clone()));
-    parts.extend(facts.vmm_said.iter().cloned());
+    // What switched a board on has nothing to say of how its line ended.
+    let says_why = ending.kind == OutcomeKind::VmmFailed || facts.running_ns.is_none();
+    parts.extend(facts.vmm_said.iter().filter(|_| says_why).cloned());
     parts.join(": ")
 }
 
@@ -625,6 +642,10 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
 }
 
 fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
+    if guest.board.is_some() {
+        // What it is, its evidence says.
+        return Subject { machine: "board".to_owned(), ..Subject::default() };
+    }
     Subject {
         os: profile.os.to_owned(),
         kernel: profile.kernel.clone(),

@@ -125,7 +125,7 @@ fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
     let mut options = scratch.sector_options(HALT);
     options.guest.machine = "no-such-machine".to_owned();
     let said = match record(&options, &mut machine::Silent) {
-        Err(Error::VmmRefused { why }) => why,
+        Err(Error::VmmRefused { why, .. }) => why,
         Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
         other => panic!("{other:?}"),
     };

@@ -59,6 +59,9 @@ pub struct Manifest {
     /// How fast the counter of an event log runs, as the user said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks_hz: Option<f64>,
+    /// How far off the arrival of what a board said may be, in ns; none of a VMM's guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_error_ns: Option<i64>,
     /// What else a reader should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -81,7 +84,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeBase {
-    /// The host's monotonic clock just before the VMM was executed.
+    /// The host's monotonic clock just before the VMM was executed; of a board, when it was switched on.
     Host,
     /// The reset vector, in guest-virtual time.
     GuestVirtual,
@@ -241,6 +244,8 @@ pub enum OutcomeKind {
     Unpatched,
     /// The unit that the boot was to end at failed.
     UnitFailed,
+    /// The line to the board ended.
+    LineLost,
 }
 
 impl OutcomeKind {
@@ -258,6 +263,7 @@ impl OutcomeKind {
             OutcomeKind::VmmFailed => "vmm-failed",
             OutcomeKind::Unpatched => "unpatched",
             OutcomeKind::UnitFailed => "unit-failed",
+            OutcomeKind::LineLost => "line-lost",
         }
     }
 }
@@ -373,6 +379,7 @@ impl Default for Manifest {
             evidence: Vec::new(),
             overhead: None,
             ticks_hz: None,
+            arrival_error_ns: None,
             notes: Vec::new(),
         }
     }

@@ -75,6 +75,28 @@ pub struct GuestSpec {
     /// Whether a kernel that moves itself at random is kept where its image says, as it is where anything is patched.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fixed_address: bool,
+    /// A board, which boots what it has: nothing else here describes it but where its boot ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub board: Option<Board>,
+}
+
+/// A board, of which the recorder has a serial port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Board {
+    /// The port: a device (`/dev/ttyUSB0`), or a terminal server's (`tcp:HOST:PORT`, `telnet:HOST:PORT`).
+    pub serial: String,
+    /// The rate of the port, in bits per second; none: [`Board::BAUD`] of a device, not known of a terminal server's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baud: Option<u32>,
+    /// The shell command that switches the board off and on; none: the user does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cycle: Option<String>,
+}
+
+impl Board {
+    /// The rate of a device where nobody says another.
+    pub const BAUD: u32 = 115_200;
 }
 
 /// How a boot is observed from outside, which makes no difference to what the guest executes.
@@ -277,6 +299,7 @@ impl Default for GuestSpec {
             extra: Vec::new(),
             patches: Vec::new(),
             fixed_address: false,
+            board: None,
         }
     }
 }
@@ -308,7 +331,7 @@ impl GuestSpec {
     /// Whether bootscope's process 1 is started.
     #[must_use]
     pub fn has_guest_init(&self) -> bool {
-        self.init == Init::Guest
+        self.init == Init::Guest && self.board.is_none()
     }
 }
 

@@ -183,6 +183,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::CounterRateImplausible => ("{n} counter rate[s] [is|are] outside 1 kHz to 100 GHz", "[it is|they are] not used; give the rate with --tsc-frequency"),
         // The kernel's log.
         K::LogClockBack => ("{n} kernel message[s] [is|are] stamped earlier than the message before", "[it keeps its stamp|they keep their stamps]; two CPUs' clocks differ, or the log holds two boots"),
+        K::LogStampDamaged => ("the time stamp[s] of {n} kernel message[s] [does|do] not fit the others", "[it is|they are] placed where [it|they] arrived on the console; the serial line lost or added characters"),
         K::LogOtherBoot => ("{n} line[s] of the log [is|are] of an earlier boot", "[it is|they are] not used, for the last boot is shown; cut the log to see another"),
         K::LogBeginningMissing => ("the beginning of {n} kernel log[s] is missing", "phases and initcalls before the first message are not shown, and the total lacks them; read the log with a larger buffer (log_buf_len=)"),
         K::LogControlCharacters => ("{n} control character[s] [stands|stand] in a log", "[it is|they are] taken out"),

@@ -3,7 +3,7 @@
 //! Unknown text is empty, an unknown number is 0 or `None`; a view then leaves it out.
 
 use benchmark::Values;
-use recording::{EndMark, Manifest, OutcomeKind};
+use recording::{EndMark, GuestSpec, Manifest, OutcomeKind};
 use serde::{Deserialize, Serialize};
 
 /// Everything about a boot that is not time.
@@ -103,6 +103,9 @@ fn how(manifest: &Manifest) -> Vec<(String, String)> {
         }
     };
     add("command line", shell_words(&manifest.vmm.command));
+    if let Some(board) = GuestSpec::of(&manifest.how).and_then(|guest| guest.board) {
+        add("serial port", board.serial);
+    }
     add("VMM", manifest.vmm.version.clone());
     for input in &manifest.inputs {
         let hash = if input.sha256.is_empty() { String::new() } else { format!(", sha256 {}", input.sha256) };

@@ -33,7 +33,7 @@ pub struct Summary {
     pub schema: String,
     /// How the boot ended: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`, `vmm-failed`,
     /// `unpatched` (a change to the guest's code could not be made), `unit-failed` (the unit that was waited for),
-    /// `running` (the recorder is at work or was killed), `imported`, `unknown` (the manifest does not say).
+    /// `line-lost` (the serial line to a board), `running` (the recorder is at work or was killed), `imported`, `unknown` (the manifest does not say).
     pub outcome: String,
     /// The line, reason or message that shows the outcome.
     pub outcome_detail: String,

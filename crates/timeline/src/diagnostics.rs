@@ -145,6 +145,7 @@ kinds! {
     CounterRateImplausible = "counter-rate-implausible", Affects(Figures::Times);
     // The kernel's log.
     LogClockBack = "log-clock-back", Affects(Figures::Messages);
+    LogStampDamaged = "log-stamp-damaged", Affects(Figures::Messages);
     LogOtherBoot = "log-other-boot", Unusable;
     LogBeginningMissing = "log-beginning-missing", Affects(Figures::Total);
     LogControlCharacters = "log-control-characters", Harmless;

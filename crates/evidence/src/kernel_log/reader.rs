@@ -1,7 +1,7 @@
 //! The kernel's messages as evidence of a boot: marks, initcalls where the kernel printed them, and the phases they tell.
 
 use super::arrivals::Arrivals;
-use super::{KernelLog, Line, Prefix, kmsg_record};
+use super::{KernelLog, Line, Prefix, kmsg_record, loader};
 use crate::boot::Boot;
 use crate::clocks::{self, log_ticks};
 use crate::files::is_imported;
@@ -87,10 +87,21 @@ impl Reader for Files {
             diagnostics.note(why, || unused.name.clone());
         }
         let journal = boot.journal_messages.take();
+        let is_board = boot.board_error().is_some();
+        let diagnostics = &mut boot.timeline.diagnostics;
         let log = heard.or_else(|| read(first?, diagnostics)).or(journal);
-        let read_console =
-            |console: &'f Input| Some(Heard { log: read(&console.file, diagnostics)?.1, index: &console.index });
+        let read_console = |console: &'f Input| {
+            let log = match is_board {
+                true => KernelLog::read_line(&console.file.name, &console.file.bytes, diagnostics).ok()?,
+                false => read(&console.file, diagnostics)?.1,
+            };
+            Some(Heard { log, index: &console.index })
+        };
         let console = self.console.as_ref().and_then(read_console);
+        if let Some(heard) = console.as_ref().filter(|_| is_board) {
+            boot.kernel_line = loader::kernel_line(&heard.log);
+            boot.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < boot.kernel_line;
+        }
         let logs = log.iter().map(|(_, log)| log).chain(console.as_ref().map(|heard| &heard.log));
         logs.for_each(|log| whose(log, &mut boot.subject));
         let index = self.console.as_ref().map(|console| &console.index);
@@ -205,8 +216,18 @@ impl Evidence for Messages<'_> {
         if let Some(clock) = &clock {
             boundaries(log, clock, boot);
         }
+        if let (Some(Heard { log, index }), Some(kernel)) = (&self.console, boot.kernel_line) {
+            loader::kernel_heard(log, index, kernel, boot);
+        }
         if let Some(heard) = self.console.as_ref().filter(|_| boot.is_hosted()) {
-            login_prompt(heard, &mut boot.timeline);
+            let error = boot.arrival_error();
+            login_prompt(heard, error, &mut boot.timeline);
+        }
+    }
+
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        if let (Some(Heard { log, index }), Some(kernel)) = (&self.console, boot.kernel_line) {
+            loader::place(log, index, kernel, boot);
         }
     }
 
@@ -235,7 +256,8 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
         (Some(stamp), Some(clock)) => Some(clock.to_ns(log_ticks(stamp))),
         _ => arrivals.of(log, line).or(line.host_stamp),
     };
-    for line in &log.lines {
+    let kernels = log.lines.iter().filter(|line| boot.kernel_line.is_none_or(|first| line.number >= first));
+    for line in kernels {
         let place_in_file = || format!("{file}:{}", line.number);
         let Some(at) = place(line) else {
             timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);
@@ -267,14 +289,14 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
 }
 
 /// When the console asked who logs in: a line of getty's, which is no message of the kernel's.
-fn login_prompt(console: &Heard<'_>, timeline: &mut Timeline) {
+fn login_prompt(console: &Heard<'_>, error: Ns, timeline: &mut Timeline) {
     let mut lines = console.log.lines.iter().filter(|line| line.stamp.is_none());
     let asks = |text: &str| text.trim_end() == "login:" || text.trim_end().ends_with(" login:");
     let Some(at) = lines.find(|line| asks(console.log.text(line))).and_then(|line| console.index.arrival(line.offset))
     else {
         return;
     };
-    timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error: Ns::from_ms(1), track: None });
+    timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error, track: None });
 }
 
 /// What the kernel's messages say about phases; a trace says it sharper where there is one.

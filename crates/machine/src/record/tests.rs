@@ -388,7 +388,7 @@ fn a_vmm_that_ends_before_the_machine_runs_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let script = Script::default().says(10, Source::Vmm, "no such machine\n").ends(20);
     let refused = played(&script, &options(&dir, Until::PowerOff), i64::MAX).unwrap_err();
-    assert!(matches!(&refused, Error::VmmRefused { why } if why.contains("no such machine")), "{refused}");
+    assert!(matches!(&refused, Error::VmmRefused { why, .. } if why.contains("no such machine")), "{refused}");
     assert!(!dir.path().join("boot").exists());
     // Once it ran, that is how the boot ended.
     let (kind, at_ns, detail) = ended(&runs().says(900, Source::Vmm, "assertion failed\n").ends(1000), Until::PowerOff);

@@ -4,11 +4,13 @@
 //! receives what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). While the watcher waits
 //! for an answer it goes on receiving, so a question never delays the stamps of arrivals.
 //!
-//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. A second VMM is a second folder
-//! and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].
+//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. `serial/` is a board on a serial port,
+//! which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].
 
 pub(crate) mod channel;
+mod listen;
 pub(crate) mod qemu;
+pub(crate) mod serial;
 #[cfg(test)]
 pub(crate) mod stub;
 
@@ -16,7 +18,6 @@ use std::fmt;
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use recording::GuestSpec;
@@ -28,12 +29,18 @@ use crate::cpu_time::CpuTimes;
 use crate::memory::Extent;
 use channel::Wire;
 
-/// The program that a guest asks for.
+/// How late what is said on a pipe is stamped, at most, on a host that is not overloaded.
+pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
+
+/// The program that a guest asks for, or the port of a board.
 ///
 /// # Errors
 /// If it is not there, does not run, or is too old.
 pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
-    Ok(Box::new(qemu::Qemu::find(&guest.qemu)?))
+    Ok(match &guest.board {
+        Some(board) => Box::new(serial::Line::of(board)?),
+        None => Box::new(qemu::Qemu::find(&guest.qemu)?),
+    })
 }
 
 /// A VMM that is installed here.
@@ -111,7 +118,7 @@ pub(crate) trait Vmm: fmt::Debug {
     /// What people call it.
     fn name(&self) -> &'static str;
 
-    /// Time zero.
+    /// Time zero. Until a board is switched on it is not known, and no time passes.
     fn zero(&self) -> Zero;
 
     /// Now.
@@ -156,11 +163,24 @@ pub(crate) trait Vmm: fmt::Debug {
     /// If the system refuses.
     fn wait(&mut self) -> Result<Exit, Error>;
 
+    /// How far off the stamps of what it says may be, on a host that is not overloaded.
+    fn arrival_error_ns(&self) -> i64;
+
+    /// What the user has to do now for the machine to start, in a sentence; none if nothing.
+    fn wants(&self) -> Option<String> {
+        None
+    }
+
+    /// What a reader should know of how it was heard, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How it set the machine up, as far as that was seen. `counter_hz` is the rate of the host's counter, if known.
     fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark>;
 }
 
-/// The moment just before the program was executed.
+/// The moment just before the program was executed, or when a board was switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zero {
     /// CLOCK_MONOTONIC.
@@ -275,10 +295,18 @@ pub(crate) struct Stand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// How the VMM ended and what it used.
-#[derive(Clone, Copy, Debug)]
+/// How the VMM ended.
+#[derive(Clone, Debug)]
 pub(crate) struct Exit {
-    pub(crate) status: ExitStatus,
+    /// In words that follow its name.
+    pub(crate) how: String,
+    /// None of what is no process.
+    pub(crate) used: Option<Used>,
+}
+
+/// What the VMM's process used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
     pub(crate) max_rss_bytes: u64,
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,

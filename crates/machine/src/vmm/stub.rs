@@ -6,15 +6,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use recording::GuestSpec;
 
-use super::{Answer, Cpus, Exit, Heard, Launch, News, Program, Question, SetUpMark, Source, Stand, Ticket, Vmm, Zero};
+use super::{
+    ARRIVAL_ERROR_NS, Answer, Cpus, Exit, Heard, Launch, News, Program, Question, SetUpMark, Source, Stand, Ticket,
+    Used, Vmm, Zero,
+};
 use crate::Error;
 use crate::cpu_time::CpuTimes;
 
@@ -206,7 +207,12 @@ impl Vmm for Played {
 
     fn wait(&mut self) -> Result<Exit, Error> {
         assert!(self.over, "it would be waited for for ever");
-        Ok(Exit { status: ExitStatus::from_raw(0), max_rss_bytes: 1 << 20, user_ns: 1, system_ns: 1 })
+        let used = Used { max_rss_bytes: 1 << 20, user_ns: 1, system_ns: 1 };
+        Ok(Exit { how: "ended with exit status: 0".to_owned(), used: Some(used) })
+    }
+
+    fn arrival_error_ns(&self) -> i64 {
+        ARRIVAL_ERROR_NS
     }
 
     fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {

@@ -10,8 +10,6 @@ use crate::lines::{Line, shown};
 use crate::vmm::GuestEnd;
 use recording::{End, EndMark};
 
-/// How late what is heard is stamped, at most, on a host that is not overloaded.
-pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
 /// The line that names a panic, of every Linux there is.
 const PANIC: &[u8] = b"Kernel panic - not syncing";
 const PANIC_END: &[u8] = b"end Kernel panic";
@@ -37,6 +35,8 @@ pub(crate) struct Shutdown {
 pub(crate) struct Facts {
     /// What people call the VMM.
     pub(crate) vmm: &'static str,
+    /// How far off the stamps of what is heard may be.
+    pub(crate) arrival_error_ns: i64,
     pub(crate) running_ns: Option<i64>,
     /// Process 1 is guest-init, and runs.
     pub(crate) init_ns: Option<i64>,
@@ -81,7 +81,7 @@ impl Facts {
         match &mut self.matched {
             None if meaning == Meaning::Failed => self.note_failed(shown(line.text, 200), at_ns),
             None if meaning == Meaning::Reached => {
-                let error_ns = Some(ARRIVAL_ERROR_NS);
+                let error_ns = Some(self.arrival_error_ns);
                 self.matched = Some(End {
                     mark: Some(EndMark::Line),
                     what: shown(line.text, 200),

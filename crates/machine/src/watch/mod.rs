@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use guest_init::messages::{Lacked, Message};
 use recording::{Until, Writer};
 
-pub(crate) use facts::{ARRIVAL_ERROR_NS, Facts, Seen, Shutdown, panicked};
+pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
 use log::LogWatch;
 use messages::Messages;
 use process::ProcessWatch;
@@ -112,7 +112,7 @@ impl<'a> Watch<'a> {
         });
         let hang_after_ms = options.observe.hang_after_ms.saturating_add(profile.quiet_ms);
         Ok(Watch {
-            facts: Facts { vmm: vm.name(), ..Facts::default() },
+            facts: Facts { vmm: vm.name(), arrival_error_ns: vm.arrival_error_ns(), ..Facts::default() },
             transfer: EvidenceTransfer::new(),
             streams: Streams::begin(options, vm.name(), options.firmware_port(), channel.as_deref(), writer)?,
             vm,
@@ -122,7 +122,7 @@ impl<'a> Watch<'a> {
             messages: channel.map(Messages::new),
             until_in_log: until.clone(),
             until,
-            hang: HangDetector::new(hang_after_ms, guest.deterministic),
+            hang: HangDetector::new(hang_after_ms, guest.deterministic, guest.board.is_some()),
             next_look_ns: 0,
             has_disks: guest.kernel.is_none()
                 || !guest.disks.is_empty()

@@ -26,7 +26,10 @@ impl Streams {
         channel: Option<&dyn GuestChannel>,
         writer: &mut Writer,
     ) -> Result<Streams, Error> {
-        let vmm = format!("{vmm}'s standard output and error");
+        let vmm = match options.guest.board {
+            Some(_) => "what --power-cycle printed".to_owned(),
+            None => format!("{vmm}'s standard output and error"),
+        };
         let firmware = firmware.map(|port| format!("the firmware's debug port {port:#x}"));
         let all = [
             (Source::Console, "console", Some("the serial console")),

@@ -25,7 +25,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::NAME;
 use super::arguments::{Cpu, Inherited, Plugin, arguments};
 use super::linker::Linker;
-use super::listen::{Ear, Piece, listen};
 use super::monitor::{Event, Monitor};
 use super::mtree::ram_extents;
 use super::replies::{accepted, disk_requests, stands};
@@ -36,13 +35,24 @@ use crate::child::ends_with_us;
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
+use crate::vmm::listen::{Piece, What, listen, ways};
 use crate::vmm::{
-    Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Vmm, Zero,
+    ARRIVAL_ERROR_NS, Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Used,
+    Vmm, Zero,
 };
 
 /// The human monitor's command that shows all CPUs' registers.
 const REGISTERS: &str = "info registers -a";
 const REGISTERS_ORIGIN: &str = "QEMU's `info registers -a`, at the end";
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ear {
+    /// What is recorded.
+    Of(Source),
+    /// QEMU's monitor.
+    Monitor,
+}
 
 /// A running QEMU.
 #[derive(Debug)]
@@ -52,7 +62,7 @@ pub(super) struct Machine {
     zero: Zero,
     /// When the program had been executed, at the latest.
     executed_ns: i64,
-    heard: Receiver<Piece>,
+    heard: Receiver<Piece<Ear>>,
     monitor: Monitor,
     /// Our end of the connection to the gdbstub, until somebody takes it.
     gdbstub: Option<UnixStream>,
@@ -87,7 +97,8 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     ears.push((Ear::Monitor, OwnedFd::from(also_ours)));
     ears.extend(guest.map(|fd| (Ear::Of(Source::Guest), fd)));
     ears.extend(firmware.map(|fd| (Ear::Of(Source::Firmware), fd)));
-    let heard = listen(ears)?;
+    let (sender, heard) = ways();
+    listen(ears, sender)?;
     let monitor = Monitor::new(ours, instruments.held).map_err(Error::host("write to a socket"))?;
 
     let fds = Inherited {
@@ -216,15 +227,21 @@ impl Vmm for Machine {
     }
 
     fn hear(&mut self, patience: Duration) -> Heard {
-        let piece = match self.heard.recv_timeout(patience) {
-            Ok(piece) => piece,
-            Err(RecvTimeoutError::Timeout) => return Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => return Heard::Gone,
-        };
-        let at_ns = piece.at_ns - self.zero.ns;
-        match piece.source {
-            Ear::Of(source) => Heard::Said { source, at_ns, bytes: piece.bytes },
-            Ear::Monitor => Heard::News { news: self.take_events(&piece.bytes, at_ns), at_ns },
+        loop {
+            let piece = match self.heard.recv_timeout(patience) {
+                Ok(piece) => piece,
+                Err(RecvTimeoutError::Timeout) => return Heard::Silence,
+                Err(RecvTimeoutError::Disconnected) => return Heard::Gone,
+            };
+            let at_ns = piece.at_ns - self.zero.ns;
+            match (piece.ear, piece.what) {
+                // QEMU has ended when all its ways have.
+                (_, What::Ended(_)) => {}
+                (Ear::Of(source), What::Said(bytes)) => return Heard::Said { source, at_ns, bytes },
+                (Ear::Monitor, What::Said(bytes)) => {
+                    return Heard::News { news: self.take_events(&bytes, at_ns), at_ns };
+                }
+            }
         }
     }
 
@@ -291,12 +308,15 @@ impl Vmm for Machine {
     }
 
     fn wait(&mut self) -> Result<Exit, Error> {
-        if let Some(exit) = self.exit {
-            return Ok(exit);
+        if let Some(exit) = &self.exit {
+            return Ok(exit.clone());
         }
         let exit = reap(self.pid).map_err(Error::host("wait for QEMU"))?;
-        self.exit = Some(exit);
-        Ok(exit)
+        Ok(self.exit.insert(exit).clone())
+    }
+
+    fn arrival_error_ns(&self) -> i64 {
+        ARRIVAL_ERROR_NS
     }
 
     fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark> {
@@ -331,11 +351,13 @@ fn reap(pid: Pid) -> io::Result<Exit> {
     let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
     let ns = |t: libc::timeval| unsigned(t.tv_sec) * 1_000_000_000 + unsigned(t.tv_usec) * 1000;
     Ok(Exit {
-        status: ExitStatus::from_raw(status),
-        // Linux counts it in KiB.
-        max_rss_bytes: unsigned(usage.ru_maxrss) * 1024,
-        user_ns: ns(usage.ru_utime),
-        system_ns: ns(usage.ru_stime),
+        how: format!("ended with {}", ExitStatus::from_raw(status)),
+        used: Some(Used {
+            // Linux counts it in KiB.
+            max_rss_bytes: unsigned(usage.ru_maxrss) * 1024,
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+        }),
     })
 }
 

@@ -8,7 +8,6 @@ mod arguments;
 mod escape;
 mod launch;
 mod linker;
-mod listen;
 mod monitor;
 mod mtree;
 mod program;

@@ -1,0 +1,140 @@
+//! A board that is a pseudo-terminal: what is of its boot, what is not, and how it ends.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use recording::Board;
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::*;
+
+/// The board's end of the line, and the name of ours.
+fn line() -> (File, String) {
+    let board: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&board).unwrap();
+    unlockpt(&board).unwrap();
+    let name = ptsname(&board, Vec::new()).unwrap().into_string().unwrap();
+    (File::from(board), name)
+}
+
+fn connected(serial: &str, power_cycle: Option<&str>, cycle_max: Duration) -> Connected {
+    let board = Board { serial: serial.to_owned(), power_cycle: power_cycle.map(str::to_owned), ..Board::default() };
+    Connected::start(&Line { cycle_max, ..Line::of(&board).unwrap() }).unwrap()
+}
+
+/// What is heard until `is_enough`, or for 10 s.
+fn hear(board: &mut Connected, is_enough: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
+    let (mut all, began) = (Vec::new(), std::time::Instant::now());
+    while !is_enough(&all) {
+        assert!(began.elapsed() < Duration::from_secs(10), "it is never heard: {all:?}");
+        match board.hear(Duration::from_millis(20)) {
+            Heard::Silence => {}
+            heard => all.push(heard),
+        }
+    }
+    all
+}
+
+fn said(all: &[Heard], whose: Source) -> (Vec<i64>, String) {
+    let of = all.iter().filter_map(|heard| match heard {
+        Heard::Said { source, at_ns, bytes } if *source == whose => Some((*at_ns, bytes.clone())),
+        _ => None,
+    });
+    let (at, bytes): (Vec<i64>, Vec<Vec<u8>>) = of.unzip();
+    (at, String::from_utf8(bytes.concat()).unwrap())
+}
+
+fn is_gone(all: &[Heard]) -> bool {
+    matches!(all.last(), Some(Heard::Gone))
+}
+
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn what_came_before_the_command_ended_is_dropped_and_what_the_command_says_is_not() {
+    let (mut board, name) = line();
+    // The last word is still in its pipe when the command has ended: only then is anything heard.
+    let mut heard = connected(&name, Some("sleep 0.3; echo relay on"), LONG);
+    assert_eq!(heard.elapsed_ns(), 0, "no time passes before");
+    board.write_all(b"of the boot before\n").unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    board.write_all(b"U-Boot 2024.01\r\nlogin: ").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let all =
+        hear(&mut heard, |all| said(all, Source::Console).1.ends_with("login: ") && said(all, Source::Vmm).1.len() > 8);
+    assert_eq!(said(&all, Source::Vmm), (vec![0], "relay on\n".to_owned()));
+    let (at, text) = said(&all, Source::Console);
+    assert_eq!(text, "U-Boot 2024.01\r\nlogin: ");
+    assert!(at.iter().all(|&at| (100_000_000..2_000_000_000).contains(&at)), "{at:?}");
+    let running =
+        all.iter().position(|heard| matches!(heard, Heard::News { news, at_ns: 0 } if *news == [News::Running]));
+    let console = all.iter().position(|heard| matches!(heard, Heard::Said { source: Source::Console, .. }));
+    assert!(running.is_some() && running < console, "{all:?}");
+    let notes = heard.notes().join("\n");
+    assert!(notes.contains("19 bytes came before --power-cycle had ended"), "{notes}");
+    assert_eq!(heard.set_up(None).len(), 1);
+}
+
+#[test]
+fn a_command_that_fails_says_its_last_words() {
+    let (_board, name) = line();
+    let mut heard = connected(&name, Some("echo no such relay >&2; exit 3"), LONG);
+    let all = hear(&mut heard, is_gone);
+    assert_eq!(said(&all, Source::Vmm).1, "no such relay\n");
+    let how = heard.wait().unwrap().how;
+    assert!(how.contains("exit 3` ended with exit status: 3"), "{how}");
+}
+
+#[test]
+fn a_command_that_does_not_end_is_ended() {
+    let (_board, name) = line();
+    let mut heard = connected(&name, Some("echo waiting; sleep 1000"), Duration::from_secs(1));
+    let all = hear(&mut heard, is_gone);
+    assert_eq!(said(&all, Source::Vmm).1, "waiting\n");
+    let how = heard.wait().unwrap().how;
+    assert!(how.contains("did not end within 1 s"), "{how}");
+}
+
+#[test]
+fn by_hand_the_boot_begins_with_the_first_byte() {
+    let (mut board, name) = line();
+    let mut heard = connected(&name, None, LONG);
+    assert!(heard.wants().unwrap().contains(&name));
+    assert!(matches!(heard.hear(Duration::from_millis(50)), Heard::Silence));
+    assert_eq!(heard.elapsed_ns(), 0);
+    board.write_all(b"\0SPL\n").unwrap();
+    let all = hear(&mut heard, |all| !said(all, Source::Console).1.is_empty());
+    assert_eq!(said(&all, Source::Console), (vec![0], "\0SPL\n".to_owned()));
+    assert!(heard.elapsed_ns() > 0);
+    heard.kill();
+    assert!(is_gone(&hear(&mut heard, is_gone)));
+}
+
+#[test]
+fn a_line_that_ends_is_a_board_that_is_gone_after_all_it_said() {
+    let (mut board, name) = line();
+    let mut heard = connected(&name, None, LONG);
+    board.write_all(b"last words\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    drop(board);
+    let all = hear(&mut heard, is_gone);
+    assert_eq!(said(&all, Source::Console).1, "last words\n");
+    let how = heard.wait().unwrap().how;
+    assert!(how.contains(&name) && how.contains("unplugged"), "{how}");
+}
+
+#[test]
+fn a_port_is_for_one_program_at_a_time_and_free_again_after_it() {
+    let (_board, name) = line();
+    let first = connected(&name, None, LONG);
+    let second = Port::open(&Address::of(&name).unwrap(), None).unwrap_err().to_string();
+    assert!(second.contains("in use") && second.contains("fuser"), "{second}");
+    drop(first);
+    for baud in [None, Some(9600), Some(1_500_000)] {
+        drop(Port::open(&Address::of(&name).unwrap(), baud).unwrap());
+    }
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    rustix::fs::open(&name, flags, rustix::fs::Mode::empty()).expect("whoever comes next can have it");
+}
