@@ -29,7 +29,7 @@ build:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
-	for arch in aarch64 riscv64; do CARGO="$(CARGO)" scripts/build-guest-init $$arch; done
+	for arch in aarch64 riscv64 arm; do CARGO="$(CARGO)" scripts/build-guest-init $$arch; done
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 	install -D target/$(GUEST_TARGET)/capture/bootscope-capture $(LIB)/bootscope-capture
 	install -D target/lab/lab $(LIB)/lab
