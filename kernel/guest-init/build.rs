@@ -2,7 +2,7 @@
 //! Where there is such an entry, the code is built with `cfg(guest)`; elsewhere the binary says that it is none.
 
 /// The architectures of guests: each has a folder in src/bin/guest-init/arch.
-const GUESTS: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
+const GUESTS: [&str; 4] = ["x86_64", "aarch64", "arm", "riscv64"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -57,6 +57,8 @@ pub struct Config {
     pub modules: Vec<String>,
     /// `root=<device> <file system> [dax]`
     pub root: Option<Root>,
+    /// `serial=<address>` of a serial port's registers, decimal: the way to the host on a board whose usual way is none.
+    pub serial: Option<u64>,
     /// `workload=<command>` for the root's `/bin/sh`, run after the evidence transfer; memory is measured again after it.
     pub workload: Option<String>,
 }
@@ -74,6 +76,7 @@ impl Default for Config {
             payload_bytes: 0,
             modules: Vec::new(),
             root: None,
+            serial: None,
             workload: None,
         }
     }
@@ -103,6 +106,7 @@ impl Config {
             ("payload", n) => self.payload_bytes = number(n)?,
             ("module", file) if plain(file) => self.modules.push(file.to_string()),
             ("root", text) => self.root = Some(root(text)?),
+            ("serial", n) => self.serial = Some(number(n)?),
             ("workload", command) => self.workload = Some(command.to_string()),
             ("then" | "init" | "carry" | "module", _) => return Err("not a value of this key"),
             _ => return Err("unknown key"),
@@ -146,6 +150,7 @@ impl fmt::Display for Config {
         if let Some(root) = &self.root {
             writeln!(f, "root={} {}{}", root.device, root.file_system, if root.dax { " dax" } else { "" })?;
         }
+        self.serial.iter().try_for_each(|address| writeln!(f, "serial={address}"))?;
         self.workload.iter().try_for_each(|command| writeln!(f, "workload={command}"))
     }
 }
@@ -167,6 +172,7 @@ mod tests {
             payload_bytes: 1 << 40,
             modules: vec!["virtio.ko".into(), "nd-pmem.ko".into()],
             root: Some(Root { device: "pmem0".into(), file_system: "ext4".into(), dax: true }),
+            serial: Some(0x21e_c000),
             workload: Some("ls / && x='a=b'".into()),
         };
         assert_eq!(Config::parse(&asked.to_string()), (asked, vec![]));

@@ -24,7 +24,7 @@ use std::fmt;
 pub const PORT: u16 = 0xe9;
 /// What a read of [`PORT`] gives on QEMU and Bochs.
 pub const PORT_PRESENT: u8 = 0xe9;
-/// Where arm64 guests have the registers of a virtio console that stands for the port: the first of the places that QEMU's
+/// Where arm64 guests, and those of 32-bit ARM on `virt`, have the registers of a virtio console that stands for the port: the first of the places that QEMU's
 /// machine `virt` has for devices of virtio.
 pub const ARM64_REGISTERS: u64 = 0x0a00_0000;
 /// Likewise riscv64 guests.
@@ -61,7 +61,7 @@ pub enum SyncPlace {
     Kmsg,
 }
 
-/// One message. Every `tsc` is in ticks of the guest's counter: x86's time stamp counter, arm64's system counter.
+/// One message. Every `tsc` is in ticks of the guest's counter: x86's time stamp counter, arm64's system counter; where a 32-bit ARM CPU has none, ns of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Process 1 runs.

@@ -6,9 +6,11 @@ mod port;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(target_arch = "arm")]
+mod arm;
 #[cfg(target_arch = "riscv64")]
 mod riscv64;
-#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "riscv64"))]
 mod virtio_console;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -17,6 +19,8 @@ pub use port::Port;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{entry, port_io};
+#[cfg(target_arch = "arm")]
+pub use arm::{entry, port_io};
 #[cfg(target_arch = "riscv64")]
 pub use riscv64::{entry, port_io};
 #[cfg(target_arch = "x86_64")]

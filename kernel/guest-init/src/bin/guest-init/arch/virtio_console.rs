@@ -50,7 +50,8 @@ pub fn allow(place: &Place, allow: bool) {
 /// Maps the registers; or says why they cannot be had.
 pub fn open_at(place: &Place) -> Result<(), String> {
     let at = place.address;
-    let mapped = map(place).map_err(|e| format!("the registers at {at:#x} cannot be mapped: {e}"))?;
+    let mapped = map(at, place.page_bytes, registers::BYTES)
+        .map_err(|e| format!("the registers at {at:#x} cannot be mapped: {e}"))?;
     // SAFETY: both registers are inside of what was just mapped, and aligned.
     let read = |register: usize| u32::from_le(unsafe { mapped.add(register).cast::<u32>().read_volatile() });
     let found = (read(registers::MAGIC), read(registers::DEVICE));
@@ -61,16 +62,17 @@ pub fn open_at(place: &Place) -> Result<(), String> {
     Ok(())
 }
 
-fn map(place: &Place) -> Result<*mut u8, Errno> {
+/// Maps so many bytes of registers from this physical address on, in pages of so many.
+pub fn map(address: u64, page_bytes: u64, bytes: usize) -> Result<*mut u8, Errno> {
     match mknodat(CWD, NODE, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 1)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(e) => return Err(e),
     }
     let memory = open(NODE, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty());
     unlink(NODE)?;
-    let within = place.address % place.page_bytes;
-    let (from, within) = (place.address - within, within as usize);
-    let bytes = registers::BYTES + within;
+    let within = address % page_bytes;
+    let (from, within) = (address - within, within as usize);
+    let bytes = bytes + within;
     // SAFETY: a new mapping wherever the kernel likes; it covers nothing that exists.
     let mapped =
         unsafe { mmap(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, memory?, from) }?;

@@ -1,0 +1,109 @@
+//! The mark "kernel handed over": the program's very first instructions.
+//!
+//! `guest_init_entry` is the entry point of the binary (build.rs) and runs before libc: it reads the counter and keeps it. Not every such
+//! CPU has one (Cortex-A9, as in the i.MX6, has none), and to read it there would end the program. The kernel says whether it uses
+//! one, in the list of facts (`AT_HWCAP`) behind a program's arguments and environment; where it does not, it is asked for its clock,
+//! which takes one system call. The way to the host takes several, so it is opened later, and the whole line is said by
+//! [`finish_mark`]. The host stamps that line late by some tens of microseconds, which the fit of the clocks allows for: the mark is the tick.
+//!
+//! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0].
+
+use crate::arch::Port;
+use crate::arch::port_io::{counter_hz, open_port};
+use guest_init::cpio::ROOT_PATH;
+use guest_init::messages::Message;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// `HWCAP_EVTSTRM`: the kernel uses the CPU's own counter, the generic timer's, and lets programs read it.
+const EVENT_STREAM: u32 = 1 << 21;
+
+/// The counter at the program's start.
+static TICK: AtomicU64 = AtomicU64::new(0);
+/// What the kernel says of the CPU.
+static HWCAP: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the counter is the CPU's; else it is the kernel's clock.
+pub fn has_counter() -> bool {
+    HWCAP.load(Ordering::Relaxed) & EVENT_STREAM != 0
+}
+
+// SAFETY: runs once, alone, before any Rust code. At a program's entry only the stack pointer and r0 have a meaning, and both are as
+// they were when libc's entry runs. Argument count, arguments, environment and facts lie from the stack pointer on, each list with an
+// end, so what is read is there. The 8 bytes that the system call writes lie below the stack pointer while it is lowered by 8. The
+// statics are an aligned pair of words and a word that nobody else has seen yet. Linux lets programs read the counter that it uses.
+std::arch::global_asm!(
+    ".pushsection .text.guest_init_entry, \"ax\"",
+    ".arm",
+    ".globl guest_init_entry",
+    ".type guest_init_entry, %function",
+    "guest_init_entry:",
+    "mov r4, r0",
+    // Behind the count, the arguments and the zero behind them.
+    "ldr r5, [sp]",
+    "add r5, sp, r5, lsl #2",
+    "add r5, r5, #8",
+    "1: ldr r6, [r5], #4",
+    "cmp r6, #0",
+    "bne 1b",
+    // Pairs of what a fact is about and its value, until one about AT_HWCAP or AT_NULL.
+    "2: ldr r6, [r5], #4",
+    "ldr r7, [r5], #4",
+    "cmp r6, #16",
+    "cmpne r6, #0",
+    "bne 2b",
+    "cmp r6, #0",
+    "moveq r7, #0",
+    "movw r5, #:lower16:{hwcap}",
+    "movt r5, #:upper16:{hwcap}",
+    "str r7, [r5]",
+    "tst r7, #{event_stream}",
+    "beq 3f",
+    "isb",
+    // CNTVCT
+    "mrrc p15, 1, r2, r3, c14",
+    "b 4f",
+    // clock_gettime(CLOCK_MONOTONIC): two words, seconds and ns.
+    "3: sub sp, sp, #8",
+    "mov r0, #1",
+    "mov r1, sp",
+    "movw r7, #263",
+    "svc #0",
+    "pop {{r0, r1}}",
+    "movw r2, #{second_low}",
+    "movt r2, #{second_high}",
+    "umull r2, r3, r0, r2",
+    "adds r2, r2, r1",
+    "adc r3, r3, #0",
+    "4: movw r5, #:lower16:{tick}",
+    "movt r5, #:upper16:{tick}",
+    "strd r2, r3, [r5]",
+    "mov r0, r4",
+    "b _start",
+    ".popsection",
+    tick = sym TICK,
+    hwcap = sym HWCAP,
+    event_stream = const EVENT_STREAM,
+    second_low = const 1_000_000_000_u32 & 0xffff,
+    second_high = const 1_000_000_000_u32 >> 16,
+);
+
+/// Whether the mark is left to a second start of this program.
+pub fn is_not_yet_the_mark() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == ROOT_PATH)
+}
+
+/// Says the line of the mark, and how fast the counter runs. Where nobody hears it, the console says why.
+pub fn finish_mark() -> Port {
+    match open_port() {
+        Ok(()) => {
+            let port = Port::heard();
+            port.say(&Message::Init { tsc: TICK.load(Ordering::Relaxed) });
+            port.say(&Message::Rate { hz: counter_hz() });
+            port
+        }
+        Err(why) => {
+            println!("bootscope: process 1 runs; {why}, so nothing is gathered");
+            Port::unheard()
+        }
+    }
+}
