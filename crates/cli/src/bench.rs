@@ -102,7 +102,7 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 43] = [
+const AS_BEGUN: [&str; 44] = [
     "serial",
     "baud",
     "power_cycle",
@@ -110,6 +110,7 @@ const AS_BEGUN: [&str; 43] = [
     "kernel",
     "lab",
     "initrd",
+    "dtb",
     "append",
     "disks",
     "root",

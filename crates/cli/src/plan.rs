@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The flags. What is not given is as usual, or as in the recording that is to be repeated.
 #[derive(clap::Args)]
 pub struct BootArgs {
-    /// The kernel: a Linux bzImage, an ELF file with a PVH note, or an arm64 or riscv64 Image
+    /// The kernel: a Linux bzImage, an ELF file with a PVH note, an arm64 or riscv64 Image, or a zImage of 32-bit ARM
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     pub kernel: Option<PathBuf>,
     /// Boot the reference kernel; words of --append make it slow (see `bootscope lab list`)
@@ -20,6 +20,9 @@ pub struct BootArgs {
     /// Your initrd; without one, it holds only bootscope's process 1
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     initrd: Option<PathBuf>,
+    /// The device tree (.dtb) for the kernel, in place of QEMU's own. A board such as sabrelite needs one
+    #[arg(long, value_name = "FILE", help_heading = "What to boot")]
+    dtb: Option<PathBuf>,
     /// Kernel command line
     #[arg(long, value_name = "TEXT", help_heading = "What to boot", allow_hyphen_values = true)]
     append: Option<String>,
@@ -67,10 +70,10 @@ pub struct BootArgs {
     /// Virtual CPUs [default: 1]
     #[arg(long, value_name = "N", help_heading = "On what")]
     cpus: Option<u32>,
-    /// The guest's architecture: x86_64, aarch64, riscv64 [default: the kernel's, as its image says; else x86_64]
+    /// The guest's architecture: x86_64, aarch64, riscv64, arm [default: the kernel's, as its image says; else x86_64]
     #[arg(long, value_name = "ARCH", help_heading = "On what")]
     arch: Option<String>,
-    /// QEMU's machine type, with its properties: pc, q35, microvm, virt [default: pc, or virt for aarch64 and riscv64]
+    /// QEMU's machine type, with its properties: pc, q35, microvm, virt, sabrelite [default: pc for x86_64, else virt]
     #[arg(long, value_name = "TYPE", help_heading = "On what")]
     machine: Option<String>,
     /// The QEMU to start [default: qemu-system- and the architecture]
@@ -238,6 +241,9 @@ impl BootArgs {
         }
         if let Some(initrd) = &self.initrd {
             o.guest.initrd = Some(absolute(initrd));
+        }
+        if let Some(dtb) = &self.dtb {
+            o.guest.dtb = Some(absolute(dtb));
         }
         if !self.disks.is_empty() {
             o.guest.disks = self.disks.iter().map(|disk| absolute(disk)).collect();

@@ -117,7 +117,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
     let mut vm = program.start(&Launch {
         guest: &trial,
         kvm: true,
-        kernel_line: &format!("console={} {}", arch.console, arch.early_console),
+        kernel_line: &format!("console={} {}", arch.console(guest), arch.early_console),
         initrd: None,
         channel: None,
         instruments: Instruments::default(),

@@ -74,6 +74,7 @@ impl RecordOptions {
             )));
         }
         self.check_a_kernel_or_disk()?;
+        self.check_device_tree()?;
         let profile = profile_of(&self.guest)?;
         self.check_files(&profile)?;
         if self.guest.deterministic {
@@ -229,6 +230,28 @@ impl RecordOptions {
         Ok(())
     }
 
+    /// Whether the guest takes a device tree, and the file is one.
+    fn check_device_tree(&self) -> Result<(), Error> {
+        let (guest, arch) = (&self.guest, arch::of(&self.guest));
+        let Some(path) = &guest.dtb else {
+            return match arch.board(guest).filter(|_| guest.kernel.is_some()) {
+                Some(board) => Err(Error::option(format!(
+                    "--machine {} brings no device tree, and its kernel needs one: give the kernel's own for this board \
+                     with --dtb",
+                    board.name
+                ))),
+                None => Ok(()),
+            };
+        };
+        if !arch.takes_device_tree {
+            return Err(Error::option(format!("--dtb: {} guests take no device tree: leave it out", arch.name)));
+        }
+        if guest.kernel.is_none() {
+            return Err(Error::option("--dtb is for a --kernel, and what boots from a disk has its own: leave it out"));
+        }
+        image::check_device_tree(path)
+    }
+
     fn check_files(&self, profile: &GuestProfile) -> Result<(), Error> {
         root::check(&self.guest, profile)?;
         if self.guest.then == Then::Exec
@@ -331,6 +354,14 @@ mod tests {
         let calls = RecordOptions { observe: ObserveSpec { calls: true, ..arm.observe.clone() }, ..arm };
         assert!(calls.check_calls().unwrap_err().to_string().contains("aarch64 guests"));
         check(base(), "--kernel");
+        let tree = GuestSpec { dtb: Some(PathBuf::from("a.dtb")), init: Init::Keep, ..base() };
+        let of = |guest: &GuestSpec| RecordOptions::of(guest.clone()).check_device_tree().unwrap_err().to_string();
+        assert!(of(&tree).contains("x86_64 guests take no device tree"));
+        let arm = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..tree };
+        assert!(of(&arm).contains("is for a --kernel"));
+        let arm = GuestSpec { kernel: Some(PathBuf::from("/proc/version")), ..arm };
+        assert!(of(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() }).contains("/proc/version is no device tree"));
+        assert!(of(&GuestSpec { dtb: None, ..arm }).contains("sabrelite brings no device tree"));
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
         let board = |serial: &str| Some(Board { serial: serial.to_owned(), ..Board::default() });
         check(GuestSpec { board: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");

@@ -43,6 +43,13 @@ mod tests {
             std::fs::write(&path, image).unwrap();
             Some(path)
         };
+        let zimage = kernel("zImage", 0x24, &[b"\x18\x28\x6f\x01"]);
+        let mut arm32 = GuestSpec { kernel: zimage, ..GuestSpec::default() };
+        choose_arch(&mut arm32, None).unwrap();
+        assert_eq!((&*arm32.arch, &*arm32.machine), ("arm", "virt,highmem=off"));
+        assert_eq!(arm32.qemu, Path::new("qemu-system-arm"));
+        let board = GuestSpec { machine: "sabrelite".to_owned(), ..arm32 };
+        assert_eq!(arch::of(&board).console(&board), "ttymxc1");
         let (arm, pc) = (kernel("Image", 0x38, &[b"ARM\x64"]), kernel("bzImage", 0x1fe, &[b"\x55\xaa\0\0HdrS"]));
         let mut guest = GuestSpec { kernel: arm, ..GuestSpec::default() };
         choose_arch(&mut guest, None).unwrap();
@@ -62,7 +69,7 @@ mod tests {
         assert_eq!(guest.arch, "aarch64", "it is the user's to say");
         choose_arch(&mut guest, Some("vax")).unwrap();
         let refused = arch::check(&guest).unwrap_err().to_string();
-        assert!(refused.contains("vax") && refused.contains("x86_64, aarch64, riscv64"), "{refused}");
+        assert!(refused.contains("vax") && refused.contains("x86_64, aarch64, riscv64, arm"), "{refused}");
         let mut not_built = GuestSpec { kernel: Some("/nonexistent".into()), ..GuestSpec::default() };
         choose_arch(&mut not_built, None).unwrap();
         assert_eq!(not_built.arch, "x86_64");

@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// There is no such VMM.
     #[error(
-        "{binary} is not there: install QEMU (Debian: apt install qemu-system-x86, for arm64 guests qemu-system-arm, for riscv64 qemu-system-misc or -riscv), or name it with --qemu"
+        "{binary} is not there: install QEMU (Debian: apt install qemu-system-x86, for ARM guests qemu-system-arm, for riscv64 qemu-system-misc or -riscv), or name it with --qemu"
     )]
     VmmMissing {
         /// What was looked for.

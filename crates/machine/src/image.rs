@@ -28,6 +28,17 @@ pub(crate) fn check_initrd(path: &Path) -> Result<Result<(), &'static str>, Erro
     Ok(initrd_kind(&head(path)?))
 }
 
+/// Fails unless the file is a device tree as a loader takes it (Devicetree Specification, 5.2).
+pub(crate) fn check_device_tree(path: &Path) -> Result<(), Error> {
+    match head(path)?.starts_with(b"\xd0\x0d\xfe\xed") {
+        true => Ok(()),
+        false => Err(Error::option(format!(
+            "--dtb: {} is no device tree: give a .dtb file, as the kernel's build makes it",
+            path.display()
+        ))),
+    }
+}
+
 /// The release of a Linux kernel, such as `6.1.0-47-cloud-amd64`, where its image says it.
 pub(crate) fn linux_release(arch: &Arch, path: &Path) -> Result<Option<String>, Error> {
     Ok((arch.linux_release)(&first(path, arch.release_bytes_max)?))

@@ -45,7 +45,7 @@ impl fmt::Display for NoFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoFunctions::NoKernel => {
-                write!(f, "it is neither a bzImage, an ELF image nor an Image of arm64 or riscv64")
+                write!(f, "it is neither a bzImage, an ELF image, an Image of arm64 or riscv64, nor a zImage")
             }
             NoFunctions::Payload(why) => write!(f, "its payload {why}"),
             NoFunctions::NoTable => write!(f, "there is no table of symbols in it: it has no CONFIG_KALLSYMS"),
@@ -53,7 +53,7 @@ impl fmt::Display for NoFunctions {
     }
 }
 
-/// The ELF image of a bzImage, or of an ELF kernel itself; or an Image of arm64 or riscv64, which is none.
+/// The ELF image of a bzImage, or of an ELF kernel itself; or what lies in memory of arm64, riscv64 or 32-bit ARM, which is none.
 ///
 /// # Errors
 /// If it is no kernel, or cannot be unpacked.

@@ -120,7 +120,7 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     let given = |prefix: &str| user.iter().any(|parameter| parameter.starts_with(prefix));
     let mut line = Vec::new();
     if !given("console=") {
-        line.push(format!("console={}", arch.console));
+        line.push(format!("console={}", arch.console(options)));
     }
     let is_fixed = options.fixed_address || !options.patches.is_empty();
     if options.deterministic && !given("kaslr") || is_fixed && !given("nokaslr") {

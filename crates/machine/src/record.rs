@@ -21,7 +21,7 @@ use crate::memory::TraceImage;
 use crate::options::RecordOptions;
 use crate::profile::{GuestProfile, Log};
 use crate::stops::{Names, OnStacks};
-use crate::vmm::channel::GuestChannel;
+use crate::vmm::channel::{GuestChannel, Wire};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{
@@ -163,7 +163,7 @@ fn user_blocks(options: &RecordOptions, prepared: &Prepared) -> Option<u32> {
 
 /// The way of the guest's messages, where process 1 is one that sends any, or the lab its samples.
 pub(crate) fn channel(guest: &GuestSpec) -> Option<Box<dyn GuestChannel>> {
-    (guest.has_guest_init() || crate::lab::is_sampled(guest)).then(arch::of(guest).channel)
+    (guest.has_guest_init() || crate::lab::is_sampled(guest)).then(|| arch::of(guest).channel(guest))
 }
 
 /// Puts the lists of the user's symbol files into the recording.
@@ -618,6 +618,7 @@ fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         modules: modules.iter().map(|module| module.file.clone()).collect(),
         root: root::for_guest(&options.guest)?,
         workload: options.guest.workload.clone(),
+        serial: serial_registers(&options.guest),
         ..Config::default()
     };
     if options.guest.deterministic {
@@ -627,6 +628,14 @@ fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
     Ok(config)
 }
 
+/// The registers of the serial port that a guest's messages go by, where they do.
+fn serial_registers(guest: &GuestSpec) -> Option<u64> {
+    match channel(guest)?.wire() {
+        Wire::SerialPort { registers, .. } => Some(registers),
+        Wire::IoPort(_) | Wire::VirtioConsole(_) => None,
+    }
+}
+
 fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(Error::unreadable(path))
 }
@@ -634,10 +643,11 @@ fn open(path: &Path) -> Result<File, Error> {
 fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
     let kernel = options.guest.kernel.iter().map(|path| (InputRole::Kernel, path, true));
     let initrd = options.guest.initrd.iter().map(|path| (InputRole::Initrd, path, true));
+    let dtb = options.guest.dtb.iter().map(|path| (InputRole::Dtb, path, true));
     let disks = options.guest.disks.iter().map(|path| (InputRole::Disk, path, false));
     let root = options.guest.root.iter().map(|path| (InputRole::Root, path, false));
     let symbols = options.observe.symbols.iter().map(|file| (InputRole::Symbols, &file.path, true));
-    let all = kernel.chain(initrd).chain(root).chain(disks).chain(symbols);
+    let all = kernel.chain(initrd).chain(dtb).chain(root).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 

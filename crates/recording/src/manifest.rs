@@ -170,6 +170,8 @@ pub enum InputRole {
     Kernel,
     /// The initial RAM disk.
     Initrd,
+    /// The device tree.
+    Dtb,
     /// What is mounted as the root.
     Root,
     /// A disk.
@@ -185,6 +187,7 @@ impl InputRole {
         match self {
             InputRole::Kernel => "kernel",
             InputRole::Initrd => "initrd",
+            InputRole::Dtb => "dtb",
             InputRole::Root => "root",
             InputRole::Disk => "disk",
             InputRole::Symbols => "symbols",

@@ -24,13 +24,16 @@ use crate::watched::Watched;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct GuestSpec {
-    /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`, `riscv64`.
+    /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`, `riscv64`, `arm`.
     #[serde(skip_serializing_if = "is_unsaid")]
     pub arch: String,
-    /// Linux bzImage, ELF image with a PVH note, or arm64 or riscv64 Image; without one the machine boots from its disks.
+    /// Linux bzImage, ELF image with a PVH note, arm64 or riscv64 Image, or zImage of 32-bit ARM; without one the machine boots from its disks.
     pub kernel: Option<PathBuf>,
     /// The user's own initial RAM file system.
     pub initrd: Option<PathBuf>,
+    /// The device tree that the kernel gets, in place of the VMM's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtb: Option<PathBuf>,
     /// Kernel command line, as the user wants it; what recording adds is in the recording's command.
     pub append: String,
     /// Units that the guest's systemd is told not to start.
@@ -280,6 +283,7 @@ impl Default for GuestSpec {
             arch: ARCH_UNSAID.to_owned(),
             kernel: None,
             initrd: None,
+            dtb: None,
             append: String::new(),
             mask: Vec::new(),
             disks: Vec::new(),

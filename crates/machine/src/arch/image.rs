@@ -79,12 +79,16 @@ impl Image {
 
     /// The release of an Image, such as `6.1.0-50-cloud-arm64`: by what it would print.
     pub(super) fn release(&self, image: &[u8]) -> Option<String> {
-        let image = self.plain(image)?;
-        let release = |at: usize| {
-            let text = image[at + BANNER.len()..].split(|&b| b == b' ').next()?;
-            let plain = text.first()?.is_ascii_digit() && text.len() < 100 && text.iter().all(u8::is_ascii_graphic);
-            plain.then(|| String::from_utf8_lossy(text).into_owned())
-        };
-        memmem::find_iter(&image, BANNER).find_map(release)
+        release_of(&self.plain(image)?)
     }
+}
+
+/// The release of a kernel as it lies in memory, by what it would print.
+pub(super) fn release_of(kernel: &[u8]) -> Option<String> {
+    let release = |at: usize| {
+        let text = kernel[at + BANNER.len()..].split(|&b| b == b' ').next()?;
+        let plain = text.first()?.is_ascii_digit() && text.len() < 100 && text.iter().all(u8::is_ascii_graphic);
+        plain.then(|| String::from_utf8_lossy(text).into_owned())
+    };
+    memmem::find_iter(kernel, BANNER).find_map(release)
 }

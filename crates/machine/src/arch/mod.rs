@@ -4,8 +4,10 @@
 //! what a new one has to give, here and in the other crates.
 
 mod aarch64;
+mod arm;
 mod image;
 mod riscv64;
+mod serial_port;
 mod virtio_console;
 pub(crate) mod x86_64;
 
@@ -28,6 +30,10 @@ pub(crate) struct Arch {
     pub(crate) vmm: &'static str,
     /// The machine, where the user names none.
     pub(crate) machine: &'static str,
+    /// Machines whose console, channel or CPU is another than that of the one above.
+    pub(crate) boards: &'static [Board],
+    /// Whether a VMM gives its kernels a device tree, the user's own too.
+    pub(crate) takes_device_tree: bool,
     /// What the names of its machines with PCI contain.
     pub(crate) pci_machines: &'static [&'static str],
     /// The CPU model that a VMM of this major version translates; none: its own choice.
@@ -84,6 +90,47 @@ pub(crate) struct Arch {
     pub(crate) call_or_nothing: fn(u64, Option<u64>, usize) -> Option<Vec<u8>>,
 }
 
+/// A machine that is built otherwise than the usual one of its architecture. Its CPU is the VMM's choice.
+#[derive(Debug)]
+pub(crate) struct Board {
+    /// What a VMM calls it.
+    pub(crate) name: &'static str,
+    /// The serial port that its console is on, as Linux's `console=` calls it.
+    pub(crate) console: &'static str,
+    /// The place of that port among those of the machine.
+    pub(crate) console_place: u8,
+    /// The way of the guest's messages.
+    pub(crate) channel: fn() -> Box<dyn GuestChannel>,
+}
+
+impl Arch {
+    /// The board that a guest runs on, if its machine is one of them. A VMM makes no device tree for these.
+    pub(crate) fn board(&self, guest: &GuestSpec) -> Option<&'static Board> {
+        let machine = guest.machine.split(',').next().unwrap_or_default();
+        self.boards.iter().find(|board| board.name == machine)
+    }
+
+    /// A guest's console, as Linux's `console=` calls it.
+    pub(crate) fn console(&self, guest: &GuestSpec) -> &'static str {
+        self.board(guest).map_or(self.console, |board| board.console)
+    }
+
+    /// The place of that console's port among a machine's serial ports.
+    pub(crate) fn console_place(&self, guest: &GuestSpec) -> u8 {
+        self.board(guest).map_or(0, |board| board.console_place)
+    }
+
+    /// The way of a guest's messages.
+    pub(crate) fn channel(&self, guest: &GuestSpec) -> Box<dyn GuestChannel> {
+        (self.board(guest).map_or(self.channel, |board| board.channel))()
+    }
+
+    /// The CPU model that a VMM of this major version translates for a guest; none: its own choice.
+    pub(crate) fn cpu(&self, guest: &GuestSpec, version: u32) -> Option<&'static str> {
+        self.board(guest).map_or_else(|| (self.translated_cpu)(version), |_| None)
+    }
+}
+
 /// Where a vCPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
@@ -136,7 +183,7 @@ pub(crate) enum CallTo {
 }
 
 /// The first is that of guests which say nothing.
-static ALL: [&Arch; 3] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH];
+static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
 
 /// That of a guest. One whose architecture is unknown is refused before anything is started ([`check`]).
 pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
@@ -213,6 +260,8 @@ mod tests {
         name: "stub",
         vmm: "stub",
         machine: "none",
+        boards: &[],
+        takes_device_tree: false,
         pci_machines: &[],
         translated_cpu: |_| None,
         is_hosts: false,

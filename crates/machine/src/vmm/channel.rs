@@ -26,4 +26,6 @@ pub(crate) enum Wire {
     IoPort(u16),
     /// The emergency register of a virtio console, in this place among those that a machine has for virtio devices.
     VirtioConsole(u8),
+    /// A serial port without a driver, in this place among those of a machine; its registers' physical address, which the guest is told.
+    SerialPort { place: u8, registers: u64 },
 }

@@ -12,6 +12,8 @@ pub(super) static ARCH: Arch = Arch {
     vmm: "qemu-system-aarch64",
     // The newest interrupt controller that the accelerator has: the oldest has room for 8 CPUs, and KVM on newer hosts has none.
     machine: "virt,gic-version=max",
+    boards: &[],
+    takes_device_tree: true,
     pci_machines: &["virt", "sbsa-ref"],
     // QEMU's own choice is a 32-bit one. Its `max` signs return addresses, which under TCG doubles a boot (6.6 s, and 3.0 s with this
     // one, QEMU 7.2), and means another CPU in each version.

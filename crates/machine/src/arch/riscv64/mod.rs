@@ -11,6 +11,8 @@ pub(super) static ARCH: Arch = Arch {
     name: "riscv64",
     vmm: "qemu-system-riscv64",
     machine: "virt",
+    boards: &[],
+    takes_device_tree: true,
     pci_machines: &["virt"],
     // QEMU's own choice is a plain 64-bit one, `rv64`.
     translated_cpu: |_| None,

@@ -15,6 +15,8 @@ pub(crate) static ARCH: Arch = Arch {
     name: "x86_64",
     vmm: "qemu-system-x86_64",
     machine: "pc",
+    boards: &[],
+    takes_device_tree: false,
     pci_machines: &["pc", "q35"],
     translated_cpu: |vmm_major| (vmm_major < 8).then_some(WITHOUT_CX16),
     is_hosts: cfg!(target_arch = "x86_64"),

@@ -77,7 +77,7 @@ pub(crate) fn arguments(
     line.boot(guest, kernel_line, fds)?;
     line.disks(guest)?;
     line.network(guest, fds.port);
-    line.watch(fds);
+    line.watch(fds, crate::arch::of(guest).console_place(guest));
     if guest.deterministic {
         line.deterministic();
     }
@@ -144,6 +144,10 @@ impl Line {
         if let Some(fd) = fds.initrd {
             self.pair("-initrd", format!("/proc/self/fd/{fd}"));
         }
+        if let Some(dtb) = &guest.dtb {
+            let text = dtb.to_str().ok_or_else(|| Error::option("the device tree's path is not UTF-8: link it"))?;
+            self.pair("-dtb", text);
+        }
         self.pair("-append", kernel_line);
         Ok(())
     }
@@ -169,7 +173,7 @@ impl Line {
         self.pair("-nic", format!("user,model={model}{forward}"));
     }
 
-    fn watch(&mut self, fds: &Inherited) {
+    fn watch(&mut self, fds: &Inherited, console_place: u8) {
         self.pair("-display", "none");
         self.flag("-no-reboot");
         self.flag("-no-shutdown");
@@ -181,7 +185,7 @@ impl Line {
             self.pair("-gdb", "chardev:gdbstub");
         }
         self.pipe("console", fds.console);
-        self.pair("-serial", "chardev:console");
+        self.serial_ports(fds, console_place);
         if let Some((fd, port)) = fds.firmware {
             self.pipe("firmware", fd);
             self.pair("-device", format!("isa-debugcon,iobase={port:#x},chardev=firmware"));
@@ -194,7 +198,27 @@ impl Line {
                     self.pair("-device", format!("virtio-serial-device,id=guest-port,bus=virtio-mmio-bus.{place}"));
                     self.pair("-device", "virtconsole,bus=guest-port.0,chardev=guest");
                 }
+                // It is one of the machine's serial ports.
+                Wire::SerialPort { .. } => {}
             }
+        }
+    }
+
+    /// The machine's serial ports up to the last that somebody listens to.
+    fn serial_ports(&mut self, fds: &Inherited, console_place: u8) {
+        let guest_place = match fds.guest {
+            Some((_, Wire::SerialPort { place, .. })) => Some(place),
+            _ => None,
+        };
+        for place in 0..=console_place.max(guest_place.unwrap_or_default()) {
+            self.pair(
+                "-serial",
+                match place {
+                    _ if place == console_place => "chardev:console",
+                    _ if Some(place) == guest_place => "chardev:guest",
+                    _ => "null",
+                },
+            );
         }
     }
 
@@ -262,6 +286,27 @@ mod tests {
         let line = arguments(&GuestSpec::default(), cpu, "", &fds, None).unwrap().join(" ");
         assert!(line.contains("-chardev file,id=guest,path=/proc/self/fd/5 -device virtio-serial-device,id=guest-port,bus=virtio-mmio-bus.0 -device virtconsole,bus=guest-port.0,chardev=guest"), "{line}");
         assert!(line.contains("-accel tcg -cpu cortex-a72") && !line.contains("debugcon"), "{line}");
+    }
+
+    #[test]
+    fn a_board_has_its_console_and_channel_on_serial_ports_of_its_own() {
+        let mut guest = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..GuestSpec::default() };
+        (guest.kernel, guest.dtb) = (Some("/boot/zImage".into()), Some("/boot/imx6q-sabrelite.dtb".into()));
+        let arch = crate::arch::of(&guest);
+        let cpu = Cpu::Translated(arch.cpu(&guest, 7));
+        let wire = arch.channel(&guest).wire();
+        let fds = Inherited { guest: Some((5, wire)), firmware: None, ..fds() };
+        let line = arguments(&guest, cpu, arch.console(&guest), &fds, None).unwrap().join(" ");
+        for part in [
+            "-machine sabrelite,memory-backend=ram -accel tcg -m 512M",
+            "-dtb /boot/imx6q-sabrelite.dtb -append ttymxc1",
+            "-serial null -serial chardev:console -serial chardev:guest -chardev file,id=guest,path=/proc/self/fd/5",
+        ] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        let keep = Inherited { guest: None, ..fds };
+        let line = arguments(&guest, cpu, "", &keep, None).unwrap().join(" ");
+        assert!(line.contains("-serial null -serial chardev:console") && !line.contains("guest"), "{line}");
     }
 
     #[test]

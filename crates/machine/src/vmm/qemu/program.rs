@@ -81,7 +81,7 @@ impl Qemu {
 
     /// The CPUs that this QEMU is asked for.
     fn cpu(&self, guest: &GuestSpec, kvm: bool) -> Cpu {
-        if kvm { Cpu::Host } else { Cpu::Translated((arch::of(guest).translated_cpu)(self.number().0)) }
+        if kvm { Cpu::Host } else { Cpu::Translated(arch::of(guest).cpu(guest, self.number().0)) }
     }
 
     fn takes(&self, object: &Path) -> PluginTaken {
