@@ -3,7 +3,8 @@
 //! The guest's counter runs as fast as its own register says, else, where the architecture's is the host's counter under TCG, as
 //! that one does. It is fitted to the host's clock: process 1 read it just before it sent a byte
 //! that the host stamped on arrival. A host with more to do than CPUs stamps all of them late; but the counter is 0 when the
-//! machine starts, so it is never fitted above that. In a deterministic boot the counter *is* time. The trace is
+//! machine starts, so it is never fitted above that. In a deterministic boot the counter *is* time. A clock of the kernel's that stands
+//! for a counter begins later: there it is joined where process 1 read it first. The trace is
 //! stamped with that counter, or with a clock of the kernel's that process 1 wrote sync lines for.
 //! printk's clock is joined to the trace's by the messages that both have; else by process 1's sync
 //! lines; else by the arrival of its lines on the console, or in a deterministic boot, of which the host's clock says
@@ -37,6 +38,8 @@ const HEARD_FOR_LONG: Ns = Ns::from_ms(10_000);
 const LATE_MAX: Ns = Ns::from_ms(100);
 /// Of a kernel's own measurement of its counter's rate, half of the messages that the trace has too lie nearer than this.
 const MEASURED_OFF: Ns = Ns::from_ms(5);
+/// So long after its first instruction, at most, process 1 has read the kernel's clock: a system call later.
+const READ_WITHIN: Ns = Ns::from_us(10);
 /// Of what the host saw, so many in a row have to agree to [`EDGE`], and one in so many of all.
 const AGREE_MIN: usize = 4;
 const AGREE_SHARE: usize = 50;
@@ -109,19 +112,28 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
     let own = evidence.counter_hz;
     let hosts = counts_as_the_host(evidence.manifest);
     let name = if own.is_some() { OWN_COUNTER } else { COUNTER };
+    let said = if evidence.counter_is_kernels { RateSource::Kernel } else { RateSource::CounterRegister };
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
         let counted = hosts.then_some((1e9, RateSource::Instructions));
-        let (hz, from) = own.map(|hz| (hz, RateSource::CounterRegister)).or(counted)?;
-        return Some(Clock::linear(name, hz, Ticks(0), Ns::ZERO, from));
+        let (hz, from) = own.map(|hz| (hz, said)).or(counted)?;
+        // The kernel's clock was read by the first instructions of process 1.
+        let read = evidence.process_1_read.zip(evidence.process_1_ran).filter(|_| evidence.counter_is_kernels);
+        let (ticks, at) = read.unwrap_or((Ticks(0), Ns::ZERO));
+        let mut clock = Clock::linear(name, hz, ticks, at, from);
+        if read.is_some() {
+            clock.residual = READ_WITHIN;
+        }
+        return Some(clock);
     }
     let points = &evidence.counter_heard;
     // The host's rate was measured over the whole boot.
-    let known = own.map(|hz| (hz, RateSource::CounterRegister));
+    let known = own.map(|hz| (hz, said));
     let host_hz = evidence.manifest.host.tsc_hz.filter(|_| hosts);
     match known.or_else(|| Some((host_hz?, RateSource::Host))) {
         Some((hz, from)) if hz > 0.0 => {
             let fit = |points: &[SyncPoint]| Clock::fit_offset(name, hz, points, Delay::Late, from.clone());
-            let start = evidence.started.map(|at| SyncPoint { ticks: Ticks(0), at });
+            let start = evidence.started.filter(|_| !evidence.counter_is_kernels);
+            let start = start.map(|at| SyncPoint { ticks: Ticks(0), at });
             // A guest with its own process 1 sends no words, and its trace is stamped with this counter.
             let is_traced = evidence.trace.is_some_and(|(_, trace)| trace.stamps() == Stamps::Counter);
             let by_start = || fit(&[start.filter(|_| is_traced)?]);
@@ -452,6 +464,27 @@ mod tests {
             counter(&Offers { counter_heard: vec![heard(900, 0)], ..Offers::new(&manifest) }).map(|clock| clock.hz)
         };
         assert_eq!((heard_once("x86_64"), heard_once("aarch64")), (Some(2.6e9), None));
+    }
+
+    #[test]
+    fn a_clock_of_the_kernels_that_stands_for_a_counter_begins_where_process_1_read_it() {
+        let offset = |time_base, counter_is_kernels| {
+            let manifest = Manifest { time_base, ..Manifest::default() };
+            let evidence = Offers {
+                counter_hz: Some(1e9),
+                counter_is_kernels,
+                process_1_read: Some(Ticks(700)),
+                process_1_ran: Some(Ns(5_000)),
+                started: Some(Ns::ZERO),
+                counter_heard: vec![SyncPoint { ticks: Ticks(1_000), at: Ns(5_310) }],
+                ..Offers::new(&manifest)
+            };
+            counter(&evidence).unwrap().to_ns(Ticks(700))
+        };
+        assert_eq!(offset(TimeBase::GuestVirtual, true), Ns(5_000));
+        assert_eq!(offset(TimeBase::GuestVirtual, false), Ns(700));
+        assert_eq!(offset(TimeBase::Host, true), Ns(5_010));
+        assert_eq!(offset(TimeBase::Host, false), Ns(700), "a counter begins with the machine");
     }
 
     #[test]

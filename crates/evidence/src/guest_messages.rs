@@ -103,6 +103,11 @@ impl Evidence for Messages {
             Message::Rate { hz } => Some(hz as f64),
             _ => None,
         });
+        offers.counter_is_kernels = is_kernels(self.0.iter().map(|said| &said.message));
+        offers.process_1_read = self.0.iter().find_map(|said| match said.message {
+            Message::Init { tsc } => Some(Ticks(tsc)),
+            _ => None,
+        });
         offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
     }
 
@@ -120,6 +125,16 @@ impl Evidence for Messages {
         let rank = EndRank::ProcessOneSaid;
         Some(EndCandidate { rank, at, error, evidence, track: None })
     }
+}
+
+/// Whether the counter is the kernel's monotonic clock: each time that process 1 read both, they were the same. A CPU without a
+/// counter for programs has no other.
+fn is_kernels<'m>(said: impl Iterator<Item = &'m Message>) -> bool {
+    let mut compared = said.filter_map(|message| match *message {
+        Message::Clock { before, after, monotonic_ns, .. } => Some((before..=after).contains(&monotonic_ns)),
+        _ => None,
+    });
+    compared.next().is_some_and(|first| first && compared.all(|same| same))
 }
 
 /// The line that a message is about, if it compares clocks.
@@ -145,6 +160,15 @@ mod tests {
         let found: Vec<_> = said.iter().map(|s| (s.message.to_string(), s.arrival, s.line)).collect();
         let word = |text: &str, at, line| (text.to_owned(), Some(Ns(at)), line);
         assert_eq!(found, [word("I 123", 1000, 1), word("T 456", 2000, 2), word("E poweroff", 2000, 3)]);
+    }
+
+    #[test]
+    fn a_counter_that_is_the_kernels_clock_is_known_by_being_the_same() {
+        let clock = |before, after, monotonic_ns| Message::Clock { before, after, monotonic_ns, boottime_ns: 0 };
+        assert!(is_kernels([clock(10, 30, 20), Message::Rate { hz: 1 }, clock(40, 60, 60)].iter()));
+        assert!(!is_kernels([clock(10, 30, 20), clock(40, 60, 61)].iter()));
+        assert!(!is_kernels([clock(40, 60, 9), clock(10, 30, 20)].iter()));
+        assert!(!is_kernels([Message::Rate { hz: 1 }].iter()));
     }
 
     #[test]

@@ -74,6 +74,12 @@ pub(crate) struct Offers<'a> {
     pub manifest: &'a Manifest,
     /// How fast the guest's counter runs, where its own register says so. Elsewhere it is the host's counter, seen by the guest.
     pub counter_hz: Option<f64>,
+    /// Whether that counter is a clock of the kernel's, which does not begin with the machine.
+    pub counter_is_kernels: bool,
+    /// What the counter was when process 1 began.
+    pub process_1_read: Option<Ticks>,
+    /// When the first instruction of a process ran, by the clock of a deterministic boot.
+    pub process_1_ran: Option<Ns>,
     /// Readings of the guest's counter, and when the host heard of each: never early, sometimes late.
     pub counter_heard: Vec<SyncPoint>,
     /// Sync points: a trace's stamp of a function that was about to run, and the host's time of its first block, a little
@@ -99,6 +105,9 @@ impl<'a> Offers<'a> {
         Offers {
             manifest,
             counter_hz: None,
+            counter_is_kernels: false,
+            process_1_read: None,
+            process_1_ran: None,
             counter_heard: Vec::new(),
             counter_seen: Vec::new(),
             started: None,

@@ -2,6 +2,7 @@
 //! `crates/machine/src/arch/README.md` lists what a new one has to give.
 
 mod aarch64;
+mod arm;
 mod riscv64;
 mod x86_64;
 

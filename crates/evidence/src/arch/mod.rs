@@ -4,6 +4,7 @@
 //! to give; here that is an [`Arch`] and a line in [`ALL`].
 
 mod aarch64;
+mod arm;
 mod riscv64;
 mod x86_64;
 
@@ -47,7 +48,7 @@ pub(crate) struct KernelImage {
     pub bytes_max: u64,
 }
 
-static ALL: [&Arch; 3] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH];
+static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
 
 /// The architecture of a target.
 pub(crate) fn of(target: &str) -> Option<&'static Arch> {

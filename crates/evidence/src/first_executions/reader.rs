@@ -49,6 +49,7 @@ impl Reader for Files {
             run,
             lists: boot.lists,
             entered: regions::entered_at(&boot.stages),
+            programs_from: boot.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
             names: OnceCell::new(),
         }))
     }
@@ -59,6 +60,8 @@ struct FirstExecutionTrace<'f> {
     lists: Lists<'f>,
     /// Where the kernel's image was entered.
     entered: Option<u64>,
+    /// When a program first ran.
+    programs_from: Option<Ns>,
     /// The names of what ran, and what is wrong with their lists. To read them takes longest of all, so it is done once.
     names: OnceCell<(Symbols, Diagnostics)>,
 }
@@ -78,6 +81,9 @@ impl Evidence for FirstExecutionTrace<'_> {
         let run = &self.run;
         if offers.is_hosted() && run.clock == PluginClock::Host && !run.blocks.is_empty() {
             offers.started = Some(run.blocks.get(0).at);
+        }
+        if run.clock == PluginClock::Virtual {
+            offers.process_1_ran = self.programs_from;
         }
         if let Some((_, trace)) = offers.trace {
             // What is wrong with the lists is counted where their names are shown.
