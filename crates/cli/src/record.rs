@@ -38,8 +38,7 @@ Examples:
   bootscope record --kernel vmlinuz --trace calls --deterministic -o boots/d
   bootscope record --trace calls --symbols xen-syms -o boots/xen -- -kernel xen
   bootscope record --lab --deterministic --append 'ps2=probe' -o boots/lab
-  bootscope record --serial /dev/ttyUSB0 --power-cycle './relay off; ./relay on' \
-                   --until 'login:' -o boots/board
+  bootscope record --serial /dev/ttyUSB0 --power-cycle ./cycle -o boots/board
   bootscope record --kernel vmlinuz --overhead 5";
 
 /// Runs it.

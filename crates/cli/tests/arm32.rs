@@ -8,8 +8,13 @@ use support::boots::{Scratch, evidence, manifest, record, recorded};
 use support::other_archs::OtherArch;
 use support::{assert_adds_up, list, run, shown, skip, text};
 
-const ARM: OtherArch =
-    OtherArch { name: "arm", variable: "BOOTSCOPE_TEST_KERNEL_ARM", fetched_as: "6.1-armmp", counter_hz: 62.5e6 };
+const ARM: OtherArch = OtherArch {
+    name: "arm",
+    variable: "BOOTSCOPE_TEST_KERNEL_ARM",
+    fetched_as: "6.1-armmp",
+    counter_hz: 62.5e6,
+    cpus: "1",
+};
 
 #[test]
 fn two_deterministic_boots_of_a_zimage_are_equal() {

@@ -350,9 +350,9 @@ mod tests {
         check(GuestSpec { until: Until::Unit("ssh.service".to_owned()), ..base() }, "--init keep");
         check(GuestSpec { append: "quiet dyndbg=\"file x +p".to_owned(), ..base() }, "--append");
         check(GuestSpec { arch: "vax".to_owned(), ..base() }, "--arch vax");
-        let arm = RecordOptions::of(GuestSpec { arch: "aarch64".to_owned(), ..base() });
+        let arm = RecordOptions::of(GuestSpec { arch: "arm".to_owned(), ..base() });
         let calls = RecordOptions { observe: ObserveSpec { calls: true, ..arm.observe.clone() }, ..arm };
-        assert!(calls.check_calls().unwrap_err().to_string().contains("aarch64 guests"));
+        assert!(calls.check_calls().unwrap_err().to_string().contains("arm guests"));
         check(base(), "--kernel");
         let tree = GuestSpec { dtb: Some(PathBuf::from("a.dtb")), init: Init::Keep, ..base() };
         let of = |guest: &GuestSpec| RecordOptions::of(guest.clone()).check_device_tree().unwrap_err().to_string();

@@ -76,8 +76,13 @@ pub enum Effect {
     },
 }
 
-static ALL: [(&[u8], &dyn Code); 4] =
-    [(b"x86_64", &x86_64::X86), (b"i386", &x86_64::X86), (b"aarch64", &aarch64::A64), (b"riscv64", &riscv64::Riscv64)];
+static ALL: [(&[u8], &dyn Code); 5] = [
+    (b"x86_64", &x86_64::X86),
+    (b"i386", &x86_64::X86),
+    (b"aarch64", &aarch64::A64),
+    (b"arm", &arm::A32),
+    (b"riscv64", &riscv64::Riscv64),
+];
 
 /// The code of a target's guests; of one that is not known, code of which nothing is told.
 pub fn of(target: &[u8]) -> &'static dyn Code {
