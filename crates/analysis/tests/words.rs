@@ -118,7 +118,7 @@ const READ: &[(&str, &str)] = &[
 ];
 
 /// These read what their program says, all of it.
-const READ_ALL: [&str; 1] = ["machine/vmm/qemu/"];
+const READ_ALL: [&str; 2] = ["machine/vmm/firecracker/", "machine/vmm/qemu/"];
 
 /// Where a name of bootscope's own is compared all the same, and why.
 const STILL: [(&str, &str, &str); 1] =

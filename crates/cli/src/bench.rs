@@ -102,7 +102,7 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 44] = [
+const AS_BEGUN: [&str; 45] = [
     "serial",
     "baud",
     "power_cycle",
@@ -121,6 +121,7 @@ const AS_BEGUN: [&str; 44] = [
     "cpus",
     "machine",
     "qemu",
+    "vmm",
     "accel",
     "deterministic",
     "extra",

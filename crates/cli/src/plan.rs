@@ -3,7 +3,7 @@
 use crate::amount;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, Watched};
+use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, VmmKind, Watched};
 use recording::Recording;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,6 +79,10 @@ pub struct BootArgs {
     /// The QEMU to start [default: qemu-system- and the architecture]
     #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
     qemu: Option<PathBuf>,
+    /// The VMM: qemu, firecracker, or the path of a Firecracker. Firecracker runs guests by KVM, with their own process 1, and
+    /// only their console is recorded [default: qemu]
+    #[arg(long, value_name = "VMM", value_parser = vmm, conflicts_with_all = ["qemu", "lab"], help_heading = "On what")]
+    vmm: Option<Vmm>,
     /// Accelerator; auto takes KVM if this kernel makes progress under it [default: auto]
     #[arg(long, value_name = "WHAT", help_heading = "On what")]
     accel: Option<AccelArg>,
@@ -142,6 +146,13 @@ pub struct BootArgs {
 
 /// A board that boots is silent for longer than a guest: nothing else of it tells that it goes on.
 const BOARD_HANG_AFTER_MS: u64 = 60_000;
+
+/// A kind of VMM, and its program where that is not the usual one of a guest's architecture.
+#[derive(Clone)]
+struct Vmm {
+    kind: VmmKind,
+    program: Option<PathBuf>,
+}
 
 #[derive(Clone, Copy, ValueEnum)]
 enum AccelArg {
@@ -223,6 +234,23 @@ impl BootArgs {
         Ok(())
     }
 
+    /// Sets the VMM: as given, or another QEMU.
+    fn apply_vmm(&self, o: &mut RecordOptions) {
+        if let Some(Vmm { kind, program }) = self.vmm.clone() {
+            if kind != VmmKind::Qemu {
+                // Its guests have no way for the messages of bootscope's process 1.
+                o.guest.init = Init::Keep;
+            }
+            let usual = || machine::usual_program(&o.guest);
+            o.guest.qemu = program.unwrap_or_else(usual);
+            o.guest.vmm = kind;
+        }
+        if let Some(qemu) = &self.qemu {
+            o.guest.qemu.clone_from(qemu);
+            o.guest.vmm = VmmKind::Qemu;
+        }
+    }
+
     /// Sets what was given.
     fn apply(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
         if self.trace.len() > 1 && self.trace.contains(&Trace::None) {
@@ -269,7 +297,7 @@ impl BootArgs {
         set(&mut o.guest.memory_bytes, self.memory);
         set(&mut o.guest.cpus, self.cpus);
         set(&mut o.guest.machine, self.machine.clone());
-        set(&mut o.guest.qemu, self.qemu.clone());
+        self.apply_vmm(o);
         set(
             &mut o.guest.accel,
             self.accel.map(|a| match a {
@@ -323,6 +351,21 @@ impl BootArgs {
         o.observe.firmware_log &= !self.no_firmware_log;
         o.observe.first_executions &= !self.no_first_executions;
         Ok(())
+    }
+}
+
+/// `firecracker`, or the path of one.
+fn vmm(text: &str) -> Result<Vmm, String> {
+    let path = Path::new(text);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match text {
+        "qemu" => Ok(Vmm { kind: VmmKind::Qemu, program: None }),
+        "firecracker" => Ok(Vmm { kind: VmmKind::Firecracker, program: Some(text.into()) }),
+        _ if name.starts_with("firecracker") => Ok(Vmm { kind: VmmKind::Firecracker, program: Some(absolute(path)) }),
+        _ if name.starts_with("qemu") => Err(format!("`{text}` is a QEMU: name it with --qemu {text}")),
+        _ => {
+            Err(format!("`{text}` is none that bootscope knows: give qemu, firecracker, or the path of a Firecracker"))
+        }
     }
 }
 

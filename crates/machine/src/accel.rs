@@ -1,11 +1,16 @@
 //! Choosing between KVM and TCG.
 //!
+//! First bootscope measures how fast KVM runs the code of a guest's kernel. On the CPU it is billions of instructions a second. A KVM
+//! that interprets them, because the hardware's virtualisation is not there, does a few million, and stops at the first that it
+//! cannot interpret. There TCG is quicker and goes on, so KVM is not tried.
+//!
 //! There are hosts where `/dev/kvm` opens, a small guest runs, and a stock kernel prints nothing for ever. So
 //! `--accel auto` believes only what it has seen: this kernel, on this host, under this VMM. It is booted once under
 //! KVM with an early console and nothing else; when it has printed its banner and gone on, KVM is usable; when it falls
 //! silent for [`SILENCE`] before, it is not. The answer is remembered, so a kernel pays for it once.
 
 use std::fs::OpenOptions;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use recording::{Accel, GuestSpec, Host, Init};
@@ -23,6 +28,12 @@ const TRIAL_MAX: Duration = Duration::from_secs(15);
 /// Lines after the banner that show that it goes on.
 const LINES_ENOUGH: u32 = 20;
 const BANNER: &[u8] = b"Linux version";
+
+/// A KVM that runs fewer instructions of a guest's kernel in a second interprets them. One that does so ran 2 to 4 million; a
+/// CPU of 2005 runs a thousand million.
+pub(crate) const INTERPRETED_PER_S_MAX: u64 = 100_000_000;
+/// The module of a KVM for guests whose kernels are built for it.
+const PVM: &str = "/sys/module/kvm_pvm";
 
 /// What was chosen.
 #[derive(Debug)]
@@ -48,6 +59,9 @@ pub(crate) fn choose(
 ) -> Result<Choice, Error> {
     let tcg = |why: String| Ok(Choice { kvm: false, note: Some(format!("TCG is used: {why}")) });
     let arch = arch::of(&options.guest);
+    if program.needs_kvm() {
+        return by_kvm_alone(program.name(), host);
+    }
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm");
     match (options.guest.accel, device) {
         (Accel::Tcg, _) => Ok(Choice { kvm: false, note: None }),
@@ -57,20 +71,64 @@ pub(crate) fn choose(
             arch.name
         ))),
         (Accel::Auto, _) if !arch.is_hosts => tcg(format!("this host's CPUs do not run {} code", arch.name)),
-        (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: None }),
+        (Accel::Kvm, Ok(_)) => Ok(Choice { kvm: true, note: interpreted(host) }),
         (Accel::Kvm, Err(error)) => Err(Error::option(format!(
             "--accel kvm: /dev/kvm cannot be opened ({error}): load the kvm module and join the group kvm, or use \
              --accel tcg"
         ))),
         (Accel::Auto, Err(error)) => tcg(format!("/dev/kvm cannot be opened ({error})")),
-        (Accel::Auto, Ok(_)) if options.guest.kernel.is_none() => {
-            tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
-        }
-        (Accel::Auto, Ok(_)) => {
-            let found = remembered(options, program, host, kernel_sha256, observer)?;
-            if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not) }
-        }
+        (Accel::Auto, Ok(_)) => match interpreted(host) {
+            Some(why) => tcg(why),
+            None if options.guest.kernel.is_none() => {
+                tcg("whether KVM works can be tried only with a --kernel; --accel kvm takes it untried".to_owned())
+            }
+            None => {
+                let found = remembered(options, program, host, kernel_sha256, observer)?;
+                if found.usable { Ok(Choice { kvm: true, note: None }) } else { tcg(found.why_not) }
+            }
+        },
     }
+}
+
+/// What is to be known where a VMM has nothing but KVM.
+fn by_kvm_alone(vmm: &str, host: &Host) -> Result<Choice, Error> {
+    match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => Ok(Choice { kvm: true, note: interpreted(host) }),
+        Err(error) => Err(Error::option(format!(
+            "{vmm} runs guests by KVM alone, and /dev/kvm cannot be opened ({error}): load the kvm module and join the group \
+             kvm, or use --vmm qemu"
+        ))),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Speed {
+    per_s: u64,
+}
+
+/// That this host's KVM interprets the code of a guest's kernel, if it does. Where that cannot be measured, a trial tells.
+fn interpreted(host: &Host) -> Option<String> {
+    let key = format!("{}\n{}", host.cpu, host.kernel);
+    let per_s = match memo::recall::<Speed>("kvm-speed", &key) {
+        Some(known) => known.per_s,
+        None => {
+            let per_s = arch::kvm_instructions_per_s().ok()?;
+            memo::remember("kvm-speed", &key, &Speed { per_s });
+            per_s
+        }
+    };
+    interpreted_at(per_s, Path::new(PVM).exists())
+}
+
+fn interpreted_at(per_s: u64, is_pvm: bool) -> Option<String> {
+    let module = if is_pvm { " (kvm_pvm)" } else { "" };
+    (per_s < INTERPRETED_PER_S_MAX).then(|| {
+        format!(
+            "this host's KVM{module} interprets a guest kernel's instructions, {:.1} million a second: a stock kernel is \
+             slow there, and stops at an instruction that KVM does not know",
+            per_s as f64 / 1e6
+        )
+    })
 }
 
 fn remembered(
@@ -187,6 +245,14 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kvm_that_interprets_is_named_with_its_speed() {
+        let said = interpreted_at(2_530_000, true).unwrap();
+        assert!(said.contains("KVM (kvm_pvm) interprets") && said.contains("2.5 million a second"), "{said}");
+        assert!(interpreted_at(2_530_000, false).unwrap().contains("KVM interprets"));
+        assert_eq!(interpreted_at(1_000_000_000, true), None);
+    }
 
     #[test]
     fn a_decompressor_alone_does_not_show_that_a_kernel_runs() {

@@ -1,12 +1,12 @@
 //! Checks the options of a recording before anything is started or written. What only QEMU can answer (its version, whether
 //! it loads plugins) is not checked here.
 
-use recording::{Accel, Board, GuestSpec, Init, Then, Until};
+use recording::{Accel, Board, GuestSpec, Init, Then, Until, VmmKind};
 
 use crate::guests::profile_of;
 use crate::profile::GuestProfile;
 use crate::vmm::serial::Address;
-use crate::{Error, RecordOptions, arch, host, image, root};
+use crate::{Error, RecordOptions, arch, host, image, root, vmm};
 
 /// Stops within a shorter silence would take a good part of it.
 const SILENCE_MS_MIN: u64 = 10;
@@ -20,6 +20,9 @@ impl RecordOptions {
             return profile_of(&self.guest);
         }
         arch::check(&self.guest)?;
+        if self.guest.vmm == VmmKind::Firecracker {
+            vmm::firecracker::check(self)?;
+        }
         let mib = 1 << 20;
         if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {
             let found = self.guest.memory_bytes;

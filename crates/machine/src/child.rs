@@ -7,9 +7,11 @@
 #![allow(unsafe_code, reason = "something is done between fork and exec")]
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 /// Has the program end with the thread that starts it.
@@ -26,6 +28,29 @@ pub(crate) fn ends_with_us(command: &mut Command) {
     // SAFETY: between fork and exec only what is async-signal-safe may run: this makes two plain system calls (prctl,
     // getppid), allocates nothing and takes no lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// Lets the child keep these descriptors, under the numbers they have.
+pub(crate) fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
+    let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let in_child = move || {
+        for &number in &numbers {
+            // SAFETY: the child is a copy of this process, in which the caller held these descriptors open across the
+            // call of `spawn`; nothing has run in it since that could have closed them.
+            let fd = unsafe { BorrowedFd::borrow_raw(number) };
+            fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl),
+    // allocates nothing (the list was made before) and takes no lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// The command line.
+pub(crate) fn words(command: &Command) -> Vec<String> {
+    let all = std::iter::once(command.get_program()).chain(command.get_args());
+    all.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 #[cfg(test)]

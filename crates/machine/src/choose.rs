@@ -1,6 +1,8 @@
 //! Which architecture a guest has, where nobody says it: that of its kernel.
 
-use recording::GuestSpec;
+use std::path::PathBuf;
+
+use recording::{GuestSpec, VmmKind};
 
 use crate::{Error, arch, image};
 
@@ -22,9 +24,17 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
     guest.arch = name.to_owned();
     if let Some(arch) = arch::named(name) {
         guest.machine = arch.machine.to_owned();
-        guest.qemu = arch.vmm.into();
+        if guest.vmm == VmmKind::Qemu {
+            guest.qemu = arch.vmm.into();
+        }
     }
     Ok(())
+}
+
+/// The QEMU that runs guests of this one's architecture.
+#[must_use]
+pub fn usual_program(guest: &GuestSpec) -> PathBuf {
+    arch::of(guest).vmm.into()
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ mod units_logged;
 mod vmm;
 mod watch;
 
-pub use choose::choose_arch;
+pub use choose::{choose_arch, usual_program};
 pub use clock::monotonic_ns;
 pub use error::Error;
 pub use lab::lab;
@@ -62,5 +62,5 @@ pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain::time_plain;
 pub use record::{Recorded, check_patches, foresee, record};
-pub use recording::{Accel, GuestSpec, Init, ObserveSpec, Patch, SymbolFile, Then, Until, Watched};
+pub use recording::{Accel, GuestSpec, Init, ObserveSpec, Patch, SymbolFile, Then, Until, VmmKind, Watched};
 pub use vmm::qemu::{MtreeError, ram_extents};

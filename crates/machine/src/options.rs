@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use recording::{GuestSpec, ObserveSpec};
+use recording::{GuestSpec, ObserveSpec, VmmKind};
 
 /// How to boot and what to record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,8 +38,10 @@ impl RecordOptions {
 
     /// The firmware's debug port, where there is one and it is recorded.
     pub(crate) fn firmware_port(&self) -> Option<u16> {
-        let is_heard = self.observe.firmware_log && self.guest.board.is_none();
-        crate::arch::of(&self.guest).firmware_port.filter(|_| is_heard)
+        // Only QEMU's machines have firmware that can be heard so.
+        let is_qemus = self.guest.vmm == VmmKind::Qemu && self.guest.board.is_none();
+        let is_recorded = self.observe.firmware_log && is_qemus;
+        crate::arch::of(&self.guest).firmware_port.filter(|_| is_recorded)
     }
 }
 

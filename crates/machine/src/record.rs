@@ -8,7 +8,7 @@ use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
     Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then,
-    TimeBase, Until, Vmm, Writer,
+    TimeBase, Until, Vmm, VmmKind, Writer,
 };
 
 use crate::awaited::Awaited;
@@ -232,8 +232,11 @@ pub(crate) fn prepare(
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
     // Addresses are those of the image.
     let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
-    let fixed = GuestSpec { fixed_address, ..options.guest.clone() };
-    let trace = if plain { None } else { trace_image(&options.guest, &profile)? };
+    // What cannot be read is not asked for: the kernel's log in memory, and its trace.
+    let trace_events = options.guest.trace_events && program.shows_memory();
+    let fixed = GuestSpec { fixed_address, trace_events, ..options.guest.clone() };
+    let is_readable = !plain && program.shows_memory();
+    let trace = if is_readable { trace_image(&options.guest, &profile)? } else { None };
     let adds = if plain { Added::Plain } else { Added::Recorded { trace_in_memory: matches!(trace, Some(Ok(_))) } };
     let line = kernel_line(&fixed, arch::of(&options.guest), &profile, adds)?;
     let (trace, untraced) = match trace.transpose() {
@@ -272,6 +275,7 @@ pub(crate) fn prepare(
             .chain(oddity)
             .chain(line.note.clone())
             .chain(untraced)
+            .chain(unseen(&*program))
             .chain(profile.notes.iter().cloned())
             .collect(),
         ..Manifest::begun_now()
@@ -279,6 +283,17 @@ pub(crate) fn prepare(
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
     Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
+}
+
+/// What of a boot is not seen under this VMM, if anything, and what of it can be had.
+fn unseen(program: &dyn Program) -> Option<String> {
+    (!program.shows_memory()).then(|| {
+        format!(
+            "{} shows no guest memory, so only what the console prints is recorded: --append 'initcall_debug \
+             ignore_loglevel' has the kernel print its initcalls",
+            program.name()
+        )
+    })
 }
 
 /// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
@@ -470,6 +485,11 @@ fn last_evidence(
     if watch.transfer.has("kmsg.log") {
         return Ok(());
     }
+    if watch.vm.ram().is_none() {
+        let newest = Some(watch.facts.last_line.clone()).filter(|line| !line.is_empty());
+        quote_newest(ending, newest);
+        return Ok(());
+    }
     // Where somebody waits, no event log is looked for that such a guest does not keep.
     let hurried = ending.kind == OutcomeKind::Interrupted;
     let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
@@ -659,7 +679,7 @@ fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
     Subject {
         os: profile.os.to_owned(),
         kernel: profile.kernel.clone(),
-        machine: guest.machine.clone(),
+        machine: if guest.vmm == VmmKind::Qemu { guest.machine.clone() } else { "firecracker".to_owned() },
         accelerator: if kvm { Accel::Kvm } else { Accel::Tcg }.as_str().to_owned(),
         cpus: guest.cpus,
         memory_bytes: guest.memory_bytes,

@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use guest_init::config::Root;
-use recording::{GuestSpec, Init};
+use recording::{GuestSpec, Init, VmmKind};
 use rustix::fs::{Access, access};
 
 use crate::Error;
@@ -32,6 +32,10 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
         };
     };
     let refused = |why: &str| Err(Error::option(format!("--root {}: {why}", image.display())));
+    if options.vmm != VmmKind::Qemu {
+        // It is the root disk of that VMM's machine, and the kernel mounts it.
+        return Ok(());
+    }
     if options.kernel.is_none() {
         return refused("bootscope's process 1 mounts it, and needs the image's own kernel: give that with --kernel");
     }

@@ -56,7 +56,10 @@ pub struct GuestSpec {
     pub cpus: u32,
     /// The VMM's machine type, with properties if need be.
     pub machine: String,
-    /// The VMM's program: a path, or a name to look up.
+    /// The kind of VMM.
+    #[serde(skip_serializing_if = "VmmKind::is_qemu")]
+    pub vmm: VmmKind,
+    /// The VMM's program, of whatever kind: a path, or a name to look up.
     pub qemu: PathBuf,
     /// What runs the guest's instructions.
     pub accel: Accel,
@@ -130,6 +133,25 @@ pub struct ObserveSpec {
     /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
     /// is longer, the last 64 KiB come on top, with their index.
     pub stream_bytes_max: u64,
+}
+
+/// A kind of VMM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VmmKind {
+    /// QEMU.
+    #[default]
+    Qemu,
+    /// Firecracker.
+    Firecracker,
+}
+
+impl VmmKind {
+    // serde asks by reference.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_qemu(&self) -> bool {
+        *self == VmmKind::Qemu
+    }
 }
 
 /// What runs the guest's instructions.
@@ -293,6 +315,7 @@ impl Default for GuestSpec {
             memory_bytes: 512 << 20,
             cpus: 1,
             machine: "pc".to_owned(),
+            vmm: VmmKind::Qemu,
             qemu: PathBuf::from("qemu-system-x86_64"),
             accel: Accel::Auto,
             deterministic: false,

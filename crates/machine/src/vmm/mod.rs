@@ -4,10 +4,12 @@
 //! receives what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). While the watcher waits
 //! for an answer it goes on receiving, so a question never delays the stamps of arrivals.
 //!
-//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. `serial/` is a board on a serial port,
-//! which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here decides what a fact means: see [`crate::ending`].
+//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. So it is with `firecracker/`. `serial/` is
+//! a board on a serial port, which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here
+//! decides what a fact means: see [`crate::ending`].
 
 pub(crate) mod channel;
+pub(crate) mod firecracker;
 mod listen;
 pub(crate) mod qemu;
 pub(crate) mod serial;
@@ -20,7 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use recording::GuestSpec;
+use recording::{GuestSpec, VmmKind};
 use serde::Serialize;
 
 use crate::Error;
@@ -37,9 +39,10 @@ pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
 /// # Errors
 /// If it is not there, does not run, or is too old.
 pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
-    Ok(match &guest.board {
-        Some(board) => Box::new(serial::Line::of(board)?),
-        None => Box::new(qemu::Qemu::find(&guest.qemu)?),
+    Ok(match (&guest.board, guest.vmm) {
+        (Some(board), _) => Box::new(serial::Line::of(board)?),
+        (None, VmmKind::Qemu) => Box::new(qemu::Qemu::find(&guest.qemu)?),
+        (None, VmmKind::Firecracker) => Box::new(firecracker::Firecracker::find(&guest.qemu)?),
     })
 }
 
@@ -63,6 +66,16 @@ pub(crate) trait Program: fmt::Debug {
 
     /// bootscope's plugin, if this version loads it; or why not.
     fn plugin(&self) -> Result<PathBuf, String>;
+
+    /// Whether its guests run by KVM alone.
+    fn needs_kvm(&self) -> bool {
+        false
+    }
+
+    /// Whether guest RAM can be a file of ours, so that logs and traces are read there.
+    fn shows_memory(&self) -> bool {
+        true
+    }
 
     /// Starts a machine. The thread that calls this must stay until the machine has ended: it ends with its thread.
     ///
@@ -226,6 +239,8 @@ pub(crate) enum News {
     Off(GuestEnd),
     /// The guest told the VMM that it panicked.
     Panicked,
+    /// A line that the VMM logs because the guest asked for it: it may be the end mark.
+    Logged(String),
 }
 
 /// Why a guest is at its end.

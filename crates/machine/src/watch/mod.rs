@@ -13,7 +13,7 @@ mod streams;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
-use recording::{Until, Writer};
+use recording::{End, EndMark, Until, Writer};
 
 pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
 use log::LogWatch;
@@ -517,10 +517,20 @@ impl<'a> Watch<'a> {
             }
             News::Stopped => self.take_stop(),
             News::Off(why) => drop(facts.shutdown.get_or_insert(Shutdown { at_ns, why })),
+            News::Logged(line) => self.take_logged(&line, at_ns),
             News::Panicked => {
                 let what = panicked(facts.vmm);
                 facts.panic.get_or_insert(Seen { at_ns, what });
             }
+        }
+    }
+
+    /// The guest had the VMM log a line, which may be the one that is waited for.
+    fn take_logged(&mut self, line: &str, at_ns: i64) {
+        let is_awaited = |until: &mut Awaited| until.hear(line.as_bytes()) == Meaning::Reached;
+        if self.facts.matched.is_none() && self.until.as_mut().is_some_and(is_awaited) {
+            let (mark, what) = (Some(EndMark::Line), line.to_owned());
+            self.facts.matched = Some(End { mark, what, at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None });
         }
     }
 

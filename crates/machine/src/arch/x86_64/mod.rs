@@ -1,10 +1,12 @@
 //! PCs with x86-64 CPUs.
 
-#![allow(unsafe_code, reason = "an instruction of the CPU")]
+#![allow(unsafe_code, reason = "an instruction of the CPU, and memory for KVM")]
 
 mod channel;
 mod code;
 mod kernel;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod kvm;
 pub(crate) mod orc;
 pub(crate) mod paging;
 mod stack;

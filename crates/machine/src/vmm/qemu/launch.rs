@@ -5,12 +5,12 @@
 //! ends (so a [`Machine`] must be started by a thread that stays), and dropping a [`Machine`] kills it too. It is in its own
 //! process group: Ctrl-C reaches us, and we end it.
 
-#![allow(unsafe_code, reason = "something is done between fork and exec, and wait4 is a call of C")]
+#![allow(unsafe_code, reason = "wait4 is a call of C")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -18,7 +18,6 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -31,7 +30,7 @@ use super::replies::{accepted, disk_requests, stands};
 use super::set_up::{Said, marks};
 use crate::Error;
 use crate::arch::{self, Arch};
-use crate::child::ends_with_us;
+use crate::child::{ends_with_us, inherit, words};
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
@@ -168,23 +167,6 @@ fn command(qemu: &Path, to_vmm: &OwnedFd, linker: Option<&Linker>) -> Result<Com
         command.env("LD_DEBUG", "statistics").env("LD_DEBUG_OUTPUT", path);
     }
     Ok(command)
-}
-
-/// Lets the child keep these descriptors, under the numbers they have.
-fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
-    let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let in_child = move || {
-        for &number in &numbers {
-            // SAFETY: the child is a copy of this process, in which the caller held these descriptors open across the
-            // call of `spawn`; nothing has run in it since that could have closed them.
-            let fd = unsafe { BorrowedFd::borrow_raw(number) };
-            fcntl_setfd(fd, FdFlags::empty())?;
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl),
-    // allocates nothing (the list was made before) and takes no lock.
-    unsafe { command.pre_exec(in_child) };
 }
 
 impl Machine {
@@ -333,7 +315,7 @@ impl Drop for Machine {
 }
 
 /// `wait4`, which alone tells what one child used: `getrusage` sums over all there ever were.
-fn reap(pid: Pid) -> io::Result<Exit> {
+pub(in crate::vmm) fn reap(pid: Pid) -> io::Result<Exit> {
     let mut status = 0;
     // SAFETY: `rusage` is plain numbers, for which zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -359,9 +341,4 @@ fn reap(pid: Pid) -> io::Result<Exit> {
             system_ns: ns(usage.ru_stime),
         }),
     })
-}
-
-fn words(command: &Command) -> Vec<String> {
-    let all = std::iter::once(command.get_program()).chain(command.get_args());
-    all.map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -6,11 +6,11 @@
 
 mod arguments;
 mod escape;
-mod launch;
+pub(in crate::vmm) mod launch;
 mod linker;
 mod monitor;
 mod mtree;
-mod program;
+pub(in crate::vmm) mod program;
 mod refused;
 mod replies;
 mod root_device;

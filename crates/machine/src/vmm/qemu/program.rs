@@ -67,7 +67,7 @@ impl Qemu {
         };
         match parse_version(&version) {
             Some(found) if found >= OLDEST => {
-                check_program(&path)?;
+                check_program(&path, NAME, "--qemu, and give further arguments for it after --")?;
                 Ok(Qemu { path, version, identity })
             }
             _ => Err(Error::VmmTooOld { binary: path, found: version, needed: OLDEST_TEXT }),
@@ -138,23 +138,22 @@ impl Program for Qemu {
     }
 }
 
-/// Fails unless it is the program itself. A script's QEMU is its child: the kernel would kill the script when we end,
-/// and QEMU would run on for ever; and what is stamped and measured would be the script.
-fn check_program(path: &Path) -> Result<(), Error> {
+/// Fails unless it is the program itself, which one names `by` an option. A script's VMM is its child: the kernel would kill the script when we end,
+/// and the VMM would run on for ever; and what is stamped and measured would be the script.
+pub(in crate::vmm) fn check_program(path: &Path, vmm: &str, by: &str) -> Result<(), Error> {
     let mut magic = [0; 4];
     let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
     if magic == *b"\x7fELF" {
         return Ok(());
     }
-    Err(broken(
-        "it is a script that starts QEMU, and if bootscope were killed, QEMU would run on: name the program itself \
-         with --qemu, and give further arguments for it after --"
-            .to_owned(),
-    ))
+    Err(broken(format!(
+        "it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: name the program itself \
+         with {by}"
+    )))
 }
 
-fn which(binary: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+pub(in crate::vmm) fn which(binary: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if binary.components().count() > 1 {
         return binary.is_file().then(|| binary.to_path_buf());
     }
@@ -253,7 +252,7 @@ mod tests {
         let script = program(dir.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2)");
         let error = Qemu::find(&script).unwrap_err().to_string();
         assert!(error.contains("is a script") && error.contains("after --"), "{error}");
-        assert!(check_program(&std::env::current_exe().unwrap()).is_ok());
+        assert!(check_program(&std::env::current_exe().unwrap(), NAME, "--qemu").is_ok());
     }
 
     #[test]

@@ -1,0 +1,205 @@
+//! The API: HTTP/1.1 over a Unix socket, one request after the other on one connection.
+//!
+//! It is the little of HTTP that such a server speaks: a status line, headers, and a body of as many bytes as `Content-Length`
+//! says. What it answers is bounded, and so is the time that it may take.
+
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::lines::shown;
+
+/// A start loads the kernel from a disk, and the host may be busy.
+const ANSWER: Duration = Duration::from_secs(30);
+/// The longest answer.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// So much of what is wrong is shown.
+const SHOWN_CHARS: usize = 400;
+
+/// Why something was not done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Undone {
+    /// The server refuses it.
+    Refused { status: u16, why: String },
+    /// It ended, or did not answer.
+    Gone(String),
+    /// What it answers is no HTTP.
+    Malformed(String),
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undone::Refused { status, why } => write!(f, "it was refused with status {status}: {why}"),
+            Undone::Gone(why) => write!(f, "there was no answer: {why}"),
+            Undone::Malformed(found) => write!(f, "the answer is no HTTP: {found}"),
+        }
+    }
+}
+
+/// A connection to the API.
+#[derive(Debug)]
+pub(super) struct Api {
+    socket: UnixStream,
+    /// What has arrived of the next answer.
+    read: Vec<u8>,
+}
+
+impl Api {
+    pub(super) fn new(socket: UnixStream) -> Result<Api, Undone> {
+        let gone = |e: std::io::Error| Undone::Gone(e.to_string());
+        socket.set_read_timeout(Some(ANSWER)).map_err(gone)?;
+        socket.set_write_timeout(Some(ANSWER)).map_err(gone)?;
+        Ok(Api { socket, read: Vec::new() })
+    }
+
+    /// Sets a resource of the machine's, and waits for the answer.
+    pub(super) fn put(&mut self, path: &str, body: &Value) -> Result<(), Undone> {
+        let body = body.to_string();
+        let request = format!(
+            "PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.socket.write_all(request.as_bytes()).map_err(|e| Undone::Gone(e.to_string()))?;
+        let (status, body) = self.answer()?;
+        match status {
+            200..=299 => Ok(()),
+            _ => Err(Undone::Refused { status, why: fault(&body) }),
+        }
+    }
+
+    /// Status and body of the next answer.
+    fn answer(&mut self) -> Result<(u16, Vec<u8>), Undone> {
+        let head = self.until(|read| memchr::memmem::find(read, b"\r\n\r\n").map(|at| at + 4))?;
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let malformed = || Undone::Malformed(shown(head.as_bytes(), SHOWN_CHARS));
+        let mut lines = head.lines();
+        let status = lines.next().and_then(status).ok_or_else(malformed)?;
+        let mut length = 0;
+        for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse::<usize>().map_err(|_| malformed())?;
+            }
+        }
+        if length > ANSWER_BYTES_MAX {
+            return Err(malformed());
+        }
+        Ok((status, self.until(|read| (read.len() >= length).then_some(length))?))
+    }
+
+    /// Reads until enough is there; takes as much as is wanted.
+    fn until(&mut self, enough: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<u8>, Undone> {
+        let mut piece = [0; 4096];
+        loop {
+            if let Some(bytes) = enough(&self.read) {
+                return Ok(self.read.drain(..bytes).collect());
+            }
+            if self.read.len() > ANSWER_BYTES_MAX {
+                return Err(Undone::Malformed(shown(&self.read, SHOWN_CHARS)));
+            }
+            match self.socket.read(&mut piece) {
+                Ok(0) => return Err(Undone::Gone("it closed the connection".to_owned())),
+                Ok(n) => self.read.extend_from_slice(&piece[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    return Err(Undone::Gone(format!("none within {} s", ANSWER.as_secs())));
+                }
+                Err(e) => return Err(Undone::Gone(e.to_string())),
+            }
+        }
+    }
+}
+
+/// `HTTP/1.1 204 No Content`.
+fn status(line: &str) -> Option<u16> {
+    line.strip_prefix("HTTP/1.")?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the server says is wrong.
+fn fault(body: &[u8]) -> String {
+    let said = serde_json::from_slice::<Value>(body).ok();
+    let said = said.as_ref().and_then(|said| said.get("fault_message")?.as_str());
+    shown(said.map_or(body, str::as_bytes), SHOWN_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::thread;
+
+    /// Sends these answers, each after a request; what came of the requests, and the requests.
+    fn check(answers: &[&str]) -> (Vec<Result<(), Undone>>, Vec<String>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let answers: Vec<String> = answers.iter().map(|&answer| answer.to_owned()).collect();
+        let count = answers.len();
+        let server = thread::spawn(move || {
+            let mut requests = Vec::new();
+            let mut socket = theirs;
+            for answer in answers {
+                requests.push(request(&mut socket));
+                // In pieces, as a socket may hand it on.
+                for piece in answer.as_bytes().chunks(7) {
+                    socket.write_all(piece).unwrap();
+                }
+            }
+            requests
+        });
+        let mut api = Api::new(ours).unwrap();
+        let came = (0..count).map(|n| api.put(&format!("/x{n}"), &json!({"n": n}))).collect();
+        (came, server.join().unwrap())
+    }
+
+    /// A whole request, by its length.
+    fn request(socket: &mut UnixStream) -> String {
+        let mut text = String::new();
+        loop {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            text.push(char::from(byte[0]));
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+                if body.len() == length.parse::<usize>().unwrap() {
+                    return text;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn requests_are_answered_one_after_the_other() {
+        let (came, requests) = check(&[
+            "HTTP/1.1 204 \r\nServer: Firecracker API\r\nConnection: keep-alive\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+            "HTTP/1.1 400 \r\nContent-Length: 34\r\n\r\n{\"fault_message\":\"no such kernel\"}",
+        ]);
+        let refused = Undone::Refused { status: 400, why: "no such kernel".to_owned() };
+        assert_eq!(came, [Ok(()), Ok(()), Err(refused)]);
+        assert!(requests[0].starts_with("PUT /x0 HTTP/1.1\r\n") && requests[0].ends_with("\r\n\r\n{\"n\":0}"));
+        assert!(requests[2].ends_with("{\"n\":2}"), "{requests:?}");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said() {
+        for bad in ["hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 204 \r\nContent-Length: -1\r\n\r\n"] {
+            let (came, _) = check(&[bad]);
+            assert!(matches!(&came[0], Err(Undone::Malformed(_))), "{bad:?}: {came:?}");
+        }
+        let (came, _) = check(&["HTTP/1.1 204 \r\nContent-Length: 99999999\r\n\r\n"]);
+        assert!(matches!(&came[0], Err(Undone::Malformed(_))), "nobody reads so much: {came:?}");
+        let endless = "x".repeat(2 * ANSWER_BYTES_MAX);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let server = thread::spawn(move || drop(theirs.write_all(endless.as_bytes())));
+        let came = Api::new(ours).unwrap().put("/", &json!({}));
+        assert!(matches!(came, Err(Undone::Malformed(_))), "{came:?}");
+        server.join().unwrap();
+        let (came, _) = check(&["HTTP/1.1 400 \r\nContent-Length: 30\r\n\r\nshort"]);
+        assert_eq!(came, [Err(Undone::Gone("it closed the connection".to_owned()))]);
+        let (came, _) = check(&["HTTP/1.1 500 \r\nContent-Length: 8\r\n\r\nno\x1bjson!"]);
+        assert_eq!(came, [Err(Undone::Refused { status: 500, why: "no?json!".to_owned() })]);
+    }
+}
