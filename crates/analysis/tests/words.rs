@@ -43,6 +43,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/bootstat.rs", "events of Chrome OS"),
     ("evidence/ftrace/services.rs", "programs and scripts of managers of services"),
     ("machine/awaited.rs", "what systemd logs, and its units"),
+    ("machine/vmm/serial/port.rs", "paths of Linux' devices, and their drivers' names"),
     ("evidence/guest_messages.rs", "the messages of guest-init"),
     ("evidence/initcalls/parse.rs", "the kernel's log"),
     ("evidence/journal/short.rs", "what systemd logs"),

@@ -43,7 +43,9 @@ pub use names::{REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
-pub use spec::{Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name};
+pub use spec::{
+    Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,
+};
 pub use stream::{Stream, StreamEnd};
 pub use watched::Watched;
 pub use write::{Partial, Writer};

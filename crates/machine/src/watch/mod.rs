@@ -529,8 +529,8 @@ impl<'a> Watch<'a> {
     fn take_logged(&mut self, line: &str, at_ns: i64) {
         let is_awaited = |until: &mut Awaited| until.hear(line.as_bytes()) == Meaning::Reached;
         if self.facts.matched.is_none() && self.until.as_mut().is_some_and(is_awaited) {
-            let (mark, what) = (Some(EndMark::Line), line.to_owned());
-            self.facts.matched = Some(End { mark, what, at_ns, error_ns: Some(ARRIVAL_ERROR_NS), printk_ns: None });
+            let (mark, what, error_ns) = (Some(EndMark::Line), line.to_owned(), Some(self.facts.arrival_error_ns));
+            self.facts.matched = Some(End { mark, what, at_ns, error_ns, printk_ns: None });
         }
     }
 

@@ -358,8 +358,8 @@ impl Vmm for Connected {
     }
 
     fn wants(&self) -> Option<String> {
-        matches!(self.power, Power::ByHand)
-            .then(|| format!("switch the board on now; time zero is the first byte on {}", self.serial))
+        let Power::ByHand = self.power else { return None };
+        Some(format!("switch the board on now; time zero is the first byte on {}", self.serial))
     }
 
     fn notes(&self) -> Vec<String> {
