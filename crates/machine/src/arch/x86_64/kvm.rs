@@ -5,8 +5,13 @@
 //! paravirtualised guests (`kvm_pvm`) does so with any kernel that was not built for it. Such a kernel is a thousand times
 //! slower, and it stops at the first instruction that KVM cannot interpret.
 //!
-//! So a vCPU in 64-bit mode, with a kernel's privilege, counts down from [`TURNS`]. KVM says when it has halted.
+//! So a vCPU in 64-bit mode, with a kernel's privilege, counts down from [`TURNS`]. KVM says when it has halted. A thread of its own runs
+//! it: a vCPU that never halts is stopped by a signal to that thread.
 
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use kvm_bindings::{kvm_regs, kvm_segment, kvm_sregs, kvm_userspace_memory_region};
@@ -22,6 +27,13 @@ const TURN_INSTRUCTIONS: u64 = 2;
 /// The fastest of some: the first one maps the guest's pages.
 const TRIES: u32 = 3;
 
+/// A vCPU that has not halted by then never will.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Nobody else has a use for it, and a process without a handler ignores it.
+const STOP: libc::c_int = libc::SIGURG;
+/// The signal is sent this often: it does nothing where it comes just before the vCPU is entered.
+const STOP_AGAIN: Duration = Duration::from_millis(5);
+
 /// Guest memory: the code's page, then a page table of each level, of which the last maps 2 MiB.
 const MEMORY_BYTES: usize = 4 * PAGE_BYTES;
 const PAGE_BYTES: usize = 4096;
@@ -35,7 +47,39 @@ const LARGE: u64 = 1 << 7;
 /// # Errors
 /// What could not be done.
 pub(crate) fn instructions_per_s() -> Result<u64, String> {
-    let mut memory = Memory::new();
+    measured(CODE, PATIENCE)
+}
+
+fn measured(code: [u8; CODE.len()], patience: Duration) -> Result<u64, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, result) = mpsc::channel();
+    let told = stop.clone();
+    let measuring =
+        thread::Builder::new().name("kvm-speed".to_owned()).spawn(move || sender.send(measure(code, &told)));
+    let measuring = measuring.map_err(|e| format!("no thread can be started: {e}"))?;
+    result.recv_timeout(patience).unwrap_or_else(|_| {
+        stop.store(true, Ordering::Relaxed);
+        interrupt(&measuring)?;
+        Err(format!("a vCPU that should count and halt did not in {patience:?}"))
+    })
+}
+
+/// Has the thread's system calls return, until it has ended.
+fn interrupt<T>(running: &JoinHandle<T>) -> Result<(), String> {
+    // SAFETY: the handler does nothing, which is all that a signal handler may always do.
+    let handler = unsafe { signal_hook::low_level::register(STOP, || {}) };
+    let handler = handler.map_err(|e| format!("a vCPU does not halt and cannot be stopped: {e}"))?;
+    while !running.is_finished() {
+        // SAFETY: the thread was not joined, so its number is its own even if it has ended.
+        unsafe { libc::pthread_kill(running.as_pthread_t(), STOP) };
+        thread::sleep(STOP_AGAIN);
+    }
+    signal_hook::low_level::unregister(handler);
+    Ok(())
+}
+
+fn measure(code: [u8; CODE.len()], stop: &AtomicBool) -> Result<u64, String> {
+    let mut memory = Memory::new(code);
     let failed = |what: &'static str| move |e: kvm_ioctls::Error| format!("{what}: {e}");
     let kvm = Kvm::new().map_err(failed("/dev/kvm cannot be opened"))?;
     let vm = kvm.create_vm().map_err(failed("KVM makes no virtual machine"))?;
@@ -52,14 +96,14 @@ pub(crate) fn instructions_per_s() -> Result<u64, String> {
     vcpu.set_sregs(&kernel_mode(sregs)).map_err(failed("KVM takes no registers"))?;
     let mut fastest = Duration::MAX;
     for _ in 0..TRIES {
-        fastest = fastest.min(count_down(&mut vcpu)?);
+        fastest = fastest.min(count_down(&mut vcpu, stop)?);
     }
     let ns = u64::try_from(fastest.as_nanos()).unwrap_or(u64::MAX).max(1);
     Ok((TURNS * TURN_INSTRUCTIONS).saturating_mul(1_000_000_000) / ns)
 }
 
 /// Lets the vCPU count down; how long that took of this thread's time, which does not go on while others run.
-fn count_down(vcpu: &mut VcpuFd) -> Result<Duration, String> {
+fn count_down(vcpu: &mut VcpuFd, stop: &AtomicBool) -> Result<Duration, String> {
     let regs = kvm_regs { rcx: TURNS, rip: 0, rflags: 2, ..Default::default() };
     vcpu.set_regs(&regs).map_err(|e| format!("KVM takes no registers: {e}"))?;
     let began = thread_time();
@@ -67,7 +111,10 @@ fn count_down(vcpu: &mut VcpuFd) -> Result<Duration, String> {
         match vcpu.run() {
             Ok(VcpuExit::Hlt) => return Ok(thread_time().saturating_sub(began)),
             Ok(exit) => return Err(format!("a vCPU that should count and halt ended with {exit:?}")),
-            // A signal; it goes on where it was.
+            Err(e) if e.errno() == libc::EINTR && stop.load(Ordering::Relaxed) => {
+                return Err("it was stopped".to_owned());
+            }
+            // Another signal; it goes on where it was.
             Err(e) if e.errno() == libc::EINTR => {}
             Err(e) => return Err(format!("a vCPU does not run: {e}")),
         }
@@ -117,9 +164,9 @@ fn kernel_mode(sregs: kvm_sregs) -> kvm_sregs {
 struct Memory([u8; MEMORY_BYTES]);
 
 impl Memory {
-    fn new() -> Box<Memory> {
+    fn new(code: [u8; CODE.len()]) -> Box<Memory> {
         let mut bytes = [0; MEMORY_BYTES];
-        bytes[..CODE.len()].copy_from_slice(&CODE);
+        bytes[..CODE.len()].copy_from_slice(&code);
         let entries = [TABLES[1] as u64 | ENTRY, TABLES[2] as u64 | ENTRY, ENTRY | LARGE];
         for (table, entry) in TABLES.into_iter().zip(entries) {
             bytes[table..table + 8].copy_from_slice(&entry.to_le_bytes());
@@ -131,8 +178,31 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
     use std::fs::OpenOptions;
+    use std::os::unix::net::UnixStream;
     use std::path::Path;
+
+    /// As a vCPU that never halts: like KVM's, this call does not begin anew after a signal.
+    #[test]
+    fn a_thread_that_waits_in_the_kernel_is_interrupted() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let waiting = thread::spawn(move || poll(&mut [PollFd::new(&ours, PollFlags::IN)], None));
+        thread::sleep(Duration::from_millis(20));
+        interrupt(&waiting).unwrap();
+        assert_eq!(waiting.join().unwrap(), Err(rustix::io::Errno::INTR));
+    }
+
+    #[test]
+    fn a_vcpu_that_never_halts_is_stopped() {
+        if let Err(why) = OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+            eprintln!("skipped: /dev/kvm cannot be opened: {why}");
+            return;
+        }
+        // jmp to itself
+        let undone = measured([0xeb, 0xfe, 0xf4, 0xf4, 0xf4, 0xf4], Duration::from_millis(200)).unwrap_err();
+        assert!(undone.contains("did not in 200ms"), "{undone}");
+    }
 
     #[test]
     fn a_kvm_that_interprets_kernels_is_told_from_one_that_does_not() {

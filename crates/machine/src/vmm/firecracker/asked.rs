@@ -13,8 +13,11 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
     let (guest, observe) = (&options.guest, &options.observe);
     let refused = |what: &str, why: &str| Err(Error::option(format!("{what} with --vmm firecracker: {why}")));
     let usual = crate::arch::of(guest);
-    if guest.arch != "x86_64" {
-        return refused(&format!("--arch {}", guest.arch), "bootscope starts only x86_64 guests in it; use --vmm qemu");
+    if !usual.is_hosts {
+        return refused(
+            &format!("--arch {}", guest.arch),
+            "Firecracker runs only what this host's CPUs can; use --vmm qemu",
+        );
     }
     if guest.accel == Accel::Tcg {
         return refused("--accel tcg", "Firecracker runs guests by KVM alone; leave it out, or use --vmm qemu");
