@@ -326,6 +326,21 @@ fn no_decision_compares_what_a_person_reads() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// What differs between architectures is in folders `arch`, so that another one is added there and nowhere else.
+#[test]
+fn no_file_outside_of_arch_names_an_architecture() {
+    const NAMES: [&str; 6] = ["\"x86_64\"", "\"i386\"", "\"aarch64\"", "\"arm\"", "\"riscv64\"", "target_arch"];
+    // What a recording is of that does not say it: those of before it was asked.
+    const KNOWN: &str = "recording/spec.rs";
+    let names = DECIDING.iter().chain(&["recording", "timeline", "../qemu-plugin", "../kernel/guest-init"]);
+    let all: Vec<(String, String)> = names.flat_map(|name| crate_sources(name)).collect();
+    let named = |code: &str| NAMES.iter().any(|name| code.contains(name));
+    assert!(all.iter().filter(|(file, code)| file.contains("/arch/") && named(code)).count() > 8);
+    let outside = all.iter().filter(|(file, code)| !file.contains("/arch/") && named(code));
+    let outside: Vec<&str> = outside.map(|(file, _)| file.as_str()).filter(|file| *file != KNOWN).collect();
+    assert!(outside.is_empty(), "these name an architecture: {outside:?}");
+}
+
 /// What the search takes for a comparison, and what not: each line is one source.
 #[test]
 fn a_comparison_is_found_however_it_is_written() {

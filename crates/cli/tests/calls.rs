@@ -114,6 +114,21 @@ fn every_stock_kernel_is_followed_in_host_time() {
     }
 }
 
+/// Where first executions alone are noted, the plugin leaves when user space has run for a while. Who follows calls stays.
+#[test]
+fn a_guest_with_its_own_init_is_followed_to_its_end() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new();
+    let into = scratch.path("boot");
+    let mut command = record(&kernel, &into);
+    command.args(["--trace", "events,calls", "--init", "keep", "--append", QUIET]);
+    recorded(&mut command, &into, "panic");
+    let document = shown(&into);
+    assert_followed("its own init", &document["calls"]);
+    let stopped = list(&document["diagnostics"]).iter().any(|row| row["code"] == "first-executions-stop");
+    assert!(!stopped, "{}", document["diagnostics"]);
+}
+
 #[test]
 fn the_machine_may_be_any() {
     let Some(kernel) = kernel() else { return };
