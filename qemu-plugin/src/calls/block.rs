@@ -157,23 +157,10 @@ impl Block {
             let at = |address: u64| if address == NOWHERE { NOWHERE } else { address.wrapping_add(shift) };
             let ([start, end, last], [fall, target, callee]) =
                 ([self.start, self.end, self.last].map(at), [self.fall, self.target, self.callee].map(at));
-            let (insns, ending, far_call, flags) = (self.insns, self.ending, self.far_call, AtomicU8::new(0));
-            let (user, on_stack, moved) = (self.user, self.on_stack, OnceLock::new());
-            Box::leak(Box::new(Block {
-                start,
-                end,
-                fall,
-                target,
-                last,
-                callee,
-                insns,
-                ending,
-                user,
-                far_call,
-                on_stack,
-                flags,
-                moved,
-            }))
+            let mut block = Block::new(start, end, last, self.insns, self.ending, None);
+            (block.fall, block.target, block.callee) = (fall, target, callee);
+            (block.user, block.far_call, block.on_stack) = (self.user, self.far_call, self.on_stack);
+            Box::leak(Box::new(block))
         });
         self.set(MOVED);
         moved

@@ -611,3 +611,22 @@ fn a_block_that_ends_with_a_return_and_is_left_before_it_has_not_returned() {
     g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 20"]);
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.left_early), (1, 0, 1));
 }
+
+/// As a function whose first block is a loop: the loop runs as often as it runs.
+#[test]
+fn a_block_that_leads_to_itself_is_not_left() {
+    use Ending::{Branch, Call, JumpIndirect, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    for _ in 0..3 {
+        g.on_stack(0x2000, Branch, 0x2000, Some(0), None);
+    }
+    for _ in 0..2 {
+        g.on_stack(0x2010, JumpIndirect, 0, Some(0), None); // by a register
+    }
+    g.on_stack(0x2020, Return, 0, Some(0), None);
+    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 60"]);
+    assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.left_early, g.vcpu.counts.interrupts), (1, 0, 0));
+}

@@ -1,8 +1,8 @@
-//! The stack pointer where no call and no return accesses the stack (arm64): followed from block to block.
+//! The stack pointer where no call and no return accesses the stack (arm64, riscv64): followed from block to block.
 //!
 //! A block's end has the stack pointer of its begin, moved by what its instructions add to it; an access to the stack in the block tells it
-//! anew. It is lost where an interrupt comes, where one returns, and where code sets it. A call or a return whose stack pointer
-//! is not known waits for the next block's access: a function's first is mostly the one that makes its frame.
+//! anew. It is lost where code sets it, and where an interrupt comes; the return from that gives it back. A call or a return whose stack
+//! pointer is not known waits for an access in the blocks that come next: a function's first is mostly the one that makes its frame.
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, INTERRUPT};
@@ -123,7 +123,9 @@ impl Vcpu {
     /// translates the rest anew. Then it is dealt with here, and the result is the stack pointer that is begun with, if that is known.
     fn left_unfinished(&mut self, before: &Block, block: &Block, end: Option<u64>) -> Option<Option<u64>> {
         let within = before.start <= block.start && block.start < before.end;
-        let leads_here = before.calls(block.start) || before.ending == Ending::InterruptReturn;
+        // A loop, also one by way of a register or of itself; and what an interrupt came to.
+        let by_register = matches!(before.ending, Ending::JumpIndirect | Ending::InterruptReturn);
+        let leads_here = by_register || before.leads_to(block.start) || before.calls(block.start);
         if !within || leads_here || before.user || block.has(INTERRUPT) {
             return None;
         }
