@@ -11,6 +11,7 @@
 pub(crate) mod channel;
 pub(crate) mod firecracker;
 mod listen;
+mod process;
 pub(crate) mod qemu;
 pub(crate) mod serial;
 #[cfg(test)]
@@ -126,7 +127,7 @@ pub(crate) struct Instruments<'a> {
 
 /// A machine that was started. Dropping it ends it.
 ///
-/// Times are ns since time zero, unless they say otherwise.
+/// Times are ns since time zero, unless they say otherwise. One that can only be heard leaves what it has not as it is here.
 pub(crate) trait Vmm: fmt::Debug {
     /// What people call it.
     fn name(&self) -> &'static str;
@@ -144,22 +145,32 @@ pub(crate) trait Vmm: fmt::Debug {
     fn hear(&mut self, patience: Duration) -> Heard;
 
     /// Asks, and waits for nothing: the answer comes while one hears on. None if it cannot be asked.
-    fn ask(&mut self, question: Question) -> Option<Ticket>;
+    fn ask(&mut self, _question: Question) -> Option<Ticket> {
+        None
+    }
 
     /// The answer to a question, if it has come: and that may be a refusal.
-    fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>>;
+    fn answer(&mut self, _ticket: Ticket) -> Option<Option<Answer>> {
+        Some(None)
+    }
 
     /// The connection to its gdbstub, if one was asked for: once.
-    fn gdbstub(&mut self) -> Option<UnixStream>;
+    fn gdbstub(&mut self) -> Option<UnixStream> {
+        None
+    }
 
     /// Lets the vCPUs run on, which somebody may have stopped by the gdbstub and not let go.
-    fn let_run(&mut self);
+    fn let_run(&mut self) {}
 
     /// The file that guest RAM is, if it was asked for.
-    fn ram(&self) -> Option<&File>;
+    fn ram(&self) -> Option<&File> {
+        None
+    }
 
     /// How much the instruments have noted: it grows while code runs that never ran before.
-    fn noted_bytes(&self) -> u64;
+    fn noted_bytes(&self) -> u64 {
+        0
+    }
 
     /// What its threads have used of the host's CPUs.
     fn cpu_times(&self) -> CpuTimes;

@@ -4,7 +4,6 @@
 //! boot of ten minutes takes no time, and ends at the same nanosecond each time. Nothing is executed, no file is touched.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -178,14 +177,6 @@ impl Vmm for Played {
 
     fn let_run(&mut self) {
         self.note("let run");
-    }
-
-    fn ram(&self) -> Option<&File> {
-        None
-    }
-
-    fn noted_bytes(&self) -> u64 {
-        0
     }
 
     fn cpu_times(&self) -> CpuTimes {

@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::NAME;
 use super::api::Api;
@@ -31,10 +31,8 @@ use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::lines::{Lines, shown};
 use crate::vmm::listen::{Piece, What, listen, ways};
-use crate::vmm::qemu::launch::reap;
-use crate::vmm::{
-    ARRIVAL_ERROR_NS, Answer, Exit, GuestEnd, Heard, Launch, News, Question, SetUpMark, Source, Ticket, Vmm, Zero,
-};
+use crate::vmm::process::Process;
+use crate::vmm::{ARRIVAL_ERROR_NS, Exit, GuestEnd, Heard, Launch, News, SetUpMark, Source, Vmm, Zero};
 
 /// How long the socket of the API may take to be there.
 const SOCKET: Duration = Duration::from_secs(10);
@@ -59,8 +57,7 @@ struct Said {
 /// A running Firecracker.
 #[derive(Debug)]
 pub(super) struct Machine {
-    pid: Pid,
-    exit: Option<Exit>,
+    process: Process,
     zero: Zero,
     heard: Receiver<Piece<Source>>,
     /// What was heard before somebody listened, and news that are not told yet.
@@ -137,8 +134,7 @@ fn execute(program: &Path, folder: &Folder, initrd: Option<&File>) -> Result<(Ma
     let broken = |e: io::Error| Error::VmmBroken { binary: program.to_path_buf(), why: e.to_string() };
     let child = command.spawn().map_err(broken)?;
     let vm = Machine {
-        pid: Pid::from_child(&child),
-        exit: None,
+        process: Process::new(&child),
         zero,
         heard,
         waiting: VecDeque::new(),
@@ -162,7 +158,7 @@ impl Machine {
         loop {
             match UnixStream::connect(socket) {
                 Ok(stream) => return Api::new(stream).map_err(|undone| self.refusal(&undone.to_string())),
-                Err(error) if self.has_ended() || began.elapsed() > SOCKET => {
+                Err(error) if self.process.has_ended() || began.elapsed() > SOCKET => {
                     return Err(self.refusal(&format!("its API could not be reached: {error}")));
                 }
                 Err(_) => std::thread::sleep(SOCKET_TICK),
@@ -187,12 +183,6 @@ impl Machine {
         let said = Vec::from(lines).join("; ");
         let why = if said.is_empty() { why.to_owned() } else { format!("{why}; it said: {said}") };
         Error::VmmRefused { name: NAME, why }
-    }
-
-    /// Whether its process has ended. It is still to be waited for.
-    fn has_ended(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.exit.is_some() || matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 
     /// Takes what it logs; what of it is news.
@@ -221,7 +211,8 @@ impl Machine {
             return Some(GuestEnd::Other(format!("a vCPU could not go on: {why}")));
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(self.pid), options).ok().flatten().and_then(|status| status.exit_status());
+        let status =
+            waitid(WaitId::Pid(self.process.pid()), options).ok().flatten().and_then(|status| status.exit_status());
         (status == Some(0)).then_some(GuestEnd::Reset)
     }
 }
@@ -257,7 +248,7 @@ impl Vmm for Machine {
             Ok(piece) => piece,
             Err(RecvTimeoutError::Timeout) => return Heard::Silence,
             Err(RecvTimeoutError::Disconnected) => {
-                let end = if self.is_over || self.exit.is_some() { None } else { self.ending() };
+                let end = if self.is_over || self.process.is_reaped() { None } else { self.ending() };
                 self.is_over = true;
                 let at_ns = self.elapsed_ns();
                 return end.map_or(Heard::Gone, |end| Heard::News { news: vec![News::Off(end)], at_ns });
@@ -276,32 +267,8 @@ impl Vmm for Machine {
         Heard::Said { source, at_ns, bytes }
     }
 
-    fn ask(&mut self, _question: Question) -> Option<Ticket> {
-        None
-    }
-
-    fn answer(&mut self, _ticket: Ticket) -> Option<Option<Answer>> {
-        Some(None)
-    }
-
-    fn gdbstub(&mut self) -> Option<UnixStream> {
-        None
-    }
-
-    fn let_run(&mut self) {
-        // Nobody stops its vCPUs.
-    }
-
-    fn ram(&self) -> Option<&File> {
-        None
-    }
-
-    fn noted_bytes(&self) -> u64 {
-        0
-    }
-
     fn cpu_times(&self) -> CpuTimes {
-        CpuTimes::of(self.pid)
+        CpuTimes::of(self.process.pid())
     }
 
     fn quit(&mut self) -> bool {
@@ -310,19 +277,11 @@ impl Vmm for Machine {
     }
 
     fn kill(&mut self) {
-        if self.exit.is_none() {
-            // It leads its own process group, whose number is no other's until it is reaped. It can only fail because
-            // it has ended by itself.
-            let _ = kill_process_group(self.pid, Signal::KILL);
-        }
+        self.process.kill();
     }
 
     fn wait(&mut self) -> Result<Exit, Error> {
-        if let Some(exit) = &self.exit {
-            return Ok(exit.clone());
-        }
-        let exit = reap(self.pid).map_err(Error::host("wait for Firecracker"))?;
-        Ok(self.exit.insert(exit).clone())
+        self.process.wait()
     }
 
     fn arrival_error_ns(&self) -> i64 {
@@ -354,11 +313,4 @@ fn marks(said: &Said) -> Vec<SetUpMark> {
         Some(SetUpMark { name, at_ns: at_ns?, error_ns: WAKE_ERROR_NS, evidence: evidence.to_owned() })
     };
     std::iter::once(executed).chain(heard.into_iter().filter_map(mark)).collect()
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.kill();
-        let _ = self.wait();
-    }
 }

@@ -1,14 +1,12 @@
 //! The Firecracker to boot with: where it is, and its version.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use recording::GuestSpec;
 
 use super::{NAME, launch};
 use crate::Error;
-use crate::child::ends_with_us;
-use crate::vmm::qemu::program::{check_program, which};
+use crate::vmm::process::{ask_version, check_program, which};
 use crate::vmm::{Launch, Program, Vmm};
 
 /// A Firecracker binary and what is known of it.
@@ -22,29 +20,16 @@ pub(crate) struct Firecracker {
 impl Firecracker {
     /// Finds the binary, by path or in `$PATH`, and asks its version.
     pub(crate) fn find(binary: &Path) -> Result<Firecracker, Error> {
-        let path = which(binary, std::env::var_os("PATH").as_deref()).ok_or_else(|| {
+        let path = which(binary).ok_or_else(|| {
             let binary = binary.display();
             Error::option(format!(
                 "{binary} is not there: put Firecracker's program into $PATH, or name it with --vmm /path/to/firecracker"
             ))
         })?;
         check_program(&path, NAME, "--vmm")?;
-        let version = ask_version(&path)?;
+        let version = ask_version(&path, "Firecracker v")?;
         Ok(Firecracker { path, version })
     }
-}
-
-fn ask_version(path: &Path) -> Result<String, Error> {
-    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
-    let mut command = Command::new(path);
-    ends_with_us(command.arg("--version").stdin(Stdio::null()));
-    let output = command.output().map_err(|e| broken(e.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.lines().next().and_then(|line| line.strip_prefix("Firecracker v"));
-    version.map(|version| version.trim().to_owned()).ok_or_else(|| {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        broken(format!("`--version` says {:?}", said.lines().chain(stderr.lines()).next().unwrap_or("nothing")))
-    })
 }
 
 impl Program for Firecracker {

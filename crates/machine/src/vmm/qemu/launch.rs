@@ -5,21 +5,18 @@
 //! ends (so a [`Machine`] must be started by a thread that stays), and dropping a [`Machine`] kills it too. It is in its own
 //! process group: Ctrl-C reaches us, and we end it.
 
-#![allow(unsafe_code, reason = "wait4 is a call of C")]
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::NAME;
 use super::arguments::{Cpu, Inherited, Plugin, arguments};
@@ -35,9 +32,10 @@ use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
 use crate::vmm::listen::{Piece, What, listen, ways};
+use crate::vmm::process::Process;
 use crate::vmm::{
-    ARRIVAL_ERROR_NS, Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Used,
-    Vmm, Zero,
+    ARRIVAL_ERROR_NS, Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Vmm,
+    Zero,
 };
 
 /// The human monitor's command that shows all CPUs' registers.
@@ -56,8 +54,7 @@ enum Ear {
 /// A running QEMU.
 #[derive(Debug)]
 pub(super) struct Machine {
-    pid: Pid,
-    exit: Option<Exit>,
+    process: Process,
     zero: Zero,
     /// When the program had been executed, at the latest.
     executed_ns: i64,
@@ -130,8 +127,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     let broken = |e: io::Error| Error::VmmBroken { binary: qemu.to_path_buf(), why: e.to_string() };
     let child = command.spawn().map_err(broken)?;
     Ok(Machine {
-        pid: Pid::from_child(&child),
-        exit: None,
+        process: Process::new(&child),
         zero,
         executed_ns: monotonic_ns() - zero.ns,
         heard,
@@ -274,7 +270,7 @@ impl Vmm for Machine {
     }
 
     fn cpu_times(&self) -> CpuTimes {
-        CpuTimes::of(self.pid)
+        CpuTimes::of(self.process.pid())
     }
 
     fn quit(&mut self) -> bool {
@@ -282,19 +278,11 @@ impl Vmm for Machine {
     }
 
     fn kill(&mut self) {
-        if self.exit.is_none() {
-            // It leads its own process group, whose number is no other's until QEMU is reaped. It can only fail because
-            // QEMU has ended by itself.
-            let _ = kill_process_group(self.pid, Signal::KILL);
-        }
+        self.process.kill();
     }
 
     fn wait(&mut self) -> Result<Exit, Error> {
-        if let Some(exit) = &self.exit {
-            return Ok(exit.clone());
-        }
-        let exit = reap(self.pid).map_err(Error::host("wait for QEMU"))?;
-        Ok(self.exit.insert(exit).clone())
+        self.process.wait()
     }
 
     fn arrival_error_ns(&self) -> i64 {
@@ -305,40 +293,4 @@ impl Vmm for Machine {
         let linker = self.linker.as_mut().map_or("", Linker::read);
         marks(self.executed_ns, &self.said, linker, counter_hz)
     }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.kill();
-        let _ = self.wait();
-    }
-}
-
-/// `wait4`, which alone tells what one child used: `getrusage` sums over all there ever were.
-pub(in crate::vmm) fn reap(pid: Pid) -> io::Result<Exit> {
-    let mut status = 0;
-    // SAFETY: `rusage` is plain numbers, for which zeros are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to live variables of the types that wait4 fills in, and outlive the call.
-        let reaped = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, &raw mut usage) };
-        if reaped >= 0 {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
-    let ns = |t: libc::timeval| unsigned(t.tv_sec) * 1_000_000_000 + unsigned(t.tv_usec) * 1000;
-    Ok(Exit {
-        how: format!("ended with {}", ExitStatus::from_raw(status)),
-        used: Some(Used {
-            // Linux counts it in KiB.
-            max_rss_bytes: unsigned(usage.ru_maxrss) * 1024,
-            user_ns: ns(usage.ru_utime),
-            system_ns: ns(usage.ru_stime),
-        }),
-    })
 }

@@ -3,9 +3,8 @@
 //! Asking a binary costs tens of milliseconds, so the answers are remembered for as long as the file is the same
 //! (path, size and time of change).
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +19,7 @@ use super::{NAME, launch};
 use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
 use crate::library::PLUGIN;
+use crate::vmm::process::{ask_version, check_program, which};
 use crate::vmm::{Launch, Program, Vmm};
 use crate::{Error, arch, library, memo};
 
@@ -55,12 +55,12 @@ impl Qemu {
     /// Finds the binary, by path or in `$PATH`, and checks its version.
     pub(crate) fn find(binary: &Path) -> Result<Qemu, Error> {
         let missing = || Error::VmmMissing { binary: binary.to_path_buf() };
-        let path = which(binary, std::env::var_os("PATH").as_deref()).ok_or_else(missing)?;
+        let path = which(binary).ok_or_else(missing)?;
         let identity = identity(&path).ok_or_else(missing)?;
         let version = match memo::recall::<Version>("qemu", &identity) {
             Some(known) => known.version,
             None => {
-                let version = ask_version(&path)?;
+                let version = ask_version(&path, "QEMU emulator version ")?;
                 memo::remember("qemu", &identity, &Version { version: version.clone() });
                 version
             }
@@ -138,46 +138,11 @@ impl Program for Qemu {
     }
 }
 
-/// Fails unless it is the program itself, which one names `by` an option. A script's VMM is its child: the kernel would kill the script when we end,
-/// and the VMM would run on for ever; and what is stamped and measured would be the script.
-pub(in crate::vmm) fn check_program(path: &Path, vmm: &str, by: &str) -> Result<(), Error> {
-    let mut magic = [0; 4];
-    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
-    if magic == *b"\x7fELF" {
-        return Ok(());
-    }
-    Err(broken(format!(
-        "it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: name the program itself \
-         with {by}"
-    )))
-}
-
-pub(in crate::vmm) fn which(binary: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
-    if binary.components().count() > 1 {
-        return binary.is_file().then(|| binary.to_path_buf());
-    }
-    std::env::split_paths(path?).map(|folder| folder.join(binary)).find(|candidate| candidate.is_file())
-}
-
 /// What changes when the file is another one.
 fn identity(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let meta = fs::metadata(&path).ok()?;
     Some(format!("{} {} {}.{}", path.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
-}
-
-fn ask_version(path: &Path) -> Result<String, Error> {
-    let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
-    let mut command = Command::new(path);
-    ends_with_us(command.arg("--version").stdin(Stdio::null()));
-    let output = command.output().map_err(|e| broken(e.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.lines().next().and_then(|line| line.strip_prefix("QEMU emulator version "));
-    version.map(|version| version.trim().to_owned()).ok_or_else(|| {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        broken(format!("`--version` says {:?}", said.lines().chain(stderr.lines()).next().unwrap_or("nothing")))
-    })
 }
 
 fn parse_version(version: &str) -> Option<(u32, u32)> {

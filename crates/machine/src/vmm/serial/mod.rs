@@ -17,9 +17,7 @@ mod telnet;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -31,9 +29,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::listen::{Piece, What, listen, ways};
-use super::{
-    ARRIVAL_ERROR_NS, Answer, Exit, Heard, Launch, News, Program, Question, SetUpMark, Source, Ticket, Vmm, Zero,
-};
+use super::{ARRIVAL_ERROR_NS, Exit, Heard, Launch, News, Program, SetUpMark, Source, Vmm, Zero};
 use crate::Error;
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
@@ -305,28 +301,6 @@ impl Vmm for Connected {
         }
         let nothing = if self.over.is_some() { Heard::Gone } else { Heard::Silence };
         self.said.pop_front().unwrap_or(nothing)
-    }
-
-    fn ask(&mut self, _question: Question) -> Option<Ticket> {
-        None
-    }
-
-    fn answer(&mut self, _ticket: Ticket) -> Option<Option<Answer>> {
-        Some(None)
-    }
-
-    fn gdbstub(&mut self) -> Option<UnixStream> {
-        None
-    }
-
-    fn let_run(&mut self) {}
-
-    fn ram(&self) -> Option<&File> {
-        None
-    }
-
-    fn noted_bytes(&self) -> u64 {
-        0
     }
 
     fn cpu_times(&self) -> CpuTimes {
