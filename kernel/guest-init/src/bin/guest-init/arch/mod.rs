@@ -2,6 +2,10 @@
 //! cycle counter ([`port_io`]). What it says with these bytes is the same everywhere ([`Port`]).
 //! `crates/machine/src/arch/README.md` lists what a new one has to give.
 
+#[cfg(not(target_arch = "x86_64"))]
+mod mark;
+#[cfg(not(target_arch = "x86_64"))]
+mod physical;
 mod port;
 
 #[cfg(target_arch = "aarch64")]
@@ -10,7 +14,7 @@ mod aarch64;
 mod arm;
 #[cfg(target_arch = "riscv64")]
 mod riscv64;
-#[cfg(any(target_arch = "aarch64", target_arch = "arm", target_arch = "riscv64"))]
+#[cfg(not(target_arch = "x86_64"))]
 mod virtio_console;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

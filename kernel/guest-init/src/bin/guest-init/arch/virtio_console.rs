@@ -1,18 +1,11 @@
 //! The way to the host on machines without I/O ports: QEMU's `virt` of several architectures.
 //!
 //! It is the emergency register of a virtio console, which prints a byte without a driver or a queue (Virtio 1.2, 5.3.4).
-//! Process 1 maps it by a device node of its own for /dev/mem. The kernel refuses that where a driver of its own has the
-//! registers, if it was built with `CONFIG_IO_STRICT_DEVMEM`.
 
+use crate::arch::physical::map;
 use guest_init::messages::registers;
-use rustix::fs::{CWD, FileType, Mode, OFlags, makedev, mknodat, open, unlink};
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// A device node of this program's own for physical memory, for as long as it takes to open it.
-const NODE: &str = "/bootscope/mem";
 
 /// Where an architecture has the console.
 pub struct Place {
@@ -60,22 +53,4 @@ pub fn open_at(place: &Place) -> Result<(), String> {
     }
     MAPPED.store(mapped, Ordering::Relaxed);
     Ok(())
-}
-
-/// Maps so many bytes of registers from this physical address on, in pages of so many.
-pub fn map(address: u64, page_bytes: u64, bytes: usize) -> Result<*mut u8, Errno> {
-    match mknodat(CWD, NODE, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, makedev(1, 1)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(e) => return Err(e),
-    }
-    let memory = open(NODE, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty());
-    unlink(NODE)?;
-    let within = address % page_bytes;
-    let (from, within) = (address - within, within as usize);
-    let bytes = bytes + within;
-    // SAFETY: a new mapping wherever the kernel likes; it covers nothing that exists.
-    let mapped =
-        unsafe { mmap(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, memory?, from) }?;
-    // SAFETY: inside of what was just mapped.
-    Ok(unsafe { mapped.cast::<u8>().add(within) })
 }

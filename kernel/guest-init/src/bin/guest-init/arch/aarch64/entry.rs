@@ -4,12 +4,11 @@
 //! the host takes four system calls, so it is opened later, and the whole line is said by [`finish_mark`]. The host
 //! stamps that line late by some tens of microseconds, which the fit of the clocks allows for: the mark is the tick.
 //!
-//! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0].
+//! Started by its other name, it does not mark yet ([`is_not_yet_the_mark`]).
 
-use crate::arch::Port;
+pub use crate::arch::mark::is_not_yet_the_mark;
 use crate::arch::port_io::{counter_hz, open_port};
-use guest_init::cpio::ROOT_PATH;
-use guest_init::messages::Message;
+use crate::arch::{Port, mark};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counter at the program's start.
@@ -28,23 +27,7 @@ std::arch::global_asm!(
     tick = sym TICK,
 );
 
-/// Whether the mark is left to a second start of this program.
-pub fn is_not_yet_the_mark() -> bool {
-    std::env::args_os().next().is_some_and(|name| name == ROOT_PATH)
-}
-
-/// Says the line of the mark, and how fast the counter runs. Where nobody hears it, the console says why.
+/// Says the mark. Where nobody hears it, the console says why.
 pub fn finish_mark() -> Port {
-    match open_port() {
-        Ok(()) => {
-            let port = Port::heard();
-            port.say(&Message::Init { tsc: TICK.load(Ordering::Relaxed) });
-            port.say(&Message::Rate { hz: counter_hz() });
-            port
-        }
-        Err(why) => {
-            println!("bootscope: process 1 runs; {why}, so nothing is gathered");
-            Port::unheard()
-        }
-    }
+    mark::say(TICK.load(Ordering::Relaxed), open_port().map(|()| counter_hz()))
 }

@@ -3,7 +3,7 @@
 //!
 //! QEMU's ports send at once whatever is written. A board's would have to be clocked first, and waited for.
 
-use crate::arch::virtio_console::map;
+use crate::arch::physical::map;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
