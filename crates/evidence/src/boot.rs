@@ -59,8 +59,8 @@ pub(crate) struct Boot<'f> {
     pub process_1_spoke: bool,
     /// The firmware printed something.
     pub firmware_spoke: bool,
-    /// Of a board: the console's first line that is the kernel's, where firmware or a boot loader printed before it.
-    pub kernel_line: Option<u32>,
+    /// It did so on a port of its own.
+    pub firmware_has_port: bool,
 
     // Said while evidence is placed.
     pub clocks: Clocks,
@@ -116,7 +116,7 @@ impl<'f> Boot<'f> {
             cpus_started: None,
             process_1_spoke: false,
             firmware_spoke: false,
-            kernel_line: None,
+            firmware_has_port: false,
             clocks: Clocks::default(),
             kernel_clock_after: Ns::ZERO,
             trace_error: Ns::ZERO,

@@ -174,6 +174,12 @@ fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, pla
     steps.hands_over = record.name == KERNEL_STARTS;
 }
 
+/// Where the first report of a text begins, in bytes.
+pub(crate) fn report_at(bytes: &[u8]) -> Option<usize> {
+    let heading = memchr::memmem::find(bytes, HEADING)?;
+    Some(memchr::memrchr(b'\n', &bytes[..heading]).map_or(0, |end| end + 1))
+}
+
 /// The files that have such a report: the first is used.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);

@@ -109,7 +109,7 @@ impl Reader for Files {
 
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let stream = self.stream.as_ref()?;
-        boot.firmware_spoke = true;
+        (boot.firmware_spoke, boot.firmware_has_port) = (true, true);
         Some(Box::new(DebugLines(stream)))
     }
 }

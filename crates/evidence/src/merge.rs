@@ -260,8 +260,17 @@ fn end(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) {
     let Some(EndCandidate { at, error, evidence, track, .. }) = found else { return };
     // Without a scheduler's word, process 1 is wherever user space ran.
     let user = boot.user_space.filter(|_| boot.is_by_calls_alone()).map(|(_, track)| track);
-    let track = track.or(user).or(boot.init);
+    let track = track.or(user).or_else(|| never_left(boot)).or(boot.init);
     boot.timeline.end = Some(End { at, error, track, evidence });
+}
+
+/// Who ran before the kernel, where a boot loader never came to one.
+fn never_left(boot: &Boot<'_>) -> Option<TrackId> {
+    let timeline = &boot.timeline;
+    let is_threads = |track: TrackId| timeline.tracks.get(track).kind == TrackKind::Thread;
+    let came = [Phase::EarlyKernel, Phase::Kernel].into_iter().any(|phase| boot.start_of(phase).is_some())
+        || timeline.spans.iter().any(|(_, span)| is_threads(span.track));
+    boot.before.filter(|_| !came && boot.start_of(Phase::Loader).is_some())
 }
 
 fn candidate(rank: EndRank, at: Ns, error: Ns, evidence: EndEvidence) -> EndCandidate {

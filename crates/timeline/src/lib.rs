@@ -118,6 +118,8 @@ pub const INDIRECT: &str = "(indirect call)";
 
 /// What the span of a kernel's decompressor is called, before what it unpacks.
 pub const DECOMPRESS: &str = "decompress the kernel";
+/// What a kernel's own UEFI program is called.
+pub const EFI_STUB: &str = "EFI stub";
 
 /// The start of a phase of the boot, as one piece of evidence shows it.
 ///

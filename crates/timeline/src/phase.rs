@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Makes [`Phase`] of one table: variant, name.
 macro_rules! phases {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:expr,)*) => {
         /// A phase of a boot. A new one is a line here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Phase {
@@ -84,6 +84,8 @@ phases! {
     SetupCode = "setup code",
     /// Unpacks the kernel and chooses where it goes.
     Decompressor = "decompressor",
+    /// The kernel's own UEFI program, which places it.
+    EfiStub = crate::EFI_STUB,
     /// All of these, where nothing tells them apart.
     BeforeTheKernel = "before the kernel",
     // Linux.

@@ -12,7 +12,7 @@ use crate::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
 use std::rc::Rc;
-use timeline::{Diagnostics, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
+use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
 
 /// First calls shorter than this are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
@@ -141,7 +141,7 @@ fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce()
     run.blocks.iter().filter_map(point).collect()
 }
 
-/// Loader, setup code and decompressor are one piece of work each.
+/// Loader, setup code, decompressor and EFI stub are one piece of work each.
 fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
     let decompressing = regions::decompressing(&boot.compression());
     boot.timeline.decompressor = Some(boot.timeline.names.intern(&decompressing));
@@ -151,6 +151,7 @@ fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
             Stage::Loader => "loader",
             Stage::SetupCode => "setup code",
             Stage::Decompressor => &decompressing,
+            Stage::EfiStub => EFI_STUB,
             _ => continue,
         };
         let name = boot.timeline.names.intern(what);

@@ -84,6 +84,7 @@ pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline
             Stage::Loader => Some(Phase::Loader),
             Stage::SetupCode => Some(Phase::SetupCode),
             Stage::Decompressor => Some(Phase::Decompressor),
+            Stage::EfiStub => Some(Phase::EfiStub),
             Stage::EarlyKernel => Some(Phase::EarlyKernel),
             Stage::Kernel if !early => Some(Phase::Kernel),
             Stage::OptionRom | Stage::Kernel | Stage::UserSpace => None,

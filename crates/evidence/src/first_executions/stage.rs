@@ -1,7 +1,7 @@
 //! The stages of a boot, and where one began. Which code is which stage, an [architecture](crate::arch) knows.
 
 use super::Block;
-use timeline::Ns;
+use timeline::{EFI_STUB, Ns};
 
 /// A stage of the boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +16,8 @@ pub enum Stage {
     SetupCode,
     /// Unpacks the kernel and chooses where it goes.
     Decompressor,
+    /// The kernel's own UEFI program, which places it.
+    EfiStub,
     /// The kernel, not yet at its virtual address.
     EarlyKernel,
     /// The kernel at its virtual address.
@@ -33,6 +35,7 @@ impl Stage {
             Stage::Loader => "loader",
             Stage::SetupCode => "setup code",
             Stage::Decompressor => "decompressor",
+            Stage::EfiStub => EFI_STUB,
             Stage::EarlyKernel => "early kernel",
             Stage::Kernel => "kernel",
             Stage::UserSpace => "user space",

@@ -95,12 +95,11 @@ impl Reader for Files {
                 true => KernelLog::read_line(&console.file.name, &console.file.bytes, diagnostics).ok()?,
                 false => read(&console.file, diagnostics)?.1,
             };
-            Some(Heard { log, index: &console.index })
+            Some(Heard { kernel: loader::kernel_line(&log), log, file: &console.file, index: &console.index })
         };
         let console = self.console.as_ref().and_then(read_console);
-        if let Some(heard) = console.as_ref().filter(|_| is_board) {
-            boot.kernel_line = loader::kernel_line(&heard.log);
-            boot.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < boot.kernel_line;
+        if let Some(heard) = console.as_ref().filter(|_| boot.is_hosted()) {
+            boot.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
         }
         let logs = log.iter().map(|(_, log)| log).chain(console.as_ref().map(|heard| &heard.log));
         logs.for_each(|log| whose(log, &mut boot.subject));
@@ -141,7 +140,18 @@ struct Messages<'f> {
 /// The messages on the console, and when each line of it arrived.
 struct Heard<'f> {
     log: KernelLog,
+    file: &'f File,
     index: &'f Index,
+    /// The number of its first line that is the kernel's, if there is one.
+    kernel: Option<u32>,
+}
+
+impl Heard<'_> {
+    /// That number, where what is before it is placed as what ran before the kernel: firmware that has a port of its own says there
+    /// what it does, and the host's clock knows nothing of a deterministic boot.
+    fn follows_others(&self, boot: &Boot<'_>) -> Option<u32> {
+        self.kernel.filter(|_| boot.is_hosted() && !boot.firmware_has_port)
+    }
 }
 
 impl StampedText for KernelLog {
@@ -194,13 +204,13 @@ impl Evidence for Messages<'_> {
     fn place(&mut self, boot: &mut Boot<'_>) {
         let arrivals = match (&self.log, &self.console) {
             _ if boot.is_virtual() => Arrivals::Unknown,
-            (Some(_), Some(Heard { log, index })) => Arrivals::by_text(log, index),
+            (Some(_), Some(Heard { log, index, .. })) => Arrivals::by_text(log, index),
             (None, Some(Heard { index, .. })) => Arrivals::ByOffset(index),
             (_, None) => Arrivals::Unknown,
         };
-        let (file, log) = match (&self.log, &self.console) {
-            (Some((file, log)), _) => (file.as_str(), log),
-            (None, Some(Heard { log, .. })) => ("console.log", log),
+        let (file, log, from) = match (&self.log, &self.console) {
+            (Some((file, log)), _) => (file.as_str(), log, None),
+            (None, Some(heard)) => ("console.log", &heard.log, heard.follows_others(boot)),
             (None, None) => return,
         };
         if boot.clocks.printk.is_none() && boot.is_virtual() {
@@ -212,12 +222,12 @@ impl Evidence for Messages<'_> {
             }
         }
         let clock = boot.clocks.printk.clone();
-        messages(file, log, &arrivals, clock.as_ref(), boot);
+        messages(file, (log, from.unwrap_or_default()), &arrivals, clock.as_ref(), boot);
         if let Some(clock) = &clock {
             boundaries(log, clock, boot);
         }
-        if let (Some(Heard { log, index }), Some(kernel)) = (&self.console, boot.kernel_line) {
-            loader::kernel_heard(log, index, kernel, boot);
+        if let Some(heard) = self.console.as_ref().filter(|_| boot.board_error().is_some()) {
+            heard.kernel.into_iter().for_each(|kernel| loader::kernel_heard(&heard.log, heard.index, kernel, boot));
         }
         if let Some(heard) = self.console.as_ref().filter(|_| boot.is_hosted()) {
             let error = boot.arrival_error();
@@ -226,8 +236,10 @@ impl Evidence for Messages<'_> {
     }
 
     fn around(&mut self, boot: &mut Boot<'_>) {
-        if let (Some(Heard { log, index }), Some(kernel)) = (&self.console, boot.kernel_line) {
-            loader::place(log, index, kernel, boot);
+        if let Some((heard, kernel)) =
+            self.console.as_ref().and_then(|heard| Some((heard, heard.follows_others(boot)?)))
+        {
+            loader::place(&heard.log, (heard.file, heard.index), kernel, boot);
         }
     }
 
@@ -246,8 +258,15 @@ fn printk_alone(boot: &mut Boot<'_>) -> Clock {
     clocks::printk_alone(kernel.unwrap_or(Ns::ZERO))
 }
 
-/// Messages become marks; initcalls that the kernel printed become spans where nothing else has them.
-fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<&Clock>, boot: &mut Boot<'_>) {
+/// Messages become marks, from the line of that number on; initcalls that the kernel printed become spans where nothing else has
+/// them.
+fn messages(
+    file: &str,
+    (log, from): (&KernelLog, u32),
+    arrivals: &Arrivals<'_>,
+    clock: Option<&Clock>,
+    boot: &mut Boot<'_>,
+) {
     let timeline = &mut boot.timeline;
     let traced = timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let name = timeline.names.intern("kernel log");
@@ -256,8 +275,7 @@ fn messages(file: &str, log: &KernelLog, arrivals: &Arrivals<'_>, clock: Option<
         (Some(stamp), Some(clock)) => Some(clock.to_ns(log_ticks(stamp))),
         _ => arrivals.of(log, line).or(line.host_stamp),
     };
-    let kernels = log.lines.iter().filter(|line| boot.kernel_line.is_none_or(|first| line.number >= first));
-    for line in kernels {
+    for line in log.lines.iter().filter(|line| line.number >= from) {
         let place_in_file = || format!("{file}:{}", line.number);
         let Some(at) = place(line) else {
             timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);

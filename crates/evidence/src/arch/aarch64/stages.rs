@@ -7,11 +7,11 @@
 //!   It is the last target of a jump through a register, from far away, before the first block of the upper half. QEMU's loader
 //!   jumps to the image's header, which jumps on; the EFI stub jumps to `primary_entry` itself.
 //! - The **EFI stub** is the kernel's own program for UEFI: the first block of the code around what jumps to `primary_entry`. It
-//!   stands where other architectures have their decompressor, because it places the image. An Image itself is not compressed.
+//!   places the image, which is not compressed.
 //! - The **kernel** is the upper half; **user space** is the lower half after that, but not the image, whose first part starts
 //!   further CPUs (`secondary_entry`, where PSCI lets them begin) and wakes sleeping ones.
 //!
-//! Not known: TF-A, U-Boot, a zboot image's decompressor. What is not recognised is left out, never guessed.
+//! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};
@@ -40,7 +40,7 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
         let mut early = Region::of(Stage::EarlyKernel, &blocks[i], "entry of the kernel");
         early.startup = if by_header { blocks[i].target } else { Some(blocks[i].address) };
         if let Some(stub) = (!by_header).then(|| efi_stub(&blocks[..i])).flatten() {
-            found.push(Region::of(Stage::Decompressor, &blocks[stub], "the kernel's EFI stub, which places it"));
+            found.push(Region::of(Stage::EfiStub, &blocks[stub], "the kernel's EFI stub, which places it"));
         }
         found.push(early);
     }
@@ -122,7 +122,7 @@ mod tests {
             ],
             &[
                 (Stage::Firmware, 0),
-                (Stage::Decompressor, 0x5bb2_5e94),
+                (Stage::EfiStub, 0x5bb2_5e94),
                 (Stage::EarlyKernel, 0x5a60_8d50),
                 (Stage::Kernel, HIGH),
             ],

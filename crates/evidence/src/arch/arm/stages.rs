@@ -3,14 +3,14 @@
 //! Checked on boots of QEMU's `virt` and `sabrelite` by its own loader (`-kernel`):
 //! - The **firmware** is the few instructions at the start of RAM by which QEMU's loader enters a kernel. It has no range of
 //!   addresses: it lasts until something else is recognised.
-//! - The **decompressor** is the zImage's own program, from its first instruction on, to which the loader jumps. It moves itself out of
-//!   the way of what it unpacks.
+//! - The **decompressor** is the zImage's own program, from its header on, which is the last program that is entered at the beginning of
+//!   a page and jumps on. It moves itself out of the way of what it unpacks.
 //! - The **early kernel** runs where it was unpacked, without a mapping, from `stext` on: the decompressor jumps to the one place that
 //!   is [`TEXT_OFFSET`] above a multiple of [`IMAGE_ALIGN`] (arch/arm/kernel/head.S).
 //! - The **kernel** is the upper part of the addresses; **user space** is the lower part after that, but not the image, whose first
 //!   part starts further CPUs.
 //!
-//! Not known: U-Boot, UEFI and the kernel's EFI stub. What is not recognised is left out, never guessed.
+//! Not known: UEFI and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};
@@ -21,6 +21,8 @@ const MIB: u64 = 1 << 20;
 /// Nothing else is as far above a multiple of this.
 const IMAGE_ALIGN: u64 = 2 * MIB;
 const TEXT_OFFSET: u64 = 0x8000;
+/// A zImage is loaded to a multiple of this.
+const PAGE: u64 = 0x1000;
 /// No kernel image is longer.
 const IMAGE_MAX: u64 = 128 * MIB;
 
@@ -51,12 +53,13 @@ fn entered(before: &[Block]) -> Option<usize> {
 
 /// Where the loader enters the zImage, in the blocks before the kernel's first.
 fn entered_from_loader(before: &[Block]) -> Option<usize> {
-    (1..before.len()).find(|&i| is_jumped_to(before, i))
+    let is_header = |block: &Block| block.address % PAGE == 0 && block.ending == Ending::Jump;
+    (1..before.len()).rev().find(|&i| is_jumped_to(before, i) && is_header(&before[i]))
 }
 
-/// Whether the block before it jumped through a register.
+/// Whether the block before it jumped or called through a register.
 fn is_jumped_to(blocks: &[Block], i: usize) -> bool {
-    blocks[i - 1].ending == Ending::JumpIndirect
+    matches!(blocks[i - 1].ending, Ending::JumpIndirect | Ending::CallIndirect)
 }
 
 #[cfg(test)]
@@ -99,6 +102,29 @@ mod tests {
                 (Stage::EarlyKernel, 0x4020_8000),
                 (Stage::Kernel, 0xc100_0000),
                 (Stage::UserSpace, 0x1_0430),
+            ],
+            Some(0x4020_8000),
+        );
+    }
+
+    #[test]
+    fn u_boot_jumps_about_before_it_enters_the_zimage() {
+        check(
+            &[
+                (0, Jump),
+                (0x330, CallIndirect),
+                (0x5ef5_8000, Call),
+                (0x5ef5_8090, CallIndirect),
+                (0x4040_0000, Jump),
+                (0x4184_0120, JumpIndirect),
+                (0x4020_8000, Call),
+                (0xc100_0000, Call),
+            ],
+            &[
+                (Stage::Firmware, 0),
+                (Stage::Decompressor, 0x4040_0000),
+                (Stage::EarlyKernel, 0x4020_8000),
+                (Stage::Kernel, 0xc100_0000),
             ],
             Some(0x4020_8000),
         );

@@ -5,11 +5,11 @@
 //!   addresses: it lasts until something else is recognised. What it runs for the kernel later is the kernel's asking.
 //! - The **early kernel** runs where it was loaded, without a mapping, from the image's header on (Documentation/arch/riscv/boot.rst):
 //!   the last block before the upper half's first that is where an image may begin and jumps on, and that came by a return from a trap
-//!   (OpenSBI enters supervisor mode so) or by a jump through a register, from far away.
+//!   (OpenSBI enters supervisor mode so), or by a jump or call through a register (U-Boot does), from far away.
 //! - The **kernel** is the upper half; **user space** is the lower half after that, but neither the image, whose first part starts
 //!   further CPUs, nor the firmware before it.
 //!
-//! Not known: U-Boot, EDK2 and the kernel's EFI stub. What is not recognised is left out, never guessed.
+//! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};
@@ -23,6 +23,8 @@ const FAR: u64 = MIB / 8;
 const IMAGE_MAX: u64 = 256 * MIB;
 /// An image begins at a multiple of this, with its header, whose first instructions jump on.
 const IMAGE_ALIGN: u64 = 2 * MIB;
+/// What the header jumps to is so near to it (`_start_kernel`, behind the header for UEFI).
+const HEADER_MAX: u64 = 0x4000;
 
 /// The stages that were seen after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
@@ -33,23 +35,32 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let entered = entered(&blocks[..upper]);
     if let Some(i) = entered {
         let mut early = Region::of(Stage::EarlyKernel, &blocks[i], "entry of the kernel");
-        early.startup = Some(blocks[i].address);
+        early.startup = Some(image_of(blocks[i].address));
         found.push(early);
     }
-    let image = entered.map(|i| blocks[i].address);
+    let image = entered.map(|i| image_of(blocks[i].address));
     found.extend(Region::of_user_space(&blocks[upper..], KERNEL_HALF, image, IMAGE_MAX));
     found
 }
 
 /// Where the kernel is entered, in the blocks before the upper half's first. The machine's first jump leads to the firmware.
+///
+/// A loader may have run where the image lies now, as U-Boot does before it moves itself. Then the header's address is not new, and
+/// what the header jumps to is the first that is.
 fn entered(before: &[Block]) -> Option<usize> {
+    let ran_before = |i: usize| before[..i].iter().any(|block| block.address == image_of(before[i].address));
     (2..before.len()).rev().find(|&i| {
         let (from, to) = (&before[i - 1], &before[i]);
-        to.address % IMAGE_ALIGN == 0
-            && to.ending == Ending::Jump
-            && matches!(from.ending, Ending::InterruptReturn | Ending::JumpIndirect)
+        let is_header = to.address == image_of(to.address) && to.ending == Ending::Jump;
+        (is_header || to.address - image_of(to.address) < HEADER_MAX && ran_before(i))
+            && matches!(from.ending, Ending::InterruptReturn | Ending::JumpIndirect | Ending::CallIndirect)
             && from.address.abs_diff(to.address) >= FAR
     })
+}
+
+/// Where the image would begin that an address near its beginning is in.
+fn image_of(address: u64) -> u64 {
+    address - address % IMAGE_ALIGN
 }
 
 #[cfg(test)]
@@ -107,5 +118,26 @@ mod tests {
             None,
         );
         check(&[(HIGH, Jump, 0)], &[(Stage::Firmware, HIGH), (Stage::Kernel, HIGH)], None);
+    }
+
+    /// As seen with U-Boot in supervisor mode, which OpenSBI starts where U-Boot puts the kernel later.
+    #[test]
+    fn u_boot_ran_where_the_image_lies() {
+        check(
+            &[
+                (0x1000, JumpIndirect, 0),
+                (0x8000_0000, Call, 0x8000_0560),
+                (0x8000_2000, InterruptReturn, 0),
+                (0x8020_0000, Other, 0),
+                (0x8020_1000, CallIndirect, 0),
+                (0x9ff5_8000, Call, 0),
+                (0x9ff5_809c, JumpIndirect, 0),
+                (0x8020_1100, Other, 0),
+                (0x8100_8208, Call, 0),
+                (HIGH + 0x1048, Return, 0),
+            ],
+            &[(Stage::Firmware, 0x1000), (Stage::EarlyKernel, 0x8020_1100), (Stage::Kernel, HIGH + 0x1048)],
+            Some(0x8020_0000),
+        );
     }
 }
