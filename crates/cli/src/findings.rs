@@ -148,6 +148,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     // A board has its own command line, and no VMM.
     let guest = GuestSpec::of(how).filter(|guest| guest.board.is_none());
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect();
+    let starts_unpacked = guest.as_ref().is_some_and(machine::kernel_image::starts_unpacked);
     let machine = Machine {
         kernel_version: findings::kernel_version(&subject.kernel),
         os,
@@ -157,11 +158,17 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
         command_line: guest.as_ref().map(|guest| &guest.append).or(opened.command_line.as_ref()).map(words),
         vmm: guest.map(|guest| Vmm {
             machine_type: guest.machine,
-            arguments: guest.extra,
+            arguments: chosen_firmware(guest.bios.as_deref()).chain(guest.extra).collect(),
             has_kernel: guest.kernel.is_some(),
+            starts_unpacked,
             initrd_compression: initrd_compression(opened.recording.manifest()),
         }),
     };
     let groups = Boot::groups_of(&opened.timeline, &opened.facts);
     look(&Seen::new(&opened.timeline, &groups, &machine))
+}
+
+/// Firmware that the user chose, as QEMU is told.
+fn chosen_firmware(bios: Option<&Path>) -> impl Iterator<Item = String> {
+    bios.into_iter().flat_map(|bios| ["-bios".to_owned(), bios.display().to_string()])
 }

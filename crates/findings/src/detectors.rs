@@ -10,6 +10,7 @@ mod code_patching;
 mod console_characters;
 mod cost_per_call;
 mod cost_per_gb;
+mod countdown;
 mod cpu_bring_up;
 mod cpu_start;
 mod decompression;
@@ -42,6 +43,7 @@ pub static DETECTORS: &[Detector] = &[
     cpu_bring_up::DETECTOR,
     self_tests::DETECTOR,
     decompression::DETECTOR,
+    countdown::DETECTOR,
     firmware::DETECTOR,
     initrd::DETECTOR,
     deferred_probes::DETECTOR,

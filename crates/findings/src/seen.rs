@@ -35,6 +35,8 @@ pub struct Vmm {
     pub arguments: Vec<String>,
     /// Whether QEMU was given the kernel: else the firmware looks for one on a disk.
     pub has_kernel: bool,
+    /// Whether it starts kernels of the guest's architecture unpacked, as ELF images.
+    pub starts_unpacked: bool,
     /// What the user's initrd is compressed with, as the recording says it; none if there is none or that is not known.
     pub initrd_compression: Option<String>,
 }
@@ -379,6 +381,19 @@ pub mod testing {
             }
             self.timeline.boundary(Phase::EarlyKernel, self.now, Ns::ZERO, "test");
             self.track = boot;
+            self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
+        }
+
+        /// A line that a boot loader printed before the kernel, and how long it was the last.
+        pub fn firmware_line(&mut self, line: &str, lasts: Ns) {
+            let name = self.timeline.names.intern("firmware");
+            let (track, boot) = (self.timeline.tracks.add(name, TrackKind::Firmware, 0), self.track);
+            self.timeline.boundary(Phase::Loader, self.now, Ns::ZERO, "test");
+            let (name, start) = (self.timeline.names.intern(line), self.now);
+            self.now += lasts;
+            let (detail, kind) = (NameId::EMPTY, SpanKind::Message);
+            self.timeline.spans.push(SpanRow { name, detail, start, end: self.now, track, kind }, None);
+            self.timeline.boundary(Phase::EarlyKernel, self.now, Ns::ZERO, "test");
             self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
         }
 

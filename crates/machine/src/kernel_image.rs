@@ -118,6 +118,12 @@ pub enum NotUnpacked {
     },
 }
 
+/// Whether a VMM starts kernels of the guest's architecture unpacked, as [`unpack`] makes them.
+#[must_use]
+pub fn starts_unpacked(guest: &GuestSpec) -> bool {
+    arch::of(guest).starts_unpacked
+}
+
 /// The ELF image that a guest's bzImage unpacks, as a file in this folder with its release and hash in its name. One that is there
 /// is not made again.
 ///

@@ -21,12 +21,16 @@ pub const DETECTOR: Detector = Detector {
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let unpacks = if seen.machine.os == Os::Linux { seen.phase(Phase::Decompressor) } else { Vec::new() };
-    let is_loaded_by_qemu = seen.machine.vmm.as_ref().is_some_and(|vmm| vmm.has_kernel);
-    let change = is_loaded_by_qemu.then_some(Change::UnpackedKernel);
-    let remedy = Remedy {
-        what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
-               loader needs a bzImage, LZ4 unpacks fastest, then ZSTD",
-        changes: change.into_iter().collect(),
+    let vmm = seen.machine.vmm.as_ref();
+    let remedy = match vmm.filter(|vmm| !vmm.starts_unpacked) {
+        Some(_) => Remedy::code(
+            "build the kernel with CONFIG_KERNEL_LZ4, which unpacks fastest, or give the loader an image that is not compressed",
+        ),
+        None => Remedy {
+            what: "boot the unpacked image (vmlinux) by PVH, which leaves the kernel at its address as linked (no KASLR); where a \
+                   loader needs a bzImage, LZ4 unpacks fastest, then ZSTD",
+            changes: vmm.filter(|vmm| vmm.has_kernel).map(|_| Change::UnpackedKernel).into_iter().collect(),
+        },
     };
     let Some(longest) = unpacks.first().copied() else { return Vec::new() };
     let left = Left { most: 0.1, ..Left::NOTHING };
@@ -47,18 +51,21 @@ mod tests {
 
     #[test]
     fn a_decompressor_is_found_and_a_kernel_without_one_is_not() {
-        let boot = |phase: Phase| {
+        let boot_on = |phase: Phase, starts_unpacked: bool| {
             let mut log = Log::linux();
-            log.machine.vmm = Some(Vmm { has_kernel: true, ..Vmm::default() });
+            log.machine.vmm = Some(Vmm { has_kernel: true, starts_unpacked, ..Vmm::default() });
             log.before_the_kernel(&[(phase, ms(100))]);
             log.initcall("works", |log| log.call("works", ms(400)));
             log.found()
         };
+        let boot = |phase: Phase| boot_on(phase, true);
         let found = boot(Phase::Decompressor);
         let [only] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!((only.rule.id, only.price.low, only.price.likely), (DETECTOR.id, ms(90), ms(100)));
         assert_eq!(only.remedy.changes, [Change::UnpackedKernel]);
         assert!(boot(Phase::Loader).findings.is_empty());
+        let found = boot_on(Phase::Decompressor, false);
+        assert!(found.findings[0].remedy.changes.is_empty(), "no such image can be started there: {found:?}");
         let mut log = Log::linux();
         log.followed_before_the_kernel(Phase::Decompressor, ms(100));
         log.initcall("works", |log| log.call("works", ms(400)));

@@ -42,6 +42,8 @@ pub(crate) struct Arch {
     pub(crate) is_hosts: bool,
     /// The file that is process 1.
     pub(crate) guest_init: &'static str,
+    /// Whether a VMM starts its kernels unpacked, as ELF images (x86-64's by PVH).
+    pub(crate) starts_unpacked: bool,
     /// Whether the VMM's plugin follows calls of its guests.
     pub(crate) follows_calls: bool,
     /// The first serial port, as Linux's `console=` calls it.
@@ -275,6 +277,7 @@ mod tests {
         is_hosts: false,
         guest_init: "stub",
         release_bytes_max: 0,
+        starts_unpacked: false,
         follows_calls: false,
         console: "ttySTUB0",
         early_console: "earlycon",

@@ -21,6 +21,7 @@ pub(super) static ARCH: Arch = Arch {
     is_hosts: cfg!(target_arch = "aarch64"),
     guest_init: "guest-init-aarch64",
     // A call writes no return address to the stack, which is what tells the plugin the stack pointer.
+    starts_unpacked: false,
     follows_calls: true,
     console: "ttyAMA0",
     early_console: "earlycon",

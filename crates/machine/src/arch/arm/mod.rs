@@ -22,6 +22,7 @@ pub(super) static ARCH: Arch = Arch {
     is_hosts: cfg!(target_arch = "arm"),
     guest_init: "guest-init-arm",
     // A call writes no return address to the stack, which is what tells the plugin the stack pointer.
+    starts_unpacked: false,
     follows_calls: false,
     console: "ttyAMA0",
     early_console: "earlycon",

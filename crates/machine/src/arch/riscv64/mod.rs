@@ -19,6 +19,7 @@ pub(super) static ARCH: Arch = Arch {
     is_hosts: cfg!(target_arch = "riscv64"),
     guest_init: "guest-init-riscv64",
     // A call writes no return address to the stack, which is what tells the plugin the stack pointer.
+    starts_unpacked: false,
     follows_calls: true,
     console: "ttyS0",
     // The port is the one that the device tree names.

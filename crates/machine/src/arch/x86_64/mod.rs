@@ -25,6 +25,7 @@ pub(crate) static ARCH: Arch = Arch {
     guest_init: "guest-init",
     // The setup code of a bzImage, with its version string.
     release_bytes_max: 64 << 10,
+    starts_unpacked: true,
     follows_calls: true,
     console: "ttyS0",
     early_console: "earlyprintk=serial,ttyS0,115200",
