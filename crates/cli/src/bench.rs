@@ -102,7 +102,7 @@ pub struct Args {
 }
 
 /// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 45] = [
+const AS_BEGUN: [&str; 46] = [
     "serial",
     "baud",
     "power_cycle",
@@ -111,6 +111,7 @@ const AS_BEGUN: [&str; 45] = [
     "lab",
     "initrd",
     "dtb",
+    "bios",
     "append",
     "disks",
     "root",

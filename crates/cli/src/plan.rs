@@ -23,6 +23,9 @@ pub struct BootArgs {
     /// The device tree (.dtb) for the kernel, in place of QEMU's own. A board such as sabrelite needs one
     #[arg(long, value_name = "FILE", help_heading = "What to boot")]
     dtb: Option<PathBuf>,
+    /// Firmware in place of QEMU's own: U-Boot (u-boot.bin), EDK2, qboot. It starts the --kernel or the --disk
+    #[arg(long, value_name = "FILE", help_heading = "What to boot")]
+    bios: Option<PathBuf>,
     /// Kernel command line
     #[arg(long, value_name = "TEXT", help_heading = "What to boot", allow_hyphen_values = true)]
     append: Option<String>,
@@ -272,6 +275,9 @@ impl BootArgs {
         }
         if let Some(dtb) = &self.dtb {
             o.guest.dtb = Some(absolute(dtb));
+        }
+        if let Some(bios) = &self.bios {
+            o.guest.bios = Some(absolute(bios));
         }
         if !self.disks.is_empty() {
             o.guest.disks = self.disks.iter().map(|disk| absolute(disk)).collect();

@@ -78,6 +78,7 @@ impl RecordOptions {
         }
         self.check_a_kernel_or_disk()?;
         self.check_device_tree()?;
+        self.check_firmware()?;
         let profile = profile_of(&self.guest)?;
         self.check_files(&profile)?;
         if self.guest.deterministic {
@@ -116,6 +117,7 @@ impl RecordOptions {
         let waits_for_line = matches!(guest.until, Until::Init | Until::Regex(_));
         let given = [
             (guest.kernel.is_some(), "--kernel", OWN, "install the kernel there"),
+            (guest.bios.is_some(), "--bios", OWN, "install the firmware there"),
             (guest.initrd.is_some(), "--initrd", OWN, "install the initrd there"),
             (!guest.append.is_empty(), "--append", OWN, "set the command line in its boot loader (U-Boot: bootargs)"),
             (!guest.mask.is_empty(), "--mask", OWN, "set systemd.mask= in its boot loader"),
@@ -225,8 +227,8 @@ impl RecordOptions {
             None if self.guest.initrd.is_some() || !self.guest.append.is_empty() => {
                 return Err(Error::option("--initrd and --append need a --kernel"));
             }
-            None if self.guest.disks.is_empty() && self.guest.extra.is_empty() => {
-                return Err(Error::option("nothing to boot: give a --kernel or a --disk"));
+            None if self.guest.disks.is_empty() && self.guest.extra.is_empty() && self.guest.bios.is_none() => {
+                return Err(Error::option("nothing to boot: give a --kernel, a --disk or a --bios"));
             }
             None => {}
         }
@@ -253,6 +255,17 @@ impl RecordOptions {
             return Err(Error::option("--dtb is for a --kernel, and what boots from a disk has its own: leave it out"));
         }
         image::check_device_tree(path)
+    }
+
+    /// Whether the VMM takes firmware, and the file is there.
+    fn check_firmware(&self) -> Result<(), Error> {
+        match &self.guest.bios {
+            Some(_) if self.guest.vmm != VmmKind::Qemu => Err(Error::option(
+                "--bios is for QEMU, and another VMM starts a kernel by itself: leave it out, or use --vmm qemu",
+            )),
+            Some(bios) => image::check_readable(bios),
+            None => Ok(()),
+        }
     }
 
     fn check_files(&self, profile: &GuestProfile) -> Result<(), Error> {

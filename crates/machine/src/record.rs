@@ -664,10 +664,11 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
     let kernel = options.guest.kernel.iter().map(|path| (InputRole::Kernel, path, true));
     let initrd = options.guest.initrd.iter().map(|path| (InputRole::Initrd, path, true));
     let dtb = options.guest.dtb.iter().map(|path| (InputRole::Dtb, path, true));
+    let bios = options.guest.bios.iter().map(|path| (InputRole::Bios, path, true));
     let disks = options.guest.disks.iter().map(|path| (InputRole::Disk, path, false));
     let root = options.guest.root.iter().map(|path| (InputRole::Root, path, false));
     let symbols = options.observe.symbols.iter().map(|file| (InputRole::Symbols, &file.path, true));
-    let all = kernel.chain(initrd).chain(dtb).chain(root).chain(disks).chain(symbols);
+    let all = kernel.chain(initrd).chain(dtb).chain(bios).chain(root).chain(disks).chain(symbols);
     all.map(|(role, path, hashed)| image::input(role, path, hashed)).collect()
 }
 

@@ -172,6 +172,8 @@ pub enum InputRole {
     Initrd,
     /// The device tree.
     Dtb,
+    /// The firmware.
+    Bios,
     /// What is mounted as the root.
     Root,
     /// A disk.
@@ -188,6 +190,7 @@ impl InputRole {
             InputRole::Kernel => "kernel",
             InputRole::Initrd => "initrd",
             InputRole::Dtb => "dtb",
+            InputRole::Bios => "bios",
             InputRole::Root => "root",
             InputRole::Disk => "disk",
             InputRole::Symbols => "symbols",

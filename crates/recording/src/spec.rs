@@ -34,6 +34,9 @@ pub struct GuestSpec {
     /// The device tree that the kernel gets, in place of the VMM's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtb: Option<PathBuf>,
+    /// The firmware, in place of the VMM's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bios: Option<PathBuf>,
     /// Kernel command line, as the user wants it; what recording adds is in the recording's command.
     pub append: String,
     /// Units that the guest's systemd is told not to start.
@@ -306,6 +309,7 @@ impl Default for GuestSpec {
             kernel: None,
             initrd: None,
             dtb: None,
+            bios: None,
             append: String::new(),
             mask: Vec::new(),
             disks: Vec::new(),

@@ -136,6 +136,10 @@ impl Line {
     }
 
     fn boot(&mut self, guest: &GuestSpec, kernel_line: &str, fds: &Inherited) -> Result<(), Error> {
+        if let Some(bios) = &guest.bios {
+            let text = bios.to_str().ok_or_else(|| Error::option("the firmware's path is not UTF-8: link it"))?;
+            self.pair("-bios", text);
+        }
         let Some(kernel) = &guest.kernel else {
             return Ok(());
         };
@@ -307,6 +311,15 @@ mod tests {
         let keep = Inherited { guest: None, ..fds };
         let line = arguments(&guest, cpu, "", &keep, None).unwrap().join(" ");
         assert!(line.contains("-serial null -serial chardev:console") && !line.contains("guest"), "{line}");
+    }
+
+    #[test]
+    fn firmware_of_the_users_starts_a_kernel_or_a_disk() {
+        let given = |kernel: Option<&str>| {
+            line(|guest| (guest.kernel, guest.bios) = (kernel.map(PathBuf::from), Some("/lib/u-boot.bin".into())))
+        };
+        assert!(given(Some("/boot/Image")).contains("-bios /lib/u-boot.bin -kernel /boot/Image"));
+        assert!(given(None).contains("-bios /lib/u-boot.bin ") && !line(|_| {}).contains("-bios"));
     }
 
     #[test]
