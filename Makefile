@@ -63,7 +63,7 @@ check:
 test:
 	@scripts/setup test; \
 	$(MAKE) --no-print-directory build; \
-	MAKE="$(MAKE)" scripts/test-steps check,test-timed test-tslog,test-exports,fuzz,test-counted; \
+	MAKE="$(MAKE)" scripts/test-steps check,test-timed,test-exports test-tslog,fuzz,test-counted; \
 	echo "make test: passed in $$SECONDS s"
 
 # The tests that see a program from outside, and boot machines; in two lanes, because one would take an hour. What they skip is in the
