@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+mod anonymous;
 mod bounded;
 mod gather;
 mod scrub;
 mod sources;
 pub mod ssh;
 
+pub use anonymous::{Anonymous, anonymous};
 pub use gather::{Missing, Options};
 
 use gather::Gather;

@@ -1,4 +1,4 @@
-//! Replaces what tells one machine from all others: its name, its numbers, addresses of its network.
+//! Replaces what tells one machine from all others: its name, its numbers, addresses of its network, its users' folders.
 //!
 //! Equal values get equal tokens within one capture, so that a device is still the same device in every file. The salt is random,
 //! and forgotten: tokens of two captures cannot be compared, and a short value cannot be found by trying all.
@@ -63,6 +63,7 @@ const FORMS: &str = r"(?x)
   | (?P<ethernet> \benx[0-9a-f]{12}\b )
   | (?P<address> [0-9a-fA-F]{0,4} (?: : [0-9a-fA-F]{0,4} ){2,15} )
   | (?P<internet> \b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b )
+  | (?P<home> /(?:home|Users)/ ) (?P<user> [^/\s\x22':,;\\]+ )
   | (?P<before> SerialNumber:\s* | dev-disk-by\\{1,2}x2did- | /dev/disk/by-id/ ) (?P<after> [^\s/,;]+? ) (?P<end> \.(?:device|swap)\b | [\s/,;] | $ )
 ";
 
@@ -77,7 +78,7 @@ pub(crate) struct Scrubber {
 
 /// Replaces what is this machine's own in all texts.
 pub(crate) fn scrub(files: &mut [File]) {
-    let scrubber = Scrubber::new(values());
+    let scrubber = Scrubber::of_this_machine(std::iter::empty());
     for file in files.iter_mut().filter(|file| !file.is_binary) {
         file.bytes = scrubber.text(&file.bytes);
         file.origin = String::from_utf8_lossy(&scrubber.text(file.origin.as_bytes())).into_owned();
@@ -99,6 +100,11 @@ fn values() -> Vec<(String, &'static str)> {
 }
 
 impl Scrubber {
+    /// One that knows what this machine's own is, and these names of hosts.
+    pub(crate) fn of_this_machine(hosts: impl Iterator<Item = String>) -> Scrubber {
+        Scrubber::new(values().into_iter().chain(hosts.map(|host| (host, "host"))).collect())
+    }
+
     fn new(values: Vec<(String, &'static str)>) -> Scrubber {
         let mut all = BTreeMap::new();
         for (value, kind) in values.into_iter().take(VALUES_MAX) {
@@ -133,7 +139,7 @@ impl Scrubber {
         token
     }
 
-    fn text(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn text(&self, bytes: &[u8]) -> Vec<u8> {
         let mut text = bytes.to_vec();
         if let Some(known) = &self.known {
             // A separator between two values belongs to both: twice finds the second one too.
@@ -154,6 +160,9 @@ impl Scrubber {
         let whole = &found[0];
         if let (Some(before), Some(after), Some(end)) = (found.name("before"), found.name("after"), found.name("end")) {
             return [before.as_bytes(), &self.token("serial", after.as_bytes()), end.as_bytes()].concat();
+        }
+        if let (Some(home), Some(user)) = (found.name("home"), found.name("user")) {
+            return [home.as_bytes(), &self.token("user", user.as_bytes())].concat();
         }
         if found.name("uuid").is_some() {
             let plain = String::from_utf8_lossy(whole).replace("\\\\x2d", "-").replace("\\x2d", "-");
@@ -211,15 +220,16 @@ mod tests {
     fn what_is_this_machines_own_is_gone() {
         let text = "6,1,0,-;virtio_net eth0: 52:54:00:12:34:56 web7 web7.example.org web7 login: 10.0.2.15 fe80::5054:ff:fe12:3456\n\
                     root=UUID=7fb9d1a0-0d45-4d4f-9f0a-0a5e3a1f9a0b usb 1-1: SerialNumber: ABC123\n\
-                    Id=dev-disk-by\\x2did-ata\\x2dSAMSUNG_S3Z2NB0K.device dev-disk-by\\x2duuid-7fb9d1a0\\x2d0d45\\x2d4d4f\\x2d9f0a\\x2d0a5e3a1f9a0b.device\n";
+                    Id=dev-disk-by\\x2did-ata\\x2dSAMSUNG_S3Z2NB0K.device /home/anna/x dev-disk-by\\x2duuid-7fb9d1a0\\x2d0d45\\x2d4d4f\\x2d9f0a\\x2d0a5e3a1f9a0b.device\n";
         let out = scrubbed(text);
-        for gone in ["52:54", "web7", "example", "10.0.2", "fe80", "7fb9d1a0", "ABC123", "S3Z2NB0K", "SAMSUNG"] {
+        for gone in ["52:54", "web7", "example", "10.0.2", "fe80", "7fb9d1a0", "ABC123", "S3Z2NB0K", "SAMSUNG", "anna"]
+        {
             assert!(!out.contains(gone), "{gone}: {out}");
         }
         assert_eq!(out.lines().count(), 3);
         assert!(out.starts_with("6,1,0,-;virtio_net eth0: mac-"), "{out}");
         assert!(
-            out.contains("Id=dev-disk-by\\x2did-serial-") && out.contains(".device dev-disk-by\\x2duuid-uuid-"),
+            out.contains("Id=dev-disk-by\\x2did-serial-") && out.contains("/x dev-disk-by\\x2duuid-uuid-"),
             "{out}"
         );
         // The same file system has the same token in both forms.

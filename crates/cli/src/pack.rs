@@ -3,7 +3,9 @@
 use crate::output::{Output, Written};
 use crate::{Done, files};
 use anyhow::{Context, bail};
-use std::path::PathBuf;
+use capture::Anonymous;
+use recording::Recording;
+use std::path::{Path, PathBuf};
 
 /// Make one .tar.zst file of a recording; every command reads it too
 #[derive(clap::Args)]
@@ -16,6 +18,10 @@ pub struct Args {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
+    /// Make tokens of host names, serial numbers, addresses and users' folders, to give the recording away. What is no text and
+    /// may hold such names is left out
+    #[arg(long)]
+    anonymous: bool,
 }
 
 /// Runs it.
@@ -27,10 +33,25 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"
         );
     }
-    crate::boot::refuse_other_folders(&recording::Recording::open(&args.recording)?)?;
-    recording::pack(&args.recording, &packed, args.force)?;
+    crate::boot::refuse_other_folders(&Recording::open(&args.recording)?)?;
+    if args.anonymous {
+        anonymously(args, &packed, output)?;
+    } else {
+        recording::pack(&args.recording, &packed, args.force)?;
+    }
     output.note(&format!("wrote {}", packed.display()));
     let bytes = packed.metadata().with_context(|| format!("cannot look at {}", packed.display()))?.len();
     output.written(&Written::new("bootscope.pack/1", &packed, bytes))?;
     Ok(Done::Well)
+}
+
+fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()> {
+    recording::may_be_written(packed, args.force)?;
+    let Anonymous { recording, left_out } = capture::anonymous(&Recording::open(&args.recording)?)?;
+    recording.pack(packed, args.force)?;
+    if !left_out.is_empty() {
+        output.note(&format!("left out, because it is no text and may hold names: {}", left_out.join(", ")));
+    }
+    output.note("look at what it holds before you give it away: a text may say more than names and numbers");
+    Ok(())
 }

@@ -88,6 +88,12 @@ fn every_fixture_goes_all_the_way_from_import_to_every_view() {
         let packed = folder.path().join("boot.tar.zst");
         run(bootscope("pack").arg(&recording)).exits(0);
         assert_eq!(shown(&packed), document, "{}: packed and unpacked differ", file.display());
+        let given_away = folder.path().join("anonymous.tar.zst");
+        run(bootscope("pack").arg(&recording).args(["--anonymous", "-o"]).arg(&given_away)).exits(0);
+        let anonymous = shown(&given_away);
+        for field in ["total_ns", "phases"] {
+            assert_eq!(anonymous[field], document[field], "{}: names are no times", file.display());
+        }
     }
 }
 

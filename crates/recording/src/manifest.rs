@@ -431,6 +431,12 @@ impl Manifest {
         text
     }
 
+    /// The same with its JSON rewritten; none if what comes of it is no manifest.
+    #[must_use]
+    pub fn rewritten(&self, rewrite: impl FnOnce(&[u8]) -> Vec<u8>) -> Option<Manifest> {
+        Manifest::parse(&rewrite(&self.to_json())).ok()
+    }
+
     /// Parses `recording.json`.
     pub(crate) fn parse(text: &[u8]) -> Result<Manifest, Unreadable> {
         #[derive(Deserialize)]
