@@ -286,7 +286,7 @@ impl Follower {
             (Stack::Effects(_), _) => {
                 let told_by = block.on_stack?.told_by?;
                 // SAFETY: the block has that instruction: by this function's contract the same code gave what is kept of it.
-                Some((unsafe { api::qemu_plugin_tb_get_insn(tb, told_by) }, tells))
+                Some((unsafe { api::qemu_plugin_tb_get_insn(tb, told_by.into()) }, tells))
             }
         }
     }
@@ -396,53 +396,64 @@ pub fn ends() {
 }
 
 /// # Safety
-/// The caller is a callback that `instrument` registered, with the vCPU and the data that QEMU gave it, and has no
-/// reference to a vCPU.
+/// The caller is a callback that `instrument` registered, with the data that QEMU gave it and the number of the vCPU that runs in this
+/// thread, and has no reference to a vCPU.
 #[inline(always)]
 unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, &'static mut Vcpu, &'static Block)> {
     let f = follower()?;
-    let vcpu = if f.in_turn { f.turn.load(Ordering::Relaxed) } else { vcpu };
     // SAFETY: the callback runs in the one thread that runs this vCPU, and QEMU calls none within another, so no other
     // reference to it exists. The data is the address of a block that `Blocks` leaked, as `instrument` registered it.
     unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
 }
 
+/// Which vCPU a callback within a block is of. The callback at the block's start, which is made most often, need not look.
+#[inline(always)]
+fn running(told: c_uint) -> c_uint {
+    follower().filter(|f| f.in_turn).map_or(told, |f| f.turn.load(Ordering::Relaxed))
+}
+
+/// The vCPU whose block starts, where one thread runs several.
+#[inline(always)]
+fn takes_turn(told: c_uint) -> c_uint {
+    if let Some(f) = follower() {
+        f.takes_turn(told); // which gives back what it borrows
+    }
+    running(told)
+}
+
 extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    // SAFETY: `instrument` registered this callback where each vCPU has a thread, or else `runs_in_turn`, which says whose turn it is.
+    // Nothing here was borrowed before.
     if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs(&f.shared, block);
     }
 }
 
 extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
-    let Some(f) = follower() else { return };
-    f.takes_turn(vcpu); // which gives back what it borrows
-    runs(vcpu, data);
+    runs(takes_turn(vcpu), data);
 }
 
 extern "C" fn runs_on_stack(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    // SAFETY: as in `runs`, with `runs_on_stack_in_turn`.
     if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs_on_stack(&f.shared, block);
     }
 }
 
 extern "C" fn runs_on_stack_in_turn(vcpu: c_uint, data: *mut c_void) {
-    let Some(f) = follower() else { return };
-    f.takes_turn(vcpu);
-    runs_on_stack(vcpu, data);
+    runs_on_stack(takes_turn(vcpu), data);
 }
 
 extern "C" fn tells(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+    if let Some((f, vcpu, block)) = unsafe { find(running(vcpu), data) } {
         vcpu.told(&f.shared, block, address);
     }
 }
 
 extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((_, vcpu, block)) = unsafe { find(vcpu, data) } {
+    if let Some((_, vcpu, block)) = unsafe { find(running(vcpu), data) } {
         vcpu.stack_pointer(block, address);
     }
 }
@@ -463,7 +474,7 @@ extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_vo
 
 extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((f, vcpu, _)) = unsafe { find(vcpu, data) } {
+    if let Some((f, vcpu, _)) = unsafe { find(running(vcpu), data) } {
         vcpu.halts(&f.shared);
     }
 }

@@ -27,21 +27,18 @@ pub const MARK: u8 = 4;
 /// It runs at another address than the one that it was translated at.
 pub const MOVED: u8 = 8;
 
-/// A block of guest code.
+/// A block of guest code. What each run of it needs is in one line of the cache: a boot runs a hundred million.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Block {
     /// Its first instruction.
     pub start: u64,
-    /// One past its last byte: where a call at its end returns to.
-    pub end: u64,
     /// Where it leads without a jump, or [`NOWHERE`].
     pub fall: u64,
     /// Where it leads with one, or [`NOWHERE`]; if its last instruction [repeats](Block::repeats) itself, there.
     pub target: u64,
-    /// Its last instruction.
-    pub last: u64,
-    /// What a call at its end calls, if that is fixed, or [`NOWHERE`].
-    pub callee: u64,
+    /// What it does to the stack pointer, where no call and no return accesses the stack.
+    pub on_stack: Option<OnStack>,
     /// Instructions.
     pub insns: u32,
     /// What its last instruction does.
@@ -50,9 +47,13 @@ pub struct Block {
     pub user: bool,
     /// Whether it ends with a call to another segment.
     pub far_call: bool,
-    /// What it does to the stack pointer, where no call and no return accesses the stack.
-    pub on_stack: Option<OnStack>,
     flags: AtomicU8,
+    /// One past its last byte: where a call at its end returns to.
+    pub end: u64,
+    /// What a call at its end calls, if that is fixed, or [`NOWHERE`].
+    pub callee: u64,
+    /// Its last instruction.
+    pub last: u64,
     moved: OnceLock<&'static Block>,
 }
 
@@ -124,6 +125,18 @@ impl Block {
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.flags.load(Relaxed) == 0
+    }
+
+    /// The same where nothing is known but that it is called.
+    #[inline(always)]
+    pub fn is_plain_or_entry(&self) -> bool {
+        self.flags.load(Relaxed) & !ENTRY == 0
+    }
+
+    /// Whether the other one begins within it.
+    #[inline(always)]
+    pub fn contains(&self, other: &Block) -> bool {
+        self.start <= other.start && other.start < self.end
     }
 
     /// Whether all of these are set.

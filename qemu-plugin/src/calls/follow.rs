@@ -88,8 +88,6 @@ pub struct Vcpu {
     is_told: bool,
     /// Calls and returns that wait for it.
     waiting: Vec<Waiting>,
-    /// The one of the moment, if it is known.
-    exact_sp: Option<u64>,
     /// Where the last return from an interrupt leads back to.
     back_at: From,
     /// Whether it ever ran in the upper half of the address space, where kernels are.
@@ -128,7 +126,6 @@ impl Vcpu {
             sp: None,
             end_sp: None,
             is_told: false,
-            exact_sp: None,
             back_at: From::default(),
             waiting: Vec::with_capacity(WAITING_MAX),
             was_up: false,
@@ -174,9 +171,18 @@ impl Vcpu {
     pub fn runs(&mut self, shared: &Shared, block: &'static Block) {
         let before = std::mem::replace(&mut self.block, block);
         if !(before.leads_to(block.start) && block.is_plain()) {
-            self.turns(shared, before, block);
+            self.turns_by_access(shared, before, block);
         }
         self.insns += u64::from(block.insns);
+    }
+
+    #[inline(never)]
+    fn turns_by_access(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        if self.sp.is_some_and(|sp| self.calls_or_returns(shared, before, block, sp)) {
+            self.sp = None;
+        } else {
+            self.turns(shared, before, block);
+        }
     }
 
     /// The instruction at the end of `block` wrote to or read from the stack at `sp`.

@@ -10,11 +10,11 @@ use crate::arch::Effect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnStack {
     /// How far the block moves it, in bytes; none if it sets it.
-    pub moves: Option<i64>,
+    pub moves: Option<i32>,
     /// Which instruction's access tells it, if one does.
-    pub told_by: Option<usize>,
+    pub told_by: Option<u16>,
     /// What then has to be added to the address, for the stack pointer at the block's end.
-    pub from_address: i64,
+    pub from_address: i32,
 }
 
 impl OnStack {
@@ -23,35 +23,46 @@ impl OnStack {
 
     /// Of a block of these instructions.
     pub fn of(effects: impl Iterator<Item = Effect>) -> OnStack {
-        let mut all = OnStack::NOTHING;
+        let (mut moves, mut told_by, mut from_address) = (Some(0), None, 0_i64);
         for (n, effect) in effects.enumerate() {
             let moved = match effect {
                 Effect::None => continue,
                 Effect::Sets => {
-                    (all.moves, all.told_by) = (None, None);
+                    (moves, told_by) = (None, None);
                     continue;
                 }
                 Effect::Moves(bytes) => bytes,
                 Effect::Accesses { above, moves } => {
-                    (all.told_by, all.from_address) = (Some(n), -above);
+                    (told_by, from_address) = (Some(n), -above);
                     moves
                 }
             };
-            all.from_address = all.from_address.wrapping_add(moved);
-            all.moves = all.moves.map(|bytes| bytes.wrapping_add(moved));
+            from_address = from_address.wrapping_add(moved);
+            moves = moves.map(|bytes: i64| bytes.wrapping_add(moved));
         }
         // Asking costs. A function's begin and end move it, and tell it.
-        OnStack { told_by: all.told_by.filter(|_| all.moves != Some(0)), ..all }
+        told_by = told_by.filter(|_| moves != Some(0));
+        let (told_by, from_address) = match (told_by, i32::try_from(from_address)) {
+            (Some(n), Ok(bytes)) => (u16::try_from(n).ok(), bytes),
+            _ => (None, 0),
+        };
+        OnStack { moves: moves.and_then(|bytes| i32::try_from(bytes).ok()), told_by, from_address }
     }
 
     /// The stack pointer at the block's end, by that at its begin.
+    #[inline(always)]
     pub fn end(&self, begin: Option<u64>) -> Option<u64> {
-        Some(begin?.wrapping_add(self.moves? as u64))
+        Some(begin?.wrapping_add_signed(self.moves?.into()))
     }
 
     /// The stack pointer at the block's begin, by that at its end.
     pub fn begin(&self, end: u64) -> Option<u64> {
-        Some(end.wrapping_sub(self.moves? as u64))
+        Some(end.wrapping_sub(i64::from(self.moves?) as u64))
+    }
+
+    /// The stack pointer at the block's end, by the address of the access that tells it.
+    pub fn end_by(&self, address: u64) -> u64 {
+        address.wrapping_add_signed(self.from_address.into())
     }
 }
 

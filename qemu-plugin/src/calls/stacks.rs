@@ -92,8 +92,7 @@ impl Frame {
         }
         self.node.store(open.node, Relaxed);
         self.below.store(below, Relaxed);
-        let flags = [(open.announced, ANNOUNCED), (open.from.exact, EXACT)];
-        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
+        let flags = u32::from(open.announced) * ANNOUNCED | u32::from(open.from.exact) * EXACT;
         self.flags.store(open.entered as u32 | flags, Relaxed);
     }
 
@@ -103,11 +102,21 @@ impl Frame {
         self.sp.load(Relaxed)
     }
 
+    /// Its node.
+    #[inline(always)]
+    pub fn node(&self) -> u32 {
+        self.node.load(Relaxed)
+    }
+
     /// All of it.
     #[inline(always)]
     pub fn get(&self) -> Open {
         let flags = self.flags.load(Relaxed);
-        let entered = [Entered::Call, Entered::Tail, Entered::Interrupt, Entered::Call][flags as usize & 3];
+        let entered = match flags & 3 {
+            1 => Entered::Tail,
+            2 => Entered::Interrupt,
+            _ => Entered::Call,
+        };
         let from = match entered {
             Entered::Interrupt => {
                 From { stack: self.from_stack.load(Relaxed), sp: self.from_sp.load(Relaxed), exact: flags & EXACT != 0 }
@@ -118,7 +127,7 @@ impl Frame {
             sp: self.sp(),
             back: self.back.load(Relaxed),
             since: self.since.load(Relaxed),
-            node: self.node.load(Relaxed),
+            node: self.node(),
             entered,
             announced: flags & ANNOUNCED != 0,
             from,
@@ -270,16 +279,29 @@ impl Stacks {
     /// Takes the innermost call off a stack.
     #[inline(always)]
     pub fn pop(&self, free: &mut Free, stack: u32) -> Option<Open> {
-        let top = self.top(stack);
-        if top == 0 {
-            return None;
-        }
+        self.pop_if(free, stack, |_| true).map(|(open, _)| open)
+    }
+
+    /// The same if it was a call at `sp` that returns to `back`. Also returns what is innermost now.
+    #[inline(always)]
+    pub fn pop_call(&self, free: &mut Free, stack: u32, sp: u64, back: u64) -> Option<(Open, u32)> {
+        self.pop_if(free, stack, |open| open.sp == sp && open.back == back && open.entered == Entered::Call)
+    }
+
+    #[inline(always)]
+    fn pop_if(&self, free: &mut Free, stack: u32, is_it: impl Fn(&Open) -> bool) -> Option<(Open, u32)> {
+        let first = &self.tops[stack as usize];
+        let top = first.load(Relaxed);
         let frame = self.frame(top);
         let open = frame.get();
-        self.tops[stack as usize].store(frame.below(), Relaxed);
+        if top == 0 || !is_it(&open) {
+            return None;
+        }
+        let below = frame.below();
+        first.store(below, Relaxed);
         frame.below.store(free.first, Relaxed);
         free.first = top;
-        Some(open)
+        Some((open, below))
     }
 
     fn take(&self, free: &mut Free) -> Option<u32> {

@@ -80,7 +80,7 @@ impl Guest {
 
     /// Runs a block whose architecture's calls leave the stack alone. It moves the stack pointer; or sets it, where that is none. If `sp` is
     /// given, its access tells that it is so at its end.
-    fn on_stack(&mut self, at: u64, ending: Ending, to: u64, moves: Option<i64>, sp: Option<u64>) {
+    fn on_stack(&mut self, at: u64, ending: Ending, to: u64, moves: Option<i32>, sp: Option<u64>) {
         let end = at + 16;
         let displacement = (to != 0).then(|| to.wrapping_sub(end) as i64);
         let mut block = Block::new(at, end, end - 4, 10, ending, displacement);
@@ -629,4 +629,23 @@ fn a_block_that_leads_to_itself_is_not_left() {
     g.on_stack(0x1020, Other, 0, Some(0), None);
     g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 60"]);
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.left_early, g.vcpu.counts.interrupts), (1, 0, 0));
+}
+
+/// A return from a function that called itself leads to the very block that returned.
+#[test]
+fn a_function_that_called_itself_returns_to_the_block_that_it_returns_from() {
+    use Ending::{Call, Other, Return};
+    let mut g = Guest::new();
+    g.on_stack(0x1000, Other, 0, Some(0), Some(0x9000));
+    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    for _ in 0..2 {
+        g.on_stack(0x2000, Call, 0x2000, Some(-16), None);
+    }
+    g.on_stack(0x2000, Return, 0, Some(0), None); // deep enough
+    for _ in 0..2 {
+        g.on_stack(0x2010, Return, 0, Some(16), None);
+    }
+    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 20", "1010/2000/2000 1 20", "1010/2000/2000/2000 1 10"]);
+    assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.left_early), (3, 3, 0));
 }

@@ -2,14 +2,57 @@
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE};
-use crate::calls::stacks::{Entered, Open};
+use crate::calls::stacks::{Entered, Open, WINDOW_BITS};
 use crate::calls::tree::Kind;
+use crate::ending::Ending;
 
 /// A return address is moved no further than this, in bytes.
 const MOVED_BYTES: u64 = 512;
 
 impl Vcpu {
+    /// Nearly always a call is made on the stack in use, with nothing below it, and a return is the innermost call's and leads to where that
+    /// came from. False: it is something else, and nothing was done.
     #[inline(always)]
+    pub(super) fn calls_or_returns(&mut self, shared: &Shared, before: &Block, block: &Block, sp: u64) -> bool {
+        if self.pending.is_some() || sp >> WINDOW_BITS != self.window || !block.is_plain_or_entry() {
+            return false;
+        }
+        let now = self.now(shared);
+        match before.ending {
+            Ending::Return => {
+                let innermost = shared.stacks.pop_call(&mut self.free, self.stack, sp, block.start);
+                let Some((open, below)) = innermost else { return false };
+                self.settle(shared, now);
+                self.ended(&open, shared, now);
+                self.node = self.node_of(shared, below);
+                self.function = shared.tree.get(self.node).function();
+                self.counts.matched += 1;
+            }
+            Ending::Call | Ending::CallIndirect => {
+                let is_below_all = shared.stacks.frame(shared.stacks.top(self.stack)).sp() > sp;
+                let by_register = before.callee == NOWHERE && !before.contains(block) && !block.user;
+                if !(is_below_all && (before.callee == block.start || by_register)) {
+                    return false;
+                }
+                self.settle(shared, now);
+                self.makes_call(shared, block.start, sp, before.end, now);
+                block.set(ENTRY);
+            }
+            _ => return false,
+        }
+        self.last_sp = sp;
+        self.tick(shared, now);
+        true
+    }
+
+    #[inline(always)]
+    fn makes_call(&mut self, shared: &Shared, function: u64, sp: u64, back: u64, now: u64) {
+        let child = self.child(shared, self.node, function, 0, Kind::Call);
+        self.push(shared, Open { sp, back, ..self.frame(child, Entered::Call, now) });
+        self.counts.calls += 1;
+        self.function = function;
+    }
+
     pub(super) fn called(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let now = self.now(shared);
         let arrived = if before.callee == NOWHERE { !block.has(INTERRUPT) } else { before.calls(block.start) };
@@ -34,10 +77,7 @@ impl Vcpu {
             NOWHERE => 0,
             callee => callee,
         };
-        let child = self.child(shared, self.node, function, 0, Kind::Call);
-        self.push(shared, Open { sp, back: before.end, ..self.frame(child, Entered::Call, now) });
-        self.counts.calls += 1;
-        self.function = function;
+        self.makes_call(shared, function, sp, before.end, now);
         if arrived {
             block.set(ENTRY);
         } else {
@@ -46,7 +86,6 @@ impl Vcpu {
         self.tick(shared, now);
     }
 
-    #[inline(always)]
     pub(super) fn returned(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let now = self.now(shared);
         let Some(sp) = self.sp.take() else {

@@ -55,7 +55,7 @@ impl Vcpu {
         match (frame, shared.stacks.bottom(self.stack)) {
             (0, 0) => self.start_node,
             (0, bottom) => bottom,
-            _ => shared.stacks.frame(frame).get().node,
+            _ => shared.stacks.frame(frame).node(),
         }
     }
 
@@ -75,10 +75,16 @@ impl Vcpu {
     #[inline(always)]
     pub(super) fn pop(&mut self, shared: &Shared, now: u64) -> Option<Open> {
         let open = shared.stacks.pop(&mut self.free, self.stack)?;
+        self.ended(&open, shared, now);
+        Some(open)
+    }
+
+    /// A call has been taken off its stack: the output hears of it if it was long.
+    #[inline(always)]
+    pub(super) fn ended(&mut self, open: &Open, shared: &Shared, now: u64) {
         if open.announced || now.saturating_sub(open.since) >= shared.min_call {
             self.out.span(open.node, open.since, now);
         }
-        Some(open)
     }
 
     /// Takes frames off as long as they are `gone`, which is asked of the stack pointer of each. Returns how many calls

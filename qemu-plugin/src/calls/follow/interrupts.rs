@@ -42,9 +42,9 @@ impl Vcpu {
         self.counts.interrupts += 1;
         self.counts.lost_interrupts += u64::from(self.pending.is_some());
         let node = self.child(shared, bottom, block.start, 0, Kind::Interrupt);
-        let from = match self.window {
-            NOWHERE => From::default(),
-            _ => From { stack: self.stack, sp: self.exact_sp.unwrap_or(self.last_sp), exact: self.exact_sp.is_some() },
+        let from = match (self.window, self.exact_sp()) {
+            (NOWHERE, _) => From::default(),
+            (_, exact) => From { stack: self.stack, sp: exact.unwrap_or(self.last_sp), exact: exact.is_some() },
         };
         self.pending = Some(Pending { since: now, after, node, from });
         (self.node, self.function) = (node, block.start);
@@ -67,6 +67,7 @@ impl Vcpu {
         let now = self.now(shared);
         self.settle(shared, now);
         let stack = self.stack;
+        self.back_at = From::default();
         let after = match self.pending.take() {
             Some(pending) => {
                 shared.tree.get(pending.node).enter();

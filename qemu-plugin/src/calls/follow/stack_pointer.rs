@@ -6,7 +6,8 @@
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, INTERRUPT};
-use crate::calls::stacks::{From, WINDOW_BITS};
+use crate::calls::on_stack::OnStack;
+use crate::calls::stacks::WINDOW_BITS;
 use crate::ending::Ending;
 
 /// So many calls and returns wait at once at most.
@@ -29,10 +30,30 @@ impl Vcpu {
     /// This block runs now.
     #[inline(always)]
     pub fn runs_on_stack(&mut self, shared: &Shared, block: &'static Block) {
-        self.is_told = false;
-        self.was_up |= block.start >> 63 != 0;
         let before = self.block;
+        if before.leads_to(block.start) && block.is_plain() {
+            // Nothing waits while it is known.
+            if let (Some(sp), Some(OnStack { moves: Some(moved), .. })) = (&mut self.end_sp, block.on_stack) {
+                *sp = sp.wrapping_add_signed(moved.into());
+                self.block = block;
+                self.insns += u64::from(block.insns);
+                self.is_told = false;
+                return;
+            }
+        }
+        self.runs_otherwise(shared, before, block);
+    }
+
+    /// The same of a block that the one before does not lead to, or where the stack pointer is not known.
+    #[inline(never)]
+    fn runs_otherwise(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
+        self.is_told = false;
+        if self.end_sp.is_some_and(|sp| self.calls_or_returns(shared, before, block, sp)) {
+            self.begins(block, self.end_sp);
+            return;
+        }
         let as_expected = before.leads_to(block.start) && block.is_plain();
+        self.was_up |= block.start >> 63 != 0;
         if !self.waiting.is_empty() {
             self.waits_on(shared, before, block, as_expected);
         }
@@ -45,6 +66,13 @@ impl Vcpu {
                 sp = self.turns_on_stack(shared, before, block, sp);
             }
         }
+        self.begins(block, sp);
+    }
+
+    /// The block runs, with this stack pointer.
+    #[inline(always)]
+    fn begins(&mut self, block: &'static Block, sp: Option<u64>) {
+        self.block = block;
         self.end_sp = block.on_stack.and_then(|of| of.end(sp));
         self.insns += u64::from(block.insns);
     }
@@ -59,7 +87,7 @@ impl Vcpu {
         }
         let Some(of) = block.on_stack.filter(|_| !self.is_told) else { return };
         self.is_told = true;
-        let end = address.wrapping_add(of.from_address as u64);
+        let end = of.end_by(address);
         if !self.waiting.is_empty() {
             self.turns_late(shared, block, of.begin(end));
         }
@@ -73,7 +101,7 @@ impl Vcpu {
         let goes_on = as_expected || (is_call_or_return(before) && self.waiting.len() < WAITING_MAX);
         match before.on_stack.and_then(|of| of.moves).filter(|_| goes_on && block.on_stack.is_some()) {
             Some(moved) => self.waiting.iter_mut().for_each(|waiting| {
-                waiting.moved = waiting.moved.wrapping_add(moved);
+                waiting.moved = waiting.moved.wrapping_add(moved.into());
                 waiting.insns += u64::from(before.insns);
             }),
             None => self.turns_late(shared, before, None),
@@ -97,6 +125,7 @@ impl Vcpu {
 
     /// What the guest does is not what the block before leads to, at whose end the stack pointer was this. Returns the one that the block
     /// begins with.
+    #[inline(always)]
     fn turns_on_stack(
         &mut self,
         shared: &Shared,
@@ -104,29 +133,32 @@ impl Vcpu {
         block: &'static Block,
         sp: Option<u64>,
     ) -> Option<u64> {
-        if let Some(begin) = self.left_unfinished(before, block, sp) {
-            return begin;
+        if before.contains(block) {
+            if let Some(begin) = self.left_unfinished(before, block, sp) {
+                return begin;
+            }
         }
+        self.end_sp = sp;
         self.sp = sp.filter(|_| is_call_or_return(before));
-        // Where it is far from the last one, code may have changed to a stack that no call was made on yet.
-        self.exact_sp = sp.filter(|sp| sp.abs_diff(self.last_sp) >> WINDOW_BITS == 0);
-        self.back_at = From::default();
-        let came_between = (self.counts.interrupts, self.counts.left_early);
+        let came_between = self.counts.interrupts + self.counts.left_early;
         self.turns(shared, before, block);
-        let as_told = came_between == (self.counts.interrupts, self.counts.left_early);
-        let sp =
-            if before.ending == Ending::InterruptReturn { self.back_at.exact.then_some(self.back_at.sp) } else { sp };
+        let as_told = came_between == self.counts.interrupts + self.counts.left_early;
+        let sp = match before.ending {
+            Ending::InterruptReturn => self.back_at.exact.then_some(self.back_at.sp),
+            _ => sp,
+        };
         sp.filter(|_| as_told && !block.user)
     }
 
-    /// Whether the block before was left before its end: what it ends with, no access tells here. Some devices make QEMU do so, which
-    /// translates the rest anew. Then it is dealt with here, and the result is the stack pointer that is begun with, if that is known.
+    /// Whether the block before, in which this one begins, was left before its end: what it ends with, no access tells here. Some devices
+    /// make QEMU do so, which translates the rest anew. Then it is dealt with here, and the result is the stack pointer that is begun with,
+    /// if that is known.
+    #[inline(never)]
     fn left_unfinished(&mut self, before: &Block, block: &Block, end: Option<u64>) -> Option<Option<u64>> {
-        let within = before.start <= block.start && block.start < before.end;
         // A loop, also one by way of a register or of itself; and what an interrupt came to.
         let by_register = matches!(before.ending, Ending::JumpIndirect | Ending::InterruptReturn);
         let leads_here = by_register || before.leads_to(block.start) || before.calls(block.start);
-        if !within || leads_here || before.user || block.has(INTERRUPT) {
+        if leads_here || before.user || block.has(INTERRUPT) {
             return None;
         }
         let of = before.on_stack?;
@@ -136,6 +168,12 @@ impl Vcpu {
         self.counts.left_early += 1;
         self.insns -= u64::from(before.insns);
         Some(end.and_then(|end| of.begin(end)))
+    }
+
+    /// The stack pointer of the moment, if it is known. Where it is far from the last one, code may have changed to a stack that no call
+    /// was made on yet.
+    pub(super) fn exact_sp(&self) -> Option<u64> {
+        self.end_sp.filter(|sp| sp.abs_diff(self.last_sp) >> WINDOW_BITS == 0)
     }
 }
 

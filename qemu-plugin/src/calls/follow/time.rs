@@ -80,8 +80,11 @@ impl Vcpu {
             ticks = now.saturating_sub(self.spent_ticks);
             self.spent_ticks = now;
         }
-        shared.tree.get(self.node).spend(insns, ticks);
-        self.touch(shared, self.node);
+        let node = shared.tree.get(self.node);
+        node.spend(insns, ticks);
+        if node.first_touch() {
+            self.touched.push(self.node);
+        }
     }
 
     #[inline(always)]
