@@ -82,8 +82,8 @@ pub struct BootArgs {
     /// The QEMU to start [default: qemu-system- and the architecture]
     #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
     qemu: Option<PathBuf>,
-    /// The VMM: qemu, firecracker, or the path of a Firecracker. Firecracker runs guests by KVM, with their own process 1, and
-    /// only their console is recorded [default: qemu]
+    /// The VMM: qemu, firecracker, cloud-hypervisor, or the path of one of the last two. These run guests by KVM, with their
+    /// own process 1. Of a guest in Firecracker, only the console is recorded [default: qemu]
     #[arg(long, value_name = "VMM", value_parser = vmm, conflicts_with_all = ["qemu", "lab"], help_heading = "On what")]
     vmm: Option<Vmm>,
     /// Accelerator; auto takes KVM if this kernel makes progress under it [default: auto]
@@ -360,19 +360,25 @@ impl BootArgs {
     }
 }
 
-/// `firecracker`, or the path of one.
+/// `qemu`, the name of another VMM, or the path of its program, whose name begins so.
 fn vmm(text: &str) -> Result<Vmm, String> {
     let path = Path::new(text);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    match text {
-        "qemu" => Ok(Vmm { kind: VmmKind::Qemu, program: None }),
-        "firecracker" => Ok(Vmm { kind: VmmKind::Firecracker, program: Some(text.into()) }),
-        _ if name.starts_with("firecracker") => Ok(Vmm { kind: VmmKind::Firecracker, program: Some(absolute(path)) }),
-        _ if name.starts_with("qemu") => Err(format!("`{text}` is a QEMU: name it with --qemu {text}")),
-        _ => {
-            Err(format!("`{text}` is none that bootscope knows: give qemu, firecracker, or the path of a Firecracker"))
-        }
+    if text == VmmKind::Qemu.as_str() {
+        return Ok(Vmm { kind: VmmKind::Qemu, program: None });
     }
+    if name.starts_with("qemu") {
+        return Err(format!("`{text}` is a QEMU: name it with --qemu {text}"));
+    }
+    let others = [VmmKind::Firecracker, VmmKind::CloudHypervisor];
+    let Some(kind) = others.into_iter().find(|kind| name.starts_with(kind.as_str())) else {
+        return Err(format!(
+            "`{text}` is none that bootscope knows: give qemu, firecracker, cloud-hypervisor, or the path of a program whose name \
+             begins with one of the last two"
+        ));
+    };
+    let program = if text == kind.as_str() { path.to_owned() } else { absolute(path) };
+    Ok(Vmm { kind, program: Some(program) })
 }
 
 /// The recording says how it was run, and `--like` repeats that from any folder.

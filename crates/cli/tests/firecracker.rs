@@ -40,7 +40,7 @@ fn what_it_cannot_do_is_refused_before_it_is_looked_for() {
         assert!(!into.exists());
     }
     let (mut command, _) = record(Path::new("bochs"), &scratch);
-    run(&mut command).refuses(&["--vmm", "bochs", "qemu, firecracker"]);
+    run(&mut command).refuses(&["--vmm", "bochs", "qemu, firecracker, cloud-hypervisor"]);
     let (mut command, _) = record(gone, &scratch);
     run(command.args(["--qemu", "qemu-system-x86_64"])).refuses(&["--vmm", "--qemu", "cannot be used"]);
 }

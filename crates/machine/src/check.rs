@@ -20,8 +20,10 @@ impl RecordOptions {
             return profile_of(&self.guest);
         }
         arch::check(&self.guest)?;
-        if self.guest.vmm == VmmKind::Firecracker {
-            vmm::firecracker::check(self)?;
+        match self.guest.vmm {
+            VmmKind::Qemu => {}
+            VmmKind::Firecracker => vmm::firecracker::check(self)?,
+            VmmKind::CloudHypervisor => vmm::cloud_hypervisor::check(self)?,
         }
         let mib = 1 << 20;
         if self.guest.memory_bytes < 16 * mib || self.guest.memory_bytes % mib != 0 {

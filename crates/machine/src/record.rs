@@ -680,7 +680,7 @@ fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
     Subject {
         os: profile.os.to_owned(),
         kernel: profile.kernel.clone(),
-        machine: if guest.vmm == VmmKind::Qemu { guest.machine.clone() } else { "firecracker".to_owned() },
+        machine: if guest.vmm == VmmKind::Qemu { guest.machine.clone() } else { guest.vmm.as_str().to_owned() },
         accelerator: if kvm { Accel::Kvm } else { Accel::Tcg }.as_str().to_owned(),
         cpus: guest.cpus,
         memory_bytes: guest.memory_bytes,

@@ -147,9 +147,22 @@ pub enum VmmKind {
     Qemu,
     /// Firecracker.
     Firecracker,
+    /// cloud-hypervisor.
+    #[serde(rename = "cloud-hypervisor")]
+    CloudHypervisor,
 }
 
 impl VmmKind {
+    /// Its name, as one writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VmmKind::Qemu => "qemu",
+            VmmKind::Firecracker => "firecracker",
+            VmmKind::CloudHypervisor => "cloud-hypervisor",
+        }
+    }
+
     // serde asks by reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_qemu(&self) -> bool {

@@ -4,16 +4,21 @@
 //! receives what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). While the watcher waits
 //! for an answer it goes on receiving, so a question never delays the stamps of arrivals.
 //!
-//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. So it is with `firecracker/`. `serial/` is
-//! a board on a serial port, which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here
+//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. So it is with `firecracker/` and `cloud_hypervisor/`,
+//! which share an API over HTTP ([`api`]). `serial/` is a board on a serial port, which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here
 //! decides what a fact means: see [`crate::ending`].
 
+mod api;
+mod asked;
 pub(crate) mod channel;
+pub(crate) mod cloud_hypervisor;
 pub(crate) mod firecracker;
+mod folder;
 mod listen;
 mod process;
 pub(crate) mod qemu;
 pub(crate) mod serial;
+mod started;
 #[cfg(test)]
 pub(crate) mod stub;
 
@@ -44,6 +49,7 @@ pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
         (Some(board), _) => Box::new(serial::Line::of(board)?),
         (None, VmmKind::Qemu) => Box::new(qemu::Qemu::find(&guest.qemu)?),
         (None, VmmKind::Firecracker) => Box::new(firecracker::Firecracker::find(&guest.qemu)?),
+        (None, VmmKind::CloudHypervisor) => Box::new(cloud_hypervisor::CloudHypervisor::find(&guest.qemu)?),
     })
 }
 

@@ -7,12 +7,17 @@ use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use super::{Exit, Used};
 use crate::Error;
 use crate::child::ends_with_us;
+use crate::vmm::{Exit, Used};
+
+/// How long threads may take to stand still.
+const STOPPING: Duration = Duration::from_millis(500);
+const STOPPING_TICK: Duration = Duration::from_micros(200);
 
 /// Fails unless it is the program itself, which one names `by` an option. A script's VMM is its child: the kernel would kill the script
 /// when we end, and the VMM would run on for ever; and what is stamped and measured would be the script.
@@ -83,6 +88,27 @@ impl Process {
     pub(super) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.is_reaped() || matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
+    }
+
+    /// Has all its threads stand still, those that run guest code too. It goes no further than to its end.
+    pub(super) fn suspend(&self) {
+        if !self.is_reaped() {
+            // It can only fail because it has ended by itself.
+            let _ = kill_process(self.pid, Signal::STOP);
+        }
+    }
+
+    /// Waits until they do, for a moment; whether they do. A thread that waits in the kernel for another one never will.
+    pub(super) fn is_suspended(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let began = Instant::now();
+        while !self.has_ended() && began.elapsed() < STOPPING {
+            if matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_))) {
+                return true;
+            }
+            std::thread::sleep(STOPPING_TICK);
+        }
+        false
     }
 
     /// Ends it, and what it started.

@@ -6,6 +6,8 @@
 
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
+pub mod small;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,6 @@
 //! Firecracker.
 //!
-//! [`Firecracker`] is the binary and what is known of it. A machine is described and started through its API ([`api`]), a Unix socket
+//! [`Firecracker`] is the binary and what is known of it. A machine is described and started through its API ([`super::api`]), a Unix socket
 //! that it is told to make ([`launch`]). A configuration file would do without the socket. The API says instead which setting is
 //! refused and why, and what is set up has been set up before the vCPUs are started.
 //!
@@ -8,7 +8,6 @@
 //! guest no way for messages that needs no driver: [`asked`] refuses what would need any of them. What it logs goes into a pipe, and
 //! tells when it had set up what ([`log`]).
 
-mod api;
 mod asked;
 mod launch;
 mod log;

@@ -6,25 +6,10 @@ use std::path::Path;
 use recording::GuestSpec;
 use serde_json::{Value, json};
 
+use super::NAME;
 use crate::Error;
-
-/// A resource and what it is set to.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Request {
-    pub(super) path: String,
-    pub(super) body: Value,
-}
-
-impl Request {
-    fn new(path: impl Into<String>, body: Value) -> Request {
-        Request { path: path.into(), body }
-    }
-
-    /// For the recording: what a person would send.
-    pub(super) fn text(&self) -> String {
-        format!("PUT {} {}", self.path, self.body)
-    }
-}
+use crate::vmm::api::{Request, text_of};
+use crate::vmm::asked::disks;
 
 /// The request that starts the vCPUs.
 pub(super) fn start() -> Request {
@@ -34,18 +19,16 @@ pub(super) fn start() -> Request {
 /// The requests before it.
 pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, initrd: Option<RawFd>) -> Result<Vec<Request>, Error> {
     let kernel = guest.kernel.as_deref().unwrap_or(Path::new(""));
-    let mut boot = json!({"kernel_image_path": text(kernel)?, "boot_args": boot_args(kernel_line)});
+    let mut boot = json!({"kernel_image_path": text_of(kernel, NAME)?, "boot_args": boot_args(kernel_line)});
     if let Some(fd) = initrd {
         boot["initrd_path"] = Value::from(format!("/proc/self/fd/{fd}"));
     }
     let config = json!({"vcpu_count": guest.cpus, "mem_size_mib": guest.memory_bytes >> 20});
     let mut all = vec![Request::new("/machine-config", config), Request::new("/boot-source", boot)];
-    let disks = guest.disks.iter().map(|disk| (disk, false));
-    for (n, (path, is_root)) in guest.root.iter().map(|root| (root, true)).chain(disks).enumerate() {
+    for (n, (path, is_root)) in disks(guest).enumerate() {
         let id = format!("disk{n}");
         // bootscope writes to nobody's image, and Firecracker has no snapshots of disks.
-        let drive =
-            json!({"drive_id": id, "path_on_host": text(path)?, "is_root_device": is_root, "is_read_only": true});
+        let drive = json!({"drive_id": id, "path_on_host": text_of(path, NAME)?, "is_root_device": is_root, "is_read_only": true});
         all.push(Request::new(format!("/drives/{id}"), drive));
     }
     Ok(all)
@@ -55,13 +38,6 @@ pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, initrd: Option<RawFd
 /// user says comes after it and wins.
 fn boot_args(kernel_line: &str) -> String {
     format!("reboot=k {kernel_line}").trim_end().to_owned()
-}
-
-/// JSON is UTF-8.
-fn text(path: &Path) -> Result<&str, Error> {
-    path.to_str().ok_or_else(|| {
-        Error::option(format!("{}: Firecracker takes only paths in UTF-8: rename the file", path.display()))
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The API: HTTP/1.1 over a Unix socket, one request after the other on one connection.
+//! A VMM's API: HTTP/1.1 over a Unix socket, one request after the other on one connection.
 //!
 //! It is the little of HTTP that such a server speaks: a status line, headers, and a body of as many bytes as `Content-Length`
 //! says. What it answers is bounded, and so is the time that it may take.
@@ -6,10 +6,12 @@
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::Error;
 use crate::lines::shown;
 
 /// A start loads the kernel from a disk, and the host may be busy.
@@ -40,6 +42,36 @@ impl fmt::Display for Undone {
     }
 }
 
+/// A resource and what it is set to, or an action that needs nothing said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+}
+
+impl Request {
+    pub(super) fn new(path: impl Into<String>, body: Value) -> Request {
+        Request { path: path.into(), body: Some(body) }
+    }
+
+    /// Without a body.
+    pub(super) fn bare(path: impl Into<String>) -> Request {
+        Request { path: path.into(), body: None }
+    }
+
+    /// For the recording: what a person would send.
+    pub(super) fn text(&self) -> String {
+        let body = self.body.as_ref().map_or_else(String::new, |body| format!(" {body}"));
+        format!("PUT {}{body}", self.path)
+    }
+}
+
+/// A path as JSON takes it, which is UTF-8; `name` is the VMM that is told of it.
+pub(super) fn text_of<'p>(path: &'p Path, name: &str) -> Result<&'p str, Error> {
+    path.to_str()
+        .ok_or_else(|| Error::option(format!("{}: {name} takes only paths in UTF-8: rename the file", path.display())))
+}
+
 /// A connection to the API.
 #[derive(Debug)]
 pub(super) struct Api {
@@ -56,14 +88,16 @@ impl Api {
         Ok(Api { socket, read: Vec::new() })
     }
 
-    /// Sets a resource of the machine's, and waits for the answer.
-    pub(super) fn put(&mut self, path: &str, body: &Value) -> Result<(), Undone> {
-        let body = body.to_string();
-        let request = format!(
-            "PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
+    /// Sends a request, and waits for the answer.
+    pub(super) fn put(&mut self, request: &Request) -> Result<(), Undone> {
+        let body = request.body.as_ref().map_or_else(String::new, Value::to_string);
+        let of_body = match body.len() {
+            0 => String::new(),
+            length => format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"),
+        };
+        let path = &request.path;
+        let request =
+            format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n{of_body}\r\n{body}");
         self.socket.write_all(request.as_bytes()).map_err(|e| Undone::Gone(e.to_string()))?;
         let (status, body) = self.answer()?;
         match status {
@@ -119,11 +153,13 @@ fn status(line: &str) -> Option<u16> {
     line.strip_prefix("HTTP/1.")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the server says is wrong.
+/// What the server says is wrong: Firecracker in a field, cloud-hypervisor as a list from the outermost reason to the innermost.
 fn fault(body: &[u8]) -> String {
-    let said = serde_json::from_slice::<Value>(body).ok();
-    let said = said.as_ref().and_then(|said| said.get("fault_message")?.as_str());
-    shown(said.map_or(body, str::as_bytes), SHOWN_CHARS)
+    let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let chain = || said.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<&str>>>();
+    let said =
+        said.get("fault_message").and_then(Value::as_str).map(str::to_owned).or_else(|| Some(chain()?.join(": ")));
+    shown(said.as_ref().map_or(body, |said| said.as_bytes()), SHOWN_CHARS)
 }
 
 #[cfg(test)]
@@ -150,7 +186,7 @@ mod tests {
             requests
         });
         let mut api = Api::new(ours).unwrap();
-        let came = (0..count).map(|n| api.put(&format!("/x{n}"), &json!({"n": n}))).collect();
+        let came = (0..count).map(|n| api.put(&Request::new(format!("/x{n}"), json!({"n": n})))).collect();
         (came, server.join().unwrap())
     }
 
@@ -162,7 +198,7 @@ mod tests {
             socket.read_exact(&mut byte).unwrap();
             text.push(char::from(byte[0]));
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap_or("0");
                 if body.len() == length.parse::<usize>().unwrap() {
                     return text;
                 }
@@ -184,6 +220,25 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_of_reasons_is_one_sentence() {
+        let body = r#"["Error from API","The VM could not boot","Failed to load kernel"]"#;
+        let (came, _) = check(&[&format!("HTTP/1.1 500 \r\nContent-Length: {}\r\n\r\n{body}", body.len())]);
+        let why = "Error from API: The VM could not boot: Failed to load kernel".to_owned();
+        assert_eq!(came, [Err(Undone::Refused { status: 500, why })]);
+        assert_eq!(fault(b"[1]"), "[1]");
+    }
+
+    #[test]
+    fn an_action_has_no_body() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"HTTP/1.1 204 \r\n\r\n").unwrap();
+        Api::new(ours).unwrap().put(&Request::bare("/boot")).unwrap();
+        let sent = request(&mut theirs);
+        assert!(sent.starts_with("PUT /boot HTTP/1.1\r\n") && !sent.contains("Content-"), "{sent}");
+        assert_eq!(Request::bare("/boot").text(), "PUT /boot");
+    }
+
+    #[test]
     fn what_is_no_answer_is_said() {
         for bad in ["hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 204 \r\nContent-Length: -1\r\n\r\n"] {
             let (came, _) = check(&[bad]);
@@ -194,7 +249,7 @@ mod tests {
         let endless = "x".repeat(2 * ANSWER_BYTES_MAX);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let server = thread::spawn(move || drop(theirs.write_all(endless.as_bytes())));
-        let came = Api::new(ours).unwrap().put("/", &json!({}));
+        let came = Api::new(ours).unwrap().put(&Request::bare("/"));
         assert!(matches!(came, Err(Undone::Malformed(_))), "{came:?}");
         server.join().unwrap();
         let (came, _) = check(&["HTTP/1.1 400 \r\nContent-Length: 30\r\n\r\nshort"]);
