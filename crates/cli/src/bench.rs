@@ -13,6 +13,7 @@ use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
 use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
 use continued::Cut;
+use machine::{Init, VmmKind};
 use recording::Manifest;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -240,8 +241,13 @@ impl Over {
 /// Begins one.
 fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
     let base = args.boot.options()?;
-    let (variants, sweep) =
+    let (mut variants, sweep) =
         if args.sweep.is_empty() { (varied(&base, &args.vary)?, Vec::new()) } else { swept(&base, &args.sweep)? };
+    if run_own_process_1(&mut variants) {
+        output.note(
+            "every variant runs the guest's own process 1, because bootscope's runs in QEMU alone; --init keep says the same",
+        );
+    }
     if variants.iter().any(|v| v.options.guest.board.as_ref().is_some_and(|board| board.power_cycle.is_none())) {
         bail!("bench boots a board again and again: give the command that switches it off and on with --power-cycle");
     }
@@ -255,6 +261,20 @@ fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<
     let folder = folder(args.output.as_deref(), args.force, &head, "bench")?;
     clear(&folder);
     Begun::new(folder, head, variants, output)
+}
+
+/// Has all variants run the guest's own process 1 where one of them is in a VMM that runs no other: else their end marks would be of
+/// two kinds. Whether that changed any.
+fn run_own_process_1(variants: &mut [Varied]) -> bool {
+    let is_elsewhere = variants.iter().any(|variant| variant.options.guest.vmm != VmmKind::Qemu);
+    let mut changed = false;
+    for guest in variants.iter_mut().map(|variant| &mut variant.options.guest).filter(|_| is_elsewhere) {
+        changed |= guest.vmm == VmmKind::Qemu && guest.init == Init::Guest;
+        if guest.vmm == VmmKind::Qemu {
+            guest.init = Init::Keep;
+        }
+    }
+    changed
 }
 
 /// Goes on with one that was cut off.

@@ -132,6 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_may_be_another_vmm() {
+        let all = vary(&["vmm=firecracker", "vmm=/opt/cloud-hypervisor-static", "vmm=qemu"]).unwrap();
+        let vmms: Vec<(&str, String)> =
+            all.iter().map(|v| (v.options.guest.vmm.as_str(), v.options.guest.qemu.display().to_string())).collect();
+        let expected = [
+            ("firecracker", "firecracker"),
+            ("cloud-hypervisor", "/opt/cloud-hypervisor-static"),
+            ("qemu", "qemu-system-x86_64"),
+        ];
+        assert_eq!(vmms, expected.map(|(kind, program)| (kind, program.to_owned())));
+        let error = format!("{:#}", vary(&["vmm=bochs"]).unwrap_err());
+        assert!(error.contains("--vary vmm=bochs") && error.contains("cloud-hypervisor"), "{error}");
+    }
+
+    #[test]
     fn what_no_record_takes_is_refused_with_its_name() {
         for (text, words) in [("cpu=2", "--cpu"), ("cpus=two", "two"), ("--append 'x", "quote"), ("cpus", "--cpus")] {
             let error = format!("{:#}", vary(&[text]).unwrap_err());
