@@ -79,14 +79,14 @@ fn one_kernel_is_compared_in_two_vmms() {
     let (into, image) = (scratch.path("bench"), scratch.path("kernel"));
     fs::write(&image, small::guest("up\n", &[])).unwrap();
     let mut command = bootscope("bench");
-    command.args(["--vmm", "qemu", "--accel", "kvm", "--memory", "64M", "--until", "up", "--runs", "5", "--json"]);
+    command.args(["--vmm", "qemu", "--accel", "kvm", "--memory", "64M", "--until", "up", "--runs", "6", "--json"]);
     command.arg("--vary").arg(format!("vmm={}", Path::new(&program).display())).arg("--kernel").arg(&image);
     let ran = run(command.args(["--no-history", "-o"]).arg(&into));
     let document = ran.json();
     let boots = document["boots"].as_array().unwrap();
     let variants = document["variants"].as_array().unwrap();
     println!("{}", serde_json::to_string(&document["comparisons"]).unwrap());
-    assert_eq!((variants.len(), boots.len()), (2, 12), "{}", ran.stderr);
+    assert_eq!((variants.len(), boots.len()), (2, 14), "{}", ran.stderr);
     assert!(boots.iter().all(|boot| boot["outcome"] == "reached"), "{boots:?}");
     assert!(ran.stderr.contains("own process 1"), "{}", ran.stderr);
 }

@@ -51,13 +51,15 @@ fn a_guest_is_recorded_to_its_end_mark() {
     let marks: serde_json::Value = serde_json::from_str(&boot.text("vmm.json")).unwrap();
     let marks = marks.as_array().unwrap();
     let names: Vec<&str> = marks.iter().map(|mark| mark["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["executed", "monitor ready", "machine complete", "first instruction"]);
+    // That the machine is complete is said when its vCPUs run, and the boot may have ended by then.
+    let heard: Vec<&str> = names.iter().copied().filter(|name| *name != "machine complete").collect();
+    assert_eq!(heard, ["executed", "monitor ready", "first instruction"]);
     let times: Vec<i64> = marks.iter().map(|mark| mark["at_ns"].as_i64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     let end_ns = recorded.end.as_ref().unwrap().at_ns;
     // The guest may print before the start is answered, and not before the machine is made.
     assert!(end_ns > times[1], "{end_ns}: {times:?}");
-    println!("executed, described, complete, started, end mark, in ns: {times:?} {end_ns}");
+    println!("{names:?} and end mark, in ns: {times:?} {end_ns}");
 }
 
 #[test]
@@ -141,7 +143,10 @@ fn guest_memory_is_read_also_after_the_guest_has_reset() {
     assert_eq!(log.matches("ENTER configure").count(), 3, "{log}");
 }
 
-/// Stops a boot as soon as its guest has printed.
+/// What the guest prints that is stopped.
+const SAYS: &str = "starting\n";
+
+/// Stops a boot as soon as its guest has printed that.
 struct StopsOncePrinted(bool);
 
 impl Observer for StopsOncePrinted {
@@ -150,18 +155,18 @@ impl Observer for StopsOncePrinted {
     }
 
     fn progress(&mut self, progress: &machine::Progress<'_>) {
-        self.0 |= progress.console_bytes > 0;
+        self.0 |= progress.console_bytes >= SAYS.len() as u64;
     }
 }
 
 #[test]
 fn a_boot_that_is_stopped_or_late_is_kept_and_ended_at_once() {
     let Some(program) = cloud_hypervisor() else { return };
-    let image = guest("starting\n", &[]);
+    let image = guest(SAYS, &[]);
     let began = Instant::now();
     let stopped = Boot::watched(VMM, program.clone(), &image, &mut StopsOncePrinted(false), |_| {});
     assert_eq!(stopped.recorded().outcome.kind, OutcomeKind::Interrupted);
-    assert_eq!(stopped.text("console.log"), "starting\n");
+    assert_eq!(stopped.text("console.log"), SAYS);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let soon = |options: &mut machine::RecordOptions| options.observe.timeout_ms = Some(700);
     let late = Boot::watched(VMM, program, &image, &mut Silent, soon);
