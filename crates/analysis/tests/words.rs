@@ -87,6 +87,7 @@ const READ: &[(&str, &str)] = &[
     ("machine/kernel_image/kallsyms.rs", "symbols of Linux"),
     ("machine/kernel_line.rs", "a kernel's command line"),
     ("machine/lab.rs", "the command line of the reference kernel"),
+    ("machine/library.rs", "the name of the folder that the program is in"),
     ("machine/modules.rs", "names of modules' files"),
     ("machine/pin.rs", "/proc of the host"),
     ("machine/stops/names.rs", "functions of Linux"),

@@ -101,7 +101,7 @@ fn here(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Mis
 }
 
 fn there(args: &Args, host: &str, is_stdout: bool) -> anyhow::Result<Vec<Missing>> {
-    let program = machine::capture_program().unwrap_or_else(|| PathBuf::from("bootscope-capture"));
+    let program = machine::capture_program().map_err(anyhow::Error::msg)?;
     let Some(command) = shlex::split(&args.ssh_command).filter(|words| !words.is_empty()) else {
         bail!("--ssh-command {:?} cannot be split into words: close its quotes", args.ssh_command);
     };

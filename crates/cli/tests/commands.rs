@@ -21,7 +21,40 @@ fn help_names_every_command_and_what_exit_statuses_mean() {
         assert!(own.text().lines().all(|line| line.chars().count() <= 100), "{}", own.text());
     }
     assert!(help.text().contains("Exit status:\n  0  done\n  1  "), "{}", help.text());
-    assert!(run(&mut bootscope("--version")).exits(0).text().starts_with("bootscope "));
+    let version = run(&mut bootscope("--version")).exits(0);
+    assert!(version.text().starts_with(concat!("bootscope ", env!("CARGO_PKG_VERSION"))), "{}", version.text());
+}
+
+/// As `cargo install` leaves it: in a folder `bin`, and nothing else.
+#[test]
+fn a_program_without_its_helpers_says_how_to_get_them() {
+    let prefix = tempfile::tempdir().unwrap();
+    let prefix = prefix.path().canonicalize().unwrap();
+    let (program, log) = (prefix.join("bin/bootscope"), fixtures().remove(0));
+    fs::create_dir(prefix.join("bin")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_bootscope"), &program).unwrap();
+    let alone = |arguments: &[&str]| {
+        run(Command::new(&program)
+            .args(arguments)
+            .current_dir(&prefix)
+            .env_remove("BOOTSCOPE_LIB")
+            .stdin(Stdio::null()))
+    };
+    let refused = alone(&["capture", "--ssh", "nobody@nowhere.invalid", "-o", "there.tar.zst"]).exits(2);
+    let (lib, bin) = (prefix.join("lib/bootscope"), prefix.join("bin"));
+    let said = format!(
+        "bootscope-capture is not in {} or {}: run `make install-helpers PREFIX={}` in bootscope's sources",
+        lib.display(),
+        bin.display(),
+        prefix.display()
+    );
+    assert!(refused.stderr.contains(&said), "{}\nis not\n{said}", refused.stderr);
+    alone(&["import", log.to_str().unwrap(), "-o", "boot"]).exits(0);
+    assert!(alone(&["show", "boot"]).exits(0).text().contains("total"));
+    fs::create_dir_all(&lib).unwrap();
+    fs::write(lib.join("bootscope-capture"), "no program").unwrap();
+    let found = alone(&["capture", "--ssh", "nobody@nowhere.invalid", "-o", "there.tar.zst"]).exits(2);
+    assert!(!found.stderr.contains("install-helpers"), "{}", found.stderr);
 }
 
 #[test]

@@ -71,12 +71,10 @@ pub enum Error {
         why: String,
     },
     /// A part of bootscope itself is not where it should be.
-    #[error(
-        "{name} is not in $BOOTSCOPE_LIB, ../lib/bootscope or beside the program: build it with `make build`{instead}"
-    )]
+    #[error("{missing}{instead}")]
     LibraryMissing {
-        /// The file.
-        name: &'static str,
+        /// Which, where it was looked for, and how to get it.
+        missing: String,
         /// How to do without.
         instead: &'static str,
     },

@@ -32,7 +32,10 @@ const HELP: &str = "`bootscope lab list` has all words";
 /// # Errors
 /// If it was not built.
 pub fn lab() -> Result<RecordOptions, Error> {
-    let missing = || Error::LibraryMissing { name: library::LAB, instead: ", or name another kernel with --kernel" };
+    let missing = || Error::LibraryMissing {
+        missing: library::missing(library::LAB),
+        instead: ", or name another kernel with --kernel",
+    };
     let guest = GuestSpec {
         kernel: Some(library::find(library::LAB).ok_or_else(missing)?),
         init: Init::Keep,

@@ -11,25 +11,54 @@ pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
 /// The program that captures what a running machine knows of its boot.
 const CAPTURE: &str = "bootscope-capture";
 
-/// Where the program is that `capture --ssh` copies to other machines; none where it was not built.
-#[must_use]
-pub fn capture_program() -> Option<PathBuf> {
-    find(CAPTURE)
+/// Where the program is that `capture --ssh` copies to other machines.
+///
+/// # Errors
+/// If it is not there: how to get it.
+pub fn capture_program() -> Result<PathBuf, String> {
+    find(CAPTURE).ok_or_else(|| missing(CAPTURE))
 }
 
 /// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.
 /// Beside it comes last because a build folder has a guest-init there that was not linked for a guest.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    let beside = std::env::current_exe().ok()?.canonicalize().ok()?;
-    let beside = beside.parent()?;
-    let own = std::env::var_os("BOOTSCOPE_LIB").map(PathBuf::from);
-    find_in(name, own.as_deref(), beside)
+    find_in(name, users_own().as_deref(), &beside()?)
+}
+
+/// That `name` is not there, where it was looked for, and how to get it.
+pub(crate) fn missing(name: &str) -> String {
+    match beside() {
+        Some(beside) => missing_in(name, users_own().as_deref(), &beside),
+        None => format!("{name} was not looked for: where the program is, the system does not say; set $BOOTSCOPE_LIB"),
+    }
+}
+
+/// The folder that the user names.
+fn users_own() -> Option<PathBuf> {
+    std::env::var_os("BOOTSCOPE_LIB").map(PathBuf::from)
+}
+
+/// The executable's folder.
+fn beside() -> Option<PathBuf> {
+    Some(std::env::current_exe().ok()?.canonicalize().ok()?.parent()?.to_path_buf())
 }
 
 fn find_in(name: &str, own: Option<&Path>, beside: &Path) -> Option<PathBuf> {
     let installed = beside.join("../lib/bootscope");
     let folders = own.into_iter().chain([&*installed, beside]);
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// `cargo install` brings the program alone: what to run then depends on the folder that it is in.
+fn missing_in(name: &str, own: Option<&Path>, beside: &Path) -> String {
+    let prefix = beside.parent().unwrap_or(Path::new("/"));
+    let own = own.map(|own| format!("$BOOTSCOPE_LIB ({}), ", own.display())).unwrap_or_default();
+    let places = format!("{own}{} or {}", prefix.join("lib/bootscope").display(), beside.display());
+    let remedy = match beside.ends_with("bin") {
+        true => format!("make install-helpers PREFIX={}", prefix.display()),
+        false => "make build".to_owned(),
+    };
+    format!("{name} is not in {places}: run `{remedy}` in bootscope's sources")
 }
 
 #[cfg(test)]
@@ -51,5 +80,21 @@ mod tests {
         assert_eq!(find_in("x", None, &bin), Some(bin.join("../lib/bootscope/x")));
         fs::write(own.join("x"), "").unwrap();
         assert_eq!(find_in("x", Some(&own), &bin), Some(own.join("x")));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_the_command_that_brings_it() {
+        let installed = missing_in("guest-init", None, Path::new("/home/u/.cargo/bin"));
+        assert_eq!(
+            installed,
+            "guest-init is not in /home/u/.cargo/lib/bootscope or /home/u/.cargo/bin: run \
+             `make install-helpers PREFIX=/home/u/.cargo` in bootscope's sources"
+        );
+        let built = missing_in("lab", Some(Path::new("/own")), Path::new("/src/target/release"));
+        assert_eq!(
+            built,
+            "lab is not in $BOOTSCOPE_LIB (/own), /src/target/lib/bootscope or /src/target/release: run \
+             `make build` in bootscope's sources"
+        );
     }
 }

@@ -614,7 +614,7 @@ fn initrd(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         return Ok(users);
     }
     let missing = || Error::LibraryMissing {
-        name: arch::of(&options.guest).guest_init,
+        missing: library::missing(arch::of(&options.guest).guest_init),
         instead: ", or record the guest's own process 1 with --init keep",
     };
     let elf = library::find(arch::of(&options.guest).guest_init).ok_or_else(missing)?;

@@ -126,7 +126,7 @@ impl Program for Qemu {
     }
 
     fn plugin(&self) -> Result<PathBuf, String> {
-        let object = library::find(PLUGIN).ok_or_else(|| format!("{PLUGIN} is not installed"))?;
+        let object = library::find(PLUGIN).ok_or_else(|| library::missing(PLUGIN))?;
         match self.takes(&object) {
             PluginTaken { taken: true, .. } => Ok(object),
             PluginTaken { why_not, .. } => Err(format!("this QEMU refuses bootscope's plugin: {why_not}")),
