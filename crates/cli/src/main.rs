@@ -1,7 +1,7 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
-// Only `heap` has any.
+// Only `heap` and `names` have any.
 #![deny(unsafe_code)]
 
 mod amount;
@@ -22,6 +22,7 @@ mod import;
 mod lab;
 mod manual;
 mod measure;
+mod names;
 mod otlp;
 mod output;
 mod overhead;
@@ -45,13 +46,16 @@ use std::process::ExitCode;
 
 /// Shows where every millisecond of a kernel boot goes
 #[derive(Parser)]
-#[command(name = "bootscope", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "bootscope", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     output: OutputArgs,
     #[command(subcommand)]
     command: Command,
 }
+
+/// With the commit, in a release build of a git clone (build.rs).
+const VERSION: &str = env!("BOOTSCOPE_VERSION");
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,6 +144,7 @@ pub fn is_interruption(error: &anyhow::Error) -> bool {
 
 fn main() -> ExitCode {
     heap::prepare();
+    names::prepare();
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let output = Output::new(&cli.output);
     match run(cli.command, &output) {
@@ -215,5 +220,15 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&Cli::command());
+    }
+
+    #[test]
+    fn the_version_is_the_packages_and_may_name_a_commit() {
+        let version = Cli::command().get_version().map(str::to_owned).unwrap_or_default();
+        let commit = version.strip_prefix(env!("CARGO_PKG_VERSION")).expect("it begins with the package's number");
+        let digits = commit.strip_prefix(" (commit ").and_then(|rest| rest.strip_suffix(')'));
+        let is_commit =
+            digits.is_some_and(|digits| digits.len() == 12 && digits.chars().all(|c| c.is_ascii_hexdigit()));
+        assert!(commit.is_empty() || is_commit, "{version}");
     }
 }
