@@ -4,6 +4,9 @@
 # which is ../lib/bootscope as seen from target/release and from target/debug alike.
 
 PREFIX ?= /usr/local
+# The program that is installed, and where zsh looks for completions.
+PROGRAM ?= target/release/bootscope
+ZSH ?= zsh/site-functions
 KERNEL ?=
 SUITE ?= bookworm trixie
 FUZZ_SECONDS ?= 12
@@ -19,11 +22,15 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls
+.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
 
 build:
 	scripts/build-page
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
+	@$(MAKE) --no-print-directory helpers
+
+# What bootscope needs beside itself; the plugin is built already.
+helpers:
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
 	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
@@ -140,18 +147,28 @@ fmt:
 
 # As the user who may write there, after `make build`: sudo make install PREFIX=/usr/local
 install:
-	@[ -x target/release/bootscope ] || { echo "install: nothing built yet; run: make build"; exit 1; }
-	install -D target/release/bootscope $(DESTDIR)$(PREFIX)/bin/bootscope
-	install -D $(LIB)/guest-init $(DESTDIR)$(PREFIX)/lib/bootscope/guest-init
-	for init in $(wildcard $(LIB)/guest-init-*); do install -D $$init $(DESTDIR)$(PREFIX)/lib/bootscope/$${init##*/}; done
-	install -D $(LIB)/bootscope-capture $(DESTDIR)$(PREFIX)/lib/bootscope/bootscope-capture
-	install -D $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope/lab
-	install -D -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
-	target/release/bootscope man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	target/release/bootscope completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bootscope
-	target/release/bootscope completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bootscope
-	target/release/bootscope completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bootscope.fish
+	@[ -x $(PROGRAM) ] || { echo "install: nothing built yet; run: make build"; exit 1; }
+	install -D $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope
+	@$(MAKE) --no-print-directory install-library
+	$(PROGRAM) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions $(ZSH) fish/vendor_completions.d)
+	$(PROGRAM) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bootscope
+	$(PROGRAM) completions zsh >$(DESTDIR)$(PREFIX)/share/$(ZSH)/_bootscope
+	$(PROGRAM) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/bootscope.fish
+
+install-library:
+	install -d $(DESTDIR)$(PREFIX)/lib/bootscope
+	install $(LIB)/guest-init $(wildcard $(LIB)/guest-init-*) $(LIB)/bootscope-capture $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope
+	install -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
+
+# What `cargo install --path crates/cli` leaves out, beside what it installs: make install-helpers PREFIX=$HOME/.cargo
+install-helpers:
+	$(CARGO) build --locked --release -p qemu-plugin
+	@$(MAKE) --no-print-directory helpers install-library
+
+# The last commit as packages for others, in target/dist (docs/install.md): the same bytes in any folder, with the same tools.
+deb tarball image:
+	scripts/package $@
 
 # `make demo` and `make test` on bare machines, as root: make chroot-test SUITE=trixie
 chroot-test:
