@@ -13,7 +13,7 @@ const SENTENCE: usize = 25;
 const README: usize = 700;
 
 /// What users read; a program writes `lab.md`, `stock-linux.md` and `findings.md`.
-const READ: [&str; 10] = [
+const READ: [&str; 11] = [
     "README.md",
     "docs/adding-a-detector.md",
     "docs/bench.md",
@@ -21,6 +21,7 @@ const READ: [&str; 10] = [
     "docs/cookbook.md",
     "docs/guide.md",
     "docs/how-it-works.md",
+    "docs/install.md",
     "docs/json.md",
     "docs/page.md",
     "docs/tslog-in-your-kernel.md",
