@@ -22,7 +22,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
+.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings book fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
 
 build:
 	scripts/build-page
@@ -132,6 +132,14 @@ fuzz:
 # Tries the findings of all guests that scripts/make-findings lists, and writes docs/findings.md. By hand: it takes an hour.
 findings: build
 	scripts/make-findings
+
+# The book, in target/book: every command in it is run, and what it prints is put into its page. `scripts/make-book` has the options.
+book:
+	@scripts/setup demo
+	@scripts/setup book
+	@$(MAKE) --no-print-directory build
+	@export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); scripts/fetch-kernel 6.1-armmp >/dev/null; \
+	scripts/fetch-kernel 6.1-cloud-arm64 >/dev/null; scripts/make-book
 
 # A promise that is not kept ends it with an error, but not before all figures are there.
 bench: build
