@@ -13,10 +13,19 @@ const SENTENCE: usize = 25;
 const README: usize = 700;
 
 /// What users read; a program writes `lab.md`, `stock-linux.md` and `findings.md`.
-const READ: [&str; 11] = [
+const READ: [&str; 20] = [
     "README.md",
     "docs/adding-a-detector.md",
     "docs/bench.md",
+    "docs/book/src/concepts.md",
+    "docs/book/src/extend.md",
+    "docs/book/src/format.md",
+    "docs/book/src/seeds/freebsd-ledger.md",
+    "docs/book/src/seeds/illumos-half-hour.md",
+    "docs/book/src/seeds/imx6-ticks.md",
+    "docs/book/src/seeds/libguestfs-appliance.md",
+    "docs/book/src/seeds/redox-allocator.md",
+    "docs/book/src/start.md",
     "docs/ci.md",
     "docs/cookbook.md",
     "docs/guide.md",
@@ -42,7 +51,8 @@ fn read(name: &str) -> String {
 fn documents() -> Vec<(String, String)> {
     let mut names: BTreeSet<String> = READ.iter().map(|&name| name.to_owned()).collect();
     names.extend(["ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned));
-    for folder in ["docs", "kernel/lab", "kernel/sampler", "kernel/tslog", "kernel/vmem", "kernel/p2buddy"] {
+    let kernel = ["kernel/lab", "kernel/sampler", "kernel/tslog", "kernel/vmem", "kernel/p2buddy"];
+    for folder in ["docs", "docs/book/src", "docs/book/src/seeds"].into_iter().chain(kernel) {
         let files = fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
         let names_of = files.map(|file| file.unwrap().file_name().into_string().unwrap());
         names.extend(names_of.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
@@ -193,6 +203,38 @@ fn sentences_are_short() {
     assert!(long.is_empty(), "longer than {SENTENCE} words:\n{}", long.join("\n"));
     let words = read("README.md").split_whitespace().count();
     assert!(words <= README, "README.md has {words} words");
+}
+
+/// `recording.json` as the book specifies it, for tools that have no code of ours.
+#[test]
+fn the_format_names_every_field_of_a_recording() {
+    fn fields(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+        let Some(object) = value.as_object() else { return };
+        found.extend(object.keys().cloned());
+        object.values().for_each(|value| fields(value, found));
+    }
+    let mut found = BTreeSet::new();
+    for spec in [
+        serde_json::to_value(recording::Manifest::default()),
+        serde_json::to_value(recording::GuestSpec::default()),
+        serde_json::to_value(recording::ObserveSpec::default()),
+    ] {
+        fields(&spec.unwrap(), &mut found);
+    }
+    let page = read("docs/book/src/format.md");
+    let (spans, _) = code(&page);
+    let missing: Vec<&String> = found.iter().filter(|field| !spans.contains(field)).collect();
+    assert!(missing.is_empty() && found.len() > 40, "of {} fields the page does not name {missing:?}", found.len());
+}
+
+#[test]
+fn every_page_of_the_book_is_read_here() {
+    let summary = read("docs/book/src/SUMMARY.md");
+    let own =
+        summary.split("](").skip(1).filter_map(|link| link.split(')').next()).filter(|link| !link.starts_with(".."));
+    let unread: Vec<String> =
+        own.map(|page| format!("docs/book/src/{page}")).filter(|page| !READ.contains(&page.as_str())).collect();
+    assert!(unread.is_empty(), "{unread:?}");
 }
 
 #[test]
