@@ -215,7 +215,8 @@ fn before_the_kernel(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
             let name = boot.timeline.names.intern(name);
             boot.timeline.tracks.named(name, kind)
         };
-        let monitor = is_made.then(|| track("QEMU", TrackKind::Vmm));
+        let vmm = GuestSpec::of(&boot.manifest.how).unwrap_or_default().vmm;
+        let monitor = is_made.then(|| track(vmm.name(), TrackKind::Vmm));
         let firmware = track("firmware", TrackKind::Firmware);
         boot.machine = Some(Machine { monitor, firmware, first_instruction: first_instruction(boot) });
     }

@@ -13,6 +13,7 @@
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};
+use hashbrown::HashMap;
 
 /// Addresses of a kernel begin there, below all of them, with the most bits (`PAGE_OFFSET_L5`).
 pub(super) const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
@@ -48,13 +49,17 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
 /// A loader may have run where the image lies now, as U-Boot does before it moves itself. Then the header's address is not new, and
 /// what the header jumps to is the first that is.
 fn entered(before: &[Block]) -> Option<usize> {
-    let ran_before = |i: usize| before[..i].iter().any(|block| block.address == image_of(before[i].address));
+    let mut begun: HashMap<u64, usize> = HashMap::new();
+    for (i, block) in before.iter().enumerate().filter(|(_, block)| block.address == image_of(block.address)) {
+        begun.entry(block.address).or_insert(i);
+    }
+    let ran_before = |i: usize| begun.get(&image_of(before[i].address)).is_some_and(|first| *first < i);
     (2..before.len()).rev().find(|&i| {
         let (from, to) = (&before[i - 1], &before[i]);
         let is_header = to.address == image_of(to.address) && to.ending == Ending::Jump;
-        (is_header || to.address - image_of(to.address) < HEADER_MAX && ran_before(i))
-            && matches!(from.ending, Ending::InterruptReturn | Ending::JumpIndirect | Ending::CallIndirect)
+        matches!(from.ending, Ending::InterruptReturn | Ending::JumpIndirect | Ending::CallIndirect)
             && from.address.abs_diff(to.address) >= FAR
+            && (is_header || to.address - image_of(to.address) < HEADER_MAX && ran_before(i))
     })
 }
 
