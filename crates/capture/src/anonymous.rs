@@ -5,7 +5,7 @@
 //! nothing of a machine's own, and is left out where nobody knows.
 
 use crate::scrub::Scrubber;
-use recording::{Error, InMemory, MANIFEST_NAME, Manifest, Recording};
+use recording::{Error, InMemory, MANIFEST_NAME, Recording};
 use regex::bytes::Regex;
 
 /// A recording that is ready to be packed, and the names of the files that are not in it.
@@ -17,10 +17,12 @@ pub struct Anonymous {
     pub left_out: Vec<String>,
 }
 
-/// Files that are no text: addresses of code, times, names of functions, a kernel's configuration.
+/// Files that are no text: addresses of code, times, names of functions.
 const SAFE: [&str; 3] = ["first-run.bin", "calls.bin", "fpdt.bin"];
-/// Packed lists of names, and the kernel's configuration.
-const SAFE_PACKED: [&str; 3] = ["kallsyms", "symbols", "config"];
+/// Packed lists of names of functions; a number may stand behind these.
+const SAFE_PACKED: [&str; 3] = ["kallsyms", "symbols", "image-symbols"];
+/// Files of bootscope's own making, with times and numbers in a form of their own, in which no word is a name.
+const OWN: [&str; 3] = ["guest.log", "trace-clock.txt", "vmm.json"];
 /// What a guest says of its own name: systemd on the console, getty, the kernel's command line.
 const NAMES: &str =
     r"(?m)Hostname set to <([^>\s]+)>|^([A-Za-z0-9][A-Za-z0-9.-]*) login:|systemd\.hostname=([A-Za-z0-9.-]+)";
@@ -28,48 +30,56 @@ const NAMES: &str =
 const NAME_BYTES_MAX: usize = 255;
 const NAMES_MAX: usize = 64;
 
-/// Reads a recording, and makes tokens of what is its machine's own. Linear in its size.
+/// Reads a recording, and makes tokens of what is its machine's own. Linear in its size; two files of it are in memory at once, and
+/// what comes of all.
 ///
 /// # Errors
 /// If a file of it cannot be read.
 pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
-    let mut files = Vec::new();
-    for name in recording.names().filter(|name| *name != MANIFEST_NAME) {
-        files.extend(recording.read(name)?.map(|bytes| (name.to_owned(), bytes)));
+    let mut hosts: Vec<Vec<u8>> = Vec::new();
+    for name in recording.names().filter(|name| may_have_names(name)) {
+        hosts.extend(recording.read(name)?.map(|bytes| names_in(&bytes)).unwrap_or_default());
     }
-    let mut names: Vec<Vec<u8>> = files.iter().flat_map(|(_, bytes)| names_in(bytes)).collect();
-    names.sort();
-    names.dedup();
-    names.truncate(NAMES_MAX);
-    let scrubber = Scrubber::of_this_machine(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
-    // Tokens have no character that JSON knows, so it reads as before. If it did not, nothing of it would be given away.
-    let manifest = recording.manifest().rewritten(|text| scrubber.text(text)).unwrap_or_else(Manifest::begun_now);
-    let origin = |name: &str| {
-        let listed = manifest.evidence.iter().find(|evidence| evidence.file == name);
-        listed.map_or_else(String::new, |evidence| evidence.origin.clone())
-    };
-    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
-    for (name, bytes) in &files {
-        let index_of = |stem: &str| files.iter().find(|(other, _)| other.strip_suffix(".log") == Some(stem));
-        let bytes = match name.strip_suffix(".idx").and_then(index_of) {
-            Some((_, stream)) => moved(bytes, stream, &scrubber),
-            None if is_text(name, bytes) => pieces(bytes).map(|line| scrubber.text(line)).collect::<Vec<_>>().concat(),
-            None if is_safe(name) => bytes.clone(),
+    hosts.sort();
+    hosts.dedup();
+    hosts.truncate(NAMES_MAX);
+    let scrubber = Scrubber::of_this_machine(hosts.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
+    let word = |text: &str| String::from_utf8_lossy(&scrubber.text(text.as_bytes())).into_owned();
+    let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    for name in recording.names().filter(|name| *name != MANIFEST_NAME) {
+        let Some(bytes) = recording.read(name)? else { continue };
+        let stream = match name.strip_suffix(".idx") {
+            Some(stem) => recording.read(&format!("{stem}.log"))?,
+            None => None,
+        };
+        let bytes = match stream {
+            _ if OWN.contains(&name) || is_safe(name) => bytes,
+            Some(stream) => moved(&bytes, &stream, &scrubber),
+            None if is_text(name, &bytes) => scrubbed(&bytes, &scrubber, |_, _| {}),
             None => {
-                left_out.push(name.clone());
+                left_out.push(name.to_owned());
                 continue;
             }
         };
-        kept.push((name.clone(), bytes, origin(name)));
+        let listed = recording.manifest().evidence.iter().find(|evidence| evidence.file == name);
+        files.push((word(name), bytes, listed.map_or_else(String::new, |evidence| word(&evidence.origin))));
     }
-    Ok(Anonymous { recording: InMemory { manifest, files: kept }, left_out })
+    let mut manifest = recording.manifest().clone();
+    manifest.change_texts(&mut |text| *text = word(text));
+    Ok(Anonymous { recording: InMemory { manifest, files }, left_out })
 }
 
-fn names_in(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+/// The logs: where a guest says its name.
+fn may_have_names(name: &str) -> bool {
+    [".log", ".txt"].iter().any(|end| name.ends_with(end)) && !OWN.contains(&name)
+}
+
+fn names_in(bytes: &[u8]) -> Vec<Vec<u8>> {
     let names = Regex::new(NAMES).expect("the pattern is a constant, and a test builds it");
     let of = |found: regex::bytes::Captures<'_>| (1..=3).find_map(|n| Some(found.get(n)?.as_bytes().to_vec()));
-    let found: Vec<Vec<u8>> = names.captures_iter(bytes).filter_map(of).take(NAMES_MAX).collect();
-    found.into_iter().filter(|name| name.len() <= NAME_BYTES_MAX)
+    let found = names.captures_iter(bytes).filter_map(of).take(NAMES_MAX);
+    // `Last login: Mon Nov 23` is no prompt.
+    found.filter(|name| name.len() <= NAME_BYTES_MAX && name != b"Last").collect()
 }
 
 /// A console may have any bytes in it and is text all the same.
@@ -80,41 +90,68 @@ fn is_text(name: &str, bytes: &[u8]) -> bool {
 
 fn is_safe(name: &str) -> bool {
     let packed = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst"));
-    SAFE.contains(&name) || packed.is_some_and(|stem| SAFE_PACKED.iter().any(|safe| stem.contains(safe)))
+    let is_list = |stem: &str| SAFE_PACKED.contains(&stem.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'));
+    SAFE.contains(&name) || packed.is_some_and(is_list)
 }
 
-/// Lines with their ends. No value goes over the end of one.
-fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(|&byte| byte == b'\n')
+/// A text without what is its machine's own. `line` gets where each line began, and begins now. No value goes over the end of a line.
+fn scrubbed(text: &[u8], scrubber: &Scrubber, mut line: impl FnMut(usize, usize)) -> Vec<u8> {
+    /// No value is so short.
+    const SHORT: usize = 5;
+    let (mut out, mut began) = (Vec::with_capacity(text.len()), 0);
+    for piece in text.split_inclusive(|&byte| byte == b'\n') {
+        line(began, out.len());
+        began += piece.len();
+        if piece.len() < SHORT {
+            out.extend_from_slice(piece);
+        } else {
+            out.extend(scrubber.text(piece));
+        }
+    }
+    line(began, out.len());
+    out
 }
 
 /// An index of a stream, whose lines are as long as they are now. What stands in it in another form is kept as it is.
 fn moved(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
-    // Where each line began, and begins now; then where both end.
-    let (mut places, mut before, mut now) = (Vec::new(), 0, 0);
-    for line in pieces(stream) {
-        places.push((before, now));
-        before += line.len();
-        now += scrubber.text(line).len();
-    }
-    places.push((before, now));
+    let lines = || index.split_inclusive(|&byte| byte == b'\n');
+    let offset_of = |text: &[u8]| -> Option<usize> {
+        let digits = &text[..text.iter().position(|&byte| byte == b' ')?];
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    };
+    let mut asked: Vec<usize> = lines().filter_map(offset_of).collect();
+    asked.sort_unstable();
+    // Of each line that the index asks for, where it began, begins now, and ends now.
+    let (mut known, mut next, mut last) = (Vec::new(), 0, (0, 0));
+    scrubbed(stream, scrubber, |began, begins| {
+        while asked.get(next).is_some_and(|offset| *offset < began) {
+            known.push((asked[next], (last.1 + (asked[next] - last.0)).min(begins)));
+            next += 1;
+        }
+        last = (began, begins);
+    });
     let place = |offset: usize| {
-        let line = places.partition_point(|(began, _)| *began <= offset).saturating_sub(1);
-        let (began, begins) = places[line];
-        let next = places.get(line + 1).map_or(now, |(_, begins)| *begins);
-        (begins + (offset - began)).min(next)
+        let at = known.partition_point(|(asked, _)| *asked < offset);
+        known.get(at).filter(|(asked, _)| *asked == offset).map_or(last.1, |(_, now)| *now)
     };
-    let line = |text: &[u8]| -> Option<Vec<u8>> {
-        let space = text.iter().position(|&byte| byte == b' ')?;
-        let offset: usize = std::str::from_utf8(&text[..space]).ok()?.parse().ok()?;
-        Some([place(offset).to_string().as_bytes(), &text[space..]].concat())
-    };
-    pieces(index).map(|text| line(text).unwrap_or_else(|| text.to_vec())).collect::<Vec<_>>().concat()
+    let mut out = Vec::with_capacity(index.len());
+    for text in lines() {
+        match offset_of(text) {
+            Some(offset) => {
+                let rest = text.iter().position(|&byte| byte == b' ').unwrap_or(0);
+                out.extend(place(offset).to_string().into_bytes());
+                out.extend_from_slice(&text[rest..]);
+            }
+            None => out.extend_from_slice(text),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use recording::Manifest;
 
     fn packed(files: &[(&str, &[u8])]) -> Anonymous {
         let dir = tempfile::tempdir().unwrap();
@@ -133,7 +170,7 @@ mod tests {
     #[test]
     fn names_are_gone_and_each_line_still_begins_where_its_index_says() {
         let console = b"systemd[1]: Hostname set to <web7prod>.\n\xff\0eth0 52:54:00:12:34:56 up\nweb7prod login: ";
-        let index = b"0 100\n40 250\n67 900\n80 950\nno index\n";
+        let index = b"0 100\n40 250\n67 900\n80 950\nno index\n18446744073709551615 960\n";
         let found = packed(&[("console.log", console), ("console.idx", index)]);
         let (console, index) =
             (file(&found, "console.log"), String::from_utf8(file(&found, "console.idx").to_vec()).unwrap());
@@ -147,7 +184,8 @@ mod tests {
         assert!(console[starts[1]..].starts_with(b"\xff\0eth0 mac-"));
         assert!(console[starts[2]..].starts_with(b"host-") && console[starts[2]..].ends_with(b" login: "));
         assert!(starts[3] > starts[2] && starts[3] <= console.len(), "in the middle of a line: {starts:?}");
-        assert!(index.ends_with(" 950\nno index\n"));
+        assert!(index.contains(" 950\nno index\n"), "{index}");
+        assert_eq!(starts[4], console.len(), "beyond the end");
     }
 
     #[test]
@@ -156,10 +194,23 @@ mod tests {
             ("first-run.bin", b"\0\x01"),
             ("system.journal", b"LPKSHHRH\0anna"),
             ("kallsyms.gz", b"\x1f\x8b\0"),
+            ("config.gz", b"\x1f\x8b\0"),
         ]);
         let command = &found.recording.manifest.vmm.command;
         assert!(command[1].starts_with("/home/user-") && command[1].ends_with("/bzImage"), "{command:?}");
-        assert_eq!(found.left_out, ["system.journal"]);
+        assert_eq!(found.left_out, ["config.gz", "system.journal"], "a configuration may name a user's folder");
         assert_eq!(found.recording.files.len(), 2);
+    }
+
+    #[test]
+    fn a_host_that_is_called_as_a_word_of_the_schema_costs_no_manifest() {
+        let console = b"host login: \nLast login: Mon\nLast words\n";
+        let found = packed(&[("console.log", console), ("03-web7-host.txt", b"x\n"), ("guest.log", b"T host 1\n")]);
+        let names: Vec<&str> = found.recording.files.iter().map(|(name, ..)| &**name).collect();
+        assert!(names[0].starts_with("03-web7-host-") && !names[0].ends_with("host.txt"), "{names:?}");
+        assert_eq!(file(&found, "guest.log"), b"T host 1\n", "its words are no names");
+        assert!(file(&found, "console.log").ends_with(b"Last login: Mon\nLast words\n"));
+        assert!(found.recording.files.iter().all(|(_, _, origin)| origin == "test"));
+        assert_eq!(found.recording.manifest.vmm.command[0], "qemu");
     }
 }

@@ -42,8 +42,9 @@ const DEVICES: [(&str, &str); 5] = [
 ];
 
 /// What vendors write where there is no number; and names that are no machine's own.
-const NOBODYS: [&str; 12] = [
+const NOBODYS: [&str; 13] = [
     "localhost",
+    "last",
     "none",
     "not specified",
     "not applicable",

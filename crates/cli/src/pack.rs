@@ -18,8 +18,8 @@ pub struct Args {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// Make tokens of host names, serial numbers, addresses and users' folders, to give the recording away. What is no text and
-    /// may hold such names is left out
+    /// Make tokens of host names, serial numbers, addresses and users' folders, to give the recording away. Leaves out binary
+    /// files that may hold such names
     #[arg(long)]
     anonymous: bool,
 }
@@ -50,7 +50,7 @@ fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()
     let Anonymous { recording, left_out } = capture::anonymous(&Recording::open(&args.recording)?)?;
     recording.pack(packed, args.force)?;
     if !left_out.is_empty() {
-        output.note(&format!("left out, because it is no text and may hold names: {}", left_out.join(", ")));
+        output.note(&format!("left out, because such a file may hold names: {}", left_out.join(", ")));
     }
     output.note("look at what it holds before you give it away: a text may say more than names and numbers");
     Ok(())

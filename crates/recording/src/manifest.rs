@@ -4,7 +4,7 @@
 //! that this version does not know are ignored. Evidence is found by looking into the folder: the
 //! manifest's list says where it came from and is never needed to read it.
 
-use crate::spec::Accel;
+use crate::spec::{Accel, GuestSpec, ObserveSpec};
 use serde::{Deserialize, Serialize};
 
 /// The latest version of the schema that this crate reads, and the one it writes.
@@ -204,6 +204,17 @@ impl InputRole {
     }
 }
 
+fn change_strings(value: &mut serde_json::Value, change: &mut impl FnMut(&mut String)) {
+    use serde_json::Value;
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.,=".contains(&byte));
+    match value {
+        Value::String(text) if !is_word(text) => change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| change_strings(value, change)),
+        Value::Object(values) => values.values_mut().for_each(|value| change_strings(value, change)),
+        _ => {}
+    }
+}
+
 impl Subject {
     /// What ran the guest's instructions, where the recording says.
     #[must_use]
@@ -365,6 +376,9 @@ pub struct Measured {
     pub accelerator: String,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// The ways of recording that cost otherwise, and the user's firmware; empty of a boot as one gets it without options.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ways: String,
 }
 
 impl Default for Manifest {
@@ -409,7 +423,22 @@ impl Manifest {
             machine: self.subject.machine.clone(),
             accelerator: self.subject.accelerator.clone(),
             cpus: self.subject.cpus,
+            ways: self.ways(),
         }
+    }
+
+    fn ways(&self) -> String {
+        let (guest, observe) =
+            (GuestSpec::of(&self.how).unwrap_or_default(), ObserveSpec::of(&self.how).unwrap_or_default());
+        let bios = self.inputs.iter().find(|input| InputRole::Bios.is(&input.role)).map(|input| &*input.sha256);
+        let ways = [
+            (guest.deterministic, "deterministic"),
+            (!guest.trace_events, "no events"),
+            (observe.calls, "calls"),
+            (!observe.first_executions, "no first executions"),
+        ];
+        let ways = ways.into_iter().filter(|(is_so, _)| *is_so).map(|(_, way)| way);
+        ways.chain(bios).collect::<Vec<&str>>().join(", ")
     }
 
     /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished; `unknown` if
@@ -431,10 +460,17 @@ impl Manifest {
         text
     }
 
-    /// The same with its JSON rewritten; none if what comes of it is no manifest.
-    #[must_use]
-    pub fn rewritten(&self, rewrite: impl FnOnce(&[u8]) -> Vec<u8>) -> Option<Manifest> {
-        Manifest::parse(&rewrite(&self.to_json())).ok()
+    /// Changes what names things of a machine: command lines, paths, origins, sentences. Words of the schema stay, and so do names of
+    /// files. In the recorder's options (`how`), what is one plain word stays, for it may be one of theirs.
+    pub fn change_texts(&mut self, change: &mut impl FnMut(&mut String)) {
+        self.vmm.command.iter_mut().for_each(&mut *change);
+        change(&mut self.vmm.path);
+        self.inputs.iter_mut().for_each(|input| change(&mut input.path));
+        self.outcome.iter_mut().for_each(|outcome| change(&mut outcome.detail));
+        self.end.iter_mut().for_each(|end| change(&mut end.what));
+        self.evidence.iter_mut().for_each(|evidence| change(&mut evidence.origin));
+        self.notes.iter_mut().for_each(&mut *change);
+        change_strings(&mut self.how, change);
     }
 
     /// Parses `recording.json`.

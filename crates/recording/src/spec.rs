@@ -163,6 +163,16 @@ impl VmmKind {
         }
     }
 
+    /// What people call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            VmmKind::Qemu => "QEMU",
+            VmmKind::Firecracker => "Firecracker",
+            VmmKind::CloudHypervisor => "cloud-hypervisor",
+        }
+    }
+
     // serde asks by reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_qemu(&self) -> bool {
