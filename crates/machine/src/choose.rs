@@ -20,9 +20,10 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
         (None, Some(kernel)) => arch::of_kernel(&image::head(kernel)?).map(|arch| arch.name),
         (None, None) => None,
     };
-    let Some(name) = found.filter(|name| *name != guest.arch) else { return Ok(()) };
+    let known = found.and_then(arch::named);
+    let Some(name) = known.map(|arch| arch.name).or(found).filter(|name| *name != guest.arch) else { return Ok(()) };
     guest.arch = name.to_owned();
-    if let Some(arch) = arch::named(name) {
+    if let Some(arch) = known {
         guest.machine = arch.machine.to_owned();
         if guest.vmm == VmmKind::Qemu {
             guest.qemu = arch.vmm.into();
@@ -77,6 +78,9 @@ mod tests {
         assert_eq!(guest, GuestSpec { kernel: like.kernel.clone(), ..GuestSpec::default() });
         choose_arch(&mut guest, Some("aarch64")).unwrap();
         assert_eq!(guest.arch, "aarch64", "it is the user's to say");
+        choose_arch(&mut guest, Some("amd64")).unwrap();
+        choose_arch(&mut guest, Some("arm64")).unwrap();
+        assert_eq!(guest.arch, "aarch64", "as distributions call it");
         choose_arch(&mut guest, Some("vax")).unwrap();
         let refused = arch::check(&guest).unwrap_err().to_string();
         assert!(refused.contains("vax") && refused.contains("x86_64, aarch64, riscv64, arm"), "{refused}");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use recording::{Input, InputRole};
 
-use crate::arch::Arch;
+use crate::arch::{self, Arch};
 use crate::hash::hash;
 use crate::{Error, initrd, kernel_image};
 
@@ -17,9 +17,16 @@ pub(crate) fn check_readable(path: &Path) -> Result<(), Error> {
 
 /// Fails unless a VMM can start the file without a boot loader.
 pub(crate) fn check_kernel(arch: &Arch, path: &Path) -> Result<(), Error> {
-    match (arch.check_kernel)(&head(path)?) {
-        Ok(()) => Ok(()),
-        Err(found) => Err(Error::NotAKernel { path: path.to_path_buf(), found: found.to_owned() }),
+    let head = head(path)?;
+    match ((arch.check_kernel)(&head), arch::of_kernel(&head)) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(its)) => Err(Error::option(format!(
+            "{} is a kernel for {}, and the guest is {}: leave out --arch",
+            path.display(),
+            its.name,
+            arch.name
+        ))),
+        (Err(found), None) => Err(Error::NotAKernel { path: path.to_path_buf(), found: found.to_owned() }),
     }
 }
 

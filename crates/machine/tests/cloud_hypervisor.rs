@@ -187,6 +187,10 @@ fn a_disk_is_never_written() {
     let boot = Boot::watched(VMM, program, &guest("starting\n", &[]), &mut Silent, disk);
     assert_eq!(boot.recorded().outcome.kind, OutcomeKind::Reached);
     assert!(fs::read(&raw).unwrap() == vec![7; 1 << 20]);
+    // The guest writes to no disk, so what it was given says it.
+    let created =
+        boot.recorded().manifest.vmm.command.iter().find(|word| word.starts_with("PUT /api/v1/vm.create")).unwrap();
+    assert!(created.contains("data.img") && created.contains("\"readonly\":true"), "{created}");
 }
 
 #[test]

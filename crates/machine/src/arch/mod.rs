@@ -26,6 +26,8 @@ pub(crate) use x86_64::{orc, paging};
 pub(crate) struct Arch {
     /// Its name, in options and in recordings: QEMU's.
     pub(crate) name: &'static str,
+    /// What it is called elsewhere.
+    pub(crate) also_called: &'static [&'static str],
     /// The VMM's program, where the user names none.
     pub(crate) vmm: &'static str,
     /// The machine, where the user names none.
@@ -192,8 +194,9 @@ pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
     named(&guest.arch).unwrap_or(ALL[0])
 }
 
+/// By QEMU's name, or by the one that Linux and distributions use.
 pub(crate) fn named(name: &str) -> Option<&'static Arch> {
-    ALL.iter().find(|arch| arch.name == name).copied()
+    ALL.iter().find(|arch| arch.name == name || arch.also_called.contains(&name)).copied()
 }
 
 /// Fails unless the guest's architecture is known.
@@ -268,6 +271,7 @@ mod tests {
     /// An architecture that is none.
     static STUB: Arch = Arch {
         name: "stub",
+        also_called: &[],
         vmm: "stub",
         machine: "none",
         boards: &[],

@@ -35,7 +35,7 @@ const TRIES: usize = 4;
 pub enum LogError {
     /// Nothing in memory looks like one.
     #[error(
-        "no kernel log in {searched_mb} MB of guest memory: the kernel may not be unpacked yet, may not be an x86-64 \
+        "no kernel log in {searched_mb} MB of guest memory: the kernel may not be unpacked yet, may not be a \
          Linux of 3.5 or later, or its memory may be encrypted{}", reasons(.unusable)
     )]
     NotFound {

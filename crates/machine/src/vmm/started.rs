@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -90,6 +90,17 @@ impl<E: Copy + Send + 'static> Started<E> {
     }
 }
 
+/// When the vCPUs began to run, which no VMM says at once.
+#[derive(Debug)]
+pub(super) struct Runs<'a> {
+    /// When they are known to have run: that it was said, and that the guest had printed.
+    pub(super) known_ns: &'a [Option<i64>],
+    /// They did not run before this.
+    pub(super) since_ns: Option<i64>,
+    /// What says so.
+    pub(super) evidence: &'a str,
+}
+
 impl<E: Copy> Started<E> {
     /// Now, in ns since time zero.
     pub(super) fn elapsed_ns(&self) -> i64 {
@@ -125,7 +136,9 @@ impl<E: Copy> Started<E> {
     /// That no machine was started, for this reason and with those of its last lines that complain.
     pub(super) fn refusal(&mut self, why: &str, is_complaint: fn(E, &str) -> bool) -> Error {
         let mut lines = VecDeque::new();
-        while let Ok(piece) = self.heard.recv_timeout(LAST_WORDS) {
+        // A guest that goes on printing does not hold this up.
+        let until = Instant::now() + LAST_WORDS;
+        while let Ok(piece) = self.heard.recv_timeout(until.saturating_duration_since(Instant::now())) {
             let What::Said(bytes) = piece.what else { continue };
             let text = String::from_utf8_lossy(&bytes).into_owned();
             lines.extend(
@@ -138,17 +151,26 @@ impl<E: Copy> Started<E> {
         Error::VmmRefused { name: self.name, why }
     }
 
-    /// The marks of its set-up: that it was executed, and those of these that were seen.
-    pub(super) fn marks(&self, seen: &[(&'static str, Option<i64>, &str)]) -> Vec<SetUpMark> {
+    /// The marks of its set-up: that it was executed, those of these that were seen, and when the vCPUs began to run, none of the others
+    /// later than that.
+    pub(super) fn marks(&self, seen: &[(&'static str, Option<i64>, &str)], runs: &Runs<'_>) -> Vec<SetUpMark> {
         let executed = SetUpMark {
             name: "executed",
             at_ns: self.executed_ns,
             error_ns: self.executed_ns,
             evidence: format!("the call that starts {} returned: it ran by then", self.name),
         };
+        let first_ns = runs.known_ns.iter().flatten().min().copied();
         let mark = |&(name, at_ns, evidence): &(_, Option<i64>, &str)| {
-            Some(SetUpMark { name, at_ns: at_ns?, error_ns: WAKE_ERROR_NS, evidence: evidence.to_owned() })
+            let at_ns = at_ns?.min(first_ns.unwrap_or(i64::MAX));
+            Some(SetUpMark { name, at_ns, error_ns: WAKE_ERROR_NS, evidence: evidence.to_owned() })
         };
-        std::iter::once(executed).chain(seen.iter().filter_map(mark)).collect()
+        let began = first_ns.map(|at_ns| SetUpMark {
+            name: "first instruction",
+            at_ns,
+            error_ns: runs.since_ns.map_or(at_ns, |since| at_ns - since).max(WAKE_ERROR_NS),
+            evidence: runs.evidence.to_owned(),
+        });
+        std::iter::once(executed).chain(seen.iter().filter_map(mark)).chain(began).collect()
     }
 }

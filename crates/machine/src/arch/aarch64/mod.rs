@@ -9,6 +9,7 @@ use super::{Arch, image};
 
 pub(super) static ARCH: Arch = Arch {
     name: "aarch64",
+    also_called: &["arm64"],
     vmm: "qemu-system-aarch64",
     // The newest interrupt controller that the accelerator has: the oldest has room for 8 CPUs, and KVM on newer hosts has none.
     machine: "virt,gic-version=max",

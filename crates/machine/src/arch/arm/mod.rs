@@ -10,6 +10,7 @@ use super::virtio_console::Console;
 
 pub(super) static ARCH: Arch = Arch {
     name: "arm",
+    also_called: &["armhf", "armv7"],
     vmm: "qemu-system-arm",
     // A kernel without LPAE reaches no address above 4 GiB, and there QEMU puts the registers of PCI otherwise.
     machine: "virt,highmem=off",

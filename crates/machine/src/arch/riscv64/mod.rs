@@ -9,6 +9,7 @@ use super::{Arch, image};
 
 pub(super) static ARCH: Arch = Arch {
     name: "riscv64",
+    also_called: &[],
     vmm: "qemu-system-riscv64",
     machine: "virt",
     boards: &[],

@@ -15,6 +15,7 @@ use super::Arch;
 
 pub(crate) static ARCH: Arch = Arch {
     name: "x86_64",
+    also_called: &["amd64", "x86-64"],
     vmm: "qemu-system-x86_64",
     machine: "pc",
     boards: &[],

@@ -24,7 +24,7 @@ use crate::cpu_time::CpuTimes;
 use crate::lines::{Lines, shown};
 use crate::vmm::api::Api;
 use crate::vmm::folder::Folder;
-use crate::vmm::started::{Next, Started, pipe, stdio};
+use crate::vmm::started::{Next, Runs, Started, pipe, stdio};
 use crate::vmm::{ARRIVAL_ERROR_NS, Exit, GuestEnd, Heard, Launch, News, SetUpMark, Source, Vmm, Zero};
 
 /// How long the socket of the API may take to be there.
@@ -37,6 +37,8 @@ struct Said {
     listens_ns: Option<i64>,
     complete_ns: Option<i64>,
     started_ns: Option<i64>,
+    /// When the guest's first byte came.
+    printed_ns: Option<i64>,
 }
 
 /// A running Firecracker.
@@ -186,6 +188,9 @@ impl Vmm for Machine {
         if bytes.is_empty() {
             return Heard::News { news: Vec::new(), at_ns };
         }
+        if source == Source::Console {
+            self.said.printed_ns.get_or_insert(at_ns);
+        }
         if source == Source::Vmm {
             let news = self.take_log(&bytes, at_ns);
             if !news.is_empty() {
@@ -218,14 +223,16 @@ impl Vmm for Machine {
 
     fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {
         let said = &self.said;
-        self.vmm.marks(&[
-            ("monitor ready", said.listens_ns, "Firecracker's log: API server started"),
-            ("machine complete", said.complete_ns, "Firecracker's log: the machine is built, the kernel loaded"),
-            (
-                "first instruction",
-                said.started_ns,
-                "Firecracker's log or its answer to InstanceStart: the vCPUs were started",
-            ),
-        ])
+        self.vmm.marks(
+            &[
+                ("monitor ready", said.listens_ns, "Firecracker's log: API server started"),
+                ("machine complete", said.complete_ns, "Firecracker's log: the machine is built, the kernel loaded"),
+            ],
+            &Runs {
+                known_ns: &[said.started_ns, said.printed_ns],
+                since_ns: said.complete_ns,
+                evidence: "Firecracker's log, its answer to InstanceStart, or the guest's first byte: the vCPUs run",
+            },
+        )
     }
 }
