@@ -8,7 +8,7 @@ use crate::measure::{Booter, recording_of};
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
 use crate::up_to::UpTo;
-use crate::variants::{Varied, swept, varied};
+use crate::variants::{Shared, Varied, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::{Context, bail};
 use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
@@ -241,8 +241,9 @@ impl Over {
 /// Begins one.
 fn begin(args: &Args, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
     let base = args.boot.options()?;
+    let shared = Shared { options: &base, leaves_init: args.boot.leaves_init() };
     let (mut variants, sweep) =
-        if args.sweep.is_empty() { (varied(&base, &args.vary)?, Vec::new()) } else { swept(&base, &args.sweep)? };
+        if args.sweep.is_empty() { (varied(shared, &args.vary)?, Vec::new()) } else { swept(shared, &args.sweep)? };
     if run_own_process_1(&mut variants) {
         output.note(
             "every variant runs the guest's own process 1, because bootscope's runs in QEMU alone; --init keep says the same",

@@ -237,6 +237,11 @@ impl BootArgs {
         Ok(())
     }
 
+    /// Whether it leaves open whose process 1 runs: bootscope's where there is a kernel, else the guest's.
+    pub fn leaves_init(&self) -> bool {
+        self.init.is_none()
+    }
+
     /// Sets the VMM: as given, or another QEMU.
     fn apply_vmm(&self, o: &mut RecordOptions) {
         if let Some(Vmm { kind, program }) = self.vmm.clone() {

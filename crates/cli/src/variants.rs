@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use benchmark::variants::{self, Point};
 use benchmark::{Axis, Setting};
 use clap::Parser;
-use machine::RecordOptions;
+use machine::{Init, RecordOptions, VmmKind};
 
 /// A variant before anything is booted.
 #[derive(Debug)]
@@ -21,9 +21,18 @@ pub struct Varied {
     pub options: RecordOptions,
 }
 
+/// What all variants share.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a> {
+    /// The options.
+    pub options: &'a RecordOptions,
+    /// Whether nobody said whose process 1 runs: then a variant that brings the kernel says it.
+    pub leaves_init: bool,
+}
+
 /// The variants of these options: one for each `--vary`; one alone is compared with the options as they are.
-pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varied>> {
-    let as_given = || Varied { name: "as given".to_owned(), settings: Vec::new(), options: base.clone() };
+pub fn varied(base: Shared<'_>, vary: &[String]) -> anyhow::Result<Vec<Varied>> {
+    let as_given = || Varied { name: "as given".to_owned(), settings: Vec::new(), options: base.options.clone() };
     let mut all: Vec<Varied> = if vary.len() < 2 { vec![as_given()] } else { Vec::new() };
     for text in vary {
         let (flags, settings) = flags(text).with_context(|| format!("--vary {text}"))?;
@@ -35,14 +44,14 @@ pub fn varied(base: &RecordOptions, vary: &[String]) -> anyhow::Result<Vec<Varie
 }
 
 /// The points of a grid, one axis for each `--sweep`, the last axis first to change.
-pub fn swept(base: &RecordOptions, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Axis>)> {
+pub fn swept(base: Shared<'_>, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Axis>)> {
     let axes = sweep.iter().map(|text| variants::axis(text)).collect::<Result<Vec<Axis>, _>>()?;
     let mut all = Vec::new();
     for Point { name, settings } in variants::grid(&axes)? {
-        let mut options = base.clone();
+        let mut options = base.options.clone();
         for setting in &settings {
             let with = || format!("--sweep {}={}", setting.key, setting.value);
-            options = applied(&options, vec![flag(setting)]).with_context(with)?;
+            options = applied(Shared { options: &options, ..base }, vec![flag(setting)]).with_context(with)?;
         }
         all.push(Varied { name, settings, options });
     }
@@ -76,9 +85,15 @@ struct Flags {
 }
 
 /// The options with these flags set.
-fn applied(base: &RecordOptions, flags: Vec<String>) -> anyhow::Result<RecordOptions> {
+fn applied(base: Shared<'_>, flags: Vec<String>) -> anyhow::Result<RecordOptions> {
     let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(said(&error.to_string())))?;
-    parsed.boot.onto(base.clone())
+    let mut options = parsed.boot.onto(base.options.clone())?;
+    let brings_kernel = base.options.guest.kernel.is_none() && options.guest.kernel.is_some();
+    if brings_kernel && base.leaves_init && parsed.boot.leaves_init() && options.guest.vmm == VmmKind::Qemu {
+        // The options that all share had none, and so the guest's own process 1.
+        options.guest.init = Init::Guest;
+    }
+    Ok(options)
 }
 
 /// What a parser says, in one line.
@@ -109,7 +124,8 @@ mod tests {
 
     fn vary(texts: &[&str]) -> anyhow::Result<Vec<Varied>> {
         let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
-        varied(&RecordOptions::of(GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() }), &texts)
+        let options = RecordOptions::of(GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() });
+        varied(Shared { options: &options, leaves_init: true }, &texts)
     }
 
     #[test]
@@ -129,6 +145,19 @@ mod tests {
             ["memory=512M (again)", "cpus=1 (again 2)"]
         );
         assert_eq!(names(&vary(&[]).unwrap()), ["as given"]);
+    }
+
+    #[test]
+    fn a_variant_that_brings_the_kernel_brings_bootscopes_process_1() {
+        let base = RecordOptions::of(GuestSpec { init: Init::Keep, ..GuestSpec::default() });
+        let init = |leaves_init: bool, text: &str| {
+            let shared = Shared { options: &base, leaves_init };
+            varied(shared, &[text.to_owned()]).unwrap()[1].options.guest.init
+        };
+        assert_eq!(init(true, "kernel=/nonexistent/bzImage"), Init::Guest);
+        assert_eq!(init(false, "kernel=/nonexistent/bzImage"), Init::Keep, "--init keep was given");
+        assert_eq!(init(true, "--kernel /nonexistent/bzImage --init keep"), Init::Keep);
+        assert_eq!(init(true, "cpus=2"), Init::Keep, "there is no kernel");
     }
 
     #[test]
@@ -156,8 +185,12 @@ mod tests {
 
     #[test]
     fn a_grid_has_every_point() {
-        let sweep =
-            |texts: &[&str]| swept(&RecordOptions::default(), &texts.iter().map(|&t| t.to_owned()).collect::<Vec<_>>());
+        let sweep = |texts: &[&str]| {
+            swept(
+                Shared { options: &RecordOptions::default(), leaves_init: true },
+                &texts.iter().map(|&t| t.to_owned()).collect::<Vec<_>>(),
+            )
+        };
         let (points, axes) = sweep(&["cpus=1,2", "memory=256M, 1G"]).unwrap();
         let grid = ["cpus=1 memory=256M", "cpus=1 memory=1G", "cpus=2 memory=256M", "cpus=2 memory=1G"];
         assert_eq!(names(&points), grid);

@@ -73,5 +73,5 @@ fn a_device_tree_is_asked_for_where_it_is_needed_and_nowhere_else() {
     refused(&["--machine", "sabrelite"], &["sabrelite", "--dtb"]);
     refused(&["--dtb", "/proc/version"], &["/proc/version is no device tree"]);
     refused(&["--trace", "calls"], &["--trace calls", "arm"]);
-    refused(&["--arch", "x86_64"], &["is not a kernel"]);
+    refused(&["--arch", "x86_64"], &["leave out --arch"]);
 }
