@@ -121,7 +121,7 @@ fn moved(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
     };
     let mut asked: Vec<usize> = lines().filter_map(offset_of).collect();
     asked.sort_unstable();
-    // Of each line that the index asks for, where it began, begins now, and ends now.
+    // Each offset that the index asks for, and where that is now; the last line, where it began and begins now.
     let (mut known, mut next, mut last) = (Vec::new(), 0, (0, 0));
     scrubbed(stream, scrubber, |began, begins| {
         while asked.get(next).is_some_and(|offset| *offset < began) {

@@ -230,7 +230,9 @@ mod tests {
         assert_eq!(out.lines().count(), 3);
         assert!(out.starts_with("6,1,0,-;virtio_net eth0: mac-"), "{out}");
         assert!(
-            out.contains("Id=dev-disk-by\\x2did-serial-") && out.contains("/x dev-disk-by\\x2duuid-uuid-"),
+            out.contains("Id=dev-disk-by\\x2did-serial-")
+                && out.contains(".device /home/user-")
+                && out.contains("/x dev-disk-by\\x2duuid-uuid-"),
             "{out}"
         );
         // The same file system has the same token in both forms.

@@ -499,3 +499,31 @@ pub(crate) enum Unreadable {
     Later(String),
     Damaged(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_recording_costs_is_of_the_way_that_it_was_done() {
+        let boot = |how: serde_json::Value, bios: Option<&str>| {
+            let firmware = |hash: &str| Input {
+                role: InputRole::Bios.as_str().to_owned(),
+                sha256: hash.to_owned(),
+                ..Input::default()
+            };
+            Manifest { how, inputs: bios.map(firmware).into_iter().collect(), ..Manifest::default() }.measured()
+        };
+        let usual = boot(serde_json::json!({}), None);
+        assert_eq!(usual.ways, "", "as earlier versions kept it");
+        for (how, bios, ways) in [
+            (serde_json::json!({"deterministic": true, "calls": true}), None, "deterministic, calls"),
+            (serde_json::json!({"trace_events": false}), None, "no events"),
+            (serde_json::json!({"first_run": false}), Some("ab12"), "no first executions, ab12"),
+        ] {
+            let other = boot(how, bios);
+            assert_eq!(other.ways, ways);
+            assert_ne!(other, usual);
+        }
+    }
+}

@@ -165,7 +165,7 @@ impl VmmKind {
 
     /// What people call it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             VmmKind::Qemu => "QEMU",
             VmmKind::Firecracker => "Firecracker",

@@ -24,14 +24,10 @@ const LOADERS: [&str; 5] = ["U-Boot 2", "barebox 2", "GNU GRUB", "Welcome to GRU
 /// What a kernel's own first code prints before the kernel can.
 const UNPACKS: [&str; 2] = ["Uncompressing Linux", "Decompressing Linux"];
 
-/// What loaders print last: what follows is another program's, whether or not that prints.
-const HANDS_OVER: [&str; 5] = [
-    "Starting kernel",
-    "## Starting application at",
-    "## Starting EFI application at",
-    "## Transferring control to Linux",
-    "Booting /efi\\",
-];
+/// What U-Boot and barebox print last, in lower case (`bootm`, `go`, and two of `bootefi`'s): what follows is another program's, whether
+/// or not that prints.
+const HANDS_OVER: [&str; 4] =
+    ["starting kernel", "## starting application at", "## starting efi application at", "booting /efi\\"];
 /// The line on which U-Boot waits for commands.
 const PROMPTS: [&str; 2] = ["=>", "U-Boot>"];
 
@@ -50,10 +46,14 @@ pub(super) fn kernel_line(log: &KernelLog) -> Option<u32> {
     })
 }
 
-/// The last line before that number on which a loader hands over.
+/// The last line before that number on which a loader hands over, unless to another loader.
 fn handed_over(log: &KernelLog, before: u32) -> Option<&Line> {
-    let says = |line: &&Line| HANDS_OVER.iter().any(|words| log.text(line).starts_with(words));
-    log.lines.iter().filter(|line| line.number < before).rfind(says)
+    let begins_with = |text: &str, words: &str| text.get(..words.len()).is_some_and(|t| t.eq_ignore_ascii_case(words));
+    let says = |line: &&Line| HANDS_OVER.iter().any(|words| begins_with(log.text(line), words));
+    let lines = || log.lines.iter().filter(|line| line.number < before);
+    let last = lines().rfind(says)?;
+    let goes_on = lines().any(|line| line.number > last.number && begins_loader(log.text(line)));
+    (!goes_on).then_some(last)
 }
 
 /// Whether a boot loader begins with this line. Noise of the supply may stand before it.
@@ -190,7 +190,12 @@ mod tests {
     fn a_kernel_that_prints_nothing_begins_where_the_loader_hands_over() {
         let found = placed("U-Boot 2024.01\nStarting kernel ...\nWelcome to Poky\npoky login: ");
         check(&found, &[("U-Boot 2024.01", 0, 10_000), ("Starting kernel ...", 10_000, 20_000)]);
+        let found = placed("U-Boot 2024.01\nBooting /EFI\\BOOT\\BOOTAA64.EFI\n>> OpenBSD/arm64 BOOTAA64 0.12\n");
+        check(&found, &[("U-Boot 2024.01", 0, 10_000), ("Booting /EFI\\BOOT\\BOOTAA64.EFI", 10_000, 20_000)]);
         let mut diagnostics = Diagnostics::default();
+        let grub = b"U-Boot 2024.01\nBooting /efi\\boot\\bootaa64.efi\nWelcome to GRUB!\nlogin: ";
+        let log = KernelLog::read("console.log", grub, &mut diagnostics).unwrap();
+        assert_eq!(kernel_line(&log), None, "that is another loader");
         let other = "U-Boot 2024.01\n---<<BOOT>>---\nCopyright (c) 1992-2025 The FreeBSD Project.\nlogin: ";
         let log = KernelLog::read("console.log", other.as_bytes(), &mut diagnostics).unwrap();
         assert_eq!(kernel_line(&log), None, "nobody says where it began");

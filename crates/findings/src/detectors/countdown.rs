@@ -19,8 +19,9 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns::from_ms(100);
-/// What boot loaders print before the seconds that are left.
-const COUNTS: [&str; 2] = ["Hit any key to stop autoboot:", "Hit m for menu or any key to stop autoboot:"];
+/// What U-Boot and barebox print before the seconds that are left: `Hit any key to stop autoboot:  2`, `Hit m for menu or any to stop
+/// autoboot:    3`.
+const COUNTS: (&str, &str) = ("Hit ", " to stop autoboot:");
 
 fn look(seen: &Seen) -> Vec<Draft> {
     seen.spans().filter_map(|(_, row)| draft(seen, row)).collect()
@@ -49,7 +50,8 @@ fn draft(seen: &Seen, row: SpanRow) -> Option<Draft> {
 
 /// How long a line counts: its first number is in seconds. What it counts further overwrites it on a terminal.
 fn counted(line: &str) -> Option<Ns> {
-    let seconds = COUNTS.iter().find_map(|begins| line.strip_prefix(begins))?.split_whitespace().next()?;
+    let (_, counts) = line.strip_prefix(COUNTS.0)?.split_once(COUNTS.1)?;
+    let seconds = counts.split_whitespace().next()?;
     Some(Ns(seconds.parse::<i64>().ok()?.checked_mul(1_000_000_000)?))
 }
 
@@ -72,6 +74,16 @@ mod tests {
         assert_eq!((only.price.low, only.price.likely, only.price.high), (ms(2000), ms(2000), ms(2000)));
         let cut = boot("Hit any key to stop autoboot:  2", ms(900)).found_by(&[DETECTOR]);
         assert_eq!(cut.findings[0].price.likely, ms(900), "somebody pressed one");
+    }
+
+    #[test]
+    fn barebox_says_it_in_other_words() {
+        for line in
+            ["Hit m for menu or any to stop autoboot:    3", "Hit m for menu or any other key to stop autoboot:    3"]
+        {
+            let found = boot(line, ms(3010)).found_by(&[DETECTOR]);
+            assert_eq!(found.findings[0].price.likely, ms(3000), "{line}");
+        }
     }
 
     #[test]

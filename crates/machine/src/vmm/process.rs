@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use recording::VmmKind;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use crate::Error;
@@ -32,6 +33,33 @@ pub(super) fn check_program(path: &Path, vmm: &str, by: &str) -> Result<(), Erro
         "it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: name the program itself \
          with {by}"
     )))
+}
+
+/// A VMM's program that runs guests by KVM alone.
+#[derive(Clone, Debug)]
+pub(super) struct Binary {
+    pub(super) path: PathBuf,
+    /// As the program says it, such as `1.7.0`.
+    pub(super) version: String,
+}
+
+impl Binary {
+    /// Finds the program, by path or in `$PATH`, and asks its version, which it says behind these words.
+    ///
+    /// # Errors
+    /// If it is not there, is a script, or is another program.
+    pub(super) fn find(binary: &Path, kind: VmmKind, words: &str) -> Result<Binary, Error> {
+        let (name, option) = (kind.name(), kind.as_str());
+        let path = which(binary).ok_or_else(|| {
+            let binary = binary.display();
+            Error::option(format!(
+                "{binary} is not there: put {name} into $PATH, or name it with --vmm /path/to/{option}"
+            ))
+        })?;
+        check_program(&path, name, "--vmm")?;
+        let version = ask_version(&path, words)?;
+        Ok(Binary { path, version })
+    }
 }
 
 /// The program of this path, or the first of this name in `$PATH`.

@@ -11,7 +11,8 @@
 //! - The **kernel** is the upper half; **user space** is the lower half after that, but not the image, whose first part starts
 //!   further CPUs (`secondary_entry`, where PSCI lets them begin) and wakes sleeping ones.
 //!
-//! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
+//! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart.
+//! What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};

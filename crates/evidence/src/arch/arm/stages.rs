@@ -10,7 +10,8 @@
 //! - The **kernel** is the upper part of the addresses; **user space** is the lower part after that, but not the image, whose first
 //!   part starts further CPUs.
 //!
-//! Not known: UEFI and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
+//! Not known: UEFI and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
+//! What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};

@@ -9,7 +9,8 @@
 //! - The **kernel** is the upper half; **user space** is the lower half after that, but neither the image, whose first part starts
 //!   further CPUs, nor the firmware before it.
 //!
-//! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart. What is not recognised is left out, never guessed.
+//! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
+//! What is not recognised is left out, never guessed.
 
 use crate::first_executions::stage::{Region, Stage};
 use crate::first_executions::{Block, Ending, FirstExecutions};

@@ -17,7 +17,7 @@ mod program;
 mod requests;
 
 /// What people call it.
-const NAME: &str = "cloud-hypervisor";
+const NAME: &str = recording::VmmKind::CloudHypervisor.name();
 
 pub(crate) use asked::check;
 pub(crate) use program::CloudHypervisor;

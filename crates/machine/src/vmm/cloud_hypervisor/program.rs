@@ -2,33 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use recording::GuestSpec;
+use recording::{GuestSpec, VmmKind};
 
 use super::{NAME, launch};
 use crate::Error;
-use crate::vmm::process::{ask_version, check_program, which};
+use crate::vmm::process::Binary;
 use crate::vmm::{Launch, Program, Vmm};
 
 /// A cloud-hypervisor binary and what is known of it.
 #[derive(Clone, Debug)]
-pub(crate) struct CloudHypervisor {
-    path: PathBuf,
-    /// Such as `53.0`.
-    version: String,
-}
+pub(crate) struct CloudHypervisor(Binary);
 
 impl CloudHypervisor {
     /// Finds the binary, by path or in `$PATH`, and asks its version.
     pub(crate) fn find(binary: &Path) -> Result<CloudHypervisor, Error> {
-        let path = which(binary).ok_or_else(|| {
-            let binary = binary.display();
-            Error::option(format!(
-                "{binary} is not there: put cloud-hypervisor into $PATH, or name it with --vmm /path/to/cloud-hypervisor"
-            ))
-        })?;
-        check_program(&path, NAME, "--vmm")?;
-        let version = ask_version(&path, "cloud-hypervisor v")?;
-        Ok(CloudHypervisor { path, version })
+        Binary::find(binary, VmmKind::CloudHypervisor, "cloud-hypervisor v").map(CloudHypervisor)
     }
 }
 
@@ -38,11 +26,11 @@ impl Program for CloudHypervisor {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     fn version(&self) -> &str {
-        &self.version
+        &self.0.version
     }
 
     fn check(&self, _guest: &GuestSpec, _spared: &[&str], _yields: bool) -> Result<(), Error> {
@@ -59,6 +47,6 @@ impl Program for CloudHypervisor {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(launch::start(&self.path, launch)?))
+        Ok(Box::new(launch::start(&self.0.path, launch)?))
     }
 }

@@ -15,7 +15,7 @@ mod program;
 mod requests;
 
 /// What people call it.
-const NAME: &str = "Firecracker";
+const NAME: &str = recording::VmmKind::Firecracker.name();
 
 pub(crate) use asked::check;
 pub(crate) use program::Firecracker;

@@ -2,33 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use recording::GuestSpec;
+use recording::{GuestSpec, VmmKind};
 
 use super::{NAME, launch};
 use crate::Error;
-use crate::vmm::process::{ask_version, check_program, which};
+use crate::vmm::process::Binary;
 use crate::vmm::{Launch, Program, Vmm};
 
 /// A Firecracker binary and what is known of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Firecracker {
-    path: PathBuf,
-    /// Such as `1.7.0`.
-    version: String,
-}
+pub(crate) struct Firecracker(Binary);
 
 impl Firecracker {
     /// Finds the binary, by path or in `$PATH`, and asks its version.
     pub(crate) fn find(binary: &Path) -> Result<Firecracker, Error> {
-        let path = which(binary).ok_or_else(|| {
-            let binary = binary.display();
-            Error::option(format!(
-                "{binary} is not there: put Firecracker's program into $PATH, or name it with --vmm /path/to/firecracker"
-            ))
-        })?;
-        check_program(&path, NAME, "--vmm")?;
-        let version = ask_version(&path, "Firecracker v")?;
-        Ok(Firecracker { path, version })
+        Binary::find(binary, VmmKind::Firecracker, "Firecracker v").map(Firecracker)
     }
 }
 
@@ -38,11 +26,11 @@ impl Program for Firecracker {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     fn version(&self) -> &str {
-        &self.version
+        &self.0.version
     }
 
     fn check(&self, _guest: &GuestSpec, _spared: &[&str], _yields: bool) -> Result<(), Error> {
@@ -63,6 +51,6 @@ impl Program for Firecracker {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(launch::start(&self.path, launch)?))
+        Ok(Box::new(launch::start(&self.0.path, launch)?))
     }
 }

@@ -17,7 +17,7 @@ mod root_device;
 mod set_up;
 
 /// What people call it.
-const NAME: &str = "QEMU";
+const NAME: &str = recording::VmmKind::Qemu.name();
 
 pub use mtree::{MtreeError, ram_extents};
 pub(crate) use program::Qemu;
