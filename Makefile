@@ -67,8 +67,11 @@ check:
 	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test kept
 
 # Everything. Steps that need no machine run beside those that boot one, with what these leave of the CPUs (scripts/test-steps).
+# Compiled once, so what cargo keeps for a second time is left out: some 5 GB.
+test: export CARGO_INCREMENTAL = 0
 test:
-	@scripts/setup test; \
+	@scripts/test-steps --room; \
+	scripts/setup test; \
 	$(MAKE) --no-print-directory build; \
 	MAKE="$(MAKE)" scripts/test-steps check,test-timed,test-exports test-tslog,fuzz,test-counted; \
 	echo "make test: passed in $$SECONDS s"
