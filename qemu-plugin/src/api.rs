@@ -1,13 +1,15 @@
 //! The part of QEMU's plugin interface that is used here, declared by hand.
 //!
-//! Layout and meaning as in `qemu-plugin.h` of QEMU 7.2 (version 1 of the interface) and 10.0 (version 4). All of
-//! these functions exist unchanged in versions 1 to 4 but one: `qemu_plugin_insn_data` returned a pointer up to
-//! version 2 and copies into a buffer from version 3 on; [`insn_bytes`] hides that. The symbols are found when QEMU
-//! loads the object; nothing is linked. No types of the guest or of the output here.
+//! Layout and meaning as in `qemu-plugin.h` of QEMU 7.2 (version 1 of the interface), 10.0 (4) and 11.1 (7). What differs
+//! between them is hidden here: `qemu_plugin_insn_data` copies from version 3 on ([`insn_bytes`]), and from version 7 on callbacks
+//! get the data of their registration in place of the plugin's number ([`Callbacks`]). The symbols are found when QEMU loads the object;
+//! nothing is linked. No types of the guest or of the output here.
 
 #![allow(unsafe_code, reason = "functions of QEMU's")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// What QEMU calls this plugin; handed back with every registration.
@@ -50,9 +52,89 @@ pub const MEM_RW: c_int = 3;
 /// Called with the vCPU, QEMU's own description of the access, its address, and the data given.
 pub type MemCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
+/// From this version on callbacks get what was given at their registration, and no number of the plugin.
+const WITH_USERDATA: c_int = 7;
+
+/// What QEMU calls for the plugin as a whole. Safe functions, because QEMU hands over nothing that could be wrong
+/// but the block, whose validity is up to QEMU.
+pub struct Callbacks {
+    /// A vCPU is there.
+    pub vcpu_init: fn(c_uint),
+    /// A block is being translated; it is valid within this call.
+    pub translated: fn(*mut Tb),
+    /// QEMU ends.
+    pub at_exit: fn(),
+}
+
+static PLUGIN: OnceLock<(PluginId, Callbacks)> = OnceLock::new();
+
+/// Has QEMU call these, in the form of its version of the interface.
+///
+/// # Safety
+/// Called within `qemu_plugin_install`, with the number and the current version that QEMU gave there.
+pub unsafe fn register(id: PluginId, version_cur: c_int, callbacks: Callbacks) {
+    DATA_IS_COPIED.store(version_cur >= 3, Ordering::Relaxed);
+    let _ = PLUGIN.set((id, callbacks));
+    let (init, translated) = match version_cur >= WITH_USERDATA {
+        true => (vcpu_init_7 as *const c_void, translated_7 as *const c_void),
+        false => (vcpu_init_1 as *const c_void, translated_1 as *const c_void),
+    };
+    // SAFETY: the number is QEMU's, the functions have the form that this version calls, and they are in this object, which QEMU
+    // unloads only when it ends or when the object itself asks, which it never does.
+    unsafe {
+        qemu_plugin_register_vcpu_init_cb(id, init, null_mut());
+        qemu_plugin_register_vcpu_tb_trans_cb(id, translated, null_mut());
+        qemu_plugin_register_atexit_cb(id, at_exit, null_mut());
+    }
+}
+
+/// Asks QEMU to forget all callbacks, also those in code that is already translated. That happens when no vCPU runs, not within this
+/// call. From then on only its end is reported.
+pub fn forget_callbacks() {
+    if let Some((id, _)) = PLUGIN.get() {
+        // SAFETY: the number is QEMU's, and the function takes no argument in any version.
+        unsafe { qemu_plugin_reset(*id, forgotten, null_mut()) };
+    }
+}
+
+extern "C" fn vcpu_init_1(_: PluginId, vcpu: c_uint) {
+    PLUGIN.get().inspect(|(_, to)| (to.vcpu_init)(vcpu));
+}
+
+extern "C" fn vcpu_init_7(vcpu: c_uint, _: *mut c_void) {
+    PLUGIN.get().inspect(|(_, to)| (to.vcpu_init)(vcpu));
+}
+
+extern "C" fn translated_1(_: PluginId, tb: *mut Tb) {
+    PLUGIN.get().inspect(|(_, to)| (to.translated)(tb));
+}
+
+extern "C" fn translated_7(tb: *mut Tb, _: *mut c_void) {
+    PLUGIN.get().inspect(|(_, to)| (to.translated)(tb));
+}
+
+extern "C" fn forgotten() {
+    if let Some((id, _)) = PLUGIN.get() {
+        // SAFETY: the number is QEMU's, and the function is in this object, which stays loaded.
+        unsafe { qemu_plugin_register_atexit_cb(*id, at_exit, null_mut()) };
+    }
+}
+
+extern "C" fn at_exit() {
+    PLUGIN.get().inspect(|(_, to)| (to.at_exit)());
+}
+
+// In the C calling convention of every host that QEMU runs on, arguments that a function does not know do no harm: that holds for
+// ours, which QEMU calls with more than they take, and for older functions of QEMU's, which do not know the last ones.
 unsafe extern "C" {
-    pub fn qemu_plugin_register_vcpu_init_cb(id: PluginId, cb: extern "C" fn(PluginId, c_uint));
-    pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, cb: extern "C" fn(PluginId, *mut Tb));
+    // `cb` up to version 6: (PluginId, c_uint); from 7 on: (c_uint, userdata), and only there a third parameter.
+    fn qemu_plugin_register_vcpu_init_cb(id: PluginId, cb: *const c_void, userdata: *mut c_void);
+    // `cb` up to version 6: (PluginId, *mut Tb); from 7 on: (*mut Tb, userdata), and only there a third parameter.
+    fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, cb: *const c_void, userdata: *mut c_void);
+    // `cb` up to version 6: (PluginId, userdata); from 7 on: (userdata).
+    fn qemu_plugin_register_atexit_cb(id: PluginId, cb: extern "C" fn(), userdata: *mut c_void);
+    // `cb` up to version 6: (PluginId); from 7 on: (userdata), and only there a third parameter.
+    fn qemu_plugin_reset(id: PluginId, cb: extern "C" fn(), userdata: *mut c_void);
     pub fn qemu_plugin_register_vcpu_tb_exec_cb(
         tb: *mut Tb,
         cb: extern "C" fn(c_uint, *mut c_void),
@@ -73,39 +155,37 @@ unsafe extern "C" {
         userdata: *mut c_void,
     );
     pub fn qemu_plugin_mem_is_store(info: u32) -> bool;
-    pub fn qemu_plugin_register_atexit_cb(
-        id: PluginId,
-        cb: extern "C" fn(PluginId, *mut c_void),
-        userdata: *mut c_void,
-    );
-    /// Forgets all callbacks, also those in code that is already translated, and calls `cb` when that is done.
-    pub fn qemu_plugin_reset(id: PluginId, cb: extern "C" fn(PluginId));
     pub fn qemu_plugin_tb_n_insns(tb: *const Tb) -> usize;
     pub fn qemu_plugin_tb_vaddr(tb: *const Tb) -> u64;
     pub fn qemu_plugin_tb_get_insn(tb: *const Tb, index: usize) -> *mut Insn;
     pub fn qemu_plugin_insn_size(insn: *const Insn) -> usize;
     pub fn qemu_plugin_insn_vaddr(insn: *const Insn) -> u64;
     pub fn qemu_plugin_insn_haddr(insn: *const Insn) -> *mut c_void;
-    // Versions 1 and 2 have one parameter and return the bytes; 3 and later copy and return the count. Declared in the
-    // wider form: in the C calling convention of every host QEMU runs on, further arguments do no harm.
+    // Versions 1 and 2 have one parameter and return the bytes; 3 and later copy and return the count.
     fn qemu_plugin_insn_data(insn: *const Insn, dest: *mut c_void, len: usize) -> usize;
 }
 
 /// The version that this object declares to QEMU, a C `int`. It is set by [`choose_version`] while the object is
-/// loaded, before QEMU looks: QEMU refuses an object whose version lies outside its own range, and 7.2 (only 1) and
-/// 10.0 (2 to 4) have none in common.
+/// loaded, before QEMU looks: QEMU refuses an object whose version lies outside its own range, and 7.2 (only 1),
+/// 10.0 (2 to 4) and 11.1 (only 7) have none in common.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU looks for this name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
+
+/// The version to declare, where this QEMU has refused another: 1 to 7.
+const VERSION_VARIABLE: &std::ffi::CStr = c"BOOTSCOPE_QEMU_PLUGIN_VERSION";
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHOOSE_VERSION: extern "C" fn() = choose_version;
 
 /// Tells QEMU's versions apart by what they export: version 2 took `qemu_plugin_n_vcpus` away, version 4 brought
-/// `qemu_plugin_read_memory_vaddr`.
+/// `qemu_plugin_read_memory_vaddr`. Version 7 brought no function, and QEMU decides from release to release which older versions it
+/// accepts. So a QEMU that has refused this answer is started again with the version that it named.
 extern "C" fn choose_version() {
-    let version = if find(c"qemu_plugin_read_memory_vaddr").is_some() {
+    let version = if let Some(version) = asked_version() {
+        version
+    } else if find(c"qemu_plugin_read_memory_vaddr").is_some() {
         4
     } else if find(c"qemu_plugin_n_vcpus").is_none() {
         2
@@ -113,6 +193,17 @@ extern "C" fn choose_version() {
         1
     };
     qemu_plugin_version.store(version, Ordering::Relaxed);
+}
+
+fn asked_version() -> Option<c_int> {
+    // SAFETY: a terminated string; QEMU loads plugins before it has threads that could change its environment.
+    let value = unsafe { libc::getenv(VERSION_VARIABLE.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv returns terminated strings.
+    let value = unsafe { std::ffi::CStr::from_ptr(value) };
+    value.to_str().ok()?.parse().ok().filter(|version| (1..=WITH_USERDATA).contains(version))
 }
 
 /// Address of a function that QEMU exports, if it does.
@@ -123,11 +214,6 @@ pub fn find(name: &std::ffi::CStr) -> Option<*mut c_void> {
 }
 
 static DATA_IS_COPIED: AtomicBool = AtomicBool::new(false);
-
-/// Notes which form of `qemu_plugin_insn_data` this QEMU has.
-pub fn set_current_version(version_cur: c_int) {
-    DATA_IS_COPIED.store(version_cur >= 3, Ordering::Relaxed);
-}
 
 /// Copies an instruction's bytes to `into` (16 bytes hold any of x86's) and returns those that are there.
 ///

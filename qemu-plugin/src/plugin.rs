@@ -87,7 +87,6 @@ pub unsafe extern "C" fn qemu_plugin_install(
             return 1;
         }
     };
-    api::set_current_version(info.version_cur);
     let code = arch::of(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
     // Who follows calls pays for each block anyway, and notes them all.
@@ -111,13 +110,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
     };
     let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
     *state() = Some(State { recorder, one_thread, now: options.now, code, is_out: false });
-    // SAFETY: QEMU gave us this id, and the callbacks are functions of this object, which QEMU unloads only when it ends
-    // or when the object itself asks, which it never does.
-    unsafe {
-        api::qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
-        api::qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-        api::qemu_plugin_register_atexit_cb(id, at_exit, null_mut());
-    }
+    let callbacks = api::Callbacks { vcpu_init, translated, at_exit };
+    // SAFETY: within this function, with what QEMU gave it.
+    unsafe { api::register(id, info.version_cur, callbacks) };
     0
 }
 
@@ -197,18 +192,17 @@ fn virtual_clock() -> Result<extern "C" fn(c_int) -> i64, String> {
     Ok(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> i64>(at) })
 }
 
-extern "C" fn vcpu_init(_: PluginId, vcpu: c_uint) {
+fn vcpu_init(vcpu: c_uint) {
     if let Some(s) = state().as_mut() {
         let now_ns = s.now.ns();
         s.recorder.iter_mut().for_each(|r| r.vcpu(now_ns, vcpu));
     }
 }
 
-extern "C" fn translated(id: PluginId, tb: *mut Tb) {
+fn translated(tb: *mut Tb) {
     let one_thread = note_first_execution(tb);
     if goes_out() {
-        // SAFETY: QEMU gave us this id. It forgets the callbacks when no vCPU runs, not within this one.
-        unsafe { api::qemu_plugin_reset(id, out) };
+        api::forget_callbacks();
     }
     let vcpu = VCPU.get();
     // SAFETY: the block of this callback.
@@ -226,12 +220,6 @@ fn goes_out() -> bool {
     let is_time = !s.is_out && s.recorder.as_ref().is_some_and(Recorder::has_stopped);
     s.is_out |= is_time;
     is_time
-}
-
-/// QEMU has forgotten all callbacks; only its end is still of interest.
-extern "C" fn out(id: PluginId) {
-    // SAFETY: QEMU gave us this id, and the function is one of this object, which stays loaded.
-    unsafe { api::qemu_plugin_register_atexit_cb(id, at_exit, null_mut()) };
 }
 
 /// Returns whether one thread runs all vCPUs.
@@ -291,7 +279,7 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
     }
 }
 
-extern "C" fn at_exit(_: PluginId, _: *mut c_void) {
+fn at_exit() {
     follower::ends();
     if let Some(s) = state().as_mut() {
         let now_ns = s.now.ns();

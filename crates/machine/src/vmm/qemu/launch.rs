@@ -76,8 +76,13 @@ pub(super) struct Machine {
 /// The id of guest RAM's memory backend.
 const RAM_ID: &str = "ram";
 
-/// Starts the QEMU at this path, with these CPUs.
-pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machine, Error> {
+/// Starts the QEMU at this path, with these CPUs. What the plugin has to know before it is installed is in the environment.
+pub(super) fn start(
+    qemu: &Path,
+    cpu: Cpu,
+    environment: Option<(&str, String)>,
+    launch: &Launch<'_>,
+) -> Result<Machine, Error> {
     let instruments = &launch.instruments;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"));
     let ((console, to_console), (vmm, to_vmm)) = (pipe()?, pipe()?);
@@ -119,6 +124,7 @@ pub(super) fn start(qemu: &Path, cpu: Cpu, launch: &Launch<'_>) -> Result<Machin
     let first_executions = first_executions.map_err(Error::host("copy a file"))?;
     let linker = instruments.linker.then(Linker::ask).flatten();
     let mut command = command(qemu, &to_vmm, linker.as_ref())?;
+    command.envs(environment);
     inherit(&mut command, &inherited);
     ends_with_us(&mut command);
     let zero = Zero { moment: Moment::now(), ns: monotonic_ns() };

@@ -45,10 +45,15 @@ struct Version {
     version: String,
 }
 
+/// Has the plugin declare this version of QEMU's interface (`qemu-plugin/src/api.rs`).
+const PLUGIN_VERSION: &str = "BOOTSCOPE_QEMU_PLUGIN_VERSION";
+
 #[derive(Serialize, Deserialize)]
 struct PluginTaken {
     taken: bool,
     why_not: String,
+    /// The version that the plugin has to declare, if it is not the one that the plugin chooses itself.
+    version: Option<u32>,
 }
 
 impl Qemu {
@@ -134,7 +139,8 @@ impl Program for Qemu {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(launch::start(&self.path, self.cpu(launch.guest, launch.kvm), launch)?))
+        let environment = launch.instruments.plugin.and_then(|object| plugin_environment(self.takes(object).version));
+        Ok(Box::new(launch::start(&self.path, self.cpu(launch.guest, launch.kvm), environment, launch)?))
     }
 }
 
@@ -150,9 +156,31 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Loads the object into a machine that has nothing, and leaves at once.
+/// Whether QEMU takes the object: by the version that the object declares by itself, else by the oldest that QEMU says it accepts.
 fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
-    let refused = |why_not: String| PluginTaken { taken: false, why_not };
+    let by_itself = try_plugin_as(qemu, object, None);
+    match oldest_accepted(&by_itself.why_not) {
+        Some(version) if !by_itself.taken => match try_plugin_as(qemu, object, Some(version)) {
+            as_asked if as_asked.taken => as_asked,
+            _ => by_itself,
+        },
+        _ => by_itself,
+    }
+}
+
+/// What QEMU's refusal says: `plugin requires API version 4, but this QEMU supports only a minimum version of 7`.
+fn oldest_accepted(why_not: &str) -> Option<u32> {
+    let (_, number) = why_not.rsplit_once("supports only a minimum version of ")?;
+    number.trim_end().parse().ok()
+}
+
+fn plugin_environment(version: Option<u32>) -> Option<(&'static str, String)> {
+    version.map(|version| (PLUGIN_VERSION, version.to_string()))
+}
+
+/// Loads the object into a machine that has nothing, and leaves at once.
+fn try_plugin_as(qemu: &Path, object: &Path, version: Option<u32>) -> PluginTaken {
+    let refused = |why_not: String| PluginTaken { taken: false, why_not, version };
     let object = match escaped(object) {
         Ok(object) => object,
         Err(error) => return refused(error.to_string()),
@@ -161,6 +189,8 @@ fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
     command
         .args(["-machine", "none", "-nodefaults", "-display", "none", "-accel", "tcg", "-S", "-qmp", "stdio"])
         .args(["-plugin", &format!("{object},out=/dev/null")])
+        .env_remove(PLUGIN_VERSION)
+        .envs(plugin_environment(version))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
@@ -174,7 +204,7 @@ fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
         child.wait_with_output()
     });
     match output {
-        Ok(output) if output.status.success() => PluginTaken { taken: true, why_not: String::new() },
+        Ok(output) if output.status.success() => PluginTaken { taken: true, why_not: String::new(), version },
         Ok(output) => {
             let stderr = String::from_utf8_lossy(&output.stderr);
             refused(stderr.lines().next().unwrap_or("QEMU refused it").to_owned())
@@ -209,6 +239,35 @@ mod tests {
         let error = Qemu::find(Path::new("qemu-system-nonexistent")).unwrap_err().to_string();
         assert!(error.contains("apt install qemu-system-x86"), "{error}");
         assert!(matches!(Qemu::find(Path::new("/nonexistent/qemu")), Err(Error::VmmMissing { .. })));
+    }
+
+    /// A QEMU that wants this version of the plugin interface, and says so as QEMU does.
+    fn wants(dir: &Path, version: u32) -> PathBuf {
+        let path = dir.join("qemu");
+        let script = format!(
+            "#!/bin/sh\n\
+             [ \"${PLUGIN_VERSION}\" != {version} ] || exit 0\n\
+             echo \"qemu: Could not load plugin x.so: plugin requires API version ${{{PLUGIN_VERSION}:-4}}, \
+             but this QEMU supports only a minimum version of {version}\" >&2\n\
+             exit 1\n"
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_plugin_is_offered_again_by_the_version_that_qemu_asks_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let object = Path::new("/nonexistent/x.so");
+        let taken = try_plugin(&wants(dir.path(), 7), object);
+        assert!(taken.taken && taken.version == Some(7), "{}", taken.why_not);
+        assert_eq!(plugin_environment(taken.version), Some((PLUGIN_VERSION, "7".to_owned())));
+
+        let mute = program(dir.path(), "nothing of versions");
+        assert!(try_plugin(&mute, object).version.is_none());
+        assert_eq!(oldest_accepted("undefined symbol: qemu_plugin_version"), None);
+        assert_eq!(oldest_accepted("this QEMU supports only up to version 3"), None);
     }
 
     #[test]
