@@ -1,4 +1,5 @@
-//! Every command that README.md and the book show is run, and what it prints is compared with what they show, but for figures.
+//! Every command that README.md and the book show is run, and what it prints is compared with what they show, but for figures. Commands in
+//! their tables are run, too.
 //!
 //! `scripts/make-book --check` does it, so that test and book have one reader of pages. What it does not run is printed, with the
 //! reason.
@@ -30,4 +31,6 @@ fn the_book_shows_what_its_commands_print() {
     let count = |text: &str| text.split(' ').next().and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
     let run: u32 = last.split(", ").take(2).map(count).sum();
     assert!(run >= 50, "only {run} commands were run: {last}");
+    let of_tables = last.split(", ").map(count).nth(3).unwrap_or(0);
+    assert!(of_tables >= 20, "only {of_tables} of the commands in tables were run: {last}");
 }
