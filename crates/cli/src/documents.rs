@@ -1,7 +1,10 @@
 //! The documents against the program: every command in them is one that the program takes, and their sentences are short.
 
 use crate::Cli;
-use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, MissingRequiredArgument};
+use clap::error::ErrorKind::{
+    DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion, InvalidValue, MissingRequiredArgument,
+};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +16,7 @@ const SENTENCE: usize = 25;
 const README: usize = 700;
 
 /// What users read; a program writes `lab.md`, `stock-linux.md` and `findings.md`.
-const READ: [&str; 20] = [
+const READ: [&str; 22] = [
     "README.md",
     "docs/adding-a-detector.md",
     "docs/bench.md",
@@ -33,6 +36,8 @@ const READ: [&str; 20] = [
     "docs/install.md",
     "docs/json.md",
     "docs/page.md",
+    "docs/release-notes-0.2.md",
+    "docs/releasing.md",
     "docs/tslog-in-your-kernel.md",
 ];
 
@@ -50,9 +55,10 @@ fn read(name: &str) -> String {
 /// All documents that may have a command in them.
 fn documents() -> Vec<(String, String)> {
     let mut names: BTreeSet<String> = READ.iter().map(|&name| name.to_owned()).collect();
-    names.extend(["ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned));
+    names.extend(["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned));
     let kernel = ["kernel/lab", "kernel/sampler", "kernel/tslog", "kernel/vmem", "kernel/p2buddy"];
-    for folder in ["docs", "docs/book/src", "docs/book/src/seeds"].into_iter().chain(kernel) {
+    let others = ["docs", "docs/book/src", "docs/book/src/seeds", "crates/machine/src/arch"];
+    for folder in others.into_iter().chain(kernel) {
         let files = fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
         let names_of = files.map(|file| file.unwrap().file_name().into_string().unwrap());
         names.extend(names_of.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
@@ -105,15 +111,19 @@ fn every_command_in_the_documents_is_one() {
         let begins = |line: &str| {
             ["bootscope ", "$ bootscope ", "for "].iter().any(|start| line.trim_start().starts_with(start))
         };
-        // In a sentence a command is named without all that it takes: `bootscope findings --json`.
+        // In a sentence or a table a command is named without all that it takes, and often without the program's name:
+        // `bootscope findings --json`, `record --watch`.
+        let spans: Vec<String> = spans.iter().map(|span| with_program(span)).collect();
         let spans = spans.iter().map(|span| (span, true));
         for (line, is_in_prose) in spans.chain(lines.iter().map(|line| (line, false))).filter(|(line, _)| begins(line))
         {
             for call in calls(line).into_iter().filter(|call| call.get(1).is_some_and(|command| command != "COMMAND")) {
                 count += 1;
                 let is_wrong = |error: &clap::Error| match error.kind() {
-                    DisplayHelp => false,
+                    DisplayHelp | DisplayVersion => false,
                     MissingRequiredArgument | DisplayHelpOnMissingArgumentOrSubcommand => !is_in_prose,
+                    // `show --fit`, without what it takes.
+                    InvalidValue => !(is_in_prose && is_no_value(error)),
                     _ => true,
                 };
                 if let Some(error) = Cli::try_parse_from(&call).err().filter(is_wrong) {
@@ -123,14 +133,29 @@ fn every_command_in_the_documents_is_one() {
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    assert!(count > 70, "only {count} commands were found");
+    assert!(count > 300, "only {count} commands were found");
+}
+
+/// A command that a sentence names by its first word and an option alone, with the program's name before it.
+fn with_program(span: &str) -> String {
+    let mut words = span.split_whitespace();
+    let is_command = words.next().is_some_and(|word| Cli::command().get_subcommands().any(|c| c.get_name() == word));
+    let is_one = is_command && words.next().is_some_and(|word| word.starts_with('-'));
+    if is_one { format!("bootscope {span}") } else { span.to_owned() }
+}
+
+/// Whether an option has no value, rather than a wrong one.
+fn is_no_value(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty())
 }
 
 #[test]
 fn every_flag_in_the_documents_is_one() {
     let all = Cli::command();
     let of = |command: &clap::Command| -> Vec<String> {
-        command.get_arguments().filter_map(|flag| flag.get_long()).map(|flag| format!("--{flag}")).collect()
+        let arguments = || command.get_arguments();
+        let others = arguments().filter_map(clap::Arg::get_all_aliases).flatten();
+        arguments().filter_map(clap::Arg::get_long).chain(others).map(|flag| format!("--{flag}")).collect()
     };
     let mut known: BTreeSet<String> = of(&all).into_iter().chain(["--help", "--version"].map(str::to_owned)).collect();
     known.extend(all.get_subcommands().flat_map(of));
@@ -227,6 +252,33 @@ fn the_format_names_every_field_of_a_recording() {
     assert!(missing.is_empty() && found.len() > 40, "of {} fields the page does not name {missing:?}", found.len());
 }
 
+/// A release's number stands in several files: docs/releasing.md.
+#[test]
+fn the_version_is_the_same_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let (minor, _) = version.rsplit_once('.').expect("a version has three parts");
+    let of_lock = |name: &str| -> Vec<String> {
+        let lock = read(name);
+        // What comes from a registry says so.
+        let own = lock.split("[[package]]").skip(1).filter(|package| !package.contains("\nsource = "));
+        let own =
+            own.filter(|package| !package.contains("name = \"fuzz\"") && !package.contains("version = \"0.0.0\""));
+        own.filter_map(|package| package.split("version = \"").nth(1)?.split('"').next()).map(str::to_owned).collect()
+    };
+    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+        let found = of_lock(lock);
+        assert!(found.len() > 5 && found.iter().all(|found| found == version), "{lock}: {found:?}, not {version}");
+    }
+    let cited = read("CITATION.cff");
+    assert!(cited.lines().any(|line| line == format!("version: {version}")), "CITATION.cff says another version");
+    let day = cited.lines().find_map(|line| line.strip_prefix("date-released: ")).expect("CITATION.cff says the day");
+    let changes = read("CHANGELOG.md");
+    let headings: Vec<&str> = changes.lines().filter_map(|line| line.strip_prefix("## ")).take(2).collect();
+    assert_eq!(headings, ["Unreleased", &format!("{version} ({day})")], "CHANGELOG.md");
+    let (notes, contents) = (format!("release-notes-{minor}.md"), read("docs/book/src/SUMMARY.md"));
+    assert!(read(&format!("docs/{notes}")).contains(day) && contents.contains(&notes), "{notes}");
+}
+
 #[test]
 fn every_page_of_the_book_is_read_here() {
     let summary = read("docs/book/src/SUMMARY.md");
@@ -256,6 +308,10 @@ fn what_reads_the_documents_finds_what_is_wrong() {
     assert_eq!(calls(&lines[1]), [["bootscope", "record", "--kernel", "K", "-o", "a"]]);
     assert_eq!(calls("for i in 1 2; do bootscope pack $i; done; bootscope show 'a b' >x").len(), 2);
     assert!(Cli::try_parse_from(["bootscope", "show", "x", "--nothing"]).is_err());
+    assert_eq!(["show --x", "show x", "ls --x"].map(with_program), ["bootscope show --x", "show x", "ls --x"]);
+    let error = |words: [&str; 3]| Cli::try_parse_from(words).err().expect("it lacks something");
+    assert!(is_no_value(&error(["bootscope", "show", "--fit"])));
+    assert!(!is_no_value(&error(["bootscope", "export", "--to=nowhere"])));
     let long = "word ".repeat(SENTENCE);
     let found = sentences(&format!("{long}one.\nTwo `a b c` 1.5 s. Three\n\n| {long}|x. y|\n"));
     let counts: Vec<usize> = found.iter().map(|s| s.split_whitespace().count()).filter(|&n| n > 0).collect();
