@@ -428,16 +428,24 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
     }
 }
 
-/// Phases by name; one that there are several of (what no evidence reaches) is one.
+/// Phases by name, in the order of the boots; one that there are several of (what no evidence reaches) is one.
 fn phases(before: &Boot, after: &Boot) -> Vec<DiffRow> {
+    let lengths = |boot: &Boot| boot.phases.iter().map(|phase| (phase.name.clone(), phase.length().0)).collect();
+    merged(lengths(before), lengths(after))
+}
+
+/// Two lists of phases as one. A phase that only the second boot has stands behind the one that it follows there.
+fn merged(before: Vec<(String, i64)>, after: Vec<(String, i64)>) -> Vec<DiffRow> {
     let mut all: Vec<DiffRow> = Vec::new();
-    let mut add = |boot: &Boot, slot: fn(&mut DiffRow) -> &mut Option<i64>| {
-        for phase in &boot.phases {
-            let known = all.iter().position(|p| p.name == phase.name).unwrap_or_else(|| {
-                all.push(DiffRow { name: phase.name.clone(), ..DiffRow::default() });
-                all.len() - 1
+    let mut add = |phases: Vec<(String, i64)>, slot: fn(&mut DiffRow) -> &mut Option<i64>| {
+        let mut next = 0;
+        for (name, ns) in phases {
+            let place = all.iter().position(|p| p.name == name).unwrap_or_else(|| {
+                all.insert(next, DiffRow { name, ..DiffRow::default() });
+                next
             });
-            *slot(&mut all[known]).get_or_insert(0) += phase.length().0;
+            *slot(&mut all[place]).get_or_insert(0) += ns;
+            next = place + 1;
         }
     };
     add(before, |p| &mut p.before_ns);
@@ -457,6 +465,29 @@ mod tests {
         assert_eq!(example.schema, SCHEMA);
         let again: serde_json::Value = serde_json::to_value(&example).unwrap();
         assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+
+    #[test]
+    fn a_phase_that_only_one_boot_has_stands_where_it_lies_in_the_boot() {
+        let list = |names: &[&str], ns: i64| names.iter().map(|name| ((*name).to_owned(), ns)).collect();
+        let names = |before: &[&str], after: &[&str]| -> Vec<String> {
+            merged(list(before, 1), list(after, 2)).into_iter().map(|row| row.name).collect()
+        };
+        assert_eq!(
+            names(&["firmware", "kernel", "init"], &["firmware", "EFI stub", "kernel", "init"]),
+            ["firmware", "EFI stub", "kernel", "init"]
+        );
+        assert_eq!(
+            names(&["kernel"], &["firmware", "loader", "kernel", "init"]),
+            ["firmware", "loader", "kernel", "init"]
+        );
+        assert_eq!(
+            names(&["firmware", "decompressor", "kernel"], &["firmware", "kernel"]),
+            ["firmware", "decompressor", "kernel"]
+        );
+        let twice = merged(list(&["a", "?", "b", "?"], 1), list(&["a", "b", "c"], 1));
+        let row = |name: &str| twice.iter().find(|row| row.name == name).map(|row| (row.before_ns, row.after_ns));
+        assert_eq!((row("?"), row("c"), row("a")), (Some((Some(2), None)), Some((None, Some(1))), None));
     }
 
     #[test]
