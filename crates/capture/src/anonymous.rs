@@ -7,6 +7,7 @@
 use crate::scrub::Scrubber;
 use recording::{Error, InMemory, MANIFEST_NAME, Recording};
 use regex::bytes::Regex;
+use std::collections::BTreeSet;
 
 /// A recording that is ready to be packed, and the names of the files that are not in it.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct Anonymous {
     pub recording: InMemory,
     /// What is no text, and may have anything in it.
     pub left_out: Vec<String>,
+    /// How many names of hosts are in it that are no tokens, because there are more than [`NAMES_MAX`].
+    pub hosts_left: usize,
 }
 
 /// Files that are no text: addresses of code, times, names of functions.
@@ -28,7 +31,10 @@ const NAMES: &str =
     r"(?m)Hostname set to <([^>\s]+)>|^([A-Za-z0-9][A-Za-z0-9.-]*) login:|systemd\.hostname=([A-Za-z0-9.-]+)";
 /// A host name is short, and evidence may be anything.
 const NAME_BYTES_MAX: usize = 255;
-const NAMES_MAX: usize = 64;
+/// So many different names become tokens: each costs time in every text.
+pub const NAMES_MAX: usize = 64;
+/// So many are counted: a file that is made to have more says no more.
+const NAMES_COUNTED: usize = 10_000;
 
 /// Reads a recording, and makes tokens of what is its machine's own. Linear in its size; two files of it are in memory at once, and
 /// what comes of all.
@@ -36,12 +42,13 @@ const NAMES_MAX: usize = 64;
 /// # Errors
 /// If a file of it cannot be read.
 pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
+    // Those that are met first: what the guest calls itself stands before what it says of others.
     let mut hosts: Vec<Vec<u8>> = Vec::new();
+    let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
     for name in recording.names().filter(|name| may_have_names(name)) {
-        hosts.extend(recording.read(name)?.map(|bytes| names_in(&bytes)).unwrap_or_default());
+        names_in(&recording.read(name)?.unwrap_or_default(), &mut seen, &mut hosts);
     }
-    hosts.sort();
-    hosts.dedup();
+    let hosts_left = hosts.len().saturating_sub(NAMES_MAX);
     hosts.truncate(NAMES_MAX);
     let scrubber = Scrubber::of_this_machine(hosts.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
     let word = |text: &str| String::from_utf8_lossy(&scrubber.text(text.as_bytes())).into_owned();
@@ -66,7 +73,7 @@ pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
     }
     let mut manifest = recording.manifest().clone();
     manifest.change_texts(&mut |text| *text = word(text));
-    Ok(Anonymous { recording: InMemory { manifest, files }, left_out })
+    Ok(Anonymous { recording: InMemory { manifest, files }, left_out, hosts_left })
 }
 
 /// The logs: where a guest says its name.
@@ -74,12 +81,20 @@ fn may_have_names(name: &str) -> bool {
     [".log", ".txt"].iter().any(|end| name.ends_with(end)) && !OWN.contains(&name)
 }
 
-fn names_in(bytes: &[u8]) -> Vec<Vec<u8>> {
+/// Adds the names in a text that were not seen before.
+fn names_in(bytes: &[u8], seen: &mut BTreeSet<Vec<u8>>, hosts: &mut Vec<Vec<u8>>) {
     let names = Regex::new(NAMES).expect("the pattern is a constant, and a test builds it");
     let of = |found: regex::bytes::Captures<'_>| (1..=3).find_map(|n| Some(found.get(n)?.as_bytes().to_vec()));
-    let found = names.captures_iter(bytes).filter_map(of).take(NAMES_MAX);
     // `Last login: Mon Nov 23` is no prompt.
-    found.filter(|name| name.len() <= NAME_BYTES_MAX && name != b"Last").collect()
+    for name in names.captures_iter(bytes).filter_map(of).filter(|name| name.len() <= NAME_BYTES_MAX && name != b"Last")
+    {
+        if seen.len() == NAMES_COUNTED {
+            return;
+        }
+        if seen.insert(name.clone()) {
+            hosts.push(name);
+        }
+    }
 }
 
 /// A console may have any bytes in it and is text all the same.
@@ -200,6 +215,21 @@ mod tests {
         assert!(command[1].starts_with("/home/user-") && command[1].ends_with("/bzImage"), "{command:?}");
         assert_eq!(found.left_out, ["config.gz", "system.journal"], "a configuration may name a user's folder");
         assert_eq!(found.recording.files.len(), 2);
+    }
+
+    #[test]
+    fn names_beyond_the_most_are_counted_and_one_name_counts_once() {
+        let prompts = |count: usize| -> Vec<u8> {
+            let all = (0..count).map(|host| format!("machine{host:03} login: \n"));
+            all.flat_map(|line| line.repeat(3).into_bytes()).collect()
+        };
+        let most = packed(&[("console.log", &prompts(NAMES_MAX)), ("kmsg.log", &prompts(NAMES_MAX))]);
+        assert_eq!(most.hosts_left, 0);
+        assert!(!String::from_utf8_lossy(file(&most, "console.log")).contains("machine"));
+        let more = packed(&[("console.log", &prompts(NAMES_MAX + 6))]);
+        assert_eq!(more.hosts_left, 6);
+        let console = String::from_utf8_lossy(file(&more, "console.log")).into_owned();
+        assert!(!console.contains("machine063") && console.contains("machine064"), "those that are met first");
     }
 
     #[test]

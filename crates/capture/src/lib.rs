@@ -15,7 +15,7 @@ mod scrub;
 mod sources;
 pub mod ssh;
 
-pub use anonymous::{Anonymous, anonymous};
+pub use anonymous::{Anonymous, NAMES_MAX, anonymous};
 pub use gather::{Missing, Options};
 
 use gather::Gather;

@@ -109,6 +109,11 @@ impl Output {
         }
     }
 
+    /// A remark that one has to see, on standard error: also if asked to be quiet.
+    pub fn warn(&self, text: &str) {
+        let _ = writeln!(stderr(), "bootscope: warning: {}", harmless(text));
+    }
+
     /// An error with all its causes, on standard error.
     pub fn error(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");

@@ -47,10 +47,16 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()> {
     recording::may_be_written(packed, args.force)?;
-    let Anonymous { recording, left_out } = capture::anonymous(&Recording::open(&args.recording)?)?;
+    let Anonymous { recording, left_out, hosts_left } = capture::anonymous(&Recording::open(&args.recording)?)?;
     recording.pack(packed, args.force)?;
     if !left_out.is_empty() {
         output.note(&format!("left out, because such a file may hold names: {}", left_out.join(", ")));
+    }
+    if hosts_left > 0 {
+        output.warn(&format!(
+            "more than {} host names are in it: {hosts_left} of them are no tokens. Remove their lines, and pack again",
+            capture::NAMES_MAX
+        ));
     }
     output.note("look at what it holds before you give it away: a text may say more than names and numbers");
     Ok(())
