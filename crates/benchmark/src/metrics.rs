@@ -130,6 +130,11 @@ impl Metric {
         matches!(self.from, Source::MeminfoAfterWorkload(_))
     }
 
+    /// Whether the host's kernel measures it: it then scatters from boot to boot, also where boots repeat exactly.
+    pub fn is_of_host(&self) -> bool {
+        matches!(self.from, Source::VmmMaxRss | Source::VmmCpuTime)
+    }
+
     fn is_computed(&self) -> bool {
         matches!(self.from, Source::Less(..))
     }
