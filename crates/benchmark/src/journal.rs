@@ -48,6 +48,14 @@ pub enum JournalError {
         /// The system's reason.
         why: io::Error,
     },
+    /// A later version's.
+    #[error("{path} has the schema {found:?}, this bootscope reads up to {known}: use a newer bootscope", known = SCHEMA)]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: String,
+    },
     /// It is something else.
     #[error("{path} is not a bench: line 1 {why}; give a file that `bootscope bench` wrote")]
     NotAJournal {
@@ -165,6 +173,9 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
     let mut next = || line(&mut lines).map_err(|why| failed("read", path, why));
     let not_one = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
     let first = next()?.ok_or_else(|| not_one("is missing".to_owned()))?;
+    if let Some(found) = later_schema(&first) {
+        return Err(JournalError::Later { path: path.to_owned(), found });
+    }
     let head: Head = serde_json::from_slice(&first).map_err(|e| not_one(format!("says: {e}")))?;
     if head.schema != SCHEMA {
         return Err(not_one(format!("has the schema {:?}, not {SCHEMA}", head.schema)));
@@ -190,6 +201,21 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
         damaged.push(number);
     }
     Ok(Journaled { document: Document { continued, ..Document::new(head, boots, ended) }, damaged })
+}
+
+/// The schema of a bench that a later bootscope wrote, whose other fields this one need not know. Of a bench's first line, or of its
+/// document.
+pub fn later_schema(json: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let number = |schema: &str| {
+        let (kind, number) = schema.split_once('/')?;
+        (kind == "bootscope.bench").then(|| number.parse::<u32>().ok())?
+    };
+    let found = serde_json::from_slice::<Schema>(json).ok()?.schema;
+    (number(&found)? > number(SCHEMA)?).then_some(found)
 }
 
 /// The next line, at most so long: the rest of a longer one is another line, and as little a boot.

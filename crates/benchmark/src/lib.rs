@@ -33,7 +33,7 @@ pub use dither::dithered;
 pub use document::{Document, NotPassed};
 pub use head::{Axis, Booted, Head, Host, InputFile, SCHEMA, Setting, Variant};
 pub use history::{History, HistoryError};
-pub use journal::{JOURNAL, Journal, JournalError, Journaled, read};
+pub use journal::{JOURNAL, Journal, JournalError, Journaled, later_schema, read};
 pub use likely::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;

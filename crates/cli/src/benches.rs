@@ -2,8 +2,8 @@
 
 use crate::output::Output;
 use anyhow::{Context, bail};
-use benchmark::Document;
 pub use benchmark::JOURNAL;
+use benchmark::{Document, JournalError};
 use std::path::{Path, PathBuf};
 
 /// A document that is larger is none that a bench wrote.
@@ -29,6 +29,9 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
     }
     if file.extension().is_some_and(|e| e == "json") {
         let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        if let Some(found) = benchmark::later_schema(&text) {
+            return Err(JournalError::Later { path: file, found }.into());
+        }
         let found: Document =
             serde_json::from_slice(&text).with_context(|| format!("{} is no bench", file.display()))?;
         if found.head.schema != benchmark::SCHEMA {
