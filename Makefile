@@ -177,7 +177,7 @@ install-helpers:
 	$(CARGO) build --locked --release -p qemu-plugin
 	@$(MAKE) --no-print-directory helpers install-library
 
-# The last commit as packages for others, in target/dist (docs/install.md): meant to be the same bytes in any folder, with the same tools.
+# The last commit as packages for others, in target/dist (docs/install.md): the same bytes in any folder, with the same tools.
 deb tarball image:
 	scripts/package $@
 
