@@ -81,6 +81,14 @@ impl Document {
         Ok(self)
     }
 
+    /// The same boots, with results as this version computes them: those in a document may be an earlier one's. Boots of variants that are
+    /// not there are left out.
+    pub fn computed_again(self) -> Document {
+        let variants = self.head.variants.len();
+        let boots = self.boots.into_iter().filter(|boot| boot.variant < variants).collect();
+        Document { continued: self.continued, ..Document::new(self.head, boots, self.ended) }
+    }
+
     /// Computes the results.
     pub fn new(head: Head, boots: Vec<Boot>, ended: Option<Ended>) -> Document {
         let results = results(&head, &boots);

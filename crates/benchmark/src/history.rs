@@ -1,8 +1,8 @@
 //! All benches of a host, in one SQLite database: whole documents, and beside them what lists and plots need.
 //!
 //! Several programs may write at once: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench
-//! is one transaction, and a writer that finds the database busy waits. A bench is known by the hash of its document, so that adding it twice changes
-//! nothing. Nothing is ever removed. The layout is in [`schema`], and which benches can be compared is in [`setup`].
+//! is one transaction, and a writer that finds the database busy waits. A bench is known by the hash of its document, or by its boots where another
+//! version wrote it, so that adding it twice changes nothing. Nothing is ever removed. The layout is in [`schema`], and which benches can be compared is in [`setup`].
 
 mod error;
 mod schema;
@@ -15,6 +15,7 @@ pub use trials::PastTrial;
 
 use crate::document::Document;
 use crate::metrics::{Metric, PerMetric, Source, by_name};
+use crate::runs::Boot;
 use recording::InputRole;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
@@ -362,6 +363,9 @@ pub fn kernel_sha256(document: &Document, variant: usize) -> String {
 fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError> {
     let json = serde_json::to_vec(document).expect("plain data always serializes");
     let sha256 = hexadecimal(&Sha256::digest(&json));
+    if let Some(bench) = same_bench(add, document)? {
+        return Ok(Added { bench, new: false });
+    }
     let insert = "INSERT INTO bench (sha256, created) VALUES (?, ?) ON CONFLICT DO NOTHING";
     if add.execute(insert, [&sha256, &document.head.created])? == 0 {
         let bench = add.query_row("SELECT id FROM bench WHERE sha256 = ?", [&sha256], |row| row.get(0))?;
@@ -375,6 +379,37 @@ fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError
     let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
     add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
     Ok(Added { bench, new: true })
+}
+
+/// The bench that has the same boots, if it is there: another version wrote other results beside them, and so another document.
+fn same_bench(add: &Transaction, document: &Document) -> Result<Option<i64>, HistoryError> {
+    let sql = "SELECT bench, json FROM document WHERE bench IN (SELECT bench FROM variant WHERE created = ?)";
+    let mut select = add.prepare(sql)?;
+    let mut rows = select.query([&document.head.created])?;
+    while let Some(row) = rows.next()? {
+        let bench = row.get(0)?;
+        if unpack(bench, &row.get::<_, Vec<u8>>(1)?).is_ok_and(|there| has_same_boots(&there, document)) {
+            return Ok(Some(bench));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether two documents are of the same boots: of one plan and the same kernels, begun and ended at the same nanosecond.
+fn has_same_boots(one: &Document, other: &Document) -> bool {
+    let boots = |document: &Document| -> Vec<_> {
+        let boot = |boot: &Boot| (boot.number, boot.variant, boot.began_ns, boot.measured.total_ns);
+        document.boots.iter().map(boot).collect()
+    };
+    let kernels = |document: &Document| -> Vec<String> {
+        document.head.variants.iter().map(|variant| sha256(variant, InputRole::Kernel)).collect()
+    };
+    one.head.plan.seed == other.head.plan.seed
+        && one.head.up_to == other.head.up_to
+        && one.head.trial == other.head.trial
+        && one.ended == other.ended
+        && kernels(one) == kernels(other)
+        && boots(one) == boots(other)
 }
 
 fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize) -> Result<(), HistoryError> {
@@ -451,7 +486,8 @@ fn unpack(bench: i64, packed: &[u8]) -> Result<Document, HistoryError> {
     let unreadable = |why: String| HistoryError::Unreadable { bench, why };
     let bytes = zstd::bulk::Decompressor::upper_bound(packed).unwrap_or(DOCUMENT_BYTES_MOST);
     let json = zstd::bulk::decompress(packed, bytes.min(DOCUMENT_BYTES_MOST)).map_err(|e| unreadable(e.to_string()))?;
-    serde_json::from_slice(&json).map_err(|e| unreadable(e.to_string()))
+    let document: Document = serde_json::from_slice(&json).map_err(|e| unreadable(e.to_string()))?;
+    Ok(document.computed_again())
 }
 
 fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {

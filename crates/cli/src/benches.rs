@@ -37,10 +37,7 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
         if found.head.schema != benchmark::SCHEMA {
             bail!("{} has the schema {:?}, not {}", file.display(), found.head.schema, benchmark::SCHEMA);
         }
-        // What its boots say is computed again: results in a file may be of another version.
-        let boots = within(found.boots, found.head.variants.len());
-        let computed = Document::new(found.head, boots, found.ended);
-        return Ok((Document { continued: found.continued, ..computed }, 0));
+        return Ok((found.computed_again(), 0));
     }
     let read = benchmark::read(&file)?;
     Ok((read.document, read.damaged.len()))
@@ -53,9 +50,4 @@ pub fn read_whole(path: &Path, output: &Output) -> anyhow::Result<Document> {
         output.note(&format!("{}: lines that are no boots, and are left out: {damaged}", path.display()));
     }
     Ok(document)
-}
-
-/// Without boots of variants that are not there.
-fn within(boots: Vec<benchmark::Boot>, variants: usize) -> Vec<benchmark::Boot> {
-    boots.into_iter().filter(|boot| boot.variant < variants).collect()
 }
