@@ -136,6 +136,11 @@ fn without_acpi_there_is_one_cpu() {
     assert!(boot.console.contains("SMP: 1 CPUs"), "{}", boot.console);
 }
 
+/// To 10 µs, or to a thousandth: timer interrupts and switches to other threads come on top of a long delay.
+fn is_near(took_ns: u64, scripted_ns: u64) -> bool {
+    took_ns.abs_diff(scripted_ns) <= 10_000.max(scripted_ns / 1000)
+}
+
 #[test]
 fn a_scripted_delay_is_in_its_place() {
     let Some(kernel) = kernel() else { return };
@@ -144,7 +149,7 @@ fn a_scripted_delay_is_in_its_place() {
     let slow = Machine::deterministic().boot(&kernel, script);
     let check = |from: &str, to: &str, added_ns: u64| {
         let added = slow.ticks_between(from, to) - plain.ticks_between(from, to);
-        assert!(added.abs_diff(added_ns) <= 10_000.max(added_ns / 1000), "{from}: {added} ns, not {added_ns}");
+        assert!(is_near(added, added_ns), "{from}: {added} ns, not {added_ns}");
     };
     check("ENTER DEVICE_PROBE uart", "EXIT DEVICE_PROBE uart", 3_000_000);
     check("ENTER DEVICE_ATTACH uart0", "EXIT DEVICE_ATTACH uart0", 250_000);
@@ -162,9 +167,9 @@ fn waits_and_holds_are_in_the_log() {
         println!("{topic}: waited {wait} ns");
     }
     let waited = boot.ticks_between("THREAD xpt_thrd", "UNWAIT config hooks");
-    assert!((30_000_000..30_050_000).contains(&waited), "{waited}");
+    assert!(is_near(waited, 30_000_000), "{waited}");
     let waited = boot.ticks_between("THREAD usbus0", "UNWAIT root mount");
-    assert!((200_000_000..200_050_000).contains(&waited), "{waited}");
+    assert!(is_near(waited, 200_000_000), "{waited}");
 }
 
 /// A place of each kind, and what the log ends with there.
