@@ -135,7 +135,8 @@ impl Metric {
         matches!(self.from, Source::VmmMaxRss | Source::VmmCpuTime)
     }
 
-    fn is_computed(&self) -> bool {
+    /// Whether it is computed from others, and kept nowhere.
+    pub fn is_computed(&self) -> bool {
         matches!(self.from, Source::Less(..))
     }
 }

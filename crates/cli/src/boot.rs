@@ -75,7 +75,12 @@ pub fn open_warned(path: &Path, output: &Output) -> anyhow::Result<Opened> {
 
 /// Reads a recording.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
-    opened(open_recording(path)?, evidence::read)
+    of_recording(open_recording(path)?)
+}
+
+/// Reads the evidence of a recording that is open.
+pub fn of_recording(recording: Recording) -> anyhow::Result<Opened> {
+    opened(recording, evidence::read)
 }
 
 fn opened(

@@ -20,6 +20,7 @@ mod heap;
 mod history;
 mod import;
 mod lab;
+mod lake;
 mod manual;
 mod measure;
 mod names;
@@ -102,6 +103,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Lab(lab::Args),
     History(history::Args),
+    Lake(lake::Args),
     Check(check::Args),
     Range(Box<range::Args>),
     #[command(hide = true)]
@@ -176,6 +178,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
         Command::Bench(args) => bench::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::History(args) => history::run(&args, output),
+        Command::Lake(args) => lake::run(&args, output),
         Command::Check(args) => check::run(&args, output),
         Command::Range(args) => range::run(&args, output),
         Command::Completions(args) => manual::completions(&args, output),

@@ -54,7 +54,7 @@ pub use write::{Partial, Writer};
 pub const MANIFEST_NAME: &str = "recording.json";
 
 /// Ending of a file that is not whole (yet).
-const PARTIAL_SUFFIX: &str = ".partial";
+pub const PARTIAL_SUFFIX: &str = ".partial";
 
 /// The most bytes that one file of a recording, or a packed recording in all, may take in memory.
 pub const BYTES_MAX: u64 = 1 << 30;

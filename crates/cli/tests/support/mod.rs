@@ -29,7 +29,8 @@ pub fn bootscope(subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bootscope"));
     command.arg(subcommand).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
     let own = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_DATA_HOME", own.join("data"));
+    let homes = [("XDG_CACHE_HOME", "cache"), ("XDG_DATA_HOME", "data"), ("XDG_CONFIG_HOME", "config")];
+    command.envs(homes.map(|(name, folder)| (name, own.join(folder))));
     command
 }
 

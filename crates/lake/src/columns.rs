@@ -1,0 +1,315 @@
+//! Rows of a table, column by column, and the Parquet file that they become.
+//!
+//! Texts and numbers are encoded by dictionaries where that is smaller, and compressed with zstd. Each row group has the least and the
+//! most of each column; identities have Bloom filters, so that a question for one boot or one machine reads little.
+
+use crate::Error;
+use crate::tables::{Column, Of, SCHEMA, Table, Type};
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result as Encoded};
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Of zstd: quick, and small enough.
+const LEVEL: i32 = 3;
+/// Rows of a group: what is read at once.
+const GROUP_ROWS: usize = 1 << 20;
+/// Columns by which single boots are looked up.
+const LOOKED_UP: [&str; 2] = ["boot_id", "machine"];
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell<'a> {
+    /// Of a [`Type::Text`].
+    Text(&'a str),
+    /// Of a [`Type::Integer`], or of a [`Type::Time`].
+    Integer(i64),
+    /// Of a [`Type::Fraction`].
+    Fraction(f64),
+    /// Of a [`Type::Flag`].
+    Flag(bool),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(text: &'a str) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<i64> for Cell<'_> {
+    fn from(value: i64) -> Self {
+        Cell::Integer(value)
+    }
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(value: bool) -> Self {
+        Cell::Flag(value)
+    }
+}
+
+impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Unknown, Into::into)
+    }
+}
+
+/// The values of a column that are known.
+#[derive(Debug)]
+enum Known {
+    Text(Vec<ByteArray>),
+    Integer(Vec<i64>),
+    Fraction(Vec<f64>),
+    Flag(Vec<bool>),
+}
+
+/// Rows of a table.
+#[derive(Debug)]
+pub struct Rows {
+    table: &'static Table,
+    count: usize,
+    /// Of each column: its known values, and of each row whether it has one.
+    columns: Vec<(Known, Vec<i16>)>,
+    /// Each text once.
+    texts: HashMap<Box<str>, ByteArray>,
+}
+
+impl Rows {
+    /// None yet.
+    pub fn new(table: &'static Table) -> Rows {
+        let column = |column: &Column| {
+            let known = match column.kind {
+                Type::Text => Known::Text(Vec::new()),
+                Type::Integer | Type::Time => Known::Integer(Vec::new()),
+                Type::Fraction => Known::Fraction(Vec::new()),
+                Type::Flag => Known::Flag(Vec::new()),
+            };
+            (known, Vec::new())
+        };
+        Rows { table, count: 0, columns: table.columns.iter().map(column).collect(), texts: HashMap::new() }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &'static Table {
+        self.table
+    }
+
+    /// Adds a row: one cell for each column, in the table's order.
+    ///
+    /// # Panics
+    /// If the cells are not those of the table: that is a mistake in this crate, whatever was read.
+    pub fn push(&mut self, cells: &[Cell]) {
+        assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.table.name);
+        for ((column, (known, defined)), cell) in self.table.columns.iter().zip(&mut self.columns).zip(cells) {
+            match (known, cell) {
+                (Known::Text(values), Cell::Text(text)) => values.push(shared(&mut self.texts, text)),
+                (Known::Integer(values), Cell::Integer(value)) => values.push(*value),
+                (Known::Fraction(values), Cell::Fraction(value)) => values.push(*value),
+                (Known::Flag(values), Cell::Flag(value)) => values.push(*value),
+                (_, Cell::Unknown) if column.optional => {
+                    defined.push(0);
+                    continue;
+                }
+                (_, cell) => panic!("{cell:?} in {}.{}", self.table.name, column.name),
+            }
+            defined.push(1);
+        }
+        self.count += 1;
+    }
+
+    /// Writes them as a Parquet file.
+    ///
+    /// # Errors
+    /// If `to` cannot be written.
+    pub fn write(&self, to: impl Write + Send) -> Encoded<()> {
+        let mut writer = SerializedFileWriter::new(to, schema(self.table)?, self.properties()?)?;
+        for from in (0..self.count).step_by(GROUP_ROWS) {
+            let rows = from..self.count.min(from + GROUP_ROWS);
+            let mut group = writer.next_row_group()?;
+            let mut columns = self.table.columns.iter().zip(&self.columns);
+            while let Some(mut column) = group.next_column()? {
+                if let Some((about, (known, defined))) = columns.next() {
+                    let before = count(&defined[..rows.start]);
+                    let within = before..before + count(&defined[rows.clone()]);
+                    let levels = about.optional.then_some(&defined[rows.clone()]);
+                    match (column.untyped(), known) {
+                        (ColumnWriter::ByteArrayColumnWriter(to), Known::Text(all)) => {
+                            to.write_batch(&all[within], levels, None)?
+                        }
+                        (ColumnWriter::Int64ColumnWriter(to), Known::Integer(all)) => {
+                            to.write_batch(&all[within], levels, None)?
+                        }
+                        (ColumnWriter::DoubleColumnWriter(to), Known::Fraction(all)) => {
+                            to.write_batch(&all[within], levels, None)?
+                        }
+                        (ColumnWriter::BoolColumnWriter(to), Known::Flag(all)) => {
+                            to.write_batch(&all[within], levels, None)?
+                        }
+                        _ => return Err(ParquetError::General(format!("{} is of another kind", about.name))),
+                    };
+                }
+                column.close()?;
+            }
+            group.close()?;
+        }
+        writer.close().map(drop)
+    }
+
+    fn properties(&self) -> Encoded<WriterPropertiesPtr> {
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+            .set_created_by(format!("bootscope {}", env!("CARGO_PKG_VERSION")))
+            .set_sorting_columns(Some(sorted_by(self.table)))
+            .set_key_value_metadata(Some(vec![KeyValue::new("schema".to_owned(), SCHEMA.to_owned())]));
+        for (column, (known, _)) in self.table.columns.iter().zip(&self.columns) {
+            let Known::Text(values) = known else { continue };
+            if self.table.of == Of::Boots && LOOKED_UP.contains(&column.name) {
+                let path = ColumnPath::from(column.name);
+                properties = properties
+                    .set_column_bloom_filter_enabled(path.clone(), true)
+                    .set_column_bloom_filter_max_ndv(path, values.len().max(1) as u64);
+            }
+        }
+        Ok(Arc::new(properties.build()))
+    }
+}
+
+/// By what the lake sorts boots: the first columns of every table.
+fn sorted_by(table: &Table) -> Vec<SortingColumn> {
+    let until_boot = table.columns.iter().take_while(|column| column.name != "ended");
+    let column = |(column_idx, _)| SortingColumn { column_idx, descending: false, nulls_first: true };
+    (0..).zip(until_boot).map(column).collect()
+}
+
+fn count(defined: &[i16]) -> usize {
+    defined.iter().filter(|&&level| level > 0).count()
+}
+
+fn shared(texts: &mut HashMap<Box<str>, ByteArray>, text: &str) -> ByteArray {
+    if let Some(known) = texts.get(text) {
+        return known.clone();
+    }
+    let new = ByteArray::from(text);
+    texts.insert(text.into(), new.clone());
+    new
+}
+
+/// The table's schema as Parquet has it.
+fn schema(table: &Table) -> Encoded<TypePtr> {
+    let field = |column: &Column| {
+        let (physical, logical) = match column.kind {
+            Type::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Type::Integer => (Physical::INT64, None),
+            Type::Fraction => (Physical::DOUBLE, None),
+            Type::Flag => (Physical::BOOLEAN, None),
+            Type::Time => {
+                let unit = TimeUnit::MILLIS;
+                (Physical::INT64, Some(LogicalType::timestamp(true, unit)))
+            }
+        };
+        let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let field = SchemaType::primitive_type_builder(column.name, physical);
+        field.with_repetition(repetition).with_logical_type(logical).build().map(Arc::new)
+    };
+    let fields = table.columns.iter().map(field).collect::<Encoded<Vec<TypePtr>>>()?;
+    SchemaType::group_type_builder(table.name).with_fields(fields).build().map(Arc::new)
+}
+
+/// The texts of a column that has one in each row.
+///
+/// # Errors
+/// If the file cannot be read, or has no such column.
+pub fn texts(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
+    let columns = reader.metadata().file_metadata().schema_descr_ptr();
+    let place = (0..columns.num_columns()).find(|&i| columns.column(i).name() == column);
+    let mut texts = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(Error::parquet(path))?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let found = place.map(|place| group.get_column_reader(place)).transpose().map_err(Error::parquet(path))?;
+        let Some(ColumnReader::ByteArrayColumnReader(mut found)) = found else {
+            return Err(Error::NoColumn { path: path.to_owned(), column });
+        };
+        let mut values = Vec::new();
+        while values.len() < rows {
+            let (more, ..) = found.read_records(rows, None, None, &mut values).map_err(Error::parquet(path))?;
+            if more == 0 {
+                break;
+            }
+        }
+        texts.extend(values.iter().map(|value| String::from_utf8_lossy(value.data()).into_owned()));
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::tables;
+
+    fn written(rows: &Rows) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        rows.write(file.as_file()).unwrap();
+        file
+    }
+
+    fn labels() -> &'static Table {
+        tables().iter().find(|table| table.of == Of::Labels).unwrap()
+    }
+
+    fn key(id: &str) -> [Cell<'_>; 7] {
+        ["pc".into(), "host".into(), "6.1".into(), 5.into(), id.into(), true.into(), Cell::Unknown]
+    }
+
+    #[test]
+    fn what_was_pushed_is_read_back_over_several_groups() {
+        let mut rows = Rows::new(labels());
+        let ids: Vec<String> = (0..GROUP_ROWS + 3).map(|i| (i % 7).to_string()).collect();
+        for id in &ids {
+            rows.push(&[&key(id)[..], &["team".into(), "x".into()]].concat());
+        }
+        let file = written(&rows);
+        assert_eq!(texts(file.path(), "boot_id").unwrap(), ids);
+        assert!(matches!(texts(file.path(), "nothing"), Err(Error::NoColumn { .. })));
+    }
+
+    #[test]
+    fn every_table_can_be_written_with_nothing_in_it() {
+        for table in tables() {
+            assert_eq!(texts(written(&Rows::new(table)).path(), "boot_id").unwrap(), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "in labels.value")]
+    fn a_cell_of_another_kind_is_not_taken() {
+        Rows::new(labels()).push(&[&key("a")[..], &["team".into(), true.into()]].concat());
+    }
+
+    #[test]
+    fn a_cut_file_is_an_error() {
+        let mut rows = Rows::new(labels());
+        rows.push(&[&key("a")[..], &["team".into(), "x".into()]].concat());
+        let file = written(&rows);
+        let whole = std::fs::read(file.path()).unwrap();
+        for cut in 0..whole.len() {
+            std::fs::write(file.path(), &whole[..cut]).unwrap();
+            assert!(texts(file.path(), "boot_id").is_err(), "cut to {cut} bytes");
+        }
+    }
+}

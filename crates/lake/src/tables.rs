@@ -1,0 +1,259 @@
+//! The contract: the tables of a lake and their columns. `docs/lake.md` has it for readers, and a test compares the two.
+//!
+//! Columns are added, never renamed, and never change their meaning or their type. `null` is what is not known.
+
+/// The layout's name and version. A lake of a later version is refused.
+pub const SCHEMA: &str = "bootscope.lake/1";
+
+/// The file that says that a folder is a lake, and of which layout.
+pub const HEAD: &str = "lake.json";
+
+/// A table.
+#[derive(Debug)]
+pub struct Table {
+    /// What its rows are of.
+    pub of: Of,
+    /// Its name, and that of its folder.
+    pub name: &'static str,
+    /// What a row is.
+    pub text: &'static str,
+    /// Its columns, in the order of the file.
+    pub columns: &'static [Column],
+}
+
+/// What rows are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The tables say it.
+pub enum Of {
+    Phases,
+    Rows,
+    Initcalls,
+    Units,
+    Findings,
+    Metrics,
+    Labels,
+    Boots,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name; the unit stands at its end.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: Type,
+    /// Whether a value may be unknown.
+    pub optional: bool,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// What a column's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// UTF-8.
+    Text,
+    /// 64 bits with a sign.
+    Integer,
+    /// 64 bits, IEEE 754.
+    Fraction,
+    /// Milliseconds since 1970, UTC: Parquet's `TIMESTAMP(MILLIS, true)`.
+    Time,
+    /// Yes or no.
+    Flag,
+}
+
+/// What each table has first: which boot, and by what questions choose boots. It lies in runs, so that it takes no room.
+const KEY: [Column; 7] = [
+    maybe("hardware", Type::Text, "the kind of machine: compare boots of one kind and one `time_base`"),
+    text("time_base", "`host`, `guest-virtual` (counted) or `evidence`"),
+    text("kernel", "kernel release or file name"),
+    maybe("began", Type::Time, "when the boot was recorded, captured or imported"),
+    text("boot_id", "the boot: 32 hexadecimal digits, made of its evidence"),
+    column("ended", Type::Flag, "whether it reached an end mark: only then do times tell how long it took"),
+    maybe("machine", Type::Text, "the machine: a token that only the key's owner can make, or a name with --identify"),
+];
+
+const fn column(name: &'static str, kind: Type, text: &'static str) -> Column {
+    Column { name, kind, optional: false, text }
+}
+
+const fn text(name: &'static str, text: &'static str) -> Column {
+    column(name, Type::Text, text)
+}
+
+const fn integer(name: &'static str, text: &'static str) -> Column {
+    column(name, Type::Integer, text)
+}
+
+const fn maybe(name: &'static str, kind: Type, text: &'static str) -> Column {
+    Column { name, kind, optional: true, text }
+}
+
+const fn table(of: Of, name: &'static str, text: &'static str, columns: &'static [Column]) -> Table {
+    Table { of, name, text, columns }
+}
+
+/// The key's columns and more.
+const fn keyed<const M: usize, const N: usize>(more: [Column; M]) -> [Column; N] {
+    assert!(KEY.len() + M == N, "all columns fit");
+    let mut all = [KEY[0]; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < KEY.len() { KEY[i] } else { more[i - KEY.len()] };
+        i += 1;
+    }
+    all
+}
+
+static BOOT: [Column; 27] = keyed([
+    text("os", "operating system, such as `Linux`"),
+    text("kernel_sha256", "hash of the kernel's file; empty if it is not known"),
+    text("machine_type", "such as `pc`"),
+    text("accelerator", "`tcg`, `kvm`, or empty"),
+    integer("cpus", "CPUs of the machine; 0 if it is not known"),
+    integer("memory_bytes", "its memory; 0 if it is not known"),
+    text("host_cpu", "CPU model of the host that a guest ran on"),
+    text("vmm", "the virtual machine monitor and its version"),
+    text("outcome", "how the boot ended, as in `show --json`"),
+    text("end_code", "what shows where the boot ends, as in `show --json`; empty where nothing does"),
+    maybe(
+        "total_ns",
+        Type::Integer,
+        "from time zero to the end mark; `null` where it did not end, or where times are ticks",
+    ),
+    maybe("total_error_ns", Type::Integer, "how far off that may be"),
+    maybe(
+        "shown_ns",
+        Type::Integer,
+        "how much of the boot is shown: its phases and its rows sum to this; `total_ns` where it ended",
+    ),
+    column("explained", Type::Fraction, "share of the boot path that is charged to more than a whole phase"),
+    column("who_waited_for_whom", Type::Flag, "whether the evidence shows it, so that a row is what to blame"),
+    integer("warnings", "what one must know before any figure of it: how many such warnings `show` prints"),
+    integer("diagnostics", "what did not add up in its evidence: kinds of it"),
+    column("findings_looked_for", Type::Flag, "whether anybody looked: without, a boot has no rows in `findings`"),
+    text("tool_version", "the bootscope that recorded it"),
+    text("read_by_version", "the bootscope that put it into the lake"),
+]);
+
+static PHASE: [Column; 11] = keyed([
+    integer("position", "which phase of the boot, from 0"),
+    text("name", "as in `show`"),
+    integer("start_ns", "since time zero"),
+    integer("length_ns", "of a boot, these sum to its `shown_ns`"),
+]);
+
+static ROW: [Column; 11] = keyed([
+    text("name", "what the boot path is charged to, as in `show`; it may quote a line of the log"),
+    integer("self_ns", "charged to it; of a boot, these sum to its `shown_ns`"),
+    integer("total_ns", "under way, also what other rows are charged for"),
+    integer("count", "how often"),
+]);
+
+static INITCALL: [Column; 10] = keyed([
+    text("name", "the function"),
+    integer("start_ns", "since time zero"),
+    integer("elapsed_ns", "from its call to its return"),
+]);
+
+static UNIT: [Column; 13] = keyed([
+    text("name", "such as `ssh.service`"),
+    maybe("start_ns", Type::Integer, "when it was started, since time zero"),
+    maybe("settled_ns", Type::Integer, "when it was active, or had failed"),
+    column("failed", Type::Flag, "whether it failed"),
+    maybe("boot_path_ns", Type::Integer, "its part of the boot path"),
+    maybe("cpu_ns", Type::Integer, "CPU time of its processes"),
+]);
+
+static FINDING: [Column; 13] = keyed([
+    text("id", "the rule's name"),
+    text("title", "what is wrong, and where"),
+    integer("cost_ns", "how much shorter the boot becomes, by a replay"),
+    integer("cost_low_ns", "at the worst"),
+    integer("cost_high_ns", "at the best"),
+    text("confidence", "`high` or `medium`"),
+]);
+
+static METRIC: [Column; 10] =
+    keyed([text("name", "as in `show --json`"), text("unit", "`ns` or `bytes`"), integer("value", "in that unit")]);
+
+static LABEL: [Column; 9] = keyed([text("name", "of the label"), text("value", "as `--label NAME=VALUE` said")]);
+
+static TABLES: [Table; 8] = [
+    table(Of::Phases, "phases", "a stage of a boot; they are contiguous", &PHASE),
+    table(Of::Rows, "rows", "a row of a boot path: what the time is charged to", &ROW),
+    table(Of::Initcalls, "initcalls", "an initcall of a Linux kernel, or a driver's attach of another", &INITCALL),
+    table(Of::Units, "units", "a unit of a manager of services", &UNIT),
+    table(Of::Findings, "findings", "a cause that was found, with its price", &FINDING),
+    table(Of::Metrics, "metrics", "what was measured beside the time", &METRIC),
+    table(Of::Labels, "labels", "a label that `lake add` was given", &LABEL),
+    table(Of::Boots, "boots", "a boot", &BOOT),
+];
+
+/// All tables, in the order in which a batch's files get their names. `boots` is the last: a boot is in the lake when it is there.
+pub fn tables() -> &'static [Table] {
+    &TABLES
+}
+
+/// The table of boots.
+pub fn boots() -> &'static Table {
+    &TABLES[TABLES.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boots_come_last_and_every_table_begins_with_the_key() {
+        assert_eq!(boots().of, Of::Boots);
+        for table in tables() {
+            let head: Vec<&str> = table.columns.iter().take(KEY.len()).map(|column| column.name).collect();
+            assert_eq!(head, KEY.map(|column| column.name), "{}", table.name);
+            let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), table.columns.len(), "a name twice in {}", table.name);
+        }
+    }
+    /// What `docs/lake.md` says of the tables.
+    fn documented() -> String {
+        let mut text = String::new();
+        let kind = |column: &Column| match column.kind {
+            Type::Text => "text",
+            Type::Integer => "integer",
+            Type::Fraction => "fraction",
+            Type::Time => "time, UTC, ms",
+            Type::Flag => "yes or no",
+        };
+        let mut section = |name: &str, about: &str, columns: &[Column]| {
+            text.push_str(&format!("\n### {name}\n{about}\n\n| column | kind | |\n|---|---|---|\n"));
+            for column in columns {
+                let or_null = if column.optional { " or `null`" } else { "" };
+                text.push_str(&format!("| `{}` | {}{or_null} | {} |\n", column.name, kind(column), column.text));
+            }
+        };
+        section("In every table", "Which boot a row is of:", &KEY);
+        for table in TABLES.iter().rev() {
+            section(&format!("`{}`", table.name), &format!("A row is {}.", table.text), &table.columns[KEY.len()..]);
+        }
+        text.push('\n');
+        text
+    }
+
+    #[test]
+    fn the_document_has_every_column() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lake.md");
+        let document = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = document.split_once("cargo test -p lake` -->\n").unwrap();
+        let (tables, after) = rest.split_once("<!-- end of tables -->").unwrap();
+        let expected = documented();
+        if std::env::var_os("BLESS").is_some() {
+            let text = format!("{before}cargo test -p lake` -->\n{expected}<!-- end of tables -->{after}");
+            std::fs::write(&path, text).unwrap();
+        } else {
+            assert_eq!(tables, expected, "BLESS=1 writes the section anew");
+        }
+    }
+}
