@@ -2,7 +2,7 @@
 
 use crate::claims::Trial;
 use crate::runs::Plan;
-use crate::stats::verdict::Ask;
+use statistics::verdict::Ask;
 
 use recording::InputRole;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Many boots instead of one: how long, how sure, and whether a change helped.
 //!
 //! [`run`] follows a [`Plan`]: warm-up boots, then rounds in random order, until a condition to stop holds. [`Journal`] writes
-//! each boot to disk as soon as it ends. [`Document`] has all boots, and what [`stats`] computes from them. This crate starts
+//! each boot to disk as soon as it ends. [`Document`] has all boots, and what [`statistics`] computes from them. This crate starts
 //! no machine: its caller boots, through [`Boots`]. It prints nothing: `report` does.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
@@ -24,7 +24,6 @@ mod results;
 mod runs;
 mod samples;
 mod scaling;
-pub mod stats;
 pub mod tree;
 pub mod trial;
 pub mod variants;
@@ -40,4 +39,4 @@ pub use overhead::overhead;
 pub use results::{Against, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};
 pub use runs::{Boot, Boots, Ended, Finished, Measured, PhaseTime, Plan, Stop, Turn, follow, resume, run};
 pub use scaling::{AxisScaling, GrowthTest, Point, Predicted, RowScaling, TOTAL};
-pub use stats::scaling_model::ScalingModel;
+pub use statistics::scaling_model::ScalingModel;

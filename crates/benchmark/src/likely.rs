@@ -5,10 +5,10 @@
 //! phase moved. That is weaker: of rows that did not move, chance alone makes one in forty look so. How many that is of the
 //! rows that were tested is said with them. This gives no verdict.
 
-use crate::stats::CONFIDENCE;
-use crate::stats::verdict::Comparison;
-use crate::stats::verdict::{Basis, Change};
 use serde::{Deserialize, Serialize};
+use statistics::CONFIDENCE;
+use statistics::verdict::Comparison;
+use statistics::verdict::{Basis, Change};
 
 /// How a phase, a row or a metric changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,8 +1,8 @@
 //! What recording costs: from boots in pairs, one plain and one recorded. Boots nothing and keeps nothing.
 
-use crate::stats::quantile::median_interval;
-use crate::stats::{Interval, sorted};
 use recording::{Measured, Overhead};
+use statistics::quantile::median_interval;
+use statistics::{Interval, sorted};
 
 /// The median of recorded ÷ plain over pairs of boots, with its interval and how it was measured; `of`: what was booted.
 /// None without a pair.

@@ -1,8 +1,8 @@
 //! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and by metric.
 //!
 //! There are four families of comparisons. The totals of all variants are one, and all metrics of all variants another: each
-//! is corrected for its number ([`crate::stats::holm`]). All phases of a variant go together, and so do all its rows, of
-//! which there are hundreds: these are corrected all at once ([`crate::stats::max_t`]), and for the number of variants. Boots
+//! is corrected for its number ([`statistics::holm`]). All phases of a variant go together, and so do all its rows, of
+//! which there are hundreds: these are corrected all at once ([`statistics::max_t`]), and for the number of variants. Boots
 //! that only repeat leave nothing to chance, and nothing is corrected. A phase or a row that a boot does not have took no
 //! time in it.
 
@@ -12,14 +12,14 @@ use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
 use crate::samples::{Lengths, parts, phases_of, reached, rows_of, whole};
 use crate::scaling::{AxisScaling, along_axes};
-use crate::stats::describe::{Description, describe, mean, sd};
-use crate::stats::quantile::{median, median_interval};
-use crate::stats::rank_sum::RankSum;
-use crate::stats::signed_rank::SignedRank;
-use crate::stats::verdict::{Change, Comparison, judge, judge_corrected};
-use crate::stats::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
 use analysis::floor;
 use serde::{Deserialize, Serialize};
+use statistics::describe::{Description, describe, mean, sd};
+use statistics::quantile::{median, median_interval};
+use statistics::rank_sum::RankSum;
+use statistics::signed_rank::SignedRank;
+use statistics::verdict::{Change, Comparison, judge, judge_corrected};
+use statistics::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
 use std::collections::BTreeMap;
 
 /// What all boots say.
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
     use crate::head::Variant;
     use crate::runs::{Measured, PhaseTime, Plan, Stop};
-    use crate::stats::verdict::Basis;
+    use statistics::verdict::Basis;
 
     pub fn head(variants: &[&str], deterministic: bool) -> Head {
         let stop = Stop { rounds: 12, width: None, budget_ns: None };

@@ -1,14 +1,14 @@
 //! Which variant is booted when, and when it is enough.
 //!
 //! Warm-up boots fill the host's caches and count for nothing. Then come rounds: each boots every variant once, in an order
-//! that a seeded coin decides, because the comparison rests on that coin ([`crate::stats::pairs`]). A boot that fails is
+//! that a seeded coin decides, because the comparison rests on that coin ([`statistics::pairs`]). A boot that fails is
 //! kept and counted and never run again: a retry would favour the variant that fails when it is slow. Between rounds, and
 //! only there, it is asked whether to stop. A bench that was cut off goes on with the same coin, from the boots that it has.
 
 use crate::metrics::Values;
-use crate::stats::quantile::median_interval;
-use crate::stats::{power, sorted};
 use serde::{Deserialize, Serialize};
+use statistics::quantile::median_interval;
+use statistics::{power, sorted};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use timeline::INDIRECT;

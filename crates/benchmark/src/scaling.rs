@@ -10,9 +10,9 @@
 use crate::head::{Axis, Head, Setting, Variant};
 use crate::runs::{Boot, counted};
 use crate::samples::{parts, reached, rows_of, whole};
-use crate::stats::scaling_model::{Fitted, ScalingModel, scaling_model, scaling_model_of_part};
-use crate::stats::{CONFIDENCE, max_t};
 use serde::{Deserialize, Serialize};
+use statistics::scaling_model::{Fitted, ScalingModel, scaling_model, scaling_model_of_part};
+use statistics::{CONFIDENCE, max_t};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the boot grows along one axis of the grid with the others held.

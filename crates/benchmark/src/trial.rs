@@ -24,12 +24,12 @@ pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
 
 use crate::Document;
 use crate::results::{Test, rounds_least};
-use crate::stats::CONFIDENCE;
-use crate::stats::verdict::{Basis, Change, Comparison};
 use crate::{Boot, Head};
 use analysis::floor;
 use recording::OutcomeKind;
 use serde::{Deserialize, Serialize};
+use statistics::CONFIDENCE;
+use statistics::verdict::{Basis, Change, Comparison};
 
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

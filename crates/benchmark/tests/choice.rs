@@ -1,11 +1,11 @@
-//! The simulation that chose the test of [`benchmark::stats::pairs`]: candidates by false alarms and power, on each host.
+//! The simulation that chose the test of [`statistics::pairs`]: candidates by false alarms and power, on each host.
 //!
 //! `cargo test --release -p benchmark --test choice -- --ignored --nocapture` prints the table.
 
 mod support;
 
-use benchmark::stats::rank_sum::RankSum;
-use benchmark::stats::signed_rank::{SignedRank, lesser_sum};
+use statistics::rank_sum::RankSum;
+use statistics::signed_rank::{SignedRank, lesser_sum};
 use support::{KINDS, Random, rate};
 
 /// Whether it calls the two variants different, at 5 %.

@@ -1,7 +1,7 @@
 //! Of runs that hyperfine timed, this crate says what hyperfine said. Where the files come from is in `data/README.md`.
 
-use benchmark::stats::describe::{Description, describe};
 use serde::Deserialize;
+use statistics::describe::{Description, describe};
 
 #[derive(Deserialize)]
 struct Export {

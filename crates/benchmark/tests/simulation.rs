@@ -5,10 +5,10 @@
 
 mod support;
 
-use benchmark::stats::signed_rank::SignedRank;
-use benchmark::stats::verdict::{Ask, Change};
-use benchmark::stats::{max_t, pairs, power};
 use benchmark::{Boot, Boots, Measured, Plan, Stop, Turn, run};
+use statistics::signed_rank::SignedRank;
+use statistics::verdict::{Ask, Change};
+use statistics::{max_t, pairs, power};
 use std::time::Duration;
 use support::{KINDS, Kind, Random, rate};
 

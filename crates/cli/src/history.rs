@@ -4,10 +4,10 @@ use crate::{Done, benches, output::Output};
 use anyhow::{Context, bail};
 use benchmark::history::{self, Entry, Filter};
 use benchmark::metrics::{METRICS, Metric, TOTAL};
-use benchmark::stats::changes::changes;
 use benchmark::{Document, History};
 use report::{LevelChange, Median, PastBenches};
 use serde::Serialize;
+use statistics::changes::changes;
 use std::path::{Path, PathBuf};
 
 /// List past benches, draw how boot time went, and say where it changed

@@ -9,8 +9,8 @@ use crate::text::{amount, bytes, counted, thousands};
 use crate::{Layout, harmless};
 use benchmark::history::{Entry, Setup};
 use benchmark::metrics::{Metric, TOTAL};
-use benchmark::stats::changes::Change;
 use serde::{Deserialize, Serialize};
+use statistics::changes::Change;
 use std::fmt::Write;
 
 /// The name and version of the document.

@@ -63,8 +63,8 @@ struct Bin {
 
 impl Bin {
     fn of(values: &[f64]) -> Bin {
-        let sorted = benchmark::stats::sorted(values);
-        Bin { least: sorted[0], median: benchmark::stats::quantile::median(&sorted), most: sorted[sorted.len() - 1] }
+        let sorted = statistics::sorted(values);
+        Bin { least: sorted[0], median: statistics::quantile::median(&sorted), most: sorted[sorted.len() - 1] }
     }
 }
 

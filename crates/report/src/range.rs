@@ -10,9 +10,9 @@ use crate::text::{counted, percent};
 use crate::{Layout, harmless};
 pub use benchmark::range::Failed;
 use benchmark::range::{Commit, Found, Verdict};
-use benchmark::stats::Interval;
-use benchmark::stats::verdict::Comparison;
 use serde::{Deserialize, Serialize};
+use statistics::Interval;
+use statistics::verdict::Comparison;
 use std::fmt::Write;
 use timeline::Ns;
 

@@ -7,10 +7,10 @@ use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{by_layout, counted};
 use crate::{ChangeLine, Layout, harmless};
-use benchmark::stats::verdict::Basis;
 use benchmark::trial::{Cause, Failure, Proof, Remedy, Saved, Tried, Untried, tried};
 use benchmark::{Document, Ended, Variant};
 use serde::{Deserialize, Serialize};
+use statistics::verdict::Basis;
 use std::fmt::Write;
 use timeline::Ns;
 

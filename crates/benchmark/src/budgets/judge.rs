@@ -11,11 +11,11 @@
 //! that layout alone makes ([`floor::INSTRUCTIONS`]) is none.
 
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
-use crate::stats::quantile::{half_to_the, median, median_interval};
-use crate::stats::verdict::Comparison;
-use crate::stats::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
 use analysis::floor;
 use serde::{Deserialize, Serialize};
+use statistics::quantile::{half_to_the, median, median_interval};
+use statistics::verdict::Comparison;
+use statistics::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
 
 /// Whether a budget is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

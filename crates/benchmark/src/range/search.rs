@@ -11,10 +11,10 @@
 //! A commit that does not build is skipped, as with `git bisect skip`. Then several candidates may be left. The search assumes
 //! one slow commit; if there are several, it finds the one that costs most, and the levels show what is left.
 
-use crate::stats::quantile::median;
-use crate::stats::{Interval, pairs, sorted};
 use analysis::floor;
 use serde::{Deserialize, Serialize};
+use statistics::quantile::median;
+use statistics::{Interval, pairs, sorted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of one step.

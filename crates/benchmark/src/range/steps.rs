@@ -3,7 +3,7 @@
 use crate::document::Document;
 use crate::results;
 use crate::runs::counted;
-use crate::stats::verdict::{Comparison, judge};
+use statistics::verdict::{Comparison, judge};
 
 /// Each variant's total against that of the variant before it; none for the first, or where two never reached their end
 /// mark in the same round. All steps are one family of comparisons.
@@ -24,8 +24,8 @@ pub fn steps(document: &Document) -> Vec<Option<Comparison>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::verdict::Change;
     use crate::{Boot, Head, Measured, Plan, Stop, Variant};
+    use statistics::verdict::Change;
 
     #[test]
     fn the_step_is_at_its_commit() {

@@ -7,8 +7,8 @@ use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, counted, two_digits as per_cent};
 use crate::{Layout, harmless};
 use benchmark::metrics::Better;
-use benchmark::stats::verdict::{Basis, Change, Comparison};
 use benchmark::{Against, Document, Metric, Moved, VariantRuns};
+use statistics::verdict::{Basis, Change, Comparison};
 use timeline::{Unit, rounded};
 
 /// More comparisons than this, and those of a sweep with scaling models, are in the table alone, unless the whole is asked
@@ -69,7 +69,7 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
 
 /// An interval of a difference as lengths, the smaller first.
 fn turned(unit: Unit, low: f64, high: f64) -> String {
-    let interval = |low, high| between(unit, &benchmark::stats::Interval { estimate: low, low, high, confidence: 0.0 });
+    let interval = |low, high| between(unit, &statistics::Interval { estimate: low, low, high, confidence: 0.0 });
     if high <= 0.0 { interval(-high, -low) } else { interval(low, high) }
 }
 
@@ -247,7 +247,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
 /// So many likely rows are listed.
 const LIKELY_MOST: usize = 8;
 
-/// What movement must exceed. Phases are tested together, and so are rows ([`benchmark::stats::max_t`]).
+/// What movement must exceed. Phases are tested together, and so are rows ([`statistics::max_t`]).
 fn beyond(by: &Comparison) -> &'static str {
     match by.basis {
         Basis::Repeated(_) => "another memory layout alone changes them",

@@ -3,9 +3,9 @@
 use crate::paragraph::paragraph;
 use crate::text::counted;
 use crate::{Layout, harmless};
-use benchmark::stats::describe::Description;
 use benchmark::{Boot, Document};
 use recording::OutcomeKind;
+use statistics::describe::Description;
 use timeline::{Ns, Unit};
 
 /// An order this rare by chance is said.

@@ -3,11 +3,11 @@
 use crate::table::{Align, Column, Line, render};
 use crate::text::{amount, counted, percent, places};
 use crate::{Layout, harmless};
-use benchmark::stats::Interval;
-use benchmark::stats::describe::Description;
-use benchmark::stats::verdict::Change;
 use benchmark::{Document, METRICS, Metric, Results, VariantRuns};
 use recording::OutcomeKind;
+use statistics::Interval;
+use statistics::describe::Description;
+use statistics::verdict::Change;
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 

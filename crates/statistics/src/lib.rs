@@ -12,6 +12,7 @@ pub mod changes;
 pub mod describe;
 pub mod dithered;
 pub mod holm;
+pub mod levels;
 pub mod max_t;
 pub mod modes;
 pub mod order;
@@ -22,9 +23,10 @@ pub mod quantile;
 pub mod rank_sum;
 pub mod scaling_model;
 pub mod signed_rank;
+pub mod student_t;
 pub mod verdict;
 
-mod normal;
+pub mod normal;
 
 use serde::{Deserialize, Serialize};
 

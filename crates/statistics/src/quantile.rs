@@ -77,7 +77,7 @@ pub fn cut(n: usize) -> (usize, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::sorted;
+    use crate::sorted;
 
     #[test]
     fn quantiles_are_those_of_r() {

@@ -1,0 +1,313 @@
+//! Where the level of a series changed that many machines measured: with an update, or on a day.
+//!
+//! A series is a list of [`Cell`]s: the mean of the runs of one day that had one update (a kernel). Two things may split it in two: an update,
+//! so that cells with earlier ones lie on one side; or a day. Each split has a Student's t: the difference of the sides' means over its
+//! error. Days are weighted by their runs, and the error is made of how the days of a side scatter, not of how runs do: what a
+//! day does to all runs of that day is in it (cluster means: Donner and Klar, "Design and Analysis of Cluster Randomization Trials", 2000,
+//! ch. 6). Days that resemble the days before make the error larger (an effective number of observations, from the residuals' first
+//! autocorrelation: Bartlett, Journal of the Royal Statistical Society 98, 1935). The clearest split counts, and its probability is
+//! multiplied by the number of splits (Bonferroni), which is careful: neighbouring splits are nearly one.
+
+use crate::student_t::two_sided;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The runs of one day with one update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// The day, counted from any.
+    pub day: u32,
+    /// The update, counted in the order in which they appeared.
+    pub update: u32,
+    /// How many runs.
+    pub runs: f64,
+    /// Their mean.
+    pub mean: f64,
+}
+
+/// What splits a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum At {
+    /// The first update of the later side.
+    Update(u32),
+    /// The first day of it.
+    Day(u32),
+}
+
+impl At {
+    /// Whether a cell is on the later side.
+    pub fn is_after(self, cell: &Cell) -> bool {
+        match self {
+            At::Update(update) => cell.update >= update,
+            At::Day(day) => cell.day >= day,
+        }
+    }
+}
+
+/// A change of level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// With what.
+    pub at: At,
+    /// Mean of the runs before.
+    pub before: f64,
+    /// Mean of the runs after.
+    pub after: f64,
+    /// The difference's standard error.
+    pub error: f64,
+    /// Degrees of freedom of that.
+    pub freedom: f64,
+    /// Runs before.
+    pub runs_before: f64,
+    /// Runs after.
+    pub runs_after: f64,
+    /// The probability of so clear a change without any, at whatever place.
+    pub p: f64,
+}
+
+/// A side has so many days at least: what two days have in common is no level.
+const DAYS_MIN: usize = 3;
+/// An update explains as well as a day if it is nearly as clear: there are few updates, and one of many days is clear by chance.
+const UPDATE_FIRST: f64 = 0.92;
+
+/// Sums over the days of a side.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    days: usize,
+    runs: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, cell: &Cell, centre: f64) {
+        let off = cell.mean - centre;
+        self.days += 1;
+        self.runs += cell.runs;
+        self.sum += cell.runs * off;
+        self.squares += cell.runs * off * off;
+    }
+
+    fn without(&self, part: &Sums) -> Sums {
+        Sums {
+            days: self.days - part.days,
+            runs: self.runs - part.runs,
+            sum: self.sum - part.sum,
+            squares: self.squares - part.squares,
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.runs
+    }
+
+    /// Squares about the mean.
+    fn rest(&self) -> f64 {
+        (self.squares - self.sum * self.sum / self.runs).max(0.0)
+    }
+}
+
+/// The clearest change of level of a series, however unlikely. None of a series too short for any, or that is the same throughout.
+/// Cells without runs count for nothing. Linear in the cells for each update, and O(n log n) for the days.
+pub fn clearest(cells: &[Cell]) -> Option<Change> {
+    let mut cells: Vec<Cell> = cells.iter().filter(|cell| cell.runs > 0.0).copied().collect();
+    cells.sort_by_key(|cell| (cell.day, cell.update));
+    let runs: f64 = cells.iter().map(|cell| cell.runs).sum();
+    let centre = cells.iter().map(|cell| cell.runs * cell.mean).sum::<f64>() / runs;
+    let mut splits = by_day(&cells, centre);
+    splits.extend(by_update(&cells, centre));
+    let clear = |split: &Split| {
+        let t = split.t().abs();
+        if matches!(split.at, At::Day(_)) { t * UPDATE_FIRST } else { t }
+    };
+    let &split = splits.iter().max_by(|a, b| clear(a).total_cmp(&clear(b)))?;
+    let Split { at, before, after } = split;
+    let difference = after.mean() - before.mean();
+    if difference == 0.0 {
+        return None;
+    }
+    let residual = |cell: &Cell| cell.mean - centre - if at.is_after(cell) { after.mean() } else { before.mean() };
+    let error = split.error() * longer(&cells, residual);
+    let freedom = (before.days + after.days) as f64 - 2.0;
+    // What does not scatter at all is as clear as can be.
+    let alone = if error == 0.0 { 0.0 } else { two_sided(difference / error, freedom) };
+    let p = (alone * splits.len() as f64).min(1.0);
+    let (runs_before, runs_after) = (before.runs, after.runs);
+    let (before, after) = (centre + before.mean(), centre + after.mean());
+    Some(Change { at, before, after, error, freedom, runs_before, runs_after, p })
+}
+
+/// What the cells of one day have in common makes them one observation.
+fn merged(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
+    let mut days: Vec<Cell> = Vec::new();
+    for cell in cells {
+        match days.last_mut().filter(|last| last.day == cell.day) {
+            Some(last) => {
+                let runs = last.runs + cell.runs;
+                last.mean += (cell.mean - last.mean) * cell.runs / runs;
+                last.runs = runs;
+            }
+            None => days.push(cell),
+        }
+    }
+    days
+}
+
+fn sums(days: &[Cell], centre: f64) -> Sums {
+    let mut sums = Sums::default();
+    days.iter().for_each(|day| sums.add(day, centre));
+    sums
+}
+
+/// All ways to split cells, which are in the order of days, at a day.
+fn by_day(cells: &[Cell], centre: f64) -> Vec<Split> {
+    let days = merged(cells.iter().copied());
+    let all = sums(&days, centre);
+    let mut before = Sums::default();
+    let mut splits = Vec::new();
+    for day in &days {
+        if before.days >= DAYS_MIN && all.days - before.days >= DAYS_MIN {
+            splits.push(Split { at: At::Day(day.day), before, after: all.without(&before) });
+        }
+        before.add(day, centre);
+    }
+    splits
+}
+
+/// All ways to split them at an update.
+fn by_update(cells: &[Cell], centre: f64) -> Vec<Split> {
+    let updates: BTreeSet<u32> = cells.iter().map(|cell| cell.update).collect();
+    let split = |&update: &u32| {
+        let at = At::Update(update);
+        let side = |is_after| {
+            let side = cells.iter().filter(|cell| at.is_after(cell) == is_after).copied();
+            sums(&merged(side), centre)
+        };
+        Split { at, before: side(false), after: side(true) }
+    };
+    let all = updates.iter().skip(1).map(split);
+    all.filter(|split| split.before.days >= DAYS_MIN && split.after.days >= DAYS_MIN).collect()
+}
+
+/// A way to split a series.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    at: At,
+    before: Sums,
+    after: Sums,
+}
+
+impl Split {
+    fn error(&self) -> f64 {
+        let (before, after) = (&self.before, &self.after);
+        let freedom = (before.days + after.days - 2) as f64;
+        ((before.rest() + after.rest()) / freedom * (1.0 / before.runs + 1.0 / after.runs)).sqrt()
+    }
+
+    fn t(&self) -> f64 {
+        let difference = self.after.mean() - self.before.mean();
+        let error = self.error();
+        if error == 0.0 && difference != 0.0 { f64::MAX } else { difference / error.max(f64::MIN_POSITIVE) }
+    }
+}
+
+/// How much larger an error is because days resemble the days before. The cells are in the order of days.
+fn longer(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> f64 {
+    let residuals = cells.iter().map(|cell| Cell { mean: residual(cell), ..*cell });
+    let off: Vec<f64> = merged(residuals).iter().map(|day| day.mean).collect();
+    let squares: f64 = off.iter().map(|off| off * off).sum();
+    let follow: f64 = off.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    if squares <= 0.0 {
+        return 1.0;
+    }
+    let alike = (follow / squares).clamp(0.0, 0.95);
+    ((1.0 + alike) / (1.0 - alike)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Days of 50 runs with noise; an update every 15 days, on a third of the runs three days later.
+    fn series(random: &mut fastrand::Rng, day_noise: f64, level: impl Fn(u32, u32) -> f64) -> Vec<Cell> {
+        let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut cells = Vec::new();
+        for day in 0..90_u32 {
+            let of_day = 1.0 + day_noise * normal();
+            for (late, runs) in [(0, 33.0), (3, 17.0)] {
+                let update = day.saturating_sub(late) / 15;
+                let mean = level(day, update) * of_day * (1.0 + 0.1 * normal() / f64::sqrt(runs));
+                cells.push(Cell { day, update, runs, mean });
+            }
+        }
+        cells
+    }
+
+    #[test]
+    fn the_update_that_did_it_is_named_with_its_size() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut right, mut squares) = (0, 0.0);
+        for _ in 0..200 {
+            let cells = series(&mut random, 0.01, |_, update| if update >= 3 { 105.0 } else { 100.0 });
+            let change = clearest(&cells).unwrap();
+            right += usize::from(change.at == At::Update(3) && change.p < 1e-6);
+            let off = (change.after - change.before - 5.0) / change.error;
+            squares += off * off;
+        }
+        // The error is what it says, within what 200 trials can tell.
+        let scatter = f64::sqrt(squares / 200.0);
+        assert!((0.85..1.2).contains(&scatter), "{scatter}");
+        assert!(right >= 198, "{right} of 200");
+    }
+
+    #[test]
+    fn what_no_update_did_has_a_day() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for _ in 0..100 {
+            let cells = series(&mut random, 0.005, |day, _| if day >= 38 { 110.0 } else { 100.0 });
+            assert_eq!(clearest(&cells).unwrap().at, At::Day(38));
+        }
+    }
+
+    /// The rate of false alarms at 5 %, with noise of the day, and with days that resemble each other.
+    #[test]
+    fn without_a_change_p_is_rarely_small() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let alarms = (0..1000).filter(|_| clearest(&series(&mut random, 0.02, |_, _| 100.0)).unwrap().p <= 0.05);
+        let rate = alarms.count() as f64 / 1000.0;
+        assert!(rate <= 0.06, "{rate}");
+        let alarms = (0..1000).filter(|_| {
+            let mut drift = 0.0;
+            let drifts: Vec<f64> = (0..90)
+                .map(|_| {
+                    drift = 0.5 * drift + random.f64() - 0.5;
+                    drift
+                })
+                .collect();
+            let cells = series(&mut random, 0.0, |day, _| 100.0 + 3.0 * drifts[day as usize]);
+            clearest(&cells).unwrap().p <= 0.05
+        });
+        let rate = alarms.count() as f64 / 1000.0;
+        assert!(rate <= 0.08, "with drift {rate}");
+    }
+
+    #[test]
+    fn what_cannot_be_split_has_no_change() {
+        let cell = |day, mean| Cell { day, update: 0, runs: 1.0, mean };
+        assert_eq!(clearest(&[]), None);
+        assert_eq!(clearest(&[cell(0, 1.0), cell(1, 1.0), cell(2, 5.0)]), None);
+        let same: Vec<Cell> = (0..20).map(|day| cell(day, 7.0)).collect();
+        assert_eq!(clearest(&same), None);
+        let empty: Vec<Cell> = (0..20).map(|day| Cell { runs: 0.0, ..cell(day, f64::from(day)) }).collect();
+        assert_eq!(clearest(&empty), None);
+        // Exactly one level, then exactly another.
+        let steps: Vec<Cell> = (0..20).map(|day| cell(day, if day < 8 { 1.0 } else { 2.0 })).collect();
+        let change = clearest(&steps).unwrap();
+        assert_eq!(change.at, At::Day(8));
+        assert!(
+            change.p < 1e-12 && (change.before - 1.0).abs() < 1e-9 && (change.after - 2.0).abs() < 1e-9,
+            "{change:?}"
+        );
+    }
+}
