@@ -22,7 +22,7 @@ NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy
 TOOLS := $(CURDIR)/target/tools
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings book fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
+.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench findings book lake test-lake fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
 
 build:
 	scripts/build-page
@@ -55,6 +55,7 @@ demo:
 # What one runs before each commit: under three minutes once the dependencies are built.
 check:
 	$(CARGO) fmt --check
+	rustfmt --check --edition 2024 --config-path rustfmt.toml lake-engine/src/main.rs lake-engine/ballista-here/src/main.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
 	$(CARGO) clippy --locked --profile lab -p lab --no-default-features --features kernel --bin lab -- -D warnings $(NOT_IN_LATER_CLIPPY)
@@ -131,6 +132,23 @@ fuzz:
 	        { tail -n 30 target/fuzz-$$target.log; echo "fuzz: $$target: a finding, see above and target/fuzz-$$target.log"; exit 1; }; \
 	    echo "fuzz: $$target: $$(tail -n 1 target/fuzz-$$target.log)"; \
 	done
+
+# bootscope-lake, which asks lakes: DataFusion, and a client of Ballista's clusters. Half an hour on two CPUs, and 10 GB. It needs Rust 1.94.
+lake:
+	$(CARGO) build --locked --release --workspace --manifest-path lake-engine/Cargo.toml --target-dir target/lake-engine
+	install -D -s target/lake-engine/release/bootscope-lake $(LIB)/bootscope-lake
+
+# Its tests, and one lake asked by all engines: DuckDB, Spark, a Ballista cluster that is started here, an object store that is, too. By
+# hand and before a release.
+test-lake:
+	@scripts/setup lake
+	@$(MAKE) --no-print-directory lake
+	scripts/check-licences lake-engine/Cargo.toml
+	$(CARGO) build --locked --release -p synthetic-fleet
+	install -D target/release/synthetic-fleet target/lake-engine/release/synthetic-fleet
+	$(CARGO) test --locked --release --workspace --manifest-path lake-engine/Cargo.toml --target-dir target/lake-engine
+	$(CARGO) test --locked --release -p synthetic-fleet --test questions -- --ignored
+	target/tools/python/bin/python lake-engine/tests/engines.py target/lake-engine/release
 
 # Tries the findings of all guests that scripts/make-findings lists, and writes docs/findings.md. By hand: it takes an hour.
 findings: build

@@ -15,7 +15,8 @@ use super::sorted;
 use serde::{Deserialize, Serialize};
 
 /// A change of level.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The first value of the new level.
     pub at: usize,

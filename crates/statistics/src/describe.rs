@@ -11,7 +11,8 @@ use super::{Interval, sorted};
 use serde::{Deserialize, Serialize};
 
 /// What the runs of one variant say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Description {
     /// How many.
     pub count: usize,

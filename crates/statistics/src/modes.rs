@@ -11,7 +11,8 @@ use super::sorted;
 use serde::{Deserialize, Serialize};
 
 /// Two kinds of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Modes {
     /// Median of the faster kind.
     pub low: f64,

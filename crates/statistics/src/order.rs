@@ -9,7 +9,8 @@ use super::normal;
 use serde::{Deserialize, Serialize};
 
 /// How the runs follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Order {
     /// Bartels' ratio: about 2 for independent runs, near 0 for runs that drift.
     pub ratio: f64,

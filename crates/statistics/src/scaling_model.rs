@@ -13,7 +13,8 @@ use analysis::student;
 use serde::{Deserialize, Serialize};
 
 /// How a time grows with a size `n`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub enum ScalingModel {
     /// Not at all.
     #[serde(rename = "constant")]

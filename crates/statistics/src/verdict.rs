@@ -10,7 +10,8 @@ use super::{CONFIDENCE, Interval, holm};
 use serde::{Deserialize, Serialize};
 
 /// What is asked of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Ask {
     /// The smallest relative difference that matters: 0.05 is 5 %.
     pub margin: f64,
@@ -25,7 +26,8 @@ impl Default for Ask {
 }
 
 /// What the comparison rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Pairs of boots, one after the other in random order.
@@ -37,7 +39,8 @@ pub enum Basis {
 }
 
 /// The second variant against the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// What it rests on.
     pub basis: Basis,
@@ -58,12 +61,13 @@ pub struct Comparison {
     pub pairs_for_margin: Option<usize>,
     /// The answer. Documents have its older name beside it.
     #[serde(flatten, with = "both_names")]
-    #[schemars(with = "both_names::Written")]
+    #[cfg_attr(feature = "schemas", schemars(with = "both_names::Written"))]
     pub change: Change,
 }
 
 /// The answer to "did it help?".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// The second is less: of a time, it is faster.
@@ -85,8 +89,9 @@ mod both_names {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// The fields.
-    #[derive(Serialize, schemars::JsonSchema)]
-    #[schemars(inline)]
+    #[derive(Serialize)]
+    #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+    #[cfg_attr(feature = "schemas", schemars(inline))]
     pub struct Written {
         /// What changed: of a time, less is faster and more is slower.
         change: Change,
@@ -95,7 +100,8 @@ mod both_names {
     }
 
     /// The words of the older name.
-    #[derive(Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
+    #[derive(Clone, Copy, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
     enum Older {
         Faster,

@@ -5,7 +5,7 @@
 //! Exit status 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
-//! `boot`, `calls`, `home`, `bench`, `simulations`, `lab`, `page` and `history`; without any, all.
+//! `boot`, `calls`, `home`, `bench`, `simulations`, `lab`, `page`, `history` and `lake`; without any, all.
 
 mod bench;
 mod boot;
@@ -15,6 +15,7 @@ mod home;
 mod host;
 mod instructions;
 mod lab;
+mod lake;
 mod page;
 mod readers;
 mod show;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(wrong) => {
             eprintln!(
-                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|simulations|lab|page|history]…"
+                "figures: {wrong}; usage: figures [--pairs N] [readers|synthetic|tslog|boot|calls|home|bench|simulations|lab|page|history|lake]…"
             );
             return ExitCode::from(2);
         }
@@ -77,6 +78,9 @@ fn main() -> ExitCode {
     if wanted("history") {
         history::measure(&work, &mut table);
     }
+    if wanted("lake") {
+        lake::measure(kernel.as_deref(), &work, &mut table);
+    }
     println!("\n{}\n{table}", host::description(kernel.as_deref().ok()));
     if table.kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -93,7 +97,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
                 pairs = count.ok_or("--pairs takes a number from 2")?;
             }
             "readers" | "synthetic" | "tslog" | "boot" | "calls" | "home" | "bench" | "simulations" | "lab"
-            | "page" | "history" => parts.push(argument),
+            | "page" | "history" | "lake" => parts.push(argument),
             _ => return Err(format!("`{argument}` is no part")),
         }
     }

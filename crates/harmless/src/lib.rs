@@ -1,0 +1,108 @@
+//! Text of a machine's, made harmless: names and lines that a guest said may hold anything that a terminal or a browser would obey.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Shows what a terminal or a browser would obey or hide as escapes: control characters, and
+/// characters that turn the direction of text, end lines or are invisible. Everything else stays.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    // Nearly all text is this, and it is looked at several times as fast.
+    if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return Cow::Borrowed(text);
+    }
+    let Some(first) = text.find(is_harmful) else { return Cow::Borrowed(text) };
+    let mut shown = text[..first].to_owned();
+    for c in text[first..].chars() {
+        if is_harmful(c) {
+            escape(c, &mut shown);
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// As [`harmless`], for bytes that may be no text at all: what is not UTF-8 is shown as `\xNN`.
+pub fn harmless_bytes(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(&harmless(chunk.valid()));
+        for byte in chunk.invalid() {
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+/// Whether a terminal or a browser would obey or hide it.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn escape(c: char, out: &mut String) {
+    let _ = match c {
+        '\n' => write!(out, "\\n"),
+        '\r' => write!(out, "\\r"),
+        '\t' => write!(out, "\\t"),
+        _ if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)),
+        _ => write!(out, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
+/// JSON text of a value, with what [`harmless`] would escape escaped in JSON's own way: the value is the
+/// same, and a terminal that it is printed to obeys nothing.
+pub fn json<T: Serialize>(value: &T, indented: bool) -> serde_json::Result<String> {
+    let text = if indented { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
+    // Outside of strings JSON has no such character but the newline, which it escapes in strings.
+    let harmful = |c: char| c != '\n' && is_harmful(c);
+    if !text.contains(harmful) {
+        return Ok(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if harmful(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Ok(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(harmless("acpi_init"), "acpi_init");
+        assert_eq!(harmless("µs “ok” ·"), "µs “ok” ·");
+        assert_eq!(harmless("\x1b[2J\x07 \u{9b}31m\r\n"), "\\x1b[2J\\x07 \\u{9b}31m\\r\\n");
+        assert_eq!(
+            harmless("a\u{202e}b\u{2066}c\u{200b}d\u{2028}\u{feff}"),
+            "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{2028}\\u{feff}"
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown() {
+        assert_eq!(harmless_bytes(b"ok \xff\xfe\x1b \xc2\xb5s"), "ok \\xff\\xfe\\x1b µs");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        let value = "a\u{202e}\u{9b}\u{7f}\u{e0041}\n\u{1b}µ";
+        for indented in [false, true] {
+            let text = json(&[value], indented).unwrap();
+            assert!(!text.contains(|c: char| c != '\n' && is_harmful(c)), "{text:?}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap()[0], value);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! DataFusion with the tables of a lake: in this process, or on a Ballista cluster. The same SQL goes to both.
+//!
+//! A table has the columns of all its files: one of an earlier bootscope lacks some, and these are null.
+//! A boot is in the lake when `boots` has it. Where somebody was killed while adding, other tables may have rows of boots that are
+//! not there: then each table is read joined with `boots`.
+
+use anyhow::{Context as _, anyhow, bail};
+use arrow::datatypes::DataType;
+use ballista::prelude::SessionContextExt as _;
+use ballista_core::object_store::{
+    CustomObjectStoreRegistry, S3Options, session_config_with_s3_support, session_state_with_s3_support,
+};
+use datafusion::config::ExtensionOptions as _;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
+use futures::StreamExt as _;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use serde::Deserialize;
+use std::path::Path;
+use std::sync::Arc;
+use url::Url;
+
+/// The layout that is read here, as `docs/lake.md` describes it.
+const SCHEMA: &str = "bootscope.lake/1";
+/// The file that says so.
+pub const HEAD: &str = "lake.json";
+/// The file that says which batch is being added.
+pub const ADDING: &str = "adding.json";
+/// The table that says which boots are there.
+pub const BOOTS: &str = "boots";
+/// All tables, in the order in which a batch's files get their names.
+pub const TABLES: [&str; 9] =
+    ["phases", "rows", "initcalls", "units", "findings", "metrics", "labels", "machines", BOOTS];
+
+/// What a table is called where it is read joined with `boots`.
+const WITH_LEFTOVERS: &str = "_with_leftovers";
+/// Of all memory, a query gets so much unless the user says.
+const MEMORY_SHARE: u64 = 2;
+
+/// Where a query runs.
+#[derive(clap::Args)]
+pub struct EngineArgs {
+    /// Ask a Ballista cluster, whose executors reach the lake by the same name: df://SCHEDULER:50050
+    #[arg(long, value_name = "URL")]
+    pub cluster: Option<String>,
+    /// How much memory a query may take here, before it goes on in temporary files [default: half of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<usize>,
+    /// How many CPUs a query may take here [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroUsize>,
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err("give bytes, or a number with K, M or G".to_owned()),
+    };
+    let number: usize = number.parse().map_err(|_| "give a number, such as 4G".to_owned())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(|| "that is no size".to_owned())
+}
+
+/// A lake that can be asked.
+pub struct Engine {
+    context: SessionContext,
+    /// As the user names it.
+    pub lake: String,
+    /// Where it is.
+    pub store: Arc<dyn ObjectStore>,
+    /// The lake in that.
+    pub root: ObjectPath,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    schema: String,
+}
+
+/// A batch that somebody began to add.
+#[derive(Deserialize)]
+struct Adding {
+    day: String,
+    name: String,
+}
+
+impl Engine {
+    /// Opens a lake.
+    ///
+    /// # Errors
+    /// If it is none, a later bootscope made it, or neither it nor the cluster can be reached.
+    pub async fn open(lake: &str, args: &EngineArgs) -> anyhow::Result<Engine> {
+        let url = url_of(lake)?;
+        let engine = Engine::connect(lake, args).await?;
+        check(&*engine.store, &engine.root, lake).await?;
+        let has_leftovers = has_leftovers(&*engine.store, &engine.root).await?;
+        for table in [BOOTS].into_iter().chain(TABLES.into_iter().filter(|table| *table != BOOTS)) {
+            engine.register(&url, table, has_leftovers && table != BOOTS).await?;
+        }
+        Ok(engine)
+    }
+
+    /// Without any table: whether a lake is there, nobody looked.
+    ///
+    /// # Errors
+    /// If neither the place nor the cluster can be reached.
+    pub async fn connect(lake: &str, args: &EngineArgs) -> anyhow::Result<Engine> {
+        let url = url_of(lake)?;
+        let state = state(args)?;
+        let context = match &args.cluster {
+            Some(cluster) => SessionContext::remote_with_state(cluster, state)
+                .await
+                .with_context(|| format!("cannot use the cluster {cluster}: give df://HOST:PORT"))?,
+            None => SessionContext::new_with_state(state),
+        };
+        let store = context.runtime_env().object_store(&ListingTableUrl::parse(&url)?)?;
+        let root = ObjectPath::from_url_path(url.path())?;
+        Ok(Engine { context, lake: lake.to_owned(), store, root })
+    }
+
+    async fn register(&self, lake: &Url, table: &str, joined: bool) -> anyhow::Result<()> {
+        let folder = ListingTableUrl::parse(format!("{}/{}/", lake.as_str().trim_end_matches('/'), table))?;
+        let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
+            .with_file_extension(".parquet")
+            .with_table_partition_cols(vec![("day".to_owned(), DataType::Utf8)]);
+        if !self.has_files(table).await? {
+            // Nobody added yet, or by a bootscope that did not have this table.
+            return if table == BOOTS { Err(anyhow!("{} has no boots yet", self.lake)) } else { Ok(()) };
+        }
+        let columns = options.infer_schema(&self.context.state(), &folder).await;
+        let columns = columns.with_context(|| format!("{}: cannot read the table {table}", self.lake))?;
+        let config = ListingTableConfig::new(folder).with_listing_options(options).with_schema(columns);
+        let listed = Arc::new(ListingTable::try_new(config)?);
+        if !joined {
+            self.context.register_table(table, listed)?;
+            return Ok(());
+        }
+        let all = format!("{table}{WITH_LEFTOVERS}");
+        self.context.register_table(&all, listed)?;
+        let of_boots = format!("SELECT * FROM {all} WHERE boot_id IN (SELECT boot_id FROM {BOOTS})");
+        let whole = self.context.sql(&of_boots).await?;
+        self.context.register_table(table, whole.into_view())?;
+        Ok(())
+    }
+
+    async fn has_files(&self, table: &str) -> anyhow::Result<bool> {
+        let mut files = self.store.list(Some(&self.root.clone().join(table)));
+        while let Some(file) = files.next().await {
+            if file?.location.extension() == Some("parquet") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What a statement that only reads will give. Whatever writes, or would change the session, is refused.
+    pub async fn query(&self, sql: &str) -> anyhow::Result<DataFrame> {
+        let reads = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        Ok(self.context.sql_with_options(sql, reads).await?)
+    }
+}
+
+/// What the user's environment says of the object store: for us, or for executors.
+fn s3_options() -> anyhow::Result<S3Options> {
+    let mut options = S3Options::default();
+    let known = [
+        ("access_key_id", "AWS_ACCESS_KEY_ID"),
+        ("secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+        ("session_token", "AWS_SESSION_TOKEN"),
+        ("region", "AWS_REGION"),
+        ("endpoint", "AWS_ENDPOINT_URL"),
+        ("allow_http", "AWS_ALLOW_HTTP"),
+    ];
+    for (option, variable) in known {
+        if let Ok(value) = std::env::var(variable) {
+            options.set(option, &value).with_context(|| format!("cannot use {variable}"))?;
+        }
+    }
+    Ok(options)
+}
+
+/// A text as SQL writes it.
+pub fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+fn url_of(lake: &str) -> anyhow::Result<Url> {
+    if lake.contains("://") {
+        return Url::parse(lake).with_context(|| format!("{lake} is no URL"));
+    }
+    let path = Path::new(lake).canonicalize().with_context(|| format!("cannot open the lake {lake}"))?;
+    Url::from_directory_path(path).map_err(|()| anyhow!("{lake} has no name that a URL can have"))
+}
+
+fn state(args: &EngineArgs) -> anyhow::Result<SessionState> {
+    let s3 = s3_options()?;
+    if args.cluster.is_some() {
+        return Ok(session_state_with_s3_support(session_config_with_s3_support().with_option_extension(s3))?);
+    }
+    let mut config = SessionConfig::new().with_information_schema(true).with_option_extension(s3.clone());
+    if let Some(threads) = args.threads {
+        config = config.with_target_partitions(threads.get());
+    }
+    let bytes = args.memory.or_else(memory_here).unwrap_or(1 << 30);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(bytes)))
+        .with_object_store_registry(Arc::new(CustomObjectStoreRegistry::new(s3)))
+        .build_arc()?;
+    let builder = SessionStateBuilder::new().with_default_features();
+    Ok(builder.with_config(config).with_runtime_env(runtime).build())
+}
+
+/// A part of the machine's memory, as Linux says.
+fn memory_here() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    usize::try_from(kib * 1024 / MEMORY_SHARE).ok()
+}
+
+async fn check(store: &dyn ObjectStore, root: &ObjectPath, lake: &str) -> anyhow::Result<()> {
+    let head = match store.get(&root.clone().join(HEAD)).await {
+        Err(object_store::Error::NotFound { .. }) => bail!("{lake} is no lake: `bootscope lake add … --to` makes one"),
+        Err(e) => return Err(e).with_context(|| format!("cannot read the lake {lake}")),
+        Ok(found) => found.bytes().await.with_context(|| format!("cannot read the lake {lake}"))?,
+    };
+    let head: Head = serde_json::from_slice(&head).with_context(|| format!("{}: no head of a lake", HEAD))?;
+    if head.schema != SCHEMA {
+        bail!("{lake} has the layout {:?}, and this bootscope reads {:?}: use a later one", head.schema, SCHEMA);
+    }
+    Ok(())
+}
+
+/// Whether somebody was killed while adding, or is at it.
+async fn has_leftovers(store: &dyn ObjectStore, root: &ObjectPath) -> anyhow::Result<bool> {
+    let adding = match store.get(&root.clone().join(ADDING)).await {
+        Err(object_store::Error::NotFound { .. }) => return Ok(false),
+        found => found?.bytes().await?,
+    };
+    let Ok(Adding { day, name }) = serde_json::from_slice(&adding) else { return Ok(true) };
+    let file = root.clone().join("boots").join(format!("day={day}")).join(format!("{name}.parquet"));
+    Ok(store.head(&file).await.is_err())
+}

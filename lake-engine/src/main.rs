@@ -1,0 +1,87 @@
+//! `bootscope-lake`, which `bootscope lake` starts: asks a lake by SQL, and the questions that need statistics. It writes nothing, in the
+//! lake or elsewhere: what it finds goes to standard output.
+
+mod answer;
+mod engine;
+mod filter;
+mod questions;
+mod sql;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use engine::{Engine, EngineArgs};
+use std::process::ExitCode;
+
+/// Asks a lake of boots
+#[derive(Parser)]
+#[command(name = "bootscope-lake", bin_name = "bootscope lake", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Sql(sql::Args),
+    Ask(questions::Args),
+    #[command(hide = true)]
+    PageData(questions::page_data::Args),
+}
+
+/// How the answer is printed.
+#[derive(clap::Args, Clone, Copy)]
+struct FormatArgs {
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print a line of names, then a line a row, with commas
+    #[arg(long)]
+    csv: bool,
+    /// Print only the rows
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Which lake, and what asks it.
+#[derive(clap::Args)]
+struct LakeArgs {
+    /// The lake: a folder, or s3://BUCKET/FOLDER
+    lake: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl LakeArgs {
+    async fn open(&self) -> anyhow::Result<Engine> {
+        Engine::open(&self.lake, &self.engine).await
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("bootscope: {}", harmless::harmless(&format!("{e:#}")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    runtime.block_on(async {
+        match command {
+            Command::Sql(args) => sql::run(&args).await,
+            Command::Ask(args) => questions::run(&args).await,
+            Command::PageData(args) => questions::page_data::run(&args).await,
+        }
+    })
+}
+
+/// Whoever read our output has seen enough: that is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,120 @@
+//! `ask`: questions that need statistics. SQL sums up, on whatever engine; what follows from the sums is worked out here, by the same
+//! functions as a bench's verdicts.
+
+mod boot_times;
+mod boots;
+mod coverage;
+mod outliers;
+pub mod page_data;
+mod regressions;
+mod slowest_rows;
+mod sums;
+mod what_pays;
+
+use crate::answer::{Answer, Shown};
+use crate::engine::Engine;
+use crate::filter::FilterArgs;
+use crate::{FormatArgs, LakeArgs};
+use serde::Serialize;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Ask a lake what no sum tells: what became slower and with which update, and how sure that is
+///
+/// Boots of one kind of machine are compared with each other only. Each answer says how many boots it rests on. Where thousands of rows are
+/// looked at, probabilities are corrected for that: of answers to a lake without any regression, at most 5 in 100 name one.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    lake: LakeArgs,
+    /// The question
+    #[arg(value_enum)]
+    question: Question,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// What boots are told apart by, in boot-times and slowest-rows: a column of boots, or a label's name; may be repeated
+    /// [default: hardware, and in boot-times kernel]
+    #[arg(long, value_name = "NAME")]
+    by: Vec<String>,
+    #[command(flatten)]
+    format: FormatArgs,
+    /// Rows of the table, at most
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bootscope lake ask lake regressions
+  bootscope lake ask lake slowest-rows --by kernel --since 30d
+  bootscope lake ask lake boot-times --by label:team --json
+  bootscope lake ask lake boots --where machine=9f0c… --since 2026-11-01
+
+Exit status: 1 where regressions, outliers or missing machines were found.";
+
+/// What can be asked.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Question {
+    /// Median, 95th and 99th percentile, each with its interval
+    BootTimes,
+    /// What the time goes to: the mean of each row over all boots
+    SlowestRows,
+    /// Which update made which row slower, on which kinds of machine
+    Regressions,
+    /// Machines that are slower than their kind, and in which row
+    Outliers,
+    /// What each remedy would save a day, over all machines
+    WhatPays,
+    /// Which machines have not reported as they used to
+    Coverage,
+    /// The boots themselves, the slowest first
+    Boots,
+}
+
+/// What a question gave: its rows, and what is to be known of them.
+struct Found {
+    boots: u64,
+    remarks: Vec<String>,
+    rows: Vec<Value>,
+    shown: &'static [Shown],
+    is_bad: bool,
+}
+
+impl Found {
+    fn new(boots: u64, rows: Vec<impl Serialize>, shown: &'static [Shown]) -> anyhow::Result<Found> {
+        let rows = rows.into_iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>()?;
+        Ok(Found { boots, remarks: Vec::new(), rows, shown, is_bad: false })
+    }
+}
+
+/// Runs it.
+pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let engine = args.lake.open().await?;
+    let (name, found) = ask(&engine, args).await?;
+    let answer = Answer {
+        schema: format!("bootscope.lake-{name}/1"),
+        lake: engine.lake.clone(),
+        since: args.filter.since().to_owned(),
+        boots: found.boots,
+        remarks: found.remarks,
+        rows: found.rows,
+        is_bad: found.is_bad,
+        shown: found.shown,
+    };
+    answer.print(args.format, args.top)?;
+    Ok(if answer.is_bad { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+async fn ask(engine: &Engine, args: &Args) -> anyhow::Result<(&'static str, Found)> {
+    let Args { filter, by, .. } = args;
+    Ok(match args.question {
+        Question::BootTimes => ("boot-times", boot_times::ask(engine, filter, by).await?),
+        Question::SlowestRows => ("slowest-rows", slowest_rows::ask(engine, filter, by).await?),
+        Question::Regressions => ("regressions", regressions::ask(engine, filter).await?),
+        Question::Outliers => ("outliers", outliers::ask(engine, filter).await?),
+        Question::WhatPays => ("what-pays", what_pays::ask(engine, filter).await?),
+        Question::Coverage => ("coverage", coverage::ask(engine, filter).await?),
+        Question::Boots => ("boots", boots::ask(engine, filter).await?),
+    })
+}

@@ -1,0 +1,430 @@
+//! Which update made which row slower, on which kinds of machine, and how sure that is.
+//!
+//! A series is a row of the boot path on one kind of machine: for each day and each kernel, the mean over all boots, also those without the
+//! row. [`statistics::levels`] says where its level changed most clearly. Of all series that were looked at, Holm's correction leaves those
+//! that chance does not explain. What lies before and after a change is looked at again, until nothing more is found. The totals of
+//! boots are a family of their own: one series a kind of machine.
+//!
+//! A few boots that were disturbed can lift the mean of a few days. So sums only choose which series may have a change. Of these every boot
+//! is read, and what is far from the middle of its week and kernel is drawn nearer (winsorized: Tukey, "The future of data
+//! analysis", Annals of Mathematical Statistics 33, 1962). What is said then rests on these values.
+
+use super::sums::{Names, at, each};
+use super::{Engine, FilterArgs, Found};
+use crate::answer::{Show, Shown};
+use crate::engine::text;
+use serde::Serialize;
+use statistics::levels::{At, Cell, Change, clearest};
+use statistics::quantile::median;
+use statistics::{holm, sorted, student_t};
+use std::collections::{BTreeSet, HashMap};
+
+/// Of answers without any regression, so many name one.
+const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
+/// A row that is less than this of its boots' time is not looked at: nobody would act on it, and each more makes others less sure.
+const SHARE_LEAST: f64 = 1e-5;
+/// A series is read boot by boot where its sums have a change with such a corrected probability.
+const CHOSEN: f64 = 0.5;
+/// A value is not farther from the middle of its week and kernel than so many standard deviations.
+const FAR: f64 = 4.0;
+/// Of normal values, the standard deviation is so many times the median distance.
+const OF_MAD: f64 = 1.4826;
+const WEEK_DAYS: u32 = 7;
+/// What is before and after a change is looked at again, so often.
+const DEPTH_MOST: usize = 4;
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// The row; `null`: the whole boot.
+    name: Option<String>,
+    hardware: String,
+    time_base: String,
+    /// The first kernel that has it; `null` where no kernel explains it.
+    kernel: Option<String>,
+    /// The first day of boots that have it.
+    since: String,
+    before_ns: f64,
+    after_ns: f64,
+    slower_ns: f64,
+    slower_low_ns: f64,
+    slower_high_ns: f64,
+    /// After ÷ before; `null` where the row is new.
+    ratio: Option<f64>,
+    /// Corrected for all series that were looked at.
+    p: f64,
+    boots_before: u64,
+    boots_after: u64,
+    /// What it costs all machines of the kind together on the last day.
+    per_day_ns: f64,
+}
+
+const SHOWN: &[Shown] = &[
+    ("row", "name", Show::Plain),
+    ("hardware", "hardware", Show::Plain),
+    ("kernel", "kernel", Show::Plain),
+    ("since", "since", Show::Plain),
+    ("before ms", "before_ns", Show::Ms),
+    ("after", "after_ns", Show::Ms),
+    ("slower by", "slower_ns", Show::Ms),
+    ("from", "slower_low_ns", Show::Ms),
+    ("to", "slower_high_ns", Show::Ms),
+    ("change", "ratio", Show::Change),
+    ("p", "p", Show::Probability),
+    ("boots before", "boots_before", Show::Plain),
+    ("after", "boots_after", Show::Plain),
+];
+
+/// The boots of one day with one kernel on one kind of machine.
+struct OfDay {
+    day: u32,
+    kernel: u32,
+    boots: f64,
+    total_ns: f64,
+    began_ms: i64,
+}
+
+/// A row's time on one day with one kernel on one kind of machine.
+#[derive(Clone, Copy)]
+struct Sum {
+    series: (u32, u32),
+    day: u32,
+    kernel: u32,
+    self_ns: f64,
+}
+
+/// All of the lake that this question needs.
+#[derive(Default)]
+struct Sums {
+    kinds: Names,
+    names: Names,
+    kernels: Names,
+    days: Names,
+    /// Of each kind.
+    boots: HashMap<u32, Vec<OfDay>>,
+    rows: Vec<Sum>,
+}
+
+/// A kind of machine, as one name. The second part is one of ours.
+fn kind(hardware: &str, time_base: &str) -> String {
+    format!("{hardware}\u{1f}{time_base}")
+}
+
+/// The two parts of it.
+fn split(kind: &str) -> (&str, &str) {
+    kind.rsplit_once('\u{1f}').unwrap_or((kind, ""))
+}
+
+/// Answers it.
+pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
+    let sums = read(engine, filter).await?;
+    let boots: f64 = sums.boots.values().flatten().map(|of_day| of_day.boots).sum();
+    let series = series(&sums);
+    let looked_at = series.len();
+    let (rows, wholes): (Vec<Series>, Vec<Series>) = series.into_iter().partition(|series| series.name.is_some());
+    let mut found = Vec::new();
+    for family in [rows, wholes] {
+        let size = family.len();
+        let chosen = chosen(family);
+        let chosen = boot_by_boot(engine, filter, &sums, chosen).await?;
+        found.extend(found_in(&sums, chosen, size));
+    }
+    let faster = found.iter().filter(|row| row.slower_ns < 0.0).count();
+    let mut slower: Vec<Row> = found.into_iter().filter(|row| row.slower_ns > 0.0).collect();
+    slower.sort_by(|a, b| b.per_day_ns.total_cmp(&a.per_day_ns));
+    let is_bad = !slower.is_empty();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+    let mut answer = Found::new(boots as u64, slower, SHOWN)?;
+    answer.is_bad = is_bad;
+    let kinds = sums.kinds.len();
+    answer.remarks.push(format!("looked at {looked_at} series of {kinds} kinds of machine; p is corrected for that"));
+    if faster > 0 {
+        answer.remarks.push(format!("{faster} became faster; they are not listed"));
+    }
+    answer.remarks.push("row -: the whole boot. kernel -: no kernel explains it, only a day".to_owned());
+    Ok(answer)
+}
+
+async fn read(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Sums> {
+    let mut sums = Sums::default();
+    let condition = filter.sql();
+    let keys = "hardware, time_base, kernel, day";
+    let sql = format!(
+        "SELECT {keys}, count(*), sum(CAST(total_ns AS DOUBLE)), CAST(min(began) AS BIGINT) FROM boots \
+         WHERE total_ns IS NOT NULL AND {condition} GROUP BY {keys}"
+    );
+    each(engine, &sql, |part| {
+        let (hardware, time_base, kernel, day) = (part.texts(0)?, part.texts(1)?, part.texts(2)?, part.texts(3)?);
+        let (boots, total, began) = (part.numbers(4)?, part.numbers(5)?, part.integers(6)?);
+        for row in 0..part.rows() {
+            let kind = sums.kinds.number(&kind(at(&hardware, row), at(&time_base, row)));
+            sums.boots.entry(kind).or_default().push(OfDay {
+                day: sums.days.number(at(&day, row)),
+                kernel: sums.kernels.number(at(&kernel, row)),
+                boots: boots.value(row),
+                total_ns: total.value(row),
+                began_ms: began.value(row),
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    let sql = format!("SELECT {keys}, name, sum(self_ns) FROM rows WHERE ended AND {condition} GROUP BY {keys}, name");
+    each(engine, &sql, |part| {
+        let (hardware, time_base, kernel, day) = (part.texts(0)?, part.texts(1)?, part.texts(2)?, part.texts(3)?);
+        let (name, self_ns) = (part.texts(4)?, part.numbers(5)?);
+        let mut last = (String::new(), String::new(), 0);
+        for row in 0..part.rows() {
+            let (this_hardware, this_base) = (at(&hardware, row), at(&time_base, row));
+            if this_hardware != last.0 || this_base != last.1 || row == 0 {
+                let number = sums.kinds.number(&kind(this_hardware, this_base));
+                last = (this_hardware.to_owned(), this_base.to_owned(), number);
+            }
+            sums.rows.push(Sum {
+                series: (last.2, sums.names.number(at(&name, row))),
+                day: sums.days.number(at(&day, row)),
+                kernel: sums.kernels.number(at(&kernel, row)),
+                self_ns: self_ns.value(row),
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    sums.rows.sort_unstable_by_key(|sum| sum.series);
+    Ok(sums)
+}
+
+/// What is looked at for changes.
+struct Series {
+    kind: u32,
+    /// None of the whole boot.
+    name: Option<u32>,
+    cells: Vec<Cell>,
+}
+
+/// Of a kind of machine: the kernels in the order in which they came, and days in order.
+struct Order {
+    /// The place of a kernel in that order.
+    updates: HashMap<u32, u32>,
+    kernels: Vec<u32>,
+    /// The place of each cell, by day and kernel.
+    cells: HashMap<(u32, u32), usize>,
+}
+
+fn order(of_kind: &[OfDay]) -> Order {
+    let mut first: HashMap<u32, i64> = HashMap::new();
+    for of_day in of_kind {
+        let began = first.entry(of_day.kernel).or_insert(i64::MAX);
+        *began = (*began).min(of_day.began_ms);
+    }
+    let mut kernels: Vec<u32> = first.keys().copied().collect();
+    kernels.sort_by_key(|kernel| (first[kernel], *kernel));
+    let updates = (0..).zip(&kernels).map(|(place, &kernel)| (kernel, place)).collect();
+    let cells = of_kind.iter().enumerate().map(|(i, of_day)| ((of_day.day, of_day.kernel), i)).collect();
+    Order { updates, kernels, cells }
+}
+
+/// Days are numbered as they come; this is their place in time.
+fn places_of_days(days: &Names) -> Vec<u32> {
+    let mut by_name: Vec<u32> = (0..days.len()).filter_map(|i| u32::try_from(i).ok()).collect();
+    by_name.sort_by_key(|&day| days.name(day));
+    let mut places = vec![0; by_name.len()];
+    for (place, &day) in (0..).zip(&by_name) {
+        places[day as usize] = place;
+    }
+    places
+}
+
+fn series(sums: &Sums) -> Vec<Series> {
+    let places = places_of_days(&sums.days);
+    let orders: HashMap<u32, Order> = sums.boots.iter().map(|(&kind, of_kind)| (kind, order(of_kind))).collect();
+    let cell = |kind: u32, of_day: &OfDay, sum_ns: f64| Cell {
+        day: places[of_day.day as usize],
+        update: orders[&kind].updates[&of_day.kernel],
+        runs: of_day.boots,
+        mean: sum_ns / of_day.boots,
+    };
+    let mut all = Vec::new();
+    for (&kind, of_kind) in &sums.boots {
+        let cells = of_kind.iter().map(|of_day| cell(kind, of_day, of_day.total_ns)).collect();
+        all.push(Series { kind, name: None, cells });
+    }
+    for rows in sums.rows.chunk_by(|a, b| a.series == b.series) {
+        let (kind, name) = rows[0].series;
+        let Some(of_kind) = sums.boots.get(&kind) else { continue };
+        let in_all: f64 = of_kind.iter().map(|of_day| of_day.total_ns).sum();
+        if rows.iter().map(|row| row.self_ns).sum::<f64>() < SHARE_LEAST * in_all {
+            continue;
+        }
+        // Boots without the row have 0 of it.
+        let mut of_cells = vec![0.0; of_kind.len()];
+        for row in rows {
+            // What is there while somebody adds may lack its boots.
+            if let Some(&place) = orders[&kind].cells.get(&(row.day, row.kernel)) {
+                of_cells[place] += row.self_ns;
+            }
+        }
+        let cells = of_kind.iter().zip(of_cells).map(|(of_day, sum)| cell(kind, of_day, sum)).collect();
+        all.push(Series { kind, name: Some(name), cells });
+    }
+    all
+}
+
+/// Of a family, those that may have a change.
+fn chosen(family: Vec<Series>) -> Vec<Series> {
+    let p = |series: &Series| clearest(&series.cells).map_or(1.0, |change| change.p);
+    let corrected = holm::corrected(&family.iter().map(p).collect::<Vec<f64>>());
+    family.into_iter().zip(corrected).filter(|(_, p)| *p <= CHOSEN).map(|(series, _)| series).collect()
+}
+
+/// The same series, from the values of single boots, without what is far off.
+async fn boot_by_boot(
+    engine: &Engine,
+    filter: &FilterArgs,
+    sums: &Sums,
+    mut chosen: Vec<Series>,
+) -> anyhow::Result<Vec<Series>> {
+    if chosen.is_empty() {
+        return Ok(chosen);
+    }
+    let places: HashMap<(u32, Option<u32>), usize> =
+        chosen.iter().enumerate().map(|(i, series)| ((series.kind, series.name), i)).collect();
+    let mut values: Vec<Values> = chosen.iter().map(|_| Values::default()).collect();
+    let is_of_rows = chosen.iter().any(|series| series.name.is_some());
+    let list = |names: BTreeSet<&str>| names.into_iter().map(text).collect::<Vec<_>>().join(", ");
+    let hardware = |kind: u32| split(sums.kinds.name(kind)).0;
+    let kinds = list(chosen.iter().map(|series| hardware(series.kind)).collect());
+    let names = list(chosen.iter().filter_map(|series| series.name).map(|name| sums.names.name(name)).collect());
+    let condition = format!("{} AND coalesce(hardware, '') IN ({kinds})", filter.sql());
+    let sql = if is_of_rows {
+        format!(
+            "SELECT hardware, time_base, kernel, day, self_ns, name FROM rows WHERE ended AND {condition} AND name IN ({names})"
+        )
+    } else {
+        format!(
+            "SELECT hardware, time_base, kernel, day, total_ns, '' FROM boots WHERE total_ns IS NOT NULL AND {condition}"
+        )
+    };
+    let (kind_numbers, name_numbers) = (&sums.kinds, &sums.names);
+    each(engine, &sql, |part| {
+        let texts = [part.texts(0)?, part.texts(1)?, part.texts(2)?, part.texts(3)?, part.texts(5)?];
+        let ns = part.numbers(4)?;
+        for row in 0..part.rows() {
+            let [hardware, time_base, kernel, day, name] = [0, 1, 2, 3, 4].map(|i| at(&texts[i], row));
+            let kind = kind_numbers.known(&kind(hardware, time_base));
+            let name = if is_of_rows { name_numbers.known(name).map(Some) } else { Some(None) };
+            let place = kind.zip(name).and_then(|key| places.get(&key));
+            let cell = sums.days.known(day).zip(sums.kernels.known(kernel));
+            if let Some((&place, cell)) = place.zip(cell) {
+                values[place].entry(cell).or_default().push(ns.value(row));
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    let days = places_of_days(&sums.days);
+    for (series, values) in chosen.iter_mut().zip(values) {
+        let of_kind = &sums.boots[&series.kind];
+        series.cells = drawn_nearer(series, of_kind, values, &days);
+    }
+    Ok(chosen)
+}
+
+/// Of a series: what each boot had, by day and kernel.
+type Values = HashMap<(u32, u32), Vec<f64>>;
+
+/// The means of cells, of values that are not too far from the middle of their week and kernel.
+fn drawn_nearer(series: &Series, of_kind: &[OfDay], mut values: Values, days: &[u32]) -> Vec<Cell> {
+    // Boots without the row have 0 of it.
+    for of_day in of_kind {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+        let boots = of_day.boots as usize;
+        let of_cell = values.entry((of_day.day, of_day.kernel)).or_default();
+        of_cell.resize(of_cell.len().max(boots), 0.0);
+    }
+    let week = |day: u32| days[day as usize] / WEEK_DAYS;
+    let mut weeks: HashMap<(u32, u32), Vec<f64>> = HashMap::new();
+    for (&(day, kernel), of_cell) in &values {
+        weeks.entry((week(day), kernel)).or_default().extend(of_cell);
+    }
+    let middles: HashMap<(u32, u32), f64> =
+        weeks.into_iter().map(|(key, values)| (key, median(&sorted(&values)))).collect();
+    let middle = |day: u32, kernel: u32| middles[&(week(day), kernel)];
+    let off = values.iter().flat_map(|(&(day, kernel), of_cell)| {
+        let middle = middle(day, kernel);
+        of_cell.iter().map(move |value| (value - middle).abs())
+    });
+    let far = FAR * OF_MAD * median(&sorted(&off.collect::<Vec<f64>>()));
+    let cells = of_kind.iter().zip(&series.cells).map(|(of_day, cell)| {
+        let of_cell = &values[&(of_day.day, of_day.kernel)];
+        let middle = middle(of_day.day, of_day.kernel);
+        // Where most boots are the same to the nanosecond, nothing says what is far.
+        let near = |value: &f64| if far > 0.0 { value.clamp(middle - far, middle + far) } else { *value };
+        Cell { mean: of_cell.iter().map(near).sum::<f64>() / of_cell.len() as f64, ..*cell }
+    });
+    cells.collect()
+}
+
+/// The changes of a family of series that chance does not explain. So many were looked at.
+fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
+    let mut found = Vec::new();
+    let mut open = chosen;
+    for _ in 0..DEPTH_MOST {
+        let changes: Vec<Option<Change>> = open.iter().map(|series| clearest(&series.cells)).collect();
+        // Parts of series are as many as the series at most: they are corrected for as many.
+        let mut p_values: Vec<f64> = changes.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
+        p_values.resize(p_values.len().max(looked_at), 1.0);
+        let corrected = holm::corrected(&p_values);
+        let mut parts = Vec::new();
+        for ((series, change), p) in open.into_iter().zip(changes).zip(corrected) {
+            let Some(change) = change.filter(|_| p <= ALPHA) else { continue };
+            found.push(row(sums, &series, &change, p));
+            for side in [false, true] {
+                let cells = series.cells.iter().filter(|cell| change.at.is_after(cell) == side).copied().collect();
+                parts.push(Series { cells, ..series });
+            }
+        }
+        open = parts;
+        if open.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
+    let of_kind = &sums.boots[&series.kind];
+    let places = places_of_days(&sums.days);
+    let kernel = match change.at {
+        At::Update(update) => order(of_kind).kernels.get(update as usize).copied(),
+        At::Day(_) => None,
+    };
+    let first = series.cells.iter().filter(|cell| change.at.is_after(cell)).map(|cell| cell.day).min().unwrap_or(0);
+    let day = (0..).zip(&places).find(|&(_, &place)| place == first).map_or(0, |(day, _)| day);
+    let slower_ns = change.after - change.before;
+    let half = student_t::half_width(change.freedom) * change.error;
+    let last = series.cells.iter().map(|cell| cell.day).max().unwrap_or(0);
+    let last_boots: f64 = series.cells.iter().filter(|cell| cell.day == last).map(|cell| cell.runs).sum();
+    let (hardware, time_base) = split(sums.kinds.name(series.kind));
+    let count = |runs: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+        let count = runs.round() as u64;
+        count
+    };
+    Row {
+        name: series.name.map(|name| sums.names.name(name).to_owned()),
+        hardware: hardware.to_owned(),
+        time_base: time_base.to_owned(),
+        kernel: kernel.map(|kernel| sums.kernels.name(kernel).to_owned()),
+        since: sums.days.name(day).to_owned(),
+        before_ns: change.before,
+        after_ns: change.after,
+        slower_ns,
+        slower_low_ns: slower_ns - half,
+        slower_high_ns: slower_ns + half,
+        ratio: (change.before > 0.0).then(|| change.after / change.before),
+        p,
+        boots_before: count(change.runs_before),
+        boots_after: count(change.runs_after),
+        per_day_ns: slower_ns * last_boots,
+    }
+}

@@ -1,0 +1,251 @@
+//! `send`: a lake in a folder goes into another, in an object store. `bootscope lake add --to s3://…` adds to a folder of its own, and then
+//! calls this.
+//!
+//! It keeps the rules of a lake in a folder (`crates/lake/src/folder.rs`). A boot is in the lake when `boots` has it, so its file goes last.
+//! Who sends has the object `adding.json`, which is made only if it is not there (a conditional put, as S3 and its likes have it), and
+//! which names the batch: so two that send at once lose nothing, and leftovers of one that was killed are known. An object store cannot
+//! say that somebody is dead. So `adding.json` has a time, renewed with each batch, after which it may be taken over.
+
+use crate::LakeArgs;
+use crate::engine::{ADDING, BOOTS, Engine, HEAD, TABLES};
+use crate::questions::sums::{at, each};
+use anyhow::{Context as _, bail};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Who sends is believed dead after so long without a sign.
+const LEASE: Duration = Duration::from_secs(120);
+/// How often is looked whether another is done.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Send a lake in a folder to one in an object store
+#[derive(clap::Args)]
+pub struct Args {
+    /// The folder
+    from: PathBuf,
+    #[command(flatten)]
+    to: LakeArgs,
+}
+
+/// `adding.json`, as a lake in a folder has it, with who and until when.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Adding {
+    day: String,
+    name: String,
+    #[serde(default)]
+    who: String,
+    #[serde(default)]
+    until_ms: u64,
+}
+
+/// A batch of files: `TABLE/day=DAY/NAME.parquet`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Batch {
+    day: String,
+    name: String,
+}
+
+impl Batch {
+    fn file(&self, table: &str) -> String {
+        format!("{table}/day={}/{}.parquet", self.day, self.name)
+    }
+}
+
+/// Runs it.
+pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Engine { store, root, .. } = Engine::connect(&args.to.lake, &args.to.engine).await?;
+    let store = Store { store, root, who: who() };
+    store.make_head().await?;
+    let mut held = store.take().await?;
+    let sent = send(&store, &mut held, args).await;
+    // Also after a failure: what it left is removed, and the next need not wait.
+    let gone = store.leave(&held).await;
+    let (new, there) = sent?;
+    gone?;
+    println!("{{\"new\": {new}, \"there\": {there}}}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who we are, among all that send.
+fn who() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!("{:x}-{now:x}", std::process::id())
+}
+
+async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<(usize, usize)> {
+    let there = boots_of(&args.to.open().await?).await?;
+    let local = Engine::open(&args.from.display().to_string(), &args.to.engine).await?;
+    let all = boots_of(&local).await?;
+    let both: BTreeSet<String> = all.intersection(&there).cloned().collect();
+    if !both.is_empty() {
+        lake::Lake::open(&args.from)?.forget_boots(&both)?;
+    }
+    for batch in batches(&args.from)? {
+        store.note(held, &batch).await?;
+        for table in TABLES {
+            if table == BOOTS {
+                // If another took over meanwhile, the other files are gone.
+                store.note(held, &batch).await?;
+            }
+            let file = batch.file(table);
+            let bytes = std::fs::read(args.from.join(&file)).with_context(|| format!("cannot read {file}"))?;
+            store.put(&file, bytes).await?;
+        }
+    }
+    Ok((all.len() - both.len(), both.len()))
+}
+
+async fn boots_of(engine: &Engine) -> anyhow::Result<HashSet<String>> {
+    let mut boots = HashSet::new();
+    each(engine, "SELECT boot_id FROM boots", |part| {
+        let ids = part.texts(0)?;
+        boots.extend((0..part.rows()).map(|row| at(&ids, row).to_owned()));
+        Ok(())
+    })
+    .await?;
+    Ok(boots)
+}
+
+/// The batches of a lake in a folder, by its files of `boots`.
+fn batches(lake: &Path) -> anyhow::Result<Vec<Batch>> {
+    let mut batches = Vec::new();
+    let folder = lake.join("boots");
+    if !folder.exists() {
+        return Ok(batches);
+    }
+    for day in std::fs::read_dir(&folder)? {
+        let day = day?.path();
+        let Some(name) = day.file_name().and_then(|name| name.to_str()?.strip_prefix("day=")).map(str::to_owned) else {
+            continue;
+        };
+        for file in std::fs::read_dir(&day)? {
+            let file = file?.path();
+            let is_parquet = file.extension().is_some_and(|extension| extension == "parquet");
+            if let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_parquet) {
+                batches.push(Batch { day: name.clone(), name: stem.to_owned() });
+            }
+        }
+    }
+    batches.sort();
+    Ok(batches)
+}
+
+struct Store {
+    store: Arc<dyn ObjectStore>,
+    root: ObjectPath,
+    who: String,
+}
+
+/// That we may send, and the version of `adding.json` that says so.
+struct Held {
+    adding: Adding,
+    version: UpdateVersion,
+}
+
+impl Store {
+    fn at(&self, file: &str) -> ObjectPath {
+        file.split('/').fold(self.root.clone(), |path, part| path.join(part))
+    }
+
+    async fn put(&self, file: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
+        self.store.put(&self.at(file), bytes.into()).await.with_context(|| format!("cannot write {file}"))?;
+        Ok(())
+    }
+
+    /// Makes a lake of an empty place.
+    async fn make_head(&self) -> anyhow::Result<()> {
+        let head = lake::head();
+        let create = PutOptions::from(PutMode::Create);
+        match self.store.put_opts(&self.at(HEAD), head.into(), create).await {
+            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Err(e) => Err(e).context("cannot make the lake: the object store must know conditional puts"),
+        }
+    }
+
+    fn until_ms() -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEASE;
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Waits until nobody else sends.
+    async fn take(&self) -> anyhow::Result<Held> {
+        let mine = Adding { who: self.who.clone(), ..Adding::default() };
+        loop {
+            if let Some(version) = self.write(&mine, PutMode::Create).await? {
+                return Ok(Held { adding: mine, version });
+            }
+            let Some((theirs, version)) = self.noted().await? else { continue };
+            let now = Self::until_ms() - u64::try_from(LEASE.as_millis()).unwrap_or(0);
+            if theirs.until_ms < now {
+                let taken = Adding { day: theirs.day.clone(), name: theirs.name.clone(), ..mine.clone() };
+                if let Some(version) = self.write(&taken, PutMode::Update(version)).await? {
+                    self.remove_leftovers(&taken).await?;
+                    return Ok(Held { adding: taken, version });
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Writes `adding.json`, unless another was quicker.
+    async fn write(&self, adding: &Adding, mode: PutMode) -> anyhow::Result<Option<UpdateVersion>> {
+        let adding = Adding { until_ms: Self::until_ms(), ..adding.clone() };
+        let bytes = PutPayload::from(serde_json::to_vec(&adding)?);
+        match self.store.put_opts(&self.at(ADDING), bytes, PutOptions::from(mode)).await {
+            Ok(put) => Ok(Some(put.into())),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(None),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e).context("cannot write adding.json: the object store must know conditional puts"),
+        }
+    }
+
+    async fn noted(&self) -> anyhow::Result<Option<(Adding, UpdateVersion)>> {
+        let found = match self.store.get(&self.at(ADDING)).await {
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            found => found?,
+        };
+        let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+        Ok(Some((serde_json::from_slice(&found.bytes().await?).unwrap_or_default(), version)))
+    }
+
+    /// Says which batch comes now, and that we are alive.
+    async fn note(&self, held: &mut Held, batch: &Batch) -> anyhow::Result<()> {
+        let adding = Adding { day: batch.day.clone(), name: batch.name.clone(), ..held.adding.clone() };
+        let Some(version) = self.write(&adding, PutMode::Update(held.version.clone())).await? else {
+            bail!("another took over, because we were silent for {} s: send again", LEASE.as_secs());
+        };
+        *held = Held { adding, version };
+        Ok(())
+    }
+
+    /// Removes what somebody left who was killed, or what we could not finish.
+    async fn remove_leftovers(&self, adding: &Adding) -> anyhow::Result<()> {
+        let batch = Batch { day: adding.day.clone(), name: adding.name.clone() };
+        let is_noted = !batch.name.is_empty();
+        if is_noted && self.store.head(&self.at(&batch.file("boots"))).await.is_err() {
+            for table in TABLES {
+                match self.store.delete(&self.at(&batch.file(table))).await {
+                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(e) => return Err(e).context("cannot remove what was left half sent"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets others send, unless another took over.
+    async fn leave(&self, held: &Held) -> anyhow::Result<()> {
+        let is_ours = self.noted().await?.is_some_and(|(noted, _)| noted.who == self.who);
+        if !is_ours {
+            return Ok(());
+        }
+        self.remove_leftovers(&held.adding).await?;
+        self.store.delete(&self.at(ADDING)).await.context("cannot remove adding.json")
+    }
+}
