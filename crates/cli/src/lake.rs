@@ -89,8 +89,8 @@ const EXAMPLES: &str = "\
 Examples:
   bootscope lake add boots/* captures/*.tar.zst --to lake
   bootscope lake add here.tar.zst --to lake --machine db7 --label team=db
-  duckdb -c \"select kernel, median(total_ns) / 1e6 as ms
-             from 'lake/boots/*/*.parquet' group by kernel\"
+  duckdb -c \"select hardware, time_base, kernel, median(total_ns) / 1e6 ms
+             from 'lake/boots/*/*.parquet' group by all\"
 
 Exit status: 1 if some recording could not be read; the others are in.";
 

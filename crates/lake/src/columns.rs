@@ -4,7 +4,8 @@
 //! most of each column; identities have Bloom filters, so that a question for one boot or one machine reads little.
 
 use crate::Error;
-use crate::tables::{Column, Of, SCHEMA, Table, Type};
+use crate::column::{Cell, Column, Type};
+use crate::tables::{Of, SCHEMA, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
@@ -27,45 +28,6 @@ const LEVEL: i32 = 3;
 const GROUP_ROWS: usize = 1 << 20;
 /// Columns by which single boots are looked up.
 const LOOKED_UP: [&str; 2] = ["boot_id", "machine"];
-
-/// A value.
-#[derive(Clone, Copy, Debug)]
-pub enum Cell<'a> {
-    /// Of a [`Type::Text`].
-    Text(&'a str),
-    /// Of a [`Type::Integer`], or of a [`Type::Time`].
-    Integer(i64),
-    /// Of a [`Type::Fraction`].
-    Fraction(f64),
-    /// Of a [`Type::Flag`].
-    Flag(bool),
-    /// Nobody knows.
-    Unknown,
-}
-
-impl<'a> From<&'a str> for Cell<'a> {
-    fn from(text: &'a str) -> Self {
-        Cell::Text(text)
-    }
-}
-
-impl From<i64> for Cell<'_> {
-    fn from(value: i64) -> Self {
-        Cell::Integer(value)
-    }
-}
-
-impl From<bool> for Cell<'_> {
-    fn from(value: bool) -> Self {
-        Cell::Flag(value)
-    }
-}
-
-impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Cell::Unknown, Into::into)
-    }
-}
 
 /// The values of a column that are known.
 #[derive(Debug)]
@@ -187,11 +149,10 @@ impl Rows {
     }
 }
 
-/// By what the lake sorts boots: the first columns of every table.
+/// By what rows are sorted: the first columns of every table.
 fn sorted_by(table: &Table) -> Vec<SortingColumn> {
-    let until_boot = table.columns.iter().take_while(|column| column.name != "ended");
     let column = |(column_idx, _)| SortingColumn { column_idx, descending: false, nulls_first: true };
-    (0..).zip(until_boot).map(column).collect()
+    (0..).zip(&table.columns[..table.sorted_by]).map(column).collect()
 }
 
 fn count(defined: &[i16]) -> usize {
@@ -261,6 +222,8 @@ pub fn texts(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
     use crate::tables::tables;
+    use parquet::file::properties::ReaderProperties;
+    use parquet::file::serialized_reader::ReadOptionsBuilder;
 
     fn written(rows: &Rows) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -292,6 +255,51 @@ mod tests {
     fn every_table_can_be_written_with_nothing_in_it() {
         for table in tables() {
             assert_eq!(texts(written(&Rows::new(table)).path(), "boot_id").unwrap(), Vec::<String>::new());
+        }
+    }
+
+    /// What a reader is promised: by what rows are sorted, and who is looked up by a Bloom filter.
+    #[test]
+    fn every_file_says_how_it_is_sorted_and_identities_have_filters_that_answer() {
+        let options = || {
+            let properties = ReaderProperties::builder().set_read_bloom_filter(true).build();
+            ReadOptionsBuilder::new().with_reader_properties(properties).build()
+        };
+        for table in tables() {
+            let mut rows = Rows::new(table);
+            let of_kind = |column: &Column| match (column.name, column.kind) {
+                ("boot_id", _) => "here".into(),
+                ("machine", _) => "machine-1".into(),
+                (_, Type::Text) => "x".into(),
+                (_, Type::Integer | Type::Time) => 5.into(),
+                (_, Type::Fraction) => Cell::Fraction(0.5),
+                (_, Type::Flag) => true.into(),
+            };
+            rows.push(&table.columns.iter().map(of_kind).collect::<Vec<Cell>>());
+            let file = written(&rows);
+            let reader = SerializedFileReader::new_with_options(file.reopen().unwrap(), options()).unwrap();
+            let group = reader.get_row_group(0).unwrap();
+            let sorted: Vec<&str> = group
+                .metadata()
+                .sorting_columns()
+                .unwrap()
+                .iter()
+                .map(|by| {
+                    assert!(by.nulls_first && !by.descending);
+                    table.columns[usize::try_from(by.column_idx).unwrap()].name
+                })
+                .collect();
+            assert_eq!(sorted, ["hardware", "time_base", "kernel", "began", "boot_id"], "{}", table.name);
+            for (i, column) in table.columns.iter().enumerate() {
+                let filter = group.get_column_bloom_filter(i);
+                let has = |value: &str| filter.map(|filter| filter.check(&ByteArray::from(value)));
+                let expected = match (table.of, column.name) {
+                    (Of::Boots, "boot_id") => (Some(true), Some(false)),
+                    (Of::Boots, "machine") => (Some(false), Some(true)),
+                    _ => (None, None),
+                };
+                assert_eq!((has("here"), has("machine-1")), expected, "{}.{}", table.name, column.name);
+            }
         }
     }
 

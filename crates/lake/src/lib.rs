@@ -1,21 +1,24 @@
 //! A lake: the boots of many machines as Parquet tables in a folder, for whoever reads Parquet.
 //!
-//! `tables` is the contract: every table with its columns. `boot` is what is kept of one boot, out of what `show --json` says
-//! of it. `columns` writes rows as a Parquet file and reads them back. `lake` is the folder: which boots it has, and how more come
-//! in, so that a kill at any moment leaves a lake that reads.
+//! `tables` is the contract: every table with its columns; `key` is what they begin with. `boot` is a boot, and `rows` what is kept of it.
+//! `columns` writes rows as a Parquet file and reads them back. `folder` is which boots a lake has, and how more come in, so that a
+//! kill at any moment leaves a lake that reads.
 //!
 //! This crate never opens evidence, and asks no questions: engines do that.
 
 mod boot;
+mod column;
 mod columns;
 mod error;
+mod folder;
 mod identity;
-#[allow(clippy::module_inception)]
-mod lake;
+mod key;
+mod rows;
 mod tables;
 
 pub use boot::{Boot, Labels};
+pub use column::{Column, Type};
 pub use error::Error;
+pub use folder::{Added, Lake};
 pub use identity::{Key, identity};
-pub use lake::{Added, Lake};
-pub use tables::{Column, SCHEMA, Table, Type, tables};
+pub use tables::{SCHEMA, Table, tables};

@@ -2,6 +2,9 @@
 //!
 //! Columns are added, never renamed, and never change their meaning or their type. `null` is what is not known.
 
+use crate::column::{Column, Type, column, integer, maybe, text};
+use crate::key::{KEY, SORTED_BY};
+
 /// The layout's name and version. A lake of a later version is refused.
 pub const SCHEMA: &str = "bootscope.lake/1";
 
@@ -19,6 +22,8 @@ pub struct Table {
     pub text: &'static str,
     /// Its columns, in the order of the file.
     pub columns: &'static [Column],
+    /// By so many of its first columns rows are sorted.
+    pub sorted_by: usize,
 }
 
 /// What rows are of.
@@ -35,72 +40,17 @@ pub enum Of {
     Boots,
 }
 
-/// A column.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// Its name; the unit stands at its end.
-    pub name: &'static str,
-    /// What its values are.
-    pub kind: Type,
-    /// Whether a value may be unknown.
-    pub optional: bool,
-    /// What it says.
-    pub text: &'static str,
-}
-
-/// What a column's values are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// UTF-8.
-    Text,
-    /// 64 bits with a sign.
-    Integer,
-    /// 64 bits, IEEE 754.
-    Fraction,
-    /// Milliseconds since 1970, UTC: Parquet's `TIMESTAMP(MILLIS, true)`.
-    Time,
-    /// Yes or no.
-    Flag,
-}
-
-/// What each table has first: which boot, and by what questions choose boots. It lies in runs, so that it takes no room.
-const KEY: [Column; 7] = [
-    maybe("hardware", Type::Text, "the kind of machine: compare boots of one kind and one `time_base`"),
-    text("time_base", "`host`, `guest-virtual` (counted) or `evidence`"),
-    text("kernel", "kernel release or file name"),
-    maybe("began", Type::Time, "when the boot was recorded, captured or imported"),
-    text("boot_id", "the boot: 32 hexadecimal digits, made of its evidence"),
-    column("ended", Type::Flag, "whether it reached an end mark: only then do times tell how long it took"),
-    maybe("machine", Type::Text, "the machine: a token that only the key's owner can make, or a name with --identify"),
-];
-
-const fn column(name: &'static str, kind: Type, text: &'static str) -> Column {
-    Column { name, kind, optional: false, text }
-}
-
-const fn text(name: &'static str, text: &'static str) -> Column {
-    column(name, Type::Text, text)
-}
-
-const fn integer(name: &'static str, text: &'static str) -> Column {
-    column(name, Type::Integer, text)
-}
-
-const fn maybe(name: &'static str, kind: Type, text: &'static str) -> Column {
-    Column { name, kind, optional: true, text }
-}
-
 const fn table(of: Of, name: &'static str, text: &'static str, columns: &'static [Column]) -> Table {
-    Table { of, name, text, columns }
+    Table { of, name, text, columns, sorted_by: SORTED_BY }
 }
 
 /// The key's columns and more.
 const fn keyed<const M: usize, const N: usize>(more: [Column; M]) -> [Column; N] {
     assert!(KEY.len() + M == N, "all columns fit");
-    let mut all = [KEY[0]; N];
+    let mut all = [KEY[0].column; N];
     let mut i = 0;
     while i < N {
-        all[i] = if i < KEY.len() { KEY[i] } else { more[i - KEY.len()] };
+        all[i] = if i < KEY.len() { KEY[i].column } else { more[i - KEY.len()] };
         i += 1;
     }
     all
@@ -210,7 +160,7 @@ mod tests {
         assert_eq!(boots().of, Of::Boots);
         for table in tables() {
             let head: Vec<&str> = table.columns.iter().take(KEY.len()).map(|column| column.name).collect();
-            assert_eq!(head, KEY.map(|column| column.name), "{}", table.name);
+            assert_eq!(head, KEY.map(|key| key.column.name), "{}", table.name);
             let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
             names.sort_unstable();
             names.dedup();
@@ -234,7 +184,7 @@ mod tests {
                 text.push_str(&format!("| `{}` | {}{or_null} | {} |\n", column.name, kind(column), column.text));
             }
         };
-        section("In every table", "Which boot a row is of:", &KEY);
+        section("In every table", "Which boot a row is of:", &KEY.map(|key| key.column));
         for table in TABLES.iter().rev() {
             section(&format!("`{}`", table.name), &format!("A row is {}.", table.text), &table.columns[KEY.len()..]);
         }

@@ -6,9 +6,10 @@
 //! lake when `boots` has it, and a kill leaves at most files of a batch that is noted. Whoever adds next removes these, and nothing else:
 //! other files in the folder are the user's.
 
-use crate::boot::rows_of;
 use crate::columns::{Rows, texts};
 use crate::identity::hex;
+use crate::key::{Keyed, sorted};
+use crate::rows::rows_of;
 use crate::tables::{HEAD, SCHEMA, Table, boots, tables};
 use crate::{Boot, Error};
 use recording::{PARTIAL_SUFFIX, beside};
@@ -82,7 +83,11 @@ impl Lake {
     /// # Errors
     /// If something else is there, a later bootscope made it, or it cannot be read.
     pub fn open(path: &Path) -> Result<Lake, Error> {
+        let new: Vec<&Path> =
+            path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.is_dir()).collect();
         fs::create_dir_all(path).map_err(Error::io("make the folder", path))?;
+        // They have their names for good before anything is in them.
+        new.iter().filter_map(|path| path.parent()).try_for_each(sync_folder)?;
         let head = path.join(HEAD);
         if !head.exists() {
             if entries(path)?.iter().any(|entry| !is_partial(entry)) {
@@ -135,17 +140,9 @@ impl Lake {
         Ok(Added { new, there: all - new })
     }
 
-    fn add_day(&mut self, day: &str, mut boots: Vec<Boot>) -> Result<(), Error> {
-        boots.sort_by_cached_key(|boot| {
-            (
-                boot.hardware(),
-                boot.summary.time_base.clone(),
-                boot.summary.subject.kernel.clone(),
-                boot.began_ms(),
-                boot.id.clone(),
-            )
-        });
-        let ids = boots.iter().fold(Sha256::new(), |ids, boot| ids.chain_update(&boot.id));
+    fn add_day(&mut self, day: &str, boots: Vec<Boot>) -> Result<(), Error> {
+        let boots = sorted(&boots);
+        let ids = boots.iter().fold(Sha256::new(), |ids, boot| ids.chain_update(&boot.boot.id));
         let mut name = hex(&ids.finalize());
         name.truncate(16);
         let batch = Batch { day: day.to_owned(), name };
@@ -163,7 +160,7 @@ impl Lake {
     }
 
     /// Writes a batch's files, not under their names yet.
-    fn write(&self, batch: &Batch, boots: &[Boot]) -> Result<(), Error> {
+    fn write(&self, batch: &Batch, boots: &[Keyed]) -> Result<(), Error> {
         for table in tables() {
             let mut rows = Rows::new(table);
             boots.iter().for_each(|boot| rows_of(boot, &mut rows));
