@@ -17,7 +17,8 @@ from pathlib import Path
 import datafusion
 import duckdb
 
-TABLES = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases"]
+OF_BOOTS = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases"]
+TABLES = [*OF_BOOTS, "machines"]
 
 
 def said(*command):
@@ -121,8 +122,10 @@ def main(bootscope, folder):
         lake = f"{scratch}/lake"
         make(bootscope, recordings, lake)
         engines = [DuckDb(lake), DataFusion(lake)]
-        for table in TABLES:
+        for table in OF_BOOTS:
             both(engines, f"SELECT count(*), count(DISTINCT boot_id), min(began), min(cast(day AS text)) FROM {table}")
+        machines = both(engines, "SELECT sum(boots), min(first_began), max(last_began) FROM machines")
+        check(machines == both(engines, "SELECT count(*), min(began), max(began) FROM boots"), "machines have other boots")
         both(engines, "SELECT name, count(*), min(self_ns), avg(self_ns), max(total_ns) FROM rows GROUP BY name ORDER BY name")
         both(engines, "SELECT hardware, kernel, count(total_ns), sum(total_ns) FROM boots GROUP BY hardware, kernel ORDER BY 1, 2")
         boots = check_boots(engines, bootscope, recordings)

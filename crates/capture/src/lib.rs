@@ -10,12 +10,14 @@
 
 mod anonymous;
 mod bounded;
+mod forms;
 mod gather;
 mod scrub;
 mod sources;
 pub mod ssh;
 
 pub use anonymous::{Anonymous, NAMES_MAX, anonymous};
+pub use forms::without_identities;
 pub use gather::{Missing, Options};
 
 use gather::Gather;

@@ -6,13 +6,13 @@
 //! It must not change how a line is read: tokens have letters, digits and `-` alone. Short names (`a`) are left: no word is safe.
 
 use crate::bounded;
+use crate::forms::Forms;
 use crate::gather::File;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::net::Ipv6Addr;
 use std::path::Path;
 
 /// A shorter value says nothing of one machine, and stands in too many words.
@@ -58,23 +58,13 @@ const NOBODYS: [&str; 13] = [
     "root",
 ];
 
-/// Numbers that are known by their form: hardware and network addresses, identifiers of disks and file systems.
-const FORMS: &str = r"(?x)
-    (?P<uuid>   \b[0-9a-fA-F]{8} (?:-|\\{1,2}x2d) [0-9a-fA-F]{4} (?:-|\\{1,2}x2d) [0-9a-fA-F]{4} (?:-|\\{1,2}x2d) [0-9a-fA-F]{4} (?:-|\\{1,2}x2d) [0-9a-fA-F]{12}\b )
-  | (?P<ethernet> \benx[0-9a-f]{12}\b )
-  | (?P<address> [0-9a-fA-F]{0,4} (?: : [0-9a-fA-F]{0,4} ){2,15} )
-  | (?P<internet> \b(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}\b )
-  | (?P<home> /(?:home|Users)/ ) (?P<user> [^/\s\x22':,;\\]+ )
-  | (?P<before> SerialNumber:\s* | dev-disk-by\\{1,2}x2did- | /dev/disk/by-id/ ) (?P<after> [^\s/,;]+? ) (?P<end> \.(?:device|swap)\b | [\s/,;] | $ )
-";
-
 /// What is replaced on this machine.
 pub(crate) struct Scrubber {
     salt: [u8; 32],
     /// Values that are known beforehand, and what each is.
     values: BTreeMap<Vec<u8>, &'static str>,
     known: Option<Regex>,
-    forms: Regex,
+    forms: Forms,
 }
 
 /// Replaces what is this machine's own in all texts.
@@ -128,8 +118,7 @@ impl Scrubber {
         let build =
             |pattern: &str| RegexBuilder::new(pattern).unicode(false).multi_line(true).size_limit(64 << 20).build();
         let known = if words.is_empty() { None } else { build(&pattern).ok() };
-        let forms = build(FORMS).expect("the pattern is a constant, and a test builds it");
-        Scrubber { salt: salt(), values: all, known, forms }
+        Scrubber { salt: salt(), values: all, known, forms: Forms::new() }
     }
 
     fn token(&self, kind: &str, value: &[u8]) -> Vec<u8> {
@@ -148,44 +137,17 @@ impl Scrubber {
                 text = known.replace_all(&text, |found: &Captures<'_>| self.known_value(found)).into_owned();
             }
         }
-        self.forms.replace_all(&text, |found: &Captures<'_>| self.form(found)).into_owned()
+        self.forms.replaced(&text, |kind, value| match kind {
+            // The name of an interface has room for so much.
+            "ethernet" => self.token("mac", value)["mac-".len()..].to_vec(),
+            kind => self.token(kind, value),
+        })
     }
 
     fn known_value(&self, found: &Captures<'_>) -> Vec<u8> {
         let (left, value, right) = (&found["left"], &found["value"], &found["right"]);
         let kind = self.values.get(value).copied().unwrap_or("value");
         [left, &self.token(kind, value), right].concat()
-    }
-
-    fn form(&self, found: &Captures<'_>) -> Vec<u8> {
-        let whole = &found[0];
-        if let (Some(before), Some(after), Some(end)) = (found.name("before"), found.name("after"), found.name("end")) {
-            return [before.as_bytes(), &self.token("serial", after.as_bytes()), end.as_bytes()].concat();
-        }
-        if let (Some(home), Some(user)) = (found.name("home"), found.name("user")) {
-            return [home.as_bytes(), &self.token("user", user.as_bytes())].concat();
-        }
-        if found.name("uuid").is_some() {
-            let plain = String::from_utf8_lossy(whole).replace("\\\\x2d", "-").replace("\\x2d", "-");
-            return self.token("uuid", plain.as_bytes());
-        }
-        if found.name("ethernet").is_some() {
-            return [b"enx", &self.token("mac", &whole[3..])[4..]].concat();
-        }
-        let text = String::from_utf8_lossy(whole);
-        if found.name("internet").is_some() {
-            let is_nobodys = text.starts_with("127.") || text == "0.0.0.0" || text.starts_with("255.");
-            return if is_nobodys { whole.to_vec() } else { self.token("ip", whole) };
-        }
-        let parts: Vec<&str> = text.split(':').collect();
-        if (parts.len() == 6 || parts.len() == 8) && parts.iter().all(|part| part.len() == 2) {
-            let is_nobodys = ["00", "ff"].iter().any(|all| parts.iter().all(|part| part == all));
-            return if is_nobodys { whole.to_vec() } else { self.token("mac", text.replace(':', "").as_bytes()) };
-        }
-        match text.parse::<Ipv6Addr>() {
-            Ok(ip) if !ip.is_loopback() && !ip.is_unspecified() && whole.len() > 3 => self.token("ip", whole),
-            _ => whole.to_vec(),
-        }
     }
 }
 

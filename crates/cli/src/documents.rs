@@ -31,6 +31,7 @@ const READ: [&str; 23] = [
     "docs/book/src/start.md",
     "docs/ci.md",
     "docs/cookbook.md",
+    "docs/fleet.md",
     "docs/guide.md",
     "docs/how-it-works.md",
     "docs/install.md",

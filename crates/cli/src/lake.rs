@@ -1,5 +1,8 @@
 //! `bootscope lake`: the boots of many machines as Parquet tables.
 
+mod change;
+mod scrub;
+
 use crate::output::Output;
 use crate::{Done, boot, findings};
 use anyhow::{Context, bail};
@@ -29,6 +32,8 @@ pub struct Args {
 enum Command {
     Add(AddArgs),
     Watch(WatchArgs),
+    Forget(change::ForgetArgs),
+    Compact(change::CompactArgs),
 }
 
 /// Put recordings into a lake
@@ -48,7 +53,8 @@ struct AddArgs {
 /// Put whatever recordings appear in a folder into a lake
 ///
 /// Machines drop packed recordings there, as `capture` writes them. The folder is looked at every few seconds, until Ctrl-C. What
-/// cannot be read is said once, and tried again when it changes. Nothing in the folder is changed.
+/// cannot be read is said once, and tried again when it changes. Nothing in the folder is changed. Small files of days that are over are
+/// merged, as `lake compact` does.
 #[derive(clap::Args)]
 struct WatchArgs {
     /// The folder
@@ -74,8 +80,8 @@ struct HowArgs {
     /// The kind of machine, where you know it better than the recordings: compare boots of one kind only
     #[arg(long, value_name = "KIND")]
     hardware: Option<String>,
-    /// Keep the machine's name as it is
-    #[arg(long, requires = "machine")]
+    /// Keep the machine's name as it is, and addresses, numbers and secrets in names of rows
+    #[arg(long)]
     identify: bool,
     /// Your key [default: $XDG_CONFIG_HOME/bootscope/lake.key, made when first needed]
     #[arg(long, value_name = "FILE", requires = "machine")]
@@ -132,6 +138,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     match &args.command {
         Command::Add(args) => add(args, output),
         Command::Watch(args) => watch(args, output),
+        Command::Forget(args) => change::forget(args, output),
+        Command::Compact(args) => change::compact(args, output),
     }
 }
 
@@ -153,8 +161,11 @@ fn add(args: &AddArgs, output: &Output) -> anyhow::Result<Done> {
     Ok(if is_well { Done::Well } else { Done::Badly })
 }
 
+fn boots(count: usize) -> String {
+    if count == 1 { "1 boot".to_owned() } else { format!("{count} boots") }
+}
+
 fn said(done: &Document) -> String {
-    let boots = |count| if count == 1 { "1 boot".to_owned() } else { format!("{count} boots") };
     let mut text = format!("added {} to {}", boots(done.new), harmless(&done.lake));
     if done.there > 0 {
         text.push_str(&format!(", {} there already", boots(done.there)));
@@ -172,6 +183,7 @@ fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
     let stop = machine::stop_on_signals()?;
     let mut adder = Adder::new(&args.how)?;
     let mut watched = Watched::default();
+    let mut nightly = change::Nightly::default();
     // A folder that cannot be read at all is a mistake; one that cannot be read for a while is not.
     entries(&args.incoming)?;
     while !stop.load(Ordering::Relaxed) {
@@ -180,7 +192,8 @@ fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
         let passed = ready.and_then(|ready| {
             let added = adder
                 .add(&ready, &stop, |failed| output.note(&format!("not added: {}: {}", failed.recording, failed.why)));
-            added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))
+            added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))?;
+            nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner))
         });
         if let Err(e) = passed {
             output.note(&format!("{e:#}; trying again"));
@@ -365,13 +378,16 @@ impl<'a> Adder<'a> {
 }
 
 fn key(file: Option<&Path>) -> anyhow::Result<Key> {
-    let path = match file {
-        Some(path) => path.to_owned(),
+    Ok(Key::at(&key_path(file)?)?)
+}
+
+fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match file {
+        Some(path) => Ok(path.to_owned()),
         None => xdg::BaseDirectories::with_prefix("bootscope")
             .get_config_file("lake.key")
-            .context("no home directory is known: give the key with --key FILE, or keep the name with --identify")?,
-    };
-    Ok(Key::at(&path)?)
+            .context("no home directory is known: give the key with --key FILE, or keep the name with --identify"),
+    }
 }
 
 /// Reads one recording. One that our readers fail on costs itself and no other.
@@ -409,7 +425,10 @@ fn read_boot(
         let found = findings::look(&opened, usize::MAX);
         analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
     }
-    let summary = Summary::of(&analysed);
+    let mut summary = Summary::of(&analysed);
+    if !how.identify {
+        scrub::scrub(&mut summary);
+    }
     let ended = opened.timeline.end.is_some_and(|end| end.evidence.is_mark());
     drop(analysed);
     Ok(Some(Boot {

@@ -104,6 +104,7 @@ fn the_page_says_what_is_printed() {
     fs::remove_file(of_samples.join("00-perf.txt")).unwrap();
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
+    hold_lake(&mut schemas, &scratch, &slow);
     let unseen = schemas.unseen();
     // Of a stock kernel, of a hang, of luck, of a remedy nearly the same, of a bench that went on, of several rounds, of sources, and of ranges,
     // which have their own tests.
@@ -137,6 +138,22 @@ fn the_page_says_what_is_printed() {
         ["CannotSay.commit", "CannotSay.why", "Description.modes", "Description.order", "Stop.width", "Stop.budget_ns"];
     let here: Vec<&String> = here.filter(|field| !rare.contains(&field.as_str())).collect();
     assert!(here.is_empty(), "the page tells of what is not printed: {here:?}");
+}
+
+/// A lake of a recording, beside one that is not there.
+fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
+    let lake = scratch.path("lake");
+    let ask = |command: &str, exits: i32, flags: &[&str]| {
+        let mut asked = bootscope("lake");
+        asked.args([command, "--json"]).args(flags);
+        if command == "add" {
+            asked.arg(recording).arg(scratch.path("nowhere")).arg("--to");
+        }
+        run(asked.arg(&lake)).exits(exits).json()
+    };
+    schemas.hold(&ask("add", 1, &[]));
+    schemas.hold(&ask("compact", 0, &[]));
+    schemas.hold(&ask("forget", 1, &["--boot", "none"]));
 }
 
 /// Processes and units of a hand-made trace: a service that a disk answers, then its child.

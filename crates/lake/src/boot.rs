@@ -2,11 +2,20 @@
 
 use recording::{Manifest, TimeBase};
 use report::Summary;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use timeline::Unit;
 
 /// Names and values that say more of boots: `team=kernel`.
 pub type Labels = Vec<(String, String)>;
+
+fn day(of: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(of).to_string().chars().take("2026-11-26".len()).collect()
+}
+
+/// The day that is not over yet, in UTC.
+pub fn today() -> String {
+    day(SystemTime::now())
+}
 
 /// A boot, ready for the lake.
 #[derive(Clone, Debug)]
@@ -37,8 +46,7 @@ impl Boot {
     /// The day of that, in UTC: `2026-11-26`; that of 1970 if it is not known.
     pub fn day(&self) -> String {
         let ms = self.began_ms().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-        let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + std::time::Duration::from_millis(ms)).to_string();
-        at.chars().take("2026-11-26".len()).collect()
+        day(UNIX_EPOCH + Duration::from_millis(ms))
     }
 
     /// The kind of machine, if anything says it. Boots of different kinds are not compared, so all is in it that makes a boot longer and is

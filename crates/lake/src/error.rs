@@ -31,6 +31,26 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// There is no lake.
+    #[error("{} is no lake: it has no {}; give the folder that `lake add --to` had", path.display(), crate::tables::HEAD)]
+    NoLake {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What is to be forgotten is in a file of the user's.
+    #[error("{} has rows of it, and is none of bootscope's files: remove it, or move it out of the lake", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file has values that only a later bootscope knows.
+    #[error("{} has the column {column}, of a kind that a later bootscope made: update bootscope", path.display())]
+    UnknownKind {
+        /// The file.
+        path: PathBuf,
+        /// The column's name.
+        column: String,
+    },
     /// The lake's own description cannot be read.
     #[error("{} does not say what layout the lake has: {why}", path.display())]
     Head {
@@ -74,6 +94,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a file was not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// For `map_err`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { what, path: path.to_owned(), source }

@@ -4,28 +4,31 @@
 //! without rows, so that who reads a table finds one. Who adds holds the lake's lock, and first notes the batch's name in
 //! `adding.json`. The files are written beside their names and synced; then they get their names, that of `boots` last. So a boot is in the
 //! lake when `boots` has it, and a kill leaves at most files of a batch that is noted. Whoever adds next removes these, and nothing else:
-//! other files in the folder are the user's.
+//! other files in the folder are the user's. How files are replaced by others, `rewrite` says.
 
+use crate::batch::{Batch, day_of, name_in, name_of};
 use crate::columns::{Rows, texts};
-use crate::identity::hex;
+use crate::files::{entries, is_parquet, is_partial, lock, remove, small, sync_folder, write_whole};
 use crate::key::{Keyed, sorted};
+use crate::machines::machines_in;
+use crate::rewrite::{Rewrite, finish};
 use crate::rows::rows_of;
-use crate::tables::{HEAD, SCHEMA, Table, boots, tables};
+use crate::stored::Stored;
+use crate::tables::{HEAD, Of, SCHEMA, Table, boots, tables};
 use crate::{Boot, Error};
-use recording::{PARTIAL_SUFFIX, beside};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use recording::beside;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Which batch is being added.
 const ADDING: &str = "adding.json";
-/// A head is small, and so is that.
-const SMALL_BYTES_MOST: u64 = 1 << 16;
+/// A file that compacting makes has no more rows in any table: some tens of MB.
+const FILE_ROWS_MOST: usize = 1 << 22;
+/// So often the folder is looked at again, if files go away while it is.
+const LOOKS_MOST: usize = 10;
 
 /// A lake in a folder.
 #[derive(Debug)]
@@ -46,35 +49,22 @@ pub struct Added {
     pub there: usize,
 }
 
+/// What compacting did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// So many days were compacted.
+    pub days: usize,
+    /// So many files a table had in these days.
+    pub before: usize,
+    /// So many it has.
+    pub after: usize,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Head {
     schema: String,
     #[serde(default)]
     about: String,
-}
-
-/// A batch: its files are `TABLE/day=DAY/NAME.parquet`.
-#[derive(Serialize, Deserialize)]
-struct Batch {
-    day: String,
-    name: String,
-}
-
-impl Batch {
-    /// One that is read may say anything: only names that we give are believed.
-    fn is_ours(&self) -> bool {
-        let is_day = self.day.len() == 10 && self.day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        is_day && self.name.len() == 16 && self.name.bytes().all(|byte| byte.is_ascii_hexdigit())
-    }
-
-    fn file(&self, lake: &Path, table: &Table) -> PathBuf {
-        lake.join(table.name).join(format!("day={}", self.day)).join(format!("{}.parquet", self.name))
-    }
-
-    /// Until it is whole. Its name begins with a dot: Spark reads every other file of a table's folder.
-    fn partial(&self, lake: &Path, table: &Table) -> PathBuf {
-        self.file(lake, table).with_file_name(format!(".{}.parquet{PARTIAL_SUFFIX}", self.name))
-    }
 }
 
 impl Lake {
@@ -94,6 +84,18 @@ impl Lake {
                 return Err(Error::NotALake { path: path.to_owned() });
             }
             make_head(&head)?;
+        }
+        Lake::existing(path)
+    }
+
+    /// The lake in a folder that is one.
+    ///
+    /// # Errors
+    /// If it is none, a later bootscope made it, or it cannot be read.
+    pub fn existing(path: &Path) -> Result<Lake, Error> {
+        let head = path.join(HEAD);
+        if !head.exists() {
+            return Err(Error::NoLake { path: path.to_owned() });
         }
         let found: Head = serde_json::from_slice(&small(&head)?)
             .map_err(|e| Error::Head { path: head.clone(), why: e.to_string() })?;
@@ -121,7 +123,7 @@ impl Lake {
     pub fn add(&mut self, boots: Vec<Boot>) -> Result<Added, Error> {
         let all = boots.len();
         let _lock = lock(&self.path.join(HEAD))?;
-        self.remove_leftovers()?;
+        self.recover()?;
         self.look()?;
         let mut days: BTreeMap<String, Vec<Boot>> = BTreeMap::new();
         for boot in boots {
@@ -142,9 +144,7 @@ impl Lake {
 
     fn add_day(&mut self, day: &str, boots: Vec<Boot>) -> Result<(), Error> {
         let boots = sorted(&boots);
-        let ids = boots.iter().fold(Sha256::new(), |ids, boot| ids.chain_update(&boot.boot.id));
-        let mut name = hex(&ids.finalize());
-        name.truncate(16);
+        let name = name_of(boots.iter().map(|boot| boot.boot.id.as_str()));
         let batch = Batch { day: day.to_owned(), name };
         let adding = self.path.join(ADDING);
         write_whole(&adding, &serde_json::to_vec(&batch).unwrap_or_default())?;
@@ -153,7 +153,7 @@ impl Lake {
             Ok(()) => fs::remove_file(&adding).map_err(Error::io("remove", &adding)),
             Err(e) => {
                 // What is left of it goes now, or with the next who adds.
-                let _ = self.remove_leftovers();
+                let _ = self.undo_adding();
                 Err(e)
             }
         }
@@ -161,9 +161,17 @@ impl Lake {
 
     /// Writes a batch's files, not under their names yet.
     fn write(&self, batch: &Batch, boots: &[Keyed]) -> Result<(), Error> {
-        for table in tables() {
-            let mut rows = Rows::new(table);
-            boots.iter().for_each(|boot| rows_of(boot, &mut rows));
+        // Who is counted in `machines` is read from the file of `boots`, as where files are rewritten: so that must be written.
+        let (first, others): (Vec<_>, Vec<_>) = tables().iter().partition(|table| table.of == Of::Boots);
+        for table in first.into_iter().chain(others) {
+            let rows = match table.of {
+                Of::Machines => machines_in(&batch.partial(&self.path, crate::tables::boots()))?,
+                _ => {
+                    let mut rows = Rows::new(table);
+                    boots.iter().for_each(|boot| rows_of(boot, &mut rows));
+                    rows
+                }
+            };
             let path = batch.partial(&self.path, table);
             let folder = path.parent().unwrap_or(&self.path);
             fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
@@ -188,6 +196,17 @@ impl Lake {
 
     /// Takes in what others added or removed meanwhile.
     fn look(&mut self) -> Result<(), Error> {
+        for _ in 1..LOOKS_MOST {
+            match self.look_once() {
+                // Who has no lock may see files go: somebody compacts.
+                Err(e) if e.is_not_found() => (self.boots, self.read) = Default::default(),
+                looked => return looked,
+            }
+        }
+        self.look_once()
+    }
+
+    fn look_once(&mut self) -> Result<(), Error> {
         let files = self.files(boots())?;
         let there: HashSet<&PathBuf> = files.iter().collect();
         if self.read.iter().any(|path| !there.contains(path)) {
@@ -202,8 +221,90 @@ impl Lake {
         Ok(())
     }
 
-    /// Removes what somebody left who was killed while adding. Whoever calls it has the lock.
-    fn remove_leftovers(&self) -> Result<(), Error> {
+    /// Removes every row of boots: those of which `is_it` says so, asked with a boot's identity and its machine. So many were removed.
+    /// When this returns, no file has them.
+    ///
+    /// # Errors
+    /// If the lake cannot be read or written: then all of them are in it, or who changes the lake next removes all.
+    pub fn forget(&mut self, is_it: impl Fn(&str, Option<&str>) -> bool) -> Result<usize, Error> {
+        let _lock = lock(&self.path.join(HEAD))?;
+        self.recover()?;
+        let mut rewrite = Rewrite::begin(&self.path)?;
+        let mut forgotten = 0;
+        for path in self.files(boots())? {
+            let stored = Stored::open(&path)?;
+            let (ids, machines) = (stored.texts("boot_id")?, stored.texts("machine")?);
+            let all = ids.into_iter().zip(machines).filter_map(|(id, machine)| Some((id?, machine)));
+            let gone: HashSet<String> =
+                all.filter(|(id, machine)| is_it(id, machine.as_deref())).map(|(id, _)| id).collect();
+            if gone.is_empty() {
+                continue;
+            }
+            let (Some(day), Some(name)) = (path.parent().and_then(day_of), name_in(&path)) else {
+                return Err(Error::NotOurs { path });
+            };
+            rewrite.replace(&day, vec![name], |id| !gone.contains(id))?;
+            forgotten += gone.len();
+        }
+        rewrite.commit()?;
+        (self.boots, self.read) = Default::default();
+        self.look()?;
+        Ok(forgotten)
+    }
+
+    /// Merges small files of each day, or of the days before one. Readers see the same rows all the time.
+    ///
+    /// # Errors
+    /// If the lake cannot be read or written: some days may be compacted then, and no row is lost.
+    pub fn compact(&mut self, before: Option<&str>) -> Result<Compacted, Error> {
+        let mut all = Compacted::default();
+        for day in entries(&self.path.join(boots().name))?.iter().filter_map(|folder| day_of(folder)) {
+            if before.is_none_or(|before| day.as_str() < before) {
+                // Others may add between two days.
+                let _lock = lock(&self.path.join(HEAD))?;
+                self.recover()?;
+                let done = self.compact_day(&day)?;
+                all.days += done.days;
+                all.before += done.before;
+                all.after += done.after;
+            }
+        }
+        self.look()?;
+        Ok(all)
+    }
+
+    fn compact_day(&self, day: &str) -> Result<Compacted, Error> {
+        let folder = crate::batch::day_folder(&self.path, boots(), day);
+        let mut sizes = Vec::new();
+        for name in entries(&folder)?.iter().filter_map(|path| name_in(path)) {
+            let batch = Batch { day: day.to_owned(), name };
+            let mut most = 0;
+            for path in tables().iter().map(|table| batch.file(&self.path, table)).filter(|path| path.exists()) {
+                most = Stored::open(&path)?.rows().max(most);
+            }
+            sizes.push((most, batch.name));
+        }
+        let merged = together(sizes, FILE_ROWS_MOST);
+        if merged.is_empty() {
+            return Ok(Compacted::default());
+        }
+        let done = Compacted { days: 1, before: merged.iter().map(Vec::len).sum(), after: merged.len() };
+        let mut rewrite = Rewrite::begin(&self.path)?;
+        for names in merged {
+            rewrite.replace(day, names, |_| true)?;
+        }
+        rewrite.commit()?;
+        Ok(done)
+    }
+
+    /// Ends or undoes what somebody began who was killed. Whoever calls it has the lock.
+    fn recover(&self) -> Result<(), Error> {
+        self.undo_adding()?;
+        finish(&self.path)
+    }
+
+    /// Removes what somebody left who was killed while adding.
+    fn undo_adding(&self) -> Result<(), Error> {
         let adding = self.path.join(ADDING);
         if !adding.exists() {
             return Ok(());
@@ -232,6 +333,24 @@ impl Lake {
     }
 }
 
+/// Which files become one, by their rows: the smallest first, as many as fit.
+fn together(mut sizes: Vec<(usize, String)>, most: usize) -> Vec<Vec<String>> {
+    sizes.sort();
+    let (mut merged, mut rows) = (vec![Vec::new()], 0);
+    for (size, name) in sizes {
+        if rows + size > most {
+            merged.push(Vec::new());
+            rows = 0;
+        }
+        rows += size;
+        if let Some(last) = merged.last_mut() {
+            last.push(name);
+        }
+    }
+    merged.retain(|names| names.len() > 1);
+    merged
+}
+
 /// Makes a lake of an empty folder. Of two that do it at once, one wins: the file is what is locked, so it must stay the same one.
 fn make_head(head: &Path) -> Result<(), Error> {
     let about =
@@ -245,69 +364,6 @@ fn make_head(head: &Path) -> Result<(), Error> {
         Err(e) if e.error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("give its name to", head)(e.error)),
         _ => head.parent().map_or(Ok(()), sync_folder),
     }
-}
-
-/// Waits until nobody else adds. The lock lasts until the file is closed.
-fn lock(head: &Path) -> Result<File, Error> {
-    // For writing too: NFS takes no exclusive lock of a file that is only read.
-    let file = OpenOptions::new().read(true).write(true).open(head).map_err(Error::io("open", head))?;
-    loop {
-        match flock(&file, FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(Error::NoLock { path: head.to_owned(), source: e.into() }),
-        }
-    }
-}
-
-/// Writes a file that is there whole or not at all, and for good.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = beside(path).map_err(Error::io("make a file beside", path))?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(Error::io("write", path))?;
-    file.persist(path).map_err(|e| Error::io("give its name to", path)(e.error))?;
-    path.parent().map_or(Ok(()), sync_folder)
-}
-
-fn sync_folder(folder: &Path) -> Result<(), Error> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("write the folder", folder))
-}
-
-/// Removes a file, if it is there.
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
-        _ => Ok(()),
-    }
-}
-
-/// The beginning of a file that is small.
-fn small(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    file.take(SMALL_BYTES_MOST).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    Ok(bytes)
-}
-
-/// What is in a folder, sorted; nothing if it is not there, or is a file.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read the folder", folder))? {
-        found.push(entry.map_err(Error::io("read the folder", folder))?.path());
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn is_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "parquet")
-}
-
-fn is_partial(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().contains(PARTIAL_SUFFIX))
 }
 
 #[cfg(test)]

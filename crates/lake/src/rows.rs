@@ -19,6 +19,8 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
     let has_times = boot.has_times();
     match of {
         Of::Boots => push(&facts(boot)),
+        // They are made of a whole file of `boots`.
+        Of::Machines => {}
         Of::Labels => boot.labels.iter().for_each(|(name, value)| push(&[name.as_str().into(), value.as_str().into()])),
         Of::Metrics => {
             for metric in METRICS.iter().filter(|metric| !metric.is_computed()) {

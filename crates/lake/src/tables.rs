@@ -37,6 +37,7 @@ pub enum Of {
     Findings,
     Metrics,
     Labels,
+    Machines,
     Boots,
 }
 
@@ -130,7 +131,21 @@ static METRIC: [Column; 10] =
 
 static LABEL: [Column; 9] = keyed([text("name", "of the label"), text("value", "as `--label NAME=VALUE` said")]);
 
-static TABLES: [Table; 8] = [
+/// A machine's, and not a boot's: they have no boot's key.
+static MACHINE: [Column; 10] = [
+    maybe("hardware", Type::Text, "the kind of machine, as in `boots`"),
+    maybe("machine", Type::Text, "the machine, as in `boots`; `null` stands for all of a kind that nobody named"),
+    text("machine_type", "such as `pc`"),
+    text("accelerator", "`tcg`, `kvm`, or empty"),
+    integer("cpus", "CPUs of the machine; 0 if it is not known"),
+    integer("memory_bytes", "its memory; 0 if it is not known"),
+    text("host_cpu", "CPU model of the host that a guest ran on"),
+    integer("boots", "so many boots of it are in the file of the same name in `boots`"),
+    maybe("first_began", Type::Time, "`began` of the first of these"),
+    maybe("last_began", Type::Time, "`began` of the last of these"),
+];
+
+static TABLES: [Table; 9] = [
     table(Of::Phases, "phases", "a stage of a boot; they are contiguous", &PHASE),
     table(Of::Rows, "rows", "a row of a boot path: what the time is charged to", &ROW),
     table(Of::Initcalls, "initcalls", "an initcall of a Linux kernel, or a driver's attach of another", &INITCALL),
@@ -138,12 +153,24 @@ static TABLES: [Table; 8] = [
     table(Of::Findings, "findings", "a cause that was found, with its price", &FINDING),
     table(Of::Metrics, "metrics", "what was measured beside the time", &METRIC),
     table(Of::Labels, "labels", "a label that `lake add` was given", &LABEL),
+    Table {
+        of: Of::Machines,
+        name: "machines",
+        text: "what a file of `boots` has of a machine: group them, as above",
+        columns: &MACHINE,
+        sorted_by: 2,
+    },
     table(Of::Boots, "boots", "a boot", &BOOT),
 ];
 
 /// All tables, in the order in which a batch's files get their names. `boots` is the last: a boot is in the lake when it is there.
 pub fn tables() -> &'static [Table] {
     &TABLES
+}
+
+/// The table of machines.
+pub fn machines() -> &'static Table {
+    &TABLES[TABLES.len() - 2]
 }
 
 /// The table of boots.
@@ -157,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_boots_come_last_and_every_table_begins_with_the_key() {
-        assert_eq!(boots().of, Of::Boots);
-        for table in tables() {
+        assert_eq!((boots().of, machines().of), (Of::Boots, Of::Machines));
+        for table in tables().iter().filter(|table| table.of != Of::Machines) {
             let head: Vec<&str> = table.columns.iter().take(KEY.len()).map(|column| column.name).collect();
             assert_eq!(head, KEY.map(|key| key.column.name), "{}", table.name);
             let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
@@ -184,9 +211,10 @@ mod tests {
                 text.push_str(&format!("| `{}` | {}{or_null} | {} |\n", column.name, kind(column), column.text));
             }
         };
-        section("In every table", "Which boot a row is of:", &KEY.map(|key| key.column));
+        section("In every table of boots", "Which boot a row is of:", &KEY.map(|key| key.column));
         for table in TABLES.iter().rev() {
-            section(&format!("`{}`", table.name), &format!("A row is {}.", table.text), &table.columns[KEY.len()..]);
+            let first = if table.of == Of::Machines { 0 } else { KEY.len() };
+            section(&format!("`{}`", table.name), &format!("A row is {}.", table.text), &table.columns[first..]);
         }
         text.push('\n');
         text

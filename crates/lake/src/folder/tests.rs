@@ -1,7 +1,10 @@
 use super::*;
-use crate::tables::Of;
+use crate::rewrite::pretend::{CANNOT_EXCHANGE, MOMENTS_UNTIL_KILLED};
+use crate::tables::machines;
 use recording::Manifest;
 use report::{Summary, WhereLine};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn boot(id: usize, created: &str) -> Boot {
     let manifest = Manifest { created: created.to_owned(), ..Manifest::default() };
@@ -160,4 +163,284 @@ fn a_damaged_file_is_named() {
     fs::write(&file, "PAR1 no, not at all PAR1").unwrap();
     let said = Lake::open(folder.path()).unwrap_err().to_string();
     assert!(said.contains(file.to_str().unwrap()), "{said}");
+}
+
+/// A lake of three batches on one day and one on another: boots 0 to 11 and 12 to 14. Every third boot is of the machine `b`, and others
+/// are of `a`.
+fn fleet(folder: &Path) -> Lake {
+    let mut lake = Lake::open(folder).unwrap();
+    let of_machine = |mut boot: Boot, id: usize| {
+        boot.machine = Some(if id % 3 == 0 { "b" } else { "a" }.to_owned());
+        boot.labels = vec![("team".to_owned(), format!("team-{id}"))];
+        boot
+    };
+    for from in (0..15).step_by(4) {
+        let day = if from == 12 { "2026-11-27T00:00:00Z" } else { "2026-11-26T01:02:03Z" };
+        lake.add((from..15.min(from + 4)).map(|id| of_machine(boot(id, day), id)).collect()).unwrap();
+    }
+    lake
+}
+
+fn every_third(is_it: bool) -> Vec<String> {
+    (0..15).filter(|id| (id % 3 == 0) == is_it).map(|id| format!("{id:032x}")).collect()
+}
+
+/// Each boot of `boots` once, and each whole; those that are there, sorted.
+fn whole(folder: &Path) -> Vec<String> {
+    let there = ids(folder, Of::Boots);
+    let counted = |of| {
+        let mut counted: HashMap<String, usize> = HashMap::new();
+        ids(folder, of).into_iter().for_each(|id| *counted.entry(id).or_default() += 1);
+        counted
+    };
+    let (rows, labels) = (counted(Of::Rows), counted(Of::Labels));
+    for id in &there {
+        assert_eq!((rows.get(id), labels.get(id)), (Some(&2), Some(&1)), "{id}");
+    }
+    let mut once = there.clone();
+    once.dedup();
+    assert_eq!(once, there);
+    there
+}
+
+/// Everything under a folder: what is in its files, and their names.
+fn bytes_under(folder: &Path, into: &mut Vec<u8>, names: &mut Vec<PathBuf>) {
+    for path in entries(folder).unwrap() {
+        if path.is_dir() {
+            bytes_under(&path, into, names);
+        } else {
+            into.extend(fs::read(&path).unwrap());
+            names.push(path);
+        }
+    }
+}
+
+fn files_of_days(folder: &Path) -> Vec<usize> {
+    let days = entries(&folder.join("boots")).unwrap();
+    days.iter().map(|day| entries(day).unwrap().len()).collect()
+}
+
+#[test]
+fn a_machine_that_is_forgotten_leaves_nothing_and_may_come_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lake = fleet(folder.path());
+    let own = folder.path().join("rows/day=2026-11-26/own.txt");
+    fs::write(&own, "mine").unwrap();
+    assert_eq!(lake.forget(|_, machine| machine == Some("b")).unwrap(), 5);
+    assert_eq!(whole(folder.path()), every_third(false));
+    assert_eq!(lake.boots().len(), 10);
+    for table in tables() {
+        for path in &lake.files(table).unwrap() {
+            for column in table.columns.iter().filter(|column| column.kind == crate::Type::Text) {
+                for text in Stored::open(path).unwrap().texts(column.name).unwrap().into_iter().flatten() {
+                    let is_bs =
+                        |id: &String| text == *id || text == format!("team-{}", i64::from_str_radix(id, 16).unwrap());
+                    assert!(text != "b" && !every_third(true).iter().any(is_bs), "{text} in {}", path.display());
+                }
+            }
+        }
+    }
+    assert_eq!(fs::read(&own).unwrap(), b"mine");
+    let (mut all, mut names) = (Vec::new(), Vec::new());
+    bytes_under(folder.path(), &mut all, &mut names);
+    assert!(names.iter().all(|name| !name.to_string_lossy().contains("ing/")), "{names:?}");
+    assert_eq!(lake.forget(|_, machine| machine == Some("b")).unwrap(), 0);
+    assert_eq!(lake.add(some(0..15)).unwrap(), Added { new: 5, there: 10 });
+    assert_eq!(ids(folder.path(), Of::Boots).len(), 15);
+}
+
+#[test]
+fn files_of_which_nothing_is_left_are_removed_and_one_boot_can_be_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lake = fleet(folder.path());
+    assert_eq!(lake.forget(|id, _| id == format!("{:032x}", 13)).unwrap(), 1);
+    assert_eq!((files_of_days(folder.path()), whole(folder.path()).len()), (vec![3, 1], 14));
+    assert_eq!(lake.forget(|id, _| id > format!("{:032x}", 7).as_str()).unwrap(), 6);
+    assert_eq!(files_of_days(folder.path()), [2]);
+    assert_eq!(whole(folder.path()), named(&some(0..8)));
+    assert_eq!(lake.forget(|_, _| true).unwrap(), 8);
+    let (mut all, mut names) = (Vec::new(), Vec::new());
+    bytes_under(folder.path(), &mut all, &mut names);
+    assert_eq!(names, [folder.path().join(HEAD)]);
+}
+
+/// All rows of a table as texts, sorted.
+fn rows(lake: &Lake, table: &Table) -> Vec<Vec<String>> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let mut rows = Vec::new();
+    for path in lake.files(table).unwrap() {
+        let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        let row =
+            |row: parquet::record::Row| row.get_column_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        rows.extend(reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())));
+    }
+    rows.sort();
+    rows
+}
+
+#[test]
+fn compacting_merges_the_files_of_a_day_and_changes_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lake = fleet(folder.path());
+    let before: Vec<_> = tables().iter().map(|table| rows(&lake, table)).collect();
+    assert_eq!(lake.compact(Some("2026-11-26")).unwrap(), Compacted::default(), "that day is not over");
+    assert_eq!(lake.compact(Some("2026-11-27")).unwrap(), Compacted { days: 1, before: 3, after: 1 });
+    assert_eq!(files_of_days(folder.path()), [1, 1]);
+    assert_eq!(lake.compact(None).unwrap(), Compacted::default(), "again there is nothing to do");
+    for (table, before) in tables().iter().zip(before) {
+        if table.of != Of::Machines {
+            assert_eq!(rows(&lake, table), before, "{}", table.name);
+        }
+        let path = &lake.files(table).unwrap()[0];
+        let reader = parquet::file::reader::SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        use parquet::file::reader::FileReader;
+        for group in reader.metadata().row_groups() {
+            assert_eq!(group.sorting_columns().map(Vec::len), Some(table.sorted_by), "{}", table.name);
+        }
+    }
+    let first = &lake.files(boots()).unwrap()[0];
+    let sorted = texts(first, "boot_id").unwrap();
+    assert_eq!(sorted, named(&some(0..12)), "of one kind, kernel and time they are sorted by their identities");
+    assert_eq!(lake.add(some(0..15)).unwrap(), Added { new: 0, there: 15 });
+}
+
+/// Of each machine: how many boots, the first and the last, in each file.
+#[test]
+fn the_machines_of_a_batch_are_counted_and_again_where_files_are_rewritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lake = fleet(folder.path());
+    let counted = |lake: &Lake| -> Vec<(Option<String>, i64, Option<i64>)> {
+        let mut all = Vec::new();
+        for path in lake.files(machines()).unwrap() {
+            let stored = Stored::open(&path).unwrap();
+            let (boots, last) = (stored.column("boots").unwrap(), stored.column("last_began").unwrap());
+            let names = stored.texts("machine").unwrap().into_iter().enumerate();
+            all.extend(names.map(|(row, name)| (name, boots.integer(row).unwrap(), last.integer(row))));
+        }
+        all.sort();
+        all
+    };
+    let of = |name: &str, boots, began| (Some(name.to_owned()), boots, Some(began));
+    let (first, second) = (1_795_654_923_000, 1_795_737_600_000);
+    let before = [of("a", 2, first), of("a", 2, second), of("a", 3, first), of("a", 3, first), of("b", 1, first)];
+    assert_eq!(counted(&lake)[..5], before);
+    lake.compact(None).unwrap();
+    assert_eq!(counted(&lake), [of("a", 2, second), of("a", 8, first), of("b", 1, second), of("b", 4, first)]);
+    lake.forget(|_, machine| machine == Some("a")).unwrap();
+    assert_eq!(counted(&lake), [of("b", 1, second), of("b", 4, first)]);
+}
+
+#[test]
+fn small_files_become_one_and_large_ones_stay() {
+    let sizes = |all: &[usize]| all.iter().map(|&size| (size, size.to_string())).collect::<Vec<_>>();
+    let merged = |all: &[usize]| together(sizes(all), 10);
+    assert_eq!(merged(&[3, 1, 2]), [["1", "2", "3"]]);
+    assert_eq!(merged(&[9, 1, 12, 3]), [["1", "3"]]);
+    assert_eq!(merged(&[6, 5, 4, 3]), [["3", "4"]]);
+    assert!(merged(&[10, 11, 9]).is_empty() && merged(&[]).is_empty());
+}
+
+/// Whatever moment somebody is killed at, on a file system that can exchange folders and on one that cannot.
+#[test]
+fn a_kill_while_files_are_rewritten_leaves_each_boot_whole_or_not_at_all() {
+    let before = in_memory();
+    fleet(before.path());
+    for (compacts, can_exchange) in [(false, true), (false, false), (true, true), (true, false)] {
+        for moment in 0.. {
+            let folder = in_memory();
+            copy(before.path(), folder.path());
+            let mut lake = Lake::existing(folder.path()).unwrap();
+            let own = folder.path().join("rows/day=2026-11-26/own.txt");
+            fs::write(&own, "mine").unwrap();
+            CANNOT_EXCHANGE.set(!can_exchange);
+            MOMENTS_UNTIL_KILLED.set(Some(moment));
+            let was_killed = catch_unwind(AssertUnwindSafe(|| match compacts {
+                true => lake.compact(None).unwrap().days,
+                false => lake.forget(|_, machine| machine == Some("b")).unwrap(),
+            }))
+            .is_err();
+            MOMENTS_UNTIL_KILLED.set(None);
+            if !was_killed {
+                assert!(moment > 20, "{moment}");
+                break;
+            }
+            // What a reader sees at once. Without exchange, a day may be away for a moment.
+            let at_once = whole_in(folder.path(), can_exchange);
+            // Whoever comes next ends or undoes it.
+            let mut next = Lake::existing(folder.path()).unwrap();
+            next.add(Vec::new()).unwrap();
+            let there = whole(folder.path());
+            assert_eq!(fs::read(&own).unwrap(), b"mine", "moment {moment}");
+            assert!(!folder.path().join(".rewriting").exists() && !folder.path().join(".preparing").exists());
+            let (all, kept) = (named(&some(0..15)), every_third(false));
+            if compacts {
+                assert_eq!(there, all, "moment {moment}");
+                assert!(!can_exchange || at_once == all, "moment {moment}");
+            } else {
+                assert!(there == all || there == kept, "moment {moment}: {there:?}");
+                assert!(!can_exchange || every_third(false).iter().all(|id| at_once.contains(id)), "moment {moment}");
+            }
+        }
+    }
+    CANNOT_EXCHANGE.set(false);
+}
+
+/// Thousands of files are synced in it, of which a real disk would make minutes.
+fn in_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
+fn copy(folder: &Path, to: &Path) {
+    for path in entries(folder).unwrap() {
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+fn whole_in(folder: &Path, can_exchange: bool) -> Vec<String> {
+    if can_exchange { whole(folder) } else { ids(folder, Of::Boots) }
+}
+
+/// What another bootscope wrote keeps the columns that this one does not know, and merges with what it writes itself.
+#[test]
+fn columns_of_other_versions_are_kept() {
+    use parquet::basic::{Repetition, Type as Physical};
+    use parquet::data_type::{ByteArray, ByteArrayType};
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, id: &str, extra: &str| {
+        let text = |name: &str| {
+            let field = parquet::schema::types::Type::primitive_type_builder(name, Physical::BYTE_ARRAY);
+            std::sync::Arc::new(field.with_repetition(Repetition::REQUIRED).build().unwrap())
+        };
+        let schema = parquet::schema::types::Type::group_type_builder("labels");
+        let schema = schema.with_fields(vec![text("boot_id"), text(extra)]).build().unwrap();
+        let path = folder.path().join(name);
+        let file = File::create(&path).unwrap();
+        let mut writer =
+            parquet::file::writer::SerializedFileWriter::new(file, schema.into(), Default::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for value in [id, extra] {
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<ByteArrayType>().write_batch(&[ByteArray::from(value)], None, None).unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        path
+    };
+    let from = [write("1", "one", "earlier"), write("2", "two", "later")].map(|path| Stored::open(&path).unwrap());
+    let to = folder.path().join("merged");
+    let labels = tables().iter().find(|table| table.of == Of::Labels).unwrap();
+    crate::stored::merge(labels, &from, &["two".to_owned(), "one".to_owned()], &to).unwrap();
+    let merged = Stored::open(&to).unwrap();
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(merged.texts("boot_id").unwrap(), [some("two"), some("one")]);
+    assert_eq!(merged.texts("earlier").unwrap(), [None, some("earlier")]);
+    assert_eq!(merged.texts("later").unwrap(), [some("later"), None]);
 }

@@ -1,0 +1,59 @@
+//! What goes into a lake without what is one machine's own: names of rows and titles of findings quote lines of the kernel's log.
+
+use capture::without_identities;
+use report::{Summary, WhereLine};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Puts words in place of addresses, secrets and numbers. Rows that have one name then become one.
+pub fn scrub(summary: &mut Summary) {
+    let names = summary.wheres.iter_mut().map(|row| &mut row.name);
+    let names = names.chain(summary.phases.iter_mut().map(|phase| &mut phase.name));
+    let names = names.chain(summary.initcalls.iter_mut().map(|call| &mut call.name));
+    let names = names.chain(summary.units.iter_mut().map(|unit| &mut unit.name));
+    let names = names.chain(summary.findings.iter_mut().map(|found| &mut found.title));
+    let mut changed = false;
+    for name in names {
+        if let Cow::Owned(without) = without_identities(name) {
+            *name = without;
+            changed = true;
+        }
+    }
+    if changed {
+        join(&mut summary.wheres);
+    }
+}
+
+/// Adds up rows of one name. Each stands where the first of its name stood.
+fn join(rows: &mut Vec<WhereLine>) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut joined: Vec<WhereLine> = Vec::with_capacity(rows.len());
+    for row in rows.drain(..) {
+        let next = joined.len();
+        match *places.entry(row.name.clone()).or_insert(next) {
+            place if place < next => {
+                let first = &mut joined[place];
+                first.self_ns = first.self_ns.saturating_add(row.self_ns);
+                first.total_ns = first.total_ns.saturating_add(row.total_ns);
+                first.count = first.count.saturating_add(row.count);
+            }
+            _ => joined.push(row),
+        }
+    }
+    *rows = joined;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_have_one_name_then_are_one_and_their_sum_stays() {
+        let row = |name: &str, self_ns| WhereLine { name: name.to_owned(), self_ns, count: 1, ..WhereLine::default() };
+        let rows = vec![row("eth0 52:54:00:12:34:56", 5), row("acpi_init", 7), row("eth0 52:54:00:12:34:57", 2)];
+        let mut summary = Summary { wheres: rows, ..Summary::default() };
+        scrub(&mut summary);
+        let found: Vec<_> = summary.wheres.iter().map(|row| (row.name.as_str(), row.self_ns, row.count)).collect();
+        assert_eq!(found, [("eth0 [address]", 7, 2), ("acpi_init", 7, 1)]);
+    }
+}

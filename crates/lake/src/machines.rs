@@ -1,0 +1,61 @@
+//! The machines in a file of `boots`.
+
+use crate::Error;
+use crate::columns::Rows;
+use crate::stored::Stored;
+use crate::tables::machines;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is known of a machine, in the order of its columns: two texts that may be unknown, two texts, two integers, a text.
+type Machine = (Option<String>, Option<String>, String, String, i64, i64, String);
+
+/// How many boots it has, and when the first and the last began.
+#[derive(Default)]
+struct Boots {
+    count: i64,
+    first: Option<i64>,
+    last: Option<i64>,
+}
+
+/// The rows of `machines` that go with a file of `boots`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn machines_in(boots: &Path) -> Result<Rows, Error> {
+    let stored = Stored::open(boots)?;
+    let columns = ["hardware", "machine", "machine_type", "accelerator", "cpus", "memory_bytes", "host_cpu", "began"];
+    let mut values = Vec::new();
+    for column in columns {
+        values.push(stored.column(column)?);
+    }
+    let mut found: BTreeMap<Machine, Boots> = BTreeMap::new();
+    for row in 0..stored.rows() {
+        let text = |column: usize| values[column].text(row);
+        let known = |column: usize| text(column).unwrap_or_default();
+        let integer = |column: usize| values[column].integer(row);
+        let count = |column: usize| integer(column).unwrap_or_default();
+        let boots = found.entry((text(0), text(1), known(2), known(3), count(4), count(5), known(6))).or_default();
+        boots.count += 1;
+        if let Some(began) = integer(7) {
+            boots.first = Some(boots.first.map_or(began, |first| first.min(began)));
+            boots.last = boots.last.max(Some(began));
+        }
+    }
+    let mut rows = Rows::new(machines());
+    for ((hardware, machine, kind, accelerator, cpus, memory, host), boots) in &found {
+        rows.push(&[
+            hardware.as_deref().into(),
+            machine.as_deref().into(),
+            kind.as_str().into(),
+            accelerator.as_str().into(),
+            (*cpus).into(),
+            (*memory).into(),
+            host.as_str().into(),
+            boots.count.into(),
+            boots.first.into(),
+            boots.last.into(),
+        ]);
+    }
+    Ok(rows)
+}
