@@ -184,6 +184,7 @@ fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
     let mut adder = Adder::new(&args.how)?;
     let mut watched = Watched::default();
     let mut nightly = change::Nightly::default();
+    let mut told = String::new();
     // A folder that cannot be read at all is a mistake; one that cannot be read for a while is not.
     entries(&args.incoming)?;
     while !stop.load(Ordering::Relaxed) {
@@ -195,9 +196,12 @@ fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
             added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))?;
             nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner))
         });
-        if let Err(e) = passed {
-            output.note(&format!("{e:#}; trying again"));
+        let trouble = passed.err().map_or_else(String::new, |e| format!("{e:#}; trying again"));
+        // Once, and not at each look.
+        if !trouble.is_empty() && trouble != told {
+            output.note(&trouble);
         }
+        told = trouble;
         let (new, there) = (adder.done.new - before.0, adder.done.there - before.1);
         if !output.quiet && !output.json && new + there > 0 {
             output.text(&said(&Document { lake: adder.done.lake.clone(), new, there, ..Document::default() }))?;

@@ -6,7 +6,7 @@
 //! lake when `boots` has it, and a kill leaves at most files of a batch that is noted. Whoever adds next removes these, and nothing else:
 //! other files in the folder are the user's. How files are replaced by others, `rewrite` says.
 
-use crate::batch::{Batch, day_of, name_in, name_of};
+use crate::batch::{Batch, day_folder, day_of, name_in, name_of};
 use crate::columns::{Rows, texts};
 use crate::files::{entries, is_parquet, is_partial, lock, remove, small, sync_folder, write_whole};
 use crate::key::{Keyed, sorted};
@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 const ADDING: &str = "adding.json";
 /// A file that compacting makes has no more rows in any table: some tens of MB.
 const FILE_ROWS_MOST: usize = 1 << 22;
+/// So many become one at once: each is open meanwhile.
+const FILES_MOST: usize = 256;
 /// So often the folder is looked at again, if files go away while it is.
 const LOOKS_MOST: usize = 10;
 
@@ -274,9 +276,27 @@ impl Lake {
     }
 
     fn compact_day(&self, day: &str) -> Result<Compacted, Error> {
-        let folder = crate::batch::day_folder(&self.path, boots(), day);
+        let sizes = self.sizes(day)?;
+        let (before, mut merged) = (sizes.len(), together(sizes, FILE_ROWS_MOST, FILES_MOST));
+        if merged.is_empty() {
+            return Ok(Compacted::default());
+        }
+        // Of very many files some become one, and these then become one.
+        while !merged.is_empty() {
+            let mut rewrite = Rewrite::begin(&self.path)?;
+            for names in merged {
+                rewrite.replace(day, names, |_| true)?;
+            }
+            rewrite.commit()?;
+            merged = together(self.sizes(day)?, FILE_ROWS_MOST, FILES_MOST);
+        }
+        Ok(Compacted { days: 1, before, after: self.sizes(day)?.len() })
+    }
+
+    /// The batches of a day, each with the rows of its largest file.
+    fn sizes(&self, day: &str) -> Result<Vec<(usize, String)>, Error> {
         let mut sizes = Vec::new();
-        for name in entries(&folder)?.iter().filter_map(|path| name_in(path)) {
+        for name in entries(&day_folder(&self.path, boots(), day))?.iter().filter_map(|path| name_in(path)) {
             let batch = Batch { day: day.to_owned(), name };
             let mut most = 0;
             for path in tables().iter().map(|table| batch.file(&self.path, table)).filter(|path| path.exists()) {
@@ -284,17 +304,7 @@ impl Lake {
             }
             sizes.push((most, batch.name));
         }
-        let merged = together(sizes, FILE_ROWS_MOST);
-        if merged.is_empty() {
-            return Ok(Compacted::default());
-        }
-        let done = Compacted { days: 1, before: merged.iter().map(Vec::len).sum(), after: merged.len() };
-        let mut rewrite = Rewrite::begin(&self.path)?;
-        for names in merged {
-            rewrite.replace(day, names, |_| true)?;
-        }
-        rewrite.commit()?;
-        Ok(done)
+        Ok(sizes)
     }
 
     /// Ends or undoes what somebody began who was killed. Whoever calls it has the lock.
@@ -334,19 +344,18 @@ impl Lake {
 }
 
 /// Which files become one, by their rows: the smallest first, as many as fit.
-fn together(mut sizes: Vec<(usize, String)>, most: usize) -> Vec<Vec<String>> {
+fn together(mut sizes: Vec<(usize, String)>, rows_most: usize, files_most: usize) -> Vec<Vec<String>> {
     sizes.sort();
-    let (mut merged, mut rows) = (vec![Vec::new()], 0);
+    let (mut merged, mut one, mut rows) = (Vec::new(), Vec::new(), 0);
     for (size, name) in sizes {
-        if rows + size > most {
-            merged.push(Vec::new());
+        if rows + size > rows_most || one.len() == files_most {
+            merged.push(std::mem::take(&mut one));
             rows = 0;
         }
         rows += size;
-        if let Some(last) = merged.last_mut() {
-            last.push(name);
-        }
+        one.push(name);
     }
+    merged.push(one);
     merged.retain(|names| names.len() > 1);
     merged
 }

@@ -65,9 +65,9 @@ struct Compacted {
     lake: String,
     /// Days whose files were merged.
     days: usize,
-    /// So many files of a table became others.
+    /// So many files a table had on these days.
     files_before: usize,
-    /// So many these are.
+    /// So many it has now.
     files_after: usize,
 }
 
@@ -126,7 +126,7 @@ fn said(done: &lake::Compacted, lake: &str) -> String {
         return format!("{} has no small files to merge\n", harmless(lake));
     }
     let days = if done.days == 1 { "1 day".to_owned() } else { format!("{} days", done.days) };
-    format!("merged {} files of each table of {} into {}, of {days}\n", done.before, harmless(lake), done.after)
+    format!("merged files of {days} in {}: each table had {}, and has {}\n", harmless(lake), done.before, done.after)
 }
 
 /// Compacts the days that are over, once a day.
@@ -137,12 +137,12 @@ pub struct Nightly {
 }
 
 impl Nightly {
-    /// Does it, if a day is over that was not when this was called last.
+    /// Does it, if a day is over that was not when this was called last. What fails is tried again the next day.
     pub fn compact(&mut self, lake: &mut Lake) -> anyhow::Result<()> {
         let today = lake::today();
         if self.before != today {
+            self.before.clone_from(&today);
             lake.compact(Some(&today))?;
-            self.before = today;
         }
         Ok(())
     }

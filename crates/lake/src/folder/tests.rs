@@ -333,10 +333,11 @@ fn the_machines_of_a_batch_are_counted_and_again_where_files_are_rewritten() {
 #[test]
 fn small_files_become_one_and_large_ones_stay() {
     let sizes = |all: &[usize]| all.iter().map(|&size| (size, size.to_string())).collect::<Vec<_>>();
-    let merged = |all: &[usize]| together(sizes(all), 10);
+    let merged = |all: &[usize]| together(sizes(all), 10, 3);
     assert_eq!(merged(&[3, 1, 2]), [["1", "2", "3"]]);
     assert_eq!(merged(&[9, 1, 12, 3]), [["1", "3"]]);
     assert_eq!(merged(&[6, 5, 4, 3]), [["3", "4"]]);
+    assert_eq!(merged(&[1, 2, 3, 0, 1]), [vec!["0", "1", "1"], vec!["2", "3"]], "no more than so many at once");
     assert!(merged(&[10, 11, 9]).is_empty() && merged(&[]).is_empty());
 }
 
