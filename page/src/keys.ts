@@ -1,7 +1,7 @@
 // The keyboard: as Perfetto has it, and the boot path step by step.
 import { viewsOf } from "./views/bench";
 import { ofLine } from "./views/console";
-import { VIEWS, expression, type Store } from "./state";
+import { LAKE_VIEWS, VIEWS, expression, type Store } from "./state";
 
 export const KEYS: readonly (readonly [string, string])[] = [
     ["w / s", "zoom in, zoom out"],
@@ -26,6 +26,13 @@ export const BENCH_KEYS: readonly (readonly [string, string])[] = [
     ["?", "this list"],
 ];
 
+export const LAKE_KEYS: readonly (readonly [string, string])[] = [
+    ["1 to 5", "over time, regressions, where, machines, what pays"],
+    ["/", "filter by a regular expression"],
+    ["Escape", "clear the selection"],
+    ["?", "this list"],
+];
+
 /** Does what a key is for; whether it was for anything. */
 export function press(store: Store, event: KeyboardEvent): boolean {
     const { target } = event;
@@ -39,6 +46,7 @@ export function press(store: Store, event: KeyboardEvent): boolean {
     }
     const { state } = store;
     if (store.bench) return pressOfBench(store, event.key);
+    if (store.lake) return pressOfLake(store, event.key);
     if (!store.boot.facts) return false;
     const view = VIEWS[Number(event.key) - 1];
     if (view && /^[1-9]$/.test(event.key) && (view !== "compare" || store.boots.length > 1)) {
@@ -67,6 +75,18 @@ function pressOfBench(store: Store, key: string): boolean {
     else if (key === "/") document.querySelector<HTMLInputElement>("#filter")?.focus();
     else if (key === "?") store.set({ help: !state.help });
     else if (key === "Escape" && state.help) store.set({ help: false });
+    else return false;
+    return true;
+}
+
+/** Nor has a lake. */
+function pressOfLake(store: Store, key: string): boolean {
+    const { state } = store;
+    const view = LAKE_VIEWS[Number(key) - 1];
+    if (view) store.set({ lake: { ...state.lake, view } });
+    else if (key === "/") document.querySelector<HTMLInputElement>("#filter")?.focus();
+    else if (key === "?") store.set({ help: !state.help });
+    else if (key === "Escape") store.set(state.help ? { help: false } : { lake: { ...state.lake, regression: -1 } });
     else return false;
     return true;
 }

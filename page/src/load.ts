@@ -5,6 +5,7 @@
 import type { Answer } from "./data/worker";
 import { readBench } from "./data/bench";
 import { Boot } from "./data/boot";
+import { addCells, readLake } from "./data/lake";
 import type { Store } from "./state";
 
 declare const WORKER: string;
@@ -51,6 +52,8 @@ export function load(store: Store): void {
             const { table } = event.data;
             const last = store.boots[store.boots.length - 1]!;
             if (table.name === "bench") store.bench = readBench(table.texts["json"]?.[0] ?? "");
+            else if (table.name === "lake") store.lake = readLake(table.texts["json"]?.[0] ?? "");
+            else if (table.name === "cells" && store.lake) addCells(store.lake, table);
             else if (table.name === "boot" && last.facts) store.boots.push(new Boot());
             store.boots[store.boots.length - 1]!.add(table);
             // Who opens a page of several boots asks what differs.

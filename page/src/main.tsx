@@ -3,17 +3,18 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
 import { DARK, LIGHT, isDark, type Palette } from "./charts/colours";
-import { BENCH_KEYS, KEYS, nextMatch, press } from "./keys";
+import { BENCH_KEYS, KEYS, LAKE_KEYS, nextMatch, press } from "./keys";
 import { Svg, csv, save } from "./lib/save";
 import { counted, exact, grouped, short } from "./lib/time";
 import { load } from "./load";
-import { Store, VIEWS, expression, ofFragment, placeOf, toFragment, useStore, type Theme, type View } from "./state";
+import { LAKE_VIEWS, Store, VIEWS, expression, ofFragment, placeOf, toFragment, useStore, type LakeView, type Theme, type View } from "./state";
 import { totalOf } from "./data/boot";
 import { BenchViews, viewsOf } from "./views/bench";
 import { Compare } from "./views/compare";
 import { Console } from "./views/console";
 import { Details } from "./views/details";
 import { Findings } from "./views/findings";
+import { LakeViews, canDraw } from "./views/lake";
 import { Memory } from "./views/memory";
 import { Merged } from "./views/merged";
 import { Overview, Strip } from "./views/overview";
@@ -24,6 +25,8 @@ import { Where } from "./views/where";
 const NAMES: Record<View, string> = {
     overview: "Overview", path: "Boot path", tracks: "Tracks", merged: "Merged", where: "Where", console: "Console", findings: "Findings", compare: "Compare", whatif: "What-if", memory: "Memory",
 };
+
+const LAKE_NAMES: Record<LakeView, string> = { time: "Over time", regressions: "Regressions", rows: "Where", machines: "Machines", pays: "What pays" };
 
 /** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
 const ADDRESS_EVERY_MS = 400;
@@ -60,25 +63,27 @@ function App({ store }: { store: Store }) {
     useEffect(() => {
         document.documentElement.dataset.theme = dark ? "dark" : "light";
     }, [dark]);
-    const isBench = store.bench !== undefined;
-    const fragment = toFragment(state, isBench);
+    const { subject } = store;
+    const isThere = boot.facts !== undefined || subject !== "boots";
+    const fragment = toFragment(state, subject);
     // While a page is read, what it opens with may still change.
-    const place = store.isWhole || store.wrong.length > 0 ? placeOf(state, isBench) : undefined;
+    const place = store.isWhole || store.wrong.length > 0 ? placeOf(state, subject) : undefined;
     useEffect(() => {
-        if (boot.facts || store.bench) showAddress(fragment, place);
-    }, [fragment, place, boot.facts, store.bench]);
+        if (isThere) showAddress(fragment, place);
+    }, [fragment, place, isThere]);
     useEffect(() => {
-        if (boot.stays.length > 0 || store.bench) performance.mark("bootscope-first-picture");
-    }, [boot.stays.length > 0, store.bench]);
+        if (boot.stays.length > 0 || subject !== "boots") performance.mark("bootscope-first-picture");
+    }, [boot.stays.length > 0, subject]);
     useEffect(() => {
         if (store.isWhole) performance.mark("bootscope-whole");
     }, [store.isWhole]);
     useEffect(() => {
         // Without data the tables are all there is: then they are what is seen.
-        const isAlone = !boot.facts && !store.bench && store.wrong.length > 0;
+        const isAlone = !isThere && store.wrong.length > 0;
         document.body.classList.toggle("no-data", isAlone);
         document.querySelector("style")?.setAttribute("media", isAlone ? "all" : "print");
-    }, [boot.facts, store.bench, store.wrong.length]);
+    }, [isThere, store.wrong.length]);
+    if (store.lake) return <LakeApp store={store} palette={palette} />;
     if (store.bench) return <BenchApp store={store} palette={palette} />;
     if (!boot.facts) return store.wrong.length > 0 ? <Wrong store={store} /> : <p class="note">Reading…</p>;
     store.target = {};
@@ -126,6 +131,32 @@ function BenchApp({ store, palette }: { store: Store; palette: Palette }) {
             </header>
             <Wrong store={store} />
             <main class={`view ${view}`}><BenchViews store={store} bench={bench} palette={palette} /></main>
+            {state.help ? <Help store={store} /> : null}
+        </>
+    );
+}
+
+/** A page of a lake, likewise. */
+function LakeApp({ store, palette }: { store: Store; palette: Palette }) {
+    const { state } = store;
+    const lake = store.lake!;
+    const { view } = state.lake;
+    const name = lake.lake ? `Lake ${lake.lake}` : "Lake";
+    const { days } = lake;
+    store.target = {};
+    return (
+        <>
+            <header>
+                <h1 title={name}>{name}</h1>
+                <strong id="boots" data-boots={lake.boots}>{counted(lake.boots, "boot")}</strong>
+                <span>{counted(lake.machines, "machine")}{days.length > 0 ? `, ${days[0]} to ${days[days.length - 1]}` : ""}</span>
+                <nav aria-label="views">
+                    {LAKE_VIEWS.map((id, i) => <button type="button" key={id} aria-current={id === view ? "page" : undefined} title={`key ${i + 1}`} onClick={() => store.set({ lake: { ...store.state.lake, view: id } })}>{LAKE_NAMES[id]}{id === "regressions" ? ` (${grouped(lake.regressions.length)})` : ""}</button>)}
+                </nav>
+                <Tools store={store} name={name} view={view} canDraw={canDraw(store, lake)} canList />
+            </header>
+            <Wrong store={store} />
+            <main class={`view ${view}`}><LakeViews store={store} lake={lake} palette={palette} /></main>
             {state.help ? <Help store={store} /> : null}
         </>
     );
@@ -242,7 +273,7 @@ function Save({ store, name, view, canDraw, canList }: Saved) {
             const rows = store.target.rows?.();
             if (rows) save(file("csv"), new Blob([csv(rows)], { type: "text/csv" }));
         },
-        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state, store.bench !== undefined)}`),
+        link: () => void navigator.clipboard?.writeText(`${location.href.replace(/#.*/, "")}#${toFragment(store.state, store.subject)}`),
         print: () => window.print(),
     };
     return (
@@ -267,8 +298,8 @@ function Help({ store }: { store: Store }) {
     return (
         <div class="help" role="dialog" aria-modal="true" aria-label="Keys">
             <h2>Keys</h2>
-            <dl>{(store.bench ? BENCH_KEYS : KEYS).map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
-            {store.bench ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of phases, dragging chooses the window and a double click shows all.</p>
+            <dl>{{ boots: KEYS, bench: BENCH_KEYS, lake: LAKE_KEYS }[store.subject].map(([keys, does]) => <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></div>)}</dl>
+            {store.subject !== "boots" ? null : <><p>Ctrl and the wheel zoom, shift and the wheel move. Dragging moves the chart; along its axis of time, or with shift, it selects a range. A click on a span and one with shift on another select the time between the two. In the strip of phases, dragging chooses the window and a double click shows all.</p>
             <p>In a track's strip: a full bar is running, half a bar is runnable without a CPU, a line is waiting. The boot path is the line across all tracks. An arrow shows where it goes on in another thread: to the one that is waited for, and back to the one that waited.</p>
             <p>Green ran, amber could have run and had no CPU, grey waited. The strip below the phases has the same colours for the boot path. Spans have a colour by their kind, and several tones so that neighbours differ: work blue, initcalls amber, functions tan, modules pink.</p>
             <p>“(indirect call)”: the caller called the function through a pointer. “f (a call of it)”: a function that f called, whose name is not known. “· runqueue”: it had the CPU while who the boot waited for could have run.</p></>}
@@ -286,7 +317,7 @@ function start(): void {
     const store = new Store();
     store.state = { ...store.state, ...ofFragment(location.hash) };
     addEventListener("hashchange", () => {
-        if (location.hash.slice(1) !== toFragment(store.state, store.bench !== undefined)) store.set(ofFragment(location.hash));
+        if (location.hash.slice(1) !== toFragment(store.state, store.subject)) store.set(ofFragment(location.hash));
     });
     addEventListener("keydown", event => {
         if (press(store, event)) event.preventDefault();

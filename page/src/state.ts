@@ -2,6 +2,8 @@
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Bench } from "./data/bench";
 import { Boot, type ConsoleLine } from "./data/boot";
+import type { Lake, LinesBy, ScaleOf } from "./data/lake";
+import type { FigureOf } from "./charts/lake";
 import type { ExportTarget } from "./lib/save";
 
 export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif", "memory"] as const;
@@ -11,6 +13,14 @@ export type View = (typeof VIEWS)[number];
 export const BENCH_VIEWS = ["spread", "against", "sweep"] as const;
 export type BenchView = (typeof BENCH_VIEWS)[number];
 export const BENCH_TABLES = ["phases", "rows", "boots"] as const;
+
+/** What is shown of a lake. */
+export const LAKE_VIEWS = ["time", "regressions", "rows", "machines", "pays"] as const;
+export type LakeView = (typeof LAKE_VIEWS)[number];
+export const MACHINE_TABLES = ["outliers", "missing"] as const;
+
+/** What a page is of. */
+export type Subject = "boots" | "bench" | "lake";
 
 export type Selection =
     | { readonly kind: "span"; readonly span: number }
@@ -53,6 +63,8 @@ export interface State {
     /** By row: how much less it takes, in per cent. */
     savings: ReadonlyMap<string, number>;
     bench: { view: BenchView; variant: number; table: (typeof BENCH_TABLES)[number]; slice: number; row: string };
+    /** Kinds and regressions are places in their lists; -1: all kinds, no regression. */
+    lake: { view: LakeView; by: LinesBy; kind: number; scale: ScaleOf; figure: FigureOf; regression: number; machines: (typeof MACHINE_TABLES)[number] };
 }
 
 const FIRST: State = {
@@ -61,6 +73,7 @@ const FIRST: State = {
     shown: 0, compare: { before: 0, after: 1, align: "", table: "where" },
     savings: new Map(),
     bench: { view: "spread", variant: 0, table: "phases", slice: 0, row: "" },
+    lake: { view: "time", by: "kernels", kind: -1, scale: "time", figure: "both", regression: -1, machines: "outliers" },
 };
 
 export class Store {
@@ -68,6 +81,8 @@ export class Store {
     readonly boots: Boot[] = [new Boot()];
     /** The bench, where the page has one in place of boots. */
     bench: Bench | undefined;
+    /** Likewise the lake. */
+    lake: Lake | undefined;
     state: State = FIRST;
     /** What went wrong, in words; the page shows it. */
     wrong: string[] = [];
@@ -82,6 +97,10 @@ export class Store {
     /** The boot that is shown. */
     get boot(): Boot {
         return this.boots[this.state.shown] ?? this.boots[0]!;
+    }
+
+    get subject(): Subject {
+        return this.lake ? "lake" : this.bench ? "bench" : "boots";
     }
 
     /** Whether all of the page is read. */
@@ -224,10 +243,21 @@ export class Store {
 }
 
 /** The state as the fragment of an address. */
-export function toFragment(state: State, isBench = false): string {
+export function toFragment(state: State, subject: Subject = "boots"): string {
     const out = new URLSearchParams();
-    out.set("view", isBench ? state.bench.view : state.view);
-    if (isBench) {
+    out.set("view", subject === "boots" ? state.view : state[subject].view);
+    if (subject === "lake") {
+        const { by, kind, scale, figure, regression, machines } = state.lake;
+        if (by !== FIRST.lake.by) out.set("lines", by);
+        if (kind >= 0) out.set("kind", String(kind));
+        if (scale !== FIRST.lake.scale) out.set("scale", scale);
+        if (figure !== FIRST.lake.figure) out.set("figure", figure);
+        if (regression >= 0) out.set("regression", String(regression));
+        if (machines !== FIRST.lake.machines) out.set("machines", machines);
+        if (state.filter) out.set("filter", state.filter);
+        return out.toString();
+    }
+    if (subject === "bench") {
         const { variant, table, slice, row } = state.bench;
         if (variant > 0) out.set("variant", String(variant));
         if (table !== FIRST.bench.table) out.set("table", table);
@@ -270,8 +300,9 @@ export function toFragment(state: State, isBench = false): string {
 
 /** Where one is: Back leads from one place to the one before. Moving and zooming, typing and sliders stay in a place, and so do
  * steps along the boot path. */
-export function placeOf({ view, selection, table, shown, compare, merged, bench }: State, isBench: boolean): string {
-    if (isBench) return JSON.stringify(bench);
+export function placeOf({ view, selection, table, shown, compare, merged, bench, lake }: State, subject: Subject): string {
+    if (subject === "bench") return JSON.stringify(bench);
+    if (subject === "lake") return JSON.stringify(lake);
     return JSON.stringify([view, selection?.kind === "stay" ? "step" : selection, table, shown, compare, merged]);
 }
 
@@ -314,6 +345,11 @@ export function ofFragment(fragment: string): Partial<State> {
         bench: {
             view: one("view", BENCH_VIEWS, "spread"), variant: count("variant") ?? 0, table: one("table", BENCH_TABLES, "phases"),
             slice: count("slice") ?? 0, row: from.get("row") ?? "",
+        },
+        lake: {
+            view: one("view", LAKE_VIEWS, "time"), by: one("lines", ["kernels", "kinds"], "kernels"), kind: count("kind") ?? -1,
+            scale: one("scale", ["time", "own"], "time"), figure: one("figure", ["both", "p50", "p95"], "both"),
+            regression: count("regression") ?? -1, machines: one("machines", MACHINE_TABLES, "outliers"),
         },
         merged: {
             of: one("of", ["path", "threads", "calls"], "path"),

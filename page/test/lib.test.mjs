@@ -57,7 +57,7 @@ test("text on colours can be read in both themes", () => {
         const fills = [...Object.values(palette.kinds).flat(), ...palette.other, ...palette.phases, palette.unexplained];
         for (const fill of fills) assert.ok(contrast(fill, palette.onFill) >= 4.5, `${palette.onFill} on ${fill}: ${contrast(fill, palette.onFill)}`);
         for (const text of [palette.text, palette.faint]) assert.ok(contrast(text, palette.background) >= 4.5 && contrast(text, palette.gutter) >= 4.5, text);
-        for (const line of [palette.path, palette.running, palette.selected]) assert.ok(contrast(line, palette.background) >= 3, line);
+        for (const line of [palette.path, palette.running, palette.selected, ...palette.lines]) assert.ok(contrast(line, palette.background) >= 3, line);
     }
 });
 

@@ -1,7 +1,7 @@
 //! Output files appear under their name only when whole, and replace nothing unasked.
 
 use anyhow::{Context, bail};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,19 +19,25 @@ pub fn write_file(
     force: bool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<u64> {
-    let there = path.metadata().ok();
-    if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-        bail!("{} is a folder: name a file in it", path.display());
-    }
-    if there.as_ref().is_some_and(std::fs::Metadata::is_file) && !force {
-        return Err(recording::Error::Exists { path: path.to_owned() }.into());
-    }
+    let there = refuse_existing(path, force)?;
     let written = if there.is_some_and(|there| !there.is_file()) {
         OpenOptions::new().write(true).open(path).and_then(|file| fill(&file, write))
     } else {
         replace(path, write)
     };
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Refuses a file that may not be replaced, and a folder: what takes long asks before it begins. What is there.
+pub fn refuse_existing(path: &Path, force: bool) -> anyhow::Result<Option<Metadata>> {
+    let there = path.metadata().ok();
+    if there.as_ref().is_some_and(Metadata::is_dir) {
+        bail!("{} is a folder: name a file in it", path.display());
+    }
+    if there.as_ref().is_some_and(Metadata::is_file) && !force {
+        return Err(recording::Error::Exists { path: path.to_owned() }.into());
+    }
+    Ok(there)
 }
 
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {

@@ -1,6 +1,8 @@
 //! `bootscope lake`: the boots of many machines as Parquet tables.
 
 mod change;
+mod engine;
+mod page;
 mod scrub;
 
 use crate::output::Output;
@@ -34,6 +36,11 @@ enum Command {
     Watch(WatchArgs),
     Forget(change::ForgetArgs),
     Compact(change::CompactArgs),
+    Page(page::PageArgs),
+    /// Ask a lake what no sum tells: what became slower, and with which update
+    Ask(engine::EngineArgs),
+    /// Ask a lake by SQL
+    Sql(engine::EngineArgs),
 }
 
 /// Put recordings into a lake
@@ -140,6 +147,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         Command::Watch(args) => watch(args, output),
         Command::Forget(args) => change::forget(args, output),
         Command::Compact(args) => change::compact(args, output),
+        Command::Page(args) => page::run(args, output),
+        Command::Ask(args) => engine::run("ask", &args.all, output),
+        Command::Sql(args) => engine::run("sql", &args.all, output),
     }
 }
 

@@ -57,7 +57,7 @@ pub use choose::{choose_arch, usual_program};
 pub use clock::monotonic_ns;
 pub use error::Error;
 pub use lab::lab;
-pub use library::capture_program;
+pub use library::{capture_program, lake_program};
 pub use observe::{Observer, Progress, Silent, Stage, stop_on_signals};
 pub use options::RecordOptions;
 pub use plain::time_plain;

@@ -1,6 +1,7 @@
 //! Finding what bootscope needs at run time beside itself: guest-init, the VMM's plugin, the reference
 //! kernel, and what is copied to other machines.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The reference kernel.
@@ -17,6 +18,33 @@ const CAPTURE: &str = "bootscope-capture";
 /// If it is not there: how to get it.
 pub fn capture_program() -> Result<PathBuf, String> {
     find(CAPTURE).ok_or_else(|| missing(CAPTURE))
+}
+
+/// The program that answers questions to a lake.
+const LAKE: &str = "bootscope-lake";
+
+/// Where the program is that answers questions to a lake: where the other helpers are, or in `$PATH`.
+///
+/// # Errors
+/// If it is not there: where it was looked for, and how to get it.
+pub fn lake_program() -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH");
+    find(LAKE).or_else(|| find_in_path(LAKE, path.as_deref()?)).ok_or_else(|| match beside() {
+        Some(beside) => missing_engine(users_own().as_deref(), &beside),
+        None => format!("{LAKE} is not installed: `make lake` in bootscope's sources builds it"),
+    })
+}
+
+fn find_in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+fn missing_engine(own: Option<&Path>, beside: &Path) -> String {
+    let places = places(own, beside);
+    format!(
+        "{LAKE} is not installed: it is not in {places}, nor in $PATH. `make lake` in bootscope's sources builds it"
+    )
 }
 
 /// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.
@@ -51,14 +79,21 @@ fn find_in(name: &str, own: Option<&Path>, beside: &Path) -> Option<PathBuf> {
 
 /// `cargo install` brings the program alone: what to run then depends on the folder that it is in.
 fn missing_in(name: &str, own: Option<&Path>, beside: &Path) -> String {
-    let prefix = beside.parent().unwrap_or(Path::new("/"));
-    let own = own.map(|own| format!("$BOOTSCOPE_LIB ({}), ", own.display())).unwrap_or_default();
-    let places = format!("{own}{} or {}", prefix.join("lib/bootscope").display(), beside.display());
     let remedy = match beside.ends_with("bin") {
-        true => format!("make install-helpers PREFIX={}", prefix.display()),
+        true => format!("make install-helpers PREFIX={}", prefix(beside).display()),
         false => "make build".to_owned(),
     };
-    format!("{name} is not in {places}: run `{remedy}` in bootscope's sources")
+    format!("{name} is not in {}: run `{remedy}` in bootscope's sources", places(own, beside))
+}
+
+/// The folders that [`find_in`] looks in.
+fn places(own: Option<&Path>, beside: &Path) -> String {
+    let own = own.map(|own| format!("$BOOTSCOPE_LIB ({}), ", own.display())).unwrap_or_default();
+    format!("{own}{} or {}", prefix(beside).join("lib/bootscope").display(), beside.display())
+}
+
+fn prefix(beside: &Path) -> &Path {
+    beside.parent().unwrap_or(Path::new("/"))
 }
 
 #[cfg(test)]
@@ -95,6 +130,21 @@ mod tests {
             built,
             "lab is not in $BOOTSCOPE_LIB (/own), /src/target/lib/bootscope or /src/target/release: run \
              `make build` in bootscope's sources"
+        );
+    }
+
+    #[test]
+    fn the_engine_is_also_found_in_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::env::join_paths([Path::new("no-such"), dir.path()]).unwrap();
+        assert_eq!(find_in_path("x", &path), None);
+        fs::write(dir.path().join("x"), "").unwrap();
+        assert_eq!(find_in_path("x", &path), Some(dir.path().join("x")));
+        assert_eq!(find_in_path("library.rs", OsStr::new("src")), None, "the folder that one happens to be in");
+        assert_eq!(
+            missing_engine(Some(Path::new("/own")), Path::new("/usr/bin")),
+            "bootscope-lake is not installed: it is not in $BOOTSCOPE_LIB (/own), /usr/lib/bootscope or /usr/bin, nor in \
+             $PATH. `make lake` in bootscope's sources builds it"
         );
     }
 }

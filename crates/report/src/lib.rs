@@ -22,6 +22,7 @@ mod history;
 mod html;
 mod known;
 mod lab;
+mod lake;
 mod lanes;
 mod layout;
 mod ledger;
@@ -66,6 +67,10 @@ pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{Asks, page};
 pub use lab::{Lab, LabAdded, LabAmount, LabBlame, LabBoot, LabCheck, LabFigure, LabTrial};
+pub use lake::{
+    LakeBoot, LakeCell, LakeKind, LakeMissing, LakeOutlier, LakePage, LakePageError, LakeRegression, LakeRow,
+    LakeSaving, lake_page,
+};
 pub use layout::{Cutoff, Layout};
 pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use milestones::milestones;

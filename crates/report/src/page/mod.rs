@@ -7,11 +7,13 @@
 
 mod bench;
 mod boot;
+mod lake;
 mod parts;
 
 pub use boot::{ConsoleLine, PageBoot, embedded};
 pub use page_data::{Column, MOST_BYTES, Malformed, Table};
 
+use crate::lake::LakePage;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use benchmark::Document;
@@ -57,6 +59,14 @@ pub fn write(boots: &[PageBoot], nonce: &str, runs_again: bool, out: &mut dyn Wr
 /// What `out` says.
 pub fn write_bench(document: &Document, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
     written(nonce, out, |part| bench::each_part(document, part))
+}
+
+/// The same with a lake as its data.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_lake(document: &LakePage, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
+    written(nonce, out, |part| lake::each_part(document, part))
 }
 
 /// Takes a part when it is needed.

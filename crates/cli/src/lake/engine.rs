@@ -1,0 +1,36 @@
+//! The program that answers questions to a lake. It stands apart because its engine takes many times as long to build as all else.
+
+use crate::Done;
+use crate::output::Output;
+use anyhow::Context;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What is handed over to it: all that follows, its help too.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct EngineArgs {
+    /// What bootscope-lake takes; --help lists it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub all: Vec<OsString>,
+}
+
+/// Where it is.
+pub fn program() -> anyhow::Result<PathBuf> {
+    machine::lake_program().map_err(anyhow::Error::msg)
+}
+
+/// Becomes it: returns only where that cannot be.
+pub fn run(command: &str, args: &[OsString], output: &Output) -> anyhow::Result<Done> {
+    let program = program()?;
+    let error = Command::new(&program).arg(command).args(given(output)).args(args).exec();
+    Err(error).with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// The flags for all commands that were given before its own arguments.
+fn given(output: &Output) -> impl Iterator<Item = &'static str> {
+    let flags = [(output.json, "--json"), (output.quiet, "--quiet")];
+    flags.into_iter().filter_map(|(is_given, flag)| is_given.then_some(flag))
+}

@@ -1,0 +1,104 @@
+//! `bootscope lake page`: one page of a lake that opens from disk.
+
+use super::engine;
+use crate::Done;
+use crate::files::{self, write_file};
+use crate::output::{Output, Written};
+use anyhow::{Context, bail};
+use report::LakePage;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Write one HTML page of a lake that opens from disk, without a network
+///
+/// It has the totals over time by kernel and kind of machine, and marks what became slower. Each regression leads to the boots
+/// behind it. It also says which rows take most time, which machines are slow or silent, and which remedy pays most.
+#[derive(clap::Args)]
+pub struct PageArgs {
+    /// The lake: a folder, or the address of one
+    lake: PathBuf,
+    /// The file to write [default: the lake's name with .html]
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Look at boots since then only: a day as 2026-01-31, or so long ago as 30d
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Let a cluster work it out: the address of its scheduler
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+}
+
+/// Bytes that are taken from the engine at most: a lake of 200 kinds of machine has five million of them.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// Runs it.
+pub fn run(args: &PageArgs, output: &Output) -> anyhow::Result<Done> {
+    let path = args.output.clone().unwrap_or_else(|| default_name(&args.lake));
+    // Before the lake is read, which may take minutes.
+    files::refuse_existing(&path, args.force)?;
+    let program = engine::program()?;
+    let document = ask(&program, args)?;
+    let page = LakePage::read(&document).with_context(|| format!("cannot use what {} printed", program.display()))?;
+    let bytes = write_file(&path, args.force, |out| report::lake_page(&page, out))?;
+    output.note(&format!("wrote {}: open it in a browser", path.display()));
+    output.written(&Written::new("bootscope.lake-page-written/1", &path, bytes))?;
+    Ok(Done::Well)
+}
+
+/// A folder's page stands beside it. What has an address has no place here.
+fn default_name(lake: &Path) -> PathBuf {
+    let is_elsewhere = lake.to_str().is_some_and(|text| text.contains("://"));
+    let name =
+        if is_elsewhere { lake.file_name().map_or_else(|| "lake".into(), PathBuf::from) } else { lake.to_owned() };
+    files::beside(&name, ".html")
+}
+
+/// Has the engine look at the lake. It says itself what it cannot do.
+fn ask(program: &Path, args: &PageArgs) -> anyhow::Result<Vec<u8>> {
+    let mut command = Command::new(program);
+    command.arg("page-data");
+    let options = [("--since", &args.since), ("--cluster", &args.cluster)];
+    options.into_iter().filter_map(|(flag, value)| Some((flag, value.as_ref()?))).for_each(|(flag, value)| {
+        command.arg(format!("{flag}={value}"));
+    });
+    command.arg("--").arg(&args.lake).stdin(Stdio::null()).stdout(Stdio::piped());
+    let cannot = || format!("cannot run {}", program.display());
+    let mut child = command.spawn().with_context(cannot)?;
+    let mut document = Vec::new();
+    let stdout = child.stdout.take().expect("it was asked for");
+    let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut document);
+    let is_too_large = document.len() as u64 > MOST_BYTES;
+    if read.is_err() || is_too_large {
+        let _ = child.kill();
+    }
+    let status = child.wait().with_context(cannot)?;
+    read.with_context(|| format!("cannot read what {} prints", program.display()))?;
+    if is_too_large {
+        bail!("{} printed more than {MOST_BYTES} bytes: ask for fewer boots with --since", program.display());
+    }
+    if !status.success() {
+        bail!("{} could not look at {}: {status}", program.display(), args.lake.display());
+    }
+    Ok(document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_stands_beside_its_lake_or_here() {
+        for (lake, page) in [
+            ("lake", "lake.html"),
+            ("a/lake/", "a/lake.html"),
+            ("s3://bucket/fleet", "fleet.html"),
+            ("s3://", "s3:.html"),
+        ] {
+            assert_eq!(default_name(Path::new(lake)), Path::new(page), "{lake}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+// The totals of a lake over time: a line for each kernel or kind of machine, the boots of each day beneath, and marks where
+// something became slower.
+import { marksOf, type Lake, type Line, type Mark, type Point, type ScaleOf } from "../data/lake";
+import type { Surface } from "../lib/save";
+import { grouped, marks, short } from "../lib/time";
+import type { Palette } from "./colours";
+import { FONT, atStep, fitting } from "./draw";
+
+/** Lines that are drawn: more have no colours that one can tell apart. */
+export const DRAWN_MOST = 8;
+/** Which of its figures is drawn of each line. */
+export type FigureOf = "both" | "p50" | "p95";
+
+export interface OverTime {
+    readonly lake: Lake;
+    /** Those of most boots first. */
+    readonly lines: readonly Line[];
+    readonly marks: readonly Mark[];
+    readonly scale: ScaleOf;
+    readonly figure: FigureOf;
+    /** The regression that is selected. */
+    readonly selected: number;
+    /** The day that the pointer is at. */
+    readonly hovered?: number | undefined;
+}
+
+const LEFT = 76;
+const TOP = 24;
+const BELOW = 18;
+/** What names the lines at their ends. */
+const NAMES = 190;
+const NAME_HEIGHT = 13;
+
+/** Where things are on a surface of this size. */
+interface Places {
+    readonly right: number;
+    readonly bottom: number;
+    readonly boots: { readonly top: number; readonly bottom: number };
+    readonly perDay: number;
+    x(day: number): number;
+}
+
+function places(lake: Lake, width: number, height: number): Places {
+    const right = width - Math.min(NAMES, width * 0.25);
+    const last = lake.at[lake.at.length - 1] ?? 0;
+    const bottom = height - BELOW;
+    const boots = Math.min(Math.max(height * 0.2, 24), 90);
+    const perDay = (right - LEFT) / (last + 1);
+    return { right, bottom: bottom - boots - 10, boots: { top: bottom - boots, bottom }, perDay, x: day => LEFT + (lake.at[day]! + 0.5) * perDay };
+}
+
+/** The day that is drawn nearest to a place. */
+export function dayAt(lake: Lake, x: number, width: number, height: number): number | undefined {
+    const at = places(lake, width, height);
+    if (lake.days.length === 0 || x < LEFT || x > at.right) return undefined;
+    return lake.days.reduce((best, _, day) => (Math.abs(at.x(day) - x) < Math.abs(at.x(best) - x) ? day : best), 0);
+}
+
+/** Further off, a click means no mark. */
+const NEAR = 9;
+
+/** The mark that is drawn nearest to a place, if it is near enough to mean it. */
+export function markAt({ lake, marks }: Pick<OverTime, "lake" | "marks">, x: number, width: number, height: number): Mark | undefined {
+    const at = places(lake, width, height);
+    const [nearest] = [...marks].sort((a, b) => Math.abs(at.x(a.day) - x) - Math.abs(at.x(b.day) - x));
+    return nearest && Math.abs(at.x(nearest.day) - x) <= NEAR ? nearest : undefined;
+}
+
+/** A value of a line's: a time, or a share of what is usual. */
+export function valueText(value: number | undefined, scale: ScaleOf): string {
+    if (value === undefined) return "";
+    return scale === "own" ? `${(value * 100).toFixed(1)} %` : short(Math.round(value), "ns");
+}
+
+/** Marks of an axis in millionths, where what is usual is 1: the axis' steps are whole numbers. */
+const MILLION = 1e6;
+
+export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, width: number, height: number): void {
+    const { lake, scale, figure, hovered } = chart;
+    on.fillStyle = palette.background;
+    on.fillRect(0, 0, width, height);
+    on.font = FONT;
+    on.textBaseline = "middle";
+    on.lineWidth = 1;
+    const at = places(lake, width, height);
+    const lines = chart.lines.slice(0, DRAWN_MOST);
+    const of = (point: Point): number[] => [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
+    const values = lines.flatMap(line => line.points.flatMap(of));
+    if (values.length === 0) {
+        on.fillStyle = palette.faint;
+        on.fillText(lake.cells.length === 0 ? "no boots" : "no boot ended", LEFT, TOP + 20);
+        return;
+    }
+    const [least, most] = [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
+    const room = Math.max((most - least) * 0.08, most / 500);
+    const [low, high] = [least > most / 3 ? least - room : 0, most + room];
+    const y = (value: number): number => at.bottom - ((value - low) / (high - low)) * (at.bottom - TOP);
+    axisOfDays(lake, at, palette, on);
+    axisOfValues(low, high, scale, y, at, palette, on);
+    bootsPerDay(chart, at, palette, on);
+    paintMarks(chart, at, palette, on);
+    if (hovered !== undefined) {
+        on.strokeStyle = palette.faint;
+        stroke([[at.x(hovered), TOP], [at.x(hovered), at.boots.bottom]], on);
+    }
+    // Those of most boots last, so that they lie on top.
+    [...lines.entries()].reverse().forEach(([i, line]) => {
+        on.strokeStyle = on.fillStyle = palette.lines[i]!;
+        for (const [value, weight] of [["p95", 1], ["p50", 2]] as const) {
+            if (figure !== "both" && figure !== value) continue;
+            on.lineWidth = weight;
+            const points = line.points.filter(point => point[value] !== undefined).map((point): [number, number] => [at.x(point.day), y(point[value]!)]);
+            stroke(points, on);
+            // Days apart from others would not be seen, and few days are no line.
+            const isFew = points.length * 12 < at.right - LEFT;
+            for (const [px, py] of points) if (isFew) on.fillRect(px - weight, py - weight, 2 * weight, 2 * weight);
+        }
+    });
+    names(lines, at, y, figure, palette, on, width);
+    on.fillStyle = palette.faint;
+    on.fillText(fitting(figure === "both" ? "thick: median, thin: 95th percentile" : figure === "p50" ? "median" : "95th percentile", at.right - LEFT), LEFT + 2, TOP + 8);
+}
+
+function stroke(path: readonly (readonly [number, number])[], on: Surface): void {
+    on.beginPath();
+    path.forEach(([a, b], i) => (i === 0 ? on.moveTo(a, b) : on.lineTo(a, b)));
+    on.stroke();
+}
+
+/** An axis of days, with as many dates as there is room for. */
+function axisOfDays(lake: Lake, at: Places, palette: Palette, on: Surface): void {
+    let taken = 0;
+    lake.days.forEach((day, i) => {
+        const left = at.x(i) - 30;
+        if (left < taken || left + 62 > at.right + 30) return;
+        taken = left + 90;
+        on.strokeStyle = palette.line;
+        stroke([[Math.round(at.x(i)) + 0.5, TOP], [Math.round(at.x(i)) + 0.5, at.boots.bottom]], on);
+        on.fillStyle = palette.faint;
+        on.fillText(fitting(day, 90), left, at.boots.bottom + BELOW / 2);
+    });
+}
+
+function axisOfValues(low: number, high: number, scale: ScaleOf, y: (value: number) => number, at: Places, palette: Palette, on: Surface): void {
+    const unit = scale === "own" ? MILLION : 1;
+    const steps = marks(low * unit, high * unit, Math.max((at.bottom - TOP) / 45, 2));
+    const step = steps.length > 1 ? steps[1]! - steps[0]! : 1;
+    for (const value of steps) {
+        const top = Math.round(y(value / unit)) + 0.5;
+        on.strokeStyle = palette.line;
+        stroke([[LEFT, top], [at.right, top]], on);
+        on.fillStyle = palette.faint;
+        on.fillText(scale === "own" ? `${(value / 1e4).toFixed(step < 1e4 ? 1 : 0)} %` : atStep(value, step, "ns"), 4, top);
+    }
+}
+
+/** Boots of a day, as bars: those of each line in its colour, others grey, and above them those that did not end. */
+function bootsPerDay({ lake, lines }: OverTime, at: Places, palette: Palette, on: Surface): void {
+    const { top, bottom } = at.boots;
+    const stacks = lake.days.map(() => ({ parts: [] as [string, number][], notEnded: 0, sum: 0 }));
+    lines.forEach((line, i) => {
+        for (const { day, boots, notEnded } of line.points) {
+            const stack = stacks[day]!;
+            stack.parts.push([i < DRAWN_MOST ? palette.lines[i]! : palette.waiting, boots - notEnded]);
+            stack.notEnded += notEnded;
+            stack.sum += boots;
+        }
+    });
+    const most = stacks.reduce((most, { sum }) => Math.max(most, sum), 1);
+    const width = Math.max(Math.min(at.perDay - 1, 40), 1);
+    stacks.forEach(({ parts, notEnded }, day) => {
+        let base = bottom;
+        for (const [colour, boots] of [...parts, [palette.path, notEnded] as [string, number]]) {
+            const height = (boots / most) * (bottom - top);
+            on.fillStyle = colour;
+            if (boots > 0) on.fillRect(at.x(day) - width / 2, base - height, width, height);
+            base -= height;
+        }
+    });
+    on.strokeStyle = palette.line;
+    stroke([[LEFT, bottom + 0.5], [at.right, bottom + 0.5]], on);
+    on.fillStyle = palette.faint;
+    on.fillText(grouped(most), 4, top + 5);
+    on.fillText("boots a day", 4, bottom - 6);
+}
+
+/** A triangle for each day on which something became slower, with how many things. */
+function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette, on: Surface): void {
+    for (const { day, regressions } of marks) {
+        const isSelected = regressions.includes(selected);
+        const x = at.x(day);
+        on.strokeStyle = on.fillStyle = isSelected ? palette.selected : palette.path;
+        on.lineWidth = isSelected ? 1.5 : 0.5;
+        stroke([[x, TOP - 4], [x, at.bottom]], on);
+        on.beginPath();
+        on.moveTo(x - 5, TOP - 13);
+        on.lineTo(x + 5, TOP - 13);
+        on.lineTo(x, TOP - 4);
+        on.fill();
+        if (regressions.length > 1) on.fillText(String(regressions.length), x + 7, TOP - 10);
+    }
+    on.lineWidth = 1;
+    if (marks.length > 0) {
+        on.fillStyle = palette.path;
+        on.fillText("slower", 4, TOP - 10);
+    }
+}
+
+/** Each line's name beside its last point, moved apart where they would lie on each other. */
+function names(lines: readonly Line[], at: Places, y: (value: number) => number, figure: FigureOf, palette: Palette, on: Surface, width: number): void {
+    const ends = lines.flatMap((line, i) => {
+        const last = [...line.points].reverse().find(point => point.p50 !== undefined);
+        const value = figure === "p95" ? last?.p95 : last?.p50;
+        return last && value !== undefined ? [{ i, name: line.name, from: at.x(last.day), y: y(value), place: y(value) }] : [];
+    });
+    ends.sort((a, b) => a.y - b.y);
+    for (let i = 1; i < ends.length; i += 1) ends[i]!.place = Math.max(ends[i]!.place, ends[i - 1]!.place + NAME_HEIGHT);
+    for (let i = ends.length - 1, most = at.bottom; i >= 0; i -= 1, most -= NAME_HEIGHT) ends[i]!.place = Math.min(ends[i]!.place, most);
+    on.lineWidth = 0.5;
+    for (const { i, name, from, y, place } of ends) {
+        on.strokeStyle = on.fillStyle = palette.lines[i]!;
+        // A line that ended long before would lead across what others are.
+        if (at.right - from < 2 * at.perDay + 12) stroke([[from + 2, y], [Math.max(at.right + 4, from + 2), place], [at.right + 10, place]], on);
+        on.fillRect(at.right + 10, place - 4, 8, 8);
+        on.fillStyle = palette.text;
+        on.fillText(fitting(name, width - at.right - 22), at.right + 22, place);
+    }
+    on.lineWidth = 1;
+}
+
+/** What a regression's kind took over time, by kernel, with its mark. */
+export function ofKind(lake: Lake, kind: number, lines: readonly Line[], selected: number): OverTime {
+    return { lake, lines, marks: marksOf(lake, kind), scale: "time", figure: "both", selected };
+}

@@ -1,0 +1,345 @@
+// A lake: the boots of many machines. The parts `lake` and `cells` of a page; the fields are those of the document
+// `bootscope.lake-page/1` (crates/report/src/lake). Times are doubles, in nanoseconds.
+
+import type { Table } from "./table";
+
+export const LAKE_SCHEMA = "bootscope.lake-page/1";
+
+export interface Kind {
+    readonly hardware: string;
+    readonly time_base: string;
+    readonly boots: number;
+    readonly machines: number;
+}
+
+export interface LakeBoot {
+    readonly boot_id: string;
+    readonly day: string;
+    readonly machine: string;
+    readonly total_ns: number | null;
+    readonly self_ns: number | null;
+}
+
+export interface Regression {
+    readonly name: string;
+    readonly hardware: string;
+    readonly time_base: string;
+    readonly kernel: string;
+    readonly since: string;
+    readonly before_ns: number;
+    readonly after_ns: number;
+    readonly slower_ns: number;
+    readonly slower_low_ns: number;
+    readonly slower_high_ns: number;
+    readonly ratio: number | null;
+    readonly p: number;
+    readonly boots_before: number;
+    readonly boots_after: number;
+    readonly per_day_ns: number;
+    readonly boots: readonly LakeBoot[];
+}
+
+export interface SlowRow {
+    readonly name: string;
+    readonly boots: number;
+    readonly boots_with_it: number;
+    readonly mean_ns: number;
+    readonly mean_low_ns: number;
+    readonly mean_high_ns: number;
+    readonly share: number;
+}
+
+export interface Outlier {
+    readonly machine: string;
+    readonly hardware: string;
+    readonly time_base: string;
+    readonly name: string;
+    readonly mean_ns: number;
+    readonly others_ns: number;
+    readonly slower_ns: number;
+    readonly ratio: number | null;
+    readonly p: number;
+    readonly boots: number;
+    readonly machines: number;
+}
+
+export interface Saving {
+    readonly id: string;
+    readonly title: string;
+    readonly boots: number;
+    readonly share: number;
+    readonly machines: number;
+    readonly kinds: number;
+    readonly mean_ns: number;
+    readonly per_day_ns: number;
+    readonly per_day_low_ns: number;
+    readonly per_day_high_ns: number;
+}
+
+export interface Missing {
+    readonly machine: string;
+    readonly hardware: string;
+    readonly kernel: string;
+    readonly last: string;
+    readonly boots: number;
+    readonly usual_days: number;
+    readonly silent_days: number;
+    readonly p: number;
+}
+
+interface Document {
+    readonly schema: string;
+    readonly lake: string;
+    readonly since: string;
+    readonly boots: number;
+    readonly machines: number;
+    readonly days: readonly string[];
+    readonly kernels: readonly string[];
+    readonly kinds: readonly Kind[];
+    readonly regressions: readonly Regression[];
+    readonly slowest_rows: readonly SlowRow[];
+    readonly outliers: readonly Outlier[];
+    readonly what_pays: readonly Saving[];
+    readonly missing: readonly Missing[];
+    readonly remarks: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The totals of one kind of machine on one day with one kernel. A time of 0: no boot ended. */
+interface Cell {
+    readonly kind: number;
+    readonly day: number;
+    readonly kernel: number;
+    readonly boots: number;
+    readonly notEnded: number;
+    readonly p50: number;
+    readonly p95: number;
+}
+
+export interface Lake extends Document {
+    readonly cells: Cell[];
+    /** Of each day, how many days after the first it is. */
+    readonly at: readonly number[];
+}
+
+export function readLake(json: string): Lake {
+    const document = JSON.parse(json) as Document;
+    if (document.schema !== LAKE_SCHEMA) throw new Error(`data of ${document.schema}, while this page reads ${LAKE_SCHEMA}`);
+    return { ...document, cells: [], at: places(document.days) };
+}
+
+const DAY_MS = 86_400_000;
+
+/** Days as their distance from the first; their places in the list where one of them is no date, or they are not in order. */
+function places(days: readonly string[]): number[] {
+    const times = days.map(day => Date.parse(`${day}T00:00:00Z`) / DAY_MS);
+    const isInOrder = times.every((time, i) => Number.isFinite(time) && (i === 0 || time > times[i - 1]!));
+    return times.map((time, i) => (isInOrder ? time - times[0]! : i));
+}
+
+export function addCells(lake: Lake, table: Table): void {
+    const [kind, day, kernel, boots, notEnded, p50, p95] = ["kind", "day", "kernel", "boots", "not_ended", "p50", "p95"].map(name => {
+        const column = table.numbers[name];
+        if (!column) throw new Error(`no column ${name}`);
+        return column.values;
+    });
+    for (let i = 0; i < table.rows; i += 1) {
+        const cell: Cell = { kind: kind![i]!, day: day![i]!, kernel: kernel![i]!, boots: boots![i]!, notEnded: notEnded![i]!, p50: p50![i]!, p95: p95![i]! };
+        if (cell.kind >= lake.kinds.length || cell.day >= lake.days.length || cell.kernel >= lake.kernels.length) throw new Error(`row ${i} leads nowhere`);
+        lake.cells.push(cell);
+    }
+}
+
+/** What a kind of machine is called. */
+export function kindName({ hardware, time_base }: { readonly hardware: string; readonly time_base: string }): string {
+    const name = hardware || "kind not known";
+    return time_base === "host" || time_base === "" ? name : `${name} (${time_base})`;
+}
+
+export type LinesBy = "kernels" | "kinds";
+/** `own`: as a share of the kind's own median, so that kinds of different speed can be put together. */
+export type ScaleOf = "time" | "own";
+
+export interface Asked {
+    readonly by: LinesBy;
+    /** One kind of machine alone; undefined: all. */
+    readonly kind: number | undefined;
+    readonly scale: ScaleOf;
+}
+
+export interface Point {
+    /** Place in the days. */
+    readonly day: number;
+    readonly boots: number;
+    readonly notEnded: number;
+    /** Undefined where no boot ended. */
+    readonly p50: number | undefined;
+    readonly p95: number | undefined;
+    /** Of how many medians it is the mean: of one, it is the median itself. */
+    readonly of: number;
+}
+
+export interface Line {
+    /** Place in the kernels, or in the kinds. */
+    readonly id: number;
+    readonly name: string;
+    readonly boots: number;
+    readonly notEnded: number;
+    readonly points: readonly Point[];
+    /** Over all days, as a point's. */
+    readonly p50: number | undefined;
+    readonly p95: number | undefined;
+}
+
+/** A mean of medians, each weighted by the boots it is of: no median of all boots, which cannot be worked out of medians. */
+class Mean {
+    boots = 0;
+    notEnded = 0;
+    of = 0;
+    private ended = 0;
+    private sum50 = 0;
+    private sum95 = 0;
+
+    add({ boots, notEnded, p50, p95 }: Cell, scale: number): void {
+        this.boots += boots;
+        this.notEnded += Math.min(notEnded, boots);
+        const ended = Math.max(boots - notEnded, 0);
+        if (ended === 0 || p50 <= 0 || scale <= 0) return;
+        this.of += 1;
+        this.ended += ended;
+        this.sum50 += (ended * p50) / scale;
+        this.sum95 += (ended * p95) / scale;
+    }
+
+    get p50(): number | undefined {
+        return this.ended > 0 ? this.sum50 / this.ended : undefined;
+    }
+
+    get p95(): number | undefined {
+        return this.ended > 0 ? this.sum95 / this.ended : undefined;
+    }
+}
+
+/** Of each kind the mean of its medians: what its own share is of. */
+function usual(lake: Lake): number[] {
+    const means = lake.kinds.map(() => new Mean());
+    for (const cell of lake.cells) means[cell.kind]!.add(cell, 1);
+    return means.map(mean => mean.p50 ?? 0);
+}
+
+/** A line for each kernel or each kind of machine, those of most boots first. */
+export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
+    const own = scale === "own" ? usual(lake) : undefined;
+    const all = new Map<number, { whole: Mean; days: Map<number, Mean> }>();
+    for (const cell of lake.cells) {
+        if (kind !== undefined && cell.kind !== kind) continue;
+        const id = by === "kernels" ? cell.kernel : cell.kind;
+        let line = all.get(id);
+        if (!line) all.set(id, (line = { whole: new Mean(), days: new Map() }));
+        let day = line.days.get(cell.day);
+        if (!day) line.days.set(cell.day, (day = new Mean()));
+        const of = own ? own[cell.kind]! : 1;
+        line.whole.add(cell, of);
+        day.add(cell, of);
+    }
+    const name = (id: number): string => (by === "kernels" ? lake.kernels[id] || "kernel not known" : kindName(lake.kinds[id]!));
+    const lines = [...all].map(([id, { whole, days }]): Line => ({
+        id, name: name(id), boots: whole.boots, notEnded: whole.notEnded, p50: whole.p50, p95: whole.p95,
+        points: [...days].sort(([a], [b]) => a - b).map(([day, mean]) => ({ day, boots: mean.boots, notEnded: mean.notEnded, p50: mean.p50, p95: mean.p95, of: mean.of })),
+    }));
+    return lines.sort((a, b) => b.boots - a.boots || a.id - b.id);
+}
+
+/** What the figures of these lines are, in words. */
+export function meaningOf(lines: readonly Line[], scale: ScaleOf): string {
+    const isMean = lines.some(line => line.points.some(point => point.of > 1));
+    const own = scale === "own" ? "A kind's times are divided by the mean of its own medians. " : "";
+    const mix = scale === "own" ? "" : " It also moves where the mix of kinds does; a share of the kind's own hardly does.";
+    return isMean
+        ? `${own}Of several kinds or kernels on one day, a point is the mean of their medians (of their 95th percentiles), weighted by boots. A median over all these boots cannot be worked out of that.${mix}`
+        : `${own}Each point is the median, or the 95th percentile, of that day's boots.`;
+}
+
+/** The day with which it begins, as a place in the days; undefined where the lake has none from then on. */
+export function dayOf(lake: Lake, { since }: Regression): number | undefined {
+    const day = lake.days.findIndex(day => day >= since);
+    return day < 0 ? undefined : day;
+}
+
+/** The kind of machine that it is of, as a place in the kinds. */
+export function kindOf(lake: Lake, { hardware, time_base }: Regression): number | undefined {
+    const kind = lake.kinds.findIndex(one => one.hardware === hardware && one.time_base === time_base);
+    return kind < 0 ? undefined : kind;
+}
+
+/** The regressions that begin on one day, as places in the list. */
+export interface Mark {
+    readonly day: number;
+    readonly regressions: readonly number[];
+}
+
+export function marksOf(lake: Lake, kind: number | undefined): Mark[] {
+    const days = new Map<number, number[]>();
+    lake.regressions.forEach((one, i) => {
+        const day = dayOf(lake, one);
+        if (day === undefined || (kind !== undefined && kindOf(lake, one) !== kind)) return;
+        days.set(day, [...(days.get(day) ?? []), i]);
+    });
+    return [...days].sort(([a], [b]) => a - b).map(([day, regressions]) => ({ day, regressions }));
+}
+
+/** The same row with the same kernel on one or several kinds of machine. */
+export interface Group {
+    readonly key: string;
+    readonly name: string;
+    readonly kernel: string;
+    /** Places in the list, those that cost most first. */
+    readonly members: readonly number[];
+    readonly perDay: number;
+    readonly since: string;
+    readonly boots_before: number;
+    readonly boots_after: number;
+    /** Of the members, the least sure. */
+    readonly p: number;
+    /** By how much slower they are. */
+    readonly least: Regression;
+    readonly most: Regression;
+    /** By the ratio; a row that is new before all others. */
+    readonly mostChanged: Regression;
+}
+
+/** What those of one group have in common. */
+export function keyOf({ name, kernel }: Regression): string {
+    return JSON.stringify([name, kernel]);
+}
+
+export function groupsOf(lake: Lake, isWanted: (one: Regression) => boolean): Group[] {
+    const groups = new Map<string, number[]>();
+    lake.regressions.forEach((one, i) => {
+        const key = keyOf(one);
+        if (isWanted(one)) groups.set(key, [...(groups.get(key) ?? []), i]);
+    });
+    const sum = (members: readonly Regression[], of: (one: Regression) => number): number => members.reduce((sum, one) => sum + of(one), 0);
+    const all = [...groups].map(([key, places]): Group => {
+        const members = [...places].sort((a, b) => lake.regressions[b]!.per_day_ns - lake.regressions[a]!.per_day_ns || a - b);
+        const ones = members.map(i => lake.regressions[i]!);
+        const bySlower = [...ones].sort((a, b) => a.slower_ns - b.slower_ns);
+        return {
+            key, name: ones[0]!.name, kernel: ones[0]!.kernel, members, perDay: sum(ones, one => one.per_day_ns),
+            since: ones.map(one => one.since).reduce((a, b) => (a < b ? a : b)),
+            boots_before: sum(ones, one => one.boots_before), boots_after: sum(ones, one => one.boots_after),
+            p: ones.reduce((most, one) => Math.max(most, one.p), 0), least: bySlower[0]!, most: bySlower[bySlower.length - 1]!,
+            mostChanged: ones.reduce((most, one) => ((one.ratio ?? Infinity) > (most.ratio ?? Infinity) ? one : most)),
+        };
+    });
+    return all.sort((a, b) => b.perDay - a.perDay);
+}
+
+/** Text as one word of a shell's. */
+function word(text: string): string {
+    return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The command that lists the boots of a boot's machine; none where the lake does not know the machine. */
+export function commandOf(lake: Lake, { machine }: LakeBoot): string | undefined {
+    return machine ? `bootscope lake ask ${word(lake.lake)} boots --where ${word(`machine=${machine}`)}` : undefined;
+}
