@@ -60,7 +60,7 @@ pub(crate) fn members(file: File, diagnostics: &mut Diagnostics) -> Vec<File> {
         if bytes.len() == SYSFS_BYTES {
             unpad(&mut bytes);
         }
-        members.push(File { name, bytes });
+        members.push(File { name, bytes: bytes.into() });
         if is_cut {
             diagnostics.note(DiagnosticKind::ArchiveCut, || file.name.clone());
             break;
@@ -102,7 +102,7 @@ mod tests {
 
     fn read(bytes: Vec<u8>) -> (Vec<(String, usize)>, Diagnostics) {
         let mut diagnostics = Diagnostics::default();
-        let found = members(File { name: "a.tar".to_owned(), bytes }, &mut diagnostics);
+        let found = members(File { name: "a.tar".to_owned(), bytes: bytes.into() }, &mut diagnostics);
         (found.into_iter().map(|file| (file.name, file.bytes.len())).collect(), diagnostics)
     }
 

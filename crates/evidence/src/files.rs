@@ -8,13 +8,24 @@ use crate::index::Index;
 use crate::input::{File, Input, UNPACKED_BYTES_MAX};
 use crate::reader::{Own, Taken};
 use crate::readers::{Format, YIELDS_TO};
+use crate::shared::Recent;
 use crate::text::{HOLE_BYTES_MIN, Lines};
 use crate::tslog;
 use crate::{archive, journal};
 use recording::Recording;
 use std::io::Read;
 use std::rc::Rc;
+use std::sync::Arc;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
+
+/// The files of our own that are compressed are lists of functions, the same for all boots of a kernel: what each became.
+static UNPACKED: Recent<(String, Vec<u8>), Unpacked> = Recent::new();
+
+/// What a compressed file became, and what is wrong with it.
+type Unpacked = (Arc<Vec<u8>>, Diagnostics);
+
+/// A kernel's list has 1 MB. What has more is not kept.
+const SHARED_BYTES_MAX: usize = 4 << 20;
 
 /// A reader for each format, with all files of the recording that belong to it.
 pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Result<Readers, recording::Error> {
@@ -30,7 +41,7 @@ pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Resu
     for name in imported(recording) {
         let Some(mut file) = file(recording, &name)? else { continue };
         if is_gzip(&file.bytes) {
-            file.bytes = gunzip(&file.name, &file.bytes, diagnostics);
+            file.bytes = gunzip(&file.name, &file.bytes, diagnostics).into();
         }
         for member in archive::members(file, diagnostics) {
             give(member, &mut readers, diagnostics);
@@ -123,7 +134,7 @@ pub(crate) fn is_imported(name: &str) -> bool {
 }
 
 fn file(recording: &Recording, name: &str) -> Result<Option<File>, recording::Error> {
-    Ok(recording.read(name)?.map(|bytes| File { name: name.to_owned(), bytes }))
+    Ok(recording.read(name)?.map(|bytes| File { name: name.to_owned(), bytes: bytes.into() }))
 }
 
 fn stream(recording: &Recording, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<Input>, recording::Error> {
@@ -139,7 +150,18 @@ fn unpacked(
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<File>, recording::Error> {
     let Some(packed) = recording.read(name)? else { return Ok(None) };
-    Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics) }))
+    if packed.len() > SHARED_BYTES_MAX {
+        return Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics).into() }));
+    }
+    let known = UNPACKED.find(|known, unpacked| (known.0 == name && known.1 == packed).then(|| unpacked.clone()));
+    let (bytes, of_unpacking) = known.unwrap_or_else(|| {
+        let mut diagnostics = Diagnostics::default();
+        let unpacked = (gunzip(name, &packed, &mut diagnostics).into(), diagnostics);
+        UNPACKED.keep((name.to_owned(), packed), unpacked.clone());
+        unpacked
+    });
+    diagnostics.extend(of_unpacking);
+    Ok(Some(File { name: name.to_owned(), bytes }))
 }
 
 /// Counts the zeros of holes in a text. A file with zeros elsewhere is no text, and may well have many.
@@ -159,8 +181,28 @@ fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
+/// No byte of DEFLATE becomes more.
+const UNPACKED_BYTES_EACH_MOST: usize = 1032;
+
+/// What a compressed file holds that is whole and one stream, as nearly all are: at once, and in less than half of the time. Its
+/// checksum was right.
+fn gunzip_whole(packed: &[u8]) -> Option<Vec<u8>> {
+    // Its length, modulo 2^32 (RFC 1952, 2.3.1).
+    let bytes = usize::try_from(u32::from_le_bytes(*packed.last_chunk()?)).ok()?;
+    let can_be = bytes as u64 <= UNPACKED_BYTES_MAX && bytes <= packed.len().saturating_mul(UNPACKED_BYTES_EACH_MOST);
+    let mut whole = vec![0; Some(bytes).filter(|_| can_be && is_gzip(packed))?];
+    // 15 bits of window, and 16 for gzip's header and end.
+    let mut unpacking = zlib_rs::Inflate::new(true, 15 + 16);
+    let status = unpacking.decompress(packed, &mut whole, zlib_rs::InflateFlush::Finish).ok()?;
+    let is_all = (unpacking.total_in(), unpacking.total_out()) == (packed.len() as u64, bytes as u64);
+    (status == zlib_rs::Status::StreamEnd && is_all).then_some(whole)
+}
+
 /// What a compressed file holds, as far as it can be read.
 fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
+    if let Some(whole) = gunzip_whole(packed) {
+        return whole;
+    }
     let mut bytes = Vec::new();
     let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_BYTES_MAX + 1);
     if let Err(e) = unpacking.read_to_end(&mut bytes) {
@@ -215,7 +257,7 @@ pub fn recognise(bytes: &[u8]) -> Recognised {
         let looked = look("", bytes, &mut detect::readers(), &mut diagnostics);
         return Recognised { cut, ..looked.recognised };
     }
-    let archive = File { name: String::new(), bytes: bytes.to_vec() };
+    let archive = File { name: String::new(), bytes: bytes.to_vec().into() };
     let mut all = Recognised { cut, ..Recognised::default() };
     for member in archive::members(archive, &mut diagnostics) {
         let found = look(&member.name, &member.bytes, &mut detect::readers(), &mut diagnostics).recognised;

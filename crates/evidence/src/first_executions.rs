@@ -138,10 +138,13 @@ impl FirstExecutions {
         noted.or((self.vcpus == 1).then_some(0))
     }
 
-    /// The addresses that were called by name, each once.
+    /// The addresses that were called by name, each once, in order: who looks them up finds them near each other.
     pub(crate) fn called(&self) -> impl Iterator<Item = u64> + use<> {
         let calls = self.blocks.iter().filter(|block| block.ending == Ending::Call);
-        calls.filter_map(|block| block.target).collect::<hashbrown::HashSet<u64>>().into_iter()
+        let mut called: Vec<u64> = calls.filter_map(|block| block.target).collect();
+        called.sort_unstable();
+        called.dedup();
+        called.into_iter()
     }
 }
 

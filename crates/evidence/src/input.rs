@@ -2,6 +2,7 @@
 
 use crate::index::Index;
 use std::rc::Rc;
+use std::sync::Arc;
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// The most that a compressed file may become.
@@ -10,7 +11,7 @@ pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 /// A file and its name.
 pub(crate) struct File {
     pub name: String,
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<Vec<u8>>,
 }
 
 /// A file that a reader is given, and when each line of it arrived, if somebody noted that.

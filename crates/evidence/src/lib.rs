@@ -52,6 +52,7 @@ mod ports;
 pub mod process_table;
 mod reader;
 mod readers;
+mod shared;
 pub mod silence;
 mod subject;
 pub mod systemd_analyze;

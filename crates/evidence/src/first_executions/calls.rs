@@ -53,7 +53,8 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
     let arch = arch::of(&run.target);
     let switch = arch.and_then(|arch| symbols.address(arch.thread_switch));
     let mut found = FirstCalls::default();
-    let mut open: HashMap<u64, (usize, Block)> = HashMap::new();
+    // Where each open call returns to, and its block's position.
+    let mut open: HashMap<u64, u32> = HashMap::new();
     let mut stack = BootStack::default();
     // Of an unknown architecture no address is known to be the kernel's.
     let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
@@ -65,7 +66,9 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
             stood.iter().for_each(|call| _ = open.remove(&call.returns_to));
             found.calls.extend(stood);
         }
-        if let Some((site, call)) = open.remove(&block.address) {
+        if let Some(site) = open.remove(&block.address) {
+            let site = site as usize;
+            let call = run.blocks.get(site);
             stack.pop(site);
             // Once there are threads, they move from one vCPU to another: whose call it was is told when it is placed.
             if call.thread != block.thread && found.first_switch.is_none() {
@@ -78,7 +81,7 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
             }
         }
         if matches!(block.ending, Ending::Call | Ending::CallIndirect) {
-            open.insert(block.end(), (i, block));
+            open.insert(block.end(), timeline::number(i));
             if block.address >= kernel_from && found.first_switch.is_none() {
                 stack.push(i, block.thread);
             }
@@ -123,16 +126,20 @@ impl BootStack {
     /// A caller that ran again later has been returned to, if by a way that it had gone before. A thunk's call, which
     /// only serves to put an address on the stack, does not go to a function's start.
     fn still_open(&mut self, run: &FirstExecutions, symbols: &Symbols, last: usize) -> Vec<FirstCall> {
-        let mut ran: HashMap<u64, (usize, usize)> = HashMap::new();
+        let caller = |site: usize| symbols.function(run.blocks.get(site).address);
+        // Of each function that made one of the calls: the positions of its first block and of its last one.
+        let mut ran: HashMap<u64, Option<(usize, usize)>> =
+            self.sites.iter().filter_map(|&site| Some((caller(site)?, None))).collect();
         for i in 0..=last {
             let b = run.blocks.get(i);
-            if let Some(function) = symbols.function(b.address).filter(|_| Some(b.thread) == self.thread) {
-                ran.entry(function).or_insert((i, i)).1 = i;
+            if Some(b.thread) == self.thread {
+                let ran = symbols.function(b.address).and_then(|function| ran.get_mut(&function));
+                ran.into_iter().for_each(|ran| ran.get_or_insert((i, i)).1 = i);
             }
         }
         let end = run.blocks.get(last).at;
-        let caller_ran = |site: usize| ran.get(&symbols.function(run.blocks.get(site).address)?);
-        self.sites.retain(|&site| caller_ran(site).is_some_and(|&(_, last)| last == site));
+        let caller_ran = |site: usize| *ran.get(&caller(site)?)?;
+        self.sites.retain(|&site| caller_ran(site).is_some_and(|(_, last)| last == site));
         let root = self.sites.first().and_then(|&site| Some(run.blocks.get(caller_ran(site)?.0)));
         let root = root.map(|b| FirstCall {
             start: b.at,

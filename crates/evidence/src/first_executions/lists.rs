@@ -3,11 +3,29 @@
 //! They name what other evidence saw run; alone they say nothing of a boot. What a list looks like, and which of several
 //! names an address has, is in [`super::symbols`].
 
-use super::symbols::Symbols;
+use super::symbols::{Known, List, Symbols};
 use crate::arch;
 use crate::input::File;
+use crate::shared::Recent;
 use std::rc::Rc;
+use std::sync::Arc;
 use timeline::Diagnostics;
+
+/// Lists by their names, the last used last.
+static LISTS: Recent<String, Arc<Known>> = Recent::new();
+
+/// What a list says.
+fn list(file: &File, diagnostics: &mut Diagnostics) -> Arc<List> {
+    let again = |name: &String, known: &Arc<Known>| if *name == file.name { known.again(&file.bytes) } else { None };
+    let (list, of_reading) = LISTS.find(again).unwrap_or_else(|| {
+        let known = Arc::new(Known::read(&file.name, file.bytes.clone()));
+        let read = known.again(&file.bytes);
+        LISTS.keep(file.name.clone(), known);
+        read.unwrap_or_default()
+    });
+    diagnostics.extend(of_reading);
+    list
+}
 
 /// The lists as others ask them.
 #[derive(Clone, Copy, Default)]
@@ -25,9 +43,9 @@ impl Lists<'_> {
         if self.0.is_empty() {
             return Symbols::default();
         }
-        let lists: Vec<(&str, &[u8])> = self.0.iter().map(|file| (&*file.name, &*file.bytes)).collect();
+        let lists = self.0.iter().map(|file| (&*file.name, list(file, diagnostics))).collect();
         let image = arch::of(target).map(|arch| &arch.kernel);
-        Symbols::read_all(&lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
+        Symbols::of(lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
     }
 
     /// The names where nothing says what was called.

@@ -131,9 +131,8 @@ fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce()
     }
     let mut called: HashMap<u64, Ticks> = HashMap::new();
     let symbols = names();
-    let addresses = symbols.unique();
     for (name, ticks) in trace.functions() {
-        if let Some(&address) = std::str::from_utf8(name).ok().and_then(|name| addresses.get(name)) {
+        if let Some(address) = std::str::from_utf8(name).ok().and_then(|name| symbols.only(name)) {
             called.entry(address).or_insert(ticks);
         }
     }

@@ -49,7 +49,7 @@ impl Reader for Files {
         if trace_dat::recognise(&input.file.bytes).is_some() {
             let name = input.file.name.clone();
             let bytes = trace_dat::text(&name, &input.file.bytes, diagnostics);
-            input.file = Rc::new(File { name, bytes });
+            input.file = Rc::new(File { name, bytes: bytes.into() });
         }
         self.0.add(input);
     }

@@ -147,7 +147,7 @@ mod tests {
         }
         let index = Index::read("console.idx", index.as_bytes(), &mut diagnostics);
         let log = KernelLog::read("console.log", console.as_bytes(), &mut diagnostics).unwrap();
-        let file = File { name: "console.log".to_owned(), bytes: console.as_bytes().into() };
+        let file = File { name: "console.log".to_owned(), bytes: console.as_bytes().to_vec().into() };
         let manifest = recording::Manifest::default();
         let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Host));
         let kernel = kernel_line(&log).unwrap();
