@@ -88,6 +88,21 @@ impl Blocks {
         self.thread.reserve(more);
     }
 
+    /// The address of each block, in order of time. Who looks for some of many blocks reads this column alone.
+    pub fn addresses(&self) -> &[u64] {
+        &self.address
+    }
+
+    /// How each block ends.
+    pub(crate) fn endings(&self) -> &[Ending] {
+        &self.ending
+    }
+
+    /// Where a call at the end of a block returns to.
+    pub(crate) fn end(&self, i: usize) -> u64 {
+        self.address[i].wrapping_add(self.size[i].into())
+    }
+
     /// One block.
     pub fn get(&self, i: usize) -> Block {
         let (address, size) = (self.address[i], self.size[i]);

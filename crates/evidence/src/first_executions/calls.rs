@@ -58,17 +58,17 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
     let mut stack = BootStack::default();
     // Of an unknown architecture no address is known to be the kernel's.
     let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
-    for (i, block) in run.blocks.iter().enumerate() {
-        if Some(block.address) == switch && found.first_switch.is_none() {
-            found.first_switch = Some(block.at);
+    for (i, (&address, ending)) in run.blocks.addresses().iter().zip(run.blocks.endings()).enumerate() {
+        if Some(address) == switch && found.first_switch.is_none() {
+            found.first_switch = Some(run.blocks.get(i).at);
             let stood = stack.still_open(run, symbols, i);
             // Whoever comes back from these after the switch is not known to be the thread that made them.
             stood.iter().for_each(|call| _ = open.remove(&call.returns_to));
             found.calls.extend(stood);
         }
-        if let Some(site) = open.remove(&block.address) {
+        if let Some(site) = open.remove(&address) {
             let site = site as usize;
-            let call = run.blocks.get(site);
+            let (call, block) = (run.blocks.get(site), run.blocks.get(i));
             stack.pop(site);
             // Once there are threads, they move from one vCPU to another: whose call it was is told when it is placed.
             if call.thread != block.thread && found.first_switch.is_none() {
@@ -80,10 +80,10 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
                 found.calls.push(FirstCall { end_vcpu, ..first_call(run, symbols, site, block.at, true) });
             }
         }
-        if matches!(block.ending, Ending::Call | Ending::CallIndirect) {
-            open.insert(block.end(), timeline::number(i));
-            if block.address >= kernel_from && found.first_switch.is_none() {
-                stack.push(i, block.thread);
+        if matches!(ending, Ending::Call | Ending::CallIndirect) {
+            open.insert(run.blocks.end(i), timeline::number(i));
+            if address >= kernel_from && found.first_switch.is_none() {
+                stack.push(i, run.blocks.get(i).thread);
             }
         }
     }
@@ -130,11 +130,10 @@ impl BootStack {
         // Of each function that made one of the calls: the positions of its first block and of its last one.
         let mut ran: HashMap<u64, Option<(usize, usize)>> =
             self.sites.iter().filter_map(|&site| Some((caller(site)?, None))).collect();
-        for i in 0..=last {
-            let b = run.blocks.get(i);
-            if Some(b.thread) == self.thread {
-                let ran = symbols.function(b.address).and_then(|function| ran.get_mut(&function));
-                ran.into_iter().for_each(|ran| ran.get_or_insert((i, i)).1 = i);
+        for (i, &address) in run.blocks.addresses().iter().enumerate().take(last + 1) {
+            let ran = symbols.function(address).and_then(|function| ran.get_mut(&function));
+            if let Some(ran) = ran.filter(|_| Some(run.blocks.get(i).thread) == self.thread) {
+                ran.get_or_insert((i, i)).1 = i;
             }
         }
         let end = run.blocks.get(last).at;

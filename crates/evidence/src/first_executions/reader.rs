@@ -136,8 +136,8 @@ fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce()
             called.entry(address).or_insert(ticks);
         }
     }
-    let point = |block: super::Block| Some(SyncPoint { ticks: called.remove(&block.address)?, at: block.at });
-    run.blocks.iter().filter_map(point).collect()
+    let point = |(i, address)| Some(SyncPoint { ticks: called.remove(address)?, at: run.blocks.get(i).at });
+    run.blocks.addresses().iter().enumerate().filter_map(point).collect()
 }
 
 /// Loader, setup code, decompressor and EFI stub are one piece of work each.

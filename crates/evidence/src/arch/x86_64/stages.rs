@@ -45,10 +45,11 @@ const SETUP_CODE: [u64; 2] = [0x1_0200, 0x9_0200];
 
 /// The stages that were seen after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
-    let blocks: Vec<Block> = run.blocks.iter().collect();
+    let upper = run.blocks.addresses().iter().position(|&address| address >= UPPER_HALF);
+    // All that is told of is among these: of what comes later, only where user space begins.
+    let blocks: Vec<Block> = run.blocks.iter().take(upper.map_or(usize::MAX, |upper| upper + 1)).collect();
     let mut found = Vec::new();
-    let mut add = |stage, i: usize, why: &str| found.push(Region::of(stage, &blocks[i], why));
-    let upper = blocks.iter().position(|b| b.address >= UPPER_HALF);
+    let mut add = |stage, i: usize, why: &str| found.push(Region::of(stage, &run.blocks.get(i), why));
     let kernel = upper.unwrap_or(blocks.len());
     let boot_sector = blocks[..kernel].iter().position(|b| b.address == BOOT_SECTOR);
     let image = upper.and_then(|_| startup(&blocks[..kernel]));
@@ -92,8 +93,8 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
         add(Stage::Kernel, i, "first block in the upper half of the address space");
         // A PVH kernel goes to the upper half and back before it stays there.
         let image = image.map(|i| image_start(&blocks[i])).map_or(0..0, |start| start..start + IMAGE_MAX);
-        let is_user = |b: &Block| (MIB..UPPER_HALF).contains(&b.address) && !image.contains(&b.address);
-        if let Some(u) = blocks[i..].iter().position(is_user) {
+        let is_user = |address: &u64| (MIB..UPPER_HALF).contains(address) && !image.contains(address);
+        if let Some(u) = run.blocks.addresses()[i..].iter().position(is_user) {
             add(Stage::UserSpace, i + u, "first block in the lower half after the kernel's");
         }
     }
