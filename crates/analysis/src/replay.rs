@@ -18,9 +18,9 @@ mod outcome;
 
 pub use before::Shared;
 
-use crate::holds::{Ender, Holds, taken_over};
+use crate::holds::Ender;
 use crate::segments::Segments;
-use before::{Turns, extent, first_seen, handovers, not_begun, turns};
+use before::{Before, LineBefore, Turns};
 use hashbrown::HashMap;
 use line::{Line, Mark, Step, runs};
 use std::ops::Range;
@@ -46,17 +46,12 @@ pub struct Replay<'a> {
     /// The waits of all blocks, one block's after the other's.
     waits: Vec<Wait>,
     topics: HashMap<NameId, Topic>,
-    /// What is released at all, in order of time, and how many of these were.
-    releases: Vec<usize>,
+    /// How many of those that are released at all were.
     released: usize,
-    holds: Holds,
+    before: &'a Before,
     turns: &'a Turns,
-    /// The first and the last time there is.
-    extent: (Ns, Ns),
     /// Until then every map is the identity.
     unchanged_until: Ns,
-    /// The boot's own tracks, each until which instant.
-    lineage: Vec<(TrackId, Ns)>,
     shared: &'a Shared,
     /// Who then has the one CPU when.
     occupancy: Occupancy,
@@ -120,87 +115,46 @@ impl<'a> Replay<'a> {
         shared: &'a Shared,
         shrink: &dyn Shrink,
     ) -> Self {
-        let extent = extent(timeline);
-        let lineage = crate::path::lineage(timeline, boot);
+        let before = shared.before(timeline, boot, segments);
         let mut replay = Replay {
             timeline,
-            lines: Vec::new(),
+            lines: Vec::with_capacity(before.lines.len()),
             blocks: Vec::new(),
             waits: Vec::with_capacity(timeline.waits.len()),
             topics: HashMap::new(),
-            releases: Vec::new(),
             released: 0,
-            holds: Holds::new(timeline),
+            before,
             turns: shared.turns(timeline),
-            extent,
             unchanged_until: shrink.unchanged_until(),
             shared,
-            lineage,
             occupancy: timeline.occupancy.clone(),
         };
-        let mut takes_turns = vec![false; timeline.tracks.len()];
-        if timeline.occupancy.is_of_one_cpu() {
-            timeline.occupancy.turns.iter().for_each(|turn| takes_turns[turn.track.0 as usize] = true);
-        }
-        let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
-        let taken_over = taken_over(timeline);
-        let found = handovers(timeline, segments, &taken_over).into_iter().chain(turns(timeline));
-        for wait in timeline.waits.iter().copied().chain(found) {
-            waits[wait.track.0 as usize].push(wait);
-        }
-        let seen = first_seen(timeline, segments, &taken_over);
-        let boots_waits: Vec<Wait> = waits[boot.0 as usize].clone();
-        for ((track, t), mut waits) in timeline.tracks.iter().zip(waits) {
-            let its_own = replay.lineage.iter().any(|&(known, _)| known == track);
-            let first = seen[track.0 as usize];
-            // It was created by then, if nobody says when.
-            let by_then = t.created.map_or(first.unwrap_or_default(), |(at, _)| at);
-            // Who waits creates nobody: a CPU that is waited for was started before, and is first seen when it is there.
-            let waited_for = |w: &&Wait| w.by == WaitedOn::Thread(track) && w.from < by_then && by_then <= w.woken;
-            let (born, first) = match t.created.filter(|&(_, by)| by != track) {
-                None if its_own => (None, first),
-                None => match boots_waits.iter().find(waited_for).filter(|_| t.created.is_none()) {
-                    Some(wait) => (Some((wait.from, boot)), Some(wait.from)),
-                    None => (Some((by_then, boot)), first),
-                },
-                born => (born, first),
-            };
-            if takes_turns[track.0 as usize] {
-                replay.lines.push(Line { born, steps: Vec::new(), done: 0, marks: Vec::new() });
-                continue;
+        for ((track, _), line) in timeline.tracks.iter().zip(&before.lines) {
+            match line.takes_turns {
+                true => replay.lines.push(Line { born: line.born, steps: Vec::new(), done: 0, marks: Vec::new() }),
+                false => replay.add(track, line, segments, shrink),
             }
-            let idle = born.filter(|_| !its_own).and_then(|(at, _)| not_begun(track, at, first));
-            let begun = idle.map_or(Ns::MIN, |idle| idle.until);
-            waits.extend(idle);
-            waits.sort_by_key(|w| w.from);
-            replay.add(track, (born, begun), &waits, segments, shrink);
         }
         if timeline.occupancy.is_of_one_cpu() {
-            let lineage: Vec<TrackId> = replay.lineage.iter().rev().map(|&(track, _)| track).collect();
-            for track in lineage.into_iter().filter(|track| !takes_turns[track.0 as usize]) {
+            let own = before.lineage.iter().rev().map(|&(track, _)| track);
+            for track in own.filter(|track| !before.lines[track.0 as usize].takes_turns) {
                 replay.birth(track, 0);
                 replay.advance(track.0 as usize);
             }
             let time = |lines: &[Line], track, at| line::time(lines, track, at);
-            replay.occupancy = one_cpu::play(timeline, &mut replay.lines, shrink, &taken_over, &time);
+            replay.occupancy = one_cpu::play(timeline, &mut replay.lines, shrink, &before.taken_over, &time);
         }
         replay.run();
         replay
     }
 
     /// Lays out one line: what it runs, and where it waits. What it waited for before it began is no work of its own.
-    fn add(
-        &mut self,
-        track: TrackId,
-        (born, begun): (Option<(Ns, TrackId)>, Ns),
-        waits: &[Wait],
-        segments: &Segments,
-        shrink: &dyn Shrink,
-    ) {
-        let (first, last) = self.extent;
+    fn add(&mut self, track: TrackId, line: &LineBefore, segments: &Segments, shrink: &dyn Shrink) {
+        let (born, begun) = (line.born, line.begun);
+        let (first, last) = self.before.extent;
         let mut at = born.map_or(first, |(at, _)| at);
         let mut steps = Vec::new();
-        let mut rest = waits;
+        let mut rest = &line.waits[..];
         while let Some(wait) = rest.first() {
             let from = wait.from.max(at);
             let mut to = wait.until.min(last).max(from);
@@ -214,7 +168,7 @@ impl<'a> Replay<'a> {
             let factors = if wait.from < begun { (1.0, 1.0) } else { shrink.waiting(wait) };
             let waits = self.waits.len()..self.waits.len() + count;
             self.waits.extend_from_slice(&rest[..count]);
-            let own_until = self.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
+            let own_until = self.before.lineage.iter().find(|own| own.0 == track).map_or(Ns::MIN, |own| own.1);
             let works = segments.waiting(wait).is_some_and(|span| self.works(span));
             let idle = from >= own_until && !works;
             self.blocks.push(Block { track, from, to, waits, factors, idle, state: State::Ahead });
@@ -235,9 +189,6 @@ impl<'a> Replay<'a> {
     }
 
     fn run(&mut self) {
-        let holds = &self.timeline.holds;
-        self.releases = (0..holds.len()).filter(|&i| holds[i].to < Ns::MAX).collect();
-        self.releases.sort_by_key(|&i| holds[i].to);
         let born = |(i, line): (u32, &Line)| line.born.map(|(at, _)| (at, Event::Birth(TrackId(i))));
         let mut events: Vec<(Ns, Event)> = (0..).zip(&self.lines).filter_map(born).collect();
         events.extend(self.blocks.iter().enumerate().map(|(i, b)| (b.to, Event::End(i))));
@@ -263,7 +214,7 @@ impl<'a> Replay<'a> {
         }
         let (old, new) = match self.lines[track.0 as usize].born {
             Some((at, by)) => (at, self.ask(by, at, depth + 1)),
-            None => (self.extent.0, self.extent.0.0 as f64),
+            None => (self.before.extent.0, self.before.extent.0.0 as f64),
         };
         let marks = &mut self.lines[track.0 as usize].marks;
         if marks.is_empty() {
@@ -310,7 +261,7 @@ impl<'a> Replay<'a> {
 
     /// Takes in what was released by `at`. A wait that ended at one instant with a release may have ended by it.
     fn release_until(&mut self, at: Ns, depth: usize) {
-        while let Some(&next) = self.releases.get(self.released).filter(|&&i| self.timeline.holds[i].to <= at) {
+        while let Some(&next) = self.before.releases.get(self.released).filter(|&&i| self.timeline.holds[i].to <= at) {
             self.released += 1;
             self.release(next, depth);
         }
@@ -430,7 +381,7 @@ impl<'a> Replay<'a> {
 
     /// Who ended a wait without having released by then, of each topic: nobody if a release of any of them ended it.
     fn still_held(&self, waiter: TrackId, wait: (Ns, Ns), topics: &[NameId]) -> Vec<TrackId> {
-        let enders: Vec<Ender> = topics.iter().map(|&topic| self.holds.ender(waiter, topic, wait)).collect();
+        let enders: Vec<Ender> = topics.iter().map(|&topic| self.before.holds.ender(waiter, topic, wait)).collect();
         if enders.iter().any(|ender| matches!(ender, Ender::Release(_))) {
             return Vec::new();
         }

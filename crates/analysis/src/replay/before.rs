@@ -1,12 +1,12 @@
 //! What a replay has to know of the evidence beforehand.
 
-use crate::holds::TakenOver;
+use crate::holds::{Holds, TakenOver, taken_over};
 use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
 use crate::stretch::StretchKind;
 use hashbrown::HashMap;
 use std::sync::OnceLock;
-use timeline::{NameId, Ns, Running, Timeline, TrackId, Wait, WaitedOn};
+use timeline::{NameId, Ns, Running, Timeline, Track, TrackId, Wait, WaitedOn};
 
 /// The first and the last time that is known of.
 pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
@@ -25,9 +25,98 @@ pub fn extent(timeline: &Timeline) -> (Ns, Ns) {
 pub struct Shared {
     on_path: OnceLock<OnPath>,
     turns: OnceLock<Turns>,
+    before: OnceLock<Before>,
+}
+
+/// What was there before any of the work is shortened.
+pub struct Before {
+    /// The first and the last time there is.
+    pub extent: (Ns, Ns),
+    /// The boot's own tracks, each until which instant.
+    pub lineage: Vec<(TrackId, Ns)>,
+    pub taken_over: Vec<TakenOver>,
+    pub holds: Holds,
+    /// The holds that are released at all, in order of time.
+    pub releases: Vec<usize>,
+    /// Each track's line.
+    pub lines: Vec<LineBefore>,
+}
+
+/// A line of execution as it was.
+pub struct LineBefore {
+    /// When it was created, and by whom.
+    pub born: Option<(Ns, TrackId)>,
+    /// It is not known to have done anything before.
+    pub begun: Ns,
+    /// Where it waited, in order of time.
+    pub waits: Vec<Wait>,
+    /// Whether it takes turns on the only CPU.
+    pub takes_turns: bool,
+}
+
+impl Before {
+    /// Of a boot that this track reaches the end of.
+    fn new(timeline: &Timeline, boot: TrackId, segments: &Segments) -> Before {
+        let lineage = crate::path::lineage(timeline, boot);
+        let taken_over = taken_over(timeline);
+        let holds = &timeline.holds;
+        let mut releases: Vec<usize> = (0..holds.len()).filter(|&i| holds[i].to < Ns::MAX).collect();
+        releases.sort_by_key(|&i| holds[i].to);
+        let lines = lines(timeline, boot, segments, &taken_over, &lineage);
+        Before { extent: extent(timeline), lineage, holds: Holds::new(timeline), releases, taken_over, lines }
+    }
+}
+
+/// Each track's line, before anything is shortened.
+fn lines(
+    timeline: &Timeline,
+    boot: TrackId,
+    segments: &Segments,
+    taken_over: &[TakenOver],
+    lineage: &[(TrackId, Ns)],
+) -> Vec<LineBefore> {
+    let mut takes_turns = vec![false; timeline.tracks.len()];
+    if timeline.occupancy.is_of_one_cpu() {
+        timeline.occupancy.turns.iter().for_each(|turn| takes_turns[turn.track.0 as usize] = true);
+    }
+    let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); timeline.tracks.len()];
+    let found = handovers(timeline, segments, taken_over).into_iter().chain(turns(timeline));
+    for wait in timeline.waits.iter().copied().chain(found) {
+        waits[wait.track.0 as usize].push(wait);
+    }
+    let seen = first_seen(timeline, segments, taken_over);
+    let boots_waits: Vec<Wait> = waits[boot.0 as usize].clone();
+    let line = |((track, t), mut waits): ((TrackId, &Track), Vec<Wait>)| {
+        let its_own = lineage.iter().any(|&(known, _)| known == track);
+        let first = seen[track.0 as usize];
+        // It was created by then, if nobody says when.
+        let by_then = t.created.map_or(first.unwrap_or_default(), |(at, _)| at);
+        // Who waits creates nobody: a CPU that is waited for was started before, and is first seen when it is there.
+        let waited_for = |w: &&Wait| w.by == WaitedOn::Thread(track) && w.from < by_then && by_then <= w.woken;
+        let (born, first) = match t.created.filter(|&(_, by)| by != track) {
+            None if its_own => (None, first),
+            None => match boots_waits.iter().find(waited_for).filter(|_| t.created.is_none()) {
+                Some(wait) => (Some((wait.from, boot)), Some(wait.from)),
+                None => (Some((by_then, boot)), first),
+            },
+            born => (born, first),
+        };
+        let takes_turns = takes_turns[track.0 as usize];
+        let idle = born.filter(|_| !its_own && !takes_turns).and_then(|(at, _)| not_begun(track, at, first));
+        let begun = idle.map_or(Ns::MIN, |idle| idle.until);
+        waits.extend(idle);
+        waits.sort_by_key(|w| w.from);
+        LineBefore { born, begun, waits, takes_turns }
+    };
+    timeline.tracks.iter().zip(waits).map(line).collect()
 }
 
 impl Shared {
+    /// What was there before, in a boot that this track reaches the end of.
+    pub fn before(&self, timeline: &Timeline, boot: TrackId, segments: &Segments) -> &Before {
+        self.before.get_or_init(|| Before::new(timeline, boot, segments))
+    }
+
     /// Who ran on the boot path. Only threads that wait for work ask.
     pub fn on_path(&self, timeline: &Timeline) -> &OnPath {
         self.on_path.get_or_init(|| OnPath::new(timeline))
