@@ -6,7 +6,7 @@ use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use benchmark::History;
 use benchmark::history::PastTrial;
-use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
+use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, find_alone, named};
 use recording::{GuestSpec, InputRole, Manifest, Recording, TimeBase};
 use report::Boot;
 use std::path::{Path, PathBuf};
@@ -96,6 +96,11 @@ pub fn of_page(opened: &Opened, output: &Output) -> report::Findings {
 /// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
     seen(opened, |seen| find(seen, most))
+}
+
+/// All findings of a boot that have a price, on one CPU: others look at other boots meanwhile.
+pub fn look_alone(opened: &Opened) -> Found {
+    seen(opened, |seen| find_alone(seen, usize::MAX))
 }
 
 /// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.

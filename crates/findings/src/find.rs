@@ -50,11 +50,16 @@ pub struct Missing {
 
 /// What is slow in a boot: the `most` most valuable findings.
 pub fn find(seen: &Seen, most: usize) -> Found {
-    find_by(DETECTORS, seen, most)
+    find_by(DETECTORS, seen, most, parallel::workers())
 }
 
-/// The same, by the rules of a table.
-pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> Found {
+/// The same on one CPU, for who looks at several boots at once.
+pub fn find_alone(seen: &Seen, most: usize) -> Found {
+    find_by(DETECTORS, seen, most, 1)
+}
+
+/// The same by the rules of a table and by so many workers.
+pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, workers: usize) -> Found {
     let mut found = Found { noise: noise(seen.timeline), ..Found::default() };
     let all_lack = |need| vec![Missing { need, rules: table.iter().map(|d| d.id).collect() }];
     if !Need::Rate.is_met(seen) {
@@ -95,7 +100,7 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
                 let gross = prices.saved(&cuts);
                 (cuts, gross)
             };
-            ahead = parallel::each(&drafts[place..drafts.len().min(place + parallel::workers())], likely).into();
+            ahead = parallel::each(workers, &drafts[place..drafts.len().min(place + workers)], likely).into();
         }
         let (cuts, gross) = ahead.pop_front().expect("the draft's own is among them");
         let (_, rule, draft) = &drafts[place];
@@ -118,7 +123,8 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize) -> F
         _ => prices.saved(&all) - blacklist::searching(seen, changes).likely,
     };
     let grace = GracePeriods::of(seen);
-    let intervals = parallel::each(&priced, |p| price(&prices, &grace, &p.draft.parts, &p.cuts, p.gross, p.costs));
+    let intervals =
+        parallel::each(workers, &priced, |p| price(&prices, &grace, &p.draft.parts, &p.cuts, p.gross, p.costs));
     found.findings = priced.into_iter().zip(intervals).map(|(priced, price)| finding(seen, priced, price)).collect();
     found
 }

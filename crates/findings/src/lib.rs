@@ -29,7 +29,7 @@ mod statistics;
 pub use detector::{Detector, Draft, Left, Part};
 pub use detectors::{DETECTORS, named};
 pub use facts::{Confidence, Figure, Price, Stretch, Value};
-pub use find::{Found, Missing, find, joint_price};
+pub use find::{Found, Missing, find, find_alone, joint_price};
 pub use finding::Finding;
 pub use need::Need;
 pub use pieces::Piece;

@@ -1,17 +1,17 @@
-//! The same done to many things, on all CPUs that this program may use.
+//! The same done to many things, on several CPUs.
 
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many can be made at once.
+/// How many can be made at once on all CPUs that this program may use.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What `f` makes of each, in their order. One that panics ends the program as it would alone.
-pub(crate) fn each<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let workers = workers().min(all.len());
+/// What `f` makes of each, in their order, by so many workers at most. One that panics ends the program as it would alone.
+pub(crate) fn each<T: Sync, R: Send>(workers: usize, all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = workers.min(all.len());
     if workers < 2 {
         return all.iter().map(f).collect();
     }
@@ -37,7 +37,9 @@ mod tests {
     fn what_is_made_stands_in_the_order_of_what_it_is_made_of() {
         for count in [0, 1, 2, 1000] {
             let all: Vec<u64> = (0..count).collect();
-            assert_eq!(each(&all, |n| n * n), all.iter().map(|n| n * n).collect::<Vec<_>>());
+            for workers in [1, 2, workers()] {
+                assert_eq!(each(workers, &all, |n| n * n), all.iter().map(|n| n * n).collect::<Vec<_>>());
+            }
         }
     }
 }

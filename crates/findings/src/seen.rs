@@ -687,7 +687,7 @@ pub mod testing {
             self.timeline.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::LastSign });
             self.timeline.finalize(Ns::ZERO);
             assert!(self.timeline.diagnostics.is_empty(), "{:?}", self.timeline.diagnostics);
-            find_by(table, &Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most)
+            find_by(table, &Seen::new(&self.timeline, &Groups::freebsd(), &self.machine), most, 2)
         }
     }
 }
