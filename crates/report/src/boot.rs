@@ -1,7 +1,7 @@
 //! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
 
 use crate::{Facts, Findings, WhereLine};
-use analysis::{BootPath, Groups, Phase, Stays, Tables};
+use analysis::{BootPath, Groups, Phase, ProcessTimes, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Os, Timeline, TrackId};
 
@@ -23,6 +23,7 @@ pub struct Boot<'a> {
     /// The rules by which the path is put in rows.
     groups: Groups,
     tables: OnceCell<Tables>,
+    process_times: OnceCell<Vec<Option<ProcessTimes>>>,
 }
 
 impl<'a> Boot<'a> {
@@ -49,6 +50,7 @@ impl<'a> Boot<'a> {
             path: OnceCell::new(),
             groups,
             tables: OnceCell::new(),
+            process_times: OnceCell::new(),
         }
     }
 
@@ -60,6 +62,11 @@ impl<'a> Boot<'a> {
     /// The path in rows.
     pub fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| analysis::tables(self.timeline, self.path(), &self.phases, &self.groups))
+    }
+
+    /// What each process did.
+    pub(crate) fn process_times(&self) -> &[Option<ProcessTimes>] {
+        self.process_times.get_or_init(|| analysis::process_times(self.timeline))
     }
 
     /// The rows of the path as documents have them.

@@ -414,9 +414,20 @@ pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
 impl Summary {
     /// The summary of a boot that was analysed already.
     pub fn of(boot: &Boot) -> Summary {
+        let timeline = boot.timeline;
+        Summary {
+            functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
+            where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
+            processes: user_space::process_lines(boot),
+            ..Summary::brief(boot)
+        }
+    }
+
+    /// The same without the lists by function, of all threads and of processes, which are most of it and no part of what is kept
+    /// of many boots.
+    pub fn brief(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
-        let (processes, units) = user_space::lines(timeline, boot.path());
         Summary {
             schema: SCHEMA.to_owned(),
             outcome: facts.outcome.clone(),
@@ -436,10 +447,10 @@ impl Summary {
             phases: phase_lines(boot),
             wheres: boot.tables().wheres.iter().map(WhereLine::of).collect(),
             initcalls: initcall_lines(boot),
-            functions: boot.tables().functions.iter().map(|row| function_line(&timeline.names, row)).collect(),
-            where_all_threads: boot.tables().all_threads.iter().map(WhereLine::of).collect(),
-            processes,
-            units,
+            functions: Vec::new(),
+            where_all_threads: Vec::new(),
+            processes: Vec::new(),
+            units: user_space::unit_lines(boot),
             milestones: timeline.milestones().iter().map(|passed| milestone_line(&timeline.names, passed)).collect(),
             sampled: timeline.sampled.as_ref().map(|sampled| SampledLines::of(sampled, &timeline.names)),
             silences: timeline.silences.as_ref().map(|found| SilencesLine::of(found, timeline.time_base)),

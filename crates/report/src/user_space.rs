@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, process_times, processes_end};
+use crate::Boot;
+use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, processes_end};
 use serde::{Deserialize, Serialize};
 use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
 
@@ -171,20 +172,30 @@ impl UnitLine {
     }
 }
 
-/// The processes and the units of a boot.
-pub(crate) fn lines(timeline: &Timeline, path: &BootPath) -> (Vec<ProcessLine>, Vec<UnitLine>) {
-    let times = process_times(timeline);
-    let end = Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)));
-    let traced = timeline.processes.iter().zip(&times);
+/// When no process is the boot's any more.
+fn last_start(timeline: &Timeline) -> Ns {
+    Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)))
+}
+
+/// The processes of a boot.
+pub(crate) fn process_lines(boot: &Boot) -> Vec<ProcessLine> {
+    let (timeline, end) = (boot.timeline, last_start(boot.timeline));
+    let traced = timeline.processes.iter().zip(boot.process_times());
     // Where the evidence says when each thread ran, what began after the end mark is no part of the boot.
-    let listed = traced.clone().filter(|(process, times)| times.is_none() || process.start <= end);
-    let processes = listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect();
+    let listed = traced.filter(|(process, times)| times.is_none() || process.start <= end);
+    listed.map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
+}
+
+/// The units of a boot.
+pub(crate) fn unit_lines(boot: &Boot) -> Vec<UnitLine> {
+    let (timeline, end) = (boot.timeline, last_start(boot.timeline));
+    let traced = timeline.processes.iter().zip(boot.process_times());
     let mut units: Vec<(NameId, UnitLine)> =
         until_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
     let starts = Starts::of(&units);
     add_processes(&mut units, &starts, traced.filter(|(process, _)| process.start <= end));
-    add_path(&mut units, &starts, timeline, path);
-    (processes, units.into_iter().map(|(_, line)| line).collect())
+    add_path(&mut units, &starts, timeline, boot.path());
+    units.into_iter().map(|(_, line)| line).collect()
 }
 
 fn process_line(timeline: &Timeline, p: &Process, times: Option<&ProcessTimes>, end: Ns) -> ProcessLine {
@@ -319,7 +330,9 @@ mod tests {
         t.running = vec![ran(0, 900, 1_000), ran(2, 4_900, 5_000)];
         let (at, track) = (Ns::from_ms(5_000), Some(TrackId(2)));
         t.end = Some(End { at, error: Ns::ZERO, track, evidence: EndEvidence::PowerOff });
-        let (processes, units) = lines(&t, &analysis::boot_path(&t));
+        let facts = crate::Facts::default();
+        let boot = Boot::new(&t, &facts);
+        let (processes, units) = (process_lines(&boot), unit_lines(&boot));
         assert_eq!((&*units[0].pids, &*units[1].pids), (&[7][..], &[8, 9][..]));
         assert_eq!((units[0].cpu_ns, processes[0].unit.as_deref()), (Some(100_000_000), Some("a.service")));
         // The path has nobody but the last process, which nobody created.
