@@ -436,10 +436,10 @@ fn read_boot(
     let opened = boot::of_recording(recording)?;
     let mut analysed = opened.boot(None)?;
     if !how.no_findings {
-        let found = findings::look(&opened, usize::MAX);
+        let found = findings::look_alone(&opened);
         analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
     }
-    let mut summary = Summary::of(&analysed);
+    let mut summary = Summary::brief(&analysed);
     if !how.identify {
         scrub::scrub(&mut summary);
     }

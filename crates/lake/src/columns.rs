@@ -47,6 +47,17 @@ pub struct Rows {
     columns: Vec<(Known, Vec<i16>)>,
     /// Each text once.
     texts: HashMap<Box<str>, ByteArray>,
+    /// What the first columns are in the rows that come; none where it is unknown.
+    key: Vec<Option<Value>>,
+}
+
+/// One value of a column, as Parquet has it.
+#[derive(Clone, Debug)]
+enum Value {
+    Text(ByteArray),
+    Integer(i64),
+    Fraction(f64),
+    Flag(bool),
 }
 
 impl Rows {
@@ -61,7 +72,13 @@ impl Rows {
             };
             (known, Vec::new())
         };
-        Rows { table, count: 0, columns: table.columns.iter().map(column).collect(), texts: HashMap::new() }
+        Rows {
+            table,
+            count: 0,
+            columns: table.columns.iter().map(column).collect(),
+            texts: HashMap::new(),
+            key: Vec::new(),
+        }
     }
 
     /// The table.
@@ -69,25 +86,29 @@ impl Rows {
         self.table
     }
 
-    /// Adds a row: one cell for each column, in the table's order.
+    /// The rows that come have these cells in their first columns, which are then not looked up for each of them.
+    pub fn begin(&mut self, key: &[Cell]) {
+        self.key = key.iter().map(|cell| value(&mut self.texts, cell)).collect();
+    }
+
+    /// Adds a row: one cell for each column that [`Rows::begin`] was not given, in the table's order.
     ///
     /// # Panics
     /// If the cells are not those of the table: that is a mistake in this crate, whatever was read.
     pub fn push(&mut self, cells: &[Cell]) {
-        assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.table.name);
-        for ((column, (known, defined)), cell) in self.table.columns.iter().zip(&mut self.columns).zip(cells) {
-            match (known, cell) {
-                (Known::Text(values), Cell::Text(text)) => values.push(shared(&mut self.texts, text)),
-                (Known::Integer(values), Cell::Integer(value)) => values.push(*value),
-                (Known::Fraction(values), Cell::Fraction(value)) => values.push(*value),
-                (Known::Flag(values), Cell::Flag(value)) => values.push(*value),
-                (_, Cell::Unknown) if column.optional => {
-                    defined.push(0);
-                    continue;
-                }
-                (_, cell) => panic!("{cell:?} in {}.{}", self.table.name, column.name),
+        let Rows { table, columns, texts, key, .. } = self;
+        assert_eq!(key.len() + cells.len(), columns.len(), "a row of {}", table.name);
+        let values = key.iter().cloned().chain(cells.iter().map(|cell| value(texts, cell)));
+        for ((column, (known, defined)), value) in table.columns.iter().zip(columns).zip(values) {
+            defined.push(i16::from(value.is_some()));
+            match (known, value) {
+                (Known::Text(values), Some(Value::Text(text))) => values.push(text),
+                (Known::Integer(values), Some(Value::Integer(value))) => values.push(value),
+                (Known::Fraction(values), Some(Value::Fraction(value))) => values.push(value),
+                (Known::Flag(values), Some(Value::Flag(value))) => values.push(value),
+                (_, None) if column.optional => {}
+                (_, value) => panic!("{value:?} in {}.{}", table.name, column.name),
             }
-            defined.push(1);
         }
         self.count += 1;
     }
@@ -157,6 +178,16 @@ fn sorted_by(table: &Table) -> Vec<SortingColumn> {
 
 fn count(defined: &[i16]) -> usize {
     defined.iter().filter(|&&level| level > 0).count()
+}
+
+fn value(texts: &mut HashMap<Box<str>, ByteArray>, cell: &Cell) -> Option<Value> {
+    Some(match *cell {
+        Cell::Text(text) => Value::Text(shared(texts, text)),
+        Cell::Integer(value) => Value::Integer(value),
+        Cell::Fraction(value) => Value::Fraction(value),
+        Cell::Flag(value) => Value::Flag(value),
+        Cell::Unknown => return None,
+    })
 }
 
 fn shared(texts: &mut HashMap<Box<str>, ByteArray>, text: &str) -> ByteArray {
@@ -249,6 +280,19 @@ mod tests {
         let file = written(&rows);
         assert_eq!(texts(file.path(), "boot_id").unwrap(), ids);
         assert!(matches!(texts(file.path(), "nothing"), Err(Error::NoColumn { .. })));
+    }
+
+    #[test]
+    fn the_rows_of_a_boot_have_its_key() {
+        let mut rows = Rows::new(labels());
+        for id in ["a", "b"] {
+            rows.begin(&key(id));
+            (0..2).for_each(|_| rows.push(&["team".into(), id.into()]));
+        }
+        let file = written(&rows);
+        for column in ["boot_id", "value"] {
+            assert_eq!(texts(file.path(), column).unwrap(), ["a", "a", "b", "b"], "{column}");
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
     let summary = &boot.summary;
     let key = keyed.key();
     let of = rows.table().of;
-    let mut push = |cells: &[Cell]| rows.push(&[&key[..], cells].concat());
+    rows.begin(&key);
+    let mut push = |cells: &[Cell]| rows.push(cells);
     // Of a boot whose times are ticks, no column in ns can be told.
     let has_times = boot.has_times();
     match of {
