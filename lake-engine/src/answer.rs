@@ -5,7 +5,8 @@ use anyhow::Context as _;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use harmless::harmless;
-use serde::Serialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::io::{Write, stdout};
 
@@ -43,7 +44,7 @@ pub struct Answer {
     /// What a reader must know of it, in sentences.
     pub remarks: Vec<String>,
     /// Each an object of the same fields.
-    pub rows: Vec<Value>,
+    pub rows: Vec<Fields>,
     /// Whether it found something to act on.
     #[serde(skip)]
     pub is_bad: bool,
@@ -64,7 +65,7 @@ impl Answer {
             return self.csv();
         }
         let names: Vec<&str> = self.shown.iter().map(|(heading, ..)| *heading).collect();
-        let cell = |row: &Value, &(_, field, show): &Shown| show.text(row.get(field).unwrap_or(&Value::Null));
+        let cell = |row: &Fields, &(_, field, show): &Shown| show.text(row.get(field));
         let lines: Vec<Vec<String>> =
             self.rows.iter().take(top).map(|row| self.shown.iter().map(|shown| cell(row, shown)).collect()).collect();
         print_table(&mut out, &names, &lines)?;
@@ -85,19 +86,67 @@ impl Answer {
 
     fn csv(&self) -> anyhow::Result<()> {
         let mut out = stdout().lock();
-        let Some(fields) = self.rows.first().and_then(Value::as_object) else { return Ok(()) };
-        let names: Vec<&String> = fields.keys().collect();
+        let Some(Fields(first)) = self.rows.first() else { return Ok(()) };
         let line = |cells: Vec<String>| cells.join(",");
-        writeln!(out, "{}", line(names.iter().map(|name| quoted(name)).collect()))?;
-        for row in &self.rows {
-            let cell = |name: &&String| match row.get(name.as_str()) {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::String(text)) => quoted(text),
-                Some(other) => quoted(&other.to_string()),
+        writeln!(out, "{}", line(first.iter().map(|(name, _)| quoted(name)).collect()))?;
+        for Fields(row) in &self.rows {
+            let cell = |(_, value): &(String, Value)| match value {
+                Value::Null => String::new(),
+                Value::String(text) => quoted(text),
+                other => quoted(&other.to_string()),
             };
-            writeln!(out, "{}", line(names.iter().map(cell).collect()))?;
+            writeln!(out, "{}", line(row.iter().map(cell).collect()))?;
         }
         Ok(())
+    }
+}
+
+/// A row: its fields in order.
+#[derive(Clone, Debug, Default)]
+pub struct Fields(pub Vec<(String, Value)>);
+
+impl Fields {
+    /// Of anything that is an object in JSON.
+    pub fn of(row: &impl Serialize) -> serde_json::Result<Fields> {
+        serde_json::from_str(&serde_json::to_string(row)?)
+    }
+
+    /// A field; null if it is not there.
+    pub fn get(&self, name: &str) -> &Value {
+        self.0.iter().find(|(field, _)| field == name).map_or(&Value::Null, |(_, value)| value)
+    }
+
+    /// A field that is a text; empty if it is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).as_str().unwrap_or_default()
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Fields, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields;
+
+            fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        from.deserialize_map(InOrder)
     }
 }
 

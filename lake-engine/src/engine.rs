@@ -26,16 +26,18 @@ use std::sync::Arc;
 use url::Url;
 
 /// The layout that is read here, as `docs/lake.md` describes it.
-const SCHEMA: &str = "bootscope.lake/1";
+pub const SCHEMA: &str = "bootscope.lake/1";
 /// The file that says so.
 pub const HEAD: &str = "lake.json";
 /// The file that says which batch is being added.
 pub const ADDING: &str = "adding.json";
 /// The table that says which boots are there.
 pub const BOOTS: &str = "boots";
+/// The table that has a row a machine, and so no boots.
+const MACHINES: &str = "machines";
 /// All tables, in the order in which a batch's files get their names.
 pub const TABLES: [&str; 9] =
-    ["phases", "rows", "initcalls", "units", "findings", "metrics", "labels", "machines", BOOTS];
+    ["phases", "rows", "initcalls", "units", "findings", "metrics", "labels", MACHINES, BOOTS];
 
 /// What a table is called where it is read joined with `boots`.
 const WITH_LEFTOVERS: &str = "_with_leftovers";
@@ -43,7 +45,7 @@ const WITH_LEFTOVERS: &str = "_with_leftovers";
 const MEMORY_SHARE: u64 = 2;
 
 /// Where a query runs.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct EngineArgs {
     /// Ask a Ballista cluster, whose executors reach the lake by the same name: df://SCHEDULER:50050
     #[arg(long, value_name = "URL")]
@@ -104,7 +106,7 @@ impl Engine {
         check(&*engine.store, &engine.root, lake).await?;
         let has_leftovers = has_leftovers(&*engine.store, &engine.root).await?;
         for table in [BOOTS].into_iter().chain(TABLES.into_iter().filter(|table| *table != BOOTS)) {
-            engine.register(&url, table, has_leftovers && table != BOOTS).await?;
+            engine.register(&url, table, has_leftovers && ![BOOTS, MACHINES].contains(&table)).await?;
         }
         Ok(engine)
     }
@@ -152,7 +154,8 @@ impl Engine {
         Ok(())
     }
 
-    async fn has_files(&self, table: &str) -> anyhow::Result<bool> {
+    /// Whether a table has any.
+    pub async fn has_files(&self, table: &str) -> anyhow::Result<bool> {
         let mut files = self.store.list(Some(&self.root.clone().join(table)));
         while let Some(file) = files.next().await {
             if file?.location.extension() == Some("parquet") {

@@ -1,10 +1,11 @@
-//! `bootscope-lake`, which `bootscope lake` starts: asks a lake by SQL, and the questions that need statistics. It writes nothing, in the
-//! lake or elsewhere: what it finds goes to standard output.
+//! `bootscope-lake`, which `bootscope lake` starts: asks a lake by SQL, and the questions that need statistics. What it finds goes to
+//! standard output. It writes nothing else, but for `send`, by which `bootscope lake add` adds to a lake in an object store.
 
 mod answer;
 mod engine;
 mod filter;
 mod questions;
+mod send;
 mod sql;
 
 use anyhow::Context as _;
@@ -26,6 +27,10 @@ enum Command {
     Ask(questions::Args),
     #[command(hide = true)]
     PageData(questions::page_data::Args),
+    #[command(hide = true)]
+    BootIds(send::BootIdsArgs),
+    #[command(hide = true)]
+    Send(send::Args),
 }
 
 /// How the answer is printed.
@@ -63,7 +68,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("bootscope: {}", harmless::harmless(&format!("{e:#}")));
+            eprintln!("bootscope: {}", harmless::harmless(&said(&e)));
             ExitCode::from(2)
         }
     }
@@ -76,6 +81,22 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Sql(args) => sql::run(&args).await,
             Command::Ask(args) => questions::run(&args).await,
             Command::PageData(args) => questions::page_data::run(&args).await,
+            Command::BootIds(args) => send::boot_ids(&args).await,
+            Command::Send(args) => send::run(&args).await,
+        }
+    })
+}
+
+/// An error and its causes. Those of libraries repeat in their own words what caused them.
+fn said(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| {
+        let is_said = said.contains(&cause);
+        if said.is_empty() {
+            cause
+        } else if is_said {
+            said
+        } else {
+            format!("{said}: {cause}")
         }
     })
 }

@@ -8,15 +8,14 @@ mod outliers;
 pub mod page_data;
 mod regressions;
 mod slowest_rows;
-mod sums;
+pub mod sums;
 mod what_pays;
 
-use crate::answer::{Answer, Shown};
+use crate::answer::{Answer, Fields, Shown};
 use crate::engine::Engine;
 use crate::filter::FilterArgs;
 use crate::{FormatArgs, LakeArgs};
 use serde::Serialize;
-use serde_json::Value;
 use std::process::ExitCode;
 
 /// Ask a lake what no sum tells: what became slower and with which update, and how sure that is
@@ -76,14 +75,14 @@ enum Question {
 struct Found {
     boots: u64,
     remarks: Vec<String>,
-    rows: Vec<Value>,
+    rows: Vec<Fields>,
     shown: &'static [Shown],
     is_bad: bool,
 }
 
 impl Found {
     fn new(boots: u64, rows: Vec<impl Serialize>, shown: &'static [Shown]) -> anyhow::Result<Found> {
-        let rows = rows.into_iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>()?;
+        let rows = rows.iter().map(Fields::of).collect::<Result<Vec<Fields>, _>>()?;
         Ok(Found { boots, remarks: Vec::new(), rows, shown, is_bad: false })
     }
 }

@@ -7,13 +7,14 @@
 //! say that somebody is dead. So `adding.json` has a time, renewed with each batch, after which it may be taken over.
 
 use crate::LakeArgs;
-use crate::engine::{ADDING, BOOTS, Engine, HEAD, TABLES};
+use crate::engine::{ADDING, BOOTS, Engine, EngineArgs, HEAD, SCHEMA, TABLES};
 use crate::questions::sums::{at, each};
 use anyhow::{Context as _, bail};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
+use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,6 +32,35 @@ pub struct Args {
     from: PathBuf,
     #[command(flatten)]
     to: LakeArgs,
+}
+
+/// Print the identities of a lake's boots, a line each; none if no lake is there
+#[derive(clap::Args)]
+pub struct BootIdsArgs {
+    #[command(flatten)]
+    lake: LakeArgs,
+}
+
+/// What became of a lake that was to be sent.
+#[derive(Serialize)]
+struct Sent {
+    /// Boots that are there now.
+    new: usize,
+    /// Boots that were there before. Where there is any, nothing was sent: without them it can be.
+    there: BTreeSet<String>,
+}
+
+/// Prints identities.
+pub async fn boot_ids(args: &BootIdsArgs) -> anyhow::Result<ExitCode> {
+    let Engine { store, root, .. } = Engine::connect(&args.lake.lake, &args.lake.engine).await?;
+    let store = Store { store, root, who: who() };
+    if store.is_lake().await? {
+        let mut out = stdout().lock();
+        for boot in boots_of(&args.lake).await? {
+            writeln!(out, "{boot}").context("cannot write to standard output")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `adding.json`, as a lake in a folder has it, with who and until when.
@@ -57,7 +87,7 @@ impl Batch {
     }
 }
 
-/// Runs it.
+/// Sends.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Engine { store, root, .. } = Engine::connect(&args.to.lake, &args.to.engine).await?;
     let store = Store { store, root, who: who() };
@@ -66,9 +96,9 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let sent = send(&store, &mut held, args).await;
     // Also after a failure: what it left is removed, and the next need not wait.
     let gone = store.leave(&held).await;
-    let (new, there) = sent?;
+    let sent = sent?;
     gone?;
-    println!("{{\"new\": {new}, \"there\": {there}}}");
+    println!("{}", serde_json::to_string(&sent)?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -78,13 +108,13 @@ fn who() -> String {
     format!("{:x}-{now:x}", std::process::id())
 }
 
-async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<(usize, usize)> {
-    let there = boots_of(&args.to.open().await?).await?;
-    let local = Engine::open(&args.from.display().to_string(), &args.to.engine).await?;
-    let all = boots_of(&local).await?;
-    let both: BTreeSet<String> = all.intersection(&there).cloned().collect();
-    if !both.is_empty() {
-        lake::Lake::open(&args.from)?.forget_boots(&both)?;
+async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<Sent> {
+    let from = LakeArgs { lake: args.from.display().to_string(), engine: EngineArgs::default() };
+    let all = boots_of(&from).await?;
+    let there = boots_of(&args.to).await?;
+    let there: BTreeSet<String> = all.intersection(&there).cloned().collect();
+    if !there.is_empty() {
+        return Ok(Sent { new: 0, there });
     }
     for batch in batches(&args.from)? {
         store.note(held, &batch).await?;
@@ -98,12 +128,17 @@ async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<(us
             store.put(&file, bytes).await?;
         }
     }
-    Ok((all.len() - both.len(), both.len()))
+    Ok(Sent { new: all.len(), there })
 }
 
-async fn boots_of(engine: &Engine) -> anyhow::Result<HashSet<String>> {
+/// The identities of a lake's boots; none of a lake that has none yet.
+async fn boots_of(lake: &LakeArgs) -> anyhow::Result<HashSet<String>> {
     let mut boots = HashSet::new();
-    each(engine, "SELECT boot_id FROM boots", |part| {
+    let engine = Engine::connect(&lake.lake, &lake.engine).await?;
+    if !engine.has_files(BOOTS).await? {
+        return Ok(boots);
+    }
+    each(&lake.open().await?, "SELECT boot_id FROM boots", |part| {
         let ids = part.texts(0)?;
         boots.extend((0..part.rows()).map(|row| at(&ids, row).to_owned()));
         Ok(())
@@ -158,13 +193,21 @@ impl Store {
         Ok(())
     }
 
+    async fn is_lake(&self) -> anyhow::Result<bool> {
+        match self.store.head(&self.at(HEAD)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(e) => Err(e).context("cannot reach the object store"),
+        }
+    }
+
     /// Makes a lake of an empty place.
     async fn make_head(&self) -> anyhow::Result<()> {
-        let head = lake::head();
+        let head = format!("{{\"schema\": \"{SCHEMA}\"}}\n");
         let create = PutOptions::from(PutMode::Create);
         match self.store.put_opts(&self.at(HEAD), head.into(), create).await {
             Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
-            Err(e) => Err(e).context("cannot make the lake: the object store must know conditional puts"),
+            Err(e) => Err(e).context("cannot make the lake (the object store must take conditional puts)"),
         }
     }
 
@@ -201,7 +244,7 @@ impl Store {
             Ok(put) => Ok(Some(put.into())),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(None),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(e) => Err(e).context("cannot write adding.json: the object store must know conditional puts"),
+            Err(e) => Err(e).context("cannot write adding.json (the object store must take conditional puts)"),
         }
     }
 

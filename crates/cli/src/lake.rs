@@ -1,5 +1,6 @@
 //! `bootscope lake`: the boots of many machines as Parquet tables.
 
+mod bucket;
 mod change;
 mod engine;
 mod page;
@@ -8,6 +9,7 @@ mod scrub;
 use crate::output::Output;
 use crate::{Done, boot, findings};
 use anyhow::{Context, bail};
+use bucket::Bucket;
 use lake::{Boot, Key, Labels, Lake};
 use report::{Summary, harmless};
 use serde::Serialize;
@@ -75,7 +77,7 @@ struct WatchArgs {
 
 #[derive(clap::Args)]
 struct HowArgs {
-    /// The lake's folder; made if it is not there
+    /// The lake's folder, or s3://BUCKET/FOLDER; made if it is not there
     #[arg(long, value_name = "LAKE")]
     to: PathBuf,
     /// Say more of these boots, in the table of labels; may be repeated
@@ -93,7 +95,7 @@ struct HowArgs {
     /// Your key [default: $XDG_CONFIG_HOME/bootscope/lake.key, made when first needed]
     #[arg(long, value_name = "FILE", requires = "machine")]
     key: Option<PathBuf>,
-    /// Do not look for findings, which takes a third of the time
+    /// Do not look for findings, which takes a quarter of the time
     #[arg(long)]
     no_findings: bool,
 }
@@ -204,7 +206,10 @@ fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
             let added = adder
                 .add(&ready, &stop, |failed| output.note(&format!("not added: {}: {}", failed.recording, failed.why)));
             added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))?;
-            nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner))
+            match adder.bucket {
+                Some(_) => Ok(()),
+                None => nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner)),
+            }
         });
         let trouble = passed.err().map_or_else(String::new, |e| format!("{e:#}; trying again"));
         // Once, and not at each look.
@@ -301,6 +306,8 @@ fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
 struct Adder<'a> {
     /// Who reads asks it; who adds has it alone.
     lake: RwLock<Lake>,
+    /// Where it goes from there.
+    bucket: Option<Bucket>,
     machine: Option<String>,
     labels: Labels,
     how: &'a HowArgs,
@@ -325,20 +332,44 @@ impl<'a> Adder<'a> {
             Some(name) => Some(key(how.key.as_deref())?.token(name)),
             None => None,
         };
-        let lake = RwLock::new(Lake::open(&how.to)?);
+        let bucket = bucket::url(&how.to).map(Bucket::open).transpose()?;
+        let folder = bucket.as_ref().map_or_else(|| how.to.clone(), Bucket::stage);
+        let lake = RwLock::new(Lake::open(&folder)?);
         let schema = "bootscope.lake-add/1";
         let done = Document { schema, lake: how.to.display().to_string(), ..Document::default() };
-        Ok(Adder { lake, machine, labels: how.labels.clone(), how, done })
+        Ok(Adder { lake, bucket, machine, labels: how.labels.clone(), how, done })
     }
 
-    /// Memory is bounded by a batch, whatever the number of recordings.
+    /// Memory is bounded by a batch, whatever the number of recordings. What goes to an object store is sent at the end.
     fn add(&mut self, paths: &[PathBuf], stop: &AtomicBool, told: impl Fn(&FailedLine)) -> anyhow::Result<()> {
+        self.add_to_folder(paths, stop, told)?;
+        if let Some(bucket) = &mut self.bucket {
+            let lake = self.lake.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let there = bucket.send(lake)?;
+            self.done.new -= there;
+            self.done.there += there;
+        }
+        Ok(())
+    }
+
+    fn add_to_folder(
+        &mut self,
+        paths: &[PathBuf],
+        stop: &AtomicBool,
+        told: impl Fn(&FailedLine),
+    ) -> anyhow::Result<()> {
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(paths.len());
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (to_us, from_workers) = sync_channel(2 * workers.max(1));
-        let Adder { lake, machine, labels, how, done } = self;
+        let Adder { lake, bucket, machine, labels, how, done } = self;
         let (how, machine, labels) = (*how, &*machine, &*labels);
         let (lake, next, ended) = (&*lake, &next, &ended);
+        let nothing = HashSet::new();
+        let elsewhere = bucket.as_ref().map_or(&nothing, Bucket::boots);
+        let is_there = |id: &str| {
+            elsewhere.contains(id) || lake.read().unwrap_or_else(PoisonError::into_inner).boots().contains(id)
+        };
+        let is_there = &is_there;
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 let to_us = to_us.clone();
@@ -347,7 +378,7 @@ impl<'a> Adder<'a> {
                         if ended.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
                             return;
                         }
-                        let read = read(path, how, machine.as_deref(), labels, lake);
+                        let read = read(path, how, machine.as_deref(), labels, is_there);
                         if to_us.send((path, read)).is_err() {
                             return;
                         }
@@ -404,9 +435,12 @@ fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Whether a boot is in the lake.
+type IsThere<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+
 /// Reads one recording. One that our readers fail on costs itself and no other.
-fn read(path: &Path, how: &HowArgs, machine: Option<&str>, labels: &Labels, lake: &RwLock<Lake>) -> Read {
-    let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, how, machine, labels, lake)));
+fn read(path: &Path, how: &HowArgs, machine: Option<&str>, labels: &Labels, is_there: &IsThere) -> Read {
+    let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, how, machine, labels, is_there)));
     match read {
         Ok(Ok(Some(boot))) => Read::Boot(Box::new(boot)),
         Ok(Ok(None)) => Read::There,
@@ -420,7 +454,7 @@ fn read_boot(
     how: &HowArgs,
     machine: Option<&str>,
     labels: &Labels,
-    lake: &RwLock<Lake>,
+    is_there: &IsThere,
 ) -> anyhow::Result<Option<Boot>> {
     let recording = boot::open_recording(path)?;
     if *recording.condition() == recording::Condition::AtWork {
@@ -430,7 +464,7 @@ fn read_boot(
         bail!("{} is missing or cut, so its figures are not the boot's", lost.file);
     }
     let Some(id) = lake::identity(&recording, machine)? else { bail!("it has no evidence") };
-    if lake.read().unwrap_or_else(PoisonError::into_inner).boots().contains(&id) {
+    if is_there(&id) {
         return Ok(None);
     }
     let opened = boot::of_recording(recording)?;

@@ -6,7 +6,7 @@
 //! day does to all runs of that day is in it (cluster means: Donner and Klar, "Design and Analysis of Cluster Randomization Trials", 2000,
 //! ch. 6). Days that resemble the days before make the error larger (an effective number of observations, from the residuals' first
 //! autocorrelation: Bartlett, Journal of the Royal Statistical Society 98, 1935). The clearest split counts, and its probability is
-//! multiplied by the number of splits (Bonferroni), which is careful: neighbouring splits are nearly one.
+//! multiplied by twice the number of splits of its kind (Bonferroni), which is careful: neighbouring splits are nearly one.
 
 use crate::student_t::two_sided;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ pub struct Change {
 
 /// A side has so many days at least: what two days have in common is no level.
 const DAYS_MIN: usize = 3;
+/// Updates and days may each be wrong as often: there are few updates, which need not pay for the many days.
+const KINDS: f64 = 2.0;
 /// An update explains as well as a day if it is nearly as clear: there are few updates, and one of many days is clear by chance.
 const UPDATE_FIRST: f64 = 0.92;
 
@@ -119,7 +121,7 @@ pub fn clearest(cells: &[Cell]) -> Option<Change> {
     splits.extend(by_update(&cells, centre));
     let clear = |split: &Split| {
         let t = split.t().abs();
-        if matches!(split.at, At::Day(_)) { t * UPDATE_FIRST } else { t }
+        if split.is_at_update() { t } else { t * UPDATE_FIRST }
     };
     let &split = splits.iter().max_by(|a, b| clear(a).total_cmp(&clear(b)))?;
     let Split { at, before, after } = split;
@@ -132,7 +134,8 @@ pub fn clearest(cells: &[Cell]) -> Option<Change> {
     let freedom = (before.days + after.days) as f64 - 2.0;
     // What does not scatter at all is as clear as can be.
     let alone = if error == 0.0 { 0.0 } else { two_sided(difference / error, freedom) };
-    let p = (alone * splits.len() as f64).min(1.0);
+    let alike = splits.iter().filter(|other| other.is_at_update() == split.is_at_update()).count();
+    let p = (alone * KINDS * alike as f64).min(1.0);
     let (runs_before, runs_after) = (before.runs, after.runs);
     let (before, after) = (centre + before.mean(), centre + after.mean());
     Some(Change { at, before, after, error, freedom, runs_before, runs_after, p })
@@ -199,6 +202,10 @@ struct Split {
 }
 
 impl Split {
+    fn is_at_update(&self) -> bool {
+        matches!(self.at, At::Update(_))
+    }
+
     fn error(&self) -> f64 {
         let (before, after) = (&self.before, &self.after);
         let freedom = (before.days + after.days - 2) as f64;

@@ -3,6 +3,8 @@
 //! The tail is a regularised incomplete beta function (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8) and Lentz's way
 //! to evaluate it ("Generating Bessel functions in Mie scattering calculations", Applied Optics 15, 1976).
 
+use crate::CONFIDENCE;
+
 /// Terms of the fraction; it is exact to rounding after some tens.
 const TERMS_MOST: usize = 500;
 const ROUNDING: f64 = 1e-15;
@@ -15,6 +17,24 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
         return 1.0;
     }
     beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
+}
+
+/// The value that is exceeded, on either side, by one of twenty: half an interval of 95 % is so many standard errors. Infinite without any
+/// degrees of freedom.
+pub fn half_width(freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e4);
+    if two_sided(high, freedom) > 1.0 - CONFIDENCE {
+        return f64::INFINITY;
+    }
+    while high - low > 1e-9 {
+        let middle = (low + high) / 2.0;
+        if two_sided(middle, freedom) > 1.0 - CONFIDENCE {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
 }
 
 /// The regularised incomplete beta function of `x`, which is in 0 to 1.
@@ -74,6 +94,14 @@ mod tests {
         }
         assert_eq!(two_sided(0.0, 4.0), 1.0);
         assert_eq!(two_sided(3.0, 0.0), 1.0);
+    }
+
+    #[test]
+    fn half_widths_are_those_of_the_table() {
+        for (freedom, t) in [(1.0, 12.706), (10.0, 2.228), (30.0, 2.042), (1e6, 1.960)] {
+            assert!((half_width(freedom) - t).abs() < 5e-4, "{freedom}");
+        }
+        assert_eq!(half_width(0.0), f64::INFINITY);
     }
 
     #[test]

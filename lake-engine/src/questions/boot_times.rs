@@ -5,11 +5,10 @@
 
 use super::sums::{Names, at, each};
 use super::{Engine, FilterArgs, Found};
-use crate::answer::{Show, Shown};
+use crate::answer::{Fields, Show, Shown};
 use crate::engine::text;
 use anyhow::bail;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use statistics::normal;
 use statistics::quantile::quantile;
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ use std::collections::HashMap;
 pub struct Row {
     /// What they have in common, field by field, and as one text in `by`.
     #[serde(flatten)]
-    pub group: Map<String, Value>,
+    pub group: Fields,
     /// Those that reached an end mark: times are of these.
     pub boots: u64,
     /// Those that did not.
@@ -102,7 +101,7 @@ pub async fn percentiles(engine: &Engine, filter: &FilterArgs, by: &Grouping) ->
     Ok(groups.into_iter().map(|(key, group)| row(by.group(&key, &names), group)).collect())
 }
 
-fn row(group: Map<String, Value>, mut boots: Group) -> Row {
+fn row(group: Fields, mut boots: Group) -> Row {
     boots.total_ns.sort_by(f64::total_cmp);
     let sorted = &boots.total_ns;
     let [(p50_ns, p50_low_ns, p50_high_ns), (p95_ns, p95_low_ns, p95_high_ns), (p99_ns, p99_low_ns, p99_high_ns)] =
@@ -202,13 +201,12 @@ impl Grouping {
     }
 
     /// What a group is called, field by field, and all together as `by`.
-    pub fn group(&self, key: &[u32], names: &Names) -> Map<String, Value> {
-        let fields = self.columns.iter().cloned().chain(self.labels.iter().map(|label| format!("label:{label}")));
+    pub fn group(&self, key: &[u32], names: &Names) -> Fields {
+        let labels = self.labels.iter().map(|label| format!("label:{label}"));
+        let fields = ["by".to_owned()].into_iter().chain(self.columns.iter().cloned()).chain(labels);
         let values: Vec<&str> = key.iter().map(|&number| names.name(number)).collect();
-        let mut group: Map<String, Value> = Map::new();
-        group.insert("by".to_owned(), values.join(" ").into());
-        group.extend(fields.zip(values).map(|(field, value)| (field, value.into())));
-        group
+        let all = values.join(" ");
+        Fields(fields.zip([&*all].into_iter().chain(values)).map(|(field, value)| (field, value.into())).collect())
     }
 }
 

@@ -4,10 +4,11 @@ use super::boot_times::{Grouping, percentiles};
 use super::sums::{at, each};
 use super::{Engine, FilterArgs, Found, coverage, outliers, regressions, slowest_rows, what_pays};
 use crate::LakeArgs;
+use crate::answer::Fields;
 use crate::engine::text;
 use anyhow::Context as _;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Write as _, stdout};
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outliers = outliers::ask(&engine, filter).await?;
     let pays = what_pays::ask(&engine, filter).await?;
     let missing = coverage::ask(&engine, filter).await?;
-    let listed = |found: &Found| found.rows.iter().take(LISTED_MOST).cloned().collect::<Vec<Value>>();
+    let listed = |found: &Found| found.rows.iter().take(LISTED_MOST).cloned().collect::<Vec<Fields>>();
     let document = json!({
         "schema": "bootscope.lake-page/1",
         "lake": engine.lake,
@@ -92,8 +93,7 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
 async fn kinds(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<(Vec<String>, Vec<String>, Vec<Kind>)> {
     let by: Vec<String> = ["hardware", "time_base", "day", "kernel"].map(str::to_owned).to_vec();
     let groups = percentiles(engine, filter, &Grouping::new(&by, &[])?).await?;
-    let field =
-        |group: &Map<String, Value>, name: &str| group.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+    let field = |group: &Fields, name: &str| group.text(name).to_owned();
     let mut days: BTreeMap<String, usize> = BTreeMap::new();
     let mut first_day: HashMap<String, String> = HashMap::new();
     for row in &groups {
@@ -146,10 +146,10 @@ async fn kinds(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<(Vec<Stri
 }
 
 /// Adds to each regression the boots of its later side that have most of the row.
-async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Value]) -> anyhow::Result<()> {
-    let of = |row: &Value, field: &str| row.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Fields]) -> anyhow::Result<()> {
+    let of = |row: &Fields, field: &str| row.text(field).to_owned();
     let mut wanted: HashMap<(String, String, String), Vec<usize>> = HashMap::new();
-    for (i, row) in regressions.iter().enumerate().filter(|(_, row)| row["name"].is_string()) {
+    for (i, row) in regressions.iter().enumerate().filter(|(_, row)| row.get("name").is_string()) {
         wanted.entry((of(row, "hardware"), of(row, "time_base"), of(row, "name"))).or_default().push(i);
     }
     let mut most: Vec<Vec<Value>> = vec![Vec::new(); regressions.len()];
@@ -173,7 +173,7 @@ async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Value])
                     let regression = &regressions[place];
                     // A kernel came on its first day; later days have it beside others.
                     let is_after = text(4) >= of(regression, "since")
-                        && regression["kernel"].as_str().is_none_or(|kernel| text(3) == kernel);
+                        && regression.get("kernel").as_str().is_none_or(|kernel| text(3) == kernel);
                     if is_after {
                         most[place].push(json!({
                             "boot_id": text(5), "day": text(4), "machine": text(6),
@@ -188,7 +188,7 @@ async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Value])
         .await?;
     }
     for (regression, boots) in regressions.iter_mut().zip(most) {
-        regression["boots"] = boots.into();
+        regression.0.push(("boots".to_owned(), boots.into()));
     }
     Ok(())
 }

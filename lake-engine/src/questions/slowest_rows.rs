@@ -3,16 +3,15 @@
 use super::boot_times::Grouping;
 use super::sums::{Names, at, each};
 use super::{Engine, FilterArgs, Found};
-use crate::answer::{Show, Shown};
+use crate::answer::{Fields, Show, Shown};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use statistics::normal;
 use std::collections::HashMap;
 
 #[derive(Serialize)]
 struct Row {
     #[serde(flatten)]
-    group: Map<String, Value>,
+    group: Fields,
     name: String,
     /// Boots of the group.
     boots: u64,
