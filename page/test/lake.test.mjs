@@ -4,7 +4,7 @@ import test from "node:test";
 import { load } from "./bundle.mjs";
 
 const { addCells, commandOf, dayOf, groupsOf, kindName, kindOf, linesOf, marksOf, meaningOf, readLake } = await load("data/lake.ts");
-const { paintOverTime, markAt, dayAt, DRAWN_MOST } = await load("charts/lake.ts");
+const { coloursOf, paintOverTime, markAt, dayAt, DRAWN_MOST } = await load("charts/lake.ts");
 const { Svg } = await load("lib/save.ts");
 const { LIGHT } = await load("charts/colours.ts");
 const { ofFragment, toFragment, Store } = await load("state.ts");
@@ -68,6 +68,15 @@ test("as a share of its own, a kind of machine that boots more moves nothing", (
     assert.deepEqual(points("time"), [1800, 8200]);
     assert.deepEqual(points("own"), [1, 1]);
     assert.match(meaningOf(linesOf(lake, { by: "kernels", kind: undefined, scale: "time" }), "time"), /where the mix of kinds does/);
+});
+
+test("a kernel has the same colour for every kind, and no two lines have the same", () => {
+    const lake = lakeOf({ days: DAYS, kernels: ["6.1", "6.12"], kinds: [kind("kind-0"), kind("kind-1")] }, [[0, 0, 0, 90, 0, 1, 1], [0, 1, 1, 20, 0, 1, 1], [1, 0, 0, 1, 0, 1, 1], [1, 1, 1, 9, 0, 1, 1]]);
+    const [ofAll, ofOne] = [undefined, 1].map(kind => linesOf(lake, { by: "kernels", kind, scale: "time" }));
+    assert.deepEqual([ofAll, ofOne].map(lines => lines.map(line => line.name)), [["6.1", "6.12"], ["6.12", "6.1"]]);
+    assert.deepEqual(coloursOf(ofOne, LIGHT), coloursOf(ofAll, LIGHT).reverse());
+    const alike = [0, 8, 16, 1, 2].map(rank => ({ ...ofAll[0], rank }));
+    assert.equal(new Set(coloursOf(alike, LIGHT)).size, 5);
 });
 
 test("days that are missing leave room, and what is no date is counted", () => {

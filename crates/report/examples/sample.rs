@@ -6,6 +6,7 @@ mod sample;
 
 use benchmark::{Axis, Document, Ended, Head, Measured, PhaseTime, Plan, Setting, Stop, Variant};
 use report::{Boot, ConsoleLine, FORMATS, Facts, Finding, FindingEvidence, Findings, FoundLine, PageBoot, Summary};
+use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -67,8 +68,51 @@ fn main() -> std::io::Result<()> {
         let bench = bench();
         report::bench_page(&bench, &mut BufWriter::new(File::create(folder.join("bench.html"))?))?;
         std::fs::write(folder.join("bench.json"), serde_json::to_string(&bench)?)?;
+        let lake = lake().to_string();
+        std::fs::write(folder.join("lake.json"), &lake)?;
+        let lake = report::LakePage::read(lake.as_bytes()).map_err(std::io::Error::other)?;
+        report::lake_page(&lake, &mut BufWriter::new(File::create(folder.join("lake.html"))?))?;
     }
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
+}
+
+/// What a made-up lake says of three kinds of machine in thirty days. With the second kernel, of day ten, a row is slower on two kinds.
+fn lake() -> serde_json::Value {
+    let day = |day: u64| format!("2026-03-{:02}", day + 1);
+    let hardware = |kind: u64| if kind == 2 { sample::HOSTILE.to_owned() } else { format!("kind-{kind}") };
+    let kernels = ["6.1", "6.12"];
+    let cell = |kind: u64, day: u64| {
+        let kernel = u64::from(day >= 10);
+        let p50_ns =
+            1_000_000_000 + kind * 200_000_000 + day % 3 * 1_000_000 + kernel * 50_000_000 * u64::from(kind < 2);
+        json!({"day": day, "kernel": kernel, "boots": 100 - 30 * kind, "not_ended": day % 2, "p50_ns": p50_ns, "p95_ns": p50_ns * 6 / 5})
+    };
+    let kind = |kind: u64| {
+        let cells: Vec<_> = (0..30).map(|day| cell(kind, day)).collect();
+        json!({"hardware": hardware(kind), "time_base": "host", "boots": 30 * (100 - 30 * kind), "machines": 10, "cells": cells})
+    };
+    let regression = |kind: u64, name: &str, slower_ns: u64| {
+        let boot = |i: u64| {
+            let machine = if i == 0 { "it's <b>one</b>".to_owned() } else { format!("{kind}{i:031x}") };
+            json!({"boot_id": format!("{kind}{i:031x}"), "day": day(10 + i), "machine": machine, "total_ns": 1_050_000_000 + i, "self_ns": 60_000_000 + i})
+        };
+        json!({
+            "name": name, "hardware": hardware(kind), "time_base": "host", "kernel": kernels[1], "since": day(10),
+            "before_ns": 10_000_000, "after_ns": 10_000_000 + slower_ns, "slower_ns": slower_ns, "slower_low_ns": slower_ns * 9 / 10,
+            "slower_high_ns": slower_ns * 11 / 10, "ratio": 1.0 + slower_ns as f64 / 1e7, "p": 1e-6, "boots_before": 500, "boots_after": 900,
+            "per_day_ns": slower_ns * (100 - 30 * kind), "boots": (0..4).map(boot).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "schema": "bootscope.lake-page/1", "lake": "a lake", "since": "", "boots": 6300, "machines": 30,
+        "days": (0..30).map(day).collect::<Vec<_>>(), "kernels": kernels, "kinds": (0..3).map(kind).collect::<Vec<_>>(),
+        "regressions": [regression(0, "initcall acpi_init", 50_000_000), regression(1, "initcall acpi_init", 50_000_000), regression(2, sample::HOSTILE, 3_000_000)],
+        "slowest_rows": [{"name": sample::HOSTILE, "boots": 6300, "boots_with_it": 6000, "mean_ns": 4e8, "mean_low_ns": 3.9e8, "mean_high_ns": 4.1e8, "share": 0.4}],
+        "outliers": [{"machine": sample::HOSTILE, "hardware": "kind-0", "time_base": "host", "name": "a", "mean_ns": 2e7, "others_ns": 1e7, "slower_ns": 1e7, "ratio": 2.0, "p": 1e-8, "boots": 12, "machines": 10}],
+        "what_pays": [{"id": "console-messages", "title": sample::HOSTILE, "boots": 6300, "share": 1.0, "machines": 30, "kinds": 3, "mean_ns": 5e7, "per_day_ns": 1e10, "per_day_low_ns": 5e9, "per_day_high_ns": 2e10}],
+        "missing": [{"machine": "ff", "hardware": sample::HOSTILE, "kernel": "6.1", "last": day(2), "boots": 3, "usual_days": 1.0, "silent_days": 27.0, "p": 1e-9}],
+        "remarks": {"regressions": [format!("looked at 9 series of {}", sample::HOSTILE)]},
+    })
 }
 
 /// A made-up silence in which two CPUs were looked at three times.

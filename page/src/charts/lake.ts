@@ -24,6 +24,17 @@ export interface OverTime {
     readonly hovered?: number | undefined;
 }
 
+/** Of each line that is drawn, which of the palette's: the one of its rank, or the next that is free. */
+export function coloursOf(lines: readonly Line[], palette: Palette): string[] {
+    const taken = new Set<number>();
+    return lines.slice(0, DRAWN_MOST).map(({ rank }) => {
+        let colour = rank % palette.lines.length;
+        while (taken.has(colour)) colour = (colour + 1) % palette.lines.length;
+        taken.add(colour);
+        return palette.lines[colour]!;
+    });
+}
+
 const LEFT = 76;
 const TOP = 24;
 const BELOW = 18;
@@ -84,6 +95,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     on.lineWidth = 1;
     const at = places(lake, width, height);
     const lines = chart.lines.slice(0, DRAWN_MOST);
+    const colours = coloursOf(lines, palette);
     const of = (point: Point): number[] => [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
     const values = lines.flatMap(line => line.points.flatMap(of));
     if (values.length === 0) {
@@ -97,7 +109,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     const y = (value: number): number => at.bottom - ((value - low) / (high - low)) * (at.bottom - TOP);
     axisOfDays(lake, at, palette, on);
     axisOfValues(low, high, scale, y, at, palette, on);
-    bootsPerDay(chart, at, palette, on);
+    bootsPerDay(chart, colours, at, palette, on);
     paintMarks(chart, at, palette, on);
     if (hovered !== undefined) {
         on.strokeStyle = palette.faint;
@@ -105,7 +117,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     }
     // Those of most boots last, so that they lie on top.
     [...lines.entries()].reverse().forEach(([i, line]) => {
-        on.strokeStyle = on.fillStyle = palette.lines[i]!;
+        on.strokeStyle = on.fillStyle = colours[i]!;
         for (const [value, weight] of [["p95", 1], ["p50", 2]] as const) {
             if (figure !== "both" && figure !== value) continue;
             on.lineWidth = weight;
@@ -116,7 +128,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
             for (const [px, py] of points) if (isFew) on.fillRect(px - weight, py - weight, 2 * weight, 2 * weight);
         }
     });
-    names(lines, at, y, figure, palette, on, width);
+    names(lines, colours, at, y, figure, palette, on, width);
     on.fillStyle = palette.faint;
     on.fillText(fitting(figure === "both" ? "thick: median, thin: 95th percentile" : figure === "p50" ? "median" : "95th percentile", at.right - LEFT), LEFT + 2, TOP + 8);
 }
@@ -155,13 +167,13 @@ function axisOfValues(low: number, high: number, scale: ScaleOf, y: (value: numb
 }
 
 /** Boots of a day, as bars: those of each line in its colour, others grey, and above them those that did not end. */
-function bootsPerDay({ lake, lines }: OverTime, at: Places, palette: Palette, on: Surface): void {
+function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: Places, palette: Palette, on: Surface): void {
     const { top, bottom } = at.boots;
     const stacks = lake.days.map(() => ({ parts: [] as [string, number][], notEnded: 0, sum: 0 }));
     lines.forEach((line, i) => {
         for (const { day, boots, notEnded } of line.points) {
             const stack = stacks[day]!;
-            stack.parts.push([i < DRAWN_MOST ? palette.lines[i]! : palette.waiting, boots - notEnded]);
+            stack.parts.push([colours[i] ?? palette.waiting, boots - notEnded]);
             stack.notEnded += notEnded;
             stack.sum += boots;
         }
@@ -207,7 +219,7 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
 }
 
 /** Each line's name beside its last point, moved apart where they would lie on each other. */
-function names(lines: readonly Line[], at: Places, y: (value: number) => number, figure: FigureOf, palette: Palette, on: Surface, width: number): void {
+function names(lines: readonly Line[], colours: readonly string[], at: Places, y: (value: number) => number, figure: FigureOf, palette: Palette, on: Surface, width: number): void {
     const ends = lines.flatMap((line, i) => {
         const last = [...line.points].reverse().find(point => point.p50 !== undefined);
         const value = figure === "p95" ? last?.p95 : last?.p50;
@@ -218,7 +230,7 @@ function names(lines: readonly Line[], at: Places, y: (value: number) => number,
     for (let i = ends.length - 1, most = at.bottom; i >= 0; i -= 1, most -= NAME_HEIGHT) ends[i]!.place = Math.min(ends[i]!.place, most);
     on.lineWidth = 0.5;
     for (const { i, name, from, y, place } of ends) {
-        on.strokeStyle = on.fillStyle = palette.lines[i]!;
+        on.strokeStyle = on.fillStyle = colours[i]!;
         // A line that ended long before would lead across what others are.
         if (at.right - from < 2 * at.perDay + 12) stroke([[from + 2, y], [Math.max(at.right + 4, from + 2), place], [at.right + 10, place]], on);
         on.fillRect(at.right + 10, place - 4, 8, 8);

@@ -182,6 +182,8 @@ export interface Line {
     /** Place in the kernels, or in the kinds. */
     readonly id: number;
     readonly name: string;
+    /** Its place among all of the lake by boots, whatever the kind that is asked for: a kernel has the same colour everywhere. */
+    readonly rank: number;
     readonly boots: number;
     readonly notEnded: number;
     readonly points: readonly Point[];
@@ -226,6 +228,15 @@ function usual(lake: Lake): number[] {
     return means.map(mean => mean.p50 ?? 0);
 }
 
+/** Of each kernel, or kind, its place among all by boots. */
+function ranksOf(lake: Lake, by: LinesBy): number[] {
+    const boots = (by === "kernels" ? lake.kernels : lake.kinds).map(() => 0);
+    for (const cell of lake.cells) boots[by === "kernels" ? cell.kernel : cell.kind]! += cell.boots;
+    const ranks = boots.map(() => 0);
+    boots.map((_, id) => id).sort((a, b) => boots[b]! - boots[a]! || a - b).forEach((id, rank) => (ranks[id] = rank));
+    return ranks;
+}
+
 /** A line for each kernel or each kind of machine, those of most boots first. */
 export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
     const own = scale === "own" ? usual(lake) : undefined;
@@ -242,8 +253,9 @@ export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
         day.add(cell, of);
     }
     const name = (id: number): string => (by === "kernels" ? lake.kernels[id] || "kernel not known" : kindName(lake.kinds[id]!));
+    const ranks = ranksOf(lake, by);
     const lines = [...all].map(([id, { whole, days }]): Line => ({
-        id, name: name(id), boots: whole.boots, notEnded: whole.notEnded, p50: whole.p50, p95: whole.p95,
+        id, name: name(id), rank: ranks[id]!, boots: whole.boots, notEnded: whole.notEnded, p50: whole.p50, p95: whole.p95,
         points: [...days].sort(([a], [b]) => a - b).map(([day, mean]) => ({ day, boots: mean.boots, notEnded: mean.notEnded, p50: mean.p50, p95: mean.p95, of: mean.of })),
     }));
     return lines.sort((a, b) => b.boots - a.boots || a.id - b.id);

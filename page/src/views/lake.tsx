@@ -1,6 +1,6 @@
 // A lake: how long the boots of many machines take over time, what became slower and which boots show it, and where to look next.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { DRAWN_MOST, dayAt, markAt, ofKind, paintOverTime, valueText, type OverTime } from "../charts/lake";
+import { DRAWN_MOST, coloursOf, dayAt, markAt, ofKind, paintOverTime, valueText, type OverTime } from "../charts/lake";
 import type { Palette } from "../charts/colours";
 import {
     commandOf, groupsOf, keyOf, kindName, kindOf, linesOf, marksOf, meaningOf, type Group, type Lake, type LakeBoot, type Line, type Missing, type Outlier, type Regression,
@@ -76,10 +76,11 @@ function Totals({ store, lake, palette }: Props) {
     const cells = lake.cells.length;
     const all = useMemo(() => linesOf(lake, { by, kind, scale }), [lake, cells, by, kind, scale]);
     const lines = useMemo(() => (filter ? all.filter(line => filter.test(line.name)) : all), [all, filter?.source]);
+    const colours = useMemo(() => coloursOf(lines, palette), [lines, palette]);
     const marks = useMemo(() => marksOf(lake, kind), [lake, kind]);
     const chart: OverTime = { lake, lines, marks, scale, figure: drawn, selected: state.lake.regression, hovered: hovered?.day };
     const columns = useMemo((): readonly Column<Line>[] => [
-        { name: by === "kernels" ? "kernel" : "kind of machine", key: line => line.name, show: line => <>{swatch(palette, lines.indexOf(line))}{line.name}</> },
+        { name: by === "kernels" ? "kernel" : "kind of machine", key: line => line.name, show: line => <><span class="swatch" aria-hidden="true" style={{ background: colours[lines.indexOf(line)] ?? "transparent" }} />{line.name}</> },
         { name: "boots", key: line => line.boots, show: line => grouped(line.boots), isNumber: true, width: "8em" },
         { name: "not ended", key: line => line.notEnded, show: line => grouped(line.notEnded), isNumber: true, width: "8em", isSpare: true },
         { name: "days", key: line => line.points.length, show: line => String(line.points.length), isNumber: true, width: "5em", isSpare: true },
@@ -87,7 +88,7 @@ function Totals({ store, lake, palette }: Props) {
         { name: "95 %", key: line => line.p95 ?? 0, show: line => <Value value={line.p95} scale={scale} />, isNumber: true, width: "8em" },
         { name: "first day", key: line => line.points[0]?.p50 ?? 0, show: line => valueText(line.points[0]?.p50, scale), isNumber: true, width: "8em", isSpare: true },
         { name: "last day", key: line => line.points.at(-1)?.p50 ?? 0, show: line => valueText(line.points.at(-1)?.p50, scale), isNumber: true, width: "8em", isSpare: true },
-    ], [by, scale, lines, palette]);
+    ], [by, scale, lines, colours]);
     store.target = {
         draw: { ...size.current, on: surface => paintOverTime({ ...chart, hovered: undefined }, palette, surface, size.current.width, size.current.height) },
         rows: () => [
@@ -145,8 +146,6 @@ function Totals({ store, lake, palette }: Props) {
     );
 }
 
-const swatch = (palette: Palette, i: number) => <span class="swatch" aria-hidden="true" style={{ background: i < DRAWN_MOST ? palette.lines[i]! : "transparent" }} />;
-
 function Value({ value, scale }: { value: number | undefined; scale: ScaleOf }) {
     return value === undefined ? null : <span data-ns={value}>{valueText(value, scale)}</span>;
 }
@@ -169,7 +168,8 @@ function DayTip({ lake, lines, day, scale, at, marks }: { lake: Lake; lines: rea
 /** A regression's figures as a sentence. */
 function sentence(one: Regression): string {
     const by = `${time(one.slower_ns)} more (${range(one.slower_low_ns, one.slower_high_ns)}${one.ratio === null ? "" : `; ${change(one.ratio)}`})`;
-    return `${one.name} takes ${time(one.after_ns)} of a boot since ${one.since}, with ${one.kernel || "a kernel not known"} on ${kindName(one)}. Before, it took ${time(one.before_ns)}: ${by}.`;
+    const before = one.ratio === null ? "it was not there" : `it took ${time(one.before_ns)}`;
+    return `${one.name} takes ${time(one.after_ns)} of a boot since ${one.since}, with ${one.kernel || "a kernel not known"} on ${kindName(one)}. Before, ${before}: ${by}.`;
 }
 
 /** A line of the table: several regressions as one, or one of them. */
