@@ -169,20 +169,23 @@ function axisOfValues(low: number, high: number, scale: ScaleOf, y: (value: numb
 /** Boots of a day, as bars: those of each line in its colour, others grey, and above them those that did not end. */
 function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: Places, palette: Palette, on: Surface): void {
     const { top, bottom } = at.boots;
-    const stacks = lake.days.map(() => ({ parts: [] as [string, number][], notEnded: 0, sum: 0 }));
+    // Lines that are not drawn are one part of the bar: the work is bounded by the days, not by the lines.
+    const stacks = lake.days.map(() => ({ drawn: [] as [string, number][], others: 0, notEnded: 0, sum: 0 }));
     lines.forEach((line, i) => {
+        const colour = colours[i];
         for (const { day, boots, notEnded } of line.points) {
             const stack = stacks[day]!;
-            stack.parts.push([colours[i] ?? palette.waiting, boots - notEnded]);
+            if (colour) stack.drawn.push([colour, boots - notEnded]);
+            else stack.others += boots - notEnded;
             stack.notEnded += notEnded;
             stack.sum += boots;
         }
     });
     const most = stacks.reduce((most, { sum }) => Math.max(most, sum), 1);
     const width = Math.max(Math.min(at.perDay - 1, 40), 1);
-    stacks.forEach(({ parts, notEnded }, day) => {
+    stacks.forEach(({ drawn, others, notEnded }, day) => {
         let base = bottom;
-        for (const [colour, boots] of [...parts, [palette.path, notEnded] as [string, number]]) {
+        for (const [colour, boots] of [...drawn, [palette.waiting, others], [palette.path, notEnded]] as const) {
             const height = (boots / most) * (bottom - top);
             on.fillStyle = colour;
             if (boots > 0) on.fillRect(at.x(day) - width / 2, base - height, width, height);
@@ -196,9 +199,12 @@ function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: 
     on.fillText("boots a day", 4, bottom - 6);
 }
 
+/** Between two marks: a number where there is less would lie on the next mark. */
+const ROOM_FOR_A_NUMBER = 34;
+
 /** A triangle for each day on which something became slower, with how many things. */
 function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette, on: Surface): void {
-    for (const { day, regressions } of marks) {
+    for (const [i, { day, regressions }] of marks.entries()) {
         const isSelected = regressions.includes(selected);
         const x = at.x(day);
         on.strokeStyle = on.fillStyle = isSelected ? palette.selected : palette.path;
@@ -209,7 +215,8 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
         on.lineTo(x + 5, TOP - 13);
         on.lineTo(x, TOP - 4);
         on.fill();
-        if (regressions.length > 1) on.fillText(String(regressions.length), x + 7, TOP - 10);
+        const next = marks[i + 1];
+        if (regressions.length > 1 && (!next || at.x(next.day) - x > ROOM_FOR_A_NUMBER)) on.fillText(String(regressions.length), x + 7, TOP - 10);
     }
     on.lineWidth = 1;
     if (marks.length > 0) {

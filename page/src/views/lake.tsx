@@ -70,7 +70,6 @@ function Totals({ store, lake, palette }: Props) {
     const { by, scale, figure: drawn } = state.lake;
     const set = useSet(store);
     const size = useRef({ width: 900, height: 400 });
-    const [hovered, setHovered] = useState<{ day: number; x: number; y: number } | undefined>();
     const kind = lake.kinds[state.lake.kind] ? state.lake.kind : undefined;
     const filter = expression(state.filter);
     const cells = lake.cells.length;
@@ -78,7 +77,7 @@ function Totals({ store, lake, palette }: Props) {
     const lines = useMemo(() => (filter ? all.filter(line => filter.test(line.name)) : all), [all, filter?.source]);
     const colours = useMemo(() => coloursOf(lines, palette), [lines, palette]);
     const marks = useMemo(() => marksOf(lake, kind), [lake, kind]);
-    const chart: OverTime = { lake, lines, marks, scale, figure: drawn, selected: state.lake.regression, hovered: hovered?.day };
+    const chart: OverTime = { lake, lines, marks, scale, figure: drawn, selected: state.lake.regression };
     const columns = useMemo((): readonly Column<Line>[] => [
         { name: by === "kernels" ? "kernel" : "kind of machine", key: line => line.name, show: line => <><span class="swatch" aria-hidden="true" style={{ background: colours[lines.indexOf(line)] ?? "transparent" }} />{line.name}</> },
         { name: "boots", key: line => line.boots, show: line => grouped(line.boots), isNumber: true, width: "8em" },
@@ -90,18 +89,11 @@ function Totals({ store, lake, palette }: Props) {
         { name: "last day", key: line => line.points.at(-1)?.p50 ?? 0, show: line => valueText(line.points.at(-1)?.p50, scale), isNumber: true, width: "8em", isSpare: true },
     ], [by, scale, lines, colours]);
     store.target = {
-        draw: { ...size.current, on: surface => paintOverTime({ ...chart, hovered: undefined }, palette, surface, size.current.width, size.current.height) },
+        draw: { ...size.current, on: surface => paintOverTime(chart, palette, surface, size.current.width, size.current.height) },
         rows: () => [
             [by === "kernels" ? "kernel" : "hardware", "day", "boots", "not_ended", scale === "own" ? "p50_share" : "p50_ns", scale === "own" ? "p95_share" : "p95_ns", "mean_of"],
             ...lines.flatMap(line => line.points.map(point => [line.name, lake.days[point.day]!, point.boots, point.notEnded, point.p50 ?? "", point.p95 ?? "", point.of])),
         ],
-    };
-    const pick = (x: number): void => {
-        const mark = markAt(chart, x, size.current.width, size.current.height);
-        if (!mark) return;
-        // A click again takes the next one of that day.
-        const next = mark.regressions[(mark.regressions.indexOf(state.lake.regression) + 1) % mark.regressions.length]!;
-        set({ regression: next });
     };
     const picked = lake.regressions[state.lake.regression];
     return (
@@ -116,23 +108,8 @@ function Totals({ store, lake, palette }: Props) {
                 <Choice label="scale" all={[["time", "Time"], ["own", "Share of the kind's own"]] as const} is={scale} pick={scale => set({ scale })} />
                 <Filter store={store} />
             </div>
-            <div class="overtime">
-                <Canvas
-                    label={`Totals over time: ${counted(Math.min(lines.length, DRAWN_MOST), "line")}, and the boots of each day. Triangles mark ${counted(marks.length, "day")} on which something became slower. The tables have the figures.`}
-                    contentHeight={0}
-                    draw={(on, width, height) => {
-                        size.current = { width, height };
-                        paintOverTime(chart, palette, on, width, height);
-                    }}
-                    onPointer={(event, pointer, x) => {
-                        if (event === "up") pick(x);
-                        const day = event === "leave" ? undefined : dayAt(lake, x, size.current.width, size.current.height);
-                        setHovered(day === undefined ? undefined : { day, ...placeOf(pointer) });
-                    }}
-                />
-                {hovered ? <DayTip lake={lake} lines={lines} day={hovered.day} scale={scale} at={hovered} marks={marks.find(mark => mark.day === hovered.day)?.regressions ?? []} /> : null}
-            </div>
-            <p class="note faint" id="meaning">{meaningOf(lines, scale)}{lines.length > DRAWN_MOST ? ` Drawn are the ${DRAWN_MOST} of most boots; the filter chooses others. Their bars are grey.` : ""}</p>
+            <div class="overtime"><Chart chart={chart} palette={palette} size={size} onPick={regression => set({ regression })} /></div>
+            <p class="note faint" id="meaning">{meaningOf(lines, scale)}{lines.length > DRAWN_MOST ? ` Drawn are the ${DRAWN_MOST} of most boots, and the bars of others are grey. The filter chooses others.` : ""}</p>
             {picked && (kind === undefined || kindOf(lake, picked) === kind) ? <p class="note" id="picked">{sentence(picked)} <button type="button" class="link" onClick={() => set({ view: "regressions" })}>the boots behind it</button></p> : null}
             <div class="sheet">
                 <Table
@@ -143,6 +120,43 @@ function Totals({ store, lake, palette }: Props) {
             </div>
             <Remarks lake={lake} of="totals" />
         </div>
+    );
+}
+
+interface ChartProps {
+    readonly chart: OverTime;
+    readonly palette: Palette;
+    /** How large it is drawn: a saved picture is as large. */
+    readonly size: { current: { width: number; height: number } };
+    readonly onPick: (regression: number) => void;
+}
+
+/** The chart alone is drawn anew while the pointer moves. */
+function Chart({ chart, palette, size, onPick }: ChartProps) {
+    const { lake, lines, marks, scale, selected } = chart;
+    const [hovered, setHovered] = useState<{ day: number; x: number; y: number } | undefined>();
+    const pick = (x: number): void => {
+        const mark = markAt(chart, x, size.current.width, size.current.height);
+        // A click again takes the next one of that day.
+        if (mark) onPick(mark.regressions[(mark.regressions.indexOf(selected) + 1) % mark.regressions.length]!);
+    };
+    return (
+        <>
+            <Canvas
+                label={`Totals over time: ${counted(Math.min(lines.length, DRAWN_MOST), "line")}, and the boots of each day. Triangles mark ${counted(marks.length, "day")} on which something became slower. The tables have the figures.`}
+                contentHeight={0}
+                draw={(on, width, height) => {
+                    size.current = { width, height };
+                    paintOverTime({ ...chart, hovered: hovered?.day }, palette, on, width, height);
+                }}
+                onPointer={(event, pointer, x) => {
+                    if (event === "up") pick(x);
+                    const day = event === "leave" ? undefined : dayAt(lake, x, size.current.width, size.current.height);
+                    setHovered(day === undefined ? undefined : { day, ...placeOf(pointer) });
+                }}
+            />
+            {hovered ? <DayTip lake={lake} lines={lines} day={hovered.day} scale={scale} at={hovered} marks={marks.find(mark => mark.day === hovered.day)?.regressions ?? []} /> : null}
+        </>
     );
 }
 
@@ -240,7 +254,7 @@ function columnsOfRegressions(open: ReadonlySet<string>): readonly Column<Shown>
         { name: "since", key: row => row.group.since, show: row => row.one?.since ?? row.group.since, width: "8em" },
         { name: "before", key: row => row.group.most.before_ns, show: row => (row.one ? figure(row.one.before_ns) : ""), isNumber: true, width: "6em", isSpare: true },
         { name: "after", key: row => row.group.most.after_ns, show: row => (row.one ? figure(row.one.after_ns) : ""), isNumber: true, width: "6em", isSpare: true },
-        { name: "slower by", key: row => row.group.most.slower_ns, show: ({ one, group }) => (one ? figure(one.slower_ns) : range(group.least.slower_ns, group.most.slower_ns)), isNumber: true, width: "9em" },
+        { name: "slower by", key: row => row.group.most.slower_ns, show: ({ one, group }) => (one ? figure(one.slower_ns) : range(group.least.slower_ns, group.most.slower_ns)), isNumber: true, width: "10.5em" },
         { name: "interval", key: row => row.group.most.slower_high_ns - row.group.most.slower_low_ns, show: ({ one }) => (one ? range(one.slower_low_ns, one.slower_high_ns) : ""), isNumber: true, width: "10em", isSpare: true },
         { name: "change", key: row => row.group.mostChanged.ratio ?? Infinity, show: ({ one, group }) => (one ? change(one.ratio) : `≤ ${change(group.mostChanged.ratio)}`), isNumber: true, width: "7em" },
         { name: "p", key: row => -row.group.p, show: ({ one, group }) => (one ? chance(one.p) : `≤ ${chance(group.p)}`), isNumber: true, width: "5.5em" },
