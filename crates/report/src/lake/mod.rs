@@ -263,7 +263,7 @@ pub struct LakeMissing {
 #[derive(Debug, Error)]
 pub enum LakePageError {
     /// It is no JSON, or not of this form.
-    #[error("it is no document of a lake: {0}")]
+    #[error("it is no document of a lake")]
     Malformed(#[from] serde_json::Error),
     /// It is another document.
     #[error("it is {found:?}, and this bootscope reads {SCHEMA:?}: build both from the same sources")]
@@ -384,7 +384,8 @@ mod tests {
             other,
             "it is \"bootscope.lake-page/2\", and this bootscope reads \"bootscope.lake-page/1\": build both from the same sources"
         );
-        for wrong in ["", "{", "[]", "7", "{\"schema\": \"bootscope.lake-page/1\"}"] {
+        assert!(matches!(LakePage::read(b"[]"), Err(LakePageError::OtherSchema { found }) if found.is_empty()));
+        for wrong in ["", "{", "7", "{\"schema\": \"bootscope.lake-page/1\"}"] {
             assert!(matches!(LakePage::read(wrong.as_bytes()), Err(LakePageError::Malformed(_))), "{wrong}");
         }
         let negative = changed(|v| v["kinds"][0]["cells"][0]["day"] = json!(-1));
