@@ -42,6 +42,7 @@ struct Cell {
     /// Places in `days` and `kernels`.
     day: usize,
     kernel: usize,
+    /// Also those that did not end.
     boots: u64,
     not_ended: u64,
     p50_ns: Option<f64>,
@@ -120,7 +121,7 @@ async fn kinds(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<(Vec<Stri
         kind.cells.push(Cell {
             day: days[&field(&row.group, "day")],
             kernel: places[field(&row.group, "kernel").as_str()],
-            boots: row.boots,
+            boots: row.boots + row.not_ended,
             not_ended: row.not_ended,
             p50_ns: row.p50_ns,
             p95_ns: row.p95_ns,
