@@ -8,7 +8,7 @@ use harmless::harmless;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use std::io::{Write, stdout};
+use std::io::{IsTerminal as _, Write, stdout};
 
 /// How a column of the table shows a field of a row.
 #[derive(Clone, Copy)]
@@ -23,9 +23,16 @@ pub enum Show {
     Percent,
     /// A probability.
     Probability,
-    /// Nanoseconds, as hours.
-    Hours,
+    /// Nanoseconds, as seconds.
+    Seconds,
+    /// An identity, of which the beginning is shown: `--where` takes it with the `*` behind it.
+    Id,
 }
+
+/// So much of an identity is shown.
+const ID: usize = 20;
+/// A text of an answer's table is not wider; JSON and CSV have all of it.
+const WIDE: usize = 40;
 
 /// A column of the table: its heading, the field of each row, and how that is shown.
 pub type Shown = (&'static str, &'static str, Show);
@@ -65,10 +72,14 @@ impl Answer {
             return self.csv();
         }
         let names: Vec<&str> = self.shown.iter().map(|(heading, ..)| *heading).collect();
-        let cell = |row: &Fields, &(_, field, show): &Shown| show.text(row.get(field));
+        let cell = |row: &Fields, &(_, field, show): &Shown| cut(show.text(row.get(field)));
         let lines: Vec<Vec<String>> =
             self.rows.iter().take(top).map(|row| self.shown.iter().map(|shown| cell(row, shown)).collect()).collect();
-        print_table(&mut out, &names, &lines)?;
+        if lines.is_empty() {
+            writeln!(out, "none")?;
+        } else {
+            print_table(&mut out, &names, &lines)?;
+        }
         if format.quiet {
             return Ok(());
         }
@@ -150,8 +161,20 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// As RFC 4180 has it.
+/// The beginning and the end of a text that is too wide: kinds of machine differ at either.
+fn cut(text: String) -> String {
+    let count = text.chars().count();
+    if count <= WIDE {
+        return text;
+    }
+    let half = WIDE / 2;
+    text.chars().take(half).chain(['…']).chain(text.chars().skip(count - (WIDE - half - 1))).collect()
+}
+
+/// As RFC 4180 has it. A terminal must not obey what a guest said; a file has it as it was.
 fn quoted(text: &str) -> String {
+    let shown = if stdout().is_terminal() { harmless(text) } else { text.into() };
+    let text = &*shown;
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
@@ -159,7 +182,11 @@ impl Show {
     fn text(self, value: &Value) -> String {
         match (self, value) {
             (_, Value::Null) => "-".to_owned(),
-            (Show::Plain, Value::String(text)) => text.clone(),
+            (Show::Id, Value::String(text)) if text.chars().count() > ID => {
+                text.chars().take(ID - 1).chain(['*']).collect()
+            }
+            (Show::Plain | Show::Id, Value::String(text)) if text.is_empty() => "-".to_owned(),
+            (Show::Plain | Show::Id, Value::String(text)) => text.clone(),
             (Show::Plain, Value::Array(all)) => {
                 all.iter().map(|one| Show::Plain.text(one)).collect::<Vec<_>>().join(" ")
             }
@@ -176,7 +203,8 @@ impl Show {
                     Show::Percent => format!("{:.1} %", number * 100.0),
                     Show::Probability if number < 1e-4 => format!("{number:.0e}"),
                     Show::Probability => format!("{number:.4}"),
-                    Show::Hours => three_digits(number / 3.6e12),
+                    Show::Seconds => three_digits(number / 1e9),
+                    Show::Id => number.to_string(),
                 }
             }
         }
@@ -217,7 +245,7 @@ pub fn print_table(out: &mut impl Write, names: &[&str], rows: &[Vec<String>]) -
             (width, cells.clone().count() > 0 && cells.into_iter().all(is_number))
         })
         .collect();
-    let heading: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let heading: Vec<String> = names.iter().map(|name| harmless(name).into_owned()).collect();
     for row in std::iter::once(&heading).chain(&rows) {
         let cells =
             row.iter().zip(&columns).map(

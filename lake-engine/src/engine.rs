@@ -6,6 +6,7 @@
 
 use anyhow::{Context as _, anyhow, bail};
 use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
 use ballista::prelude::SessionContextExt as _;
 use ballista_core::object_store::{
     CustomObjectStoreRegistry, S3Options, session_config_with_s3_support, session_state_with_s3_support,
@@ -13,16 +14,19 @@ use ballista_core::object_store::{
 use datafusion::config::ExtensionOptions as _;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
 /// The layout that is read here, as `docs/lake.md` describes it.
@@ -43,6 +47,8 @@ pub const TABLES: [&str; 9] =
 const WITH_LEFTOVERS: &str = "_with_leftovers";
 /// Of all memory, a query gets so much unless the user says.
 const MEMORY_SHARE: u64 = 2;
+/// With less, hardly any query ends.
+const MEMORY_LEAST: usize = 64 << 20;
 
 /// Where a query runs.
 #[derive(Default, clap::Args)]
@@ -50,7 +56,11 @@ pub struct EngineArgs {
     /// Ask a Ballista cluster, whose executors reach the lake by the same name: df://SCHEDULER:50050
     #[arg(long, value_name = "URL")]
     pub cluster: Option<String>,
-    /// How much memory a query may take here, before it goes on in temporary files [default: half of the machine's]
+    /// How long to wait for a cluster that gives nothing: what waits for an executor that is gone may wait forever
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = humantime::parse_duration, requires = "cluster")]
+    pub give_up: Option<Duration>,
+    /// How much memory a query may take here, from 64M on. Sorts and groups then go on in temporary files; a join fails
+    /// [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<usize>,
     /// How many CPUs a query may take here [default: all]
@@ -65,10 +75,10 @@ fn bytes(text: &str) -> Result<usize, String> {
         "K" => 10,
         "M" => 20,
         "G" => 30,
-        _ => return Err("give bytes, or a number with K, M or G".to_owned()),
+        _ => return Err("give bytes, or a number with K, M or G, such as 4G".to_owned()),
     };
     let number: usize = number.parse().map_err(|_| "give a number, such as 4G".to_owned())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(|| "that is no size".to_owned())
+    number.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or_else(|| "give at least 64M".to_owned())
 }
 
 /// A lake that can be asked.
@@ -80,19 +90,14 @@ pub struct Engine {
     pub store: Arc<dyn ObjectStore>,
     /// The lake in that.
     pub root: ObjectPath,
+    /// How long a cluster may give nothing.
+    give_up: Option<Duration>,
 }
 
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
     schema: String,
-}
-
-/// A batch that somebody began to add.
-#[derive(Deserialize)]
-struct Adding {
-    day: String,
-    name: String,
 }
 
 impl Engine {
@@ -126,7 +131,8 @@ impl Engine {
         };
         let store = context.runtime_env().object_store(&ListingTableUrl::parse(&url)?)?;
         let root = ObjectPath::from_url_path(url.path())?;
-        Ok(Engine { context, lake: lake.to_owned(), store, root })
+        let give_up = args.give_up.filter(|_| args.cluster.is_some());
+        Ok(Engine { context, lake: lake.to_owned(), store, root, give_up })
     }
 
     async fn register(&self, lake: &Url, table: &str, joined: bool) -> anyhow::Result<()> {
@@ -165,10 +171,26 @@ impl Engine {
         Ok(false)
     }
 
+    /// The next part of what a query gives; none at its end.
+    pub async fn next(&self, batches: &mut SendableRecordBatchStream) -> anyhow::Result<Option<RecordBatch>> {
+        let batch = match self.give_up {
+            None => batches.next().await,
+            Some(long) => tokio::time::timeout(long, batches.next()).await.map_err(|_| {
+                let long = humantime::format_duration(long);
+                anyhow!("the cluster gave nothing for {long}: its scheduler's page and log say what it waits for")
+            })?,
+        };
+        Ok(batch.transpose()?)
+    }
+
     /// What a statement that only reads will give. Whatever writes, or would change the session, is refused.
     pub async fn query(&self, sql: &str) -> anyhow::Result<DataFrame> {
         let reads = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        Ok(self.context.sql_with_options(sql, reads).await?)
+        let found = self.context.sql_with_options(sql, reads).await;
+        found.map_err(|e| match e.strip_backtrace() {
+            said if said.contains("not supported: ") => anyhow!("a lake is only read: {said}"),
+            _ => e.into(),
+        })
     }
 }
 
@@ -243,13 +265,22 @@ async fn check(store: &dyn ObjectStore, root: &ObjectPath, lake: &str) -> anyhow
     Ok(())
 }
 
-/// Whether somebody was killed while adding, or is at it.
+/// Whether some table has files of a batch that `boots` does not have: somebody is adding, or was killed while at it.
 async fn has_leftovers(store: &dyn ObjectStore, root: &ObjectPath) -> anyhow::Result<bool> {
-    let adding = match store.get(&root.clone().join(ADDING)).await {
-        Err(object_store::Error::NotFound { .. }) => return Ok(false),
-        found => found?.bytes().await?,
-    };
-    let Ok(Adding { day, name }) = serde_json::from_slice(&adding) else { return Ok(true) };
-    let file = root.clone().join("boots").join(format!("day={day}")).join(format!("{name}.parquet"));
-    Ok(store.head(&file).await.is_err())
+    // `boots` first: what gets its name in between is then taken for a leftover, which costs a join and no boot.
+    let boots = batches(store, root, BOOTS).await?;
+    for table in TABLES.into_iter().filter(|table| *table != BOOTS) {
+        if !batches(store, root, table).await?.is_subset(&boots) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The batches that a table has: days and names of files.
+async fn batches(store: &dyn ObjectStore, root: &ObjectPath, table: &str) -> anyhow::Result<BTreeSet<String>> {
+    let table = root.clone().join(table);
+    let files: Vec<_> = store.list(Some(&table)).try_collect().await?;
+    let names = files.iter().filter(|file| file.location.extension() == Some("parquet"));
+    Ok(names.map(|file| file.location.as_ref()[table.as_ref().len()..].to_owned()).collect())
 }

@@ -7,13 +7,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Columns that are in every table, so that a condition on them needs no join.
 const KEYS: [&str; 4] = ["hardware", "time_base", "kernel", "machine"];
 
+/// No boot that bootscope keeps was earlier.
+const FIRST_DAY: &str = "2000-01-01";
+
 /// Which boots.
 #[derive(clap::Args)]
 pub struct FilterArgs {
     /// Only boots since then: a day such as 2026-11-01, or how long ago, such as 30d
     #[arg(long, value_name = "WHEN", value_parser = since)]
-    since: Option<String>,
-    /// Only boots where that is so; NAME is hardware, time_base, kernel or machine; may be repeated
+    since: Option<Since>,
+    /// Only boots where that is so; NAME is hardware, time_base, kernel or machine. A VALUE that ends in * is the beginning of one. May be
+    /// repeated
     #[arg(long = "where", value_name = "NAME=VALUE", value_parser = condition)]
     conditions: Vec<String>,
 }
@@ -21,19 +25,33 @@ pub struct FilterArgs {
 impl FilterArgs {
     /// The first day of them; empty if they are all.
     pub fn since(&self) -> &str {
-        self.since.as_deref().unwrap_or_default()
+        self.since.as_ref().map_or("", |since| &since.day)
     }
 
     /// A condition for any table.
     pub fn sql(&self) -> String {
-        let since = self.since.iter().map(|day| format!("day >= {}", text(day)));
+        // Days choose files; within the first, the time counts.
+        let since = self.since.iter().map(|since| {
+            let day = format!("day >= {}", text(&since.day));
+            since.ms.map_or(day.clone(), |ms| format!("{day} AND began >= to_timestamp_millis({ms})"))
+        });
         let all: Vec<String> = since.chain(self.conditions.iter().cloned()).collect();
         if all.is_empty() { "TRUE".to_owned() } else { all.join(" AND ") }
     }
 
+    /// Likewise, where time matters: without boots whose clock was not set. A machine without a clock begins in 1970, a wrong one may be in the
+    /// future.
+    pub fn sql_of_time(&self) -> String {
+        let tomorrow = day(SystemTime::now() + Duration::from_secs(86_400));
+        format!("({}) AND day >= {} AND day <= {}", self.sql(), text(FIRST_DAY), text(&tomorrow))
+    }
+
     /// With another first day, where the user gave none.
     pub fn or_since(&self, day: &str) -> FilterArgs {
-        FilterArgs { since: self.since.clone().or_else(|| Some(day.to_owned())), conditions: self.conditions.clone() }
+        FilterArgs {
+            since: self.since.clone().or_else(|| Some(Since { day: day.to_owned(), ms: None })),
+            conditions: self.conditions.clone(),
+        }
     }
 }
 
@@ -42,23 +60,35 @@ fn condition(given: &str) -> Result<String, String> {
     if !KEYS.contains(&name) {
         return Err(format!("{name} is not one of {}", KEYS.join(", ")));
     }
-    Ok(format!("{name} = {}", text(value)))
+    Ok(match value.strip_suffix('*') {
+        Some(beginning) => format!("starts_with({name}, {})", text(beginning)),
+        None => format!("{name} = {}", text(value)),
+    })
 }
 
-/// A day as it is, or that many days ago.
-fn since(given: &str) -> Result<String, String> {
-    day_of(given, SystemTime::now()).map_err(|e| e.to_string())
+/// A time from which on boots are asked.
+#[derive(Clone, Debug, PartialEq)]
+struct Since {
+    day: String,
+    /// Within the day, in ms since 1970; all of it without.
+    ms: Option<u64>,
 }
 
-fn day_of(given: &str, now: SystemTime) -> anyhow::Result<String> {
+fn since(given: &str) -> Result<Since, String> {
+    since_at(given, SystemTime::now()).map_err(|e| e.to_string())
+}
+
+fn since_at(given: &str, now: SystemTime) -> anyhow::Result<Since> {
     let is_day = given.len() == 10 && humantime::parse_rfc3339(&format!("{given}T00:00:00Z")).is_ok();
     if is_day {
-        return Ok(given.to_owned());
+        return Ok(Since { day: given.to_owned(), ms: None });
     }
     let Ok(ago) = humantime::parse_duration(given) else {
         bail!("give a day such as 2026-11-01, or how long ago, such as 30d or 12h");
     };
-    Ok(day(now.checked_sub(ago).unwrap_or(UNIX_EPOCH)))
+    let at = now.checked_sub(ago).unwrap_or(UNIX_EPOCH).max(UNIX_EPOCH);
+    let ms = at.duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+    Ok(Since { day: day(at), ms })
 }
 
 /// The day of a time, in UTC.
@@ -80,18 +110,21 @@ mod tests {
 
     #[test]
     fn a_day_is_given_or_counted_back() {
-        let now = UNIX_EPOCH + Duration::from_secs(86_400 * 60);
-        assert_eq!(day_of("2026-11-01", now).unwrap(), "2026-11-01");
-        assert_eq!(day_of("30d", now).unwrap(), "1970-01-31");
-        assert_eq!(day_of("10000d", now).unwrap(), "1970-01-01");
-        assert!(day_of("yesterday", now).is_err());
-        assert!(day_of("2026-13-01", now).is_err());
+        let now = UNIX_EPOCH + Duration::from_secs(86_400 * 60 + 7200);
+        let since = |given| since_at(given, now).unwrap();
+        assert_eq!(since("2026-11-01"), Since { day: "2026-11-01".to_owned(), ms: None });
+        assert_eq!(since("30d"), Since { day: "1970-01-31".to_owned(), ms: Some((86_400 * 30 + 7200) * 1000) });
+        assert_eq!(since("1h"), Since { day: "1970-03-02".to_owned(), ms: Some((86_400 * 60 + 3600) * 1000) });
+        assert_eq!(since("10000d"), Since { day: "1970-01-01".to_owned(), ms: Some(0) });
+        assert!(since_at("yesterday", now).is_err());
+        assert!(since_at("2026-13-01", now).is_err());
         assert_eq!(days_before("2026-03-01", 1), "2026-02-28");
     }
 
     #[test]
     fn a_value_stays_a_value() {
         assert_eq!(condition("kernel=6.1'; drop").unwrap(), "kernel = '6.1''; drop'");
+        assert_eq!(condition("machine=ab'*").unwrap(), "starts_with(machine, 'ab''')");
         assert!(condition("1=1 or kernel=x").is_err());
         assert!(condition("kernel").is_err());
     }

@@ -64,7 +64,16 @@ impl LakeArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli.command) {
+    // A file that is no Parquet may make a reader fail in its own way; it is an error as any other.
+    std::panic::set_hook(Box::new(|_| {}));
+    let ended = std::panic::catch_unwind(|| run(cli.command)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(anyhow::anyhow!(
+            "the engine failed, on a file that is no Parquet or on this query: {}",
+            said.unwrap_or("?")
+        ))
+    });
+    match ended {
         Ok(code) => code,
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
@@ -89,7 +98,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// An error and its causes. Those of libraries repeat in their own words what caused them.
 fn said(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| {
+    error.chain().map(|cause| cause.to_string().replace('\n', " ")).fold(String::new(), |said, cause| {
         let is_said = said.contains(&cause);
         if said.is_empty() {
             cause

@@ -15,12 +15,13 @@ use crate::answer::{Answer, Fields, Shown};
 use crate::engine::Engine;
 use crate::filter::FilterArgs;
 use crate::{FormatArgs, LakeArgs};
+use anyhow::bail;
 use serde::Serialize;
 use std::process::ExitCode;
 
 /// Ask a lake what no sum tells: what became slower and with which update, and how sure that is
 ///
-/// Boots of one kind of machine are compared with each other only. Each answer says how many boots it rests on. Where thousands of rows are
+/// Regressions and outliers compare boots of one kind of machine with each other only. Each answer says how many boots it rests on. Where thousands of rows are
 /// looked at, probabilities are corrected for that: of answers to a lake without any regression, at most 5 in 100 name one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,13 +33,13 @@ pub struct Args {
     question: Question,
     #[command(flatten)]
     filter: FilterArgs,
-    /// What boots are told apart by, in boot-times and slowest-rows: a column of boots, or a label's name; may be repeated
-    /// [default: hardware, and in boot-times kernel]
+    /// What boots are told apart by, in boot-times and slowest-rows: a column of boots, or label:NAME; may be repeated. Counted boots are
+    /// always apart from others [default: hardware, and in boot-times kernel]
     #[arg(long, value_name = "NAME")]
     by: Vec<String>,
     #[command(flatten)]
     format: FormatArgs,
-    /// Rows of the table, at most
+    /// Rows of the table, at most; --json and --csv have all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 }
@@ -48,7 +49,7 @@ Examples:
   bootscope lake ask lake regressions
   bootscope lake ask lake slowest-rows --by kernel --since 30d
   bootscope lake ask lake boot-times --by label:team --json
-  bootscope lake ask lake boots --where machine=9f0c… --since 2026-11-01
+  bootscope lake ask lake boots --where 'machine=machine-9f0c*'
 
 Exit status: 1 where regressions, outliers or missing machines were found.";
 
@@ -61,7 +62,7 @@ enum Question {
     SlowestRows,
     /// Which update made which row slower, on which kinds of machine
     Regressions,
-    /// Machines that are slower than their kind, and in which row
+    /// Machines that are slower than their kind, and in which row; of the last 14 days, without --since
     Outliers,
     /// What each remedy would save a day, over all machines
     WhatPays,
@@ -78,12 +79,14 @@ struct Found {
     rows: Vec<Fields>,
     shown: &'static [Shown],
     is_bad: bool,
+    /// From which day on boots were asked, where the question itself chose it.
+    since: String,
 }
 
 impl Found {
     fn new(boots: u64, rows: Vec<impl Serialize>, shown: &'static [Shown]) -> anyhow::Result<Found> {
         let rows = rows.iter().map(Fields::of).collect::<Result<Vec<Fields>, _>>()?;
-        Ok(Found { boots, remarks: Vec::new(), rows, shown, is_bad: false })
+        Ok(Found { boots, remarks: Vec::new(), rows, shown, is_bad: false, since: String::new() })
     }
 }
 
@@ -91,10 +94,13 @@ impl Found {
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = args.lake.open().await?;
     let (name, found) = ask(&engine, args).await?;
+    if found.boots == 0 {
+        bail!("{} has no boots that were asked for: see --since and --where", engine.lake);
+    }
     let answer = Answer {
         schema: format!("bootscope.lake-{name}/1"),
         lake: engine.lake.clone(),
-        since: args.filter.since().to_owned(),
+        since: if found.since.is_empty() { args.filter.since().to_owned() } else { found.since },
         boots: found.boots,
         remarks: found.remarks,
         rows: found.rows,

@@ -3,8 +3,9 @@
 //!
 //! It keeps the rules of a lake in a folder (`crates/lake/src/folder.rs`). A boot is in the lake when `boots` has it, so its file goes last.
 //! Who sends has the object `adding.json`, which is made only if it is not there (a conditional put, as S3 and its likes have it), and
-//! which names the batch: so two that send at once lose nothing, and leftovers of one that was killed are known. An object store cannot
-//! say that somebody is dead. So `adding.json` has a time, renewed with each batch, after which it may be taken over.
+//! which names the batch: so two that send at once lose nothing. An object store cannot say that somebody is dead: who has seen the same version of
+//! `adding.json` for the time of a lease takes it over, by this clock alone. What the other sent stays, because it may be alive after all: files
+//! of a batch without its `boots` are never read. Who finds that another took over takes `boots` back, and says so.
 
 use crate::LakeArgs;
 use crate::engine::{ADDING, BOOTS, Engine, EngineArgs, HEAD, SCHEMA, TABLES};
@@ -18,7 +19,7 @@ use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Who sends is believed dead after so long without a sign.
 const LEASE: Duration = Duration::from_secs(120);
@@ -63,15 +64,16 @@ pub async fn boot_ids(args: &BootIdsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `adding.json`, as a lake in a folder has it, with who and until when.
+/// `adding.json`, as a lake in a folder has it, with who, and how often that was said.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Adding {
     day: String,
     name: String,
     #[serde(default)]
     who: String,
+    /// So that each version is another.
     #[serde(default)]
-    until_ms: u64,
+    said: u64,
 }
 
 /// A batch of files: `TABLE/day=DAY/NAME.parquet`.
@@ -94,10 +96,13 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     store.make_head().await?;
     let mut held = store.take().await?;
     let sent = send(&store, &mut held, args).await;
-    // Also after a failure: what it left is removed, and the next need not wait.
-    let gone = store.leave(&held).await;
+    if sent.is_err() {
+        // What is there of the batch without its `boots` goes, as far as it can; if not, nobody reads it.
+        let _ = store.remove_unfinished(&held.adding).await;
+    }
+    let left = store.leave().await;
     let sent = sent?;
-    gone?;
+    left?;
     println!("{}", serde_json::to_string(&sent)?);
     Ok(ExitCode::SUCCESS)
 }
@@ -117,15 +122,17 @@ async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<Sen
         return Ok(Sent { new: 0, there });
     }
     for batch in batches(&args.from)? {
-        store.note(held, &batch).await?;
         for table in TABLES {
-            if table == BOOTS {
-                // If another took over meanwhile, the other files are gone.
-                store.note(held, &batch).await?;
-            }
+            // Each file is a sign of life, too.
+            store.note(held, &batch).await?;
             let file = batch.file(table);
             let bytes = std::fs::read(args.from.join(&file)).with_context(|| format!("cannot read {file}"))?;
             store.put(&file, bytes).await?;
+        }
+        if let Err(e) = store.note(held, &batch).await {
+            // Another may have sent the same boots meanwhile.
+            store.remove(&batch.file(BOOTS)).await?;
+            return Err(e);
         }
     }
     Ok(Sent { new: all.len(), there })
@@ -211,26 +218,24 @@ impl Store {
         }
     }
 
-    fn until_ms() -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LEASE;
-        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// Waits until nobody else sends.
     async fn take(&self) -> anyhow::Result<Held> {
         let mine = Adding { who: self.who.clone(), ..Adding::default() };
+        let mut seen: Option<(UpdateVersion, Instant)> = None;
         loop {
             if let Some(version) = self.write(&mine, PutMode::Create).await? {
                 return Ok(Held { adding: mine, version });
             }
-            let Some((theirs, version)) = self.noted().await? else { continue };
-            let now = Self::until_ms() - u64::try_from(LEASE.as_millis()).unwrap_or(0);
-            if theirs.until_ms < now {
-                let taken = Adding { day: theirs.day.clone(), name: theirs.name.clone(), ..mine.clone() };
-                if let Some(version) = self.write(&taken, PutMode::Update(version)).await? {
-                    self.remove_leftovers(&taken).await?;
-                    return Ok(Held { adding: taken, version });
+            let Some((_, version)) = self.noted().await? else { continue };
+            match &seen {
+                Some((same, since)) if same.e_tag == version.e_tag && same.version == version.version => {
+                    if since.elapsed() > LEASE
+                        && let Some(version) = self.write(&mine, PutMode::Update(version)).await?
+                    {
+                        return Ok(Held { adding: mine, version });
+                    }
                 }
+                _ => seen = Some((version, Instant::now())),
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -238,8 +243,7 @@ impl Store {
 
     /// Writes `adding.json`, unless another was quicker.
     async fn write(&self, adding: &Adding, mode: PutMode) -> anyhow::Result<Option<UpdateVersion>> {
-        let adding = Adding { until_ms: Self::until_ms(), ..adding.clone() };
-        let bytes = PutPayload::from(serde_json::to_vec(&adding)?);
+        let bytes = PutPayload::from(serde_json::to_vec(adding)?);
         match self.store.put_opts(&self.at(ADDING), bytes, PutOptions::from(mode)).await {
             Ok(put) => Ok(Some(put.into())),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(None),
@@ -259,36 +263,42 @@ impl Store {
 
     /// Says which batch comes now, and that we are alive.
     async fn note(&self, held: &mut Held, batch: &Batch) -> anyhow::Result<()> {
-        let adding = Adding { day: batch.day.clone(), name: batch.name.clone(), ..held.adding.clone() };
+        let said = held.adding.said + 1;
+        let adding = Adding { day: batch.day.clone(), name: batch.name.clone(), said, ..held.adding.clone() };
         let Some(version) = self.write(&adding, PutMode::Update(held.version.clone())).await? else {
-            bail!("another took over, because we were silent for {} s: send again", LEASE.as_secs());
+            bail!("another took over, because nothing was heard of us for {} s: send again", LEASE.as_secs());
         };
         *held = Held { adding, version };
         Ok(())
     }
 
-    /// Removes what somebody left who was killed, or what we could not finish.
-    async fn remove_leftovers(&self, adding: &Adding) -> anyhow::Result<()> {
+    /// Removes the files of a batch that did not get its `boots`.
+    async fn remove_unfinished(&self, adding: &Adding) -> anyhow::Result<()> {
         let batch = Batch { day: adding.day.clone(), name: adding.name.clone() };
-        let is_noted = !batch.name.is_empty();
-        if is_noted && self.store.head(&self.at(&batch.file("boots"))).await.is_err() {
-            for table in TABLES {
-                match self.store.delete(&self.at(&batch.file(table))).await {
-                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                    Err(e) => return Err(e).context("cannot remove what was left half sent"),
-                }
-            }
+        if batch.name.is_empty() {
+            return Ok(());
+        }
+        match self.store.head(&self.at(&batch.file(BOOTS))).await {
+            Err(object_store::Error::NotFound { .. }) => {}
+            // It is there, or nobody knows.
+            found => return Ok(found.map(drop)?),
+        }
+        for table in TABLES {
+            self.remove(&batch.file(table)).await?;
         }
         Ok(())
     }
 
-    /// Lets others send, unless another took over.
-    async fn leave(&self, held: &Held) -> anyhow::Result<()> {
-        let is_ours = self.noted().await?.is_some_and(|(noted, _)| noted.who == self.who);
-        if !is_ours {
-            return Ok(());
+    async fn remove(&self, file: &str) -> anyhow::Result<()> {
+        match self.store.delete(&self.at(file)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(e).with_context(|| format!("cannot remove {file}")),
         }
-        self.remove_leftovers(&held.adding).await?;
-        self.store.delete(&self.at(ADDING)).await.context("cannot remove adding.json")
+    }
+
+    /// Lets others send, unless another took over.
+    async fn leave(&self) -> anyhow::Result<()> {
+        let is_ours = self.noted().await?.is_some_and(|(noted, _)| noted.who == self.who);
+        if is_ours { self.remove(ADDING).await } else { Ok(()) }
     }
 }

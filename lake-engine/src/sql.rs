@@ -3,10 +3,11 @@
 use crate::{FormatArgs, LakeArgs, answer};
 use anyhow::Context as _;
 use arrow::csv::WriterBuilder;
-use arrow::json::ArrayWriter;
+use arrow::json::WriterBuilder as JsonBuilder;
+use arrow::json::writer::JsonArray;
 use arrow::record_batch::RecordBatch;
-use futures::StreamExt as _;
-use std::io::{Write as _, stdout};
+use harmless::harmless_bytes;
+use std::io::{IsTerminal as _, Write, stdout};
 use std::process::ExitCode;
 
 /// Ask a lake by SQL
@@ -27,11 +28,41 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   bootscope lake sql lake \"select hardware, kernel, count(*) as boots,
-      approx_percentile_cont(total_ns, 0.95) / 1e6 as p95_ms
+      quantile_cont(total_ns, 0.95) / 1e6 as p95_ms
       from boots group by hardware, kernel order by p95_ms desc\"
   bootscope lake sql lake 'show columns from rows'
   bootscope lake sql s3://boots/lake 'select count(*) from boots' --json
   bootscope lake sql lake 'select count(*) from rows' --cluster df://here:50050";
+
+/// A table is laid out when all of it is known: it must fit into memory.
+const ROWS_MOST: usize = 10_000;
+
+/// Standard output. Where that is a terminal, what it would obey is escaped, but for the ends of lines.
+struct Shown {
+    is_terminal: bool,
+}
+
+impl Shown {
+    fn new() -> Shown {
+        Shown { is_terminal: stdout().is_terminal() }
+    }
+}
+
+impl Write for Shown {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.is_terminal {
+            let lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(harmless_bytes).collect();
+            stdout().write_all(lines.join("\n").as_bytes())?;
+        } else {
+            stdout().write_all(bytes)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        stdout().flush()
+    }
+}
 
 /// Runs it.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -40,25 +71,33 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let schema = found.schema().inner().clone();
     let mut batches = found.execute_stream().await?;
     if args.format.json {
-        let mut writer = ArrayWriter::new(stdout().lock());
-        while let Some(batch) = batches.next().await {
-            writer.write(&batch?)?;
+        let mut writer = JsonBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Shown::new());
+        while let Some(batch) = engine.next(&mut batches).await? {
+            writer.write(&batch)?;
         }
         writer.finish()?;
         writeln!(writer.into_inner()).context("cannot write to standard output")?;
     } else if args.format.csv {
-        let mut writer = WriterBuilder::new().with_header(true).build(stdout().lock());
+        let mut writer = WriterBuilder::new().with_header(true).build(Shown::new());
         writer.write(&RecordBatch::new_empty(schema))?;
-        while let Some(batch) = batches.next().await {
-            writer.write(&batch?)?;
+        while let Some(batch) = engine.next(&mut batches).await? {
+            writer.write(&batch)?;
         }
     } else {
         let mut table = Vec::new();
-        while let Some(batch) = batches.next().await {
-            answer::texts_of(&batch?, &mut table)?;
+        let mut is_whole = true;
+        while let Some(batch) = engine.next(&mut batches).await? {
+            is_whole = table.len() + batch.num_rows() <= ROWS_MOST;
+            answer::texts_of(&batch.slice(0, batch.num_rows().min(ROWS_MOST - table.len())), &mut table)?;
+            if !is_whole {
+                break;
+            }
         }
         let names = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>();
         answer::print_table(&mut stdout().lock(), &names, &table)?;
+        if !is_whole && !args.format.quiet {
+            println!("and more: a table has {ROWS_MOST} rows at most, --csv and --json have all");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

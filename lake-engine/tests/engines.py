@@ -107,7 +107,8 @@ class Cluster:
         self.environment = {**os.environ, "RUST_LOG": "info", **(environment or {})}
         self.port = free_port()
         self.started = []
-        self.scheduler = self.start("scheduler", "--bind-host", "127.0.0.1", "--bind-port", str(self.port))
+        self.scheduler = self.start("scheduler", "--bind-host", "127.0.0.1", "--bind-port", str(self.port),
+                                    "--executor-timeout-seconds", "15", "--expire-dead-executor-interval-seconds", "5")
         wait_for_port(self.port, self.scheduler)
         self.executors = [self.executor(i) for i in range(executors)]
         time.sleep(2)
@@ -125,7 +126,7 @@ class Cluster:
         process = self.start(
             "executor", "--bind-host", "127.0.0.1", "--external-host", "127.0.0.1", "--scheduler-host", "127.0.0.1",
             "--scheduler-port", str(self.port), "--bind-port", str(flight), "--bind-grpc-port", str(grpc),
-            "--vcores", "1", "--work-dir", str(work))
+            "--vcores", "1", "--executor-heartbeat-interval-seconds", "3", "--work-dir", str(work))
         wait_for_port(flight, process)
         return process
 
@@ -219,7 +220,7 @@ def check_killed(programs, lake, expected):
     outcomes = []
     for pause in (0.5, 1.5, 3):
         with tempfile.TemporaryDirectory() as folder, Cluster(programs, folder, 2) as cluster:
-            ours = Ours(programs, lake, "--cluster", cluster.url)
+            ours = Ours(programs, lake, "--cluster", cluster.url, "--give-up", "3m")
             line = [ours.program, "sql", ours.lake, sql, "--json", *ours.more]
             query = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             time.sleep(pause)

@@ -59,7 +59,7 @@ struct AddArgs {
     how: HowArgs,
 }
 
-/// Put whatever recordings appear in a folder into a lake
+/// Put recordings that appear in a folder into a lake
 ///
 /// Machines drop packed recordings there, as `capture` writes them. The folder is looked at every few seconds, until Ctrl-C. What
 /// cannot be read is said once, and tried again when it changes. Nothing in the folder is changed. Small files of days that are over are

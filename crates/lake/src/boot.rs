@@ -61,12 +61,23 @@ impl Boot {
             subject.machine.clone(),
             if counted { "counted".to_owned() } else { subject.accelerator.clone() },
             if subject.cpus == 0 { String::new() } else { format!("cpus={}", subject.cpus) },
-            if subject.memory_bytes == 0 { String::new() } else { format!("memory={}M", subject.memory_bytes >> 20) },
+            if subject.memory_bytes == 0 { String::new() } else { format!("memory={}M", self.memory_bytes() >> 20) },
             // A counted boot takes as long on any host.
             if counted { String::new() } else { self.manifest.host.cpu.clone() },
         ];
         let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         if known.is_empty() { None } else { Some(known.join(" ")) }
+    }
+
+    /// How much memory the machine has. What a running kernel says of it is less, and by how much changes with each kernel: it is rounded up
+    /// to eighths of a power of two, in which memory is sold.
+    fn memory_bytes(&self) -> u64 {
+        let said = self.summary.subject.memory_bytes;
+        let is_of_kernel = self.manifest.time_base == TimeBase::Evidence;
+        match said.checked_ilog2() {
+            Some(log) if is_of_kernel && log > 3 => said.checked_next_multiple_of(1 << (log - 3)).unwrap_or(said),
+            _ => said,
+        }
     }
 
     /// Whether its times are nanoseconds. Of a counter whose rate nobody knows they are ticks.

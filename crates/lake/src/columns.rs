@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::column::{Cell, Column, Type};
+use crate::files::guarded;
 use crate::tables::{Of, SCHEMA, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
@@ -225,6 +226,10 @@ fn schema(table: &Table) -> Encoded<TypePtr> {
 /// # Errors
 /// If the file cannot be read, or has no such column.
 pub fn texts(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
+    guarded(path, || texts_in(path, column))
+}
+
+fn texts_in(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
     let columns = reader.metadata().file_metadata().schema_descr_ptr();

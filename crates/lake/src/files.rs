@@ -1,11 +1,13 @@
 //! Files and folders, as whoever must not lose anything handles them.
 
 use crate::Error;
+use parquet::errors::ParquetError;
 use recording::{PARTIAL_SUFFIX, beside};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// A head is small, and so is that which is noted.
@@ -36,6 +38,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 pub fn sync_folder(folder: &Path) -> Result<(), Error> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("write the folder", folder))
+}
+
+/// Runs what reads a Parquet file. Its reader may fail in its own way on one that is none: that is an error as any other.
+pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(Error::parquet(path)(ParquetError::General("it is no Parquet file".to_owned()))))
 }
 
 /// Removes a file, if it is there.

@@ -337,7 +337,8 @@ impl Lake {
         let mut files = Vec::new();
         let is_day = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("day="));
         for day in entries(&self.path.join(table.name))?.iter().filter(|path| is_day(path)) {
-            files.extend(entries(day)?.into_iter().filter(|path| is_parquet(path)));
+            // Others are the user's.
+            files.extend(entries(day)?.into_iter().filter(|path| is_parquet(path) && name_in(path).is_some()));
         }
         Ok(files)
     }

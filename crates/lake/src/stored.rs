@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::columns::{GROUP_ROWS, Rows, properties};
+use crate::files::guarded;
 use crate::key::SORTED_BY;
 use crate::tables::Table;
 use parquet::basic::{Repetition, Type as Physical};
@@ -119,6 +120,10 @@ impl Stored {
     /// # Errors
     /// If it cannot be opened, or is no Parquet file of a flat table.
     pub fn open(path: &Path) -> Result<Stored, Error> {
+        guarded(path, || Stored::of(path))
+    }
+
+    fn of(path: &Path) -> Result<Stored, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
         let stored = Stored { path: path.to_owned(), reader };
@@ -154,7 +159,7 @@ impl Stored {
     /// A column; `null` in each row if it has no such column.
     pub fn column(&self, column: &str) -> Result<Values, Error> {
         let mut values = Values::default();
-        self.read(column, &mut values)?;
+        guarded(&self.path, || self.read(column, &mut values))?;
         Ok(values)
     }
 

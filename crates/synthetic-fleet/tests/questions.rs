@@ -34,8 +34,9 @@ fn planted_regressions_are_found_with_their_update_and_nothing_else_is() {
     assert!(right >= 9, "{right} of 10 were found");
     assert!(wrong.len() <= 1, "not planted: {wrong:?}");
     for row in &rows {
-        let (low, high) = (number(row, "slower_low_ns"), number(row, "slower_high_ns"));
-        assert!(low > 0.0 && low <= number(row, "slower_ns") && number(row, "slower_ns") <= high, "{row}");
+        let (low, high) = (number(row, "near_low_ns"), number(row, "near_high_ns"));
+        assert!(low > 0.0 && low <= number(row, "near_ns") && number(row, "near_ns") <= high, "{row}");
+        assert!(number(row, "slower_ns") > 0.0 && number(row, "per_day_ns") > 0.0, "{row}");
         assert!(number(row, "boots_before") + number(row, "boots_after") <= 1500.0, "{row}");
     }
 }

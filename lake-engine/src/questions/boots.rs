@@ -21,11 +21,11 @@ struct Row {
 }
 
 const SHOWN: &[Shown] = &[
-    ("boot", "boot_id", Show::Plain),
+    ("boot", "boot_id", Show::Id),
     ("day", "day", Show::Plain),
     ("hardware", "hardware", Show::Plain),
     ("kernel", "kernel", Show::Plain),
-    ("machine", "machine", Show::Plain),
+    ("machine", "machine", Show::Id),
     ("outcome", "outcome", Show::Plain),
     ("ms", "total_ns", Show::Ms),
 ];
@@ -63,5 +63,10 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         Ok(())
     })
     .await?;
-    Found::new(u64::try_from(boots).unwrap_or(0), rows, SHOWN)
+    let is_cut = rows.len() == LISTED_MOST;
+    let mut found = Found::new(u64::try_from(boots).unwrap_or(0), rows, SHOWN)?;
+    if is_cut {
+        found.remarks.push(format!("only the {LISTED_MOST} slowest are listed: `lake sql` has all"));
+    }
+    Ok(found)
 }

@@ -2,8 +2,9 @@
 //!
 //! Of each row, a machine's mean is compared with the middle of its kind's machines. By how much machines differ anyway is the median of
 //! their distances from that middle (MAD: Hampel, Journal of the American Statistical Association 69, 1974), so that the outliers
-//! themselves do not hide; how far off a machine's own mean may be comes from its boots. Of all machines and rows, Holm's correction
-//! leaves those that chance does not explain.
+//! themselves do not hide. How far off a machine's mean may be comes from how the boots of all the kind's machines scatter, or from its own if
+//! they scatter more: three boots that happen to agree are no proof. Of all machines and rows, Holm's correction leaves those that chance
+//! does not explain.
 
 use super::sums::{Names, at, each};
 use super::{Engine, FilterArgs, Found};
@@ -20,17 +21,19 @@ const DAYS: u64 = 14;
 /// Machines of a kind, at least: fewer have no middle.
 const MACHINES_LEAST: usize = 8;
 /// Boots of a machine, at least.
-const BOOTS_LEAST: f64 = 3.0;
+const BOOTS_LEAST: f64 = 5.0;
 /// Of normal values, the standard deviation is so many times the median distance.
 const OF_MAD: f64 = 1.4826;
-/// What is less of a boot than this is not told: nobody would act on it.
-const SHARE_LEAST: f64 = 1e-3;
+/// What is less of a boot than this is not shown: nobody would act on it.
+const SHARE_LEAST: f64 = 1e-4;
 
 #[derive(Serialize)]
 struct Row {
     machine: String,
     hardware: String,
     time_base: String,
+    /// The last that it had: an old one may be why.
+    kernel: String,
     name: String,
     mean_ns: f64,
     others_ns: f64,
@@ -43,8 +46,9 @@ struct Row {
 }
 
 const SHOWN: &[Shown] = &[
-    ("machine", "machine", Show::Plain),
+    ("machine", "machine", Show::Id),
     ("hardware", "hardware", Show::Plain),
+    ("last kernel", "kernel", Show::Plain),
     ("row", "name", Show::Plain),
     ("ms", "mean_ns", Show::Ms),
     ("others", "others_ns", Show::Ms),
@@ -69,6 +73,8 @@ struct Sum {
 struct Machine {
     boots: f64,
     total_ns: f64,
+    /// Its last one.
+    kernel: u32,
 }
 
 /// A machine's mean of a row, and its standard error.
@@ -81,7 +87,7 @@ struct Mean {
 /// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let mut newest = String::new();
-    each(engine, &format!("SELECT max(day) FROM boots WHERE {}", filter.sql()), |part| {
+    each(engine, &format!("SELECT max(day) FROM boots WHERE {}", filter.sql_of_time()), |part| {
         let days = part.texts(0)?;
         (0..part.rows()).for_each(|row| newest = at(&days, row).to_owned());
         Ok(())
@@ -89,19 +95,21 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     .await?;
     let since = days_before(&newest, DAYS - 1);
     let filter = filter.or_since(&since);
-    let condition = format!("machine IS NOT NULL AND {}", filter.sql());
-    let (mut kinds, mut names, mut machines) = (Names::default(), Names::default(), Names::default());
+    let condition = format!("machine IS NOT NULL AND {}", filter.sql_of_time());
+    let (mut kinds, mut names, mut machines, mut kernels) =
+        (Names::default(), Names::default(), Names::default(), Names::default());
     let mut of_kinds: HashMap<u32, HashMap<u32, Machine>> = HashMap::new();
     let keys = "hardware, time_base, machine";
     let sql = format!(
-        "SELECT {keys}, count(*), sum(total_ns) FROM boots WHERE total_ns IS NOT NULL AND {condition} GROUP BY {keys}"
+        "SELECT {keys}, count(*), sum(total_ns), last_value(kernel ORDER BY began) FROM boots WHERE total_ns IS NOT NULL AND {condition} GROUP BY {keys}"
     );
     each(engine, &sql, |part| {
         let (hardware, time_base, machine) = (part.texts(0)?, part.texts(1)?, part.texts(2)?);
-        let (boots, total_ns) = (part.numbers(3)?, part.numbers(4)?);
+        let (boots, total_ns, kernel) = (part.numbers(3)?, part.numbers(4)?, part.texts(5)?);
         for row in 0..part.rows() {
             let kind = kinds.number(&format!("{}\u{1f}{}", at(&hardware, row), at(&time_base, row)));
-            let found = Machine { boots: boots.value(row), total_ns: total_ns.value(row) };
+            let kernel = kernels.number(at(&kernel, row));
+            let found = Machine { boots: boots.value(row), total_ns: total_ns.value(row), kernel };
             of_kinds.entry(kind).or_default().insert(machines.number(at(&machine, row)), found);
         }
         Ok(())
@@ -126,6 +134,9 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     .await?;
     sums.sort_unstable_by_key(|sum| sum.series);
     let boots: f64 = of_kinds.values().flat_map(HashMap::values).map(|machine| machine.boots).sum();
+    let (enough, too_few): (Vec<&Machine>, Vec<&Machine>) =
+        of_kinds.values().flat_map(HashMap::values).partition(|machine| machine.boots >= BOOTS_LEAST);
+    let (enough, too_few) = (enough.len(), too_few.len());
     let few = of_kinds.values().filter(|machines| machines.len() < MACHINES_LEAST).count();
     let mut candidates: Vec<(u32, u32, Mean, f64, f64)> = Vec::new();
     for rows in sums.chunk_by(|a, b| a.series == b.series) {
@@ -160,6 +171,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
             machine: machines.name(mean.machine).to_owned(),
             hardware: hardware.to_owned(),
             time_base: time_base.to_owned(),
+            kernel: kernels.name(machine.kernel).to_owned(),
             name: names.name(name).to_owned(),
             mean_ns: mean.mean,
             others_ns: middle,
@@ -175,10 +187,15 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
     let mut found = Found::new(boots as u64, rows, SHOWN)?;
     found.is_bad = is_bad;
-    found.remarks.push(format!("boots since {}; others: the middle of the kind's machines", filter.since()));
-    found.remarks.push(format!("looked at {looked_at} rows of machines; p is corrected for that"));
+    found.since = filter.since().to_owned();
+    found.remarks.push("others: the middle of the kind's machines".to_owned());
+    found.remarks.push(format!("looked at {looked_at} rows of {enough} machines; p is corrected for that"));
+    if too_few > 0 {
+        let said = format!("{too_few} machines have fewer than {BOOTS_LEAST} boots since then, and were not looked at");
+        found.remarks.push(said);
+    }
     if few > 0 {
-        found.remarks.push(format!("{few} kinds have fewer than {MACHINES_LEAST} machines, and no middle"));
+        found.remarks.push(format!("kinds of fewer than {MACHINES_LEAST} machines, which have no middle: {few}"));
     }
     Ok(found)
 }
@@ -186,14 +203,20 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
 /// The mean of each machine that has boots enough; boots without the row have 0 of it.
 fn means(rows: &[Sum], of_kind: &HashMap<u32, Machine>) -> Vec<Mean> {
     let by_machine: HashMap<u32, &Sum> = rows.iter().map(|row| (row.machine, row)).collect();
-    let enough = of_kind.iter().filter(|(_, machine)| machine.boots >= BOOTS_LEAST);
-    let mean = |(&machine, of): (&u32, &Machine)| {
+    let squares_about = |machine: u32, of: &Machine| {
         let (sum, squares) = by_machine.get(&machine).map_or((0.0, 0.0), |row| (row.sum, row.squares));
-        let mean = sum / of.boots;
-        let variance = (squares - of.boots * mean * mean).max(0.0) / (of.boots - 1.0);
+        (sum / of.boots, (squares - sum * sum / of.boots).max(0.0))
+    };
+    let enough: Vec<(u32, &Machine)> =
+        of_kind.iter().filter(|(_, of)| of.boots >= BOOTS_LEAST).map(|(&machine, of)| (machine, of)).collect();
+    let all: f64 = enough.iter().map(|&(machine, of)| squares_about(machine, of).1).sum();
+    let freedom: f64 = enough.iter().map(|(_, of)| of.boots - 1.0).sum();
+    let mean = |&(machine, of): &(u32, &Machine)| {
+        let (mean, squares) = squares_about(machine, of);
+        let variance = (all / freedom).max(squares / (of.boots - 1.0));
         Mean { machine, mean, error: (variance / of.boots).sqrt() }
     };
-    enough.map(mean).collect()
+    enough.iter().map(mean).collect()
 }
 
 /// The middle of machines, and by how much they differ beyond what the error of their means explains.

@@ -158,7 +158,7 @@ async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Fields]
         let list = |texts: Vec<&String>| texts.into_iter().map(|one| text(one)).collect::<Vec<_>>().join(", ");
         let sql = format!(
             "SELECT r.hardware, r.time_base, r.name, r.kernel, r.day, r.boot_id, r.machine, b.total_ns, r.self_ns \
-             FROM (SELECT * FROM rows WHERE ended AND {0} AND hardware IN ({1}) AND name IN ({2})) AS r \
+             FROM (SELECT * FROM rows WHERE ended AND {0} AND coalesce(hardware, '') IN ({1}) AND name IN ({2})) AS r \
              JOIN (SELECT boot_id, total_ns FROM boots WHERE {0}) AS b ON b.boot_id = r.boot_id",
             filter.sql(),
             list(wanted.keys().map(|(hardware, ..)| hardware).collect()),

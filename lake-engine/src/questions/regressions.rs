@@ -43,18 +43,23 @@ struct Row {
     kernel: Option<String>,
     /// The first day of boots that have it.
     since: String,
+    /// Means of all boots.
     before_ns: f64,
     after_ns: f64,
     slower_ns: f64,
-    slower_low_ns: f64,
-    slower_high_ns: f64,
+    /// The same without what is far off, and its 95 % interval.
+    near_ns: f64,
+    near_low_ns: f64,
+    near_high_ns: f64,
     /// After ÷ before; `null` where the row is new.
     ratio: Option<f64>,
     /// Corrected for all series that were looked at.
     p: f64,
     boots_before: u64,
     boots_after: u64,
-    /// What it costs all machines of the kind together on the last day.
+    /// Boots of the whole series of which the time was far off, and counts less in `near_ns`.
+    boots_far_off: u64,
+    /// What it costs all machines of the kind together a day, by the boots of the last week.
     per_day_ns: f64,
 }
 
@@ -66,8 +71,8 @@ const SHOWN: &[Shown] = &[
     ("before ms", "before_ns", Show::Ms),
     ("after", "after_ns", Show::Ms),
     ("slower by", "slower_ns", Show::Ms),
-    ("from", "slower_low_ns", Show::Ms),
-    ("to", "slower_high_ns", Show::Ms),
+    ("from", "near_low_ns", Show::Ms),
+    ("to", "near_high_ns", Show::Ms),
     ("change", "ratio", Show::Change),
     ("p", "p", Show::Probability),
     ("boots before", "boots_before", Show::Plain),
@@ -80,7 +85,6 @@ struct OfDay {
     kernel: u32,
     boots: f64,
     total_ns: f64,
-    began_ms: i64,
 }
 
 /// A row's time on one day with one kernel on one kind of machine.
@@ -128,8 +132,8 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         let chosen = boot_by_boot(engine, filter, &sums, chosen).await?;
         found.extend(found_in(&sums, chosen, size));
     }
-    let faster = found.iter().filter(|row| row.slower_ns < 0.0).count();
-    let mut slower: Vec<Row> = found.into_iter().filter(|row| row.slower_ns > 0.0).collect();
+    let faster = found.iter().filter(|row| row.near_ns < 0.0).count();
+    let mut slower: Vec<Row> = found.into_iter().filter(|row| row.near_ns > 0.0).collect();
     slower.sort_by(|a, b| b.per_day_ns.total_cmp(&a.per_day_ns));
     let is_bad = !slower.is_empty();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
@@ -141,20 +145,21 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         answer.remarks.push(format!("{faster} became faster; they are not listed"));
     }
     answer.remarks.push("row -: the whole boot. kernel -: no kernel explains it, only a day".to_owned());
+    answer.remarks.push("from, to: the 95 % interval of slower by, without boots whose time was far off".to_owned());
     Ok(answer)
 }
 
 async fn read(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Sums> {
     let mut sums = Sums::default();
-    let condition = filter.sql();
+    let condition = filter.sql_of_time();
     let keys = "hardware, time_base, kernel, day";
     let sql = format!(
-        "SELECT {keys}, count(*), sum(CAST(total_ns AS DOUBLE)), CAST(min(began) AS BIGINT) FROM boots \
+        "SELECT {keys}, count(*), sum(CAST(total_ns AS DOUBLE)) FROM boots \
          WHERE total_ns IS NOT NULL AND {condition} GROUP BY {keys}"
     );
     each(engine, &sql, |part| {
         let (hardware, time_base, kernel, day) = (part.texts(0)?, part.texts(1)?, part.texts(2)?, part.texts(3)?);
-        let (boots, total, began) = (part.numbers(4)?, part.numbers(5)?, part.integers(6)?);
+        let (boots, total) = (part.numbers(4)?, part.numbers(5)?);
         for row in 0..part.rows() {
             let kind = sums.kinds.number(&kind(at(&hardware, row), at(&time_base, row)));
             sums.boots.entry(kind).or_default().push(OfDay {
@@ -162,7 +167,6 @@ async fn read(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Sums> {
                 kernel: sums.kernels.number(at(&kernel, row)),
                 boots: boots.value(row),
                 total_ns: total.value(row),
-                began_ms: began.value(row),
             });
         }
         Ok(())
@@ -199,6 +203,10 @@ struct Series {
     /// None of the whole boot.
     name: Option<u32>,
     cells: Vec<Cell>,
+    /// The means of the same, with what is far off: none until single boots are read.
+    raw: Vec<Cell>,
+    /// Of the boots, so many had it far off.
+    far: u64,
 }
 
 /// Of a kind of machine: the kernels in the order in which they came, and days in order.
@@ -210,17 +218,30 @@ struct Order {
     cells: HashMap<(u32, u32), usize>,
 }
 
-fn order(of_kind: &[OfDay]) -> Order {
-    let mut first: HashMap<u32, i64> = HashMap::new();
+fn order(of_kind: &[OfDay], days: &[u32]) -> Order {
+    let mut by_kernel: HashMap<u32, Vec<(u32, f64)>> = HashMap::new();
     for of_day in of_kind {
-        let began = first.entry(of_day.kernel).or_insert(i64::MAX);
-        *began = (*began).min(of_day.began_ms);
+        by_kernel.entry(of_day.kernel).or_default().push((days[of_day.day as usize], of_day.boots));
     }
-    let mut kernels: Vec<u32> = first.keys().copied().collect();
-    kernels.sort_by_key(|kernel| (first[kernel], *kernel));
+    let came: HashMap<u32, u32> = by_kernel.iter().map(|(&kernel, boots)| (kernel, came(boots))).collect();
+    let mut kernels: Vec<u32> = came.keys().copied().collect();
+    kernels.sort_by_key(|kernel| (came[kernel], *kernel));
     let updates = (0..).zip(&kernels).map(|(place, &kernel)| (kernel, place)).collect();
     let cells = of_kind.iter().enumerate().map(|(i, of_day)| ((of_day.day, of_day.kernel), i)).collect();
     Order { updates, kernels, cells }
+}
+
+/// When a kernel came: the day on which it had a twentieth of its boots. A single boot may have a wrong clock.
+fn came(boots: &[(u32, f64)]) -> u32 {
+    let mut boots = boots.to_vec();
+    boots.sort_by_key(|&(day, _)| day);
+    let all: f64 = boots.iter().map(|&(_, boots)| boots).sum();
+    let mut until = 0.0;
+    let place = boots.iter().find(|&&(_, boots)| {
+        until += boots;
+        until >= all / 20.0
+    });
+    place.map_or(0, |&(day, _)| day)
 }
 
 /// Days are numbered as they come; this is their place in time.
@@ -236,7 +257,8 @@ fn places_of_days(days: &Names) -> Vec<u32> {
 
 fn series(sums: &Sums) -> Vec<Series> {
     let places = places_of_days(&sums.days);
-    let orders: HashMap<u32, Order> = sums.boots.iter().map(|(&kind, of_kind)| (kind, order(of_kind))).collect();
+    let orders: HashMap<u32, Order> =
+        sums.boots.iter().map(|(&kind, of_kind)| (kind, order(of_kind, &places))).collect();
     let cell = |kind: u32, of_day: &OfDay, sum_ns: f64| Cell {
         day: places[of_day.day as usize],
         update: orders[&kind].updates[&of_day.kernel],
@@ -246,7 +268,7 @@ fn series(sums: &Sums) -> Vec<Series> {
     let mut all = Vec::new();
     for (&kind, of_kind) in &sums.boots {
         let cells = of_kind.iter().map(|of_day| cell(kind, of_day, of_day.total_ns)).collect();
-        all.push(Series { kind, name: None, cells });
+        all.push(Series { kind, name: None, cells, raw: Vec::new(), far: 0 });
     }
     for rows in sums.rows.chunk_by(|a, b| a.series == b.series) {
         let (kind, name) = rows[0].series;
@@ -264,7 +286,7 @@ fn series(sums: &Sums) -> Vec<Series> {
             }
         }
         let cells = of_kind.iter().zip(of_cells).map(|(of_day, sum)| cell(kind, of_day, sum)).collect();
-        all.push(Series { kind, name: Some(name), cells });
+        all.push(Series { kind, name: Some(name), cells, raw: Vec::new(), far: 0 });
     }
     all
 }
@@ -294,7 +316,7 @@ async fn boot_by_boot(
     let hardware = |kind: u32| split(sums.kinds.name(kind)).0;
     let kinds = list(chosen.iter().map(|series| hardware(series.kind)).collect());
     let names = list(chosen.iter().filter_map(|series| series.name).map(|name| sums.names.name(name)).collect());
-    let condition = format!("{} AND coalesce(hardware, '') IN ({kinds})", filter.sql());
+    let condition = format!("{} AND coalesce(hardware, '') IN ({kinds})", filter.sql_of_time());
     let sql = if is_of_rows {
         format!(
             "SELECT hardware, time_base, kernel, day, self_ns, name FROM rows WHERE ended AND {condition} AND name IN ({names})"
@@ -324,7 +346,8 @@ async fn boot_by_boot(
     let days = places_of_days(&sums.days);
     for (series, values) in chosen.iter_mut().zip(values) {
         let of_kind = &sums.boots[&series.kind];
-        series.cells = drawn_nearer(series, of_kind, values, &days);
+        series.raw = series.cells.clone();
+        (series.cells, series.far) = drawn_nearer(series, of_kind, values, &days);
     }
     Ok(chosen)
 }
@@ -333,7 +356,7 @@ async fn boot_by_boot(
 type Values = HashMap<(u32, u32), Vec<f64>>;
 
 /// The means of cells, of values that are not too far from the middle of their week and kernel.
-fn drawn_nearer(series: &Series, of_kind: &[OfDay], mut values: Values, days: &[u32]) -> Vec<Cell> {
+fn drawn_nearer(series: &Series, of_kind: &[OfDay], mut values: Values, days: &[u32]) -> (Vec<Cell>, u64) {
     // Boots without the row have 0 of it.
     for of_day in of_kind {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
@@ -361,7 +384,11 @@ fn drawn_nearer(series: &Series, of_kind: &[OfDay], mut values: Values, days: &[
         let near = |value: &f64| if far > 0.0 { value.clamp(middle - far, middle + far) } else { *value };
         Cell { mean: of_cell.iter().map(near).sum::<f64>() / of_cell.len() as f64, ..*cell }
     });
-    cells.collect()
+    let cells = cells.collect();
+    let is_far = |day: u32, kernel: u32, value: f64| far > 0.0 && (value - middle(day, kernel)).abs() > far;
+    let count =
+        values.iter().flat_map(|(&(day, kernel), of_cell)| of_cell.iter().map(move |&value| (day, kernel, value)));
+    (cells, count.filter(|&(day, kernel, value)| is_far(day, kernel, value)).count() as u64)
 }
 
 /// The changes of a family of series that chance does not explain. So many were looked at.
@@ -379,8 +406,9 @@ fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
             let Some(change) = change.filter(|_| p <= ALPHA) else { continue };
             found.push(row(sums, &series, &change, p));
             for side in [false, true] {
-                let cells = series.cells.iter().filter(|cell| change.at.is_after(cell) == side).copied().collect();
-                parts.push(Series { cells, ..series });
+                let of_side =
+                    |cells: &[Cell]| cells.iter().filter(|cell| change.at.is_after(cell) == side).copied().collect();
+                parts.push(Series { cells: of_side(&series.cells), raw: of_side(&series.raw), ..series });
             }
         }
         open = parts;
@@ -391,19 +419,31 @@ fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
     found
 }
 
+/// The mean of a side, over its boots.
+fn mean(cells: &[Cell], at: At, side: bool) -> f64 {
+    let of_side = || cells.iter().filter(|cell| at.is_after(cell) == side);
+    let sum: f64 = of_side().map(|cell| cell.runs * cell.mean).sum();
+    sum / of_side().map(|cell| cell.runs).sum::<f64>()
+}
+
 fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
     let of_kind = &sums.boots[&series.kind];
     let places = places_of_days(&sums.days);
     let kernel = match change.at {
-        At::Update(update) => order(of_kind).kernels.get(update as usize).copied(),
+        At::Update(update) => order(of_kind, &places).kernels.get(update as usize).copied(),
         At::Day(_) => None,
     };
     let first = series.cells.iter().filter(|cell| change.at.is_after(cell)).map(|cell| cell.day).min().unwrap_or(0);
     let day = (0..).zip(&places).find(|&(_, &place)| place == first).map_or(0, |(day, _)| day);
-    let slower_ns = change.after - change.before;
+    // Whether there is a change, values say that are drawn nearer. How large it is, all of them do.
+    let (before, after) = (mean(&series.raw, change.at, false), mean(&series.raw, change.at, true));
+    let slower_ns = after - before;
     let half = student_t::half_width(change.freedom) * change.error;
+    let near_ns = change.after - change.before;
     let last = series.cells.iter().map(|cell| cell.day).max().unwrap_or(0);
-    let last_boots: f64 = series.cells.iter().filter(|cell| cell.day == last).map(|cell| cell.runs).sum();
+    let of_week = series.cells.iter().filter(|cell| cell.day + WEEK_DAYS > last);
+    let days = of_week.clone().map(|cell| cell.day).collect::<BTreeSet<u32>>().len();
+    let boots_a_day = of_week.map(|cell| cell.runs).sum::<f64>() / days.max(1) as f64;
     let (hardware, time_base) = split(sums.kinds.name(series.kind));
     let count = |runs: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
@@ -416,15 +456,17 @@ fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
         time_base: time_base.to_owned(),
         kernel: kernel.map(|kernel| sums.kernels.name(kernel).to_owned()),
         since: sums.days.name(day).to_owned(),
-        before_ns: change.before,
-        after_ns: change.after,
+        before_ns: before,
+        after_ns: after,
         slower_ns,
-        slower_low_ns: slower_ns - half,
-        slower_high_ns: slower_ns + half,
-        ratio: (change.before > 0.0).then(|| change.after / change.before),
+        near_ns,
+        near_low_ns: near_ns - half,
+        near_high_ns: near_ns + half,
+        ratio: (before > 0.0).then(|| after / before),
         p,
         boots_before: count(change.runs_before),
         boots_after: count(change.runs_after),
-        per_day_ns: slower_ns * last_boots,
+        boots_far_off: series.far,
+        per_day_ns: slower_ns * boots_a_day,
     }
 }

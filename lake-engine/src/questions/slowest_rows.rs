@@ -19,8 +19,9 @@ struct Row {
     boots_with_it: u64,
     /// Over all boots of the group.
     mean_ns: f64,
-    mean_low_ns: f64,
-    mean_high_ns: f64,
+    /// Not of a single boot.
+    mean_low_ns: Option<f64>,
+    mean_high_ns: Option<f64>,
     /// Of all their time.
     share: f64,
 }
@@ -85,8 +86,8 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs, by: &[String]) -> anyhow:
                 boots: n as u64,
                 boots_with_it: counts.value(row) as u64,
                 mean_ns: mean,
-                mean_low_ns: mean - half,
-                mean_high_ns: mean + half,
+                mean_low_ns: (n > 1.0).then_some((mean - half).max(0.0)),
+                mean_high_ns: (n > 1.0).then_some(mean + half),
                 share: sums.value(row) / total,
             });
         }
@@ -100,6 +101,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs, by: &[String]) -> anyhow:
     found
         .remarks
         .push("mean: over all boots, those without the row count as 0. from and to: its 95 % interval".to_owned());
+    found.remarks.extend(by.mixed());
     Ok(found)
 }
 

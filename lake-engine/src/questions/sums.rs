@@ -1,12 +1,10 @@
 //! Reading what a query gives, column by column, and names as numbers.
 
 use crate::engine::Engine;
-use anyhow::Context as _;
 use arrow::array::{Array, AsArray as _, Float64Array, Int64Array, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow::record_batch::RecordBatch;
-use futures::StreamExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -38,8 +36,8 @@ impl Part {
 /// Asks, and hands over part by part: memory is bounded by what the caller keeps.
 pub async fn each(engine: &Engine, sql: &str, mut take: impl FnMut(&Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut batches = engine.query(sql).await?.execute_stream().await?;
-    while let Some(batch) = batches.next().await {
-        take(&Part(batch.context("the query failed")?))?;
+    while let Some(batch) = engine.next(&mut batches).await? {
+        take(&Part(batch))?;
     }
     Ok(())
 }

@@ -34,9 +34,9 @@ const SHOWN: &[Shown] = &[
     ("machines", "machines", Show::Plain),
     ("kinds", "kinds", Show::Plain),
     ("mean ms", "mean_ns", Show::Ms),
-    ("saves h/day", "per_day_ns", Show::Hours),
-    ("from", "per_day_low_ns", Show::Hours),
-    ("to", "per_day_high_ns", Show::Hours),
+    ("saves s/day", "per_day_ns", Show::Seconds),
+    ("from", "per_day_low_ns", Show::Seconds),
+    ("to", "per_day_high_ns", Show::Seconds),
 ];
 
 /// Answers it.
