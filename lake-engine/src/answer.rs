@@ -72,7 +72,9 @@ impl Answer {
             return self.csv();
         }
         let names: Vec<&str> = self.shown.iter().map(|(heading, ..)| *heading).collect();
-        let cell = |row: &Fields, &(_, field, show): &Shown| cut(show.text(row.get(field)));
+        let cell = |row: &Fields, &(_, field, show): &Shown| {
+            if field == "by" { row.text(field).to_owned() } else { cut(&show.text(row.get(field)), WIDE) }
+        };
         let lines: Vec<Vec<String>> =
             self.rows.iter().take(top).map(|row| self.shown.iter().map(|shown| cell(row, shown)).collect()).collect();
         if lines.is_empty() {
@@ -162,13 +164,13 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// The beginning and the end of a text that is too wide: kinds of machine differ at either.
-fn cut(text: String) -> String {
+pub fn cut(text: &str, wide: usize) -> String {
     let count = text.chars().count();
-    if count <= WIDE {
-        return text;
+    if count <= wide {
+        return text.to_owned();
     }
-    let half = WIDE / 2;
-    text.chars().take(half).chain(['…']).chain(text.chars().skip(count - (WIDE - half - 1))).collect()
+    let half = wide / 2;
+    text.chars().take(half).chain(['…']).chain(text.chars().skip(count - (wide - half - 1))).collect()
 }
 
 /// As RFC 4180 has it. A terminal must not obey what a guest said; a file has it as it was.

@@ -5,7 +5,7 @@
 
 use super::sums::{Names, at, each};
 use super::{Engine, FilterArgs, Found};
-use crate::answer::{Fields, Show, Shown};
+use crate::answer::{Fields, Show, Shown, cut};
 use crate::engine::text;
 use anyhow::bail;
 use serde::Serialize;
@@ -134,8 +134,11 @@ fn percentile(sorted: &[f64], p: f64) -> (Option<f64>, Option<f64>, Option<f64>)
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the list")]
         is_there.then(|| sorted[place as usize])
     };
-    // Of fewer boots, not one is expected beyond it.
-    let estimate = (n * (1.0 - p) >= 1.0).then(|| quantile(sorted, p));
+    // Of fewer boots, hardly one is expected beyond it.
+    if n * (1.0 - p) < 0.5 - 1e-9 {
+        return (None, None, None);
+    }
+    let estimate = Some(quantile(sorted, p));
     (estimate, place((n * p - half).floor() - 1.0), place((n * p + half).ceil()))
 }
 
@@ -158,6 +161,9 @@ const COLUMNS: [&str; 16] = [
     "end_code",
     "tool_version",
 ];
+
+/// A part of `by` is not wider.
+const PART: usize = 26;
 
 /// What boots are told apart by.
 pub struct Grouping {
@@ -215,7 +221,7 @@ impl Grouping {
         let labels = self.labels.iter().map(|label| format!("label:{label}"));
         let fields = ["by".to_owned()].into_iter().chain(self.columns.iter().cloned()).chain(labels);
         let values: Vec<&str> = key.iter().map(|&number| names.name(number)).collect();
-        let all = values.join(" ");
+        let all = values.iter().map(|value| cut(value, PART)).collect::<Vec<_>>().join(" ");
         Fields(fields.zip([&*all].into_iter().chain(values)).map(|(field, value)| (field, value.into())).collect())
     }
 }
@@ -247,8 +253,9 @@ mod tests {
 
     #[test]
     fn few_boots_have_no_interval_of_a_high_percentile() {
-        assert_eq!(percentile(&[1.0, 2.0, 3.0], 0.99), (None, Some(2.0), None));
+        assert_eq!(percentile(&[1.0, 2.0, 3.0], 0.99), (None, None, None));
         assert_eq!(percentile(&[1.0, 2.0, 3.0], 0.5).0, Some(2.0));
+        assert_eq!(percentile(&[7.0], 0.5), (Some(7.0), None, None));
         assert_eq!(percentile(&[], 0.5), (None, None, None));
     }
 

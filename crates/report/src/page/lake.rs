@@ -32,9 +32,9 @@ fn cells(document: &LakePage) -> Table<'_> {
     let near = |of: &dyn Fn(&LakeCell) -> i64| Column::Deltas(all.iter().map(|(_, cell)| of(cell)).collect());
     let counts = |of: &dyn Fn(&LakeCell) -> u64| Column::Counts(all.iter().map(|(_, cell)| of(cell)).collect());
     Table::new("cells", all.len())
-        .with("kind", Column::Deltas(all.iter().map(|&(kind, _)| kind as i64).collect()))
-        .with("day", near(&|cell| cell.day as i64))
-        .with("kernel", near(&|cell| cell.kernel as i64))
+        .with("kind", Column::Deltas(all.iter().map(|&(kind, _)| place(kind)).collect()))
+        .with("day", near(&|cell| place(cell.day)))
+        .with("kernel", near(&|cell| place(cell.kernel)))
         .with("boots", counts(&|cell| cell.boots))
         .with("not_ended", counts(&|cell| cell.not_ended))
         .with("p50", near(&|cell| length(cell.p50_ns)))
@@ -43,4 +43,9 @@ fn cells(document: &LakePage) -> Table<'_> {
 
 fn length(ns: Option<f64>) -> i64 {
     Ns::rounded(ns.unwrap_or(0.0)).0.max(0)
+}
+
+/// A place in a list, as a column has it.
+fn place(place: usize) -> i64 {
+    i64::try_from(place).unwrap_or(i64::MAX)
 }
