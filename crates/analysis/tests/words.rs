@@ -112,6 +112,7 @@ const READ: &[(&str, &str)] = &[
     ("cli/documents.rs", "Markdown and shell, in tests alone"),
     ("cli/export.rs", "a command line"),
     ("cli/import.rs", "a command line"),
+    ("cli/lake/bucket.rs", "how a user names a place that is no folder"),
     ("cli/lake/page.rs", "an address"),
     ("cli/otlp.rs", "an address, and a collector's answer"),
     ("cli/plan.rs", "a command line"),
