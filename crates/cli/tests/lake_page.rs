@@ -109,12 +109,28 @@ fn questions_are_handed_over_as_they_are() {
     assert_eq!(asked(&["sql", "--cluster", "df://x", "l", "select 1"]), "[sql][--cluster][df://x][l][select 1]");
 }
 
+/// The same command of a program that has nothing beside it: where `make lake` was run, the engine is beside the one under test.
+fn elsewhere(scratch: &Scratch, command: &Command) -> Command {
+    let program = scratch.path("bin/bootscope");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::copy(command.get_program(), &program).unwrap();
+    let mut other = Command::new(program);
+    other.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
+}
+
 #[test]
 fn without_the_engine_it_says_what_builds_it() {
     let scratch = Scratch::new();
     let nowhere = scratch.path("nowhere");
     for args in [&["ask", "lake"][..], &["sql", "lake", "select 1"], &["page", "lake"]] {
-        let mut command = lake(&nowhere, args);
+        let mut command = elsewhere(&scratch, &lake(&nowhere, args));
         let own = format!("$BOOTSCOPE_LIB ({})", nowhere.display());
         run(command.env("PATH", "/var/empty")).refuses(&[
             "bootscope-lake is not installed",
@@ -125,7 +141,7 @@ fn without_the_engine_it_says_what_builds_it() {
     }
     // It is also found in PATH.
     let lib = engine(&scratch, "echo found");
-    let mut command = lake(&nowhere, &["ask", "lake"]);
+    let mut command = elsewhere(&scratch, &lake(&nowhere, &["ask", "lake"]));
     command.env("PATH", std::env::join_paths([Path::new("/usr/bin"), Path::new("/bin"), &lib]).unwrap());
     assert_eq!(run(&mut command).exits(0).text(), "found\n");
 }
