@@ -133,7 +133,7 @@ fuzz:
 	    echo "fuzz: $$target: $$(tail -n 1 target/fuzz-$$target.log)"; \
 	done
 
-# bootscope-lake, which asks lakes: DataFusion, and a client of Ballista's clusters. Half an hour on two CPUs, and 10 GB. It needs Rust 1.94.
+# bootscope-lake, which asks lakes: DataFusion, and a client of Ballista's clusters. Up to an hour on two CPUs, and 2 GB. It needs Rust 1.94.
 lake:
 	$(CARGO) build --locked --release --workspace --manifest-path lake-engine/Cargo.toml --target-dir target/lake-engine
 	install -D -s target/lake-engine/release/bootscope-lake $(LIB)/bootscope-lake

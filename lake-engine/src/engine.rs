@@ -45,6 +45,8 @@ pub const TABLES: [&str; 9] =
 
 /// What a table is called where it is read joined with `boots`.
 const WITH_LEFTOVERS: &str = "_with_leftovers";
+/// What DataFusion says of statements that would write or change the session.
+const REFUSED: [&str; 3] = ["DDL not supported", "DML not supported", "Statement not supported"];
 /// Of all memory, a query gets so much unless the user says.
 const MEMORY_SHARE: u64 = 2;
 /// With less, hardly any query ends.
@@ -188,7 +190,7 @@ impl Engine {
         let reads = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         let found = self.context.sql_with_options(sql, reads).await;
         found.map_err(|e| match e.strip_backtrace() {
-            said if said.contains("not supported: ") => anyhow!("a lake is only read: {said}"),
+            said if REFUSED.iter().any(|what| said.contains(what)) => anyhow!("a lake is only read: {said}"),
             _ => e.into(),
         })
     }

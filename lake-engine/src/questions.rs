@@ -95,7 +95,8 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = args.lake.open().await?;
     let (name, found) = ask(&engine, args).await?;
     if found.boots == 0 {
-        bail!("{} has no boots that were asked for: see --since and --where", engine.lake);
+        let hint = "see --since and --where; outliers and coverage need boots with --machine";
+        bail!("{} has no boots that were asked for: {hint}", engine.lake);
     }
     let answer = Answer {
         schema: format!("bootscope.lake-{name}/1"),

@@ -15,6 +15,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,6 +85,14 @@ struct Batch {
 }
 
 impl Batch {
+    /// What it is called in the store. Two may send the same boots, of which folders make one name: who loses the lease must remove files of
+    /// its own alone.
+    fn sent_by(&self, who: &str) -> Batch {
+        let mut hasher = DefaultHasher::new();
+        (who, &self.name).hash(&mut hasher);
+        Batch { day: self.day.clone(), name: format!("{:016x}", hasher.finish()) }
+    }
+
     fn file(&self, table: &str) -> String {
         format!("{table}/day={}/{}.parquet", self.day, self.name)
     }
@@ -121,13 +130,14 @@ async fn send(store: &Store, held: &mut Held, args: &Args) -> anyhow::Result<Sen
     if !there.is_empty() {
         return Ok(Sent { new: 0, there });
     }
-    for batch in batches(&args.from)? {
+    for here in batches(&args.from)? {
+        let batch = here.sent_by(&store.who);
         for table in TABLES {
             // Each file is a sign of life, too.
             store.note(held, &batch).await?;
-            let file = batch.file(table);
-            let bytes = std::fs::read(args.from.join(&file)).with_context(|| format!("cannot read {file}"))?;
-            store.put(&file, bytes).await?;
+            let file = args.from.join(here.file(table));
+            let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            store.put(&batch.file(table), bytes).await?;
         }
         if let Err(e) = store.note(held, &batch).await {
             // Another may have sent the same boots meanwhile.

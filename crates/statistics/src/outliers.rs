@@ -8,7 +8,9 @@ use super::quantile::median;
 use super::sorted;
 
 /// Beyond so many median absolute deviations.
-const LIMIT: f64 = 1.4826 * 10.0;
+const LIMIT: f64 = OF_MAD * 10.0;
+/// Of normal values, the standard deviation is so many times the median distance from their middle.
+pub const OF_MAD: f64 = 1.4826;
 
 /// The places of the outliers in `values`, ascending.
 pub fn outliers(values: &[f64]) -> Vec<usize> {

@@ -6,11 +6,12 @@
 //! they scatter more: three boots that happen to agree are no proof. Of all machines and rows, Holm's correction leaves those that chance
 //! does not explain.
 
-use super::sums::{Names, at, each};
+use super::sums::{Names, at, each, kind, parts_of};
 use super::{Engine, FilterArgs, Found};
 use crate::answer::{Show, Shown};
 use crate::filter::days_before;
 use serde::Serialize;
+use statistics::outliers::OF_MAD;
 use statistics::quantile::median;
 use statistics::{holm, sorted, student_t};
 use std::collections::HashMap;
@@ -22,8 +23,6 @@ const DAYS: u64 = 14;
 const MACHINES_LEAST: usize = 8;
 /// Boots of a machine, at least.
 const BOOTS_LEAST: f64 = 5.0;
-/// Of normal values, the standard deviation is so many times the median distance.
-const OF_MAD: f64 = 1.4826;
 /// What is less of a boot than this is not shown: nobody would act on it.
 const SHARE_LEAST: f64 = 1e-4;
 
@@ -107,7 +106,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         let (hardware, time_base, machine) = (part.texts(0)?, part.texts(1)?, part.texts(2)?);
         let (boots, total_ns, kernel) = (part.numbers(3)?, part.numbers(4)?, part.texts(5)?);
         for row in 0..part.rows() {
-            let kind = kinds.number(&format!("{}\u{1f}{}", at(&hardware, row), at(&time_base, row)));
+            let kind = kinds.number(&kind(at(&hardware, row), at(&time_base, row)));
             let kernel = kernels.number(at(&kernel, row));
             let found = Machine { boots: boots.value(row), total_ns: total_ns.value(row), kernel };
             of_kinds.entry(kind).or_default().insert(machines.number(at(&machine, row)), found);
@@ -124,7 +123,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         let (hardware, time_base, machine) = (part.texts(0)?, part.texts(1)?, part.texts(2)?);
         let (name, sum, squares) = (part.texts(3)?, part.numbers(4)?, part.numbers(5)?);
         for row in 0..part.rows() {
-            let kind = kinds.number(&format!("{}\u{1f}{}", at(&hardware, row), at(&time_base, row)));
+            let kind = kinds.number(&kind(at(&hardware, row), at(&time_base, row)));
             let series = (kind, names.number(at(&name, row)));
             let machine = machines.number(at(&machine, row));
             sums.push(Sum { series, machine, sum: sum.value(row), squares: squares.value(row) });
@@ -165,7 +164,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         if p > ALPHA || slower_ns < SHARE_LEAST * machine.total_ns / machine.boots {
             continue;
         }
-        let (hardware, time_base) = kinds.name(kind).split_once('\u{1f}').unwrap_or_default();
+        let (hardware, time_base) = parts_of(kinds.name(kind));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
         rows.push(Row {
             machine: machines.name(mean.machine).to_owned(),

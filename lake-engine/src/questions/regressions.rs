@@ -7,14 +7,16 @@
 //!
 //! A few boots that were disturbed can lift the mean of a few days. So sums only choose which series may have a change. Of these every boot
 //! is read, and what is far from the middle of its week and kernel is drawn nearer (winsorized: Tukey, "The future of data
-//! analysis", Annals of Mathematical Statistics 33, 1962). What is said then rests on these values.
+//! analysis", Annals of Mathematical Statistics 33, 1962). Whether there is a change, and its interval, rest on these values; how large it is,
+//! all boots say.
 
-use super::sums::{Names, at, each};
+use super::sums::{Names, at, each, kind, parts_of};
 use super::{Engine, FilterArgs, Found};
 use crate::answer::{Show, Shown};
 use crate::engine::text;
 use serde::Serialize;
 use statistics::levels::{At, Cell, Change, clearest};
+use statistics::outliers::OF_MAD;
 use statistics::quantile::median;
 use statistics::{holm, sorted, student_t};
 use std::collections::{BTreeSet, HashMap};
@@ -27,8 +29,6 @@ const SHARE_LEAST: f64 = 1e-5;
 const CHOSEN: f64 = 0.5;
 /// A value is not farther from the middle of its week and kernel than so many standard deviations.
 const FAR: f64 = 4.0;
-/// Of normal values, the standard deviation is so many times the median distance.
-const OF_MAD: f64 = 1.4826;
 const WEEK_DAYS: u32 = 7;
 /// What is before and after a change is looked at again, so often.
 const DEPTH_MOST: usize = 4;
@@ -47,10 +47,11 @@ struct Row {
     before_ns: f64,
     after_ns: f64,
     slower_ns: f64,
-    /// The same without what is far off, and its 95 % interval.
+    /// The same without what is far off.
     near_ns: f64,
-    near_low_ns: f64,
-    near_high_ns: f64,
+    /// The 95 % interval of that, `near_ns`.
+    slower_low_ns: f64,
+    slower_high_ns: f64,
     /// After ÷ before; `null` where the row is new.
     ratio: Option<f64>,
     /// Corrected for all series that were looked at.
@@ -71,8 +72,8 @@ const SHOWN: &[Shown] = &[
     ("before ms", "before_ns", Show::Ms),
     ("after", "after_ns", Show::Ms),
     ("slower by", "slower_ns", Show::Ms),
-    ("from", "near_low_ns", Show::Ms),
-    ("to", "near_high_ns", Show::Ms),
+    ("from", "slower_low_ns", Show::Ms),
+    ("to", "slower_high_ns", Show::Ms),
     ("change", "ratio", Show::Change),
     ("p", "p", Show::Probability),
     ("boots before", "boots_before", Show::Plain),
@@ -106,16 +107,6 @@ struct Sums {
     /// Of each kind.
     boots: HashMap<u32, Vec<OfDay>>,
     rows: Vec<Sum>,
-}
-
-/// A kind of machine, as one name. The second part is one of ours.
-fn kind(hardware: &str, time_base: &str) -> String {
-    format!("{hardware}\u{1f}{time_base}")
-}
-
-/// The two parts of it.
-fn split(kind: &str) -> (&str, &str) {
-    kind.rsplit_once('\u{1f}').unwrap_or((kind, ""))
 }
 
 /// Answers it.
@@ -313,7 +304,7 @@ async fn boot_by_boot(
     let mut values: Vec<Values> = chosen.iter().map(|_| Values::default()).collect();
     let is_of_rows = chosen.iter().any(|series| series.name.is_some());
     let list = |names: BTreeSet<&str>| names.into_iter().map(text).collect::<Vec<_>>().join(", ");
-    let hardware = |kind: u32| split(sums.kinds.name(kind)).0;
+    let hardware = |kind: u32| parts_of(sums.kinds.name(kind)).0;
     let kinds = list(chosen.iter().map(|series| hardware(series.kind)).collect());
     let names = list(chosen.iter().filter_map(|series| series.name).map(|name| sums.names.name(name)).collect());
     let condition = format!("{} AND coalesce(hardware, '') IN ({kinds})", filter.sql_of_time());
@@ -444,7 +435,7 @@ fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
     let of_week = series.cells.iter().filter(|cell| cell.day + WEEK_DAYS > last);
     let days = of_week.clone().map(|cell| cell.day).collect::<BTreeSet<u32>>().len();
     let boots_a_day = of_week.map(|cell| cell.runs).sum::<f64>() / days.max(1) as f64;
-    let (hardware, time_base) = split(sums.kinds.name(series.kind));
+    let (hardware, time_base) = parts_of(sums.kinds.name(series.kind));
     let count = |runs: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
         let count = runs.round() as u64;
@@ -460,8 +451,8 @@ fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
         after_ns: after,
         slower_ns,
         near_ns,
-        near_low_ns: near_ns - half,
-        near_high_ns: near_ns + half,
+        slower_low_ns: near_ns - half,
+        slower_high_ns: near_ns + half,
         ratio: (before > 0.0).then(|| after / before),
         p,
         boots_before: count(change.runs_before),

@@ -42,6 +42,16 @@ pub async fn each(engine: &Engine, sql: &str, mut take: impl FnMut(&Part) -> any
     Ok(())
 }
 
+/// A kind of machine, as one name. The second part is one of ours.
+pub fn kind(hardware: &str, time_base: &str) -> String {
+    format!("{hardware}\u{1f}{time_base}")
+}
+
+/// The two parts of it.
+pub fn parts_of(kind: &str) -> (&str, &str) {
+    kind.rsplit_once('\u{1f}').unwrap_or((kind, ""))
+}
+
 /// A text of a row; empty where it is null.
 pub fn at(texts: &StringViewArray, row: usize) -> &str {
     if texts.is_null(row) { "" } else { texts.value(row) }

@@ -44,8 +44,9 @@ export interface SlowRow {
     readonly boots: number;
     readonly boots_with_it: number;
     readonly mean_ns: number;
-    readonly mean_low_ns: number;
-    readonly mean_high_ns: number;
+    /** None of a single boot. */
+    readonly mean_low_ns: number | null;
+    readonly mean_high_ns: number | null;
     readonly share: number;
 }
 

@@ -342,7 +342,7 @@ const SLOW_ROWS: readonly Column<SlowRow>[] = [
     { name: "row", key: row => row.name, show: row => row.name },
     { name: "share", key: row => row.share, show: row => <><span class="bar" style={{ width: `${Math.max(Math.min(row.share, 1), 0) * 6}em` }} />{percent(row.share)}</>, isNumber: true, width: "12em" },
     { name: "a boot", key: row => row.mean_ns, show: row => figure(row.mean_ns), isNumber: true, width: "8em" },
-    { name: "interval", key: row => row.mean_high_ns - row.mean_low_ns, show: row => range(row.mean_low_ns, row.mean_high_ns), isNumber: true, width: "13em", isSpare: true },
+    { name: "interval", key: row => (row.mean_high_ns ?? 0) - (row.mean_low_ns ?? 0), show: row => row.mean_low_ns === null || row.mean_high_ns === null ? "–" : range(row.mean_low_ns, row.mean_high_ns), isNumber: true, width: "13em", isSpare: true },
     { name: "boots with it", key: row => row.boots_with_it, show: row => grouped(row.boots_with_it), isNumber: true, width: "8em" },
     { name: "of boots", key: row => row.boots, show: row => grouped(row.boots), isNumber: true, width: "8em", isSpare: true },
 ];
@@ -352,7 +352,7 @@ function SlowRows({ store, lake }: Props) {
         <List
             store={store} lake={lake} rows={lake.slowest_rows} columns={SLOW_ROWS} label="Where the time goes" thing="row" remarks="slowest_rows" empty="The lake has no rows."
             texts={row => [row.name]} head={["row", "mean_ns", "mean_low_ns", "mean_high_ns", "share", "boots_with_it", "boots"]}
-            cells={row => [row.name, row.mean_ns, row.mean_low_ns, row.mean_high_ns, row.share, row.boots_with_it, row.boots]}
+            cells={row => [row.name, row.mean_ns, row.mean_low_ns ?? "", row.mean_high_ns ?? "", row.share, row.boots_with_it, row.boots]}
         />
     );
 }

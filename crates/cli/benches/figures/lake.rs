@@ -44,7 +44,10 @@ fn added(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     ] {
         let kernel = match kernel {
             Ok(kernel) => kernel,
-            Err(why) => return table.skip(name, why),
+            Err(why) => {
+                table.skip(name, why);
+                continue;
+            }
         };
         match rate(kernel, more, &work.join(name)) {
             Ok(rate) => table.add(name, rate, PER_SECOND, promise, ""),
@@ -124,10 +127,13 @@ fn others(root: &Path, lake: &Path, p95: f64, table: &mut Table) {
     let python = root.join("target/tools/python/bin/python");
     let programs = root.join("target/lake-engine/release");
     let script = root.join("lake-engine/tests/engines.py");
+    if !python.is_file() {
+        return figures.iter().for_each(|figure| table.skip(figure, "no DuckDB: run `scripts/setup lake`"));
+    }
     let found = crate::said(Command::new(python).arg(script).arg(programs).arg("speed").arg(lake));
     let found = match found {
         Ok(found) => found,
-        Err(why) => return figures.iter().for_each(|figure| table.skip(figure, &why)),
+        Err(why) => return figures.iter().for_each(|figure| table.fail(figure, &why)),
     };
     let ratio = |a: f64, b: &str| a / found[b].as_f64().unwrap_or(f64::NAN);
     let seconds = |name: &str| found[name].as_f64().unwrap_or(f64::NAN);

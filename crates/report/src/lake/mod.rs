@@ -118,7 +118,7 @@ pub struct LakeRegression {
     pub after_ns: f64,
     /// How much longer that is.
     pub slower_ns: f64,
-    /// The interval of that: at least.
+    /// The interval of that, of boots whose time is not far off: at least.
     pub slower_low_ns: f64,
     /// The interval of that: at most.
     pub slower_high_ns: f64,
@@ -168,10 +168,10 @@ pub struct LakeRow {
     pub boots_with_it: u64,
     /// What a boot takes for it, also of boots without it.
     pub mean_ns: f64,
-    /// The interval of that: at least.
-    pub mean_low_ns: f64,
+    /// The interval of that: at least; none of a single boot.
+    pub mean_low_ns: Option<f64>,
     /// The interval of that: at most.
-    pub mean_high_ns: f64,
+    pub mean_high_ns: Option<f64>,
     /// Of the time of all boots, 0 to 1.
     pub share: f64,
 }

@@ -221,7 +221,10 @@ fn rows(document: &LakePage, out: Out) -> io::Result<()> {
         vec![
             text(&one.name),
             time(one.mean_ns),
-            between(one.mean_low_ns, one.mean_high_ns),
+            // Of a single boot there is none.
+            one.mean_low_ns
+                .zip(one.mean_high_ns)
+                .map_or_else(|| figure("–".to_owned()), |(low, high)| between(low, high)),
             figure(percent(one.share)),
             count(one.boots_with_it),
             count(one.boots),
