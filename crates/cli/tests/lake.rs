@@ -236,7 +236,8 @@ fn labels_and_a_token_of_the_machine_go_with_each_boot() {
     let tokens: Vec<String> = boots.iter().map(|boot| word(boot, "machine")).collect();
     assert!(tokens[0].starts_with("machine-") && tokens[0] == tokens[1], "{tokens:?}");
     for file in ["boots", "labels", "rows"] {
-        assert!(!format!("{:?}", table(&lake, file)).contains("db7"), "a name in {file}");
+        // A token may have `db7` by chance.
+        assert!(!format!("{:?}", table(&lake, file)).contains("example"), "a name in {file}");
     }
     let mut labels: Vec<String> = table(&lake, "labels")
         .iter()
