@@ -7,6 +7,7 @@ mod coverage;
 mod outliers;
 pub mod page_data;
 mod regressions;
+mod single_boots;
 mod slowest_rows;
 pub mod sums;
 mod what_pays;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 /// Ask a lake what no sum tells: what became slower and with which update, and how sure that is
 ///
 /// Regressions and outliers compare boots of one kind of machine with each other only. Each answer says how many boots it rests on. Where thousands of rows are
-/// looked at, probabilities are corrected for that: of answers to a lake without any regression, at most 5 in 100 name one.
+/// looked at, probabilities are corrected for that: of what answers name, chance made 5 in 100 at most, on average.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

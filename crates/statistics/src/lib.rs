@@ -11,6 +11,7 @@
 pub mod changes;
 pub mod describe;
 pub mod dithered;
+pub mod false_discoveries;
 pub mod holm;
 pub mod levels;
 pub mod max_t;

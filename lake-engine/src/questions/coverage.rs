@@ -2,7 +2,7 @@
 //!
 //! A machine that boots at random has a mean time `u` between boots, which `n` boots say with an error of its own. Then it is silent for
 //! `s` days with the probability `(1 + s / (u (n - 1)))^-(n - 1)`: what is left of a Pareto distribution, the prediction for exponential
-//! times (Nelson, Applied Life Data Analysis, 1982, ch. 6). Silence that is too long for that, corrected for all machines (Holm), is listed.
+//! times (Nelson, Applied Life Data Analysis, 1982, ch. 6). Silence that is too long for that, corrected for all machines ([`false_discoveries`]), is listed.
 //! Boots within an hour are one: a machine that is installed or repaired boots often.
 
 use super::sums::{at, each};
@@ -10,7 +10,7 @@ use super::{Engine, FilterArgs, Found};
 use crate::answer::{Show, Shown};
 use crate::filter;
 use serde::Serialize;
-use statistics::holm;
+use statistics::false_discoveries;
 use std::time::{Duration, UNIX_EPOCH};
 
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
@@ -85,7 +85,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         let n = *hours - 1.0;
         machine.p = (1.0 + machine.silent_days / (machine.usual_days * n)).powf(-n);
     }
-    let corrected = holm::corrected(&machines.iter().map(|(machine, ..)| machine.p).collect::<Vec<f64>>());
+    let corrected = false_discoveries::corrected(&machines.iter().map(|(machine, ..)| machine.p).collect::<Vec<f64>>());
     let silent = machines.into_iter().zip(corrected).filter(|(_, p)| *p <= ALPHA);
     let mut rows: Vec<Row> = silent.map(|((machine, ..), p)| Row { p, ..machine }).collect();
     rows.sort_by(|a, b| b.silent_days.total_cmp(&a.silent_days));

@@ -3,8 +3,8 @@
 //! Of each row, a machine's mean is compared with the middle of its kind's machines. By how much machines differ anyway is the median of
 //! their distances from that middle (MAD: Hampel, Journal of the American Statistical Association 69, 1974), so that the outliers
 //! themselves do not hide. How far off a machine's mean may be comes from how the boots of all the kind's machines scatter, or from its own if
-//! they scatter more: three boots that happen to agree are no proof. Of all machines and rows, Holm's correction leaves those that chance
-//! does not explain.
+//! they scatter more: three boots that happen to agree are no proof. Of all machines and rows, [`false_discoveries`] leaves those
+//! that chance does not explain.
 
 use super::sums::{Names, at, each, kind, parts_of};
 use super::{Engine, FilterArgs, Found};
@@ -13,7 +13,7 @@ use crate::filter::days_before;
 use serde::Serialize;
 use statistics::outliers::OF_MAD;
 use statistics::quantile::median;
-use statistics::{holm, sorted, student_t};
+use statistics::{false_discoveries, sorted, student_t};
 use std::collections::HashMap;
 
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
@@ -156,7 +156,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     }
     let looked_at = candidates.len();
     let p_values: Vec<f64> = candidates.iter().map(|candidate| candidate.4).collect();
-    let corrected = holm::corrected(&p_values);
+    let corrected = false_discoveries::corrected(&p_values);
     let mut rows = Vec::new();
     for ((kind, name, mean, middle, _), p) in candidates.into_iter().zip(corrected) {
         let machine = of_kinds[&kind][&mean.machine];

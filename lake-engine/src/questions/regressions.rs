@@ -1,34 +1,30 @@
 //! Which update made which row slower, on which kinds of machine, and how sure that is.
 //!
 //! A series is a row of the boot path on one kind of machine: for each day and each kernel, the mean over all boots, also those without the
-//! row. [`statistics::levels`] says where its level changed most clearly. Of all series that were looked at, Holm's correction leaves those
-//! that chance does not explain. What lies before and after a change is looked at again, until nothing more is found. The totals of
+//! row. [`statistics::levels`] says where its level changed most clearly. Of all series that were looked at,
+//! [`false_discoveries`] leaves those that chance does not explain. What lies before and after a change is looked at again, until nothing more is found. The totals of
 //! boots are a family of their own: one series a kind of machine.
 //!
-//! A few boots that were disturbed can lift the mean of a few days. So sums only choose which series may have a change. Of these every boot
-//! is read, and what is far from the middle of its week and kernel is drawn nearer (winsorized: Tukey, "The future of data
-//! analysis", Annals of Mathematical Statistics 33, 1962). Whether there is a change, and its interval, rest on these values; how large it is,
-//! all boots say.
+//! Sums only choose which series may have a change. Of these every boot is read, and made comparable ([`super::single_boots`]). Whether
+//! there is a change, and its interval, rest on these values; how large it is, all boots say.
 
+use super::single_boots::{self, Boot, Boots};
 use super::sums::{Names, at, each, kind, parts_of};
 use super::{Engine, FilterArgs, Found};
 use crate::answer::{Show, Shown};
 use crate::engine::text;
 use serde::Serialize;
 use statistics::levels::{At, Cell, Change, clearest};
-use statistics::outliers::OF_MAD;
-use statistics::quantile::median;
-use statistics::{holm, sorted, student_t};
+use statistics::{false_discoveries, student_t};
 use std::collections::{BTreeSet, HashMap};
 
-/// Of answers without any regression, so many name one.
+/// Of the regressions that answers name, chance made so many at most, on average.
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
 /// A row that is less than this of its boots' time is not looked at: nobody would act on it, and each more makes others less sure.
 const SHARE_LEAST: f64 = 1e-5;
 /// A series is read boot by boot where its sums have a change with such a corrected probability.
 const CHOSEN: f64 = 0.5;
-/// A value is not farther from the middle of its week and kernel than so many standard deviations.
-const FAR: f64 = 4.0;
+/// What a regression costs is told by the boots of so many days.
 const WEEK_DAYS: u32 = 7;
 /// What is before and after a change is looked at again, so often.
 const DEPTH_MOST: usize = 4;
@@ -285,11 +281,11 @@ fn series(sums: &Sums) -> Vec<Series> {
 /// Of a family, those that may have a change.
 fn chosen(family: Vec<Series>) -> Vec<Series> {
     let p = |series: &Series| clearest(&series.cells).map_or(1.0, |change| change.p);
-    let corrected = holm::corrected(&family.iter().map(p).collect::<Vec<f64>>());
+    let corrected = false_discoveries::corrected(&family.iter().map(p).collect::<Vec<f64>>());
     family.into_iter().zip(corrected).filter(|(_, p)| *p <= CHOSEN).map(|(series, _)| series).collect()
 }
 
-/// The same series, from the values of single boots, without what is far off.
+/// The same series, from single boots.
 async fn boot_by_boot(
     engine: &Engine,
     filter: &FilterArgs,
@@ -301,7 +297,8 @@ async fn boot_by_boot(
     }
     let places: HashMap<(u32, Option<u32>), usize> =
         chosen.iter().enumerate().map(|(i, series)| ((series.kind, series.name), i)).collect();
-    let mut values: Vec<Values> = chosen.iter().map(|_| Values::default()).collect();
+    let mut found: Vec<Boots> = chosen.iter().map(|_| Boots::default()).collect();
+    let mut machines = Names::default();
     let is_of_rows = chosen.iter().any(|series| series.name.is_some());
     let list = |names: BTreeSet<&str>| names.into_iter().map(text).collect::<Vec<_>>().join(", ");
     let hardware = |kind: u32| parts_of(sums.kinds.name(kind)).0;
@@ -310,17 +307,17 @@ async fn boot_by_boot(
     let condition = format!("{} AND coalesce(hardware, '') IN ({kinds})", filter.sql_of_time());
     let sql = if is_of_rows {
         format!(
-            "SELECT hardware, time_base, kernel, day, self_ns, name FROM rows WHERE ended AND {condition} AND name IN ({names})"
+            "SELECT hardware, time_base, kernel, day, self_ns, name, machine FROM rows WHERE ended AND {condition} AND name IN ({names})"
         )
     } else {
         format!(
-            "SELECT hardware, time_base, kernel, day, total_ns, '' FROM boots WHERE total_ns IS NOT NULL AND {condition}"
+            "SELECT hardware, time_base, kernel, day, total_ns, '', machine FROM boots WHERE total_ns IS NOT NULL AND {condition}"
         )
     };
     let (kind_numbers, name_numbers) = (&sums.kinds, &sums.names);
     each(engine, &sql, |part| {
         let texts = [part.texts(0)?, part.texts(1)?, part.texts(2)?, part.texts(3)?, part.texts(5)?];
-        let ns = part.numbers(4)?;
+        let (ns, machine) = (part.numbers(4)?, part.texts(6)?);
         for row in 0..part.rows() {
             let [hardware, time_base, kernel, day, name] = [0, 1, 2, 3, 4].map(|i| at(&texts[i], row));
             let kind = kind_numbers.known(&kind(hardware, time_base));
@@ -328,58 +325,38 @@ async fn boot_by_boot(
             let place = kind.zip(name).and_then(|key| places.get(&key));
             let cell = sums.days.known(day).zip(sums.kernels.known(kernel));
             if let Some((&place, cell)) = place.zip(cell) {
-                values[place].entry(cell).or_default().push(ns.value(row));
+                let machine = Some(at(&machine, row)).filter(|name| !name.is_empty()).map(|name| machines.number(name));
+                found[place].entry(cell).or_default().push(Boot { machine, ns: ns.value(row) });
             }
         }
         Ok(())
     })
     .await?;
     let days = places_of_days(&sums.days);
-    for (series, values) in chosen.iter_mut().zip(values) {
+    for (series, boots) in chosen.iter_mut().zip(found) {
         let of_kind = &sums.boots[&series.kind];
         series.raw = series.cells.clone();
-        (series.cells, series.far) = drawn_nearer(series, of_kind, values, &days);
+        (series.cells, series.far) = of_single_boots(series, of_kind, boots, &days);
     }
     Ok(chosen)
 }
 
-/// Of a series: what each boot had, by day and kernel.
-type Values = HashMap<(u32, u32), Vec<f64>>;
-
-/// The means of cells, of values that are not too far from the middle of their week and kernel.
-fn drawn_nearer(series: &Series, of_kind: &[OfDay], mut values: Values, days: &[u32]) -> (Vec<Cell>, u64) {
+/// The means of cells, of what each boot takes beside its machine's level, without what is far off; and how many were.
+fn of_single_boots(series: &Series, of_kind: &[OfDay], mut boots: Boots, days: &[u32]) -> (Vec<Cell>, u64) {
     // Boots without the row have 0 of it.
     for of_day in of_kind {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
-        let boots = of_day.boots as usize;
-        let of_cell = values.entry((of_day.day, of_day.kernel)).or_default();
-        of_cell.resize(of_cell.len().max(boots), 0.0);
+        let all = of_day.boots as usize;
+        let of_cell = boots.entry((of_day.day, of_day.kernel)).or_default();
+        of_cell.resize(of_cell.len().max(all), Boot { machine: None, ns: 0.0 });
     }
-    let week = |day: u32| days[day as usize] / WEEK_DAYS;
-    let mut weeks: HashMap<(u32, u32), Vec<f64>> = HashMap::new();
-    for (&(day, kernel), of_cell) in &values {
-        weeks.entry((week(day), kernel)).or_default().extend(of_cell);
-    }
-    let middles: HashMap<(u32, u32), f64> =
-        weeks.into_iter().map(|(key, values)| (key, median(&sorted(&values)))).collect();
-    let middle = |day: u32, kernel: u32| middles[&(week(day), kernel)];
-    let off = values.iter().flat_map(|(&(day, kernel), of_cell)| {
-        let middle = middle(day, kernel);
-        of_cell.iter().map(move |value| (value - middle).abs())
-    });
-    let far = FAR * OF_MAD * median(&sorted(&off.collect::<Vec<f64>>()));
+    single_boots::take_off_machines(&mut boots);
+    let far = single_boots::draw_nearer(&mut boots, days);
     let cells = of_kind.iter().zip(&series.cells).map(|(of_day, cell)| {
-        let of_cell = &values[&(of_day.day, of_day.kernel)];
-        let middle = middle(of_day.day, of_day.kernel);
-        // Where most boots are the same to the nanosecond, nothing says what is far.
-        let near = |value: &f64| if far > 0.0 { value.clamp(middle - far, middle + far) } else { *value };
-        Cell { mean: of_cell.iter().map(near).sum::<f64>() / of_cell.len() as f64, ..*cell }
+        let of_cell = &boots[&(of_day.day, of_day.kernel)];
+        Cell { mean: of_cell.iter().map(|boot| boot.ns).sum::<f64>() / of_cell.len() as f64, ..*cell }
     });
-    let cells = cells.collect();
-    let is_far = |day: u32, kernel: u32, value: f64| far > 0.0 && (value - middle(day, kernel)).abs() > far;
-    let count =
-        values.iter().flat_map(|(&(day, kernel), of_cell)| of_cell.iter().map(move |&value| (day, kernel, value)));
-    (cells, count.filter(|&(day, kernel, value)| is_far(day, kernel, value)).count() as u64)
+    (cells.collect(), far)
 }
 
 /// The changes of a family of series that chance does not explain. So many were looked at.
@@ -391,7 +368,7 @@ fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
         // Parts of series are as many as the series at most: they are corrected for as many.
         let mut p_values: Vec<f64> = changes.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
         p_values.resize(p_values.len().max(looked_at), 1.0);
-        let corrected = holm::corrected(&p_values);
+        let corrected = false_discoveries::corrected(&p_values);
         let mut parts = Vec::new();
         for ((series, change), p) in open.into_iter().zip(changes).zip(corrected) {
             let Some(change) = change.filter(|_| p <= ALPHA) else { continue };

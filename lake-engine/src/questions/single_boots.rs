@@ -1,0 +1,191 @@
+//! The times of single boots in one row on one kind of machine, made comparable: what is a machine's own is taken off, and what is far from
+//! the middle is drawn nearer. Reads nothing, decides nothing: [`super::regressions`] does.
+//!
+//! An update comes to some machines first. If these are slower machines than the others, the days on which both kernels run look like a
+//! regression. So a boot counts as what it takes more than its machine otherwise, with the same kernel (a fixed effect of the machine).
+//!
+//! A boot that was disturbed can lift the mean of a day. What is far from the middle of its week and kernel is drawn nearer (winsorized:
+//! Tukey, "The future of data analysis", Annals of Mathematical Statistics 33, 1962).
+
+use statistics::outliers::OF_MAD;
+use statistics::quantile::median;
+use statistics::sorted;
+use std::collections::HashMap;
+
+/// A machine's own level is known from so many boots on.
+const OWN_LEAST: usize = 10;
+/// So many turns tell levels of machines and kernels apart, to a thousandth where an update takes some days to come to all.
+const TURNS: usize = 10;
+/// A value is not farther from the middle of its week and kernel than so many standard deviations.
+const FAR: f64 = 4.0;
+const WEEK_DAYS: u32 = 7;
+
+/// A boot's time in the row.
+#[derive(Clone, Copy)]
+pub struct Boot {
+    /// None of a boot of which nobody said whose it is.
+    pub machine: Option<u32>,
+    /// 0 of a boot without the row.
+    pub ns: f64,
+}
+
+/// By day and kernel.
+pub type Boots = HashMap<(u32, u32), Vec<Boot>>;
+
+/// Takes off what is a machine's own. Levels of kernels and of machines are told apart by turns, each from what the other leaves. Linear in
+/// the boots.
+pub fn take_off_machines(boots: &mut Boots) {
+    let mut count: HashMap<u32, usize> = HashMap::new();
+    boots
+        .values()
+        .flatten()
+        .filter_map(|boot| boot.machine)
+        .for_each(|machine| *count.entry(machine).or_default() += 1);
+    let own = |machine: Option<u32>| machine.filter(|machine| count[machine] >= OWN_LEAST);
+    let mut levels = Levels::default();
+    for _ in 0..TURNS {
+        let each = || boots.iter().flat_map(|(&(_, kernel), of_cell)| of_cell.iter().map(move |boot| (kernel, boot)));
+        // Boots of nobody may lack the row: what a machine is measured from has it.
+        let known = || each().filter_map(|(kernel, boot)| boot.machine.map(|machine| (kernel, machine, boot.ns)));
+        let kernels = means(known().map(|(kernel, machine, ns)| (kernel, ns - levels.of_machine(own(Some(machine))))));
+        levels.kernels = kernels;
+        let of_machines = known().filter(|&(_, machine, _)| own(Some(machine)).is_some());
+        levels.machines = means(of_machines.map(|(kernel, machine, ns)| (machine, ns - levels.kernels[&kernel])));
+    }
+    for (&(_, kernel), of_cell) in boots.iter_mut() {
+        for boot in of_cell {
+            if let Some(machine) = own(boot.machine) {
+                // A machine's level is made of the same boots, so they scatter less about it: that is given back.
+                let boots = count[&machine] as f64;
+                let wider = (boots / (boots - 1.0)).sqrt();
+                let level = levels.kernels[&kernel];
+                boot.ns = level + (boot.ns - level - levels.machines[&machine]) * wider;
+            }
+        }
+    }
+}
+
+/// What kernels take, and what machines take more.
+#[derive(Default)]
+struct Levels {
+    kernels: HashMap<u32, f64>,
+    machines: HashMap<u32, f64>,
+}
+
+impl Levels {
+    fn of_machine(&self, machine: Option<u32>) -> f64 {
+        machine.and_then(|machine| self.machines.get(&machine)).copied().unwrap_or(0.0)
+    }
+}
+
+/// The mean of the values of each key.
+fn means(values: impl Iterator<Item = (u32, f64)>) -> HashMap<u32, f64> {
+    let mut sums: HashMap<u32, (f64, f64)> = HashMap::new();
+    for (key, value) in values {
+        let sum = sums.entry(key).or_default();
+        sum.0 += value;
+        sum.1 += 1.0;
+    }
+    sums.into_iter().map(|(key, (sum, count))| (key, sum / count)).collect()
+}
+
+/// Draws nearer what is far from the middle of its week and kernel, and counts it. `days` has the place in time of each day.
+pub fn draw_nearer(boots: &mut Boots, days: &[u32]) -> u64 {
+    let week = |day: u32| days[day as usize] / WEEK_DAYS;
+    let mut weeks: HashMap<(u32, u32), Vec<f64>> = HashMap::new();
+    for (&(day, kernel), of_cell) in &*boots {
+        weeks.entry((week(day), kernel)).or_default().extend(of_cell.iter().map(|boot| boot.ns));
+    }
+    let middles: HashMap<(u32, u32), f64> = weeks.into_iter().map(|(key, ns)| (key, median(&sorted(&ns)))).collect();
+    let middle = |day: u32, kernel: u32| middles[&(week(day), kernel)];
+    let off = boots.iter().flat_map(|(&(day, kernel), of_cell)| {
+        let middle = middle(day, kernel);
+        of_cell.iter().map(move |boot| (boot.ns - middle).abs())
+    });
+    let far = FAR * OF_MAD * median(&sorted(&off.collect::<Vec<f64>>()));
+    if far <= 0.0 {
+        // Where most boots are the same to the nanosecond, nothing says what is far.
+        return 0;
+    }
+    let mut count = 0;
+    for (&(day, kernel), of_cell) in boots.iter_mut() {
+        let middle = middle(day, kernel);
+        for boot in of_cell.iter_mut().filter(|boot| (boot.ns - middle).abs() > far) {
+            boot.ns = boot.ns.clamp(middle - far, middle + far);
+            count += 1;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Machine 1 takes twice as long as machine 0, and has kernel 1 on the fifth day, five days before the other. With it, both take longer.
+    fn one_is_first(slower: f64) -> Boots {
+        let mut boots = Boots::new();
+        for day in 0..20_u32 {
+            for machine in 0..2_u32 {
+                let kernel = u32::from(day >= if machine == 1 { 5 } else { 10 });
+                let ns = f64::from(100 * (machine + 1)) + f64::from(day % 3) + if kernel == 1 { slower } else { 0.0 };
+                boots.entry((day, kernel)).or_default().push(Boot { machine: Some(machine), ns });
+            }
+        }
+        boots
+    }
+
+    fn mean_of(boots: &Boots, is_of: impl Fn(u32, u32) -> bool) -> f64 {
+        let of = boots.iter().filter(|((day, kernel), _)| is_of(*day, *kernel)).flat_map(|(_, boots)| boots);
+        means(of.map(|boot| (0, boot.ns)))[&0]
+    }
+
+    #[test]
+    fn a_slow_machine_that_is_first_is_no_regression() {
+        let mut boots = one_is_first(0.0);
+        let apart = |boots: &Boots| {
+            mean_of(boots, |day, kernel| day == 6 && kernel == 1)
+                - mean_of(boots, |day, kernel| day == 6 && kernel == 0)
+        };
+        assert!(apart(&boots) > 99.0);
+        take_off_machines(&mut boots);
+        assert!(apart(&boots).abs() < 1.0, "{}", apart(&boots));
+    }
+
+    #[test]
+    fn what_a_kernel_does_stays() {
+        let mut boots = one_is_first(50.0);
+        take_off_machines(&mut boots);
+        let slower = mean_of(&boots, |_, kernel| kernel == 1) - mean_of(&boots, |_, kernel| kernel == 0);
+        assert!((slower - 50.0).abs() < 1.0, "{slower}");
+    }
+
+    #[test]
+    fn boots_of_nobody_and_of_machines_with_few_stay() {
+        let mut boots = Boots::new();
+        for day in 0..9 {
+            let one = |machine, ns| Boot { machine, ns };
+            boots.insert((day, 0), vec![one(None, f64::from(day)), one(Some(7), 5.0 + f64::from(day))]);
+        }
+        take_off_machines(&mut boots);
+        assert!(
+            (0..9)
+                .all(|day| boots[&(day, 0)][0].ns == f64::from(day) && boots[&(day, 0)][1].ns == 5.0 + f64::from(day))
+        );
+    }
+
+    #[test]
+    fn a_disturbed_boot_is_drawn_nearer_and_counted() {
+        let days: Vec<u32> = (0..14).collect();
+        let boot = |ns| Boot { machine: None, ns };
+        let mut boots: Boots =
+            (0..14).map(|day| ((day, 0), (0..10).map(|i| boot(100.0 + f64::from(i))).collect())).collect();
+        boots.get_mut(&(3, 0)).unwrap()[0].ns = 1000.0;
+        assert_eq!(draw_nearer(&mut boots, &days), 1);
+        let ns = boots[&(3, 0)][0].ns;
+        assert!(ns > 109.0 && ns < 130.0, "{ns}");
+        let mut same: Boots = (0..14).map(|day| ((day, 0), vec![boot(7.0); 3])).collect();
+        same.get_mut(&(3, 0)).unwrap()[0].ns = 9.0;
+        assert_eq!(draw_nearer(&mut same, &days), 0, "nothing says what is far");
+    }
+}
