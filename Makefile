@@ -149,6 +149,7 @@ test-lake:
 	$(CARGO) test --locked --release --workspace --manifest-path lake-engine/Cargo.toml --target-dir target/lake-engine
 	$(CARGO) test --locked --release -p synthetic-fleet --test questions -- --ignored
 	target/tools/python/bin/python lake-engine/tests/engines.py target/lake-engine/release
+	target/tools/python/bin/python lake-engine/tests/senders.py target/lake-engine/release
 
 # Tries the findings of all guests that scripts/make-findings lists, and writes docs/findings.md. By hand: it takes an hour.
 findings: build

@@ -1,8 +1,9 @@
 //! DataFusion with the tables of a lake: in this process, or on a Ballista cluster. The same SQL goes to both.
 //!
 //! A table has the columns of all its files: one of an earlier bootscope lacks some, and these are null.
-//! A boot is in the lake when `boots` has it. Where somebody was killed while adding, other tables may have rows of boots that are
-//! not there: then each table is read joined with `boots`.
+//! A boot is in the lake when `boots` has it. Where somebody adds, or was killed while at it, other tables have files of a batch that `boots`
+//! does not have: leftovers. In a folder, files may also change their names meanwhile, so each table is then read joined with `boots`. In an
+//! object store they do not, but the same boots may have been sent again: there, leftovers are not read.
 
 use anyhow::{Context as _, anyhow, bail};
 use arrow::datatypes::DataType;
@@ -23,7 +24,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,9 +112,24 @@ impl Engine {
         let url = url_of(lake)?;
         let engine = Engine::connect(lake, args).await?;
         check(&*engine.store, &engine.root, lake).await?;
-        let has_leftovers = has_leftovers(&*engine.store, &engine.root).await?;
-        for table in [BOOTS].into_iter().chain(TABLES.into_iter().filter(|table| *table != BOOTS)) {
-            engine.register(&url, table, has_leftovers && ![BOOTS, MACHINES].contains(&table)).await?;
+        // `boots` first: what gets its name in between is then taken for a leftover, which costs a join and no boot.
+        let of_boots = batches(&*engine.store, &engine.root, BOOTS).await?;
+        let mut files = vec![(BOOTS, of_boots.clone())];
+        for table in TABLES.into_iter().filter(|table| *table != BOOTS) {
+            files.push((table, batches(&*engine.store, &engine.root, table).await?));
+        }
+        let has_leftovers = files.iter().any(|(_, files)| !files.is_subset(&of_boots));
+        for (table, files) in &files {
+            let leftovers = match () {
+                () if !has_leftovers || *table == BOOTS => Leftovers::None,
+                () if url.scheme() != "file" => match files.difference(&of_boots).cloned().collect::<BTreeSet<_>>() {
+                    left if left.is_empty() => Leftovers::None,
+                    left => Leftovers::Left(left),
+                },
+                () if *table == MACHINES => Leftovers::None,
+                () => Leftovers::Joined,
+            };
+            engine.register(&url, table, files, leftovers).await?;
         }
         Ok(engine)
     }
@@ -137,40 +153,56 @@ impl Engine {
         Ok(Engine { context, lake: lake.to_owned(), store, root, give_up })
     }
 
-    async fn register(&self, lake: &Url, table: &str, joined: bool) -> anyhow::Result<()> {
-        let folder = ListingTableUrl::parse(format!("{}/{}/", lake.as_str().trim_end_matches('/'), table))?;
-        let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
-            .with_file_extension(".parquet")
-            .with_table_partition_cols(vec![("day".to_owned(), DataType::Utf8)]);
-        if !self.has_files(table).await? {
+    async fn register(
+        &self,
+        lake: &Url,
+        table: &str,
+        files: &BTreeSet<String>,
+        leftovers: Leftovers,
+    ) -> anyhow::Result<()> {
+        let folder = format!("{}/{table}", lake.as_str().trim_end_matches('/'));
+        let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+        let by_day = options.clone().with_table_partition_cols(vec![("day".to_owned(), DataType::Utf8)]);
+        if files.is_empty() {
             // Nobody added yet, or by a bootscope that did not have this table.
             return if table == BOOTS { Err(anyhow!("{} has no boots yet", self.lake)) } else { Ok(()) };
         }
-        let columns = options.infer_schema(&self.context.state(), &folder).await;
+        let url = ListingTableUrl::parse(format!("{folder}/"))?;
+        let columns = by_day.infer_schema(&self.context.state(), &url).await;
         let columns = columns.with_context(|| format!("{}: cannot read the table {table}", self.lake))?;
-        let config = ListingTableConfig::new(folder).with_listing_options(options).with_schema(columns);
-        let listed = Arc::new(ListingTable::try_new(config)?);
-        if !joined {
-            self.context.register_table(table, listed)?;
-            return Ok(());
-        }
+        let listed = |urls: Vec<ListingTableUrl>, options: ListingOptions| -> anyhow::Result<_> {
+            let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+            Ok(Arc::new(ListingTable::try_new(config.with_schema(Arc::clone(&columns)))?))
+        };
+        let whole = listed(vec![url], by_day)?;
         let all = format!("{table}{WITH_LEFTOVERS}");
-        self.context.register_table(&all, listed)?;
-        let of_boots = format!("SELECT * FROM {all} WHERE boot_id IN (SELECT boot_id FROM {BOOTS})");
-        let whole = self.context.sql(&of_boots).await?;
-        self.context.register_table(table, whole.into_view())?;
-        Ok(())
-    }
-
-    /// Whether a table has any.
-    pub async fn has_files(&self, table: &str) -> anyhow::Result<bool> {
-        let mut files = self.store.list(Some(&self.root.clone().join(table)));
-        while let Some(file) = files.next().await {
-            if file?.location.extension() == Some("parquet") {
-                return Ok(true);
+        let sql = match leftovers {
+            Leftovers::None => {
+                self.context.register_table(table, whole)?;
+                return Ok(());
             }
-        }
-        Ok(false)
+            Leftovers::Joined => format!("SELECT * FROM {all} WHERE boot_id IN (SELECT boot_id FROM {BOOTS})"),
+            Leftovers::Left(left) => {
+                // Days that have some are read file by file, the others as they are.
+                let days: BTreeSet<&str> = left.iter().map(|file| day_of(file)).collect();
+                let list = days.iter().map(|day| text(day)).collect::<Vec<_>>().join(", ");
+                let mut parts = vec![format!("SELECT * FROM {all} WHERE day NOT IN ({list})")];
+                let mut of_days: BTreeMap<&str, Vec<ListingTableUrl>> = BTreeMap::new();
+                for file in files.difference(&left).filter(|file| days.contains(day_of(file))) {
+                    of_days.entry(day_of(file)).or_default().push(ListingTableUrl::parse(format!("{folder}{file}"))?);
+                }
+                for (place, (day, urls)) in of_days.into_iter().enumerate() {
+                    let name = format!("{all}_{place}");
+                    self.context.register_table(&name, listed(urls, options.clone())?)?;
+                    parts.push(format!("SELECT *, arrow_cast({}, 'Utf8') AS day FROM {name}", text(day)));
+                }
+                parts.join(" UNION ALL ")
+            }
+        };
+        self.context.register_table(&all, whole)?;
+        let view = self.context.sql(&sql).await?;
+        self.context.register_table(table, view.into_view())?;
+        Ok(())
     }
 
     /// The next part of what a query gives; none at its end.
@@ -267,20 +299,23 @@ async fn check(store: &dyn ObjectStore, root: &ObjectPath, lake: &str) -> anyhow
     Ok(())
 }
 
-/// Whether some table has files of a batch that `boots` does not have: somebody is adding, or was killed while at it.
-async fn has_leftovers(store: &dyn ObjectStore, root: &ObjectPath) -> anyhow::Result<bool> {
-    // `boots` first: what gets its name in between is then taken for a leftover, which costs a join and no boot.
-    let boots = batches(store, root, BOOTS).await?;
-    for table in TABLES.into_iter().filter(|table| *table != BOOTS) {
-        if !batches(store, root, table).await?.is_subset(&boots) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// What is done about files of a batch that `boots` does not have.
+enum Leftovers {
+    /// There are none.
+    None,
+    /// Only what has boots is read of a table.
+    Joined,
+    /// These files are not read.
+    Left(BTreeSet<String>),
 }
 
-/// The batches that a table has: days and names of files.
-async fn batches(store: &dyn ObjectStore, root: &ObjectPath, table: &str) -> anyhow::Result<BTreeSet<String>> {
+/// The day of a file that [`batches`] names.
+fn day_of(file: &str) -> &str {
+    file.split('/').find_map(|part| part.strip_prefix("day=")).unwrap_or_default()
+}
+
+/// The batches that a table has: days and names of files, as `/day=2026-11-26/3a1d662dde9871b4.parquet`.
+pub async fn batches(store: &dyn ObjectStore, root: &ObjectPath, table: &str) -> anyhow::Result<BTreeSet<String>> {
     let table = root.clone().join(table);
     let files: Vec<_> = store.list(Some(&table)).try_collect().await?;
     let names = files.iter().filter(|file| file.location.extension() == Some("parquet"));

@@ -277,10 +277,11 @@ def check_s3(programs, lake, expected):
         check(again.returncode == 0, again)
         said = json.loads(again.stdout)
         check(said["new"] == 0 and len(said["there"]) == BOOTS, "what was sent twice")
+        leave_behind(lake, environment)
         ours = Ours(programs, there, **environment)
         for sql, known in zip(QUESTIONS, expected):
             same(ours.rows(sql), known, f"from the object store: {sql}")
-        print("engines: from an object store, sent twice and there once: the same answers")
+        print("engines: from an object store, sent twice and there once, with files of a sender that was killed: the same answers")
         check_two_senders(programs, folder, environment)
         cluster_folder = Path(folder) / "cluster"
         cluster_folder.mkdir()
@@ -289,6 +290,16 @@ def check_s3(programs, lake, expected):
             for sql, known in zip(QUESTIONS[:4], expected):
                 same(ours.rows(sql), known, f"from the object store, on the cluster: {sql}")
         print("engines: from an object store, on the cluster: the same answers")
+
+
+def leave_behind(lake, environment):
+    """Files without `boots`, of boots that are there: what a sender leaves that is killed, when another sends the same."""
+    for table in ("rows", "findings", "machines"):
+        file = next(Path(lake, table).glob("day=2026-02-0*/*.parquet"))
+        url = f"{environment['AWS_ENDPOINT_URL']}/boots/lake/{table}/{file.parent.name}/0123456789abcdef.parquet"
+        headers = {"Content-Type": "application/octet-stream"}
+        put = urllib.request.Request(url, data=file.read_bytes(), method="PUT", headers=headers)
+        urllib.request.urlopen(put, timeout=60).read()
 
 
 def check_two_senders(programs, folder, environment):
