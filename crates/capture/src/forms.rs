@@ -31,11 +31,15 @@ const VERSIONS: [&str; 12] = [
     "release",
     "bios",
 ];
-/// What only its owner may know, and numbers behind a name.
+/// What only its owner may know, and numbers that are known by the name before them, or by their length.
 const SECRETS: &str = r#"(?xi)
     (?P<secret> (?:^|[\s?&;,"'\[({]) [\w.-]*? (?:key|token|passw(?:or)?d|passphrase|pwd|secret|credentials?|psk) = )
         (?: "[^"]*" | '[^']*' | \[secret\] | [^\s&,;"')\]]+ )
+  | (?P<told> \b (?:token|passw(?:or)?d|passphrase|pwd|secret|psk) :\ +) (?: \[secret\] | [^\s,;"')\]]+ )
   | (?P<url> \b[a-z][a-z0-9+.-]*:// ) [^\s/@]+ (?P<at> @ )
+  | (?P<disk> \b(?:part)?uuid= | /by-(?:part)?uuid/ | by\\{1,2}x2d(?:part)?uuid- ) [0-9a-f]{4,8} (?: (?:-|\\{1,2}x2d) [0-9a-f]{2,12} ){0,4} \b
+  | (?P<dashed> (?:^|[\s=(,;]) ) [0-9a-f]{2} (?: -[0-9a-f]{2} ){5,6} \b
+  | (?P<long> \b[0-9a-f]{32}\b )
   | (?P<serial> \b(?: [\w.-]*serial (?:no|[_-]?number)? = | serial\ number:?\s+ | S/N[:=]\s* ) ) (?P<number> [^\s,;"'()]+ )
 "#;
 
@@ -129,21 +133,26 @@ fn address(before: &[u8], whole: &[u8], after: &[u8]) -> Option<(&'static str, V
 pub fn without_identities(text: &str) -> Cow<'_, str> {
     static BUILT: LazyLock<(Regex, Forms)> = LazyLock::new(|| (built(SECRETS), Forms::new()));
     // Each of the forms has one of these in it. Most texts are names of functions.
-    if !text.bytes().any(|byte| b":=/.-@\\".contains(&byte)) && !text.contains("enx") && !text.contains("erial") {
+    let may_have_one = text.bytes().any(|byte| b":=/.-@\\".contains(&byte)) || text.len() >= 32;
+    if !may_have_one && !text.contains("enx") && !text.contains("erial") {
         return Cow::Borrowed(text);
     }
     let (secrets, forms) = &*BUILT;
     let without = secrets.replace_all(text.as_bytes(), |found: &Captures<'_>| {
         let of = |name: &str| found.name(name).map_or(&b""[..], |found| found.as_bytes());
         let number = of("number");
-        let word: &[u8] = match (found.name("secret"), found.name("url")) {
-            (Some(_), _) => b"[secret]",
-            (_, Some(_)) => b"[user]",
+        let is = |name: &str| found.name(name).is_some();
+        let word: &[u8] = match () {
+            () if is("secret") || is("told") => b"[secret]",
+            () if is("url") => b"[user]",
+            () if is("disk") || is("long") => b"[uuid]",
+            () if is("dashed") => b"[address]",
             // `SerialNumber=3` of a USB device says which of its texts has it.
-            _ if number.len() < 4 && number.iter().all(u8::is_ascii_digit) => number,
-            _ => b"[serial]",
+            () if number.len() < 4 && number.iter().all(u8::is_ascii_digit) => number,
+            () => b"[serial]",
         };
-        [of("secret"), of("url"), of("serial"), word, of("at")].concat()
+        let before = ["secret", "told", "url", "disk", "dashed", "serial"].map(of).concat();
+        [&before, word, of("at")].concat()
     });
     let without = forms.replaced(&without, |kind, _| match kind {
         "ip" | "mac" | "ethernet" => b"[address]".to_vec(),
@@ -176,6 +185,13 @@ mod tests {
                 r"dev-disk-by\x2duuid-7fb9d1a0\x2d0d45\x2d4d4f\x2d9f0a\x2d0a5e3a1f9a0b.device",
                 r"dev-disk-by\x2duuid-[uuid].device",
             ),
+            ("root=PARTUUID=1234abcd-01 ro", "root=PARTUUID=[uuid] ro"),
+            ("mount /dev/disk/by-uuid/AB12-34CD", "mount /dev/disk/by-uuid/[uuid]"),
+            (r"dev-disk-by\x2duuid-AB12\x2d34CD.device", r"dev-disk-by\x2duuid-[uuid].device"),
+            ("BOOTIF=01-52-54-00-12-34-56", "BOOTIF=[address]"),
+            ("link 52-54-00-12-34-56 is up", "link [address] is up"),
+            ("/var/log/journal/0123456789abcdef0123456789ABCDEF/x", "/var/log/journal/[uuid]/x"),
+            ("login: password: hunter2", "login: password: [secret]"),
             ("exec /home/anna/run", "exec /home/[user]/run"),
             ("quiet api_key=abc123 password='a b' ro", "quiet api_key=[secret] password=[secret] ro"),
             ("luks.passphrase=\"x y\" TOKEN=t", "luks.passphrase=[secret] TOKEN=[secret]"),
@@ -215,6 +231,10 @@ mod tests {
             "console-setup.service vconsole.keymap=de",
             "usb 1-1: New USB device strings: Mfr=1, Product=3, SerialNumber=5",
             "/usr/lib/systemd/systemd",
+            "systemd-ask-password-console.path: started",
+            "log-2026-11-26-10-11-12-13.txt",
+            "cert 'CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1'",
+            "dev-disk-by\\x2dlabel-root.device",
         ];
         for text in texts {
             assert_eq!(without_identities(text), text);
