@@ -3,7 +3,7 @@
 //! A table has the columns of all its files: one of an earlier bootscope lacks some, and these are null.
 //! A boot is in the lake when `boots` has it. Where somebody adds, or was killed while at it, other tables have files of a batch that `boots`
 //! does not have: leftovers. In a folder, files may also change their names meanwhile, so each table is then read joined with `boots`. In an
-//! object store they do not, but the same boots may have been sent again: there, leftovers are not read.
+//! object store they do not, but the same boots may have been sent again: there, files of days that have leftovers are read by name.
 
 use anyhow::{Context as _, anyhow, bail};
 use arrow::datatypes::DataType;
@@ -109,24 +109,31 @@ impl Engine {
     /// # Errors
     /// If it is none, a later bootscope made it, or neither it nor the cluster can be reached.
     pub async fn open(lake: &str, args: &EngineArgs) -> anyhow::Result<Engine> {
+        Engine::open_tables(lake, args, &TABLES).await
+    }
+
+    /// With some of its tables.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_tables(lake: &str, args: &EngineArgs, tables: &[&str]) -> anyhow::Result<Engine> {
         let url = url_of(lake)?;
         let engine = Engine::connect(lake, args).await?;
         check(&*engine.store, &engine.root, lake).await?;
-        // `boots` first: what gets its name in between is then taken for a leftover, which costs a join and no boot.
+        // `boots` first: what gets its name in between is then taken for a leftover.
         let of_boots = batches(&*engine.store, &engine.root, BOOTS).await?;
         let mut files = vec![(BOOTS, of_boots.clone())];
-        for table in TABLES.into_iter().filter(|table| *table != BOOTS) {
+        for &table in tables.iter().filter(|table| **table != BOOTS) {
             files.push((table, batches(&*engine.store, &engine.root, table).await?));
         }
-        let has_leftovers = files.iter().any(|(_, files)| !files.is_subset(&of_boots));
+        let left: BTreeSet<&String> = files.iter().flat_map(|(_, files)| files.difference(&of_boots)).collect();
+        let days: BTreeSet<String> = left.iter().map(|file| day_of(file).to_owned()).collect();
         for (table, files) in &files {
             let leftovers = match () {
-                () if !has_leftovers || *table == BOOTS => Leftovers::None,
-                () if url.scheme() != "file" => match files.difference(&of_boots).cloned().collect::<BTreeSet<_>>() {
-                    left if left.is_empty() => Leftovers::None,
-                    left => Leftovers::Left(left),
-                },
-                () if *table == MACHINES => Leftovers::None,
+                () if days.is_empty() => Leftovers::None,
+                // So that no table has a batch that another lacks, all days with leftovers are read as they were listed.
+                () if url.scheme() != "file" => Leftovers::Days(&days, &of_boots),
+                () if [BOOTS, MACHINES].contains(table) => Leftovers::None,
                 () => Leftovers::Joined,
             };
             engine.register(&url, table, files, leftovers).await?;
@@ -158,7 +165,7 @@ impl Engine {
         lake: &Url,
         table: &str,
         files: &BTreeSet<String>,
-        leftovers: Leftovers,
+        leftovers: Leftovers<'_>,
     ) -> anyhow::Result<()> {
         let folder = format!("{}/{table}", lake.as_str().trim_end_matches('/'));
         let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
@@ -182,13 +189,11 @@ impl Engine {
                 return Ok(());
             }
             Leftovers::Joined => format!("SELECT * FROM {all} WHERE boot_id IN (SELECT boot_id FROM {BOOTS})"),
-            Leftovers::Left(left) => {
-                // Days that have some are read file by file, the others as they are.
-                let days: BTreeSet<&str> = left.iter().map(|file| day_of(file)).collect();
+            Leftovers::Days(days, of_boots) => {
                 let list = days.iter().map(|day| text(day)).collect::<Vec<_>>().join(", ");
                 let mut parts = vec![format!("SELECT * FROM {all} WHERE day NOT IN ({list})")];
                 let mut of_days: BTreeMap<&str, Vec<ListingTableUrl>> = BTreeMap::new();
-                for file in files.difference(&left).filter(|file| days.contains(day_of(file))) {
+                for file in files.intersection(of_boots).filter(|file| days.contains(day_of(file))) {
                     of_days.entry(day_of(file)).or_default().push(ListingTableUrl::parse(format!("{folder}{file}"))?);
                 }
                 for (place, (day, urls)) in of_days.into_iter().enumerate() {
@@ -300,13 +305,13 @@ async fn check(store: &dyn ObjectStore, root: &ObjectPath, lake: &str) -> anyhow
 }
 
 /// What is done about files of a batch that `boots` does not have.
-enum Leftovers {
+enum Leftovers<'a> {
     /// There are none.
     None,
     /// Only what has boots is read of a table.
     Joined,
-    /// These files are not read.
-    Left(BTreeSet<String>),
+    /// Of these days only files are read that `boots` has.
+    Days(&'a BTreeSet<String>, &'a BTreeSet<String>),
 }
 
 /// The day of a file that [`batches`] names.

@@ -5,16 +5,22 @@
 //! Who sends has the object `adding.json`, which is made only if it is not there (a conditional put, as S3 and its likes have it), and
 //! which names the batch: so two that send at once lose nothing. An object store cannot say that somebody is dead: who has seen the same version of
 //! `adding.json` for the time of a lease takes it over, by this clock alone. What the other sent stays for a day, because it may be alive after
-//! all: files of a batch without its `boots` are not read. Who finds that another took over waits for its turn. If its boots are
-//! there twice then, it takes its own back.
+//! all: files of a batch without its `boots` are not read.
 //!
-//! Left: a sender that stands still for the time of a lease while it puts `boots`, and dies before its next turn. Its boots may be there
-//! twice.
+//! A request may arrive long after its sender gave it up. So a file is put only where there is none, once, and a batch that is given up
+//! after its `boots` were asked for gets a `boots` without rows: what comes later is refused. Where that is too late, as the sender died or
+//! the store could not be reached, boots may be there twice. Whoever sends next finds that, and takes one of the batches back.
 
 use crate::LakeArgs;
 use crate::engine::{self, ADDING, BOOTS, Engine, EngineArgs, HEAD, SCHEMA, TABLES};
 use crate::questions::sums::{at, each};
 use anyhow::Context as _;
+use arrow::array::AsArray as _;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::file::reader::ChunkReader;
 use futures::TryStreamExt as _;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
@@ -25,12 +31,15 @@ use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Who sends is believed dead after so long without a sign.
 const LEASE: Duration = Duration::from_secs(120);
 /// Files without `boots` that are so old are nobody's any more.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
+/// So many of their batches are given up at once.
+const FORGOTTEN_MOST: usize = 50;
 /// How often is looked whether another is done.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -62,7 +71,7 @@ struct Sent {
 /// Prints identities.
 pub async fn boot_ids(args: &BootIdsArgs) -> anyhow::Result<ExitCode> {
     let Engine { store, root, .. } = Engine::connect(&args.lake.lake, &args.lake.engine).await?;
-    let store = Store { store, root, who: who() };
+    let store = Store { store, root, who: who(), turns: AtomicUsize::new(0) };
     if store.is_lake().await? {
         let mut out = stdout().lock();
         for boot in boots_of(&args.lake).await?.ids {
@@ -84,6 +93,12 @@ struct Adding {
     said: u64,
 }
 
+impl Adding {
+    fn batch(&self) -> Batch {
+        Batch { day: self.day.clone(), name: self.name.clone() }
+    }
+}
+
 /// A batch of files: `TABLE/day=DAY/NAME.parquet`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Batch {
@@ -92,11 +107,11 @@ struct Batch {
 }
 
 impl Batch {
-    /// What it is called in the store. Two may send the same boots, of which folders make one name: who loses the lease must remove files of
-    /// its own alone.
-    fn sent_by(&self, who: &str) -> Batch {
+    /// What it is called in the store. Two may send the same boots, of which folders make one name: who loses the lease must give up files of
+    /// its own alone. And what was given up in one turn has another name than what comes in the next.
+    fn sent_by(&self, held: &Held) -> Batch {
         let mut hasher = DefaultHasher::new();
-        (who, &self.name).hash(&mut hasher);
+        (&held.adding.who, held.turn, &self.name).hash(&mut hasher);
         Batch { day: self.day.clone(), name: format!("{:016x}", hasher.finish()) }
     }
 
@@ -108,20 +123,28 @@ impl Batch {
 /// Sends.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Engine { store, root, .. } = Engine::connect(&args.to.lake, &args.to.engine).await?;
-    let store = Store { store, root, who: who() };
+    let store = Store { store, root, who: who(), turns: AtomicUsize::new(0) };
     store.make_head().await?;
+    let none = no_boots(&args.from)?;
     let mut doubtful = None;
+    let mut failed = None;
     let sent = loop {
         let mut held = store.take().await?;
-        let turn = send(&store, &mut held, args, &mut doubtful).await;
-        if !matches!(turn, Ok(Turn::Sent(_))) {
-            // What is there of the batch without its `boots` goes, as far as it can; if not, nobody reads it.
-            let _ = store.remove_unfinished(&held.adding).await;
+        let turn = send(&store, &mut held, args, &none, &mut doubtful).await;
+        // What is there of a batch that is given up goes, as far as it can; if not, nobody reads it.
+        match (&turn, &doubtful) {
+            (Ok(Turn::Sent(_)), _) => {}
+            (_, None) => drop(store.remove_unfinished(&held.adding.batch()).await),
+            (Err(_), Some(batch)) if failed.is_some() => drop(store.give_up(batch, &none).await),
+            // What became of its `boots` is seen in another turn.
+            (_, Some(_)) => {}
         }
-        let left = store.leave().await;
-        if let Turn::Sent(sent) = turn? {
-            left?;
-            break sent;
+        store.leave(&held).await?;
+        match turn {
+            Ok(Turn::Sent(sent)) => break sent,
+            Ok(Turn::Lost) => {}
+            Err(e) if failed.is_none() => failed = Some(e),
+            Err(e) => return Err(failed.unwrap_or(e)),
         }
     };
     println!("{}", serde_json::to_string(&sent)?);
@@ -143,27 +166,28 @@ enum Turn {
 }
 
 /// Sends in one turn. `doubtful` is a batch of which `boots` was put when another had taken over.
-async fn send(store: &Store, held: &mut Held, args: &Args, doubtful: &mut Option<Batch>) -> anyhow::Result<Turn> {
-    store.remove_forgotten(FORGOTTEN).await?;
+async fn send(
+    store: &Store,
+    held: &mut Held,
+    args: &Args,
+    none: &[u8],
+    doubtful: &mut Option<Batch>,
+) -> anyhow::Result<Turn> {
+    store.remove_forgotten(FORGOTTEN, none).await?;
     let from = LakeArgs { lake: args.from.display().to_string(), engine: EngineArgs::default() };
     let all = boots_of(&from).await?.ids;
     let mut boots = boots_of(&args.to).await?;
-    if let Some(batch) = doubtful {
-        if !boots.twice.is_disjoint(&all) {
-            // `boots` first.
-            for table in TABLES.into_iter().rev() {
-                store.remove(&batch.file(table)).await?;
-            }
-            boots = boots_of(&args.to).await?;
-        }
-        *doubtful = None;
+    if boots.has_twice && !none.is_empty() {
+        store.take_back_twice(none).await?;
+        boots = boots_of(&args.to).await?;
     }
+    *doubtful = None;
     let there: BTreeSet<String> = all.intersection(&boots.ids).cloned().collect();
     if !there.is_empty() {
         return Ok(Turn::Sent(Sent { new: 0, there }));
     }
     for here in batches(&args.from)? {
-        let batch = here.sent_by(&store.who);
+        let batch = here.sent_by(held);
         for table in TABLES {
             // Each file is a sign of life, too.
             if !store.note(held, &batch).await? {
@@ -171,13 +195,16 @@ async fn send(store: &Store, held: &mut Held, args: &Args, doubtful: &mut Option
             }
             let file = args.from.join(here.file(table));
             let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            if table == BOOTS {
+                // Until we know that it was our turn: another may send the same boots, or find them there, and send none.
+                *doubtful = Some(batch.clone());
+            }
             store.put(&batch.file(table), bytes).await?;
         }
         if !store.note(held, &batch).await? {
-            // Another may have sent the same boots meanwhile; or found them there, and sent none.
-            *doubtful = Some(batch);
             return Ok(Turn::Lost);
         }
+        *doubtful = None;
     }
     Ok(Turn::Sent(Sent { new: all.len(), there }))
 }
@@ -186,8 +213,8 @@ async fn send(store: &Store, held: &mut Held, args: &Args, doubtful: &mut Option
 #[derive(Default)]
 struct BootIds {
     ids: HashSet<String>,
-    /// Those that are there more than once.
-    twice: HashSet<String>,
+    /// Whether one is there more than once.
+    has_twice: bool,
 }
 
 /// None of a lake that has none yet.
@@ -197,13 +224,10 @@ async fn boots_of(lake: &LakeArgs) -> anyhow::Result<BootIds> {
     if engine::batches(&*engine.store, &engine.root, BOOTS).await?.is_empty() {
         return Ok(boots);
     }
-    each(&lake.open().await?, "SELECT boot_id FROM boots", |part| {
+    each(&Engine::open_tables(&lake.lake, &lake.engine, &[BOOTS]).await?, "SELECT boot_id FROM boots", |part| {
         let ids = part.texts(0)?;
         for row in 0..part.rows() {
-            let id = at(&ids, row);
-            if !boots.ids.insert(id.to_owned()) {
-                boots.twice.insert(id.to_owned());
-            }
+            boots.has_twice |= !boots.ids.insert(at(&ids, row).to_owned());
         }
         Ok(())
     })
@@ -235,23 +259,52 @@ fn batches(lake: &Path) -> anyhow::Result<Vec<Batch>> {
     Ok(batches)
 }
 
-/// Whether a file has a name that a sender gives. Others are the user's.
-fn is_batch(file: &str) -> bool {
-    let name = file.rsplit('/').next().and_then(|name| name.strip_suffix(".parquet"));
-    file.starts_with("/day=")
-        && name.is_some_and(|name| name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit()))
+/// The batch of a file that has a name as a sender gives it, `/day=2026-11-26/3a1d662dde9871b4.parquet`. Others are the user's.
+fn batch_of(file: &str) -> Option<Batch> {
+    let (day, name) = file.strip_prefix("/day=")?.split_once('/')?;
+    let name = name.strip_suffix(".parquet")?;
+    let is_ours = name.len() == 16 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    is_ours.then(|| Batch { day: day.to_owned(), name: name.to_owned() })
+}
+
+/// The identities in a file of `boots`.
+fn boots_in(bytes: impl ChunkReader + 'static) -> anyhow::Result<HashSet<String>> {
+    let mut boots = HashSet::new();
+    for rows in ParquetRecordBatchReaderBuilder::try_new(bytes)?.build()? {
+        let rows = rows?;
+        let ids = rows.column_by_name("boot_id").context("a file of boots has no boot_id")?;
+        let ids = cast(ids, &DataType::Utf8)?;
+        boots.extend(ids.as_string::<i32>().iter().flatten().map(str::to_owned));
+    }
+    Ok(boots)
+}
+
+/// A `boots` without rows, with the columns of a lake's.
+fn no_boots(lake: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(batch) = batches(lake)?.first() {
+        let path = lake.join(batch.file(BOOTS));
+        let file = std::fs::File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let columns = ParquetRecordBatchReaderBuilder::try_new(file)?.schema().clone();
+        ArrowWriter::try_new(&mut bytes, columns, None)?.close()?;
+    }
+    Ok(bytes)
 }
 
 struct Store {
     store: Arc<dyn ObjectStore>,
     root: ObjectPath,
     who: String,
+    /// How often we had the lease.
+    turns: AtomicUsize,
 }
 
 /// That we may send, and the version of `adding.json` that says so.
 struct Held {
     adding: Adding,
     version: UpdateVersion,
+    /// How often we had it before.
+    turn: usize,
 }
 
 impl Store {
@@ -259,9 +312,14 @@ impl Store {
         file.split('/').fold(self.root.clone(), |path, part| path.join(part))
     }
 
+    /// Puts a file of a name that is ours alone, once.
     async fn put(&self, file: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
-        self.store.put(&self.at(file), bytes.into()).await.with_context(|| format!("cannot write {file}"))?;
-        Ok(())
+        match self.store.put_opts(&self.at(file), bytes.into(), PutOptions::from(PutMode::Create)).await {
+            Ok(_) => Ok(()),
+            // The answer may have been lost, and not the request.
+            Err(_) if self.store.head(&self.at(file)).await.is_ok() => Ok(()),
+            Err(e) => Err(e).with_context(|| format!("cannot write {file}")),
+        }
     }
 
     async fn is_lake(&self) -> anyhow::Result<bool> {
@@ -284,22 +342,26 @@ impl Store {
 
     /// Waits until nobody else sends.
     async fn take(&self) -> anyhow::Result<Held> {
-        let mine = Adding { who: self.who.clone(), ..Adding::default() };
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        let mut mine = Adding { who: self.who.clone(), ..Adding::default() };
         let mut seen: Option<(UpdateVersion, Instant)> = None;
         loop {
             if let Some(version) = self.write(&mine, PutMode::Create).await? {
-                return Ok(Held { adding: mine, version });
+                return Ok(Held { adding: mine, version, turn });
             }
-            let Some((_, version)) = self.noted().await? else { continue };
-            match &seen {
-                Some((same, since)) if same.e_tag == version.e_tag && same.version == version.version => {
-                    if since.elapsed() > LEASE
-                        && let Some(version) = self.write(&mine, PutMode::Update(version)).await?
-                    {
-                        return Ok(Held { adding: mine, version });
+            let Some((noted, version)) = self.noted().await? else { continue };
+            mine.said = noted.said + 1;
+            let is_free = noted.who.is_empty();
+            let is_same =
+                |(same, _): &&(UpdateVersion, Instant)| same.e_tag == version.e_tag && same.version == version.version;
+            match seen.as_ref().filter(is_same) {
+                Some((_, since)) if since.elapsed() <= LEASE && !is_free => {}
+                None if !is_free => seen = Some((version, Instant::now())),
+                _ => {
+                    if let Some(version) = self.write(&mine, PutMode::Update(version)).await? {
+                        return Ok(Held { adding: mine, version, turn });
                     }
                 }
-                _ => seen = Some((version, Instant::now())),
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -342,40 +404,69 @@ impl Store {
         let Some(version) = self.write(&adding, PutMode::Update(held.version.clone())).await? else {
             return Ok(false);
         };
-        *held = Held { adding, version };
+        *held = Held { adding, version, turn: held.turn };
         Ok(true)
     }
 
-    /// Removes what senders left without `boots` that are dead for sure: by the store's clock, so long before `adding.json`.
-    async fn remove_forgotten(&self, long: Duration) -> anyhow::Result<()> {
+    /// Gives up what senders left without `boots` that are dead for sure: by the store's clock, so long before `adding.json`.
+    async fn remove_forgotten(&self, long: Duration, none: &[u8]) -> anyhow::Result<()> {
         let now = self.store.head(&self.at(ADDING)).await.context("cannot read adding.json")?.last_modified;
-        let boots = engine::batches(&*self.store, &self.root, BOOTS).await?;
+        let mut left = BTreeSet::new();
         for table in TABLES.into_iter().filter(|table| *table != BOOTS) {
             let files: Vec<_> = self.store.list(Some(&self.at(table))).try_collect().await?;
-            for file in files {
-                let age = (now - file.last_modified).to_std().unwrap_or_default();
-                let name = &file.location.as_ref()[self.at(table).as_ref().len()..];
-                if age >= long && is_batch(name) && !boots.contains(name) {
-                    self.remove(&format!("{table}{name}")).await?;
-                }
-            }
+            let is_old = |age: Result<Duration, _>| age.unwrap_or_default() >= long;
+            let old = files.iter().filter(|file| is_old((now - file.last_modified).to_std()));
+            left.extend(old.filter_map(|file| batch_of(&file.location.as_ref()[self.at(table).as_ref().len()..])));
+        }
+        let boots = engine::batches(&*self.store, &self.root, BOOTS).await?;
+        left.retain(|batch| !boots.contains(&batch.file("")));
+        // What is more than this goes at another time: it must not cost us the lease.
+        for batch in left.iter().take(if none.is_empty() { 0 } else { FORGOTTEN_MOST }) {
+            self.give_up(batch, none).await?;
         }
         Ok(())
     }
 
-    /// Removes the files of a batch that did not get its `boots`.
-    async fn remove_unfinished(&self, adding: &Adding) -> anyhow::Result<()> {
-        let batch = Batch { day: adding.day.clone(), name: adding.name.clone() };
-        if batch.name.is_empty() {
-            return Ok(());
+    /// Removes the files of a batch that did not get its `boots`, once it can get none any more.
+    async fn give_up(&self, batch: &Batch, none: &[u8]) -> anyhow::Result<()> {
+        let create = PutOptions::from(PutMode::Create);
+        match self.store.put_opts(&self.at(&batch.file(BOOTS)), none.to_vec().into(), create).await {
+            Ok(_) => self.remove_tables(batch).await,
+            // It got it.
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Err(e) => Err(e.into()),
         }
+    }
+
+    /// Removes the files of a batch whose `boots` was not asked for; not if it is one that was sent before.
+    async fn remove_unfinished(&self, batch: &Batch) -> anyhow::Result<()> {
         match self.store.head(&self.at(&batch.file(BOOTS))).await {
-            Err(object_store::Error::NotFound { .. }) => {}
+            Err(object_store::Error::NotFound { .. }) => self.remove_tables(batch).await,
             // It is there, or nobody knows.
-            found => return Ok(found.map(drop)?),
+            found => Ok(found.map(drop)?),
         }
-        for table in TABLES {
+    }
+
+    /// Removes the files of a batch, but for its `boots`.
+    async fn remove_tables(&self, batch: &Batch) -> anyhow::Result<()> {
+        for table in TABLES.into_iter().filter(|table| *table != BOOTS && !batch.name.is_empty()) {
             self.remove(&batch.file(table)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes back each batch whose boots are all in others. Reads all of `boots`; hardly ever is there any.
+    async fn take_back_twice(&self, none: &[u8]) -> anyhow::Result<()> {
+        let mut seen: HashSet<String> = HashSet::new();
+        for name in engine::batches(&*self.store, &self.root, BOOTS).await? {
+            let Some(batch) = batch_of(&name) else { continue };
+            let file = self.at(&batch.file(BOOTS));
+            let boots = boots_in(self.store.get(&file).await?.bytes().await?)?;
+            if !boots.is_empty() && boots.is_subset(&seen) {
+                self.store.put(&file, none.to_vec().into()).await.context("cannot take back boots")?;
+                self.remove_tables(&batch).await?;
+            }
+            seen.extend(boots);
         }
         Ok(())
     }
@@ -388,9 +479,10 @@ impl Store {
     }
 
     /// Lets others send, unless another took over.
-    async fn leave(&self) -> anyhow::Result<()> {
-        let is_ours = self.noted().await?.is_some_and(|(noted, _)| noted.who == self.who);
-        if is_ours { self.remove(ADDING).await } else { Ok(()) }
+    async fn leave(&self, held: &Held) -> anyhow::Result<()> {
+        let free = Adding { said: held.adding.said + 1, ..Adding::default() };
+        self.write(&free, PutMode::Update(held.version.clone())).await?;
+        Ok(())
     }
 }
 
@@ -401,30 +493,75 @@ mod tests {
 
     #[test]
     fn only_names_of_batches_are_ours() {
-        assert!(is_batch("/day=2026-11-26/3a1d662dde9871b4.parquet"));
-        for theirs in
-            ["/day=2026-11-26/mine.parquet", "/3a1d662dde9871b4.parquet", "/day=2026-11-26/3a1d662dde9871b4.csv", ""]
-        {
-            assert!(!is_batch(theirs), "{theirs}");
+        assert!(batch_of("/day=2026-11-26/3a1d662dde9871b4.parquet").is_some());
+        for theirs in [
+            "/day=2026-11-26/mine.parquet",
+            "/day=2026-11-26/backup/3a1d662dde9871b4.parquet",
+            "/day=2026-11-26/3A1D662DDE9871B4.parquet",
+            "/3a1d662dde9871b4.parquet",
+            "/day=2026-11-26/3a1d662dde9871b4.csv",
+            "",
+        ] {
+            assert!(batch_of(theirs).is_none(), "{theirs}");
         }
+    }
+
+    fn store() -> Store {
+        let root = ObjectPath::from("lake");
+        Store { store: Arc::new(InMemory::new()), root, who: who(), turns: AtomicUsize::new(0) }
+    }
+
+    fn batch(name: &str) -> Batch {
+        Batch { day: "2026-11-26".to_owned(), name: name.to_owned() }
     }
 
     #[tokio::test]
     async fn what_a_dead_sender_left_goes_after_a_day() {
-        let store = Store { store: Arc::new(InMemory::new()), root: ObjectPath::from("lake"), who: who() };
+        let store = store();
         store.take().await.unwrap();
-        let [whole, left, theirs] = ["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "mine"]
-            .map(|name| Batch { day: "2026-11-26".to_owned(), name: name.to_owned() });
+        let [whole, left, theirs] = ["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "mine"].map(batch);
         store.put(&whole.file(BOOTS), vec![1]).await.unwrap();
         for batch in [&whole, &left, &theirs] {
             store.put(&batch.file("rows"), vec![1]).await.unwrap();
         }
         let rows = async || engine::batches(&*store.store, &store.root, "rows").await.unwrap().len();
-        store.remove_forgotten(FORGOTTEN).await.unwrap();
+        store.remove_forgotten(FORGOTTEN, &[7]).await.unwrap();
         assert_eq!(rows().await, 3, "a sender may be alive");
-        store.remove_forgotten(Duration::ZERO).await.unwrap();
+        store.remove_forgotten(Duration::ZERO, &[7]).await.unwrap();
         assert_eq!(rows().await, 2);
         let names = engine::batches(&*store.store, &store.root, "rows").await.unwrap();
         assert!(names.iter().all(|name| !name.contains("bbbb")), "{names:?}");
+    }
+
+    #[tokio::test]
+    async fn boots_that_come_after_a_batch_was_given_up_are_refused() {
+        let store = store();
+        let (given_up, whole) = (batch("aaaaaaaaaaaaaaaa"), batch("bbbbbbbbbbbbbbbb"));
+        for batch in [&given_up, &whole] {
+            store.put(&batch.file("rows"), vec![1]).await.unwrap();
+        }
+        store.put(&whole.file(BOOTS), vec![1]).await.unwrap();
+        store.give_up(&given_up, &[7]).await.unwrap();
+        store.give_up(&whole, &[7]).await.unwrap();
+        store.put(&given_up.file(BOOTS), vec![1]).await.unwrap();
+        let bytes = async |file: &str| store.store.get(&store.at(file)).await.unwrap().bytes().await.unwrap();
+        assert_eq!(&*bytes(&given_up.file(BOOTS)).await, [7]);
+        assert_eq!(&*bytes(&whole.file(BOOTS)).await, [1]);
+        let rows = engine::batches(&*store.store, &store.root, "rows").await.unwrap();
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [whole.file("")]);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_was_left_is_free_at_once_and_a_name_is_of_one_turn() {
+        let store = store();
+        let first = store.take().await.unwrap();
+        store.leave(&first).await.unwrap();
+        let second = store.take().await.unwrap();
+        assert!(second.adding.said > first.adding.said);
+        let here = batch("aaaaaaaaaaaaaaaa");
+        assert!(here.sent_by(&first).name != here.sent_by(&second).name);
+        // Whoever comes late leaves nothing.
+        store.leave(&first).await.unwrap();
+        assert!(store.noted().await.unwrap().unwrap().0 == second.adding);
     }
 }

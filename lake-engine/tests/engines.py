@@ -21,7 +21,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-TABLES = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases"]
+TABLES = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases", "machines"]
 BOOTS = 20_000
 
 # The same text for all engines: what each of them says of a table, a group, a join, a percentile and a window.
@@ -38,6 +38,8 @@ QUESTIONS = [
     "AS x WHERE place <= 2 ORDER BY boot_id",
     "SELECT p.name, count(*) AS n, sum(p.length_ns) AS s FROM phases p GROUP BY p.name ORDER BY p.name",
     "SELECT count(*) AS n FROM labels",
+    "SELECT day, count(*) AS n, sum(self_ns) AS s FROM rows GROUP BY day ORDER BY day",
+    "SELECT sum(boots) AS n FROM machines",
 ]
 ASKED = ["regressions", "outliers", "what-pays", "coverage", "boot-times", "slowest-rows"]
 

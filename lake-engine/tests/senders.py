@@ -26,9 +26,8 @@ from urllib.parse import unquote, urlsplit
 from engines import Ours, free_port, object_store
 
 BOOTS, ROWS = 200, 3
-# A sender says that it is alive, puts a table, and so on; `lake.json` and its first sign of life come before.
-PUTS = 2 + 2 * 9 + 1
-KILLS = 6
+# A sender puts `lake.json`, takes its turn, and then says that it is alive and puts a table, nine times; `boots` is the 20th.
+KILLS = [1, 5, 8, 15, 19, 20, 21]
 
 
 class Wrong(Exception):
@@ -128,8 +127,9 @@ class Place:
         ours = Ours(self.programs, self.there, **self.environment)
         found = ours.rows("SELECT count(*), count(DISTINCT boot_id) FROM boots")
         check(found == [(BOOTS, BOOTS)], f"boots, and different ones: {found}")
-        of_them = ours.rows("SELECT count(*) FROM rows r JOIN boots b ON b.boot_id = r.boot_id")
-        check(of_them == [(BOOTS * ROWS,)], f"rows of them: {of_them}")
+        for table, of_each in (("rows", ROWS), ("phases", 5)):
+            of_them = ours.rows(f"SELECT count(*) FROM {table} r JOIN boots b ON b.boot_id = r.boot_id")
+            check(of_them == [(BOOTS * of_each,)], f"{table} of them: {of_them}")
 
 
 def ended(process, error):
@@ -247,9 +247,9 @@ def cut(place):
     return f"answers that never come: {tries} tries"
 
 
-def killed(place, place_in_time):
+def killed(place, asked):
     """A sender is killed; the next takes over."""
-    count, lock, sender, asked = [0], threading.Lock(), [], int(place_in_time * PUTS)
+    count, lock, sender = [0], threading.Lock(), []
 
     def fault(request):
         with lock:
@@ -264,6 +264,7 @@ def killed(place, place_in_time):
     with proxy(place.environment, fault) as through:
         sender.append(place.start(through))
         sender[0].communicate(timeout=400)
+    check(sender[0].returncode == -signal.SIGKILL, "it was killed")
     new = place.send()
     place.is_whole()
     return f"killed at put {asked} of it: {BOOTS - new} boots were there, and then all"
@@ -276,7 +277,7 @@ FAULTS = {
     "late": late,
     "refused": refused,
     "cut": cut,
-    **{f"killed-{i}": lambda place, i=i: killed(place, (i + 0.5) / KILLS) for i in range(KILLS)},
+    **{f"killed-{put}": lambda place, put=put: killed(place, put) for put in KILLS},
 }
 
 
