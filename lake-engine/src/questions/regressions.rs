@@ -350,7 +350,7 @@ fn of_single_boots(series: &Series, of_kind: &[OfDay], mut boots: Boots, days: &
         let of_cell = boots.entry((of_day.day, of_day.kernel)).or_default();
         of_cell.resize(of_cell.len().max(all), Boot { machine: None, ns: 0.0 });
     }
-    single_boots::take_off_machines(&mut boots);
+    single_boots::take_off_machines(&mut boots, days);
     let far = single_boots::draw_nearer(&mut boots, days);
     let cells = of_kind.iter().zip(&series.cells).map(|(of_day, cell)| {
         let of_cell = &boots[&(of_day.day, of_day.kernel)];
@@ -365,10 +365,17 @@ fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
     let mut open = chosen;
     for _ in 0..DEPTH_MOST {
         let changes: Vec<Option<Change>> = open.iter().map(|series| clearest(&series.cells)).collect();
-        // Parts of series are as many as the series at most: they are corrected for as many.
-        let mut p_values: Vec<f64> = changes.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
-        p_values.resize(p_values.len().max(looked_at), 1.0);
-        let corrected = false_discoveries::corrected(&p_values);
+        // Each direction by itself: those that became faster are not named, and must not make others surer.
+        let [slower, faster] = [true, false].map(|is_slower| {
+            let p = |change: &Option<Change>| {
+                change.filter(|of| (of.after > of.before) == is_slower).map_or(1.0, |of| of.p)
+            };
+            let mut p_values: Vec<f64> = changes.iter().map(p).collect();
+            // Parts of series are as many as the series at most: they are corrected for as many.
+            p_values.resize(p_values.len().max(looked_at), 1.0);
+            false_discoveries::corrected(&p_values)
+        });
+        let corrected = slower.into_iter().zip(faster).map(|(slower, faster)| slower.min(faster));
         let mut parts = Vec::new();
         for ((series, change), p) in open.into_iter().zip(changes).zip(corrected) {
             let Some(change) = change.filter(|_| p <= ALPHA) else { continue };

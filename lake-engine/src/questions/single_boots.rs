@@ -3,6 +3,8 @@
 //!
 //! An update comes to some machines first. If these are slower machines than the others, the days on which both kernels run look like a
 //! regression. So a boot counts as what it takes more than its machine otherwise, with the same kernel (a fixed effect of the machine).
+//! Levels are known of machines that were there most of the time and had several kernels: of others, a level cannot be told apart from what
+//! changed while they were there.
 //!
 //! A boot that was disturbed can lift the mean of a day. What is far from the middle of its week and kernel is drawn nearer (winsorized:
 //! Tukey, "The future of data analysis", Annals of Mathematical Statistics 33, 1962).
@@ -33,49 +35,55 @@ pub struct Boot {
 pub type Boots = HashMap<(u32, u32), Vec<Boot>>;
 
 /// Takes off what is a machine's own. Levels of kernels and of machines are told apart by turns, each from what the other leaves. Linear in
-/// the boots.
-pub fn take_off_machines(boots: &mut Boots) {
-    let mut count: HashMap<u32, usize> = HashMap::new();
-    boots
-        .values()
-        .flatten()
-        .filter_map(|boot| boot.machine)
-        .for_each(|machine| *count.entry(machine).or_default() += 1);
-    let own = |machine: Option<u32>| machine.filter(|machine| count[machine] >= OWN_LEAST);
-    let mut levels = Levels::default();
+/// the boots. `days` has the place in time of each day.
+pub fn take_off_machines(boots: &mut Boots, days: &[u32]) {
+    let known = known_machines(boots, days);
+    let own = |boot: &Boot| boot.machine.filter(|machine| known.contains_key(machine));
+    let (mut kernels, mut machines) = (HashMap::new(), HashMap::<u32, f64>::new());
     for _ in 0..TURNS {
         let each = || boots.iter().flat_map(|(&(_, kernel), of_cell)| of_cell.iter().map(move |boot| (kernel, boot)));
-        // Boots of nobody may lack the row: what a machine is measured from has it.
-        let known = || each().filter_map(|(kernel, boot)| boot.machine.map(|machine| (kernel, machine, boot.ns)));
-        let kernels = means(known().map(|(kernel, machine, ns)| (kernel, ns - levels.of_machine(own(Some(machine))))));
-        levels.kernels = kernels;
-        let of_machines = known().filter(|&(_, machine, _)| own(Some(machine)).is_some());
-        levels.machines = means(of_machines.map(|(kernel, machine, ns)| (machine, ns - levels.kernels[&kernel])));
+        let owned = || each().filter_map(|(kernel, boot)| own(boot).map(|machine| (kernel, machine, boot.ns)));
+        let of_machine = |machine: u32| machines.get(&machine).copied().unwrap_or(0.0);
+        kernels = means(owned().map(|(kernel, machine, ns)| (kernel, ns - of_machine(machine))));
+        machines = means(owned().map(|(kernel, machine, ns)| (machine, ns - kernels[&kernel])));
     }
     for (&(_, kernel), of_cell) in boots.iter_mut() {
         for boot in of_cell {
-            if let Some(machine) = own(boot.machine) {
+            if let Some(machine) = own(boot) {
                 // A machine's level is made of the same boots, so they scatter less about it: that is given back.
-                let boots = count[&machine] as f64;
+                let boots = known[&machine] as f64;
                 let wider = (boots / (boots - 1.0)).sqrt();
-                let level = levels.kernels[&kernel];
-                boot.ns = level + (boot.ns - level - levels.machines[&machine]) * wider;
+                let level = kernels[&kernel];
+                boot.ns = level + (boot.ns - level - machines[&machine]) * wider;
             }
         }
     }
 }
 
-/// What kernels take, and what machines take more.
-#[derive(Default)]
-struct Levels {
-    kernels: HashMap<u32, f64>,
-    machines: HashMap<u32, f64>,
-}
-
-impl Levels {
-    fn of_machine(&self, machine: Option<u32>) -> f64 {
-        machine.and_then(|machine| self.machines.get(&machine)).copied().unwrap_or(0.0)
+/// The machines whose level can be known, and how many boots each has.
+fn known_machines(boots: &Boots, days: &[u32]) -> HashMap<u32, usize> {
+    struct Seen {
+        boots: usize,
+        first: (u32, u32),
+        last: u32,
+        has_several: bool,
     }
+    let mut seen: HashMap<u32, Seen> = HashMap::new();
+    for (&(day, kernel), of_cell) in boots {
+        let day = days[day as usize];
+        for machine in of_cell.iter().filter_map(|boot| boot.machine) {
+            let of =
+                seen.entry(machine).or_insert(Seen { boots: 0, first: (day, kernel), last: day, has_several: false });
+            of.boots += 1;
+            of.has_several |= of.first.1 != kernel;
+            of.first.0 = of.first.0.min(day);
+            of.last = of.last.max(day);
+        }
+    }
+    let all = boots.keys().map(|&(day, _)| days[day as usize]);
+    let long = all.clone().max().unwrap_or(0) - all.min().unwrap_or(0);
+    let is_known = |of: &Seen| of.boots >= OWN_LEAST && of.has_several && 2 * (of.last - of.first.0) >= long;
+    seen.into_iter().filter(|(_, of)| is_known(of)).map(|(machine, of)| (machine, of.boots)).collect()
 }
 
 /// The mean of the values of each key.
@@ -122,6 +130,8 @@ pub fn draw_nearer(boots: &mut Boots, days: &[u32]) -> u64 {
 mod tests {
     use super::*;
 
+    const DAYS: [u32; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+
     /// Machine 1 takes twice as long as machine 0, and has kernel 1 on the fifth day, five days before the other. With it, both take longer.
     fn one_is_first(slower: f64) -> Boots {
         let mut boots = Boots::new();
@@ -148,16 +158,30 @@ mod tests {
                 - mean_of(boots, |day, kernel| day == 6 && kernel == 0)
         };
         assert!(apart(&boots) > 99.0);
-        take_off_machines(&mut boots);
+        take_off_machines(&mut boots, &DAYS);
         assert!(apart(&boots).abs() < 1.0, "{}", apart(&boots));
     }
 
     #[test]
     fn what_a_kernel_does_stays() {
         let mut boots = one_is_first(50.0);
-        take_off_machines(&mut boots);
+        take_off_machines(&mut boots, &DAYS);
         let slower = mean_of(&boots, |_, kernel| kernel == 1) - mean_of(&boots, |_, kernel| kernel == 0);
         assert!((slower - 50.0).abs() < 1.0, "{slower}");
+    }
+
+    /// A new machine for each half, and a change in the middle that no kernel made.
+    #[test]
+    fn what_changed_while_a_machine_was_there_is_not_its_own() {
+        let mut boots = Boots::new();
+        for day in 0..20_u32 {
+            let (machine, ns) = if day < 10 { (0, 100.0) } else { (1, 110.0) };
+            boots.insert((day, day % 2), vec![Boot { machine: Some(machine), ns }; 2]);
+        }
+        boots.insert((0, 1), vec![Boot { machine: Some(2), ns: 5.0 }; 12]);
+        take_off_machines(&mut boots, &DAYS);
+        assert!((boots[&(15, 1)][0].ns - boots[&(5, 1)][0].ns - 10.0).abs() < 1e-9);
+        assert!((boots[&(0, 1)][0].ns - 5.0).abs() < 1e-9, "one kernel");
     }
 
     #[test]
@@ -167,7 +191,7 @@ mod tests {
             let one = |machine, ns| Boot { machine, ns };
             boots.insert((day, 0), vec![one(None, f64::from(day)), one(Some(7), 5.0 + f64::from(day))]);
         }
-        take_off_machines(&mut boots);
+        take_off_machines(&mut boots, &DAYS);
         assert!(
             (0..9)
                 .all(|day| boots[&(day, 0)][0].ns == f64::from(day) && boots[&(day, 0)][1].ns == 5.0 + f64::from(day))
