@@ -156,7 +156,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 }
 
 fn add(args: &AddArgs, output: &Output) -> anyhow::Result<Done> {
-    let mut adder = Adder::new(&args.how)?;
+    let mut adder = Adder::new(&args.how, output)?;
     let stop = AtomicBool::new(false);
     adder.add(&args.recordings, &stop, |failed| {
         if !output.json {
@@ -193,7 +193,7 @@ fn said(done: &Document) -> String {
 
 fn watch(args: &WatchArgs, output: &Output) -> anyhow::Result<Done> {
     let stop = machine::stop_on_signals()?;
-    let mut adder = Adder::new(&args.how)?;
+    let mut adder = Adder::new(&args.how, output)?;
     let mut watched = Watched::default();
     let mut nightly = change::Nightly::default();
     let mut told = String::new();
@@ -322,14 +322,14 @@ enum Read {
 }
 
 impl<'a> Adder<'a> {
-    fn new(how: &'a HowArgs) -> anyhow::Result<Self> {
+    fn new(how: &'a HowArgs, output: &Output) -> anyhow::Result<Self> {
         let names: HashSet<&str> = how.labels.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() < how.labels.len() {
             bail!("a label is given twice: each name has one value");
         }
         let machine = match &how.machine {
             Some(name) if how.identify => Some(name.clone()),
-            Some(name) => Some(key(how.key.as_deref())?.token(name)),
+            Some(name) => Some(made_or_known(how.key.as_deref(), output)?.token(name)),
             None => None,
         };
         let bucket = bucket::url(&how.to).map(Bucket::open).transpose()?;
@@ -424,6 +424,17 @@ impl<'a> Adder<'a> {
 
 fn key(file: Option<&Path>) -> anyhow::Result<Key> {
     Ok(Key::at(&key_path(file)?)?)
+}
+
+/// The key. One that is made now is told: a typo in its name would make tokens of other keys.
+fn made_or_known(file: Option<&Path>, output: &Output) -> anyhow::Result<Key> {
+    let is_known = key_path(file)?.exists();
+    let key = key(file)?;
+    if !is_known {
+        let path = key_path(file)?.display().to_string();
+        output.note(&format!("made the key {}: keep it, machines have other tokens with another", harmless(&path)));
+    }
+    Ok(key)
 }
 
 fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {

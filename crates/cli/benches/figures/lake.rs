@@ -39,8 +39,8 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
 /// Recordings a second, of a stock kernel's boot as `record` keeps it, with and without its trace.
 fn added(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     for (name, more, promise) in [
-        ("lake add, boots", &[][..], Promise::AtLeast(200.0)),
-        ("lake add, traced boots", &["--trace", "sched"], Promise::AtLeast(200.0)),
+        ("lake add, boots without a trace", &["--trace", "none"], Promise::AtLeast(200.0)),
+        ("lake add, traced boots", &["--trace", "events"], Promise::AtLeast(200.0)),
     ] {
         let kernel = match kernel {
             Ok(kernel) => kernel,
