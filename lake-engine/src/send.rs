@@ -165,7 +165,7 @@ enum Turn {
     Lost,
 }
 
-/// Sends in one turn. `doubtful` is a batch of which `boots` was put when another had taken over.
+/// Sends in one turn. `doubtful` becomes the batch of which we do not know whether `boots` came there while it was our turn.
 async fn send(
     store: &Store,
     held: &mut Held,
