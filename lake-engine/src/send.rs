@@ -139,9 +139,12 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
             // What became of its `boots` is seen in another turn.
             (_, Some(_)) => {}
         }
-        store.leave(&held).await?;
+        let left = store.leave(&held).await;
         match turn {
-            Ok(Turn::Sent(sent)) => break sent,
+            Ok(Turn::Sent(sent)) => {
+                left?;
+                break sent;
+            }
             Ok(Turn::Lost) => {}
             Err(e) if failed.is_none() => failed = Some(e),
             Err(e) => return Err(failed.unwrap_or(e)),
