@@ -10,7 +10,8 @@ use crate::output::Output;
 use crate::{Done, boot, findings};
 use anyhow::{Context, bail};
 use bucket::Bucket;
-use lake::{Boot, Key, Labels, Lake};
+use lake::{Boot, Labels, Lake};
+use recording::Key;
 use report::{Summary, harmless};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -329,7 +330,7 @@ impl<'a> Adder<'a> {
         }
         let machine = match &how.machine {
             Some(name) if how.identify => Some(name.clone()),
-            Some(name) => Some(made_or_known(how.key.as_deref(), output)?.token(name)),
+            Some(name) => Some(lake::token(&made_or_known(how.key.as_deref(), output)?, name)),
             None => None,
         };
         let bucket = bucket::url(&how.to).map(Bucket::open).transpose()?;

@@ -83,14 +83,6 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The key is not one.
-    #[error("{} is no key: a key is {least} bytes or more; move it away, and bootscope makes a new one", path.display())]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// So many bytes a key has at least.
-        least: usize,
-    },
 }
 
 impl Error {

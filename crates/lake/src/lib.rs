@@ -25,5 +25,5 @@ pub use boot::{Boot, Labels, today};
 pub use column::{Column, Type};
 pub use error::Error;
 pub use folder::{Added, Compacted, Lake};
-pub use identity::{Key, identity};
+pub use identity::{identity, token};
 pub use tables::{SCHEMA, Table, tables};

@@ -77,6 +77,17 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A key that is not this user's secret.
+    #[error("{path} cannot be the key, because {why}: remove it, and bootscope makes a new one")]
+    UnfitKey {
+        /// The key's file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no folder for the user's key.
+    #[error("no home folder is known for the key: set HOME or XDG_CONFIG_HOME")]
+    NoConfigFolder,
     /// The disk is full.
     #[error("no space left on the disk while writing {path}: free some space and try again")]
     DiskFull {

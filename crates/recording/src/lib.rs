@@ -19,6 +19,7 @@
 mod beside;
 mod error;
 mod import;
+mod key;
 mod lock;
 mod manifest;
 mod names;
@@ -26,6 +27,7 @@ mod open;
 mod pack;
 mod packed;
 mod patch;
+mod seal;
 mod spec;
 mod stream;
 mod watched;
@@ -34,6 +36,7 @@ mod write;
 pub use beside::beside;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
+pub use key::Key;
 pub use lock::{Locked, LockedElsewhere};
 pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
@@ -43,6 +46,7 @@ pub use names::{REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
+pub use seal::{Sealer, key_path};
 pub use spec::{
     Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,
 };

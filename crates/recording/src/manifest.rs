@@ -44,6 +44,9 @@ pub struct Manifest {
     /// The recorder's options as given, in the recorder's own form, so that `--like` can repeat them.
     #[serde(default)]
     pub how: serde_json::Value,
+    /// Shows the user who made it that `how` and `inputs` are as this user's bootscope wrote them on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
     /// How the boot ended; none for evidence taken elsewhere.
     #[serde(default)]
     pub outcome: Option<Outcome>,
@@ -394,6 +397,7 @@ impl Default for Manifest {
             host: Host::default(),
             inputs: Vec::new(),
             how: serde_json::Value::Null,
+            seal: None,
             outcome: None,
             end: None,
             evidence: Vec::new(),
@@ -471,6 +475,8 @@ impl Manifest {
         self.evidence.iter_mut().for_each(|evidence| change(&mut evidence.origin));
         self.notes.iter_mut().for_each(&mut *change);
         change_strings(&mut self.how, change);
+        // It fits no other words.
+        self.seal = None;
     }
 
     /// Parses `recording.json`.

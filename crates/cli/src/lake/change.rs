@@ -98,7 +98,7 @@ pub fn forget(args: &ForgetArgs, output: &Output) -> anyhow::Result<Done> {
 fn token(name: &str, key: Option<&Path>, output: &Output) -> anyhow::Result<Option<String>> {
     let path = super::key_path(key)?;
     if path.exists() {
-        return Ok(Some(super::key(key)?.token(name)));
+        return Ok(Some(lake::token(&super::key(key)?, name)));
     }
     output.note(&format!(
         "there is no key {}: only a machine that was added with --identify can be found",
