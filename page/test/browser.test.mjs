@@ -797,7 +797,7 @@ test("what-if: a file answers, and says the command", options, async () => {
     await page.keyboard.press("End");
     await settled(page);
     const [first] = show.where;
-    assert.match(await page.locator("#command").innerText(), /^bootscope what-if sample --save /);
+    assert.match(await page.locator("#command").innerText(), /^bootscope what-if sample --save=/);
     assert.deepEqual((await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).getAll("save"))), [`100,${first.name}`]);
     await page.waitForSelector("#steps li");
     const saved = Number(await page.getAttribute("#steps strong", "data-ns"));
@@ -819,7 +819,7 @@ test("what-if: a file that was built without what runs a boot again, or is cut o
     await settled(without);
     assert.match(await without.locator(".whatif .note").innerText(), /needs bootscope view/);
     assert.equal(await without.getAttribute("#then", "data-ns"), "");
-    assert.match(await without.locator("#command").innerText(), /^bootscope what-if sample --save /);
+    assert.match(await without.locator("#command").innerText(), /^bootscope what-if sample --save=/);
     without.check();
     await writeFile(path, text.slice(0, text.indexOf('<script type="application/x-bootscope-what-if">')));
     const cut = await open(saved, { path });

@@ -1,11 +1,13 @@
 // Texts of times, files that are saved, merged stacks: known answers.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
 const { short, grouped, marks, percent, whole } = await load("lib/time.ts");
 const { Svg, csv } = await load("lib/save.ts");
+const { path, word } = await load("lib/shell.ts");
 const { DARK, LIGHT } = await load("charts/colours.ts");
 
 test("three significant digits and a unit, as crates/timeline/src/time.rs", () => {
@@ -40,6 +42,12 @@ test("hostile names are text in every file", () => {
     svg.fillText(name, 1, 2);
     assert.ok(!/<script|<\/text><|'&/.test(svg.text().replace("</text>\n", "")), svg.text());
     assert.equal(csv([["a,b", 'q"', "=1+1", -3, 2n ** 60n]]), `"a,b","q""",'=1+1,-3,1152921504606846976\r\n`);
+});
+
+test("a shell reads a name as one word, and a path never as an option", () => {
+    for (const name of ["plain", "it's", "$(id) `id` !x", "a;id", "two\nlines", "", "*", "~root", "-rf", "{a,b}", "#x", "é"])
+        assert.equal(execFileSync("sh", ["-c", `printf '%s|' ${word(name)}`], { encoding: "utf8" }), `${name}|`);
+    assert.deepEqual([path("-rf"), path("a b"), path("boots/a")], ["./-rf", "'a b'", "boots/a"]);
 });
 
 /** Relative luminance, by WCAG 2. */

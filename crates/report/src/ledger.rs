@@ -9,7 +9,7 @@ mod scale;
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent_change, range};
-use crate::{Layout, WhereLine, harmless, rows};
+use crate::{Layout, WhereLine, harmless, rows, shell_words};
 use analysis::{Rung, Target};
 use scale::Scale;
 use serde::{Deserialize, Serialize};
@@ -378,8 +378,8 @@ fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut Vec<String>) {
     let (rest, shown) = besides(step, unit);
     let (name, was, rest) = (harmless(&step.name), unit.show(was), unit.show(rest));
     out.push(format!(
-        "{name}: its self time is {was}; the {rest} below it is charged to {shown}; save that with --save '{}'",
-        harmless(&most.name)
+        "{name}: its self time is {was}; the {rest} below it is charged to {shown}; save that with --save={}",
+        shell_words(&[harmless(&most.name).into_owned()])
     ));
 }
 
@@ -485,7 +485,14 @@ mod tests {
         check_remark(
             below,
             "_vprintf: its self time is 0 ms; the 20 ms below it is charged to kthread_bind · _sleep 20 ms; save that \
-             with --save 'kthread_bind · _sleep'",
+             with --save='kthread_bind · _sleep'",
+        );
+        let hostile =
+            Rung { besides: vec![("x'; id #".to_owned(), Ns(20 * ms))], ..rung(0, 0, 5_000 * ms, 5_000 * ms) };
+        check_remark(
+            hostile,
+            "_vprintf: its self time is 0 ms; the 20 ms below it is charged to x'; id # 20 ms; save that with \
+             --save=\"x'; id #\"",
         );
         let more = "_vprintf: the boot gets 2 ms shorter than the row itself: other threads then wait less for it or for \
                     its CPU";

@@ -1,6 +1,7 @@
 // A lake: the boots of many machines. The parts `lake` and `cells` of a page; the fields are those of the document
 // `bootscope.lake-page/1` (crates/report/src/lake). Times are doubles, in nanoseconds.
 
+import { path, word } from "../lib/shell";
 import type { Table } from "./table";
 
 export const LAKE_SCHEMA = "bootscope.lake-page/1";
@@ -347,12 +348,7 @@ export function groupsOf(lake: Lake, isWanted: (one: Regression) => boolean): Gr
     return all.sort((a, b) => b.perDay - a.perDay);
 }
 
-/** Text as one word of a shell's. */
-function word(text: string): string {
-    return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
 /** The command that lists the boots of a boot's machine; none where the lake does not know the machine. */
 export function commandOf(lake: Lake, { machine }: LakeBoot): string | undefined {
-    return machine ? `bootscope lake ask ${word(lake.lake)} boots --where ${word(`machine=${machine}`)}` : undefined;
+    return machine ? `bootscope lake ask ${path(lake.lake)} boots --where ${word(`machine=${machine}`)}` : undefined;
 }

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Row } from "../data/facts";
 import { ask, asTyped, canAsk, type Answer, type Savings } from "../lib/again";
+import { path, word } from "../lib/shell";
 import { counted, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
 import { Filter } from "./filter";
@@ -13,8 +14,7 @@ const RESTS_MS = 150;
 
 /** The command in words of a shell. */
 export function command(recording: string, savings: readonly string[]): string {
-    const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-    return ["bootscope what-if", quoted(recording), ...savings.map(one => `--save ${quoted(one)}`)].join(" ");
+    return ["bootscope what-if", path(recording), ...savings.map(one => `--save=${word(one)}`)].join(" ");
 }
 
 export function WhatIf({ store }: { store: Store }) {
