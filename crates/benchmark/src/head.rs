@@ -4,7 +4,7 @@ use crate::claims::Trial;
 use crate::runs::Plan;
 use statistics::verdict::Ask;
 
-use recording::InputRole;
+use recording::{InputRole, Sealer};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -49,6 +49,9 @@ pub struct Head {
     /// Of a try: what was claimed for each variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
+    /// Shows the user who began it that it boots what this user's bootscope wrote here on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 /// One of the things that are compared.
@@ -157,6 +160,63 @@ impl Head {
             up_to: None,
             ask: Ask::default(),
             trial: None,
+            seal: None,
+        }
+    }
+
+    /// Seals what it boots, as this user's on this machine.
+    pub fn seal_with(&mut self, sealer: &Sealer) {
+        let seal = sealer.seal(&self.covered());
+        self.seal = Some(seal);
+    }
+
+    /// True if this user's bootscope began it on this machine, and nobody changed what it boots.
+    pub fn is_sealed_by(&self, sealer: &Sealer) -> bool {
+        self.seal.as_ref().is_some_and(|seal| sealer.fits(seal, &self.covered()))
+    }
+
+    fn covered(&self) -> impl Serialize {
+        let variants: Vec<_> = self.variants.iter().map(|variant| (&variant.how, &variant.booted.inputs)).collect();
+        let trial = self.trial.as_ref().map(|trial| {
+            let changes: Vec<_> = trial.remedies.iter().map(|remedy| &remedy.changes).collect();
+            (&trial.recording, &trial.sources, changes)
+        });
+        (variants, trial)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::Remedy;
+    use crate::tree::Sources;
+    use findings::Change;
+    use recording::Key;
+
+    #[test]
+    fn a_seal_covers_all_that_is_booted() {
+        let sealer = Sealer::with(Key::from_bytes(vec![1; 32]), b"here".to_vec());
+        let stop = crate::runs::Stop { rounds: 1, width: None, budget_ns: None };
+        let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop, seed: 1 };
+        let remedy = Remedy { changes: vec![Change::Cpus(2)], ..Remedy::default() };
+        let trial = Trial { remedies: vec![remedy], sources: Some(Sources::default()), ..Trial::default() };
+        let variant = Variant { how: serde_json::json!({"extra": ["-s"]}), ..Variant::named("a") };
+        let mut sealed = Head { trial: Some(trial), ..Head::of(plan, vec![variant]) };
+        assert!(!sealed.is_sealed_by(&sealer));
+        sealed.seal_with(&sealer);
+        let read: Head = serde_json::from_str(&serde_json::to_string(&sealed).unwrap()).unwrap();
+        assert!(read.is_sealed_by(&sealer), "as it comes back from its file");
+        let changes: [fn(&mut Head); 5] = [
+            |head| head.variants[0].how["qemu"] = "/tmp/q".into(),
+            |head| head.variants[0].booted.inputs.push(InputFile::default()),
+            |head| head.trial.as_mut().unwrap().sources.as_mut().unwrap().tree = "/tmp/tree".into(),
+            |head| head.trial.as_mut().unwrap().remedies[0].changes.clear(),
+            |head| head.trial.as_mut().unwrap().recording = "/other".into(),
+        ];
+        for change in changes {
+            let mut other = read.clone();
+            change(&mut other);
+            assert!(!other.is_sealed_by(&sealer), "{other:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Journal, Plan, Stop, Variant};
 use continued::Cut;
 use machine::{Init, VmmKind};
-use recording::Manifest;
+use recording::{Manifest, Sealer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -195,7 +195,11 @@ pub struct Over {
 
 impl Begun {
     /// One that has no boot yet: from now on its journal is there.
-    pub fn new(folder: PathBuf, head: Head, variants: Vec<Varied>, output: &Output) -> anyhow::Result<Begun> {
+    pub fn new(folder: PathBuf, mut head: Head, variants: Vec<Varied>, output: &Output) -> anyhow::Result<Begun> {
+        // Without a key of the user's, it cannot go on after a kill.
+        if let Ok(sealer) = Sealer::of_user() {
+            head.seal_with(&sealer);
+        }
         let journal = Journal::create(&folder.join(JOURNAL), &head)?;
         output.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
         Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
@@ -279,11 +283,18 @@ fn run_own_process_1(variants: &mut [Varied]) -> bool {
 }
 
 /// Goes on with one that was cut off.
-pub fn go_on(folder: &Path, pin: Option<&str>, watcher: &mut Watcher, output: &Output) -> anyhow::Result<Begun> {
+pub fn go_on(
+    folder: &Path,
+    pin: Option<&str>,
+    is_trusted: bool,
+    watcher: &mut Watcher,
+    output: &Output,
+) -> anyhow::Result<Begun> {
     if let Some(cpus) = pin {
         machine::pin::pin(cpus)?;
     }
-    let Cut { head, variants, mut journal, boots, mut continued } = continued::open(folder, pin.is_some(), watcher)?;
+    let Cut { head, variants, mut journal, boots, mut continued } =
+        continued::open(folder, pin.is_some(), is_trusted, watcher)?;
     let over = u32::try_from(boots.len()).unwrap_or(u32::MAX);
     // What the boot left that was cut off is no recording of a whole one.
     let half = recording_of(&folder.join("boots"), over);
@@ -301,7 +312,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     exports_can_be_written(args)?;
     let mut watcher = Watcher::new(output)?;
     let begun = match &args.continued {
-        Some(folder) => go_on(folder, args.pin.as_deref(), &mut watcher, output)?,
+        Some(folder) => go_on(folder, args.pin.as_deref(), args.boot.trust_recording, &mut watcher, output)?,
         None => begin(args, &mut watcher, output)?,
     };
     let over = begun.boot_all(args.keep_recordings, &mut watcher);

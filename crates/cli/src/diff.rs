@@ -1,8 +1,8 @@
 //! `bootscope diff`: two recordings side by side.
 
 use crate::boot::{self, Opened, ToldBy};
-use crate::plan::like;
 use crate::progress::Watcher;
+use crate::repeat::Repeated;
 use crate::up_to::UpTo;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
@@ -26,6 +26,10 @@ pub struct Args {
     /// than that noise; for deterministic recordings
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u32).range(2..=50), conflicts_with = "up_to")]
     dither: Option<u32>,
+    /// With --dither: boot a recording that another user or machine made as it says. Its programs, disks and arguments for
+    /// QEMU are printed, and taken
+    #[arg(long, requires = "dither")]
+    trust_recording: bool,
     #[command(flatten)]
     up_to: UpTo,
     /// List at most this many rows of each table
@@ -60,7 +64,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         Some(boots) => {
             let mut watcher = Watcher::new(output)?;
             let scratch = tempfile::tempdir().context("cannot make a folder for the boots")?;
-            let mut boot = |name: &str, recording| again(recording, boots, &scratch.path().join(name), &mut watcher);
+            let mut boot = |name: &str, recording| {
+                again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher)
+            };
             let [(before, of_before), (after, of_after)] = [boot("before", &args.before)?, boot("after", &args.after)?];
             watcher.clear();
             let first = compared((&names[0], &before), (&names[1], &after), same)?;
@@ -97,9 +103,16 @@ fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyh
 }
 
 /// Boots as a recording was booted, with dummy arguments, into a folder: the first of these boots, and how it differs from each other one.
-fn again(recording: &Path, boots: u32, into: &Path, watcher: &mut Watcher) -> anyhow::Result<(Opened, Vec<Diff>)> {
+fn again(
+    recording: &Path,
+    boots: u32,
+    is_trusted: bool,
+    into: &Path,
+    watcher: &mut Watcher,
+) -> anyhow::Result<(Opened, Vec<Diff>)> {
     let name = recording.display();
-    let options = like(recording)?;
+    let next = "record it here with `bootscope record --like` and options of your own, and compare that";
+    let options = Repeated::of(recording, is_trusted)?.with_given(|_| false, next)?;
     if !options.guest.deterministic || options.guest.kernel.is_none() {
         bail!(
             "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"

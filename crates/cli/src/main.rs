@@ -32,6 +32,7 @@ mod plan;
 mod progress;
 mod range;
 mod record;
+mod repeat;
 mod report;
 mod show;
 mod trial;

@@ -109,15 +109,15 @@ impl Output {
         }
     }
 
-    /// A remark that one has to see, on standard error: also if asked to be quiet.
-    pub fn warn(&self, text: &str) {
-        let _ = writeln!(stderr(), "bootscope: warning: {}", harmless(text));
-    }
-
     /// An error with all its causes, on standard error.
     pub fn error(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");
         // Standard error may be closed; then there is nobody to tell.
         let _ = writeln!(stderr(), "bootscope: {}", harmless(&text));
     }
+}
+
+/// A remark that one has to see, on standard error: also if asked to be quiet.
+pub fn warn(text: &str) {
+    let _ = writeln!(stderr(), "bootscope: warning: {}", harmless(text));
 }

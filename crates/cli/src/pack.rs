@@ -1,6 +1,6 @@
 //! `bootscope pack`: one file of a recording.
 
-use crate::output::{Output, Written};
+use crate::output::{self, Output, Written};
 use crate::{Done, files};
 use anyhow::{Context, bail};
 use capture::Anonymous;
@@ -53,7 +53,7 @@ fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()
         output.note(&format!("left out, because such a file may hold names: {}", left_out.join(", ")));
     }
     if hosts_left > 0 {
-        output.warn(&format!(
+        output::warn(&format!(
             "more than {} host names are in it: {hosts_left} of them are no tokens. Remove their lines, and pack again",
             capture::NAMES_MAX
         ));

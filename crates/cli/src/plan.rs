@@ -1,10 +1,10 @@
 //! How a boot is to be made, as flags: what every command that boots takes.
 
 use crate::amount;
-use anyhow::{Context, bail};
+use crate::repeat::Repeated;
+use anyhow::bail;
 use clap::ValueEnum;
 use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, VmmKind, Watched};
-use recording::Recording;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,6 +55,11 @@ pub struct BootArgs {
     /// Take all options from this recording, except those given here
     #[arg(long, value_name = "RECORDING", help_heading = "What to boot")]
     pub like: Option<PathBuf>,
+
+    /// With --like: boot a recording that another user or machine made as it says. Its programs, commands, disks and arguments
+    /// for QEMU are printed, and taken
+    #[arg(long, help_heading = "What to boot")]
+    pub trust_recording: bool,
 
     /// Record a board's boot on its serial console: a device (/dev/ttyUSB0), tcp:HOST:PORT or telnet:HOST:PORT
     #[arg(long, value_name = "PORT", conflicts_with = "lab", help_heading = "A board")]
@@ -201,13 +206,37 @@ impl BootArgs {
     /// The same, where what is not given is as in these options.
     pub fn onto(&self, options: RecordOptions) -> anyhow::Result<RecordOptions> {
         let mut options = match &self.like {
-            Some(path) => like(path)?,
+            Some(path) => {
+                let next = "give options of your own in its place";
+                Repeated::of(path, self.trust_recording)?.with_given(|option| self.gives(option), next)?
+            }
             None if self.lab => machine::lab()?,
             None => options,
         };
         self.apply_board(&mut options)?;
         self.apply(&mut options)?;
         Ok(options)
+    }
+
+    /// True if the user gave this option, which has this name in a recording.
+    fn gives(&self, option: &str) -> bool {
+        match option {
+            "kernel" => self.kernel.is_some(),
+            "initrd" => self.initrd.is_some(),
+            "dtb" => self.dtb.is_some(),
+            "bios" => self.bios.is_some(),
+            "append" => self.append.is_some(),
+            "mask" => self.mask.is_some(),
+            "disks" => !self.disks.is_empty(),
+            "root" => self.root.is_some(),
+            "workload" => self.workload.is_some(),
+            "machine" => self.machine.is_some(),
+            "arch" => self.arch.is_some(),
+            "until" => self.until.is_some(),
+            "extra" => !self.extra.is_empty(),
+            "serial" => self.serial.is_some(),
+            _ => false,
+        }
     }
 
     /// Sets what was given of a board.
@@ -431,19 +460,6 @@ fn misspelled(text: &str) -> Option<String> {
         "`{word}:` is no kind of end mark: did you mean `{meant}:{rest}`? To wait for a line with `{word}:{rest}`, write \
          '[{first}]{others}:{rest}'"
     ))
-}
-
-/// The options that a recording was made with.
-pub fn like(path: &Path) -> anyhow::Result<RecordOptions> {
-    let recording = Recording::open(path)?;
-    let how = recording.manifest().how.clone();
-    if how.is_null() {
-        bail!(
-            "{} does not say how it was run (it was imported): give --kernel and so on instead of --like",
-            path.display()
-        );
-    }
-    serde_json::from_value(how).with_context(|| format!("{}: recording.json: how", path.display()))
 }
 
 #[cfg(test)]

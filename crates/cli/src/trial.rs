@@ -15,6 +15,7 @@ use crate::benches::{self, JOURNAL};
 use crate::boot;
 use crate::plan::Patches;
 use crate::progress::Watcher;
+use crate::repeat::{Repeated, check_begun_here};
 use crate::variants::Varied;
 use crate::{Done, Interrupted, amount, output::Output, plan};
 use anyhow::{Context, bail};
@@ -48,6 +49,10 @@ pub struct Args {
     /// remedies that can be made]
     #[arg(value_name = "FINDING")]
     findings: Vec<String>,
+    /// Boot a recording that another user or machine made as it says: its programs, arguments for QEMU and disks are printed,
+    /// and taken. Also for --continue
+    #[arg(long)]
+    trust_recording: bool,
     /// Try a remedy of your own: words to add to the kernel's command line. May be given again; without FINDING, only these
     /// are tried
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
@@ -248,8 +253,9 @@ impl<'a> Tryer<'a> {
         let cache = std::path::absolute(&cache).with_context(|| format!("cannot use {}", cache.display()))?;
         let sources = match (&args.continued, &args.recording) {
             (Some(folder), _) => {
-                let trial = benches::read(folder)?.0.head.trial;
-                trial
+                let head = benches::read(folder)?.0.head;
+                check_begun_here(folder, &head, args.trust_recording)?;
+                head.trial
                     .and_then(|trial| trial.sources)
                     .map(|kept| as_begun(kept, &cache, args.cache.is_some()))
                     .transpose()?
@@ -270,7 +276,7 @@ impl<'a> Tryer<'a> {
     fn begin(&mut self) -> anyhow::Result<Option<Begun>> {
         let args = self.args;
         let path = args.recording.as_deref().context("give a recording, or --continue DIR")?;
-        let mut options = base(path)?;
+        let mut options = base(path, args.trust_recording)?;
         // Stopped vCPUs would be charged to the remedy.
         options.observe.silence_ms = None;
         options.observe.watch = None;
@@ -478,7 +484,7 @@ impl<'a> Tryer<'a> {
         if is_done(&document) {
             return Ok(Stage { folder: folder.to_owned(), document });
         }
-        let begun = bench::go_on(folder, None, self.watcher, self.output)?;
+        let begun = bench::go_on(folder, None, self.args.trust_recording, self.watcher, self.output)?;
         self.boot(begun)
     }
 
@@ -490,7 +496,7 @@ impl<'a> Tryer<'a> {
             if is_done(&document) {
                 return Ok(Some(document));
             }
-            let begun = bench::go_on(&into, None, self.watcher, self.output)?;
+            let begun = bench::go_on(&into, None, self.args.trust_recording, self.watcher, self.output)?;
             return Ok(Some(self.boot(begun)?.document));
         }
         let Some(trial) = &single.head.trial else { return Ok(None) };
@@ -535,7 +541,7 @@ fn stop(rounds: u32) -> Stop {
 }
 
 /// How the recording was booted.
-fn base(path: &Path) -> anyhow::Result<RecordOptions> {
+fn base(path: &Path, is_trusted: bool) -> anyhow::Result<RecordOptions> {
     let recording = boot::open_recording(path)?;
     if recording.manifest().how.is_null() {
         bail!(
@@ -544,7 +550,8 @@ fn base(path: &Path) -> anyhow::Result<RecordOptions> {
             path.display()
         );
     }
-    plan::like(path)
+    let next = "record it here with `bootscope record --like` and options of your own, and try that";
+    Repeated::of(path, is_trusted)?.with_given(|_| false, next)
 }
 
 /// The sources of a try that goes on: its kernels are where they were kept when it began.
@@ -562,7 +569,7 @@ fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sourc
 fn sources(args: &Args, recording: &Path, cache: &Path, output: &Output) -> anyhow::Result<Option<Sources>> {
     let Some(tree) = &args.tree else { return Ok(None) };
     let subject = boot::open_recording(recording)?.manifest().subject.clone();
-    let guest = base(recording)?.guest;
+    let guest = base(recording, args.trust_recording)?.guest;
     if let Some(note) = of_modules(&guest, recording)? {
         output.note(note);
     }

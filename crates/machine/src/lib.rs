@@ -22,6 +22,7 @@ mod cpu_time;
 pub mod debug_info;
 mod ending;
 mod error;
+pub mod foreign;
 mod functions;
 pub mod gdb;
 mod guests;

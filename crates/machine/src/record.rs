@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use guest_init::config::{self, Config};
 use guest_init::cpio::Module;
 use recording::{
-    Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Subject, SymbolFile, Then,
-    TimeBase, Until, Vmm, VmmKind, Writer,
+    Accel, End, GuestSpec, Input, InputRole, Manifest, Outcome, OutcomeKind, Partial, Sealer, Subject, SymbolFile,
+    Then, TimeBase, Until, Vmm, VmmKind, Writer,
 };
 
 use crate::awaited::Awaited;
@@ -280,6 +280,10 @@ pub(crate) fn prepare(
             .collect(),
         ..Manifest::begun_now()
     };
+    // Without a key of the user's, the recording is nobody's, and `--like` takes less from it.
+    if let Ok(sealer) = Sealer::of_user() {
+        manifest.seal_with(&sealer);
+    }
     let measured = manifest.measured();
     manifest.overhead = options.overheads.iter().find(|overhead| overhead.of == measured).cloned();
     Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })

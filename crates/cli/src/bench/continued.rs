@@ -3,6 +3,7 @@
 
 use super::{JOURNAL, foresee, variant};
 use crate::progress::Watcher;
+use crate::repeat::check_begun_here;
 use crate::variants::Varied;
 use anyhow::{Context, bail};
 use benchmark::{Boot, Ended, Head, Host, Journal, Variant};
@@ -22,7 +23,7 @@ pub struct Cut {
 }
 
 /// Opens the bench in a folder to go on with it.
-pub fn open(folder: &Path, pinned: bool, watcher: &mut Watcher) -> anyhow::Result<Cut> {
+pub fn open(folder: &Path, pinned: bool, is_trusted: bool, watcher: &mut Watcher) -> anyhow::Result<Cut> {
     let (name, path) = (folder.display(), folder.join(JOURNAL));
     if !path.is_file() {
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
@@ -39,6 +40,7 @@ pub fn open(folder: &Path, pinned: bool, watcher: &mut Watcher) -> anyhow::Resul
              `bootscope show {name}` prints what there is"
         );
     }
+    check_begun_here(folder, &head, is_trusted)?;
     if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
         machine::pin::pin(&head.host_cpus_allowed)?;
     }

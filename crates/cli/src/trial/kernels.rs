@@ -170,7 +170,8 @@ pub fn in_order(changes: &[Change]) -> Vec<Change> {
 
 /// Where a kernel's configuration is that a package brings along: beside it, or in /boot.
 pub fn packaged_config(kernel: &Path, release: &str) -> Option<PathBuf> {
-    let name = format!("config-{release}");
+    // The release is a recording's word, and must not lead elsewhere.
+    let name = Some(format!("config-{release}")).filter(|name| !name.contains('/'))?;
     let beside = kernel.canonicalize().ok().and_then(|kernel| Some(kernel.parent()?.join(&name)));
     beside.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())
 }

@@ -1,0 +1,440 @@
+//! Options of a recording that somebody else may have made: which of them another boot may take.
+//!
+//! A recording is data. Of its options, a boot takes values from a closed list: numbers, switches, the kernel's command line,
+//! a machine by its name. Each is checked as if the user had typed it. Files are taken where their content is what the
+//! recording says. Left out is whatever names a program, a device, a command, a file to be written, or arguments for the VMM.
+//!
+//! Each field of the specs is named here, so that a new one cannot be forgotten.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use recording::{Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Until, VmmKind};
+
+use crate::hash::hash;
+use crate::options::RecordOptions;
+use crate::usual_program;
+
+/// No kernel, initrd, firmware or list of symbols is larger. A file that is larger is not read to find out what it is.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// Properties of QEMU's machines that name no file, no device and no program.
+const MACHINE_PROPERTIES: [&str; 27] = [
+    "acpi",
+    "aia",
+    "auto-kernel-cmdline",
+    "dump-guest-core",
+    "gic-version",
+    "graphics",
+    "highmem",
+    "highmem-ecam",
+    "highmem-mmio",
+    "highmem-redists",
+    "hpet",
+    "i8042",
+    "iommu",
+    "isa-serial",
+    "its",
+    "kernel-irqchip",
+    "mem-merge",
+    "mte",
+    "pcie",
+    "pic",
+    "pit",
+    "rtc",
+    "secure",
+    "usb",
+    "virtualization",
+    "vmport",
+    "x-option-roms",
+];
+
+/// An option of a recording that a boot does not take from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name in `how`.
+    pub option: &'static str,
+    /// Its value, in full.
+    pub value: String,
+    /// Why it is not taken.
+    pub why: &'static str,
+    /// True if the guest would run something else without it, so that the user has to give it.
+    pub is_needed: bool,
+}
+
+/// The options that a boot may take, and those that are left out.
+#[derive(Clone, Debug)]
+pub struct Vetted {
+    /// What may be taken.
+    pub options: RecordOptions,
+    /// What is left out, in the order of the options.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Splits a recording's options into those that a boot may take and those that are left out. `inputs` are the files that the
+/// recording lists. Reads each file that it is to take.
+#[must_use]
+pub fn vetted(recorded: RecordOptions, inputs: &[Input]) -> Vetted {
+    let mut vetting = Vetting { inputs, left_out: Vec::new() };
+    let guest = vetting.guest(recorded.guest);
+    let observe = vetting.observe(recorded.observe);
+    Vetted { options: RecordOptions { guest, observe, ..RecordOptions::default() }, left_out: vetting.left_out }
+}
+
+const PROGRAM: &str = "it names a program";
+const ARGUMENTS: &str = "they are arguments for the VMM";
+const COMMAND: &str = "it is a command";
+const DEVICE: &str = "it names a device or a server";
+const OTHER_FILE: &str = "there is no such file here with the recorded content";
+const NOT_HASHED: &str = "a recording has no hash of it";
+const MACHINE: &str = "it has properties that bootscope does not know";
+const LIMIT: &str = "it is above the usual limit";
+const UNPRINTABLE: &str = "it has characters that cannot be typed";
+
+struct Vetting<'a> {
+    inputs: &'a [Input],
+    left_out: Vec<LeftOut>,
+}
+
+impl Vetting<'_> {
+    fn guest(&mut self, recorded: GuestSpec) -> GuestSpec {
+        let GuestSpec {
+            arch,
+            kernel,
+            initrd,
+            dtb,
+            bios,
+            append,
+            mask,
+            disks,
+            root,
+            dax,
+            workload,
+            memory_bytes,
+            cpus,
+            machine,
+            vmm,
+            qemu,
+            accel,
+            deterministic,
+            trace_events,
+            init,
+            then,
+            until,
+            extra,
+            patches,
+            fixed_address,
+            board,
+        } = recorded;
+        let usual = GuestSpec::default();
+        let mut guest = GuestSpec {
+            arch: self.text("arch", arch, usual.arch),
+            kernel: self.file("kernel", kernel, InputRole::Kernel),
+            initrd: self.file("initrd", initrd, InputRole::Initrd),
+            dtb: self.file("dtb", dtb, InputRole::Dtb),
+            bios: self.file("bios", bios, InputRole::Bios),
+            append: self.text("append", append, usual.append),
+            mask: mask.into_iter().map(|unit| self.text("mask", unit, String::new())).collect(),
+            disks: Vec::new(),
+            root: None,
+            dax,
+            workload: None,
+            memory_bytes,
+            cpus,
+            machine: self.machine(machine),
+            vmm,
+            qemu: PathBuf::new(),
+            accel,
+            deterministic,
+            trace_events,
+            init,
+            then,
+            until: self.until(until),
+            extra: Vec::new(),
+            patches,
+            fixed_address,
+            board: board.map(|board| self.board(board)),
+        };
+        for disk in disks {
+            self.leave_out("disks", disk.display().to_string(), NOT_HASHED, true);
+        }
+        if let Some(root) = root {
+            self.leave_out("root", root.display().to_string(), NOT_HASHED, true);
+        }
+        if let Some(workload) = workload {
+            self.leave_out("workload", workload, COMMAND, true);
+        }
+        if !extra.is_empty() {
+            self.leave_out("extra", serde_json::Value::from(extra).to_string(), ARGUMENTS, true);
+        }
+        guest.qemu = match vmm {
+            VmmKind::Qemu => usual_program(&guest),
+            other => other.as_str().into(),
+        };
+        if qemu != guest.qemu && guest.board.is_none() {
+            self.leave_out("qemu", qemu.display().to_string(), PROGRAM, false);
+        }
+        guest
+    }
+
+    fn observe(&mut self, recorded: ObserveSpec) -> ObserveSpec {
+        let ObserveSpec {
+            timeout_ms,
+            hang_after_ms,
+            firmware_log,
+            first_executions,
+            calls,
+            min_call_ns,
+            symbols,
+            silence_ms,
+            watch,
+            stream_bytes_max,
+        } = recorded;
+        let usual = ObserveSpec::default();
+        if stream_bytes_max > usual.stream_bytes_max {
+            self.leave_out("stream_bytes_max", stream_bytes_max.to_string(), LIMIT, false);
+        }
+        if timeout_ms.is_none() {
+            self.leave_out("timeout_ms", "null".to_owned(), LIMIT, false);
+        }
+        ObserveSpec {
+            timeout_ms: timeout_ms.or(usual.timeout_ms),
+            hang_after_ms,
+            firmware_log,
+            first_executions,
+            calls,
+            min_call_ns,
+            symbols: symbols.into_iter().filter_map(|file| self.symbols(file)).collect(),
+            silence_ms,
+            watch,
+            stream_bytes_max: stream_bytes_max.min(usual.stream_bytes_max),
+        }
+    }
+
+    fn leave_out(&mut self, option: &'static str, value: String, why: &'static str, is_needed: bool) {
+        self.left_out.push(LeftOut { option, value, why, is_needed });
+    }
+
+    /// A text that can be typed.
+    fn text(&mut self, option: &'static str, text: String, usual: String) -> String {
+        if text.contains(char::is_control) {
+            self.leave_out(option, text, UNPRINTABLE, true);
+            return usual;
+        }
+        text
+    }
+
+    fn file(&mut self, option: &'static str, path: Option<PathBuf>, role: InputRole) -> Option<PathBuf> {
+        let path = path?;
+        if self.is_recorded(&path, role) {
+            return Some(path);
+        }
+        self.leave_out(option, path.display().to_string(), OTHER_FILE, true);
+        None
+    }
+
+    fn symbols(&mut self, file: SymbolFile) -> Option<SymbolFile> {
+        if self.is_recorded(&file.path, InputRole::Symbols) {
+            return Some(file);
+        }
+        self.leave_out("symbols", file.to_string(), OTHER_FILE, false);
+        None
+    }
+
+    /// True if the file has the content that the recording lists for this role and path.
+    fn is_recorded(&self, path: &Path, role: InputRole) -> bool {
+        let listed = |input: &&Input| role.is(&input.role) && Path::new(&input.path) == path;
+        let listed = self.inputs.iter().find(listed);
+        listed.is_some_and(|input| path.is_absolute() && has_content(path, input.bytes, &input.sha256))
+    }
+
+    /// A machine's name, and properties that are known.
+    fn machine(&mut self, machine: String) -> String {
+        let is_word =
+            |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        let mut parts = machine.split(',');
+        let is_known = |property: &str| {
+            property.split_once('=').is_some_and(|(name, value)| MACHINE_PROPERTIES.contains(&name) && is_word(value))
+        };
+        let is_plain = parts.next().is_some_and(|name| is_word(name) && !name.starts_with('-')) && parts.all(is_known);
+        if is_plain {
+            return machine;
+        }
+        self.leave_out("machine", machine, MACHINE, true);
+        GuestSpec::default().machine
+    }
+
+    fn until(&mut self, until: Until) -> Until {
+        let is_typable = match &until {
+            Until::Init | Until::PowerOff => true,
+            Until::Regex(text) | Until::Unit(text) | Until::Process(text) => !text.contains(char::is_control),
+            Until::Tcp(port) => *port > 0,
+            Until::Http(page) => page.to_string().parse::<Page>().as_ref() == Ok(page),
+        };
+        if is_typable {
+            return until;
+        }
+        self.leave_out("until", format!("{until:?}"), UNPRINTABLE, true);
+        Until::Init
+    }
+
+    fn board(&mut self, Board { serial, baud, power_cycle }: Board) -> Board {
+        self.leave_out("serial", serial, DEVICE, true);
+        if let Some(command) = power_cycle {
+            self.leave_out("power_cycle", command, COMMAND, false);
+        }
+        Board { serial: String::new(), baud, power_cycle: None }
+    }
+}
+
+/// True if a file is there with this size and hash. Nothing but a regular file is read, and none that is empty or very large.
+fn has_content(path: &Path, bytes: u64, sha256: &str) -> bool {
+    if !(1..=MAX_FILE_BYTES).contains(&bytes) {
+        return false;
+    }
+    // A FIFO or a device must not hold us.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let Ok(file) = opened else { return false };
+    let fits = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes);
+    fits && hash(file).is_ok_and(|hash| hash == sha256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn vet(how: Value, inputs: &[Input]) -> Vetted {
+        vetted(serde_json::from_value(how).unwrap(), inputs)
+    }
+
+    fn names(vetted: &Vetted) -> Vec<&str> {
+        vetted.left_out.iter().map(|left| left.option).collect()
+    }
+
+    #[test]
+    fn values_of_the_closed_list_are_taken() {
+        let how = json!({
+            "append": "quiet \"a b\"", "cpus": 4, "memory_bytes": 1 << 30, "machine": "virt,gic-version=max", "arch": "aarch64",
+            "qemu": "qemu-system-aarch64", "accel": "tcg", "deterministic": true, "init": "keep", "until": {"regex": "login:"},
+            "calls": true, "timeout_ms": 90_000, "mask": ["a.service"], "patches": ["call@f+0x1=nop"], "watch": "V@f",
+        });
+        let vetted = vet(how.clone(), &[]);
+        assert_eq!(vetted.left_out, []);
+        assert_eq!(vetted.options, serde_json::from_value(how).unwrap());
+    }
+
+    #[test]
+    fn programs_commands_devices_and_arguments_are_left_out() {
+        let how = json!({
+            "qemu": "/tmp/q", "extra": ["-incoming", "exec:id"], "disks": ["/d"], "root": "/r", "workload": "id",
+            "machine": "pc,dumpdtb=/tmp/x", "board": {"serial": "tcp:evil:1", "power_cycle": "id", "baud": 9600},
+            "symbols": [{"path": "/etc/shadow"}], "stream_bytes_max": u64::MAX, "timeout_ms": null,
+            "until": {"http": {"host": "g\r\nx", "port": 80, "path": "/"}}, "append": "a\u{1b}b", "kernel": "vmlinuz",
+        });
+        let vetted = vet(how, &[]);
+        let left = "kernel append machine until serial power_cycle disks root workload extra stream_bytes_max timeout_ms symbols";
+        assert_eq!(names(&vetted), left.split(' ').collect::<Vec<_>>());
+        let taken = RecordOptions {
+            guest: GuestSpec { board: Some(Board { baud: Some(9600), ..Board::default() }), ..GuestSpec::default() },
+            ..RecordOptions::default()
+        };
+        assert_eq!(vetted.options, taken, "what is left is as usual");
+        let other = vet(json!({"qemu": "/tmp/q"}), &[]);
+        assert_eq!((names(&other), other.left_out[0].is_needed), (vec!["qemu"], false));
+        assert_eq!(other.options, RecordOptions::default());
+    }
+
+    #[test]
+    fn machines_have_names_and_known_properties() {
+        for machine in ["pc", "q35,hpet=off", "virt,highmem=off,gic-version=3", "raspi3b", "pc-i440fx-7.2"] {
+            assert_eq!(vet(json!({"machine": machine}), &[]).left_out, [], "{machine}");
+        }
+        for machine in
+            ["", "pc,", "pc,firmware=/x", "pc,hpet", "pc,hpet=/x", "pc hpet=off", "-x", "type=pc", "pc,,hpet=off"]
+        {
+            assert_eq!(names(&vet(json!({"machine": machine}), &[])), ["machine"], "{machine}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_taken_by_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vmlinuz");
+        std::fs::write(&path, "kernel").unwrap();
+        let sha256 = hash(&b"kernel"[..]).unwrap();
+        let input = |path: &Path, bytes: u64, sha256: &str| {
+            let path = path.display().to_string();
+            Input { role: "kernel".to_owned(), path, bytes, sha256: sha256.to_owned(), ..Input::default() }
+        };
+        let taken = |path: &Path, input: Input| vet(json!({"kernel": path}), &[input]).options.guest.kernel;
+        assert_eq!(taken(&path, input(&path, 6, &sha256)), Some(path.clone()));
+        assert_eq!(taken(&path, input(&path, 6, "")), None, "it was not hashed");
+        assert_eq!(taken(&path, input(&path, 7, &sha256)), None, "another size");
+        assert_eq!(taken(&path, input(Path::new("/other"), 6, &sha256)), None, "of another file");
+        let initrd = Input { role: "initrd".to_owned(), ..input(&path, 6, &sha256) };
+        assert_eq!(taken(&path, initrd), None, "of another role");
+        std::fs::write(&path, "Kernel").unwrap();
+        assert_eq!(taken(&path, input(&path, 6, &sha256)), None, "another content");
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(taken(&fifo, input(&fifo, 6, &sha256)), None, "a FIFO does not hold it");
+        let proc = Path::new("/proc/self/environ");
+        let empty = hash(&b""[..]).unwrap();
+        assert_eq!(taken(proc, input(proc, 0, &empty)), None, "a file without a size is not read");
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let words = prop_oneof![
+            Just("exec:id".to_owned()),
+            Just("/bin/sh".to_owned()),
+            Just("tcp:127.0.0.1:1".to_owned()),
+            Just("pc,dumpdtb=/tmp/x".to_owned()),
+            Just("keep".to_owned()),
+            Just("init".to_owned()),
+            ".*",
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u32>().prop_map(Value::from),
+            words.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(
+                    "(serial|power_cycle|baud|path|base|regex|http|tcp|unit|host|port|[a-z]{1,4})",
+                    inner,
+                    0..4
+                )
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        /// Each option in turn has any value of any type.
+        #[test]
+        fn nothing_that_names_a_program_or_a_file_passes(at in any::<prop::sample::Index>(), value in any_value()) {
+            let board = Board { power_cycle: Some("id".to_owned()), baud: Some(1), ..Board::default() };
+            let full = GuestSpec { board: Some(board), arch: "arm".to_owned(), dtb: Some("/d".into()), bios: Some("/b".into()), root: Some("/r".into()), workload: Some("id".to_owned()), mask: vec!["a".to_owned()], dax: true, ..GuestSpec::default() };
+            let full = RecordOptions { guest: full, ..RecordOptions::default() };
+            let Value::Object(mut how) = serde_json::to_value(&full).unwrap() else { unreachable!() };
+            let name = at.get(&how.keys().cloned().collect::<Vec<_>>()).clone();
+            how.insert(name, value);
+            let Ok(recorded) = serde_json::from_value::<RecordOptions>(Value::Object(how)) else { return Ok(()) };
+            let vetted = vetted(recorded, &[]);
+            let GuestSpec { kernel, initrd, dtb, bios, disks, root, workload, extra, qemu, board, machine, .. } = vetted.options.guest.clone();
+            prop_assert!([kernel, initrd, dtb, bios, root].iter().all(Option::is_none));
+            prop_assert!(disks.is_empty() && extra.is_empty() && workload.is_none() && vetted.options.observe.symbols.is_empty());
+            prop_assert!(!machine.contains('/') && !qemu.display().to_string().contains('/'));
+            prop_assert!(board.is_none_or(|board| board.serial.is_empty() && board.power_cycle.is_none()));
+            prop_assert!(vetted.options.observe.stream_bytes_max <= ObserveSpec::default().stream_bytes_max);
+        }
+    }
+}
