@@ -74,6 +74,44 @@ fn a_file_that_is_missing_or_cut_is_named_with_what_it_costs() {
     assert_warns(&recording, &["00-linux-6.1-serial.log is missing", &recorded]);
 }
 
+/// As large as a plugin without a limit made it, and a stream that was written on by something else.
+#[test]
+fn a_file_that_is_too_large_is_named_with_what_it_costs_and_the_rest_is_shown() {
+    const BYTES: u64 = 3 << 30;
+    let folder = TempDir::new().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/linux-first-run-cut.tar.zst");
+    let mut unpacking = Command::new("tar");
+    unpacking.arg("--zstd").arg("-xf").arg(kept).arg("-C").arg(folder.path());
+    assert!(unpacking.status().unwrap().success());
+    let recording = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let before = shown(&recording);
+    let enlarge = |name: &str| {
+        let file = fs::File::options().create(true).append(true).open(recording.join(name)).unwrap();
+        file.set_len(BYTES).unwrap();
+    };
+    enlarge("calls.bin");
+    let (bytes, limit) = (BYTES.to_string(), (1 << 30).to_string());
+    assert_warns(&recording, &["calls.bin has", &bytes, &limit, "calls", "record again"]);
+    let document = shown(&recording);
+    assert_eq!((&document["phases"], &document["total_ns"]), (&before["phases"], &before["total_ns"]));
+    let lines = list(&document["warning_lines"]);
+    let line = lines.iter().find(|line| text(&line["text"]).starts_with("calls.bin")).unwrap();
+    assert_eq!((text(&line["code"]), text(&line["affects"])), ("file-too-large", "all that this file shows"));
+    let counted = list(&document["diagnostics"]).iter().find(|row| row["code"] == "file-too-large").unwrap();
+    assert_eq!((&counted["count"], text(&counted["about"])), (&json!(1), "calls.bin"));
+
+    let others = ["kmsg.log", "console.log", "console.idx", "meminfo.txt", "trace.txt", "kallsyms.gz", "first-run.bin"];
+    others.iter().for_each(|name| enlarge(name));
+    assert_warns(&recording, &["kmsg.log has", &bytes]);
+    let document = shown(&recording);
+    let warned = warnings(&document);
+    for name in others {
+        assert!(warned.iter().any(|warning| warning.starts_with(&format!("{name} has"))), "{name}: {warned:?}");
+    }
+    let counted = list(&document["diagnostics"]).iter().filter(|row| row["code"] == "file-too-large").count();
+    assert_eq!(counted, 1 + others.len());
+}
+
 #[test]
 fn what_is_lost_with_a_recorders_own_file_is_said() {
     let folder = TempDir::new().unwrap();

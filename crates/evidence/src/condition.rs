@@ -2,7 +2,7 @@
 //! nothing, that files of it are lost. Each is a warning, which every view prints first.
 
 use crate::detect;
-use crate::files::is_imported;
+use crate::files::{content, is_imported};
 use crate::index::Index;
 use crate::meminfo;
 use crate::reader::{Own, Reader};
@@ -30,6 +30,11 @@ pub fn warn(recording: &Recording, timeline: &mut Timeline) -> Result<(), record
             None => Warning::FileMissing { file, recorded_bytes, loss },
             Some(found_bytes) => Warning::FileCut { file, recorded_bytes, found_bytes, loss },
         });
+    }
+    for (file, bytes) in recording.too_large() {
+        timeline.diagnostics.note_about(DiagnosticKind::FileTooLarge, file, || format!("{bytes} bytes"));
+        let (loss, limit_bytes) = (loss(file), recording::BYTES_MAX);
+        timeline.warnings.push(Warning::FileTooLarge { file: file.to_owned(), bytes, limit_bytes, loss });
     }
     Ok(())
 }
@@ -61,7 +66,7 @@ fn last_sign(recording: &Recording) -> Result<Option<LastSign>, recording::Error
     let streams = own.filter_map(|own| if let Own::Stream(name) = own { Some(*name) } else { None });
     for stream in streams {
         let name = format!("{stream}.idx");
-        let Some(bytes) = recording.read(&name)? else { continue };
+        let Some(bytes) = content(recording, &name, &mut Diagnostics::default())? else { continue };
         // What is wrong with it is counted where the stream is read.
         let index = Index::read(&name, &bytes, &mut Diagnostics::default());
         let at = index.iter().last().map(|(_, at)| (at, stream));

@@ -39,7 +39,7 @@ pub(crate) fn read(recording: &Recording, diagnostics: &mut Diagnostics) -> Resu
         }
     }
     for name in imported(recording) {
-        let Some(mut file) = file(recording, &name)? else { continue };
+        let Some(mut file) = file(recording, &name, diagnostics)? else { continue };
         if is_gzip(&file.bytes) {
             file.bytes = gunzip(&file.name, &file.bytes, diagnostics).into();
         }
@@ -113,7 +113,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
 fn inputs(recording: &Recording, own: Own, diagnostics: &mut Diagnostics) -> Result<Vec<Input>, recording::Error> {
     let plain = |file: Option<File>| file.map(|file| Input { file: Rc::new(file), index: Index::default() });
     Ok(match own {
-        Own::Plain(name) => plain(file(recording, name)?).into_iter().collect(),
+        Own::Plain(name) => plain(file(recording, name, diagnostics)?).into_iter().collect(),
         Own::Packed(name) => plain(unpacked(recording, name, diagnostics)?).into_iter().collect(),
         Own::PackedNumbered(name) => {
             let names = (1..).map(|n| format!("{name}-{n}.gz"));
@@ -133,14 +133,36 @@ pub(crate) fn is_imported(name: &str) -> bool {
     digits >= 2 && name.as_bytes().get(digits) == Some(&b'-')
 }
 
-fn file(recording: &Recording, name: &str) -> Result<Option<File>, recording::Error> {
-    Ok(recording.read(name)?.map(|bytes| File { name: name.to_owned(), bytes: bytes.into() }))
+/// The content of a file. One that is too large counts as missing, and not the recording as unreadable.
+///
+/// # Errors
+/// If the file cannot be read for another reason.
+pub(crate) fn content(
+    recording: &Recording,
+    name: &str,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<Vec<u8>>, recording::Error> {
+    match recording.read(name) {
+        Err(recording::Error::TooLarge { .. }) => {
+            // One that was so before it was opened, `condition` warns of.
+            if !recording.too_large().any(|(large, _)| large == name) {
+                diagnostics.note_about(DiagnosticKind::FileTooLarge, name, String::new);
+            }
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
+fn file(recording: &Recording, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<File>, recording::Error> {
+    let bytes = content(recording, name, diagnostics)?;
+    Ok(bytes.map(|bytes| File { name: name.to_owned(), bytes: bytes.into() }))
 }
 
 fn stream(recording: &Recording, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<Input>, recording::Error> {
-    let Some(file) = file(recording, &format!("{name}.log"))? else { return Ok(None) };
+    let Some(file) = file(recording, &format!("{name}.log"), diagnostics)? else { return Ok(None) };
     let idx = format!("{name}.idx");
-    let index = Index::read(&idx, &recording.read(&idx)?.unwrap_or_default(), diagnostics);
+    let index = Index::read(&idx, &content(recording, &idx, diagnostics)?.unwrap_or_default(), diagnostics);
     Ok(Some(Input { file: Rc::new(file), index }))
 }
 
@@ -149,7 +171,7 @@ fn unpacked(
     name: &str,
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<File>, recording::Error> {
-    let Some(packed) = recording.read(name)? else { return Ok(None) };
+    let Some(packed) = content(recording, name, diagnostics)? else { return Ok(None) };
     if packed.len() > SHARED_BYTES_MAX {
         return Ok(Some(File { name: name.to_owned(), bytes: gunzip(name, &packed, diagnostics).into() }));
     }

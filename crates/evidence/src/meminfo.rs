@@ -1,6 +1,8 @@
 //! The guest's memory, from `/proc/meminfo`: a small file with a fact a line, no evidence of when anything was.
 
+use crate::files::content;
 use recording::Recording;
+use timeline::Diagnostics;
 
 /// What `/proc/meminfo` said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +40,8 @@ pub(crate) fn is_read(file: &str) -> bool {
 }
 
 fn read(recording: &Recording, name: &str) -> Result<GuestMemory, recording::Error> {
-    let bytes = recording.read(name)?.unwrap_or_default();
+    // One that is too large is warned of with the recording's other files.
+    let bytes = content(recording, name, &mut Diagnostics::default())?.unwrap_or_default();
     Ok(GuestMemory(String::from_utf8_lossy(&bytes).into_owned()))
 }
 

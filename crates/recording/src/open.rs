@@ -130,6 +130,12 @@ impl Recording {
         lost.filter(|lost| lost.found_bytes.is_none_or(|found| found < lost.recorded_bytes)).collect()
     }
 
+    /// The files that are larger than [`BYTES_MAX`], which [`Recording::read`] refuses, and their sizes. The others can be read.
+    pub fn too_large(&self) -> impl Iterator<Item = (&str, u64)> {
+        let large = self.stored().filter(|(_, bytes)| *bytes > BYTES_MAX);
+        large.map(|(name, bytes)| (name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name), bytes))
+    }
+
     /// The path it was opened from.
     #[must_use]
     pub fn path(&self) -> &Path {

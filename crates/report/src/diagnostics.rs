@@ -136,6 +136,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::ManifestDamaged => ("recording.json is damaged", "how the boot was run, and how it ended, is unknown"),
         K::FileMissing => ("{n} file[s] of the recording [is|are] missing ({name})", "what [it|they] showed is not in the result"),
         K::FileCut => ("{n} file[s] of the recording [is|are] cut ({name})", "what [it|they] showed after the cut is not in the result"),
+        K::FileTooLarge => ("{n} file[s] of the recording [is|are] larger than 1 GiB ({name})", "[it is|they are] not read; the rest of the recording is"),
         K::ArchiveEntryIgnored => ("{n} entr[y|ies] of {name} [is not a file|are not files]", "[it is|they are] not used"),
         K::FileHole => ("{n} byte[s] of {name} [is|are] zero, one after another", "what stood there is missing, and what is beside the hole may be shown too long"),
         K::EvidenceNotGathered => ("process 1 could not gather {n} piece[s] of evidence ({name})", "the result is without [it|them]"),

@@ -59,6 +59,11 @@ fn sentence(warning: &Warning, unit: Unit) -> String {
             "{file} is cut: {found_bytes} bytes of {recorded_bytes} are there: {}; restore it from a copy, or record again",
             lost(*loss)
         ),
+        Warning::FileTooLarge { file, bytes, limit_bytes, loss } => format!(
+            "{file} has {bytes} bytes and is not read, because the limit is {limit_bytes}: {}; record again, or put the \
+             part of it that is of interest in its place",
+            lost(*loss)
+        ),
         Warning::TraceInTicks => "nothing says how fast the counter runs that the trace is stamped with, so times are in \
              ticks: import it again with --tsc-frequency (the kernel's log says `tsc: Refined TSC clocksource calibration: \
              2445.406 MHz` or so), or with that log, if the trace has `printk:console` events"
@@ -224,6 +229,16 @@ mod tests {
                 Warning::FileCut { file, recorded_bytes, found_bytes: 450, loss: FileLoss::TraceEvents },
                 "trace.txt is cut: 450 bytes of 900 are there: initcalls, waits and wake-ups of it are not shown, so their \
                  time is charged to others; restore it from a copy, or record again",
+            ),
+            (
+                Warning::FileTooLarge {
+                    file: "calls.bin".to_owned(),
+                    bytes: 3 << 30,
+                    limit_bytes: 1 << 30,
+                    loss: FileLoss::NoFigure,
+                },
+                "calls.bin has 3221225472 bytes and is not read, because the limit is 1073741824: no figure rests on it; \
+                 record again, or put the part of it that is of interest in its place",
             ),
             (
                 Warning::TraceInTicks,

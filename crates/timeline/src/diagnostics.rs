@@ -98,6 +98,7 @@ kinds! {
     ManifestDamaged = "manifest-damaged", Affects(Figures::Total);
     FileMissing = "file-missing", Affects(Figures::OfThisFile);
     FileCut = "file-cut", Affects(Figures::OfThisFile);
+    FileTooLarge = "file-too-large", Unusable;
     ArchiveEntryIgnored = "archive-entry-ignored", Harmless;
     FileHole = "file-hole", Affects(Figures::OfThisFile);
     EvidenceNotGathered = "evidence-not-gathered", Unusable;

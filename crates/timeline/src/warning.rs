@@ -122,6 +122,17 @@ pub enum Warning {
         /// What figures lose with the rest.
         loss: FileLoss,
     },
+    /// A file is larger than any that is read.
+    FileTooLarge {
+        /// Its name.
+        file: String,
+        /// Its size.
+        bytes: u64,
+        /// The size up to which files are read.
+        limit_bytes: u64,
+        /// What figures lose with it.
+        loss: FileLoss,
+    },
     /// Times are ticks of the counter that a trace is stamped with.
     TraceInTicks,
     /// Times are ticks of the counter of a kernel's event log.
@@ -196,6 +207,7 @@ impl Warning {
             Warning::RecordingUnknown { .. } => "recording-unknown",
             Warning::FileMissing { .. } => "file-missing",
             Warning::FileCut { .. } => "file-cut",
+            Warning::FileTooLarge { .. } => "file-too-large",
             Warning::TraceInTicks => "trace-in-ticks",
             Warning::LogInTicks => "log-in-ticks",
             Warning::LogRateContradicted { .. } => "log-rate-contradicted",
@@ -215,8 +227,11 @@ impl Warning {
     pub fn affects(&self) -> Option<Figures> {
         match self {
             Warning::FileMissing { loss: FileLoss::NoFigure, .. }
-            | Warning::FileCut { loss: FileLoss::NoFigure, .. } => None,
-            Warning::FileMissing { .. } | Warning::FileCut { .. } => Some(Figures::OfThisFile),
+            | Warning::FileCut { loss: FileLoss::NoFigure, .. }
+            | Warning::FileTooLarge { loss: FileLoss::NoFigure, .. } => None,
+            Warning::FileMissing { .. } | Warning::FileCut { .. } | Warning::FileTooLarge { .. } => {
+                Some(Figures::OfThisFile)
+            }
             Warning::TraceInTicks | Warning::LogInTicks | Warning::LogRateContradicted { .. } => Some(Figures::Times),
             Warning::ThreadSilent { .. } | Warning::LogPartMissing { .. } => Some(Figures::Functions),
             Warning::RecordingAtWork { .. }
