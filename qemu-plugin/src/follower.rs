@@ -17,7 +17,7 @@ use crate::api::{self, Info, Insn, Tb};
 use crate::arch::{Code, Effect, Stack};
 use crate::calls::block::{Block, Blocks, ENTRY, MARK};
 use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
-use crate::calls::encode::Out;
+use crate::calls::encode::{CallsFile, LIMITS, Out};
 use crate::calls::follow::{Clock, Shared, Vcpu};
 use crate::calls::on_stack::OnStack;
 use crate::calls::stacks::VCPUS;
@@ -123,15 +123,15 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
         call_cost_ps: crate::calls::cost::of_a_call_ps(),
         interval_ticks: interval,
     };
-    let file = Arc::new(out);
-    if let Err(error) = std::io::Write::write_all(&mut &*file, &header.bytes()) {
+    if let Err(error) = std::io::Write::write_all(&mut &out, &header.bytes()) {
         eprintln!("bootscope plugin: cannot write calls: {error}");
         return;
     }
-    let shared = Shared::new(shared_clock, min_call, interval, NODES, FRAMES);
-    let vcpus = (0..info.max_vcpus.clamp(1, VCPUS as i32) as u16)
-        .map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))))
-        .collect();
+    let file = Arc::new(CallsFile::new(out, LIMITS));
+    let vcpus = info.max_vcpus.clamp(1, VCPUS as i32) as u16;
+    let shared = Shared::new(shared_clock, min_call, interval, [NODES, FRAMES, vcpus.into()]);
+    let vcpus =
+        (0..vcpus).map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n))))).collect();
     let follower = Follower {
         code,
         stack,
@@ -387,10 +387,12 @@ unsafe fn on_stack(tb: *mut Tb, insns: usize, effect: fn(&[u8]) -> Effect) -> On
 /// QEMU ends; no vCPU runs any more.
 pub fn ends() {
     let Some(f) = follower() else { return };
+    let mut is_first = true;
     for n in 0..f.vcpus.len() {
         // SAFETY: no vCPU runs: QEMU stops them before it calls the exit callback, which alone calls this.
         if let Some(vcpu) = unsafe { f.vcpu(n as c_uint) }.filter(|vcpu| vcpu.has_run()) {
-            vcpu.ends(&f.shared, n == 0);
+            vcpu.ends(&f.shared, is_first);
+            is_first = false;
         }
     }
 }

@@ -27,10 +27,10 @@ pub mod ending;
 pub mod recorder;
 pub mod seen;
 
-// Not in the test program, which has no QEMU around it to find the interface's functions in.
-#[cfg(not(test))]
+// Not in the test program and not in the fuzzer, which have no QEMU around them to find the interface's functions in.
+#[cfg(all(feature = "qemu", not(test)))]
 mod api;
-#[cfg(not(test))]
+#[cfg(all(feature = "qemu", not(test)))]
 mod follower;
-#[cfg(not(test))]
+#[cfg(all(feature = "qemu", not(test)))]
 mod plugin;

@@ -20,9 +20,15 @@ use support::{bootscope, list, run, shown, skip, text};
 
 /// Builds a guest of `guests/`.
 fn built(guest: &str, folder: &Path) -> PathBuf {
+    built_with(guest, &[], folder)
+}
+
+/// The same with options of the compiler's.
+fn built_with(guest: &str, options: &[&str], folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests").join(guest).with_extension("s");
     let image = folder.join(guest);
     let mut compiler = Command::new("cc");
+    compiler.args(options);
     compiler.args(["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext-segment=0x100000", "-Wl,-z,noseparate-code"]);
     compiler.args(["-Wl,--build-id=none", "-Wl,-z,noexecstack", "-o"]).arg(&image).arg(&source);
     assert!(compiler.status().expect("cc, which Rust links with, is there").success());
@@ -153,6 +159,54 @@ fn a_guest_that_runs_away_leaves_calls_that_can_be_read() {
     let found = functions(&into);
     assert_eq!(found["works"].0, 100);
     assert!(found.values().map(|row| row.1).sum::<i64>() > 500_000, "all of its instructions are somewhere");
+}
+
+/// As xv6, 32-bit kernels and small ones have them: the stacks of two CPUs side by side in one window of addresses that the plugin
+/// tells stacks by.
+#[test]
+fn two_cpus_with_their_stacks_in_one_window_are_followed_exactly() {
+    const ROUNDS: i64 = 2_000_000;
+    const CALLS_BYTES_MAX: u64 = 2_000_000;
+    let Some(scratch) = place_to_build() else { return };
+    for stack in ["0x1ff0", "0xfff0"] {
+        let into = scratch.path(&format!("boot-{stack}"));
+        recorded(&mut record_two_cpus(stack, &into, &scratch), &into, "reached");
+        let bytes = std::fs::metadata(into.join("calls.bin")).unwrap().len();
+        println!("second stack at {stack}: {bytes} bytes of calls");
+        assert!(bytes <= CALLS_BYTES_MAX, "{bytes} bytes of calls with the second stack at {stack}");
+        let found = functions(&into);
+        for (function, each) in [("f1", 1), ("f2", 1), ("f3", 2), ("g1", 1), ("g2", 2), ("g3", 2)] {
+            assert_eq!(found[function].0, 2 * ROUNDS * each, "calls of {function} with the second stack at {stack}");
+        }
+        assert_eq!(found["works"].0, 2);
+        let matched = shown(&into)["calls"]["matched"].as_f64().unwrap();
+        assert!(matched > 0.9999, "{matched} of the returns with the second stack at {stack}");
+    }
+}
+
+/// A guest that cannot work: two CPUs overwrite each other's return addresses. The recording can be shown all the same.
+#[test]
+fn two_cpus_on_one_stack_leave_calls_that_can_be_read() {
+    let Some(scratch) = place_to_build() else { return };
+    let into = scratch.path("boot");
+    let mut command = record_two_cpus("0x3ff0", &into, &scratch);
+    let ran = run(command.args(["-no-reboot"]));
+    println!(
+        "it ended with status {} and {} bytes of calls",
+        ran.status,
+        std::fs::metadata(into.join("calls.bin")).unwrap().len()
+    );
+    assert!(ran.status <= 1, "{}", ran.stderr);
+    assert!(functions(&into)["f3"].0 > 0);
+}
+
+/// Records the guest with two CPUs, of which the second one's stack is so far from the window of the first one's.
+fn record_two_cpus(stack: &str, into: &Path, scratch: &Scratch) -> Command {
+    let image = built_with("one_window", &[&format!("-Wa,--defsym,AP_STACK={stack}")], scratch.folder());
+    let mut command = bootscope("record");
+    command.args(["--trace", "calls", "--memory", "64M", "--cpus", "2", "--until", "DONE", "--timeout", "60s"]);
+    command.arg("--symbols").arg(&image).arg("-o").arg(into).arg("--").arg("-kernel").arg(&image);
+    command
 }
 
 /// What a boot calls often and seldom, directly, through tables and by jumps.

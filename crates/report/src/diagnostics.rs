@@ -229,6 +229,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::CallsTooDeep => ("{n} call[s] [was|were] too deep for the plugin", "[it is|they are] counted under [its caller|their callers]"),
         K::BlocksNotFollowed => ("{n} block[s] of code came after the plugin's memory was full", "the calls made there are missing"),
         K::StackChangesNotFollowed => ("{n} change[s] of stack came after the plugin's memory was full", "calls may stand with the wrong thread"),
+        K::CallTraceFull => ("{n} record[s] of single calls, sleeps and changes of stack came after the call trace had reached its limit", "[it is|they are] missing from the timeline, and the table of functions was written more seldom; record with a larger --min-call"),
         K::InitcallsTooShort => ("{n} initcall[s] [is|are] shorter than --min-call", "[it is|they are] counted in the profile, not in the list of initcalls; record with a smaller --min-call to list [it|them]"),
         K::CallOnTwoStacks => ("{n} call[s] began and returned on the stacks of two threads", "[it is|they are] counted but not drawn"),
         K::CallTraceOfAnotherClock => ("{n} call trace[s] [runs|run] on another clock than the recording", "[it is|they are] not used; record [it|them] anew"),

@@ -191,6 +191,7 @@ kinds! {
     CallsTooDeep = "calls-too-deep", Affects(Figures::Functions);
     BlocksNotFollowed = "blocks-not-followed", Affects(Figures::Functions);
     StackChangesNotFollowed = "stack-changes-not-followed", Affects(Figures::Threads);
+    CallTraceFull = "call-trace-full", Affects(Figures::Functions);
     InitcallsTooShort = "initcalls-too-short", Affects(Figures::Initcalls);
     CallOnTwoStacks = "call-on-two-stacks", Affects(Figures::Functions);
     CallTraceOfAnotherClock = "call-trace-of-another-clock", Unusable;

@@ -13,7 +13,7 @@ const ROUNDS: u64 = 4000;
 /// Picoseconds for a call and its return, with the blocks that they begin and end, as fast as it gets: everything is
 /// in the caches. QEMU's own way into the callbacks is not in it.
 pub fn of_a_call_ps() -> u64 {
-    let shared = Shared::new(Clock::Host(HostClock::start()), u64::MAX, u64::MAX, 16, 16);
+    let shared = Shared::new(Clock::Host(HostClock::start()), u64::MAX, u64::MAX, [16, 16, 1]);
     let mut vcpu = Vcpu::new(&shared, Out::new(None, 0));
     let block = |start, end, ending, d| -> &'static Block {
         Box::leak(Box::new(Block::new(start, end, end - 1, 4, ending, d)))

@@ -32,7 +32,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::block::{Block, NOWHERE};
 use super::encode::Out;
-use super::stacks::{Free, From, Stacks};
+use super::stack::{From, Stack};
+use super::stacks::Stacks;
 use super::tree::{Kind, Path, Tree};
 use crate::ending::Ending;
 use plugin_formats::calls::Counts;
@@ -60,10 +61,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Room for `nodes` (a power of two) and `frames`.
-    pub fn new(clock: Clock, min_call: u64, interval: u64, nodes: usize, frames: usize) -> Shared {
-        let (tree, stacks) = (Tree::new(nodes), Stacks::new(frames));
-        let user = tree.child(&user_space(0), |_| {});
+    /// Room for `nodes` (a power of two) and `frames`, and this many vCPUs.
+    pub fn new(clock: Clock, min_call: u64, interval: u64, [nodes, frames, vcpus]: [usize; 3]) -> Shared {
+        let (tree, stacks) = (Tree::new(nodes, vcpus), Stacks::new(frames, vcpus));
+        let user = tree.of_vcpu(&user_space(0), |_| {});
         debug_assert_eq!(user, Some(USER));
         Shared { tree, stacks, clock, min_call, interval, user_seen: AtomicBool::new(false) }
     }
@@ -96,8 +97,8 @@ pub struct Vcpu {
     function: u64,
     /// Whose the time is now.
     node: u32,
-    /// The stack in use, the window of it, and the stack pointer when it was last seen.
-    stack: u32,
+    /// The stack in use, which is this vCPU's alone; the window of it, and the stack pointer when it was last seen.
+    stack: Stack,
     window: u64,
     last_sp: u64,
     /// Where this vCPU began, and its user space.
@@ -108,9 +109,10 @@ pub struct Vcpu {
     slept: u64,
     synced: u64,
     next_interval: u64,
+    /// How many intervals the next one is as long as.
+    intervals: u64,
     halted: Option<u64>,
     pending: Option<Pending>,
-    free: Free,
     touched: Vec<u32>,
     /// Figures.
     pub counts: Counts,
@@ -131,7 +133,7 @@ impl Vcpu {
             was_up: false,
             function: NOWHERE,
             node: 0,
-            stack: 0,
+            stack: Stack::default(),
             window: NOWHERE,
             last_sp: 0,
             start_node: 0,
@@ -141,9 +143,9 @@ impl Vcpu {
             slept: 0,
             synced: 0,
             next_interval: shared.interval,
+            intervals: 1,
             halted: None,
             pending: None,
-            free: Free::default(),
             // A node is in it once at most.
             touched: Vec::with_capacity(shared.tree.capacity()),
             counts: Counts::default(),
@@ -166,6 +168,18 @@ impl Vcpu {
         self.was_up
     }
 
+    /// Instructions that nodes were charged with: those that ran, and what no node could give back yet of others.
+    #[cfg(any(test, not(feature = "qemu")))]
+    pub fn charged(&self) -> u64 {
+        self.spent_insns
+    }
+
+    /// The number of frames for which its stack has room.
+    #[cfg(any(test, not(feature = "qemu")))]
+    pub fn frames(&self) -> usize {
+        self.stack.room
+    }
+
     /// This block runs now.
     #[inline(always)]
     pub fn runs(&mut self, shared: &Shared, block: &'static Block) {
@@ -173,7 +187,7 @@ impl Vcpu {
         if !(before.leads_to(block.start) && block.is_plain()) {
             self.turns_by_access(shared, before, block);
         }
-        self.insns += u64::from(block.insns);
+        self.insns = self.insns.wrapping_add(block.insns.into());
     }
 
     #[inline(never)]
@@ -201,7 +215,10 @@ impl Vcpu {
     /// What the guest does is not what the block before leads to.
     #[inline(never)]
     fn turns(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
-        let [before, block] = self.where_they_are(shared, before, block);
+        let [before, block] = self.where_they_are(before, block);
+        if self.node == 0 {
+            self.starts(shared, block);
+        }
         if before.user && block.user && block.is_plain() {
             return;
         }

@@ -16,7 +16,7 @@ struct Guest {
 
 impl Guest {
     fn new() -> Guest {
-        let shared = Shared::new(Clock::Virtual(None), 0, u64::MAX, 1 << 10, 1 << 10);
+        let shared = Shared::new(Clock::Virtual(None), 0, u64::MAX, [1 << 10, 1 << 10, 2]);
         let vcpu = Vcpu::new(&shared, Out::new(None, 0));
         Guest { shared, vcpu, blocks: super::block::Blocks::new(1 << 10) }
     }

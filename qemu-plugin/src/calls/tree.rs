@@ -2,11 +2,11 @@
 //!
 //! Fixed room for nodes and for the index that finds a node's child. Looking up and counting take no lock; a new node
 //! is published by a release store into the index, under a lock that only new nodes take. Counters are plain loads and
-//! stores: a node belongs to one stack, and a stack runs on one vCPU at a time. Nodes are never removed or changed,
+//! stores: a node belongs to one stack, and one vCPU owns a stack at a time (`stacks`). Nodes are never removed or changed,
 //! so that the records that were written about them stay true.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use zerocopy::FromZeros;
 
@@ -65,12 +65,17 @@ pub struct Tree {
     index: Zeroed<AtomicU32>,
     /// How many there are, with 0.
     len: Mutex<u32>,
+    /// Whether no call gets a node any more.
+    is_full: AtomicBool,
+    /// Room that only what each vCPU needs for itself may use: where it began, and its user space.
+    spare: usize,
 }
 
 impl Tree {
-    /// Room for `most` nodes, a power of two.
-    pub fn new(most: usize) -> Tree {
-        Tree { nodes: Zeroed::new(most), index: Zeroed::new(most * 2), len: Mutex::new(1) }
+    /// Room for `most` nodes, a power of two, and for what this many vCPUs need for themselves.
+    pub fn new(most: usize, vcpus: usize) -> Tree {
+        let (nodes, index, spare) = (Zeroed::new(most + 2 * vcpus), Zeroed::new(most * 2), 2 * vcpus);
+        Tree { nodes, index, len: Mutex::new(1), is_full: AtomicBool::new(false), spare }
     }
 
     /// For how many there is room, with 0.
@@ -87,28 +92,42 @@ impl Tree {
     /// The node for this path; none if there is no room. If the node had to be made, `new` is called with it.
     #[inline(always)]
     pub fn child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+        self.child_within(path, self.spare, new)
+    }
+
+    /// The same for what a vCPU needs for itself: there is room for that when there is none for calls.
+    pub fn of_vcpu(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+        self.child_within(path, 0, new)
+    }
+
+    #[inline(always)]
+    fn child_within(&self, path: &Path, spare: usize, new: impl FnOnce(u32)) -> Option<u32> {
         let near = &self.get(path.parent).near[(path.function >> 4 ^ path.function >> 7) as usize % NEAR];
         let child = near.load(Ordering::Relaxed);
         if child != 0 && self.get(child).is(path) {
             return Some(child);
         }
-        let child = self.far_child(path, new)?;
+        let child = self.far_child(path, spare, new)?;
         near.store(child, Ordering::Relaxed);
         Some(child)
     }
 
     #[inline(never)]
-    fn far_child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+    fn far_child(&self, path: &Path, spare: usize, new: impl FnOnce(u32)) -> Option<u32> {
         let hash = hash(path);
         if let Ok(known) = self.find(hash, path) {
             return Some(known);
+        }
+        if spare > 0 && self.is_full.load(Ordering::Relaxed) {
+            return None; // without the lock: all vCPUs come here then
         }
         let mut len = self.len.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let slot = match self.find(hash, path) {
             Ok(known) => return Some(known),
             Err(slot) => slot,
         };
-        if *len as usize == self.nodes.len() {
+        if *len as usize + spare >= self.nodes.len() {
+            self.is_full.store(spare > 0, Ordering::Relaxed);
             return None;
         }
         let id = *len;
@@ -119,7 +138,7 @@ impl Tree {
         Some(id)
     }
 
-    /// The node, or the free slot for it. The index is never more than half full. The first slot to look at is near those of the node's
+    /// The node, or the free slot for it. The index always has free slots: it has twice as many as there are nodes for calls. The first slot to look at is near those of the node's
     /// other children, and of the nodes made just before it: mostly in the CPU's caches. The others are anywhere.
     fn find(&self, hash: u64, path: &Path) -> Result<u32, usize> {
         let (mut slot, step) = (path.parent as usize * 2 + hash as usize % SIBLINGS, hash as usize | 1);
@@ -179,6 +198,11 @@ impl Node {
         self.function.load(Ordering::Relaxed)
     }
 
+    /// Its instructions so far.
+    pub fn insns(&self) -> u64 {
+        self.insns.load(Ordering::Relaxed)
+    }
+
     /// Counts one more entering.
     #[inline(always)]
     pub fn enter(&self) {
@@ -225,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_path_is_one_node_and_is_told_once() {
-        let tree = Tree::new(8);
+        let tree = Tree::new(8, 1);
         let mut told = Vec::new();
         let a = tree.child(&path(0, 0x1000), |id| told.push(id)).unwrap();
         assert_eq!(tree.child(&path(0, 0x1000), |id| told.push(id)), Some(a));
@@ -236,15 +260,17 @@ mod tests {
 
     #[test]
     fn full_it_says_so_and_finds_what_is_there() {
-        let tree = Tree::new(8);
+        let tree = Tree::new(8, 1);
         let made: Vec<_> = (1..20).filter_map(|i| tree.child(&path(0, i), |_| {})).collect();
         assert_eq!(made, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tree.child(&path(0, 3), |_| {}), Some(3));
+        let made: Vec<_> = (20..30).filter_map(|i| tree.of_vcpu(&path(0, i), |_| {})).collect();
+        assert_eq!(made, [8, 9], "there is room for a vCPU's own");
     }
 
     #[test]
     fn what_is_counted_after_the_totals_touches_again() {
-        let tree = Tree::new(8);
+        let tree = Tree::new(8, 1);
         let node = tree.get(tree.child(&path(0, 1), |_| {}).unwrap());
         assert!(node.first_touch() && !node.first_touch());
         node.enter();

@@ -172,6 +172,7 @@ impl Reader {
         diagnostics.note_many(DiagnosticKind::BlocksNotFollowed, calls.counts.blocks_not_followed, whole);
         let without_room = calls.counts.stacks_without_room;
         diagnostics.note_many(DiagnosticKind::StackChangesNotFollowed, without_room, whole);
+        diagnostics.note_many(DiagnosticKind::CallTraceFull, calls.counts.records_left_out, whole);
         calls
     }
 }

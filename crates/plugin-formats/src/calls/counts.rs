@@ -41,11 +41,13 @@ pub struct Counts {
     pub blocks_not_followed: u64,
     /// Times that a vCPU changed to a stack for which there was no room. All such stacks count as one.
     pub stacks_without_room: u64,
+    /// Records for which there was no room in the file: calls one by one, changes of stacks, sleeps.
+    pub records_left_out: u64,
 }
 
 impl Counts {
     /// Each, in the order of the file. Add a new one at the end: older files lack it.
-    pub fn fields(&mut self) -> [&mut u64; 19] {
+    pub fn fields(&mut self) -> [&mut u64; 20] {
         [
             &mut self.insns,
             &mut self.calls,
@@ -66,11 +68,12 @@ impl Counts {
             &mut self.deep,
             &mut self.blocks_not_followed,
             &mut self.stacks_without_room,
+            &mut self.records_left_out,
         ]
     }
 
     /// Their values in that order.
-    pub fn list(mut self) -> [u64; 19] {
+    pub fn list(mut self) -> [u64; 20] {
         self.fields().map(|field| *field)
     }
 }

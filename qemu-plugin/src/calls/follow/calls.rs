@@ -2,7 +2,8 @@
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE};
-use crate::calls::stacks::{Entered, Open, WINDOW_BITS};
+use crate::calls::stack::{Entered, Open, SEARCH_MAX};
+use crate::calls::stacks::WINDOW_BITS;
 use crate::calls::tree::Kind;
 use crate::ending::Ending;
 
@@ -20,16 +21,15 @@ impl Vcpu {
         let now = self.now(shared);
         match before.ending {
             Ending::Return => {
-                let innermost = shared.stacks.pop_call(&mut self.free, self.stack, sp, block.start);
-                let Some((open, below)) = innermost else { return false };
+                let Some(open) = self.stack.pop_call(sp, block.start) else { return false };
                 self.settle(shared, now);
                 self.ended(&open, shared, now);
-                self.node = self.node_of(shared, below);
+                self.node = self.innermost_node();
                 self.function = shared.tree.get(self.node).function();
                 self.counts.matched += 1;
             }
             Ending::Call | Ending::CallIndirect => {
-                let is_below_all = shared.stacks.frame(shared.stacks.top(self.stack)).sp() > sp;
+                let is_below_all = self.stack.top().is_some_and(|open| open.sp > sp);
                 let by_register = before.callee == NOWHERE && !before.contains(block) && !block.user;
                 if !(is_below_all && (before.callee == block.start || by_register)) {
                     return false;
@@ -48,7 +48,7 @@ impl Vcpu {
     #[inline(always)]
     fn makes_call(&mut self, shared: &Shared, function: u64, sp: u64, back: u64, now: u64) {
         let child = self.child(shared, self.node, function, 0, Kind::Call);
-        self.push(shared, Open { sp, back, ..self.frame(child, Entered::Call, now) });
+        self.push(shared, Open { sp, back, ..Open::new(child, Entered::Call, now) });
         self.counts.calls += 1;
         self.function = function;
     }
@@ -70,7 +70,7 @@ impl Vcpu {
             }
         };
         if self.pending.is_some() {
-            self.attach(shared, sp, now);
+            self.attach(shared, sp);
         }
         let function = match before.callee {
             _ if arrived => block.start,
@@ -122,9 +122,7 @@ impl Vcpu {
         if self.left_in_the_middle(before, block) {
             return;
         }
-        let top = shared.stacks.top(self.stack);
-        let open = shared.stacks.frame(top).get();
-        if top != 0 && open.back == block.start {
+        if let Some(open) = self.stack.top().copied().filter(|open| open.back == block.start) {
             self.counts.returns_without_stack += 1;
             if before.on_stack.is_some() {
                 // It was reached: only where the stack pointer was is not known.
@@ -148,15 +146,14 @@ impl Vcpu {
     pub(super) fn take_frames_at(&mut self, shared: &Shared, sp: u64, to: u64, now: u64) -> Option<u64> {
         let mut back = None;
         loop {
-            let top = shared.stacks.top(self.stack);
-            if top == 0 || shared.stacks.frame(top).sp() != sp {
-                self.node = self.node_of(shared, top);
+            if self.stack.top().is_none_or(|open| open.sp != sp) {
+                self.node = self.innermost_node();
                 return back;
             }
             let open = self.pop(shared, now);
             back = open.map(|open| open.back).or(back);
-            if open.is_some_and(|open| open.entered == Entered::Call && open.back == to) {
-                self.node = self.node_of(shared, shared.stacks.top(self.stack));
+            if open.is_some_and(|open| open.is_call() && open.back == to) {
+                self.node = self.innermost_node();
                 return back;
             }
         }
@@ -165,50 +162,43 @@ impl Vcpu {
     /// Takes off a call at `sp` that returns to `back`, because it is made again, with what it called there. Returns how many
     /// were.
     fn made_again(&mut self, shared: &Shared, sp: u64, back: u64, now: u64) -> u64 {
-        let mut at = shared.stacks.top(self.stack);
-        while at != 0 && shared.stacks.frame(at).sp() == sp {
-            let open = shared.stacks.frame(at).get();
-            if open.entered == Entered::Call && open.back == back {
-                self.take_frames_at(shared, sp, back, now);
-                return 1;
-            }
-            at = shared.stacks.frame(at).below();
+        let at_sp = self.stack.innermost_first().take(SEARCH_MAX).take_while(|open| open.sp == sp);
+        let is_made = { at_sp }.any(|open| open.is_call() && open.back == back);
+        if is_made {
+            self.take_frames_at(shared, sp, back, now);
         }
-        0
+        u64::from(is_made)
     }
 
     /// A function that has moved its own return address down the stack, as Linux's `error_entry` does: it returns to
     /// where it was called from, but not from where that was pushed.
     pub(super) fn returned_from_below(&mut self, shared: &Shared, sp: u64, block: &Block, now: u64) -> bool {
-        let top = shared.stacks.top(self.stack);
-        let open = shared.stacks.frame(top).get();
-        let moved = top != 0 && open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
-        if moved {
-            self.take_frames_at(shared, open.sp, open.back, now);
-            self.function = shared.tree.get(self.node).function();
-        }
-        moved
+        let is_it = |open: &Open| open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
+        let Some(open) = self.stack.top().copied().filter(is_it) else { return false };
+        self.take_frames_at(shared, open.sp, open.back, now);
+        self.function = shared.tree.get(self.node).function();
+        true
     }
 
     /// A return went elsewhere. Right above lies the return address of the function that arranged that: it called this function.
     pub(super) fn redirected(&mut self, shared: &Shared, sp: u64, block: &'static Block) {
-        let top = shared.stacks.top(self.stack);
-        let frame = shared.stacks.frame(top);
-        if top == 0 || frame.sp().wrapping_sub(sp) > 8 {
+        if self.stack.top().is_none_or(|open| open.sp.wrapping_sub(sp) > 8) {
             self.counts.unmatched += 1;
             return;
         }
         self.counts.redirected += 1;
-        self.becomes(shared, top, block.start);
+        self.becomes(shared, block.start);
         block.set(ENTRY);
     }
 
     /// The innermost frame turns out to be of another function than the one that was called.
-    pub(super) fn becomes(&mut self, shared: &Shared, top: u32, function: u64) {
-        let frame = shared.stacks.frame(top);
-        let was = shared.tree.get(frame.get().node).path();
+    pub(super) fn becomes(&mut self, shared: &Shared, function: u64) {
+        let Some(open) = self.stack.top() else { return };
+        let was = shared.tree.get(open.node).path();
         let node = self.child(shared, was.parent, function, 0, was.kind);
-        frame.set_node(node);
+        if let Some(open) = self.stack.top_mut() {
+            open.node = node;
+        }
         shared.tree.get(node).enter();
         self.touch(shared, node);
         (self.node, self.function) = (node, function);

@@ -2,7 +2,8 @@
 
 use super::{Shared, USER, Vcpu, user_space};
 use crate::calls::block::NOWHERE;
-use crate::calls::stacks::{Entered, From, Open, Stacks, WINDOW_BITS};
+use crate::calls::stack::{From, Open};
+use crate::calls::stacks::WINDOW_BITS;
 use crate::calls::tree::{Kind, Path};
 
 impl Vcpu {
@@ -17,22 +18,20 @@ impl Vcpu {
 
     #[inline(never)]
     pub(super) fn changes_window(&mut self, shared: &Shared, sp: u64, base: u64, now: u64) {
-        let found = shared.stacks.find(sp, (self.last_sp, self.stack));
-        self.counts.stacks_without_room += u64::from(found.is_none());
-        let stack = found.unwrap_or(Stacks::rest(self.out.vcpu()));
-        let same = stack == self.stack && self.window != NOWHERE;
+        let before = self.stack.number();
+        let found = shared.stacks.come_to(&mut self.stack, sp, self.last_sp, self.out.vcpu());
+        self.counts.stacks_without_room += u64::from(!found);
+        let same = before == self.stack.number() && self.window != NOWHERE;
         self.window = sp >> WINDOW_BITS;
         if same {
             return;
         }
-        self.stack = stack;
-        if shared.stacks.bottom(stack) == 0 {
-            let at = self.window << WINDOW_BITS;
-            let node = self.child(shared, 0, base, at, Kind::Stack);
-            shared.stacks.set_bottom(stack, node);
+        if self.stack.bottom == 0 {
+            let at = if found { self.stack.place } else { self.window << WINDOW_BITS };
+            self.stack.bottom = self.child(shared, 0, base, at, Kind::Stack);
             self.counts.stacks += 1;
         }
-        self.node = self.node_of(shared, shared.stacks.top(stack));
+        self.node = self.innermost_node();
         self.switched(now);
     }
 
@@ -43,30 +42,32 @@ impl Vcpu {
     }
 
     /// Goes back to the stack that an interrupt came to.
-    pub(super) fn goes_back(&mut self, from: From) {
-        if from.stack != 0 && from.stack != self.stack {
-            (self.stack, self.window, self.last_sp) = (from.stack, from.sp >> WINDOW_BITS, from.sp);
+    pub(super) fn goes_back(&mut self, shared: &Shared, from: From) {
+        if from.stack == 0 || from.stack == self.stack.number() {
+            return;
         }
+        self.window = match shared.stacks.go_back_to(&mut self.stack, from.stack) {
+            true => from.sp >> WINDOW_BITS,
+            // Another vCPU has it by now. The next call or return shows where this one is.
+            false => NOWHERE,
+        };
+        self.last_sp = from.sp;
     }
 
-    /// The node of a frame of the present stack; of frame 0, the bottom.
+    /// The node of the present stack's innermost frame, or of its bottom.
     #[inline(always)]
-    pub(super) fn node_of(&self, shared: &Shared, frame: u32) -> u32 {
-        match (frame, shared.stacks.bottom(self.stack)) {
-            (0, 0) => self.start_node,
-            (0, bottom) => bottom,
-            _ => shared.stacks.frame(frame).node(),
-        }
+    pub(super) fn innermost_node(&self) -> u32 {
+        self.stack.top().map_or_else(|| self.bottom_node(), |open| open.node)
     }
 
-    #[inline(always)]
-    pub(super) fn frame(&self, node: u32, entered: Entered, now: u64) -> Open {
-        Open { sp: 0, back: 0, since: now, node, entered, announced: false, from: From::default() }
+    /// The node of the present stack's bottom.
+    pub(super) fn bottom_node(&self) -> u32 {
+        if self.stack.bottom == 0 { self.start_node } else { self.stack.bottom }
     }
 
     #[inline(always)]
     pub(super) fn push(&mut self, shared: &Shared, open: Open) {
-        self.counts.deep += u64::from(!shared.stacks.push(&mut self.free, self.stack, &open));
+        self.counts.deep += u64::from(!shared.stacks.push(&mut self.stack, open));
         self.node = open.node;
         shared.tree.get(open.node).enter();
         self.touch(shared, open.node);
@@ -74,7 +75,7 @@ impl Vcpu {
 
     #[inline(always)]
     pub(super) fn pop(&mut self, shared: &Shared, now: u64) -> Option<Open> {
-        let open = shared.stacks.pop(&mut self.free, self.stack)?;
+        let open = self.stack.pop()?;
         self.ended(&open, shared, now);
         Some(open)
     }
@@ -91,16 +92,15 @@ impl Vcpu {
     /// were among them.
     #[inline(always)]
     pub(super) fn unwind(&mut self, shared: &Shared, now: u64, gone: impl Fn(u64) -> bool) -> u64 {
-        let mut top = shared.stacks.top(self.stack);
-        if top == 0 || !gone(shared.stacks.frame(top).sp()) {
+        let is_gone = |vcpu: &Vcpu| vcpu.stack.top().is_some_and(|open| gone(open.sp));
+        if !is_gone(self) {
             return 0;
         }
         let mut calls = 0;
-        while top != 0 && gone(shared.stacks.frame(top).sp()) {
-            calls += u64::from(self.pop(shared, now).is_some_and(|open| open.entered == Entered::Call));
-            top = shared.stacks.top(self.stack);
+        while is_gone(self) {
+            calls += u64::from(self.pop(shared, now).is_some_and(|open| open.is_call()));
         }
-        self.node = self.node_of(shared, top);
+        self.node = self.innermost_node();
         calls
     }
 
@@ -118,7 +118,7 @@ impl Vcpu {
     /// The first vCPU's is there from the beginning, and the output has not heard of it.
     pub(super) fn define_user_space(&mut self, shared: &Shared) {
         let path = user_space(self.out.vcpu());
-        let known = shared.tree.child(&path, |_| {});
+        let known = shared.tree.of_vcpu(&path, |_| {});
         self.user_node = known.unwrap_or(USER);
         if known.is_some() {
             self.out.node(self.user_node, &path);

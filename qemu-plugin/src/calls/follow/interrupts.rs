@@ -1,23 +1,19 @@
 //! Interrupts, exceptions and system calls: into the kernel and back, with or without a stack of their own.
 
-#![allow(unsafe_code, reason = "a block is kept as its address")]
-
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::jumps::{left_early, left_early_or_at_once};
 use super::tell::Mark;
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, INTERRUPT, MARK, NOWHERE};
-use crate::calls::stacks::{Entered, From, Open};
+use crate::calls::stack::{Came, Entered, From, Open, SEARCH_MAX};
 use crate::calls::tree::Kind;
 
 /// An interrupt whose handler has not called anything yet, so that its stack is not known.
 pub(super) struct Pending {
     since: u64,
-    /// The block before it.
-    after: &'static Block,
     node: u32,
-    from: From,
+    came: Came,
 }
 
 impl Vcpu {
@@ -27,7 +23,7 @@ impl Vcpu {
         self.settle(shared, now);
         self.sp = None;
         block.set(INTERRUPT);
-        let bottom = self.node_of(shared, 0);
+        let bottom = self.bottom_node();
         self.waits_for_stack(shared, bottom, before, block, now);
     }
 
@@ -44,57 +40,57 @@ impl Vcpu {
         let node = self.child(shared, bottom, block.start, 0, Kind::Interrupt);
         let from = match (self.window, self.exact_sp()) {
             (NOWHERE, _) => From::default(),
-            (_, exact) => From { stack: self.stack, sp: exact.unwrap_or(self.last_sp), exact: exact.is_some() },
+            (_, exact) => {
+                From { stack: self.stack.number(), sp: exact.unwrap_or(self.last_sp), exact: exact.is_some() }
+            }
         };
-        self.pending = Some(Pending { since: now, after, node, from });
+        self.pending = Some(Pending { since: now, node, came: Came { after, from } });
         (self.node, self.function) = (node, block.start);
         self.touch(shared, node);
     }
 
     /// The handler of an interrupt makes its first call, at `sp`: its own frame lies above.
-    pub(super) fn attach(&mut self, shared: &Shared, sp: u64, now: u64) {
+    pub(super) fn attach(&mut self, shared: &Shared, sp: u64) {
         let Some(pending) = self.pending.take() else { return };
         let function = shared.tree.get(pending.node).function();
-        let bottom = self.node_of(shared, 0);
-        let node = self.child(shared, bottom, function, 0, Kind::Interrupt);
-        let back = std::ptr::from_ref(pending.after) as u64;
-        let (since, from) = (pending.since, pending.from);
-        self.push(shared, Open { sp: sp + 1, back, since, from, ..self.frame(node, Entered::Interrupt, now) });
+        let node = self.child(shared, self.bottom_node(), function, 0, Kind::Interrupt);
+        let frame = Open::new(node, Entered::Interrupt(pending.came), pending.since);
+        self.push(shared, Open { sp: sp.wrapping_add(1), ..frame });
     }
 
     /// Back from an interrupt to the kernel, or an `iret` that is only a jump.
     pub(super) fn resumed(&mut self, shared: &Shared, block: &'static Block) {
         let now = self.now(shared);
         self.settle(shared, now);
-        let stack = self.stack;
+        let stack = self.stack.number();
         self.back_at = From::default();
         let after = match self.pending.take() {
             Some(pending) => {
                 shared.tree.get(pending.node).enter();
-                self.back_at = pending.from;
-                Some(pending.after)
+                self.back_at = pending.came.from;
+                Some(pending.came.after)
             }
             None => self.ends_interrupt(shared, block, now),
         };
-        let top = shared.stacks.top(self.stack);
-        self.node = self.node_of(shared, top);
+        self.node = self.innermost_node();
         self.function = shared.tree.get(self.node).function();
-        if self.stack != stack {
+        if self.stack.number() != stack {
             self.switched(now);
         }
-        if self.function == 0 && top != 0 {
-            self.becomes(shared, top, block.start); // the call that the interrupt came after, through a register
+        if self.function == 0 {
+            self.becomes(shared, block.start); // the call that the interrupt came after, through a register
         }
         if let Some(after) = after.filter(|after| came_at_once(after, block)) {
-            let bottom = if after.user { self.user_node } else { self.node_of(shared, 0) };
+            let bottom = if after.user { self.user_node } else { self.bottom_node() };
             self.waits_for_stack(shared, bottom, after, block, now);
         } else if let Some(not_run) = after.and_then(|after| left_early_or_at_once(after, block)) {
             self.counts.left_early += 1;
-            let n = u64::from(not_run);
+            // A guest can return elsewhere, to a function that has not run as much.
+            let n = u64::from(not_run).min(shared.tree.get(self.node).insns());
             shared.tree.get(self.node).spend(n.wrapping_neg(), 0);
             self.touch(shared, self.node);
-            self.insns -= n;
-            self.spent_insns -= n;
+            self.insns = self.insns.wrapping_sub(n);
+            self.spent_insns = self.spent_insns.wrapping_sub(n);
         }
         self.tick(shared, now);
     }
@@ -102,25 +98,18 @@ impl Vcpu {
     /// Takes off the innermost interrupt, if this can be the return from it: nothing was called since that has not
     /// returned, or execution goes on where it was interrupted. Returns the block that it came after.
     pub(super) fn ends_interrupt(&mut self, shared: &Shared, block: &Block, now: u64) -> Option<&'static Block> {
-        let top = shared.stacks.top(self.stack);
-        let mut at = top;
-        while at != 0 && shared.stacks.frame(at).get().entered != Entered::Interrupt {
-            at = shared.stacks.frame(at).below();
-        }
-        if at == 0 {
+        let mut frames = self.stack.innermost_first().take(SEARCH_MAX).enumerate();
+        let (above, Came { after, from }) = frames.find_map(|(n, open)| Some((n, open.came()?)))?;
+        if above != 0 && !after.leads_to(block.start) && left_early(after, block).is_none() {
             return None;
         }
-        // SAFETY: in an interrupt's frame `back` is the address of a `&'static Block`, and only `attach` writes it.
-        let after: &'static Block = unsafe { &*(shared.stacks.frame(at).get().back as *const Block) };
-        if at != top && !after.leads_to(block.start) && left_early(after, block).is_none() {
-            return None;
-        }
-        while shared.stacks.top(self.stack) != at {
+        for _ in 0..above {
             let lost = self.pop(shared, now);
-            self.counts.dropped += u64::from(lost.is_some_and(|open| open.entered == Entered::Call));
+            self.counts.dropped += u64::from(lost.is_some_and(|open| open.is_call()));
         }
-        self.back_at = self.pop(shared, now).map_or(From::default(), |open| open.from);
-        self.goes_back(self.back_at);
+        self.pop(shared, now);
+        self.back_at = from;
+        self.goes_back(shared, from);
         Some(after)
     }
 

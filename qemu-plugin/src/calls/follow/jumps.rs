@@ -2,8 +2,8 @@
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE, wraps};
-use crate::calls::stacks::{Entered, Open};
-use crate::calls::tree::Kind;
+use crate::calls::stack::{Entered, Open};
+use crate::calls::tree::{Kind, Path};
 use crate::ending::Ending;
 
 /// A chain of tail calls is followed up to this length.
@@ -18,8 +18,6 @@ impl Vcpu {
         if expected || (before.ending == Ending::JumpIndirect && !block.has(INTERRUPT)) {
             if block.has(ENTRY) && block.start != self.function {
                 self.tail_called(shared, block);
-            } else if self.node == 0 {
-                self.starts(shared, block);
             }
         } else if !self.left_in_the_middle(before, block) && !self.begins_again(before, block) {
             let now = self.now(shared);
@@ -27,9 +25,11 @@ impl Vcpu {
         }
     }
 
-    /// The first block of all.
+    /// The first block of all. From here on the vCPU has nodes that no other one counts in.
     pub(super) fn starts(&mut self, shared: &Shared, block: &'static Block) {
-        self.start_node = self.child(shared, 0, block.start, u64::from(self.out.vcpu()), Kind::Stack);
+        let path = Path { parent: 0, function: block.start, place: self.out.vcpu().into(), kind: Kind::Stack };
+        let out = &mut self.out;
+        self.start_node = shared.tree.of_vcpu(&path, |id| out.node(id, &path)).unwrap_or(0);
         self.node = self.start_node;
         self.define_user_space(shared);
         self.spent_ticks = self.now(shared);
@@ -37,28 +37,23 @@ impl Vcpu {
     }
 
     pub(super) fn tail_called(&mut self, shared: &Shared, block: &'static Block) {
-        let top = shared.stacks.top(self.stack);
-        if top == 0 || self.pending.is_some() {
-            return; // no frame that it would return with
-        }
+        // Without a frame there is none that it would return with.
+        let Some(from) = self.stack.top().copied().filter(|_| self.pending.is_none()) else { return };
         let now = self.now(shared);
         self.settle(shared, now);
-        let from = shared.stacks.frame(top).get();
         // Functions that jump to each other in turn are a loop, not ever deeper calls.
-        let depth = std::iter::successors(Some(top), |&frame| Some(shared.stacks.frame(frame).below()))
-            .take(TAILS)
-            .take_while(|&frame| frame != 0 && shared.stacks.frame(frame).sp() == from.sp)
-            .position(|frame| shared.tree.get(shared.stacks.frame(frame).get().node).function() == block.start);
+        let mut chain = self.stack.innermost_first().take(TAILS).take_while(|open| open.sp == from.sp);
+        let depth = chain.position(|open| shared.tree.get(open.node).function() == block.start);
         self.function = block.start;
         if let Some(depth) = depth {
             for _ in 0..depth {
                 self.pop(shared, now);
             }
-            self.node = self.node_of(shared, shared.stacks.top(self.stack));
+            self.node = self.innermost_node();
             return;
         }
         let child = self.child(shared, self.node, block.start, 0, Kind::Tail);
-        self.push(shared, Open { sp: from.sp, back: from.back, ..self.frame(child, Entered::Tail, now) });
+        self.push(shared, Open { sp: from.sp, back: from.back, ..Open::new(child, Entered::Tail, now) });
         self.counts.tail_calls += 1;
         self.tick(shared, now);
     }
@@ -88,7 +83,7 @@ impl Vcpu {
         let again = block.start == before.start && !block.has(INTERRUPT);
         if again {
             self.counts.left_early += 1;
-            self.insns -= u64::from(before.insns);
+            self.insns = self.insns.wrapping_sub(before.insns.into());
         }
         again
     }
@@ -98,7 +93,7 @@ impl Vcpu {
         let not_run = left_early(before, block);
         if let Some(not_run) = not_run {
             self.counts.left_early += 1;
-            self.insns -= u64::from(not_run);
+            self.insns = self.insns.wrapping_sub(not_run.into());
         }
         not_run.is_some()
     }

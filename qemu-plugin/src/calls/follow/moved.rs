@@ -1,21 +1,16 @@
 //! Code that QEMU reports at another address than it runs at, because QEMU translated it there first (`block` says when).
 
-use super::{Shared, Vcpu};
+use super::Vcpu;
 use crate::calls::block::{Block, MOVED, NOWHERE};
-use crate::calls::stacks::Entered;
+use crate::calls::stack::Open;
 
 impl Vcpu {
     /// Both blocks at the addresses that they run at.
     #[inline(always)]
-    pub(super) fn where_they_are(
-        &mut self,
-        shared: &Shared,
-        before: &'static Block,
-        block: &'static Block,
-    ) -> [&'static Block; 2] {
+    pub(super) fn where_they_are(&mut self, before: &'static Block, block: &'static Block) -> [&'static Block; 2] {
         let block = if block.has(MOVED) { block.now() } else { block };
         let both = match (before.start ^ block.start) >> 63 == 1 && !block.user && !before.user {
-            true => self.other_half(shared, before, block),
+            true => self.other_half(before, block),
             false => [before, block],
         };
         self.block = both[1];
@@ -24,13 +19,8 @@ impl Vcpu {
 
     /// From one half of the address space to the other: mostly it is one of the two that has moved.
     #[inline(never)]
-    pub(super) fn other_half(
-        &self,
-        shared: &Shared,
-        before: &'static Block,
-        block: &'static Block,
-    ) -> [&'static Block; 2] {
-        let back = self.return_address(shared).unwrap_or(NOWHERE);
+    pub(super) fn other_half(&self, before: &'static Block, block: &'static Block) -> [&'static Block; 2] {
+        let back = self.return_address().unwrap_or(NOWHERE);
         let expected = [before.fall, before.target, before.callee, back];
         match expected.into_iter().find(|&expected| block.is_also_at(expected)) {
             Some(expected) if expected >> 63 == 1 => [before, block.moves(expected)],
@@ -42,9 +32,8 @@ impl Vcpu {
     }
 
     /// Where the return that was just made leads, if it is from the innermost call.
-    pub(super) fn return_address(&self, shared: &Shared) -> Option<u64> {
-        let top = shared.stacks.top(self.stack);
-        let open = shared.stacks.frame(top).get();
-        (top != 0 && Some(open.sp) == self.sp && open.entered != Entered::Interrupt).then_some(open.back)
+    pub(super) fn return_address(&self) -> Option<u64> {
+        let is_it = |open: &&Open| Some(open.sp) == self.sp && open.came().is_none();
+        self.stack.top().filter(is_it).map(|open| open.back)
     }
 }

@@ -36,7 +36,7 @@ impl Vcpu {
             if let (Some(sp), Some(OnStack { moves: Some(moved), .. })) = (&mut self.end_sp, block.on_stack) {
                 *sp = sp.wrapping_add_signed(moved.into());
                 self.block = block;
-                self.insns += u64::from(block.insns);
+                self.insns = self.insns.wrapping_add(block.insns.into());
                 self.is_told = false;
                 return;
             }
@@ -74,7 +74,7 @@ impl Vcpu {
     fn begins(&mut self, block: &'static Block, sp: Option<u64>) {
         self.block = block;
         self.end_sp = block.on_stack.and_then(|of| of.end(sp));
-        self.insns += u64::from(block.insns);
+        self.insns = self.insns.wrapping_add(block.insns.into());
     }
 
     /// The block accesses memory at this address, which tells its stack pointer.
@@ -102,7 +102,7 @@ impl Vcpu {
         match before.on_stack.and_then(|of| of.moves).filter(|_| goes_on && block.on_stack.is_some()) {
             Some(moved) => self.waiting.iter_mut().for_each(|waiting| {
                 waiting.moved = waiting.moved.wrapping_add(moved.into());
-                waiting.insns += u64::from(before.insns);
+                waiting.insns = waiting.insns.wrapping_add(before.insns.into());
             }),
             None => self.turns_late(shared, before, None),
         }
@@ -113,10 +113,10 @@ impl Vcpu {
         let mut now = self.insns;
         for n in 0..self.waiting.len() {
             let Waiting { before, block, moved, insns } = self.waiting[n];
-            let then = now - insns - u64::from(runs.insns);
+            let then = now.wrapping_sub(insns).wrapping_sub(runs.insns.into());
             self.insns = then;
             self.turns_on_stack(shared, before, block, begin.map(|begin| begin.wrapping_sub(moved as u64)));
-            now -= then - self.insns; // what was begun and did not run
+            now = now.wrapping_sub(then.wrapping_sub(self.insns)); // what was begun and did not run
         }
         self.waiting.clear();
         self.insns = now;
@@ -166,7 +166,7 @@ impl Vcpu {
             return Some(end.filter(|_| of.moves == Some(0)));
         }
         self.counts.left_early += 1;
-        self.insns -= u64::from(before.insns);
+        self.insns = self.insns.wrapping_sub(before.insns.into());
         Some(end.and_then(|end| of.begin(end)))
     }
 

@@ -1,7 +1,7 @@
 //! Writes what is due from time to time: totals, long calls that are under way, marks.
 
 use super::{Clock, Shared, Vcpu};
-use crate::calls::stacks::Frame;
+use crate::calls::stack::Open;
 use crate::recorder::host_ns;
 
 /// What kinds of marks there are. The numbers are those of the file.
@@ -31,7 +31,21 @@ impl Vcpu {
     /// Writes all that there is to say so far.
     #[inline(never)]
     pub(super) fn interval(&mut self, shared: &Shared, now: u64) {
-        self.next_interval = now.saturating_add(shared.interval);
+        self.next_interval = now.saturating_add(self.until_next_interval(shared));
+        if self.out.has_room_for_table() {
+            self.writes_all(shared, now);
+        }
+        self.out.flush();
+    }
+
+    /// Where the file is long, each table comes after twice the time that the one before came after.
+    fn until_next_interval(&mut self, shared: &Shared) -> u64 {
+        let intervals = if self.out.leaves_details_out() { self.intervals.saturating_mul(2) } else { 1 };
+        self.intervals = intervals;
+        shared.interval.saturating_mul(intervals)
+    }
+
+    fn writes_all(&mut self, shared: &Shared, now: u64) {
         self.announce(shared, now);
         let host = matches!(shared.clock, Clock::Host(_));
         for node in self.touched.drain(..) {
@@ -41,40 +55,46 @@ impl Vcpu {
         if host {
             self.out.sync(now, host_ns());
         }
-        self.counts.insns = self.insns;
+        (self.counts.insns, self.counts.records_left_out) = (self.insns, self.out.left_out());
         self.out.counts(&self.counts.list());
         self.out.interval(now, self.insns);
-        self.out.flush();
     }
 
     /// Tells the output of long calls under way, so that it need not hear their ends to know of them.
     pub(super) fn announce(&mut self, shared: &Shared, now: u64) {
-        let mut at = shared.stacks.top(self.stack);
-        while at != 0 {
-            let frame = shared.stacks.frame(at);
-            let open = frame.get();
+        for open in self.stack.innermost_first_mut() {
             if open.announced {
                 return; // and so is all below
             }
             if now.saturating_sub(open.since) >= shared.min_call {
                 self.out.open(open.node, open.since, now);
-                frame.announce();
+                open.announced = true;
             }
-            at = frame.below();
         }
     }
 
-    /// QEMU ends; `first` of all vCPUs tells of the calls on all stacks.
+    /// QEMU ends. Each vCPU tells of the calls on its own stack, and the `first` one of those on all stacks that no vCPU is on.
     pub fn ends(&mut self, shared: &Shared, first: bool) {
         let now = self.now(shared);
         self.settle(shared, now);
-        if first {
-            for open in shared.stacks.all_open().map(Frame::get).filter(|open| !open.announced) {
-                self.out.open(open.node, open.since, now);
+        let (own, out) = (&self.stack, &mut self.out);
+        let mut tell = |open: &Open| {
+            if !open.announced {
+                out.open(open.node, open.since, now);
             }
+        };
+        match first {
+            true => shared.stacks.for_each_open(own, tell),
+            false => own.innermost_first().for_each(&mut tell),
         }
-        self.interval(shared, now);
+        self.writes_all(shared, now);
         self.out.exit(now);
-        self.out.flush();
+        if !self.out.flush() {
+            // Where not even that fits, the reader has to know how much is missing.
+            self.counts.records_left_out = self.out.left_out();
+            self.out.counts(&self.counts.list());
+            self.out.exit(now);
+            self.out.flush_last();
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Vcpu {
 
     /// What the virtual clock shows, between two blocks.
     pub fn wants_virtual_time(&self, shared: &Shared) -> bool {
-        matches!(shared.clock, Clock::Virtual(_)) && self.insns - self.synced >= SYNC_EVERY
+        matches!(shared.clock, Clock::Virtual(_)) && self.insns.wrapping_sub(self.synced) >= SYNC_EVERY
     }
 
     /// What it shows.
@@ -39,9 +39,9 @@ impl Vcpu {
     pub fn takes_over(&mut self, shared: &Shared, other: &mut Vcpu) {
         let now = other.now(shared);
         other.settle(shared, now);
-        let ran = other.insns - self.insns;
-        self.insns += ran;
-        self.spent_insns += ran;
+        let ran = other.insns.wrapping_sub(self.insns);
+        self.insns = self.insns.wrapping_add(ran);
+        self.spent_insns = self.spent_insns.wrapping_add(ran);
         self.slept = other.slept;
         if let Clock::Host(_) = shared.clock {
             self.spent_ticks = now;
@@ -66,15 +66,18 @@ impl Vcpu {
     pub(super) fn now(&self, shared: &Shared) -> u64 {
         match &shared.clock {
             Clock::Host(clock) => clock.now(),
-            Clock::Virtual(_) => self.insns + self.slept,
+            Clock::Virtual(_) => self.insns.wrapping_add(self.slept),
         }
     }
 
     /// Charges what was spent since the last time to the node that it was spent in.
     #[inline(always)]
     pub(super) fn settle(&mut self, shared: &Shared, now: u64) {
-        let insns = self.insns - self.spent_insns;
-        self.spent_insns = self.insns;
+        let mut insns = self.insns.wrapping_sub(self.spent_insns);
+        if (insns as i64) < 0 {
+            insns = self.taken_back(shared, insns);
+        }
+        self.spent_insns = self.spent_insns.wrapping_add(insns);
         let mut ticks = 0;
         if let Clock::Host(_) = shared.clock {
             ticks = now.saturating_sub(self.spent_ticks);
@@ -85,6 +88,13 @@ impl Vcpu {
         if node.first_touch() {
             self.touched.push(self.node);
         }
+    }
+
+    /// Instructions that were begun and did not run are taken back, as a difference that wraps. No node gives back more than it has: what
+    /// is missing, the next ones give.
+    #[inline(never)]
+    fn taken_back(&self, shared: &Shared, insns: u64) -> u64 {
+        insns.wrapping_neg().min(shared.tree.get(self.node).insns()).wrapping_neg()
     }
 
     #[inline(always)]
