@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code, reason = "what QEMU hands over")]
 
-use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
 use std::ptr::null_mut;
@@ -22,6 +21,7 @@ use crate::calls::follow::{Clock, Shared, Vcpu};
 use crate::calls::on_stack::OnStack;
 use crate::calls::stacks::VCPUS;
 use crate::ending::Ending;
+use crate::exclusion::{self, Cell, Used};
 use crate::recorder::host_ns;
 use plugin_formats::Start;
 use plugin_formats::calls::Header;
@@ -55,7 +55,9 @@ struct Follower {
     code: &'static dyn Code,
     stack: Stack,
     shared: Shared,
-    vcpus: Box<[Cell]>,
+    vcpus: Box<[Cell<Vcpu>]>,
+    /// QEMU's end, after which no callback finds a vCPU.
+    end: exclusion::Ending,
     blocks: Mutex<Blocks>,
     clock: Option<GetNs>,
     /// Whether one thread runs several vCPUs, and then the one whose turn it is.
@@ -69,14 +71,6 @@ struct Follower {
     not_followed: AtomicBool,
 }
 
-/// A vCPU, with a cache line on either side of it.
-#[repr(align(128))]
-struct Cell(UnsafeCell<Vcpu>);
-
-// SAFETY: only the callbacks of a vCPU touch its cell, and QEMU makes them one after the other; at the end, when the
-// vCPUs have stopped, the exit callback does.
-unsafe impl Sync for Cell {}
-
 static FOLLOWER: AtomicPtr<Follower> = AtomicPtr::new(null_mut());
 
 fn follower() -> Option<&'static Follower> {
@@ -85,12 +79,16 @@ fn follower() -> Option<&'static Follower> {
 }
 
 impl Follower {
+    /// A vCPU's state; none once QEMU ends, and for a vCPU beyond those that the machine said it could have.
+    ///
     /// # Safety
-    /// The caller is a callback of this vCPU, or no vCPU runs any more.
-    #[allow(clippy::mut_from_ref, reason = "the contract is the exclusion")]
-    unsafe fn vcpu(&self, vcpu: c_uint) -> Option<&mut Vcpu> {
-        // SAFETY: nobody else has it, by this function's contract.
-        self.vcpus.get(vcpu as usize).map(|cell| unsafe { &mut *cell.0.get() })
+    /// The caller is a callback of this vCPU and uses it nowhere else. QEMU makes the callbacks of a vCPU one after the other, whatever the
+    /// guest does: in the one thread that runs it, or for an instruction of which it lets no other vCPU run, in the thread of
+    /// another vCPU while all others wait.
+    #[inline(always)]
+    unsafe fn vcpu(&self, vcpu: c_uint) -> Option<Used<'_, Vcpu>> {
+        // SAFETY: the callbacks of a vCPU come one after the other, by this function's contract.
+        unsafe { self.vcpus.get(vcpu as usize)?.use_by_owner(&self.end) }
     }
 }
 
@@ -130,13 +128,13 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
     let file = Arc::new(CallsFile::new(out, LIMITS));
     let vcpus = info.max_vcpus.clamp(1, VCPUS as i32) as u16;
     let shared = Shared::new(shared_clock, min_call, interval, [NODES, FRAMES, vcpus.into()]);
-    let vcpus =
-        (0..vcpus).map(|n| Cell(UnsafeCell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n))))).collect();
+    let vcpus = (0..vcpus).map(|n| Cell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))).collect();
     let follower = Follower {
         code,
         stack,
         shared,
         vcpus,
+        end: exclusion::Ending::new(),
         blocks: Mutex::new(Blocks::new(BLOCKS)),
         clock,
         in_turn: one_thread && info.max_vcpus > 1,
@@ -170,7 +168,7 @@ pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
     };
     // SAFETY: as above.
     let followed = unsafe { f.instrument(tb, start, user) };
-    let Some(running) = running else { return };
+    let Some(mut running) = running else { return };
     running.counts.blocks_not_followed += u64::from(!followed);
     if let Some(get) = f.clock.filter(|_| running.wants_virtual_time(&f.shared)) {
         running.virtual_time(&f.shared, get(VIRTUAL).max(0) as u64);
@@ -197,8 +195,8 @@ impl Follower {
         let last = self.turn.swap(turn, Ordering::Relaxed);
         if last != turn {
             // SAFETY: this thread runs all vCPUs, and is in a callback that has borrowed none; the two are different ones.
-            if let (Some(running), Some(last)) = unsafe { (self.vcpu(turn), self.vcpu(last)) } {
-                running.takes_over(&self.shared, last);
+            if let (Some(mut running), Some(mut last)) = unsafe { (self.vcpu(turn), self.vcpu(last)) } {
+                running.takes_over(&self.shared, &mut last);
             }
         }
     }
@@ -384,13 +382,16 @@ unsafe fn on_stack(tb: *mut Tb, insns: usize, effect: fn(&[u8]) -> Effect) -> On
     )
 }
 
-/// QEMU ends; no vCPU runs any more.
+/// QEMU ends. It calls this once, from any thread, and other vCPUs may still run.
 pub fn ends() {
     let Some(f) = follower() else { return };
+    if !f.end.comes() {
+        return; // what was written so far is there
+    }
     let mut is_first = true;
-    for n in 0..f.vcpus.len() {
-        // SAFETY: no vCPU runs: QEMU stops them before it calls the exit callback, which alone calls this.
-        if let Some(vcpu) = unsafe { f.vcpu(n as c_uint) }.filter(|vcpu| vcpu.has_run()) {
+    for cell in &f.vcpus {
+        // SAFETY: the end has come, and QEMU calls this once.
+        if let Some(vcpu) = unsafe { cell.take() }.filter(|vcpu| vcpu.has_run()) {
             vcpu.ends(&f.shared, is_first);
             is_first = false;
         }
@@ -401,10 +402,10 @@ pub fn ends() {
 /// The caller is a callback that `instrument` registered, with the data that QEMU gave it and the number of the vCPU that runs in this
 /// thread, and has no reference to a vCPU.
 #[inline(always)]
-unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, &'static mut Vcpu, &'static Block)> {
+unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, Used<'static, Vcpu>, &'static Block)> {
     let f = follower()?;
-    // SAFETY: the callback runs in the one thread that runs this vCPU, and QEMU calls none within another, so no other
-    // reference to it exists. The data is the address of a block that `Blocks` leaked, as `instrument` registered it.
+    // SAFETY: it is a callback of this vCPU, which uses it nowhere else, and QEMU calls none within another. The data is the address of a
+    // block that `Blocks` leaked, as `instrument` registered it: QEMU keeps it in translated code, which no guest writes to.
     unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
 }
 
@@ -426,7 +427,7 @@ fn takes_turn(told: c_uint) -> c_uint {
 extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback where each vCPU has a thread, or else `runs_in_turn`, which says whose turn it is.
     // Nothing here was borrowed before.
-    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+    if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs(&f.shared, block);
     }
 }
@@ -437,7 +438,7 @@ extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
 
 extern "C" fn runs_on_stack(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: as in `runs`, with `runs_on_stack_in_turn`.
-    if let Some((f, vcpu, block)) = unsafe { find(vcpu, data) } {
+    if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs_on_stack(&f.shared, block);
     }
 }
@@ -448,14 +449,14 @@ extern "C" fn runs_on_stack_in_turn(vcpu: c_uint, data: *mut c_void) {
 
 extern "C" fn tells(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((f, vcpu, block)) = unsafe { find(running(vcpu), data) } {
+    if let Some((f, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
         vcpu.told(&f.shared, block, address);
     }
 }
 
 extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((_, vcpu, block)) = unsafe { find(running(vcpu), data) } {
+    if let Some((_, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
         vcpu.stack_pointer(block, address);
     }
 }
@@ -476,7 +477,7 @@ extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_vo
 
 extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
-    if let Some((f, vcpu, _)) = unsafe { find(running(vcpu), data) } {
+    if let Some((f, mut vcpu, _)) = unsafe { find(running(vcpu), data) } {
         vcpu.halts(&f.shared);
     }
 }

@@ -11,12 +11,13 @@
 //! ends some blocks.
 //!
 //! First runs allocate nothing once the plugin is installed. Followed calls allocate when a block is translated for the
-//! first time, which they keep for good. While guest code runs they only fill tables whose room was reserved at the start.
+//! first time, which they keep for good, and where a stack is new or becomes deeper than ever (`calls::stacks`). Otherwise they only fill
+//! tables whose room was reserved at the start. All of it has limits that no guest can pass.
 //!
 //! `plugin` is what QEMU calls, `follower` its callbacks of followed calls, and `api` what it offers. `recorder` keeps the
 //! first runs, with `seen` (which blocks are known), `ending` (how a block ends) and `encode` (the buffer). `calls` follows
-//! calls. The formats of both files are in the crate `plugin_formats`. What QEMU hands over, clocks and reserved memory need
-//! `unsafe`; nothing else may have any.
+//! calls. The formats of both files are in the crate `plugin_formats`. What QEMU hands over, its end (`exclusion`), clocks and reserved
+//! memory need `unsafe`; nothing else may have any. None of it rests on what a guest does.
 
 #![deny(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod arch;
 pub mod calls;
 pub mod encode;
 pub mod ending;
+pub mod exclusion;
 pub mod recorder;
 pub mod seen;
 
