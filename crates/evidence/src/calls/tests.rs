@@ -108,3 +108,32 @@ fn troubles_are_counted_with_their_place() {
     check(&[head, &framed(0, &[3, 4, 1])].concat(), DiagnosticKind::CallTraceCut, "f: byte 92");
     check(&[head, &framed(0, &[2, 4, 1, 1])].concat(), DiagnosticKind::CallPathUndefined, "f");
 }
+
+#[test]
+fn what_the_plugin_left_out_is_counted_by_kind_and_older_files_left_nothing_out() {
+    let file = |figures: &[u64]| {
+        let mut records = Vec::new();
+        format::Stream::default().write(&Record::Counts(figures.len() as u64), &mut records);
+        figures.iter().for_each(|figure| records.number(*figure));
+        [&example::HEADER.bytes()[..], &framed(0, &records), &framed(1, &records)].concat()
+    };
+    let counted = |figures: &[u64]| {
+        let mut diagnostics = Diagnostics::default();
+        read("f", &file(figures), &mut diagnostics);
+        diagnostics.iter().map(|found| (found.kind, found.count)).collect::<Vec<_>>()
+    };
+    let mut counts = Counts { calls: 9, folded: 1, deep: 2, blocks_not_followed: 3, ..Counts::default() };
+    (counts.stacks_without_room, counts.records_left_out) = (4, 5);
+    let (all, kinds) = (
+        counts.list(),
+        [
+            (DiagnosticKind::CallPathTableFull, 2),
+            (DiagnosticKind::CallsTooDeep, 4),
+            (DiagnosticKind::BlocksNotFollowed, 6),
+            (DiagnosticKind::StackChangesNotFollowed, 8),
+            (DiagnosticKind::CallTraceFull, 10),
+        ],
+    );
+    assert_eq!(counted(&all), kinds);
+    assert_eq!(counted(&all[..all.len() - 1]), kinds[..4], "a plugin without a limit has one figure less");
+}
