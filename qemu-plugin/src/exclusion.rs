@@ -92,6 +92,7 @@ impl<T> Cell<T> {
     ///
     /// # Safety
     /// [`Ending::comes`] has returned true, and this is called once.
+    #[allow(clippy::mut_from_ref, reason = "the contract is the exclusion")]
     pub unsafe fn take(&self) -> Option<&mut T> {
         let begun = Instant::now();
         while self.is_used.load(Ordering::Acquire) {
@@ -143,9 +144,10 @@ mod tests {
             std::thread::scope(|scope| {
                 for cell in &cells {
                     let (ending, uses) = (&ending, &uses);
-                    // SAFETY: this thread alone uses the cell.
                     let owner = move || {
-                        while let Some(mut value) = unsafe { cell.use_by_owner(ending) } {
+                        // SAFETY: this thread alone uses the cell.
+                        let next = || unsafe { cell.use_by_owner(ending) };
+                        while let Some(mut value) = next() {
                             value.iter_mut().for_each(|n| *n += 1);
                             uses.fetch_add(1, Ordering::Relaxed);
                         }

@@ -281,7 +281,9 @@ mod tests {
         for i in 1..EACH as u32 {
             outs[0].node(i, &path_of(u64::from(i)));
         }
-        outs.iter_mut().for_each(|out| drop(out.flush()));
+        for out in &mut outs {
+            out.flush();
+        }
         assert!(!outs[0].has_room_for_table());
         outs.iter_mut().for_each(|out| {
             out.exit(7);

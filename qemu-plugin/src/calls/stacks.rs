@@ -260,7 +260,7 @@ mod tests {
         let found = (0..2 * STACKS_MAX as u64).filter(|i| guest.comes_to(0, i << 20, 0).is_some()).count();
         assert_eq!(found, STACKS_MAX - 1);
         assert_eq!(guest.comes_to(0, 5 << 20, 0), guest.comes_to(0, (5 << 20) + 8, 0), "it is known");
-        let far = 3 * (STACKS_MAX as u64) << 20;
+        let far = (3 * STACKS_MAX as u64) << 20;
         let rests = [0, 1].map(|vcpu| {
             assert_eq!(guest.comes_to(vcpu, far, 0), None);
             guest.own[usize::from(vcpu)].number
