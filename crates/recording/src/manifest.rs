@@ -209,9 +209,8 @@ impl InputRole {
 
 fn change_strings(value: &mut serde_json::Value, change: &mut impl FnMut(&mut String)) {
     use serde_json::Value;
-    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.,=".contains(&byte));
     match value {
-        Value::String(text) if !is_word(text) => change(text),
+        Value::String(text) => change(text),
         Value::Array(values) => values.iter_mut().for_each(|value| change_strings(value, change)),
         Value::Object(values) => values.values_mut().for_each(|value| change_strings(value, change)),
         _ => {}
@@ -464,9 +463,14 @@ impl Manifest {
         text
     }
 
-    /// Changes what names things of a machine: command lines, paths, origins, sentences. Words of the schema stay, and so do names of
-    /// files. In the recorder's options (`how`), what is one plain word stays, for it may be one of theirs.
+    /// Changes what may name things of a machine: command lines, paths, origins, sentences, releases of kernels, and the recorder's
+    /// options (`how`). Words of the schema stay elsewhere, and so do names of files.
     pub fn change_texts(&mut self, change: &mut impl FnMut(&mut String)) {
+        change(&mut self.subject.kernel);
+        change(&mut self.host.kernel);
+        change(&mut self.host.cpu);
+        change(&mut self.vmm.version);
+        self.overhead.iter_mut().for_each(|overhead| change(&mut overhead.how));
         self.vmm.command.iter_mut().for_each(&mut *change);
         change(&mut self.vmm.path);
         self.inputs.iter_mut().for_each(|input| change(&mut input.path));
