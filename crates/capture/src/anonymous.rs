@@ -1,57 +1,42 @@
-//! A recording as somebody can give it away: what tells one machine or one person from all others becomes tokens in each of its
-//! texts, as it does in a capture.
+//! A recording as its owner can give it away: identities are tokens in all of its files, in the manifest, and in file names.
 //!
-//! A stream's index says where each of its lines begins, so it moves with them. What is no text is kept where its format has
-//! nothing of a machine's own, and is left out where nobody knows.
+//! A file is text, or a format of which is known that it holds no text but names of functions, or it is left out. A stream's index
+//! says where each line begins, so it moves with the lines. At the end, no identity that was learnt may be left in the bytes of a file,
+//! packed ones included: a file that has one is left out.
 
-use crate::scrub::Scrubber;
-use recording::{Error, InMemory, MANIFEST_NAME, Recording};
-use regex::bytes::Regex;
-use std::collections::BTreeSet;
+use crate::journal_export;
+use crate::learned::{Learned, Words};
+use crate::scrub::{Lines, Scrubber, learn_this_machine};
+use recording::{BYTES_MAX, Error, InMemory, MANIFEST_NAME, Manifest, Recording};
+use std::borrow::Cow;
+use std::io::{Read, Write};
 
 /// A recording that is ready to be packed, and the names of the files that are not in it.
 #[derive(Debug)]
 pub struct Anonymous {
     /// The recording.
     pub recording: InMemory,
-    /// What is no text, and may have anything in it.
+    /// Files that cannot be read as text and may hold anything, or that have an identity where it cannot be replaced.
     pub left_out: Vec<String>,
-    /// How many names of hosts are in it that are no tokens, because there are more than [`NAMES_MAX`].
-    pub hosts_left: usize,
+    /// The number of identities that are tokens only where a form finds them: there were more than [`crate::IDENTITIES_MAX`].
+    pub not_learned: usize,
+    /// The number of identities of each kind, in words.
+    pub identities: Vec<(&'static str, usize)>,
 }
 
-/// Files that are no text: addresses of code, times, names of functions.
-const SAFE: [&str; 3] = ["first-run.bin", "calls.bin", "fpdt.bin"];
-/// Packed lists of names of functions; a number may stand behind these.
-const SAFE_PACKED: [&str; 3] = ["kallsyms", "symbols", "image-symbols"];
-/// Files of bootscope's own making, with times and numbers in a form of their own, in which no word is a name.
-const OWN: [&str; 3] = ["guest.log", "trace-clock.txt", "vmm.json"];
-/// What a guest says of its own name: systemd on the console, getty, the kernel's command line.
-const NAMES: &str =
-    r"(?m)Hostname set to <([^>\s]+)>|^([A-Za-z0-9][A-Za-z0-9.-]*) login:|systemd\.hostname=([A-Za-z0-9.-]+)";
-/// A host name is short, and evidence may be anything.
-const NAME_BYTES_MAX: usize = 255;
-/// So many different names become tokens: each costs time in every text.
-pub const NAMES_MAX: usize = 64;
-/// So many are counted: a file that is made to have more says no more.
-const NAMES_COUNTED: usize = 10_000;
-
-/// Reads a recording, and makes tokens of what is its machine's own. Linear in its size; two files of it are in memory at once, and
-/// what comes of all.
+/// Formats without text, by name and first bytes: addresses of code, times, numbers.
+const WITHOUT_TEXT: [(&str, &[u8]); 3] =
+    [("first-run.bin", b"BSFIRST\n"), ("calls.bin", b"BSCALLS\n"), ("fpdt.bin", b"FPDT")];
+/// Lists of names of functions; a number may stand behind these.
+const SYMBOL_LISTS: [&str; 3] = ["kallsyms", "symbols", "image-symbols"];
+/// Reads a recording, and makes tokens of the identities in it. Linear in its size.
 ///
 /// # Errors
 /// If a file of it cannot be read.
 pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
-    // Those that are met first: what the guest calls itself stands before what it says of others.
-    let mut hosts: Vec<Vec<u8>> = Vec::new();
-    let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
-    for name in recording.names().filter(|name| may_have_names(name)) {
-        names_in(&recording.read(name)?.unwrap_or_default(), &mut seen, &mut hosts);
-    }
-    let hosts_left = hosts.len().saturating_sub(NAMES_MAX);
-    hosts.truncate(NAMES_MAX);
-    let scrubber = Scrubber::of_this_machine(hosts.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
-    let word = |text: &str| String::from_utf8_lossy(&scrubber.text(text.as_bytes())).into_owned();
+    let mut learned = learn(recording)?;
+    learn_this_machine(&mut learned);
+    let scrubber = Scrubber::new(&learned);
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
     for name in recording.names().filter(|name| *name != MANIFEST_NAME) {
         let Some(bytes) = recording.read(name)? else { continue };
@@ -59,80 +44,188 @@ pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
             Some(stem) => recording.read(&format!("{stem}.log"))?,
             None => None,
         };
-        let bytes = match stream {
-            _ if OWN.contains(&name) || is_safe(name) => bytes,
-            Some(stream) => moved(&bytes, &stream, &scrubber),
-            None if is_text(name, &bytes) => scrubbed(&bytes, &scrubber, |_, _| {}),
-            None => {
-                left_out.push(name.to_owned());
-                continue;
-            }
+        let without = match stream {
+            Some(stream) => Some(moved(&bytes, &stream, &scrubber)),
+            None => without_identities(name, bytes, &scrubber),
+        };
+        let Some(bytes) = without.filter(|bytes| !has_known(name, bytes, &scrubber)) else {
+            left_out.push(name.to_owned());
+            continue;
         };
         let listed = recording.manifest().evidence.iter().find(|evidence| evidence.file == name);
-        files.push((word(name), bytes, listed.map_or_else(String::new, |evidence| word(&evidence.origin))));
+        let origin = listed.map_or_else(String::new, |evidence| scrubber.word(&evidence.origin));
+        files.push((scrubber.word(name), bytes, origin));
     }
     let mut manifest = recording.manifest().clone();
-    manifest.change_texts(&mut |text| *text = word(text));
-    Ok(Anonymous { recording: InMemory { manifest, files }, left_out, hosts_left })
+    manifest.change_texts(&mut |text| *text = scrubber.word(text));
+    let identities = in_words(&learned);
+    Ok(Anonymous { recording: InMemory { manifest, files }, left_out, not_learned: learned.beyond, identities })
 }
 
-/// The logs: where a guest says its name.
-fn may_have_names(name: &str) -> bool {
-    [".log", ".txt"].iter().any(|end| name.ends_with(end)) && !OWN.contains(&name)
+/// The number of identities of each kind, in words.
+pub(crate) fn in_words(learned: &Learned) -> Vec<(&'static str, usize)> {
+    learned.counts().into_iter().map(|(kind, count)| (kind.plural(), count)).collect()
 }
 
-/// Adds the names in a text that were not seen before.
-fn names_in(bytes: &[u8], seen: &mut BTreeSet<Vec<u8>>, hosts: &mut Vec<Vec<u8>>) {
-    let names = Regex::new(NAMES).expect("the pattern is a constant, and a test builds it");
-    let of = |found: regex::bytes::Captures<'_>| (1..=3).find_map(|n| Some(found.get(n)?.as_bytes().to_vec()));
-    // `Last login: Mon Nov 23` is no prompt.
-    for name in names.captures_iter(bytes).filter_map(of).filter(|name| name.len() <= NAME_BYTES_MAX && name != b"Last")
-    {
-        if seen.len() == NAMES_COUNTED {
-            return;
+/// The identities in all texts of a recording.
+///
+/// # Errors
+/// If a file of it cannot be read.
+pub(crate) fn learn(recording: &Recording) -> Result<Learned, Error> {
+    let mut learned = Learned::default();
+    learn_manifest(recording.manifest(), &mut learned);
+    for name in recording.names() {
+        learned.text(name.as_bytes());
+        let bytes = recording.read(name)?.unwrap_or_default();
+        match unpacked(&bytes) {
+            _ if is_without_text(name, &bytes) => {}
+            found if is_symbol_list(name) => {
+                let text = found.map_or(bytes, |(text, _)| text);
+                let others = text.split(|&byte| byte == b'\n').filter(|line| !is_symbol(line));
+                others.for_each(|line| learned.text(line));
+            }
+            None if journal_export::is_measured(&bytes) => {
+                journal_export::changed(&bytes, |text| {
+                    learned.text(text);
+                    Vec::new()
+                });
+            }
+            Some((text, _)) if is_text(&text) => learned.text(&text),
+            None if is_text(&bytes) => learned.text(&bytes),
+            _ => {}
         }
-        if seen.insert(name.clone()) {
-            hosts.push(name);
+    }
+    Ok(learned)
+}
+
+fn learn_manifest(manifest: &Manifest, learned: &mut Learned) {
+    // The words of a command in one line: `--token` stands before its value.
+    learned.text(manifest.vmm.command.join(" ").as_bytes());
+    manifest.clone().change_texts(&mut |text| learned.text(text.as_bytes()));
+}
+
+/// A file without identities; `None` if it may have some that cannot be found.
+fn without_identities(name: &str, bytes: Vec<u8>, scrubber: &Scrubber) -> Option<Vec<u8>> {
+    if is_without_text(name, &bytes) {
+        return Some(bytes);
+    }
+    let scrubbed = |text: &[u8]| match is_symbol_list(name) {
+        true => symbols(text, scrubber),
+        false => scrubber.text(text),
+    };
+    match unpacked(&bytes) {
+        Some((text, pack)) => {
+            let out = Some(text).filter(|text| is_text(text)).map(|text| (scrubbed(&text), text))?;
+            // The same bytes, where nothing changed.
+            if out.0 == out.1 { Some(bytes) } else { pack.packed(&out.0) }
+        }
+        None if journal_export::is_measured(&bytes) => journal_export::changed(&bytes, scrubbed),
+        None => is_text(&bytes).then(|| scrubbed(&bytes)),
+    }
+}
+
+/// True if an identity that was learnt is in the bytes of a file, or in what they unpack to.
+fn has_known(name: &str, bytes: &[u8], scrubber: &Scrubber) -> bool {
+    let words = if is_symbol_list(name) { Words::Symbols } else { Words::Text };
+    let is_in = |bytes: &[u8]| scrubber.known.is_in(bytes, words);
+    match unpacked(bytes) {
+        Some((text, _)) => is_in(&text),
+        None => is_in(bytes),
+    }
+}
+
+/// A list of functions, each line an address, a letter, a name: these stay. Other lines are text.
+fn symbols(text: &[u8], scrubber: &Scrubber) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        if is_symbol(line) { out.extend_from_slice(line) } else { out.extend(scrubber.text(line)) }
+    }
+    out
+}
+
+fn is_symbol(line: &[u8]) -> bool {
+    let mut words = line.trim_ascii_end().split(|&byte| byte == b' ');
+    let is_hexadecimal = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_hexdigit);
+    let is_start = words.next().is_some_and(is_hexadecimal) && words.next().is_some_and(|word| word.len() == 1);
+    is_start && words.count() == 1
+}
+
+fn is_without_text(name: &str, bytes: &[u8]) -> bool {
+    WITHOUT_TEXT.iter().any(|(known, first)| *known == name && bytes.starts_with(first))
+}
+
+fn is_symbol_list(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    SYMBOL_LISTS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
+}
+
+/// A console may have any bytes in it and is text all the same. Bytes of which many are no text are not.
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    /// journald's own files, programs, perf's and trace-cmd's files, SQLite's.
+    const FORMATS: [&[u8]; 6] =
+        [b"LPKSHHRH", b"\x7fELF", b"PERFILE", b"2ELIFREP", b"\x17\x08Dtracing", b"SQLite format 3"];
+    let is_other =
+        |byte: &&u8| !(byte.is_ascii_graphic() || byte.is_ascii_whitespace() || matches!(**byte, 0x1b | 0x08));
+    let text = String::from_utf8_lossy(bytes);
+    let other = match text {
+        Cow::Borrowed(_) => bytes.iter().filter(|byte| byte.is_ascii_control()).filter(is_other).count(),
+        Cow::Owned(_) => bytes.iter().filter(is_other).count(),
+    };
+    !FORMATS.iter().any(|format| bytes.starts_with(format)) && other * 4 <= bytes.len()
+}
+
+/// A way of packing one file.
+#[derive(Clone, Copy)]
+pub(crate) enum Pack {
+    Gzip,
+    Zstd,
+}
+
+impl Pack {
+    fn packed(self, text: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Pack::Gzip => {
+                let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                to.write_all(text).and_then(|()| to.finish()).ok()
+            }
+            Pack::Zstd => zstd::encode_all(text, 9).ok(),
         }
     }
 }
 
-/// A console may have any bytes in it and is text all the same.
-fn is_text(name: &str, bytes: &[u8]) -> bool {
-    let ends = [".log", ".txt", ".idx", ".json", ".csv", ".md"];
-    ends.iter().any(|end| name.ends_with(end)) || (!bytes.contains(&0) && std::str::from_utf8(bytes).is_ok())
+/// The content of a packed file and how it was packed; `None` if it is not packed, or damaged: then its bytes are no text.
+pub(crate) fn unpacked(bytes: &[u8]) -> Option<(Vec<u8>, Pack)> {
+    let read = |from: &mut dyn Read| {
+        let mut text = Vec::new();
+        let is_whole = from.take(BYTES_MAX + 1).read_to_end(&mut text).is_ok() && text.len() as u64 <= BYTES_MAX;
+        is_whole.then_some(text)
+    };
+    match bytes {
+        [0x1f, 0x8b, ..] => Some((read(&mut flate2::read::MultiGzDecoder::new(bytes))?, Pack::Gzip)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some((read(&mut zstd::Decoder::new(bytes).ok()?)?, Pack::Zstd)),
+        _ => None,
+    }
 }
 
-fn is_safe(name: &str) -> bool {
-    let packed = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst"));
-    let is_list = |stem: &str| SAFE_PACKED.contains(&stem.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'));
-    SAFE.contains(&name) || packed.is_some_and(is_list)
-}
-
-/// A text without what is its machine's own. `line` gets where each line began, and begins now. No value goes over the end of a line.
+/// A text without identities. `line` gets where each line began, and begins now.
 fn scrubbed(text: &[u8], scrubber: &Scrubber, mut line: impl FnMut(usize, usize)) -> Vec<u8> {
-    /// No value is so short.
-    const SHORT: usize = 5;
-    let (mut out, mut began) = (Vec::with_capacity(text.len()), 0);
+    let (mut out, mut began, mut lines) = (Vec::with_capacity(text.len()), 0, Lines::new(scrubber));
     for piece in text.split_inclusive(|&byte| byte == b'\n') {
         line(began, out.len());
         began += piece.len();
-        if piece.len() < SHORT {
-            out.extend_from_slice(piece);
-        } else {
-            out.extend(scrubber.text(piece));
-        }
+        out.extend_from_slice(&lines.next(piece));
     }
     line(began, out.len());
     out
 }
 
-/// An index of a stream, whose lines are as long as they are now. What stands in it in another form is kept as it is.
+/// An index of a stream, whose lines are as long as they are now. Lines of another form are text.
 fn moved(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
     let lines = || index.split_inclusive(|&byte| byte == b'\n');
     let offset_of = |text: &[u8]| -> Option<usize> {
-        let digits = &text[..text.iter().position(|&byte| byte == b' ')?];
-        std::str::from_utf8(digits).ok()?.parse().ok()
+        let (digits, time) = text.split_at(text.iter().position(|&byte| byte == b' ')?);
+        let is_time = time.trim_ascii().iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+        std::str::from_utf8(digits).ok().filter(|_| is_time)?.parse().ok()
     };
     let mut asked: Vec<usize> = lines().filter_map(offset_of).collect();
     asked.sort_unstable();
@@ -157,7 +250,7 @@ fn moved(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
                 out.extend(place(offset).to_string().into_bytes());
                 out.extend_from_slice(&text[rest..]);
             }
-            None => out.extend_from_slice(text),
+            None => out.extend(scrubber.text(text)),
         }
     }
     out
@@ -204,43 +297,72 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_names_no_user_and_what_nobody_knows_is_left_out() {
+    fn the_manifest_names_no_user_and_what_is_no_text_is_left_out() {
+        let gzip = |text: &str| Pack::Gzip.packed(text.as_bytes()).unwrap();
         let found = packed(&[
-            ("first-run.bin", b"\0\x01"),
+            ("first-run.bin", b"BSFIRST\n\0\x01"),
+            ("calls.bin", b"web7prod\0\x01\0\0\0\0\0\0"),
             ("system.journal", b"LPKSHHRH\0anna"),
-            ("kallsyms.gz", b"\x1f\x8b\0"),
-            ("config.gz", b"\x1f\x8b\0"),
+            ("kallsyms.gz", &gzip("ffffffff81000000 T key_put\tweb7prod\n")),
+            ("symbols-1.gz", &gzip("1000 T hostname=x\n1008 t web7prod_init\n")),
+            ("config.gz", &gzip("CONFIG_DEFAULT_HOSTNAME=\"web7prod\"\nCONFIG_X=y\n")),
+            ("damaged.gz", b"\x1f\x8b\0"),
+            ("wide.txt", b"w\0e\0b\x007\0\n\0"),
         ]);
         let command = &found.recording.manifest.vmm.command;
         assert!(command[1].starts_with("/home/user-") && command[1].ends_with("/bzImage"), "{command:?}");
-        assert_eq!(found.left_out, ["config.gz", "system.journal"], "a configuration may name a user's folder");
-        assert_eq!(found.recording.files.len(), 2);
+        assert_eq!(found.left_out, ["calls.bin", "damaged.gz", "kallsyms.gz", "system.journal", "wide.txt"]);
+        let list = unpacked(file(&found, "symbols-1.gz")).unwrap().0;
+        assert_eq!(String::from_utf8(list).unwrap(), "1000 T hostname=x\n1008 t web7prod_init\n", "names of functions");
+        let config = String::from_utf8(unpacked(file(&found, "config.gz")).unwrap().0).unwrap();
+        assert!(
+            config.starts_with("CONFIG_DEFAULT_HOSTNAME=\"host-") && config.ends_with("\"\nCONFIG_X=y\n"),
+            "{config}"
+        );
     }
 
     #[test]
     fn names_beyond_the_most_are_counted_and_one_name_counts_once() {
+        use crate::IDENTITIES_MAX;
         let prompts = |count: usize| -> Vec<u8> {
-            let all = (0..count).map(|host| format!("machine{host:03} login: \n"));
-            all.flat_map(|line| line.repeat(3).into_bytes()).collect()
+            let all = (0..count).map(|host| format!("machine{host:05} login: \n"));
+            all.flat_map(|line| line.repeat(2).into_bytes()).collect()
         };
-        let most = packed(&[("console.log", &prompts(NAMES_MAX)), ("kmsg.log", &prompts(NAMES_MAX))]);
-        assert_eq!(most.hosts_left, 0);
-        assert!(!String::from_utf8_lossy(file(&most, "console.log")).contains("machine"));
-        let more = packed(&[("console.log", &prompts(NAMES_MAX + 6))]);
-        assert_eq!(more.hosts_left, 6);
-        let console = String::from_utf8_lossy(file(&more, "console.log")).into_owned();
-        assert!(!console.contains("machine063") && console.contains("machine064"), "those that are met first");
+        let more = packed(&[("console.log", &prompts(IDENTITIES_MAX)), ("kmsg.log", b"machine00000 is up\n")]);
+        // This machine's own and a user of the command are learnt, too.
+        assert!(more.not_learned > 0 && more.not_learned < 100, "{}", more.not_learned);
+        assert!(!String::from_utf8_lossy(file(&more, "console.log")).contains("machine"), "their form shows them");
+        assert!(!String::from_utf8_lossy(file(&more, "kmsg.log")).contains("machine"), "those that are met first");
     }
 
     #[test]
     fn a_host_that_is_called_as_a_word_of_the_schema_costs_no_manifest() {
         let console = b"host login: \nLast login: Mon\nLast words\n";
         let found = packed(&[("console.log", console), ("03-web7-host.txt", b"x\n"), ("guest.log", b"T host 1\n")]);
-        let names: Vec<&str> = found.recording.files.iter().map(|(name, ..)| &**name).collect();
-        assert!(names[0].starts_with("03-web7-host-") && !names[0].ends_with("host.txt"), "{names:?}");
         assert_eq!(file(&found, "guest.log"), b"T host 1\n", "its words are no names");
         assert!(file(&found, "console.log").ends_with(b"Last login: Mon\nLast words\n"));
         assert!(found.recording.files.iter().all(|(_, _, origin)| origin == "test"));
         assert_eq!(found.recording.manifest.vmm.command[0], "qemu");
+    }
+
+    #[test]
+    fn a_name_that_one_file_shows_is_gone_from_all_and_from_file_names() {
+        let found = packed(&[
+            ("console.log", b"web7prod.corp.example login: anna\n" as &[u8]),
+            ("guest.log", b"L console.log: WEB7PROD is away\n"),
+            ("vmm.json", b"[{\"name\": \"tap-web7prod\"}]\n"),
+            ("02-web7prod-dmesg.txt", b"web7\\x2dprod corp.example: annas mail to anna\n"),
+            ("journal.txt", b"{\"MESSAGE\":[27,91,109,119,101,98,55,112,114,111,100],\"X\":[1,2,3,4]}\n"),
+            ("odd.idx", b"0 web7prod\n1 5\n"),
+        ]);
+        let all: Vec<u8> =
+            found.recording.files.iter().flat_map(|(name, bytes, _)| [name.as_bytes(), bytes].concat()).collect();
+        let text = String::from_utf8(all).unwrap();
+        assert!(!text.to_lowercase().contains("web7prod") && !text.contains("corp.example"), "{text}");
+        assert!(
+            text.contains("annas mail to user-") && !text.contains("119,101,98,55") && text.contains("[1,2,3,4]"),
+            "{text}"
+        );
+        assert_eq!(found.left_out, [""; 0]);
     }
 }

@@ -12,18 +12,20 @@ mod anonymous;
 mod bounded;
 mod forms;
 mod gather;
+mod journal_export;
+mod learned;
 mod scrub;
 mod sources;
 pub mod ssh;
 
-pub use anonymous::{Anonymous, NAMES_MAX, anonymous};
-pub use forms::without_identities;
+pub use anonymous::{Anonymous, anonymous};
 pub use gather::{Missing, Options};
+pub use learned::IDENTITIES_MAX;
+pub use scrub::Identities;
 
 use gather::Gather;
 use recording::{InMemory, Manifest};
 use std::fmt::Write as _;
-use std::time::Instant;
 
 /// What was taken.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +34,10 @@ pub struct Captured {
     pub recording: InMemory,
     /// What could not be had, and why.
     pub missing: Vec<Missing>,
+    /// The number of identities of each kind that it found, in words. They are tokens, but for [`Options::identify`].
+    pub identities: Vec<(&'static str, usize)>,
+    /// The number of lines that services wrote into the journal, and that are in the recording.
+    pub journal_lines: usize,
 }
 
 /// Asks all sources of this machine.
@@ -39,12 +45,7 @@ pub struct Captured {
 pub fn capture(options: &Options) -> Captured {
     let mut gather = Gather::new(options);
     sources::ask(&mut gather);
-    let Gather { mut files, missing, subject, mut took, .. } = gather;
-    if !options.identify {
-        let begun = Instant::now();
-        scrub::scrub(&mut files);
-        took.push(("make names and numbers tokens", begun.elapsed()));
-    }
+    let Gather { mut files, missing, subject, took, .. } = gather;
     let mut manifest = Manifest { subject, ..Manifest::begun_now() };
     if !missing.is_empty() {
         let said: Vec<String> = missing.iter().map(|missing| format!("{} ({})", missing.what, missing.why)).collect();
@@ -57,14 +58,40 @@ pub fn capture(options: &Options) -> Captured {
     for (what, took) in took {
         let _ = writeln!(text, "took {} ms: {what}", took.as_millis());
     }
-    files.push(gather::File::for_people(
-        "capture.txt",
-        text.into_bytes(),
-        "what capture could not read, and how long its parts took",
-    ));
+    let origin = "what capture could not read, and how long its parts took";
+    files.push(gather::File::for_people("capture.txt", text.into_bytes(), origin));
+    let learned = scrub::learn(&files);
+    if !options.identify {
+        let scrubber = scrub::Scrubber::new(&learned);
+        scrub::scrub(&mut files, &scrubber);
+        manifest.change_texts(&mut |text| *text = scrubber.word(text));
+    }
+    let journal = files.iter().find(|file| file.name == "journal.txt");
+    let journal_lines = journal.map_or(0, |file| file.bytes.iter().filter(|&&byte| byte == b'\n').count());
     let named = files.into_iter().enumerate().map(|(number, file)| {
         let name = if file.is_evidence { format!("{number:02}-{}", file.name) } else { file.name.to_owned() };
         (name, file.bytes, file.origin)
     });
-    Captured { recording: InMemory { manifest, files: named.collect() }, missing }
+    let recording = InMemory { manifest, files: named.collect() };
+    Captured { recording, missing, identities: anonymous::in_words(&learned), journal_lines }
+}
+
+impl Captured {
+    /// The identities that it keeps, and those that are tokens, in sentences for its user: before anything is written.
+    #[must_use]
+    pub fn what_it_keeps(&self, options: &Options) -> Vec<String> {
+        let counted: Vec<String> = self.identities.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+        let counted = if counted.is_empty() { "no identities".to_owned() } else { counted.join(", ") };
+        let mut kept = vec![match options.identify {
+            true => format!("keeps, as --identify says: {counted}"),
+            false => format!("makes tokens of {counted}"),
+        }];
+        if self.journal_lines > 0 {
+            let lines = self.journal_lines;
+            kept.push(format!(
+                "keeps {lines} lines of the journal, which may name more than has a form; --no-journal leaves them out"
+            ));
+        }
+        kept
+    }
 }

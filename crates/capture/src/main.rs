@@ -51,6 +51,9 @@ fn main() -> ExitCode {
     for missing in &captured.missing {
         eprintln!("bootscope-capture: not read: {}: {}", missing.what, missing.why);
     }
+    for sentence in captured.what_it_keeps(&args.options) {
+        eprintln!("bootscope-capture: {sentence}");
+    }
     let written = if is_stdout {
         captured.recording.write(std::io::stdout().lock(), Path::new("standard output"))
     } else {

@@ -1,35 +1,38 @@
-//! Replaces what tells one machine from all others: its name, its numbers, addresses of its network, its users' folders.
+//! Replaces what tells one machine or one person from all others by tokens.
 //!
-//! Equal values get equal tokens within one capture, so that a device is still the same device in every file. The salt is random,
-//! and forgotten: tokens of two captures cannot be compared, and a short value cannot be found by trying all.
+//! Equal values get equal tokens within one recording, so that a device is still the same device in every file. The salt is random,
+//! and forgotten: tokens of two recordings cannot be compared, and a short value cannot be found by trying all.
 //!
-//! It must not change how a line is read: tokens have letters, digits and `-` alone. Short names (`a`) are left: no word is safe.
+//! It must not change how a line is read: tokens have letters, digits and `-` alone.
 
 use crate::bounded;
-use crate::forms::Forms;
+use crate::forms::{self, Kind, Span};
 use crate::gather::File;
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use crate::learned::{Known, Learned, Words, byte_arrays};
+use recording::{Error, Recording};
+use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// A shorter value says nothing of one machine, and stands in too many words.
-const VALUE_BYTES_MIN: usize = 4;
 const VALUES_MAX: usize = 2000;
 
-/// Files with a value each, and what it is called then.
-const VALUES: [(&str, &str); 9] = [
-    ("/proc/sys/kernel/hostname", "host"),
-    ("/etc/hostname", "host"),
-    ("/etc/machine-id", "machine"),
-    ("/var/lib/dbus/machine-id", "machine"),
-    ("/proc/sys/kernel/random/boot_id", "boot"),
-    ("/sys/class/dmi/id/product_serial", "serial"),
-    ("/sys/class/dmi/id/product_uuid", "serial"),
-    ("/sys/class/dmi/id/board_serial", "serial"),
-    ("/sys/class/dmi/id/chassis_serial", "serial"),
+/// Files with a value each, and what it is.
+const VALUES: [(&str, Kind); 11] = [
+    ("/proc/sys/kernel/hostname", Kind::Host),
+    ("/proc/sys/kernel/domainname", Kind::Host),
+    ("/etc/hostname", Kind::Host),
+    ("/etc/machine-id", Kind::Uuid),
+    ("/var/lib/dbus/machine-id", Kind::Uuid),
+    ("/proc/sys/kernel/random/boot_id", Kind::Uuid),
+    ("/sys/class/dmi/id/product_uuid", Kind::Uuid),
+    ("/sys/class/dmi/id/product_serial", Kind::Serial),
+    ("/sys/class/dmi/id/board_serial", Kind::Serial),
+    ("/sys/class/dmi/id/chassis_serial", Kind::Serial),
+    ("/sys/class/dmi/id/chassis_asset_tag", Kind::Serial),
 ];
 
 /// Folders with a folder for each device, and the file in it that has its number.
@@ -42,112 +45,217 @@ const DEVICES: [(&str, &str); 5] = [
 ];
 
 /// What vendors write where there is no number; and names that are no machine's own.
-const NOBODYS: [&str; 13] = [
+const NOBODYS: [&str; 10] = [
     "localhost",
-    "last",
-    "none",
+    "(none)",
     "not specified",
     "not applicable",
     "to be filled by o.e.m.",
     "default string",
     "system serial number",
-    "unknown",
-    "linux",
-    "kernel",
-    "systemd",
-    "root",
+    "chassis serial number",
+    "base board serial number",
+    "no asset tag",
 ];
 
-/// What is replaced on this machine.
-pub(crate) struct Scrubber {
-    salt: [u8; 32],
-    /// Values that are known beforehand, and what each is.
-    values: BTreeMap<Vec<u8>, &'static str>,
-    known: Option<Regex>,
-    forms: Forms,
-}
-
-/// Replaces what is this machine's own in all texts.
-pub(crate) fn scrub(files: &mut [File]) {
-    let scrubber = Scrubber::of_this_machine(std::iter::empty());
-    for file in files.iter_mut().filter(|file| !file.is_binary) {
-        file.bytes = scrubber.text(&file.bytes);
-        file.origin = String::from_utf8_lossy(&scrubber.text(file.origin.as_bytes())).into_owned();
-    }
-}
-
-fn values() -> Vec<(String, &'static str)> {
-    let mut found: Vec<(String, &'static str)> =
-        VALUES.iter().filter_map(|(path, kind)| Some((bounded::line(path)?, *kind))).collect();
-    // A machine that calls itself by its full name is called by its short one, too.
-    let short = |(name, kind): &(String, &'static str)| Some((name.split_once('.')?.0.to_owned(), *kind));
-    let hosts: Vec<_> = found.iter().filter(|(_, kind)| *kind == "host").filter_map(short).collect();
-    found.extend(hosts);
+/// Adds what this machine's own files say of it, and who uses it.
+pub(crate) fn learn_this_machine(learned: &mut Learned) {
+    let mut add = |kind, value: &str| {
+        let is_own = !NOBODYS.contains(&value.to_ascii_lowercase().as_str()) && !value.contains("hcd");
+        // A USB host has the address of its PCI device.
+        if is_own && !value.starts_with("0000:") {
+            learned.add(kind, value.as_bytes());
+        }
+    };
+    VALUES
+        .iter()
+        .filter_map(|(path, kind)| Some((*kind, bounded::line(path)?)))
+        .for_each(|(kind, value)| add(kind, &value));
     for (folder, file) in DEVICES {
         let devices = fs::read_dir(folder).into_iter().flatten().flatten().take(VALUES_MAX);
-        found.extend(devices.filter_map(|device| Some((bounded::line(device.path().join(file))?, "serial"))));
+        devices
+            .filter_map(|device| bounded::line(device.path().join(file)))
+            .for_each(|value| add(Kind::Serial, &value));
     }
-    found
+    let homes = fs::read_dir("/home").into_iter().flatten().flatten().take(VALUES_MAX);
+    homes.filter_map(|home| home.file_name().into_string().ok()).for_each(|user| add(Kind::User, &user));
+}
+
+/// The identities of this machine, and those in what was captured.
+pub(crate) fn learn(files: &[File]) -> Learned {
+    let mut learned = Learned::default();
+    learn_this_machine(&mut learned);
+    files.iter().filter(|file| !file.is_binary).for_each(|file| learned.text(&file.bytes));
+    learned
+}
+
+/// Makes tokens in all texts that were captured.
+pub(crate) fn scrub(files: &mut [File], scrubber: &Scrubber) {
+    for file in files.iter_mut().filter(|file| !file.is_binary) {
+        file.bytes = scrubber.text(&file.bytes);
+        file.origin = scrubber.word(&file.origin);
+    }
+}
+
+/// Replaces the identities of one recording in all its texts.
+pub(crate) struct Scrubber {
+    salt: [u8; 32],
+    pub known: Known,
 }
 
 impl Scrubber {
-    /// One that knows what this machine's own is, and these names of hosts.
-    pub(crate) fn of_this_machine(hosts: impl Iterator<Item = String>) -> Scrubber {
-        Scrubber::new(values().into_iter().chain(hosts.map(|host| (host, "host"))).collect())
+    /// One that knows these identities beside those that have a form.
+    pub(crate) fn new(learned: &Learned) -> Scrubber {
+        Scrubber { salt: salt(), known: learned.known() }
     }
 
-    fn new(values: Vec<(String, &'static str)>) -> Scrubber {
-        let mut all = BTreeMap::new();
-        for (value, kind) in values.into_iter().take(VALUES_MAX) {
-            let is_nobodys = NOBODYS.contains(&value.to_ascii_lowercase().as_str())
-                || value.bytes().all(|byte| byte == value.as_bytes()[0])
-                || value.len() < VALUE_BYTES_MIN;
-            if !is_nobodys {
-                // A boot's number stands in the journal without its dashes.
-                if kind == "boot" {
-                    all.insert(value.replace('-', "").into_bytes(), kind);
-                }
-                all.insert(value.into_bytes(), kind);
-            }
-        }
-        // The longest first: a serial number may begin as another one does.
-        let mut words: Vec<&Vec<u8>> = all.keys().collect();
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        let words: Vec<String> = words.iter().map(|word| regex::escape(&String::from_utf8_lossy(word))).collect();
-        let pattern = format!(r"(?P<left>^|[^0-9A-Za-z])(?P<value>{})(?P<right>$|[^0-9A-Za-z])", words.join("|"));
-        let build =
-            |pattern: &str| RegexBuilder::new(pattern).unicode(false).multi_line(true).size_limit(64 << 20).build();
-        let known = if words.is_empty() { None } else { build(&pattern).ok() };
-        Scrubber { salt: salt(), values: all, known, forms: Forms::new() }
-    }
-
-    fn token(&self, kind: &str, value: &[u8]) -> Vec<u8> {
-        let digest = Sha256::new().chain_update(self.salt).chain_update(value.to_ascii_lowercase()).finalize();
-        let mut token = kind.as_bytes().to_vec();
+    fn token(&self, kind: Kind, value: &[u8]) -> Vec<u8> {
+        let digest = Sha256::new().chain_update(self.salt).chain_update(spelled_alike(kind, value)).finalize();
+        let mut token = kind.word().as_bytes().to_vec();
         token.push(b'-');
         token.extend(digest.iter().take(4).flat_map(|byte| format!("{byte:02x}").into_bytes()));
         token
     }
 
-    pub(crate) fn text(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut text = bytes.to_vec();
-        if let Some(known) = &self.known {
-            // A separator between two values belongs to both: twice finds the second one too.
-            for _ in 0..2 {
-                text = known.replace_all(&text, |found: &Captures<'_>| self.known_value(found)).into_owned();
-            }
-        }
-        self.forms.replaced(&text, |kind, value| match kind {
-            // The name of an interface has room for so much.
-            "ethernet" => self.token("mac", value)["mac-".len()..].to_vec(),
-            kind => self.token(kind, value),
-        })
+    /// A text with tokens.
+    pub(crate) fn text(&self, text: &[u8]) -> Vec<u8> {
+        let mut lines = Lines::new(self);
+        let mut out = Vec::with_capacity(text.len());
+        text.split_inclusive(|&byte| byte == b'\n').for_each(|line| out.extend_from_slice(&lines.next(line)));
+        out
     }
 
-    fn known_value(&self, found: &Captures<'_>) -> Vec<u8> {
-        let (left, value, right) = (&found["left"], &found["value"], &found["right"]);
-        let kind = self.values.get(value).copied().unwrap_or("value");
-        [left, &self.token(kind, value), right].concat()
+    /// A short text with tokens.
+    pub(crate) fn word(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.text(text.as_bytes())).into_owned()
+    }
+}
+
+/// The identities of one recording, for a lake: in place of each stands a word that is the same for every machine.
+#[derive(Debug, Default)]
+pub struct Identities {
+    known: Known,
+}
+
+impl Identities {
+    /// Reads the texts of a recording. `machine` is the name of the machine, if the user gave it.
+    ///
+    /// # Errors
+    /// If a file of it cannot be read.
+    pub fn of(recording: &Recording, machine: Option<&str>) -> Result<Identities, Error> {
+        let mut learned = crate::anonymous::learn(recording)?;
+        machine.iter().for_each(|name| learned.add(Kind::Host, name.as_bytes()));
+        Ok(Identities { known: learned.known() })
+    }
+
+    /// A text with a word in place of each identity: `[address]`, `[host]`, `[network]`, `[secret]`, `[serial]`, `[user]`, `[uuid]`.
+    #[must_use]
+    pub fn without<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let spans = all_spans(text.as_bytes(), &self.known);
+        if spans.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let without = forms::replaced(text.as_bytes(), &spans, |kind, _| kind.lake_word().into_bytes());
+        Cow::Owned(String::from_utf8_lossy(&without).into_owned())
+    }
+}
+
+/// Goes through the lines of a text. A private key has many.
+pub(crate) struct Lines<'s> {
+    scrubber: &'s Scrubber,
+    key_lines_left: usize,
+}
+
+impl<'s> Lines<'s> {
+    pub(crate) fn new(scrubber: &'s Scrubber) -> Lines<'s> {
+        Lines { scrubber, key_lines_left: 0 }
+    }
+
+    /// The next line, with tokens.
+    pub(crate) fn next<'l>(&mut self, line: &'l [u8]) -> Cow<'l, [u8]> {
+        let token = |kind, value: &[u8]| self.scrubber.token(kind, value);
+        let line = with_arrays(line, &self.scrubber.known, token);
+        let mut spans = private_key(&line, &mut self.key_lines_left);
+        spans.extend(all_spans(&line, &self.scrubber.known));
+        if spans.is_empty() {
+            return line;
+        }
+        Cow::Owned(forms::replaced(&line, &forms::joined(spans), token))
+    }
+}
+
+/// A line with tokens in what it has as arrays of numbers.
+fn with_arrays<'l>(line: &'l [u8], known: &Known, token: impl Fn(Kind, &[u8]) -> Vec<u8>) -> Cow<'l, [u8]> {
+    let (mut out, mut done) = (Vec::new(), 0);
+    for (range, bytes) in byte_arrays(line) {
+        let spans = all_spans(&bytes, known);
+        if !spans.is_empty() {
+            out.extend_from_slice(&line[done..range.start]);
+            out.extend(numbers(&forms::replaced(&bytes, &spans, &token)));
+            done = range.end;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(line);
+    }
+    out.extend_from_slice(&line[done..]);
+    Cow::Owned(out)
+}
+
+/// A text as `journalctl` writes it where it is no UTF-8.
+fn numbers(bytes: &[u8]) -> Vec<u8> {
+    let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    format!("[{}]", numbers.join(",")).into_bytes()
+}
+
+fn all_spans(line: &[u8], known: &Known) -> Vec<Span> {
+    let mut spans = forms::spans(line);
+    spans.extend(known.spans(&forms::shown(line), Words::Text));
+    forms::joined(spans)
+}
+
+/// The parts of a private key in a line. `left` is how many lines of one may follow.
+fn private_key(line: &[u8], left: &mut usize) -> Vec<Span> {
+    /// Lines of the longest key that anyone uses: RSA of 16,384 bits.
+    const LINES_MAX: usize = 250;
+    static MARKS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+        [r"-----(?:(BEGIN)|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----", r"[0-9A-Za-z+/]{16,}=*|[0-9A-Za-z+/]{2,}=*\s*$"]
+            .map(|pattern| Regex::new(pattern).expect("the pattern is a constant, and a test builds it"))
+    });
+    let [marks, base64] = &*MARKS;
+    let mut spans = Vec::new();
+    let mut add = |from: usize, to: usize| {
+        let found = base64.find_iter(&line[from..to]).map(|found| from + found.start()..from + found.end());
+        spans.extend(found.map(|range| Span { range, kind: Kind::Secret }));
+    };
+    let mut from = 0;
+    if *left > 0 || line.len() > 30 {
+        for mark in marks.captures_iter(line) {
+            let Some(whole) = mark.get(0) else { continue };
+            if *left > 0 {
+                add(from, whole.start());
+            }
+            *left = if mark.get(1).is_some() { LINES_MAX } else { 0 };
+            from = whole.end();
+        }
+    }
+    if *left > 0 {
+        add(from, line.trim_ascii_end().len().max(from));
+        *left -= 1;
+    }
+    spans
+}
+
+/// The same for all ways in which an identity is written.
+fn spelled_alike(kind: Kind, value: &[u8]) -> Vec<u8> {
+    let lower =
+        String::from_utf8_lossy(value).to_ascii_lowercase().replace("\\x2d", "-").replace("x2d", "-").replace('\\', "");
+    match kind {
+        Kind::Mac | Kind::Uuid => {
+            let plain = if kind == Kind::Uuid { lower.replace("_2d", "") } else { lower };
+            plain.bytes().filter(u8::is_ascii_alphanumeric).collect()
+        }
+        _ => lower.into_bytes(),
     }
 }
 
@@ -168,15 +276,15 @@ mod tests {
     use super::*;
 
     fn scrubbed(text: &str) -> String {
-        let values = [
-            ("web7.example.org", "host"),
-            ("web7", "host"),
-            ("S3Z2NB0K", "serial"),
-            ("00000000", "serial"),
-            ("a", "host"),
-        ];
-        let scrubber = Scrubber::new(values.map(|(value, kind)| (value.to_owned(), kind)).to_vec());
-        String::from_utf8(scrubber.text(text.as_bytes())).unwrap()
+        let mut learned = Learned::default();
+        for value in ["web7.example.org", "web7"] {
+            learned.add(Kind::Host, value.as_bytes());
+        }
+        for value in ["S3Z2NB0K", "00000000"] {
+            learned.add(Kind::Serial, value.as_bytes());
+        }
+        learned.text(text.as_bytes());
+        String::from_utf8(Scrubber::new(&learned).text(text.as_bytes())).unwrap()
     }
 
     #[test]
@@ -202,6 +310,30 @@ mod tests {
         assert_eq!(token(&out, "root=UUID="), token(&out, "by\\x2duuid-"));
         let words: Vec<&str> = out.lines().next().unwrap().split(' ').collect();
         assert_eq!(words[3], words[5]);
+    }
+
+    #[test]
+    fn one_address_has_one_token_however_it_is_written() {
+        let text = "eth0 52:54:00:AB:34:56 52-54-00-ab-34-56 5254.00ab.3456 enx525400ab3456 525400ab3456 BOOTIF=01-52-54-00-ab-34-56\n";
+        let out = scrubbed(text);
+        let tokens: std::collections::BTreeSet<&str> =
+            out.match_indices("mac-").map(|(at, _)| &out[at..at + 12]).collect();
+        assert_eq!((tokens.len(), out.matches("mac-").count()), (1, 6), "{out}");
+    }
+
+    #[test]
+    fn a_private_key_is_gone_to_its_last_line_and_what_follows_stays() {
+        let key = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
+                   [   12.345678] cloud-init[512]: b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQy\n\
+                   QyNTUx==\n\
+                   -----END OPENSSH PRIVATE KEY-----\n\
+                   initcall acpi_init\n";
+        let out = scrubbed(key);
+        assert!(!out.contains("b3Blb") && !out.contains("QyNTUx"), "{out}");
+        assert!(out.contains("] cloud-init[512]: secret-") && out.ends_with("-----\ninitcall acpi_init\n"), "{out}");
+        let line = r#"{"MESSAGE":"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75\nabcd\n-----END RSA PRIVATE KEY-----\n","PRIORITY":"6"}"#;
+        let out = scrubbed(line);
+        assert!(!out.contains("MIIEp") && out.ends_with(r#"","PRIORITY":"6"}"#), "{out}");
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 ///
 /// It reads the kernel's log, systemd's own times and units, this boot's journal, processes, the trace buffer, what firmware and
 /// loaders left behind, and what the machine is. It only reads, takes a minute at most, and says what it could not read. Run it as root.
-/// Host name, serial numbers, identifiers of disks, and addresses become tokens, unless you say --identify. Messages are kept
-/// otherwise as they are. In a container it takes the container's boot: kernel log and firmware are its host's.
+/// Names of hosts and users, serial numbers, identifiers of disks, addresses, passwords and keys become tokens, unless you say
+/// --identify. Messages are kept otherwise as they are. Before it writes, it says which identities it found and what it keeps. In a
+/// container it takes the container's boot: kernel log and firmware are its host's.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,7 +29,7 @@ pub struct Args {
     /// The ssh to use, with its options
     #[arg(long, value_name = "COMMAND", default_value = "ssh", requires = "ssh")]
     ssh_command: String,
-    /// Keep host name, serial numbers and addresses as they are
+    /// Keep names, serial numbers, addresses, passwords and keys as they are
     #[arg(long)]
     identify: bool,
     /// Leave the journal out
@@ -92,6 +93,7 @@ fn here(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Mis
     for missing in &captured.missing {
         output.note(&format!("not read: {}: {}", missing.what, missing.why));
     }
+    captured.what_it_keeps(&options).iter().for_each(|sentence| output.note(sentence));
     if is_stdout {
         captured.recording.write(std::io::stdout().lock(), Path::new("standard output"))?;
     } else {

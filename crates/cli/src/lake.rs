@@ -485,15 +485,15 @@ fn read_boot(
         let found = findings::look_alone(&opened);
         analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
     }
-    let mut summary = Summary::brief(&analysed);
+    let (mut summary, mut manifest) = (Summary::brief(&analysed), opened.recording.manifest().clone());
     if !how.identify {
-        scrub::scrub(&mut summary);
+        scrub::scrub(&opened.recording, how.machine.as_deref(), &mut summary, &mut manifest)?;
     }
     let ended = opened.timeline.end.is_some_and(|end| end.evidence.is_mark());
     drop(analysed);
     Ok(Some(Boot {
         id,
-        manifest: opened.recording.manifest().clone(),
+        manifest,
         summary,
         machine: machine.map(str::to_owned),
         hardware: how.hardware.clone(),

@@ -18,8 +18,8 @@ pub struct Args {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// Make tokens of host names, serial numbers, addresses and users' folders, to give the recording away. Leaves out binary
-    /// files that may hold such names
+    /// Make tokens of names of hosts and users, serial numbers, addresses, passwords and keys, to give the recording away. Leaves out
+    /// files that cannot be read as text, and names them
     #[arg(long)]
     anonymous: bool,
 }
@@ -47,15 +47,22 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()> {
     recording::may_be_written(packed, args.force)?;
-    let Anonymous { recording, left_out, hosts_left } = capture::anonymous(&Recording::open(&args.recording)?)?;
+    let Anonymous { recording, left_out, not_learned, identities } =
+        capture::anonymous(&Recording::open(&args.recording)?)?;
     recording.pack(packed, args.force)?;
-    if !left_out.is_empty() {
-        output.note(&format!("left out, because such a file may hold names: {}", left_out.join(", ")));
+    let counted: Vec<String> = identities.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+    if !counted.is_empty() {
+        output.note(&format!("made tokens of {}", counted.join(", ")));
     }
-    if hosts_left > 0 {
+    if !left_out.is_empty() {
+        let files = left_out.join(", ");
+        output.note(&format!("left out, because such a file may hold identities that cannot be replaced: {files}"));
+    }
+    if not_learned > 0 {
         output::warn(&format!(
-            "more than {} host names are in it: {hosts_left} of them are no tokens. Remove their lines, and pack again",
-            capture::NAMES_MAX
+            "more than {} identities are in it: {not_learned} of them are tokens only where their form shows them. Remove their \
+             lines, and pack again",
+            capture::IDENTITIES_MAX
         ));
     }
     output.note("look at what it holds before you give it away: a text may say more than names and numbers");

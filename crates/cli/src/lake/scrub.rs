@@ -1,20 +1,37 @@
 //! What goes into a lake without what is one machine's own: names of rows and titles of findings quote lines of the kernel's log.
 
-use capture::without_identities;
+use capture::Identities;
+use recording::{Manifest, Recording};
 use report::{Summary, WhereLine};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Puts words in place of addresses, secrets and numbers. Rows that have one name then become one.
-pub fn scrub(summary: &mut Summary) {
+/// Puts words in place of the identities of a boot. Rows that have one name then become one.
+///
+/// # Errors
+/// If a file of the recording cannot be read.
+pub fn scrub(
+    recording: &Recording,
+    machine: Option<&str>,
+    summary: &mut Summary,
+    manifest: &mut Manifest,
+) -> Result<(), recording::Error> {
+    let identities = Identities::of(recording, machine)?;
+    manifest.change_texts(&mut |text| *text = identities.without(text).into_owned());
+    change_names(summary, &identities);
+    Ok(())
+}
+
+fn change_names(summary: &mut Summary, identities: &Identities) {
     let names = summary.wheres.iter_mut().map(|row| &mut row.name);
     let names = names.chain(summary.phases.iter_mut().map(|phase| &mut phase.name));
     let names = names.chain(summary.initcalls.iter_mut().map(|call| &mut call.name));
     let names = names.chain(summary.units.iter_mut().map(|unit| &mut unit.name));
     let names = names.chain(summary.findings.iter_mut().map(|found| &mut found.title));
+    let names = names.chain(std::iter::once(&mut summary.subject.kernel));
     let mut changed = false;
     for name in names {
-        if let Cow::Owned(without) = without_identities(name) {
+        if let Cow::Owned(without) = identities.without(name) {
             *name = without;
             changed = true;
         }
@@ -52,7 +69,7 @@ mod tests {
         let row = |name: &str, self_ns| WhereLine { name: name.to_owned(), self_ns, count: 1, ..WhereLine::default() };
         let rows = vec![row("eth0 52:54:00:12:34:56", 5), row("acpi_init", 7), row("eth0 52:54:00:12:34:57", 2)];
         let mut summary = Summary { wheres: rows, ..Summary::default() };
-        scrub(&mut summary);
+        change_names(&mut summary, &Identities::default());
         let found: Vec<_> = summary.wheres.iter().map(|row| (row.name.as_str(), row.self_ns, row.count)).collect();
         assert_eq!(found, [("eth0 [address]", 7, 2), ("acpi_init", 7, 1)]);
     }

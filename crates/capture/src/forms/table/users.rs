@@ -1,0 +1,71 @@
+//! Forms of names of users.
+
+use super::super::Kind;
+use super::super::checks::{typed, user};
+use super::{Form, form};
+
+pub(super) const USERS: &[Form] = &[
+    form(
+        "user's folder",
+        Kind::User,
+        user,
+        r#"(?:/+home/+|[/\\]+Users[/\\]+|/run/media/|/var/(?:mail|spool/mail|spool/cron(?:/crontabs)?|lib/systemd/linger)/)([^/\s"':,;\\\[\])}<>|*]+)"#,
+        "exec /home/«anna»/run",
+        "/home /usr/lib/systemd",
+    ),
+    form(
+        "user's folder as a unit",
+        Kind::User,
+        user,
+        r"\bhome-([^\s./-]+?)(?:-\S*)?\.(?:mount|automount|device)",
+        "home-«anna».mount",
+        "home.mount",
+    ),
+    form(
+        "user as a parameter",
+        Kind::User,
+        user,
+        concat!(
+            r#"(?i)(?:^|[^0-9a-z]|sudo_|log|run)(?:user(?:name)?|logname|login|acct|owner|identity|ruser|default_user)["']?\s*(?:=|":)\s*["']?"#,
+            user!()
+        ),
+        r#"acct="«anna»" SUDO_USER=«anna»"#,
+        "user=0 User=root username=(null)",
+    ),
+    form(
+        "user in a sentence",
+        Kind::User,
+        user,
+        concat!(
+            r#"(?:\b(?:opened|closed) for user |\b(?:Accepted|Failed|Postponed) \S+ for (?:(?:invalid|illegal) user )?|\b(?:[Ii]nvalid|illegal|authenticating|unknown|for|of|by) user '?|\buser(?:name)? '|\bUser (?:name )?'|\bsudo(?:\[\d+\])?:\s+|\bsu(?:\[\d+\])?: \(to \S+\) |\b(?:sudo -u|su -|su -l|useradd|adduser|usermod) |\blogged in as |\bLogged in as |\bautologin |\b(?:automatic login|login name|logged in user): ?)'?"#,
+            user!(),
+            r"|\bby ([a-z_][0-9a-z_.-]*)\(uid=|\b[a-z]?[ug]id=\d+\(([a-z_][0-9a-z_.-]*)\)"
+        ),
+        "New session 1 of user «anna».",
+        "pam_unix(sshd:session): session opened for user root, for user space",
+    ),
+    form(
+        "user typed at a login prompt",
+        Kind::User,
+        typed,
+        concat!(r"[0-9A-Za-z] login: ", user!(), r"\s*$"),
+        "«web7prod» login: «anna»",
+        "Last login: Mon Nov 23",
+    ),
+    form(
+        "user of a prompt or of SSH",
+        Kind::User,
+        user,
+        r"(?:\b([a-z_][\w.-]*)@[0-9A-Za-z][\w.-]*\s*(?::\s*[~/][^\s#$]*|\s[~/][^\s\]]*\])\s*[#$%]|(?i:\b(?:ssh|scp|sftp|rsync|mosh)\s)(?:-\S+\s(?:[^\s@-]\S*\s)?)*([a-z_][\w.-]*)@|\(([a-z_][\w-]*)\) (?:CMD|MAIL|LOGIN))",
+        "reached by ssh «anna»@«web7», CRON[7]: («anna») CMD (x)",
+        "(root) CMD (x)",
+    ),
+    form(
+        "user and full name in a table of users",
+        Kind::User,
+        user,
+        r"^([a-z_][0-9a-z_.-]*):[^:\s]*:[1-5]\d{3,4}:\d+:([^:,]*)[^:]*:/",
+        "«anna»:x:1000:1000:«Anna Berg»,,,:/srv/x:/bin/sh",
+        "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin",
+    ),
+];

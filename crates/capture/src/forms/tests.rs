@@ -1,0 +1,168 @@
+use super::*;
+use std::fmt::Write as _;
+
+fn table() -> impl Iterator<Item = &'static Form> {
+    table::FORMS.into_iter().flatten()
+}
+
+/// The text with each identity that is found between « and ».
+fn marked(text: &str) -> String {
+    let mut spans = spans(text.as_bytes());
+    let mut out = text.as_bytes().to_vec();
+    spans.reverse();
+    for Span { range, .. } in spans {
+        out.splice(range.end..range.end, "»".bytes());
+        out.splice(range.start..range.start, "«".bytes());
+    }
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn each_form_finds_its_example_and_no_form_finds_anything_in_the_other() {
+    let mut wrong = String::new();
+    for (number, form) in table().enumerate() {
+        let plain = form.example.replace(['«', '»'], "");
+        let found = marked(&plain);
+        if found != form.example {
+            let _ = writeln!(wrong, "{}: {found}\n   not: {}", form.name, form.example);
+        }
+        if !BUILT.each[number].0.is_match(&shown(plain.as_bytes())) {
+            let _ = writeln!(wrong, "{}: another form finds its example", form.name);
+        }
+        let found = marked(form.other);
+        if found != form.other {
+            let _ = writeln!(wrong, "{}: finds in the other: {found}", form.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A word of a lake stands for an identity: it is none itself.
+#[test]
+fn what_stands_for_an_identity_is_none() {
+    for form in table() {
+        let plain = form.example.replace(['«', '»'], "");
+        let lake = |line: &[u8]| replaced(line, &spans(line), |kind, _| kind.lake_word().into_bytes());
+        let once = lake(plain.as_bytes());
+        let twice = lake(&once);
+        assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once), "{}", form.name);
+    }
+}
+
+/// As the logs and the tables of real boots have them.
+#[test]
+fn what_is_every_machines_stays() {
+    let texts = [
+        "initcall acpi_init",
+        "pci 0000:00:1f.2: [8086:2922] BAR 0 [io 0xc040-0xc05f]",
+        "DEVICE_PROBE psm",
+        "SYSINIT clocks · DELAY",
+        "lab::decode::init",
+        "std::io::cafe::read",
+        "ACPI: PNP0A08:00: x",
+        "mpt3sas version 43.100.00.00 loaded",
+        "systemd 252 (252.39-1~deb12u2)",
+        "Linux 4.19.0.17, firmware version: 10.20.30.40, fw is 1.2.3.4",
+        "loopback 127.0.0.1 ::1",
+        "13:31:32 6.1.0-50",
+        "systemd-udevd.service",
+        "dev-vda1.device",
+        "serial-getty@ttyS0.service",
+        "console-setup.service vconsole.keymap=de",
+        "usb 1-1: New USB device strings: Mfr=1, Product=3, SerialNumber=5",
+        "usb usb1: SerialNumber: 0000:00:14.0",
+        "/usr/lib/systemd/systemd",
+        "systemd-ask-password-console.path: started",
+        "DMI: QEMU Standard PC (Q35 + ICH9, 2009)/X, BIOS 1.16.2-debian-1.16.2-1 04/01/2014",
+        "Command line: BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro console=ttyS0,115200n8 quiet",
+        "systemd[1]: Started systemd-logind.service - User Login Management.",
+        "systemd[1]: Created slice user.slice - User and Session Slice.",
+        "audit: type=2000 audit(1795528701.337:1): state=initialized audit_enabled=0 res=1 key=(null)",
+    ];
+    for text in texts {
+        assert_eq!(marked(text), text);
+    }
+}
+
+#[test]
+fn colours_and_escapes_join_no_words() {
+    for (text, expected) in [
+        ("\u{1b}[32m10.0.2.15\u{1b}[0m", "\u{1b}[32m«10.0.2.15»\u{1b}[0m"),
+        (r"\x1b[0;1m10.0.2.15\x1b[0m", r"\x1b[0;1m«10.0.2.15»\x1b[0m"),
+        (r#"{"MESSAGE":"up\n10.0.2.15 \/home\/anna\/x"}"#, r#"{"MESSAGE":"up\n«10.0.2.15» \/home\/«anna»\/x"}"#),
+        (r#"{"x":"password=\"hunter2\""}"#, r#"{"x":"password=\"«hunter2»\""}"#),
+    ] {
+        assert_eq!(marked(text), expected);
+    }
+}
+
+/// Each identity in the logs that the readers are tested with, and no other: all other lines stay as they are.
+#[test]
+fn in_real_logs_no_line_without_an_identity_changes() {
+    const IDENTITIES: [&str; 8] = [
+        "deb12",
+        "da998ada",
+        "e30ae4a9e3e74371905e27b7ccdc5a3b",
+        // What EFI calls one of its variables.
+        "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
+        "mroos@t5140",
+        "mingo@earth5",
+        // Of a journal: the file, and its boot.
+        "4d8080745ac04294a86c06f54eb1ce3d",
+        "e7c77a60f35b4e7288600b4bbf632929",
+    ];
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../evidence/tests/data")];
+    let (mut files, mut lines, mut wrong) = (0, 0, String::new());
+    let mut met = std::collections::BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let bytes = crate::anonymous::unpacked(&bytes).map_or(bytes, |(text, _)| text);
+            if path.extension().is_some_and(|extension| extension == "md") || !crate::anonymous::is_text(&bytes) {
+                continue;
+            }
+            files += 1;
+            let mut learned = crate::learned::Learned::default();
+            learned.text(&bytes);
+            let scrubber = crate::scrub::Scrubber::new(&learned);
+            for line in bytes.split(|byte| *byte == b'\n') {
+                lines += 1;
+                if scrubber.text(line) == line {
+                    continue;
+                }
+                let text = String::from_utf8_lossy(line);
+                let identities = || IDENTITIES.into_iter().filter(|identity| text.contains(identity));
+                met.extend(identities());
+                if identities().next().is_none() {
+                    let _ = writeln!(wrong, "{}: {}", path.display(), marked(&text));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(files > 60 && lines > 40_000, "{files} files, {lines} lines");
+    assert_eq!(met.len(), IDENTITIES.len(), "{met:?}");
+}
+
+#[test]
+fn the_document_has_every_form() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/identities.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = document.split_once("cargo test -p capture` -->\n").unwrap();
+    let (forms, after) = rest.split_once("<!-- end of forms -->").unwrap();
+    let mut expected = "| form | token | example |\n|---|---|---|\n".to_owned();
+    for form in table() {
+        let example = form.example.replace('|', "\\|");
+        let _ = writeln!(expected, "| {} | `{}-…` | `` {} `` |", form.name, form.kind.word(), example.trim());
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, format!("{before}cargo test -p capture` -->\n{expected}<!-- end of forms -->{after}"))
+            .unwrap();
+    } else {
+        assert_eq!(forms, expected, "BLESS=1 writes the section anew");
+    }
+}

@@ -1,0 +1,197 @@
+//! The identities of one recording: a host's name that one line shows as such is its name in all other lines, too.
+//!
+//! It must not learn a word that messages use for other things: such a word is a token only where a form finds it.
+
+use crate::forms::{self, Kind, Span};
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::bytes::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// The most identities that are learnt. A file that is made to have more has no more of them replaced out of context.
+pub const IDENTITIES_MAX: usize = 10_000;
+/// An identity is short, and evidence may be anything.
+const VALUE_BYTES_MAX: usize = 255;
+
+/// Names that installers give, and words of messages and of our own formats. As whole words they say nothing of one machine.
+const COMMON: &str = "\
+    debian ubuntu fedora centos rhel rocky arch archlinux alpine gentoo opensuse suse freebsd netbsd openbsd openwrt \
+    buildroot raspberrypi kali linux kernel systemd root qemu guest host node user admin test build localhost android poky \
+    yocto core master worker server client router gateway desktop laptop workstation machine virtual none last will mark \
+    grace bill may april june max art rich chip cloud-init default system boot init initcall console login memory network \
+    device driver firmware trace timer clock tick event events auto keep exec power-off firecracker cloud-hypervisor \
+    x86_64 aarch64 riscv64 regex unit process http true false yes off vagrant ec2-user core-image live home data main \
+    local unknown empty string password secret changeme vm container docker service target start stop done failed error \
+    warning info debug version name serial number port usb pci acpi cpu cpu0 eth0 sda sda1 vda vda1 nvme0 nvme0n1 tty0 \
+    tty1 ttys0 initrd initramfs bzimage vmlinuz dracut busybox openrc sysvinit phase loader the and for not with from disk \
+    disk0 swap public private tcg kvm lan wan lab dev prod web www mail backup storage pi4 wlan0 x11 i386 i686 amd64 arm64 \
+    armhf mips ext4 ext3 ext2 btrfs xfs hda sdb vdb ps2 md0 dm-0 mmc0 hw0 c10 md5 sha1 sha256 crc32 ipv4 ipv6 rs-232 net0 \
+    lo0 cpu1 i8042";
+
+/// The identities that were found, each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learned {
+    seen: BTreeSet<(Kind, Vec<u8>)>,
+    /// Those that were found when it was full.
+    pub beyond: usize,
+}
+
+impl Learned {
+    /// Learns from a text, line by line.
+    pub(crate) fn text(&mut self, text: &[u8]) {
+        for line in text.split(|&byte| byte == b'\n') {
+            for Span { range, kind } in forms::spans(line) {
+                self.add(kind, &line[range]);
+            }
+            for bytes in byte_arrays(line).map(|(_, bytes)| bytes) {
+                forms::spans(&bytes).into_iter().for_each(|span| self.add(span.kind, &bytes[span.range]));
+            }
+        }
+    }
+
+    /// Adds a value.
+    pub(crate) fn add(&mut self, kind: Kind, value: &[u8]) {
+        if value.len() > VALUE_BYTES_MAX {
+            return;
+        }
+        let value = (kind, value.to_ascii_lowercase());
+        if self.seen.len() < IDENTITIES_MAX {
+            self.seen.insert(value);
+        } else if !self.seen.contains(&value) {
+            self.beyond += 1;
+        }
+    }
+
+    /// The number of identities of each kind.
+    pub(crate) fn counts(&self) -> Vec<(Kind, usize)> {
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        self.seen.iter().for_each(|(kind, _)| *counts.entry(*kind).or_default() += 1);
+        counts.into_iter().collect()
+    }
+
+    /// What to look for in all texts.
+    pub(crate) fn known(&self) -> Known {
+        let mut values: BTreeMap<Vec<u8>, Kind> = BTreeMap::new();
+        for (kind, value) in &self.seen {
+            for (kind, word) in words_of(*kind, value) {
+                if is_telling(kind, &word) {
+                    // systemd writes a dash so in a unit's name.
+                    let escaped = String::from_utf8_lossy(&word).replace('-', "\\x2d").into_bytes();
+                    values.insert(escaped, kind);
+                    values.insert(word, kind);
+                }
+            }
+        }
+        let build = || {
+            let builder = &mut AhoCorasick::builder();
+            builder.ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(values.keys())
+        };
+        let search = if values.is_empty() { None } else { build().ok() };
+        Known { search, kinds: values.into_values().collect() }
+    }
+}
+
+/// The words by which an identity is known elsewhere.
+fn words_of(kind: Kind, value: &[u8]) -> Vec<(Kind, Vec<u8>)> {
+    let mut words = vec![(kind, value.to_vec())];
+    let split = |at: u8| {
+        let place = value.iter().position(|&byte| byte == at)?;
+        Some((value[..place].to_vec(), value[place + 1..].to_vec()))
+    };
+    let with_domain = |words: &mut Vec<_>, name: &[u8]| {
+        let Some(dot) = name.iter().position(|&byte| byte == b'.') else { return };
+        let (first, domain) = (name[..dot].to_vec(), name[dot + 1..].to_vec());
+        words.push((Kind::Host, first));
+        if domain.contains(&b'.') {
+            words.push((Kind::Host, domain));
+        }
+    };
+    match kind {
+        Kind::Host => with_domain(&mut words, value),
+        // A mail address, or what stands before the @ of a URL.
+        Kind::User => {
+            if let Some((_, domain)) = split(b'@') {
+                words.push((Kind::Host, domain));
+            }
+            if let Some((user, password)) = split(b':') {
+                words.extend([(Kind::User, user), (Kind::Secret, password)]);
+            }
+        }
+        Kind::Mac => words = vec![(kind, value.iter().copied().filter(u8::is_ascii_hexdigit).collect())],
+        Kind::Ip if !value.contains(&b':') => {
+            words = vec![(kind, value.iter().map(|&byte| if byte == b'.' { b'-' } else { byte }).collect())];
+        }
+        Kind::Ip => words.clear(),
+        Kind::Network | Kind::Secret | Kind::Serial | Kind::Uuid => {}
+    }
+    words
+}
+
+/// True if a word by itself tells of one machine.
+fn is_telling(kind: Kind, word: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| word.iter().any(is);
+    let least = match kind {
+        Kind::Host | Kind::User if has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) => 3,
+        Kind::Host | Kind::User | Kind::Network => 4,
+        Kind::Serial | Kind::Uuid => 6,
+        Kind::Secret => 7,
+        Kind::Ip | Kind::Mac => 8,
+    };
+    let is_word = kind == Kind::Secret && word.iter().all(u8::is_ascii_alphabetic) && word.len() < 12;
+    let is_number = word.iter().all(u8::is_ascii_digit) && word.len() < 8;
+    let is_common = forms::is_in(COMMON, word) || word.iter().all(|byte| *byte == word[0]);
+    word.len() >= least && !is_word && !is_number && !is_common
+}
+
+/// Finds what was learnt, in any letter case.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    search: Option<AhoCorasick>,
+    kinds: Vec<Kind>,
+}
+
+/// Which bytes make a longer word of one that was learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Letters and digits.
+    Text,
+    /// Those, and what names of functions have in them.
+    Symbols,
+}
+
+impl Known {
+    /// Where the known words stand in a line.
+    pub(crate) fn spans<'s>(&'s self, line: &'s [u8], words: Words) -> impl Iterator<Item = Span> + 's {
+        let is_of_word = move |byte: Option<&u8>| {
+            byte.is_some_and(|&byte| {
+                byte.is_ascii_alphanumeric() || words == Words::Symbols && matches!(byte, b'_' | b'.' | b'$')
+            })
+        };
+        let found = self.search.iter().flat_map(move |search| search.find_overlapping_iter(line));
+        found.filter_map(move |found| {
+            let (before, after) = (&line[..found.start()], &line[found.end()..]);
+            let is_whole = !is_of_word(after.first()) && (!is_of_word(before.last()) || before.ends_with(b"x2d"));
+            is_whole.then(|| Span { range: found.range(), kind: self.kinds[found.pattern().as_usize()] })
+        })
+    }
+
+    /// True if a known word stands in these bytes, be they text or not.
+    pub(crate) fn is_in(&self, bytes: &[u8], words: Words) -> bool {
+        self.spans(bytes, words).next().is_some()
+    }
+}
+
+/// Texts that `journalctl -o json` writes as arrays of numbers, since they have colours or no UTF-8: where, and what they are.
+pub(crate) fn byte_arrays(line: &[u8]) -> impl Iterator<Item = (std::ops::Range<usize>, Vec<u8>)> + '_ {
+    static ARRAY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?-u)\[\s*\d{1,3}(?:\s*,\s*\d{1,3}){3,}\s*\]")
+            .expect("the pattern is a constant, and a test builds it")
+    });
+    let is_object = line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let arrays = is_object.then(|| ARRAY.find_iter(line)).into_iter().flatten();
+    arrays.filter_map(|found| {
+        let numbers = std::str::from_utf8(found.as_bytes()).ok()?.trim_matches(['[', ']']);
+        let bytes: Result<Vec<u8>, _> = numbers.split(',').map(|number| number.trim().parse()).collect();
+        Some((found.range(), bytes.ok()?))
+    })
+}
