@@ -354,6 +354,7 @@ mod tests {
             ("02-web7prod-dmesg.txt", b"web7\\x2dprod corp.example: annas mail to anna\n"),
             ("journal.txt", b"{\"MESSAGE\":[27,91,109,119,101,98,55,112,114,111,100],\"X\":[1,2,3,4]}\n"),
             ("odd.idx", b"0 web7prod\n1 5\n"),
+            ("trace.txt", b"host=reed reed: random_reed(tap_web7prod)\n"),
         ]);
         let all: Vec<u8> =
             found.recording.files.iter().flat_map(|(name, bytes, _)| [name.as_bytes(), bytes].concat()).collect();
@@ -363,6 +364,7 @@ mod tests {
             text.contains("annas mail to user-") && !text.contains("119,101,98,55") && text.contains("[1,2,3,4]"),
             "{text}"
         );
+        assert!(text.contains(": random_reed(tap_host-"), "a function's name: {text}");
         assert_eq!(found.left_out, [""; 0]);
     }
 }

@@ -12,6 +12,8 @@ use std::sync::LazyLock;
 pub const IDENTITIES_MAX: usize = 10_000;
 /// An identity is short, and evidence may be anything.
 const VALUE_BYTES_MAX: usize = 255;
+/// `random_seed` is a function, whatever host is called `seed`; longer words, and words with digits, are known behind `_` too.
+const JOINED_BYTES_MIN: usize = 6;
 
 /// Names that installers give, and words of messages and of our own formats. As whole words they say nothing of one machine.
 const COMMON: &str = "\
@@ -26,7 +28,13 @@ const COMMON: &str = "\
     tty1 ttys0 initrd initramfs bzimage vmlinuz dracut busybox openrc sysvinit phase loader the and for not with from disk \
     disk0 swap public private tcg kvm lan wan lab dev prod web www mail backup storage pi4 wlan0 x11 i386 i686 amd64 arm64 \
     armhf mips ext4 ext3 ext2 btrfs xfs hda sdb vdb ps2 md0 dm-0 mmc0 hw0 c10 md5 sha1 sha256 crc32 ipv4 ipv6 rs-232 net0 \
-    lo0 cpu1 i8042";
+    lo0 cpu1 i8042 seed metadata meta mirror mirrors repo repos git vpn logs log sql api auth cdn static download \
+    downloads update updates files file images image registry proxy cache dns ntp time smtp imap ldap puppet salt chef \
+    ansible jenkins ci artifactory nexus gitlab vault consul etcd kube monitor metrics grafana prometheus elastic deploy \
+    provision cloud status portal app apps shop blog wiki docs support help random buffer register key keys token lock \
+    mutex page pages block queue irq dma bus power reset state config module thread task cpus signal socket link route \
+    bridge tunnel space stack frame table tree list entry index cursor group class type mode level scope session manager \
+    control watch input output report notify";
 
 /// The identities that were found, each once.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +95,10 @@ impl Learned {
             builder.ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(values.keys())
         };
         let search = if values.is_empty() { None } else { build().ok() };
-        Known { search, kinds: values.into_values().collect() }
+        let is_short =
+            values.keys().map(|word| word.len() < JOINED_BYTES_MIN && word.iter().all(u8::is_ascii_alphabetic));
+        let is_short = is_short.collect();
+        Known { search, is_short, kinds: values.into_values().collect() }
     }
 }
 
@@ -148,6 +159,8 @@ fn is_telling(kind: Kind, word: &[u8]) -> bool {
 pub(crate) struct Known {
     search: Option<AhoCorasick>,
     kinds: Vec<Kind>,
+    /// True of words that may be part of a function's name.
+    is_short: Vec<bool>,
 }
 
 /// Which bytes make a longer word of one that was learnt.
@@ -162,16 +175,20 @@ pub(crate) enum Words {
 impl Known {
     /// Where the known words stand in a line.
     pub(crate) fn spans<'s>(&'s self, line: &'s [u8], words: Words) -> impl Iterator<Item = Span> + 's {
-        let is_of_word = move |byte: Option<&u8>| {
-            byte.is_some_and(|&byte| {
-                byte.is_ascii_alphanumeric() || words == Words::Symbols && matches!(byte, b'_' | b'.' | b'$')
+        let is_of_word = move |byte: Option<&u8>, is_short: bool| {
+            byte.is_some_and(|&byte| match byte {
+                b'_' => is_short || words == Words::Symbols,
+                b'.' | b'$' => words == Words::Symbols,
+                _ => byte.is_ascii_alphanumeric(),
             })
         };
         let found = self.search.iter().flat_map(move |search| search.find_overlapping_iter(line));
         found.filter_map(move |found| {
             let (before, after) = (&line[..found.start()], &line[found.end()..]);
-            let is_whole = !is_of_word(after.first()) && (!is_of_word(before.last()) || before.ends_with(b"x2d"));
-            is_whole.then(|| Span { range: found.range(), kind: self.kinds[found.pattern().as_usize()] })
+            let word = found.pattern().as_usize();
+            let goes_on = |byte| is_of_word(byte, self.is_short[word]);
+            let is_whole = !goes_on(after.first()) && (!goes_on(before.last()) || before.ends_with(b"x2d"));
+            is_whole.then(|| Span { range: found.range(), kind: self.kinds[word] })
         })
     }
 

@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::boots::{evidence, kernel, record, recorded};
 use support::{bootscope, fixture, run, shown, skip};
 
 const PLANTED: &str = include_str!("identities/planted.txt");
@@ -265,7 +266,7 @@ fn no_planted_identity_is_in_a_lake() {
     }
     let file = scratch.path().join("vmlinuz-bittern9.txt");
     fs::write(&file, log).unwrap();
-    support::imported(&file, &folder);
+    run(bootscope("import").arg(&file).args(["--tsc-frequency", "1000000000", "-o"]).arg(&folder)).exits(0);
     fs::write(folder.join("console.log"), planted()).unwrap();
     change_manifest(&folder, |manifest| {
         manifest["subject"] = json!({"kernel": "vmlinuz-bittern9", "os": "FreeBSD"});
@@ -338,4 +339,69 @@ fn no_planted_identity_is_in_a_capture_which_says_what_it_keeps() {
     assert!(ran.stderr.contains("makes tokens of names of hosts: "), "{}", ran.stderr);
     assert!(ran.stderr.contains(&format!("keeps {} lines of the journal", journal.len())), "{}", ran.stderr);
     shown(&packed);
+}
+
+/// Real boots and imports: names may become tokens, times and the number of rows stay.
+#[test]
+fn an_anonymous_pack_of_a_real_boot_has_the_same_times() {
+    let scratch = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept");
+    let paths = fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "zst")).collect();
+    paths.sort();
+    assert!(paths.len() >= 12, "{paths:?}");
+    let mut wrong = Vec::new();
+    for path in paths {
+        let packed = scratch.path().join("x.tar.zst");
+        run(bootscope("pack").arg(&path).args(["--anonymous", "--force", "-o"]).arg(&packed)).exits(0);
+        let show = |path: &Path| run(bootscope("show").args(["--json"]).arg(path)).exits(0).json();
+        let (before, after) = (show(&path), show(&packed));
+        for field in ["total_ns", "outcome", "time_base", "unit", "phases", "explained", "initcalls"] {
+            if before[field] != after[field] {
+                wrong.push(format!("{}: {field}: {} became {}", path.display(), before[field], after[field]));
+            }
+        }
+        let times = |document: &serde_json::Value| {
+            let rows = document["where"].as_array().cloned().expect("it has rows");
+            rows.iter().map(|row| (row["self_ns"].as_i64(), row["count"].as_i64())).collect::<Vec<_>>()
+        };
+        if times(&before) != times(&after) {
+            wrong.push(format!("{}: rows", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A guest that is booted with as many identities on its command line as it takes. Its kernel prints them, and so does process 1.
+#[test]
+fn a_guest_with_identities_on_its_command_line_leaves_none_in_a_pack_or_a_lake() {
+    const MOST: usize = 1600;
+    let Some(kernel) = kernel() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("x");
+    let mut line = "loglevel=7".to_owned();
+    for sentence in sentences() {
+        let Some((_, options)) = sentence.split_once("ommand line: ") else { continue };
+        // Its root and its console are the test's.
+        let is_harmless = !["root=", "netconsole=", "autoinstall"].iter().any(|start| options.contains(start));
+        if is_harmless && line.len() + options.len() < MOST {
+            line = format!("{line} {options}");
+        }
+    }
+    recorded(record(&kernel, &folder).args(["--append", &line]), &folder, "reached");
+    let planted = found_in(evidence(&folder, "kmsg.log").as_bytes());
+    assert!(planted.len() >= 20, "the kernel prints them: {planted:?}");
+    let packed = scratch.path().join("x.tar.zst");
+    run(bootscope("pack").arg(&folder).args(["--anonymous", "-o"]).arg(&packed)).exits(0);
+    let files = bytes_of(&packed);
+    assert!(files.iter().any(|(name, _)| name.ends_with("kallsyms.gz")), "names of functions stay");
+    let all: Vec<u8> = files.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    assert_eq!(found_in(&all), [""; 0]);
+    let (before, after) = (shown(&folder), shown(&packed));
+    for field in ["total_ns", "phases", "initcalls"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+    let lake = scratch.path().join("lake");
+    run(bootscope("lake").arg("add").arg(&folder).arg("--to").arg(&lake)).exits(0);
+    assert_eq!(found_in(rows_of(&lake).as_bytes()), [""; 0]);
 }

@@ -42,9 +42,10 @@ const BUILDERS: &str = "\
 const NO_DOMAINS: &str = "\
     service socket device mount automount swap target path timer slice scope conf so ko sh py txt log img bin dtb json xml \
     cfg rules localdomain html gz xz";
-/// Volume groups that installers make.
+/// Volume groups, labels and pools that installers make.
 const VOLUME_GROUPS: &str = "\
-    rhel fedora centos almalinux rocky ol ubuntu-vg vg vg0 vg00 system root main data rootvg volgroup volgroup00 pve cl";
+    rhel fedora centos almalinux rocky ol ubuntu-vg vg vg0 vg00 system root main data rootvg volgroup volgroup00 pve cl boot efi esp uefi efi-system rootfs root-fs swap \
+    cloudimg-rootfs opt var usr tmp oem state kernel initrd recovery writable casper-rw ubuntu-seed bios uefi-ntfs rpool tank zroot";
 
 /// True if a list of words between blanks has a word, in any letter case.
 pub(crate) fn is_in(list: &str, word: &[u8]) -> bool {

@@ -91,18 +91,20 @@ pub(super) const HOSTS: &[Form] = &[
         concat!(
             r"(?i)(?:nfsroot=|nfs[34]?[:=]\s*|nfs: server |what=|mount(?:ing|ed)? |via |-t nfs4? (?:-\S+ \S+ )?|rpc\.statd: |export )",
             name!(),
-            r"(?::/(?:[^/]|$)|\s+not responding|\s+OK)"
+            r"(?::/(?:[^/]|$)|\s+not responding|\s+OK)|(?:^|\s)",
+            name!(),
+            r":/\S* on /"
         ),
-        "nfs: server «nas01» not responding, root=nfs:«nas01»:/srv",
+        "nfs: server «nas01» not responding, «nas01»:/srv on /mnt type nfs",
         "mount /dev/sda1: /mnt",
     ),
     form(
         "host of a Windows share",
         Kind::Host,
         host,
-        concat!(r"(?i)(?:cifs|smb)\S*.*?(?:\\{2,4}|[^:/]//)", name!(), r"[\\/]"),
+        concat!(r"(?i)(?:cifs|smb)\S*.*?(?:\\{2,4}|[^:/]//)", name!(), r"[\\/]|(?:^|\s)//", name!(), r"/(?:[^/]|$)"),
         r"CIFS: Attempting to mount \\«nas01»\share",
-        "CIFS: enabling forceuid",
+        "CIFS: enabling forceuid, // comment",
     ),
     form(
         "name of this host in a table of hosts",
@@ -285,7 +287,7 @@ pub(super) const CLOUD: &[Form] = &[
         "connection of NetworkManager, or of a wireless driver",
         Kind::Network,
         link,
-        r#"(?:connection '|connect(?:ed)? to (?:the )?(?:wireless )?(?:network )?["'])([^'"\n]+)["']"#,
+        r#"(?:connection '|connect(?:ed)? to (?:the )?(?:wireless )?(?:network )?["'])([^'"\n]+)["']|onnected to (?:wireless )?network ([^\s"']+)"#,
         "starting connection '«FRITZ!Box 7590»'",
         "starting connection 'Wired connection 1'",
     ),
