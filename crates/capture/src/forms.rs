@@ -1,7 +1,7 @@
 //! What tells one machine or one person from all others, and is known by its form or by the words before it. One list serves `pack
 //! --anonymous`, `capture` and `lake`.
 //!
-//! It must not take for an identity what is none: names of functions, PCI addresses, times, versions.
+//! It must not match other things: names of functions, PCI addresses, times, versions.
 
 mod checks;
 mod table;
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// What a lake has in its place.
+    /// The word that a lake has in its place.
     pub(crate) fn lake_word(self) -> String {
         match self {
             Kind::Ip | Kind::Mac => "[address]".to_owned(),

@@ -77,7 +77,7 @@ impl Learned {
         counts.into_iter().collect()
     }
 
-    /// What to look for in all texts.
+    /// The words to look for in all texts.
     pub(crate) fn known(&self) -> Known {
         let mut values: BTreeMap<Vec<u8>, Kind> = BTreeMap::new();
         for (kind, value) in &self.seen {

@@ -58,7 +58,7 @@ const NOBODYS: [&str; 10] = [
     "no asset tag",
 ];
 
-/// Adds what this machine's own files say of it, and who uses it.
+/// Adds this machine's names and numbers, from its own files, and its users.
 pub(crate) fn learn_this_machine(learned: &mut Learned) {
     let mut add = |kind, value: &str| {
         let is_own = !NOBODYS.contains(&value.to_ascii_lowercase().as_str()) && !value.contains("hcd");

@@ -1,5 +1,4 @@
-//! What an expression alone cannot decide: is a value that has the form of an identity one? Names of functions, PCI addresses, times
-//! and versions are none.
+//! Checks that an expression alone cannot make: names of functions, PCI addresses, times and versions have the form of an identity, too.
 
 use super::Found;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -32,13 +31,13 @@ const PUBLIC: &str = "\
     netfilter.org lwn.net infradead.org ozlabs.org nvidia.com amd.com arm.com ibm.com broadcom.com realtek.com marvell.com \
     samba.org isc.org openssl.org apache.org python.org ntp.org time.google.com cloudinit.readthedocs.io schemas.org \
     docker.com kubernetes.io golang.org seabios.org ipxe.org tianocore.org denx.de trustedfirmware.org mozilla.org";
-/// Who builds kernels for all users of a distribution.
+/// Builders of the kernels of distributions: the same for all users.
 const BUILDERS: &str = "\
     buildd@ mockbuild@ debian-kernel@ root@buildkitsandbox linux@archlinux root@archlinux geeko@buildhost \
     builder@buildhost oe-user@oe-host build-user@build-host android-build@ nixbld@localhost root@localhost builduser@ \
     kbuild@ dom@buildbot abuild@ portage@localhost gentoo@ builder@ root@buildroot ubuntu@ void-buildslave@ pbuilder@ \
     makepkg@ user@host build@host root@releng";
-/// What ends the name of a unit or of a file, and no domain's.
+/// Endings of names of units and files; no domain ends so.
 const NO_DOMAINS: &str = "\
     service socket device mount automount swap target path timer slice scope conf so ko sh py txt log img bin dtb json xml \
     cfg rules localdomain html gz xz";

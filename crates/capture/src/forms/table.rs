@@ -17,7 +17,7 @@ macro_rules! user {
         r"([A-Za-z_\x80-\xff](?:[0-9A-Za-z_.\x80-\xff-]*[0-9A-Za-z_\x80-\xff-])?)"
     };
 }
-/// What may stand between the halves of a UUID: systemd escapes dashes, and D-Bus does.
+/// The separator in a UUID: systemd and D-Bus escape dashes.
 macro_rules! dash {
     () => {
         r"(?:-|\\{1,2}x2d|_2d|_)"
