@@ -142,8 +142,16 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::EvidenceNotGathered => ("process 1 could not gather {n} piece[s] of evidence ({name})", "the result is without [it|them]"),
         K::FormatUnknown => ("{n} file[s] [has|have] an unknown format", "[it is|they are] not used; `bootscope import --help` lists the formats"),
         K::GzipDamaged => ("{n} compressed file[s] [is|are] damaged", "[it is|they are] read up to the damage"),
-        K::GzipTooLarge => ("{n} compressed file[s] [is|are] larger than 256 MiB", "the rest is not read"),
+        K::GzipTooLarge => (
+            "{n} compressed file[s] [unpacks|unpack] to more than 256 MiB, or 200 times [its|their] size",
+            "the rest is not read",
+        ),
         K::LinesUnreadable => ("{n} line[s] of {name} [is|are] cut or not readable", "[it is|they are] left out"),
+        K::NamesBeyondBound => (
+            "{n} name[s] [comes|come] after as many different ones as are told apart",
+            "[it is|they are] shown as (others)",
+        ),
+        K::RowsBeyondBound => ("{name} has {n} row[s] more than the 16,384 that are shown", "[it is|they are] not listed"),
         K::EntriesBeyondBound => ("{name} [has|have] {n} entr[y|ies] more than are kept", "[it is|they are] left out"),
         K::SecondStatement => ("{name} says {n} thing[s] twice", "the first counts; import one boot alone"),
         K::TermsAreNotTheSum => ("{n} line[s] of {name} [has|have] terms that are not [its|their] sum", "phases are as long as the terms say"),

@@ -26,6 +26,9 @@ use timeline::{
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
 
+/// The most rows of a list whose length the evidence chooses. The rest is counted.
+pub(crate) const ROWS_MAX: usize = timeline::SPAN_NAMES_MAX;
+
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
@@ -355,8 +358,8 @@ impl SampledEventLines {
             effective_samples: event.effective_samples(),
             by_period: event.has_periods,
             user: event.user,
-            functions: found.into_iter().map(line).collect(),
-            tracks: tracks.into_iter().map(track).collect(),
+            functions: found.into_iter().take(ROWS_MAX).map(line).collect(),
+            tracks: tracks.into_iter().take(ROWS_MAX).map(track).collect(),
         }
     }
 }
@@ -555,7 +558,7 @@ fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
         elapsed_ns: i.elapsed.0,
         track: boot.track_name(i.track).to_owned(),
     };
-    analysis::initcalls(boot.timeline).iter().map(line).collect()
+    analysis::initcalls(boot.timeline).iter().take(ROWS_MAX).map(line).collect()
 }
 
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
@@ -604,6 +607,16 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
 fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     let mut own = Diagnostics::default();
     own.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
+    let mut beyond = |list: &str, rows: usize| {
+        let rows = rows.saturating_sub(ROWS_MAX) as u64;
+        own.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
+    };
+    beyond("the list of processes", boot.timeline.processes.len());
+    beyond("the list of initcalls", analysis::initcalls(boot.timeline).len());
+    for event in boot.timeline.sampled.iter().flat_map(Sampled::events) {
+        beyond("the list of sampled functions", event.functions().len());
+        beyond("the list of sampled threads", event.tracks().len());
+    }
     let impossible = analysis::impossible(boot.timeline, boot.path(), &boot.phases, boot.tables());
     let line = |d| DiagnosticLine::new(d, boot.timeline.unit);
     impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(own.iter()).map(line).collect()

@@ -107,6 +107,8 @@ kinds! {
     GzipTooLarge = "gzip-too-large", Affects(Figures::OfThisFile);
     LinesUnreadable = "lines-unreadable", Affects(Figures::OfThisFile);
     EntriesBeyondBound = "entries-beyond-bound", Affects(Figures::OfThisFile);
+    NamesBeyondBound = "names-beyond-bound", Affects(Figures::Functions);
+    RowsBeyondBound = "rows-beyond-bound", Harmless;
     SecondStatement = "second-statement", Affects(Figures::OfThisFile);
     TermsAreNotTheSum = "terms-are-not-the-sum", Affects(Figures::Phases);
     LengthsWithoutTimes = "lengths-without-times", Affects(Figures::Processes);
@@ -278,6 +280,22 @@ pub struct Diagnostic {
     pub first: String,
 }
 
+/// The most names of one kind that are counted apart. The evidence chooses the names, and could give each problem another one.
+const NAMED_MAX: usize = 256;
+/// The name under which the rest is counted.
+const OTHERS: &str = "others";
+/// Longer names and places are cut.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// As much of a name as is kept.
+fn beginning(name: &str) -> &str {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}
+
 /// All problems, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
@@ -323,12 +341,26 @@ impl Diagnostics {
         if count == 0 {
             return;
         }
-        match self.0.iter_mut().find(|d| d.kind == kind && d.about == about) {
-            Some(known) => {
+        let about = beginning(about);
+        let (mut of_kind, mut known) = (0, None);
+        for (i, d) in self.0.iter().enumerate().filter(|(_, d)| d.kind == kind) {
+            of_kind += 1;
+            if d.about == about || (of_kind > NAMED_MAX && d.about == OTHERS) {
+                known = Some(i);
+                break;
+            }
+        }
+        match known {
+            Some(i) => {
+                let known = &mut self.0[i];
                 known.count = known.count.saturating_add(count);
                 known.cost = sum(known.cost, cost);
             }
-            None => self.0.push(Diagnostic { kind, about: about.to_owned(), count, cost, first: place() }),
+            None => {
+                let about = if of_kind < NAMED_MAX { about } else { OTHERS };
+                let (about, first) = (about.to_owned(), beginning(&place()).to_owned());
+                self.0.push(Diagnostic { kind, about, count, cost, first });
+            }
         }
     }
 
@@ -389,6 +421,21 @@ mod tests {
         }
         let found: Vec<_> = all.iter().map(|d| (d.about.as_str(), d.count)).collect();
         assert_eq!((found, all.count(FileMissing)), (vec![("a.log", 2), ("b.log", 1)], 3));
+    }
+
+    #[test]
+    fn names_beyond_the_bound_are_counted_together() {
+        let mut all = Diagnostics::default();
+        for i in 0..1000 {
+            all.note_about(FileMissing, &format!("{i}"), || format!("file:{i}"));
+        }
+        all.note_about(FileMissing, "3", String::new);
+        all.note_about(EntryWithoutExit, &"ä".repeat(NAME_BYTES_MAX), || "b".repeat(2 * NAME_BYTES_MAX));
+        let of = |about: &str| all.iter().find(|d| d.about == about).map(|d| (d.count, d.first.as_str()));
+        assert_eq!((of("3"), of("others")), (Some((2, "file:3")), Some((1000 - NAMED_MAX as u64, "file:256"))));
+        assert_eq!((all.iter().count(), all.count(FileMissing)), (NAMED_MAX + 2, 1001));
+        let long = all.iter().last().unwrap();
+        assert_eq!((long.about.len(), long.first.len()), (NAME_BYTES_MAX, NAME_BYTES_MAX));
     }
 
     #[test]

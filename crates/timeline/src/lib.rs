@@ -50,7 +50,7 @@ pub use sampled::{
     SamplingIntervals,
 };
 pub use silence::{MostlyAt, Silence, Silences, Stop, StoppedCpu, StoppedIn};
-pub use span::{SpanId, SpanRow, Spans};
+pub use span::{SPAN_NAMES_MAX, SpanId, SpanRow, Spans};
 pub use span_kind::SpanKind;
 pub use time::{Ns, Ticks, point_and_two_digits, rounded, rounded_count, truncated};
 pub use track::{Hold, InterruptKind, Occupancy, OffCpu, Running, Track, TrackId, TrackKind, Tracks, Wait, WaitedOn};
@@ -115,6 +115,9 @@ pub const INTERRUPTS: &str = "interrupts";
 
 /// How a row says that its call went through a pointer: [`NameId::INDIRECT`].
 pub const INDIRECT: &str = "(indirect call)";
+
+/// What names beyond a bound are shown as: [`NameId::OTHERS`].
+pub const OTHERS: &str = "(others)";
 
 /// What the span of a kernel's decompressor is called, before what it unpacks.
 pub const DECOMPRESS: &str = "decompress the kernel";
@@ -325,9 +328,11 @@ impl Timeline {
         self.interrupt_kinds.get(&name).copied().unwrap_or_default()
     }
 
-    /// Sorts waits, running stretches and occupancy by track and time, holds by topic and time, marks by time, and nests all
+    /// Gives spans with a name beyond [`SPAN_NAMES_MAX`] a common one. Then sorts waits, running stretches and occupancy by track and time, holds by topic and time, marks by time, and nests all
     /// spans (see [`Spans::nest`], also for `tolerance`). Call once, when all evidence is in. `O(n log n)`.
     pub fn finalize(&mut self, tolerance: Ns) {
+        let renamed = self.spans.bound_names() + self.sampled.as_ref().map_or(0, |sampled| sampled.renamed);
+        self.diagnostics.note_many(DiagnosticKind::NamesBeyondBound, renamed, String::new);
         self.waits.sort_by_key(|w| (w.track, w.from));
         self.holds.sort_by_key(|h| (h.topic, h.to, h.from));
         self.running.sort_by_key(|r| (r.track, r.from));

@@ -14,6 +14,9 @@ impl NameId {
     /// The detail of a call that went through a pointer, of which the callee is inferred: [`crate::INDIRECT`].
     pub const INDIRECT: NameId = NameId(1);
 
+    /// What names beyond a bound are shown as: [`crate::OTHERS`].
+    pub const OTHERS: NameId = NameId(2);
+
     /// Whether this is the empty name.
     pub fn is_empty(self) -> bool {
         self == NameId::EMPTY
@@ -40,6 +43,7 @@ impl Default for Names {
         };
         names.intern("");
         names.intern(crate::INDIRECT);
+        names.intern(crate::OTHERS);
         names
     }
 }
@@ -100,6 +104,7 @@ mod tests {
         assert_eq!(names.get(b), "pci_init");
         assert_eq!(names.intern(""), NameId::EMPTY);
         assert_eq!(names.intern(crate::INDIRECT), NameId::INDIRECT);
+        assert_eq!(names.intern(crate::OTHERS), NameId::OTHERS);
         assert_eq!(names.find("nobody"), None);
         assert_eq!(names.find("pci_init"), Some(b));
     }

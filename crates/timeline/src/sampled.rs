@@ -3,7 +3,7 @@
 //! A sample stands for its period: how much of its event passed since the one before it. Events count different things, so
 //! nothing here adds up samples of two events.
 
-use crate::{NameId, Ns};
+use crate::{NameId, Ns, SPAN_NAMES_MAX};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -60,6 +60,10 @@ pub struct Sampled {
     samples: Vec<Sample>,
     /// Each stack once: samples of one stack share it.
     stacks: HashSet<Arc<[SampledFrame]>>,
+    /// The names in them, at most [`SPAN_NAMES_MAX`]: each is a row of several tables.
+    names: HashSet<NameId>,
+    /// How many entries of stacks have a name beyond these.
+    pub renamed: u64,
 }
 
 /// Sampling intervals, those of each CPU.
@@ -129,8 +133,29 @@ pub struct SampledEvent<'a> {
 }
 
 impl Sampled {
+    /// Gives entries of a stack a common name where there are too many names.
+    fn bound_names(&mut self, stack: &mut Arc<[SampledFrame]>) {
+        for i in 0..stack.len() {
+            let name = stack[i].name;
+            if self.names.contains(&name) {
+                continue;
+            }
+            if self.names.len() < SPAN_NAMES_MAX {
+                self.names.insert(name);
+                continue;
+            }
+            self.renamed += 1;
+            if let Some(stack) = Arc::get_mut(stack) {
+                stack[i].name = NameId::OTHERS;
+            }
+        }
+    }
+
     /// Adds a sample.
     pub fn add(&mut self, mut sample: Sample) {
+        if !self.stacks.contains(&sample.stack) {
+            self.bound_names(&mut sample.stack);
+        }
         match self.stacks.get(&sample.stack) {
             Some(known) => sample.stack = Arc::clone(known),
             None => drop(self.stacks.insert(Arc::clone(&sample.stack))),

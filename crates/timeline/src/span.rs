@@ -1,6 +1,11 @@
 //! Work: named intervals on tracks.
 
 use crate::{NameId, NodeId, Ns, SpanKind, TrackId};
+use hashbrown::HashSet;
+
+/// The most different names of spans, with their details. Each is a row of several tables. Linux calls some ten thousand functions
+/// while it boots.
+pub const SPAN_NAMES_MAX: usize = 1 << 14;
 
 /// A span in [`Spans`]. Numbers change when the spans are [nested](Spans::nest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,6 +145,30 @@ impl Spans {
         (open, SpanId(later))
     }
 
+    /// Gives spans whose name is beyond the first [`SPAN_NAMES_MAX`] a common one. Returns how many they are.
+    pub(crate) fn bound_names(&mut self) -> u64 {
+        if self.len() <= SPAN_NAMES_MAX {
+            return 0;
+        }
+        let mut known: HashSet<(NameId, NameId)> = HashSet::with_capacity(SPAN_NAMES_MAX);
+        let (mut last, mut renamed) = (None, 0);
+        for placed in &mut self.0 {
+            let name = (placed.row.name, placed.row.detail);
+            if last == Some(name) {
+                continue;
+            }
+            if known.len() < SPAN_NAMES_MAX {
+                known.insert(name);
+            } else if !known.contains(&name) {
+                (placed.row.name, placed.row.detail) = (NameId::OTHERS, NameId::EMPTY);
+                renamed += 1;
+                continue;
+            }
+            last = Some(name);
+        }
+        renamed
+    }
+
     pub(crate) fn with_capacity(count: usize) -> Spans {
         Spans(Vec::with_capacity(count))
     }
@@ -171,6 +200,22 @@ fn lower_half(entry: u64) -> u32 {
 mod tests {
     use super::*;
     use crate::Diagnostics;
+
+    #[test]
+    fn names_beyond_the_bound_are_one() {
+        let (mut spans, mut names) = (Spans::default(), crate::Names::default());
+        let name_of = |i: usize| format!("f{}", i % (SPAN_NAMES_MAX + 10));
+        for i in 0..2 * SPAN_NAMES_MAX {
+            let (name, at) = (names.intern(&name_of(i)), Ns(i as i64));
+            let (detail, kind, track) = (NameId::EMPTY, SpanKind::Call, TrackId(0));
+            spans.push(SpanRow { name, detail, start: at, end: at, track, kind }, None);
+        }
+        assert_eq!(spans.bound_names(), 10);
+        for (i, (_, row)) in spans.iter().enumerate() {
+            let is_other = (SPAN_NAMES_MAX..SPAN_NAMES_MAX + 10).contains(&i);
+            assert_eq!(names.get(row.name), if is_other { crate::OTHERS.to_owned() } else { name_of(i) });
+        }
+    }
 
     #[test]
     fn what_is_open_is_the_last_that_lies_around_the_instant() {
