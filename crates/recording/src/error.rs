@@ -64,10 +64,12 @@ pub enum Error {
         why: &'static str,
     },
     /// More than this crate takes into memory.
-    #[error("{path} is larger than {limit} bytes{hint}", limit = crate::BYTES_MAX)]
+    #[error("{path} is larger than {limit} bytes{hint}")]
     TooLarge {
         /// The file.
         path: PathBuf,
+        /// The most bytes that are taken.
+        limit: u64,
         /// What to do instead.
         hint: &'static str,
     },

@@ -97,7 +97,11 @@ fn copy(writer: &mut Writer, name: &str, path: &Path, mut content: Box<dyn Read>
         };
         total += n as u64;
         if total > BYTES_MAX {
-            return Err(Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" });
+            return Err(Error::TooLarge {
+                path: path.to_path_buf(),
+                limit: BYTES_MAX,
+                hint: ": cut out the part that is of interest",
+            });
         }
         partial.append(&buffer[..n])?;
     }

@@ -12,6 +12,13 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 const SCHEMA_PREFIX: &str = "bootscope.recording/";
 
+/// A recorder writes 10 KB. A larger text than this is not one that a recorder wrote.
+pub(crate) const BYTES_OF_MANIFEST_MAX: usize = 4 << 20;
+
+/// The most values in it: a hundred times as many as of a recording with all files. An empty object takes two bytes in the text and
+/// some hundred in memory.
+const VALUES_MAX: usize = 1 << 15;
+
 /// The content of `recording.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
@@ -488,6 +495,13 @@ impl Manifest {
         #[derive(Deserialize)]
         struct SchemaOnly {
             schema: String,
+        }
+        if text.len() > BYTES_OF_MANIFEST_MAX {
+            return Err(Unreadable::Damaged(format!("it has more than {BYTES_OF_MANIFEST_MAX} bytes")));
+        }
+        // Each value but the first of a list follows a comma. One in a string only makes the count larger.
+        if text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).nth(VALUES_MAX).is_some() {
+            return Err(Unreadable::Damaged(format!("it has more than {VALUES_MAX} values")));
         }
         let damaged = |e: serde_json::Error| Unreadable::Damaged(e.to_string());
         // The schema first: a later one may have changed the type of any other field.

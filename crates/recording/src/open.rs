@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Locked;
-use crate::manifest::{Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
+use crate::manifest::{BYTES_OF_MANIFEST_MAX, Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
 use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
 
@@ -183,11 +183,7 @@ impl Recording {
         if let Source::Packed(entries) = &self.files {
             return Ok(entries.get(&stored).map(|bytes| bytes[..bytes.len().min(most)].to_vec()));
         }
-        let path = self.path.join(stored);
-        let file = File::open(&path).map_err(Error::io("open", &path))?;
-        let mut bytes = Vec::new();
-        file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", &path))?;
-        Ok(Some(bytes))
+        read_beginning(&self.path.join(stored), most).map(Some)
     }
 
     /// The name that a file is stored under: its own, or that of one which was not finished.
@@ -224,7 +220,8 @@ fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Source
     let files = found.plain;
     let manifest_path = path.join(MANIFEST_NAME);
     let manifest = if manifest_path.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        Some(read_file(&manifest_path)?)
+        // One byte more than a manifest may have shows that it has more.
+        Some(read_beginning(&manifest_path, BYTES_OF_MANIFEST_MAX + 1)?)
     } else {
         None
     };
@@ -272,12 +269,20 @@ fn understand(
     }
 }
 
+fn read_beginning(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
 /// Reads a file of at most [`BYTES_MAX`] bytes, also if it grows meanwhile. One that is larger is refused unread.
 ///
 /// # Errors
 /// If it is larger, or cannot be read.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let too_large = || Error::TooLarge { path: path.to_path_buf(), hint: ": cut out the part that is of interest" };
+    let hint = ": cut out the part that is of interest";
+    let too_large = || Error::TooLarge { path: path.to_path_buf(), limit: BYTES_MAX, hint };
     let file = File::open(path).map_err(Error::io("open", path))?;
     let size = file.metadata().map_err(Error::io("read", path))?.len();
     if size > BYTES_MAX {

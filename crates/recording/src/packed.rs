@@ -3,8 +3,8 @@
 //! Reading takes entries with or without the one
 //! folder in front, and refuses the whole file if any entry is not a regular file or folder, has a
 //! path that is absolute or climbs out, or comes twice; nothing is ever unpacked to disk. All that
-//! is read is held in memory, at most 1 GiB: what declares more is refused before it is unpacked. An
-//! archive that was cut gives what it still holds.
+//! is read is held in memory, at most [`bytes_max`] of the packed size: what declares more is refused
+//! before it is unpacked. An archive that was cut gives what it still holds.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,9 +25,22 @@ const FRAME_HEADER_BYTES_MAX: u64 = 14;
 /// Headers and padding beside the files' bytes; long names too are read into memory.
 const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
 
+/// A packed recording is hardly smaller than a thirtieth of its files. One that has more than this for each of its bytes was not
+/// made of a boot.
+const UNPACKED_RATIO_MAX: u64 = 200;
+/// A small one may have this much, whatever its ratio: a console that was left running is mostly the same lines.
+const UNPACKED_BYTES_SMALL: u64 = 64 << 20;
+
+/// The most that the files of a packed recording of this size may have together.
+pub(crate) fn bytes_max(packed_bytes: u64) -> u64 {
+    packed_bytes.saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, BYTES_MAX)
+}
+
 /// Reads a packed recording.
 pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Entries, Error> {
-    let mut file = BufReader::new(File::open(path).map_err(Error::io("open", path))?);
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let limit = bytes_max(file.metadata().map_err(Error::io("read", path))?.len());
+    let mut file = BufReader::new(file);
     let not_one = || Error::NotARecording { path: path.to_path_buf() };
     let mut magic = [0; 4];
     file.read_exact(&mut magic).map_err(|_| not_one())?;
@@ -37,13 +50,13 @@ pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Ent
     let mut head = magic.to_vec();
     (&mut file).take(FRAME_HEADER_BYTES_MAX).read_to_end(&mut head).map_err(Error::io("read", path))?;
     let declared = zstd::zstd_safe::get_frame_content_size(&head).ok().flatten();
-    if declared.is_some_and(|bytes| bytes > BYTES_MAX + ARCHIVE_OVERHEAD_MAX) {
-        return Err(too_large(path));
+    if declared.is_some_and(|bytes| bytes > limit + ARCHIVE_OVERHEAD_MAX) {
+        return Err(too_large(path, limit));
     }
     let file = io::Cursor::new(head).chain(file);
     let zstd = zstd::Decoder::with_buffer(file).map_err(Error::io("unpack", path))?;
-    let mut archive = Archive::new(zstd.take(BYTES_MAX + ARCHIVE_OVERHEAD_MAX));
-    let mut reader = Reader { path, folder: None, entries: Entries::new(), room: BYTES_MAX };
+    let mut archive = Archive::new(zstd.take(limit + ARCHIVE_OVERHEAD_MAX));
+    let mut reader = Reader { path, folder: None, entries: Entries::new(), limit, room: limit };
     let cut = archive.entries().map_err(Error::io("unpack", path))?.find_map(|entry| reader.take(entry).transpose());
     match cut {
         None => {}
@@ -60,9 +73,9 @@ pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Ent
     Ok(reader.entries)
 }
 
-fn too_large(path: &Path) -> Error {
+fn too_large(path: &Path, limit: u64) -> Error {
     let hint = " unpacked: unpack it with `tar --zstd -xf` and open the folder";
-    Error::TooLarge { path: path.to_path_buf(), hint }
+    Error::TooLarge { path: path.to_path_buf(), limit, hint }
 }
 
 /// Why the rest of an archive cannot be read.
@@ -72,6 +85,7 @@ struct Reader<'a> {
     path: &'a Path,
     folder: Option<Option<String>>,
     entries: Entries,
+    limit: u64,
     room: u64,
 }
 
@@ -97,7 +111,7 @@ impl Reader<'_> {
             return Err(refuse("comes twice"));
         }
         if entry.size() > self.room {
-            return Err(too_large(self.path));
+            return Err(too_large(self.path, self.limit));
         }
         let mut bytes = Vec::new();
         // An entry's reader gives no more than its size.

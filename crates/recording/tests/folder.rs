@@ -310,3 +310,23 @@ fn import_of_a_missing_file_names_it_and_makes_nothing() {
     assert!(error.ends_with("name a file in it"), "{error}");
     assert!(!path.exists());
 }
+
+/// A text that no recorder writes: too long, or of too many values for its length.
+#[test]
+fn a_manifest_beyond_its_bounds_is_damaged() {
+    let many = |piece: &str, count: usize| {
+        format!(r#"{{"schema":"bootscope.recording/1","notes":[{}""]}}"#, piece.repeat(count))
+    };
+    let long = many(&format!(r#""{}","#, "x".repeat(1000)), 5000);
+    let (values, usual) = (many(r#""","#, 40_000), many(r#""a note","#, 1000));
+    for (text, expected) in
+        [(&long, vec![Oddity::DamagedManifest]), (&values, vec![Oddity::DamagedManifest]), (&usual, vec![])]
+    {
+        let (_dir, path) = scratch();
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("recording.json"), text).unwrap();
+        fs::write(path.join("console.log"), "x").unwrap();
+        let recording = Recording::open(&path).unwrap();
+        assert_eq!(kinds(&recording), expected, "{} bytes", text.len());
+    }
+}

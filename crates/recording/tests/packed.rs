@@ -146,3 +146,20 @@ fn other_files_are_no_recordings() {
     let error = Recording::open(&dir.path().join("gone")).unwrap_err();
     assert!(error.to_string().contains("gone"));
 }
+
+/// What is unpacked is bounded by the packed size too: 100 MB of zeros pack to 10 KB.
+#[test]
+fn a_small_pack_does_not_become_large() {
+    let dir = TempDir::new().unwrap();
+    let out = dir.path().join("small.tar.zst");
+    let mut archive = tar::Builder::new(zstd::Encoder::new(fs::File::create(&out).unwrap(), 3).unwrap());
+    for (name, bytes) in [("a/recording.json", 2), ("a/console.log", 100 << 20)] {
+        let mut header = Header::new_gnu();
+        header.set_size(bytes);
+        header.set_cksum();
+        archive.append_data(&mut header, name, std::io::Read::take(std::io::repeat(b' '), bytes)).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+    let error = Recording::open(&out).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 64 << 20), "{error}");
+}
