@@ -21,13 +21,16 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use serde::{Deserialize, Serialize};
 use setup::sha256;
 use sha2::{Digest, Sha256};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long to wait for others.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A document that claims to be larger is none that a bench wrote.
-const DOCUMENT_BYTES_MOST: usize = 1 << 30;
+const DOCUMENT_BYTES_MOST: u64 = 1 << 30;
+/// A document is a fifth of its size when it is packed; one of equal boots is less.
+const DOCUMENT_RATIO_USUAL: usize = 20;
 /// Of zstd: quick, and a fifth of the size.
 const LEVEL: i32 = 3;
 
@@ -484,8 +487,15 @@ fn add_metrics(add: &Connection, document: &Document, bench: i64, number: usize)
 /// A document as it is kept.
 fn unpack(bench: i64, packed: &[u8]) -> Result<Document, HistoryError> {
     let unreadable = |why: String| HistoryError::Unreadable { bench, why };
-    let bytes = zstd::bulk::Decompressor::upper_bound(packed).unwrap_or(DOCUMENT_BYTES_MOST);
-    let json = zstd::bulk::decompress(packed, bytes.min(DOCUMENT_BYTES_MOST)).map_err(|e| unreadable(e.to_string()))?;
+    // A frame says how long its content is. What that reserves is bounded by what the packed bytes can become.
+    let declared = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten().unwrap_or_default();
+    let declared = usize::try_from(declared).unwrap_or(usize::MAX);
+    let mut json = Vec::with_capacity(declared.min(packed.len().saturating_mul(DOCUMENT_RATIO_USUAL)));
+    let unpacking = zstd::Decoder::with_buffer(packed).map_err(|e| unreadable(e.to_string()))?;
+    unpacking.take(DOCUMENT_BYTES_MOST + 1).read_to_end(&mut json).map_err(|e| unreadable(e.to_string()))?;
+    if json.len() as u64 > DOCUMENT_BYTES_MOST {
+        return Err(unreadable(format!("it has more than {} MiB", DOCUMENT_BYTES_MOST >> 20)));
+    }
     let document: Document = serde_json::from_slice(&json).map_err(|e| unreadable(e.to_string()))?;
     Ok(document.computed_again())
 }
