@@ -21,12 +21,17 @@ const STEP_BYTES: i32 = 1 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// The program has one heap. glibc would give the thread that all of it runs in another one, of which none of this is true.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const HEAPS: i32 = 1;
+
 /// Keeps freed memory for the next stage, in large pages where the host has them. To be called first.
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt takes two numbers, and there is no other thread yet. What it refuses stays as it was. madvise is
     // given what lies between an allocation and the heap's end, the heap's own pages, of which it changes no byte.
     unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, HEAPS);
         libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
         libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
         libc::mallopt(libc::M_TOP_PAD, RESERVED_BYTES);

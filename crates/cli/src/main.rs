@@ -145,9 +145,24 @@ pub fn is_interruption(error: &anyhow::Error) -> bool {
     })
 }
 
+/// All of the program runs in a thread with this much stack: a shell's `ulimit -s` may leave the first thread too little to read the
+/// command line.
+const STACK_BYTES: usize = 16 << 20;
+
 fn main() -> ExitCode {
     heap::prepare();
     names::prepare();
+    // The name is what a panic says.
+    let program = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES).spawn(parse_and_run);
+    match program {
+        // What it panicked about is printed already.
+        Ok(program) => program.join().unwrap_or(ExitCode::from(101)),
+        // There is no room for another stack, but there may be enough for this one.
+        Err(_) => parse_and_run(),
+    }
+}
+
+fn parse_and_run() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let output = Output::new(&cli.output);
     match run(cli.command, &output) {
