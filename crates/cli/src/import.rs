@@ -87,7 +87,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         }
         if found.cut {
             output.note(&format!(
-                "{} unpacks to more than {} MiB: what follows is not read; cut out the part that is of interest",
+                "{} unpacks to more than {} MiB, or 200 times its size: what follows is not read; cut out the part that is of interest",
                 source.path.display(),
                 evidence::UNPACKED_BYTES_MAX >> 20
             ));

@@ -13,6 +13,8 @@ use timeline::{DiagnosticKind, Diagnostics};
 
 /// More files than any tool puts beside each other.
 const MEMBERS_MAX: usize = 1 << 12;
+/// A longer name is cut.
+const NAME_BYTES_MAX: usize = 4096;
 /// How long a file of `/sys` says that it is.
 const SYSFS_BYTES: usize = 4096;
 /// What a tar archive consists of.
@@ -41,7 +43,8 @@ pub(crate) fn members(file: File, diagnostics: &mut Diagnostics) -> Vec<File> {
             diagnostics.note(DiagnosticKind::ArchiveCut, || file.name.clone());
             break;
         };
-        let name = inner_name(&file.name, &String::from_utf8_lossy(&entry.path_bytes()));
+        let path = entry.path_bytes();
+        let name = inner_name(&file.name, &String::from_utf8_lossy(&path[..path.len().min(NAME_BYTES_MAX)]));
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous => {}
             EntryType::Directory | EntryType::XGlobalHeader => continue,

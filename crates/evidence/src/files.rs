@@ -211,7 +211,8 @@ const UNPACKED_BYTES_EACH_MOST: usize = 1032;
 fn gunzip_whole(packed: &[u8]) -> Option<Vec<u8>> {
     // Its length, modulo 2^32 (RFC 1952, 2.3.1).
     let bytes = usize::try_from(u32::from_le_bytes(*packed.last_chunk()?)).ok()?;
-    let can_be = bytes as u64 <= UNPACKED_BYTES_MAX && bytes <= packed.len().saturating_mul(UNPACKED_BYTES_EACH_MOST);
+    let can_be =
+        bytes as u64 <= unpacked_bytes_max(packed) && bytes <= packed.len().saturating_mul(UNPACKED_BYTES_EACH_MOST);
     let mut whole = vec![0; Some(bytes).filter(|_| can_be && is_gzip(packed))?];
     // 15 bits of window, and 16 for gzip's header and end.
     let mut unpacking = zlib_rs::Inflate::new(true, 15 + 16);
@@ -220,18 +221,29 @@ fn gunzip_whole(packed: &[u8]) -> Option<Vec<u8>> {
     (status == zlib_rs::Status::StreamEnd && is_all).then_some(whole)
 }
 
+/// A log is a tenth of its size when it is packed. What becomes more than this for each of its bytes is no log.
+const UNPACKED_RATIO_MAX: u64 = 200;
+/// A small file may become this much, whatever its ratio.
+const UNPACKED_BYTES_SMALL: u64 = 64 << 20;
+
+/// The most that a compressed file of this length becomes: [`UNPACKED_BYTES_MAX`] bytes, and less if it is small.
+fn unpacked_bytes_max(packed: &[u8]) -> u64 {
+    (packed.len() as u64).saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, UNPACKED_BYTES_MAX)
+}
+
 /// What a compressed file holds, as far as it can be read.
 fn gunzip(name: &str, packed: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     if let Some(whole) = gunzip_whole(packed) {
         return whole;
     }
     let mut bytes = Vec::new();
-    let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_BYTES_MAX + 1);
+    let most = unpacked_bytes_max(packed);
+    let mut unpacking = flate2::read::MultiGzDecoder::new(packed).take(most + 1);
     if let Err(e) = unpacking.read_to_end(&mut bytes) {
         diagnostics.note(DiagnosticKind::GzipDamaged, || format!("{name}: {e}"));
     }
-    if bytes.len() as u64 > UNPACKED_BYTES_MAX {
-        bytes.truncate(usize::try_from(UNPACKED_BYTES_MAX).unwrap_or(usize::MAX));
+    if bytes.len() as u64 > most {
+        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         diagnostics.note(DiagnosticKind::GzipTooLarge, || name.to_owned());
     }
     bytes

@@ -8,7 +8,7 @@
 use crate::boot::Boot;
 use crate::first_executions::regions::Stage;
 use crate::index::Index;
-use crate::input::Input;
+use crate::input::{Input, records_max};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{self, Lines, lossy};
 use timeline::{
@@ -26,17 +26,32 @@ pub struct Said {
     pub line: u32,
 }
 
+/// A line is looked at up to here; its name is shorter still.
+const LINE_BYTES_MAX: usize = 4096;
 /// A span's name is not longer than this.
 const NAME_CHARS_MAX: usize = 60;
 
+/// What diagnostics call it.
+const NAME: &str = "firmware.log";
+/// What a line takes in memory, here and on the timeline.
+const LINE_COST: usize = 500;
+
 /// Reads firmware's lines; blank ones say nothing.
-pub fn read(bytes: &[u8], index: &Index) -> Vec<Said> {
-    let lines = Lines::new(bytes).filter_map(|line| {
-        let text = shorten(&lossy(line.bytes));
+pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Said> {
+    let (mut said, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
+    for line in Lines::new(bytes) {
+        if said.len() == most {
+            let place = || format!("{NAME}:{}", line.number);
+            diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+            continue;
+        }
+        let text = shorten(&lossy(&line.bytes[..line.bytes.len().min(LINE_BYTES_MAX)]));
         let at = index.arrival(line.offset as u64);
-        (!text.is_empty()).then_some(Said { text, at, line: line.number })
-    });
-    lines.collect()
+        if !text.is_empty() {
+            said.push(Said { text, at, line: line.number });
+        }
+    }
+    said
 }
 
 /// A line as a name: without control characters, not too long.
@@ -125,7 +140,7 @@ impl Evidence for DebugLines<'_> {
         let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
         // On a busy host a line can be read when the kernel has long begun.
         let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
-        let said = read(&self.0.file.bytes, &self.0.index);
+        let said = read(&self.0.file.bytes, &self.0.index, &mut boot.timeline.diagnostics);
         let last = last_before(&said, until.unwrap_or(Ns::MAX));
         // Nothing says when the firmware was done but that it said nothing more. What its last line begins is then unexplained.
         if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
@@ -154,7 +169,7 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         let text = format!("SeaBIOS (version 1.16.2)\n\n\x1b{}\r\nBooting from ROM...\nlate\n", "x".repeat(80));
         let index = Index::read("firmware.idx", b"0 100\n26 150\n109 400\n129 900\n", &mut diagnostics);
-        let said = read(text.as_bytes(), &index);
+        let said = read(text.as_bytes(), &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
         build(&said, Ns(700), &mut timeline);
         let spans: Vec<_> =
@@ -168,7 +183,8 @@ mod tests {
     #[test]
     fn lines_without_arrival_are_counted() {
         let mut timeline = Timeline::new(TimeBase::Evidence);
-        build(&read(b"a\nb\n", &Index::default()), Ns(1), &mut timeline);
+        let said = read(b"a\nb\n", &Index::default(), &mut timeline.diagnostics);
+        build(&said, Ns(1), &mut timeline);
         assert!(timeline.spans.is_empty());
         assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::FirmwareLineWithoutTime), 2);
     }

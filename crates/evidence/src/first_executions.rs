@@ -20,11 +20,14 @@ pub mod symbols;
 
 pub(crate) use reader::Files;
 
+use crate::input::records_max;
 use crate::plugin_header::{self, since};
 use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
+/// What a record takes in memory, with what is made of it.
+const RECORD_COST: usize = 56;
 /// A block's record is this long on average; most are shorter than ten.
 const BLOCK_BYTES: usize = 8;
 
@@ -173,11 +176,19 @@ pub fn recognise(bytes: &[u8]) -> bool {
 pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstExecutions {
     let mut run = FirstExecutions::default();
     let Some((zero, mut stream)) = header(bytes, place, &mut run, diagnostics) else { return run };
-    run.blocks.reserve(bytes.len() / BLOCK_BYTES);
+    let most = records_max(bytes.len(), RECORD_COST);
+    run.blocks.reserve((bytes.len() / BLOCK_BYTES).min(most));
+    let mut left = most;
     let mut records = Bytes::new(&bytes[HEADER_BYTES..]);
     let mut thread = 0;
     while !records.is_at_end() {
         let start = HEADER_BYTES + records.at();
+        if left == 0 {
+            let (about, beyond) = (format!("bytes of {place}"), (bytes.len() - start) as u64);
+            diagnostics.add(DiagnosticKind::EntriesBeyondBound, &about, beyond, None, || place.to_owned());
+            break;
+        }
+        left -= 1;
         let added = stream.read(&mut records).and_then(|record| add(record, zero, &mut thread, &mut run));
         if let Err(broken) = added {
             let kind = match broken {

@@ -11,7 +11,7 @@
 //! placed, and its lines are counted. Without `funcgraph-proc` calls stand on their CPU. The clock is taken for the kernel's own.
 
 use crate::boot::Boot;
-use crate::input::{FirstOf, Input};
+use crate::input::{FirstOf, Input, records_max};
 use crate::offers::Offers;
 use crate::reader::{EndCandidate, EndRank, Evidence, Reader};
 use crate::text::{Lines, lossy, number, seconds, whole_number};
@@ -21,6 +21,8 @@ use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Os, SpanBui
 /// What views call it.
 const NAME: &str = "function_graph";
 const HEADING: &[u8] = b"# tracer: function_graph";
+/// What a line takes in memory, here and on the timeline.
+const LINE_COST: usize = 260;
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +43,14 @@ enum Who<'a> {
 }
 
 impl Who<'_> {
+    /// A number of its own: no number of a thread is as large as that of a CPU here.
+    fn key(self) -> u64 {
+        match self {
+            Who::Thread(_, tid) => tid,
+            Who::Cpu(cpu) => u64::MAX - cpu,
+        }
+    }
+
     /// The kind and the number of its track.
     fn track(self) -> (TrackKind, u64) {
         match self {
@@ -120,9 +130,13 @@ pub fn stamps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ns
 }
 
 fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Entry<'a>> {
-    let mut entries = Vec::new();
+    let (mut entries, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
     for line in Lines::new(bytes) {
         match entry(line.bytes) {
+            Some(_) if entries.len() == most => {
+                let place = || format!("{file}:{}", line.number);
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+            }
             Some(entry) => entries.push(entry),
             None if says_nothing(line.bytes) => {}
             None => {
@@ -136,12 +150,7 @@ fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Ve
 /// When each one's track has its next entry.
 fn next_of_each(entries: &[Entry<'_>]) -> Vec<Option<Ns>> {
     let mut next: HashMap<u64, Ns> = HashMap::new();
-    // No number of a thread is as large as that of a CPU here.
-    let key = |entry: &Entry<'_>| match entry.who {
-        Who::Thread(_, tid) => tid,
-        Who::Cpu(cpu) => u64::MAX - cpu,
-    };
-    let mut all: Vec<Option<Ns>> = entries.iter().rev().map(|entry| next.insert(key(entry), entry.at)).collect();
+    let mut all: Vec<Option<Ns>> = entries.iter().rev().map(|entry| next.insert(entry.who.key(), entry.at)).collect();
     all.reverse();
     all
 }
@@ -190,10 +199,16 @@ impl Evidence for Graph<'_> {
     fn place(&mut self, boot: &mut Boot<'_>) {
         let origin = boot.kernel_clock_zero();
         let timeline = &mut boot.timeline;
+        let known = timeline.tracks.iter().count();
         let mut spans = SpanBuilder::default();
+        // To look for a track takes a step for each that there is.
+        let mut tracks: HashMap<u64, TrackId> = HashMap::new();
         for (entry, next) in self.entries.iter().zip(next_of_each(&self.entries)) {
             let (kind, id) = entry.who.track();
-            let track = timeline.tracks.find(kind, id).unwrap_or_else(|| {
+            let track = *tracks.entry(entry.who.key()).or_insert_with(|| {
+                if let Some(known) = timeline.tracks.iter().take(known).find(|(_, t)| (t.kind, t.id) == (kind, id)) {
+                    return known.0;
+                }
                 let name = match entry.who {
                     Who::Thread(name, _) => timeline.names.intern(&lossy(name)),
                     Who::Cpu(cpu) => timeline.names.intern(&format!("CPU {cpu}")),

@@ -10,7 +10,7 @@ use crate::offers::{Compared, Marked, Offers};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence, Own, Reader};
 use crate::text::{Lines, lossy};
-use guest_init::messages::{Message, SyncPlace};
+use guest_init::messages::{LINE_BYTES_MAX, Message, SyncPlace};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks};
 
 /// A message, when it arrived and where it stands.
@@ -24,16 +24,25 @@ pub struct Received {
     pub line: u32,
 }
 
+/// What diagnostics call it.
+const NAME: &str = "guest.log";
+/// A guest sends some hundred.
+const MESSAGES_MAX: usize = 1 << 16;
+
 /// Reads `guest.log` with its index. What is no message is counted.
 pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Received> {
     let mut said = Vec::new();
     for line in Lines::new(bytes).filter(|line| !line.bytes.trim_ascii().is_empty()) {
-        let word = Message::parse(&lossy(line.bytes.trim_ascii_end())).filter(|_| line.whole);
-        match word {
+        let place = || format!("{file}:{}", line.number);
+        let text = Some(line.bytes.trim_ascii_end()).filter(|text| line.whole && text.len() <= LINE_BYTES_MAX);
+        match text.and_then(|text| Message::parse(&lossy(text))) {
+            Some(_) if said.len() == MESSAGES_MAX => {
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+            }
             Some(word) => {
                 said.push(Received { message: word, arrival: index.arrival(line.offset as u64), line: line.number })
             }
-            None => diagnostics.note(DiagnosticKind::GuestMessageUnreadable, || format!("{file}:{}", line.number)),
+            None => diagnostics.note(DiagnosticKind::GuestMessageUnreadable, place),
         }
     }
     said

@@ -18,6 +18,7 @@ mod place;
 mod reader;
 
 use crate::NotThisFormat;
+use crate::input::records_max;
 use crate::kernel_log::{KernelLog, Prefix, StampedLine};
 use crate::text::{Lines, number};
 use memchr::memmem;
@@ -25,6 +26,11 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use parse::is_event;
 pub(crate) use reader::Files;
+
+/// What diagnostics call it.
+const NAME: &str = "libguestfs";
+/// What an event takes in memory beside its text, here and on the timeline.
+const EVENT_COST: usize = 500;
 
 /// Who reported an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +109,7 @@ impl Events {
     /// If there is no event in it.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<Events, NotThisFormat> {
         let mut found = Events { file: file.to_owned(), ..Events::default() };
-        let mut over = false;
+        let (mut over, most) = (false, records_max(bytes.len(), EVENT_COST));
         for line in Lines::new(bytes) {
             found.counts.lines += 1;
             let place = || format!("{file}:{}", line.number);
@@ -123,6 +129,11 @@ impl Events {
             if over {
                 found.counts.later += 1;
                 diagnostics.note(DiagnosticKind::LibguestfsLaterLaunch, place);
+                continue;
+            }
+            if found.events.len() == most {
+                found.counts.unreadable += 1;
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
                 continue;
             }
             let last = found.events.last().map_or((None, Ns::ZERO), |last| (last.number, last.at));

@@ -109,6 +109,9 @@ pub struct Initcalls {
 /// What a probe returns to be tried again later; some kernels print it without its sign.
 const EPROBE_DEFER: i64 = 517;
 
+/// A kernel with all its modules prints some ten thousand of these messages.
+const MESSAGES_MAX: usize = 1 << 16;
+
 /// Reads the initcalls of a log. `place` says when a line was printed, in the time of the result.
 /// Lines of which it does not know are counted and left out, unless it knows of none: then the
 /// calls are placed end to end from zero, which is counted too.
@@ -119,8 +122,10 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Initcalls {
     let lines = log.lines.iter().enumerate();
-    let messages: Vec<(usize, &Line, Message<'_>)> =
-        lines.filter_map(|(i, line)| Some((i, line, parse::message(log.text(line))?))).collect();
+    let mut all = lines.filter_map(|(i, line)| Some((i, line, parse::message(log.text(line))?)));
+    let messages: Vec<(usize, &Line, Message<'_>)> = all.by_ref().take(MESSAGES_MAX).collect();
+    let beyond = all.count() as u64;
+    diagnostics.add(DiagnosticKind::EntriesBeyondBound, "the list of initcalls", beyond, None, || file.to_owned());
     let unit = unit::decide(log, messages.iter().map(|(.., message)| message));
     let end_to_end = messages.iter().all(|(_, line, _)| place(line).is_none());
     let mut reader = Reader {

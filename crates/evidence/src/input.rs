@@ -8,6 +8,16 @@ use timeline::{DiagnosticKind, Diagnostics};
 /// The most that a compressed file may become.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
+/// What the records of a file may take in memory: this, and so much for each of its bytes. A log of a real boot takes less. One
+/// that was made dense has more records in its bytes, and those beyond the bound are counted.
+const RECORDS_BYTES: usize = 16 << 20;
+const RECORDS_BYTES_EACH: usize = 4;
+
+/// The most records that are kept of so many bytes, each of which takes `cost` bytes in memory: with what is made of it on the timeline.
+pub(crate) fn records_max(bytes: usize, cost: usize) -> usize {
+    bytes.saturating_mul(RECORDS_BYTES_EACH).saturating_add(RECORDS_BYTES) / cost
+}
+
 /// A file and its name.
 pub(crate) struct File {
     pub name: String,

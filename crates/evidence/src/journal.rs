@@ -21,6 +21,7 @@ mod short;
 pub(crate) use place::Files;
 pub(crate) use short::is_dated;
 
+use crate::input::records_max;
 use crate::text::{Line, Lines, lossy, whole_number};
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,7 +32,10 @@ const NAME: &str = "journal";
 /// Longer messages are cut.
 const MESSAGE_BYTES_MAX: usize = 2048;
 const FIELD_BYTES_MAX: usize = 512;
-const ENTRIES_MAX: usize = 1 << 22;
+/// What an entry takes in memory beside its texts, here and on the timeline.
+const ENTRY_COST: usize = 700;
+/// A longer line of JSON is not read: each of its values takes more in memory than in the line.
+const JSON_BYTES_MAX: usize = 1 << 20;
 
 /// What systemd says of a unit, or of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,8 @@ pub struct Journal {
     pub entries: Vec<Entry>,
     /// Entries of boots before it.
     pub other_boots: u64,
+    /// How many bytes were read, of all files together.
+    bytes: usize,
 }
 
 fn us(value: &[u8]) -> Option<Ns> {
@@ -95,7 +101,14 @@ fn us(value: &[u8]) -> Option<Ns> {
 }
 
 fn text(value: &[u8], most: usize) -> String {
-    lossy(&value[..value.len().min(most)]).into_owned()
+    let mut text = lossy(&value[..value.len().min(most)]).into_owned();
+    // A byte that is no text has become three.
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
 }
 
 impl Entry {
@@ -144,6 +157,7 @@ fn is_line(line: &[u8]) -> bool {
 impl Journal {
     /// Adds the entries of a file; what is none is counted.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+        self.bytes = self.bytes.saturating_add(bytes.len());
         if short::is_monotonic(bytes) {
             return short::read(self, file, bytes, diagnostics);
         }
@@ -181,7 +195,7 @@ impl Journal {
             return;
         }
         entry.at = entry.at.or(entry.received);
-        if self.entries.len() == ENTRIES_MAX {
+        if self.entries.len() >= records_max(self.bytes, ENTRY_COST) {
             diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
             return;
         }
@@ -211,7 +225,8 @@ fn binary(rest: &[u8]) -> Option<&[u8]> {
 fn row(line: Line<'_>) -> Option<Entry> {
     #[derive(Deserialize)]
     struct Fields(std::collections::BTreeMap<String, Value>);
-    let Fields(fields) = serde_json::from_slice(line.bytes).ok()?;
+    let line = Some(line.bytes).filter(|line| line.len() <= JSON_BYTES_MAX)?;
+    let Fields(fields) = serde_json::from_slice(line).ok()?;
     let mut entry = Entry::default();
     for (name, value) in &fields {
         match value {

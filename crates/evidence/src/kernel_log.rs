@@ -24,7 +24,8 @@ mod reader;
 mod stamp;
 
 use crate::NotThisFormat;
-use crate::text::{Lines, lossy};
+use crate::input::records_max;
+use crate::text::{self, Lines, lossy};
 pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
@@ -33,6 +34,16 @@ pub(crate) use host_stamp::{Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
 pub(crate) use reader::{FILES, Files};
 pub(crate) use stamp::{Prefix, after_stamp};
+
+/// What diagnostics call it.
+const NAME: &str = "kernel log";
+/// What a message takes in memory: its [`Line`], its mark and its name on the timeline, and what is made of it.
+const LINE_COST: usize = 260;
+/// A message is cut behind this. A kernel's has 1 KiB, and a program's on the console is a line.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// What the texts of a file may have more than the file: a byte that is no text becomes three.
+const TEXT_BYTES_MORE: usize = 4 << 20;
+const COMMENTS_MAX: usize = 64;
 
 /// Who printed a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +185,7 @@ impl KernelLog {
         if !self.text.ends_with(' ') {
             self.text.push(' ');
         }
-        self.text.push_str(&lossy(text));
+        self.text.push_str(&lossy(&text[..text.len().min(MESSAGE_BYTES_MAX)]));
         last.text.end = u32::try_from(self.text.len()).unwrap_or(last.text.end);
     }
 
@@ -224,6 +235,8 @@ struct Reader<'d> {
     banners: Vec<usize>,
     /// The first stamp of the text form, also one of 0.000000.
     first_stamp: Option<Ns>,
+    /// The most messages that are kept, and the most bytes of their texts.
+    max: (usize, usize),
 }
 
 /// What a Linux kernel says first, or nearly so.
@@ -233,13 +246,16 @@ const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 
 impl<'d> Reader<'d> {
     fn new(file: &'d str, diagnostics: &'d mut Diagnostics) -> Self {
-        Reader { file, diagnostics, log: KernelLog::default(), banners: Vec::new(), first_stamp: None }
+        let max = (usize::MAX, usize::MAX);
+        Reader { file, diagnostics, log: KernelLog::default(), banners: Vec::new(), first_stamp: None, max }
     }
 
     fn read(file: &'d str, bytes: &[u8], diagnostics: &'d mut Diagnostics) -> Result<Self, NotThisFormat> {
         let mut reader = Reader::new(file, diagnostics);
+        reader.max = (records_max(bytes.len(), LINE_COST), bytes.len() + TEXT_BYTES_MORE);
         // Touching memory is most of the cost, so none is touched twice.
-        reader.log.lines.reserve_exact(memchr::memchr_iter(b'\n', bytes).count() + 1);
+        let lines = memchr::memchr_iter(b'\n', bytes).count() + 1;
+        reader.log.lines.reserve_exact(lines.min(reader.max.0));
         reader.log.text.reserve_exact(bytes.len());
         let mut first = Lines::new(bytes).filter(|l| !l.bytes.trim_ascii().is_empty() && !l.bytes.starts_with(b"#"));
         match first.next().or(Lines::new(bytes).next()) {
@@ -314,13 +330,39 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Whether no more messages are kept. The rest of the file, from `line` on, is then counted.
+    fn is_full(&mut self, line: text::Line<'_>, rest: &Lines<'_>) -> bool {
+        let is_full = self.log.lines.len() >= self.max.0 || self.log.text.len() >= self.max.1;
+        if is_full {
+            let lines = 1 + rest.clone().count() as u64;
+            let place = || format!("{}:{}", self.file, line.number);
+            self.diagnostics.add(DiagnosticKind::EntriesBeyondBound, NAME, lines, None, place);
+        }
+        is_full
+    }
+
+    /// Keeps a message; what of it is beyond the bound is counted.
+    fn push(&mut self, line: Line, text: &[u8]) {
+        let kept = &text[..text.len().min(MESSAGE_BYTES_MAX)];
+        if kept.len() < text.len() {
+            let (about, cut) = ("a message of the kernel log", (text.len() - kept.len()) as u64);
+            let place = || format!("{}:{}", self.file, line.number);
+            self.diagnostics.add(DiagnosticKind::EntriesBeyondBound, about, cut, None, place);
+        }
+        self.log.push(line, kept);
+    }
+
     fn read_text(&mut self, bytes: &[u8]) {
         let mut loggers = Loggers::detect(bytes);
         self.log.logger = loggers.name();
         let mut cleaner = Cleaner::default();
         let quoted = mail::is_quoted(bytes);
         let mut wrap = mail::Wrap::default();
-        for line in Lines::new(bytes) {
+        let mut lines = Lines::new(bytes);
+        while let Some(line) = lines.next() {
+            if self.is_full(line, &lines) {
+                return;
+            }
             self.log.counts.lines += 1;
             let unquoted = if quoted { mail::unquote(line.bytes) } else { line.bytes };
             let (text, controls) = cleaner.clean(unquoted);
@@ -377,8 +419,8 @@ impl<'d> Reader<'d> {
                     self.banners.push(self.log.lines.len());
                 }
             }
-            self.log.push(line, own);
-            let Some(at) = next else { return };
+            self.push(line, own);
+            let Some(at) = next.filter(|_| self.log.lines.len() < self.max.0) else { return };
             self.log.counts.glued += 1;
             self.diagnostics.note(DiagnosticKind::MessagesGlued, || format!("{}:{number}", self.file));
             (prefix, text) = Prefix::strip(&text[at..]);

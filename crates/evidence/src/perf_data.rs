@@ -72,7 +72,9 @@ impl PerfData {
         }
         let mut data = PerfData { events: attributes.names(), ..PerfData::default() };
         let mut tracepoints = Vec::new();
-        for record in read.in_order(&attributes) {
+        let (records, beyond) = read.in_order(&attributes);
+        diagnostics.add(DiagnosticKind::EntriesBeyondBound, file, beyond, None, || file.to_owned());
+        for record in records {
             let is_read = data.record(&record, &attributes, &parts.formats, &mut tracepoints);
             if is_read.is_none() {
                 diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}: byte {}", record.at));

@@ -18,7 +18,7 @@
 use crate::NotThisFormat;
 use crate::boot::Boot;
 use crate::first_executions::symbols::Symbols;
-use crate::input::{FirstOf, Input};
+use crate::input::{FirstOf, Input, records_max};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::{Line, Lines, number};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread};
@@ -28,6 +28,11 @@ const FRAMES_MAX: usize = 1024;
 /// In so many lines from the start there is a sample, or this is something else.
 const LINES_BEFORE: usize = 1000;
 const UNKNOWN: &[u8] = b"[unknown]";
+/// What diagnostics call it.
+const NAME: &str = "samples";
+/// What a sample takes in memory, here and on the timeline, and an entry of a stack.
+const SAMPLE_COST: usize = 400;
+const FRAME_COST: usize = 80;
 
 /// One entry of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +77,8 @@ pub struct Samples<'a> {
     pub period: Option<Ns>,
     /// A heading without a time, if the last line was one, and which line.
     timeless: Option<(Sample<'a>, u32)>,
+    /// What all of it takes in memory.
+    cost: usize,
 }
 
 /// What a recording has of it: the first file is used.
@@ -128,7 +135,13 @@ impl<'a> Samples<'a> {
     /// If there is no sample in it.
     pub fn read(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Result<Samples<'a>, NotThisFormat> {
         let mut read = Samples::default();
+        let most = records_max(bytes.len(), 1);
         for line in Lines::new(bytes) {
+            if read.cost >= most {
+                let place = || format!("{file}:{}", line.number);
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+                continue;
+            }
             read.line(file, line, diagnostics);
         }
         read.no_heading(file, diagnostics);
@@ -145,6 +158,7 @@ impl<'a> Samples<'a> {
     fn line(&mut self, file: &str, line: Line<'a>, diagnostics: &mut Diagnostics) {
         let text = line.bytes.trim_ascii_end();
         if let Some(frame) = self.timeless.as_ref().and_then(|_| stack_line(text)) {
+            self.cost += SAMPLE_COST + FRAME_COST;
             self.samples.extend(self.timeless.take().map(|(sample, _)| Sample { frames: vec![frame], ..sample }));
             return;
         }
@@ -157,6 +171,7 @@ impl<'a> Samples<'a> {
             return;
         }
         if let Some(sample) = heading(text) {
+            self.cost += SAMPLE_COST + FRAME_COST;
             self.samples.push(sample);
         } else if let Some(sample) = timeless_heading(text) {
             self.timeless = Some((sample, line.number));
@@ -164,7 +179,10 @@ impl<'a> Samples<'a> {
             self.lost = Some(self.lost.unwrap_or(0).saturating_add(lost));
         } else {
             match (frame(text), self.samples.last_mut()) {
-                (Some(frame), Some(sample)) if sample.frames.len() < FRAMES_MAX => sample.frames.push(frame),
+                (Some(frame), Some(sample)) if sample.frames.len() < FRAMES_MAX => {
+                    self.cost += FRAME_COST;
+                    sample.frames.push(frame);
+                }
                 _ => unreadable(file, line.number, diagnostics),
             }
         }

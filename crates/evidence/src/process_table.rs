@@ -22,8 +22,8 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
 const NAME: &str = "process table";
 const HEAD: &[u8] = b"# bootscope.processes/1 ";
 const CONTAINED: &[u8] = b" container";
-/// As many as Linux has numbers for.
-const PROCESSES_MAX: usize = 1 << 22;
+/// As many as other tables of processes: a boot has some hundred.
+const PROCESSES_MAX: usize = 1 << 17;
 const DEPTH_MAX: u32 = 64;
 const NAME_BYTES_MAX: usize = 4096;
 

@@ -6,7 +6,7 @@
 
 use crate::boot::Boot;
 use crate::first_executions::plain_name;
-use crate::input::Input;
+use crate::input::{Input, records_max};
 use crate::reader::{Evidence, Own, Reader};
 use crate::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, StoppedCpu, StoppedIn};
@@ -14,17 +14,25 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, Stopped
 /// A recorder writes no more than two thirds of it; what is beyond is left out and counted.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// No machine that is recorded has more.
+/// What a line takes in memory, here and in a view.
+const ENTRY_COST: usize = 200;
+/// A line is read up to here.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// No machine that is recorded has more CPUs, no kernel deeper stacks, and no boot more silences. A recorder writes a few notes.
 const CPUS_MAX: usize = 1_024;
+const FRAMES_MAX: usize = 1_024;
+const SILENCES_MAX: usize = 1 << 14;
+const NOTES_MAX: usize = 64;
 
 /// Reads the text; lines that are none of it are counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Silences {
     let mut found = Silences::default();
-    let mut entries = 0;
+    let (mut entries, most) = (0, ENTRIES_MAX.min(records_max(bytes.len(), ENTRY_COST)));
     for line in Lines::new(bytes) {
-        let text = String::from_utf8_lossy(line.bytes);
+        let text = String::from_utf8_lossy(&line.bytes[..line.bytes.len().min(LINE_BYTES_MAX)]);
         entries += 1;
-        if entries > ENTRIES_MAX || take(&text, &mut found).is_none() {
+        if entries > most || take(&text, &mut found).is_none() {
             diagnostics.note(DiagnosticKind::LinesUnreadable, || format!("{file}:{}", line.number));
         }
     }
@@ -37,8 +45,9 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
     if let Some(remark) = text.strip_prefix("# ") {
         match remark.split_once(' ')? {
             ("silent-after-ns", ns) => found.after = Ns(ns.parse().ok()?),
-            ("names", sentence) => found.names.push(sentence.to_owned()),
-            ("note", sentence) => found.notes.push(sentence.to_owned()),
+            ("names", sentence) if found.names.len() < NOTES_MAX => found.names.push(sentence.to_owned()),
+            ("note", sentence) if found.notes.len() < NOTES_MAX => found.notes.push(sentence.to_owned()),
+            ("names" | "note", _) => return None,
             // A later version's, and the first line.
             _ => {}
         }
@@ -51,6 +60,7 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
     let (first, second, third) = (words.next()?, words.next(), words.next());
     let ns = |word: Option<&str>| Some(Ns(word?.parse().ok().filter(|ns| *ns >= 0)?));
     match first {
+        "silence" if found.silences.len() == SILENCES_MAX => return None,
         "silence" => {
             let (from, until) = (ns(second)?, ns(third)?);
             found.silences.push(Silence { from, until: until.max(from), stops: Vec::new() });
@@ -75,7 +85,8 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
         }
         _ => {
             let name = function(text)?;
-            found.silences.last_mut()?.stops.last_mut()?.cpus.last_mut()?.stack.push(name);
+            let stack = &mut found.silences.last_mut()?.stops.last_mut()?.cpus.last_mut()?.stack;
+            (stack.len() < FRAMES_MAX).then(|| stack.push(name))?;
         }
     }
     Some(())

@@ -27,8 +27,15 @@ use timeline::{DiagnosticKind, Diagnostics};
 use trace_records::{Forms, Names, Printer, Stamps};
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// The most that all lines together may have.
-const TEXT_BYTES_MAX: u64 = UNPACKED_BYTES_MAX;
+/// The most that all lines together may have: for each byte of records so much, and never more than of other files that are unpacked.
+/// A line of a real trace is two to four times as long as its record.
+const TEXT_RATIO_MAX: usize = 4;
+const TEXT_BYTES_SMALL: usize = 16 << 20;
+
+fn text_bytes_max(records_bytes: usize) -> usize {
+    let most = usize::try_from(UNPACKED_BYTES_MAX).unwrap_or(usize::MAX);
+    records_bytes.saturating_mul(TEXT_RATIO_MAX).saturating_add(TEXT_BYTES_SMALL).min(most)
+}
 /// Clocks of Linux' trace that count something else than nanoseconds.
 const COUNTERS: [&str; 3] = ["x86-tsc", "counter", "uptime"];
 
@@ -90,11 +97,11 @@ fn lines(file: &str, parts: &Parts, items: &Items, printer: &mut Printer, diagno
     let cpus = parts.cpus.len();
     let mut out = format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {kept}/{written}   #P:{cpus}\n#\n")
         .into_bytes();
-    let mut unknown = 0;
+    let (mut unknown, mut left_out) = (0, items.beyond);
+    let most = text_bytes_max(parts.cpus.iter().map(|cpu| cpu.pages.len()).sum());
     for (place, item) in items.all.iter().enumerate() {
-        if out.len() as u64 > TEXT_BYTES_MAX {
-            let left_out = (items.all.len() - place) as u64;
-            diagnostics.add(DiagnosticKind::EntriesBeyondBound, file, left_out, None, || file.to_owned());
+        if out.len() > most {
+            left_out += (items.all.len() - place) as u64;
             break;
         }
         match item.lost {
@@ -104,6 +111,7 @@ fn lines(file: &str, parts: &Parts, items: &Items, printer: &mut Printer, diagno
         }
         unknown += u64::from(!printer.line(items.record(item), item.cpu, stamp(parts, item), &mut out));
     }
+    diagnostics.add(DiagnosticKind::EntriesBeyondBound, file, left_out, None, || file.to_owned());
     diagnostics.note_many(DiagnosticKind::TraceEventDamaged, unknown, || file.to_owned());
     out
 }
@@ -139,8 +147,9 @@ pub(crate) fn lines_of(formats: &Formats, records: &[(Vec<u8>, u32, u64)], threa
     records.iter().for_each(|record| printer.learn(&record.0));
     threads.iter().for_each(|(pid, name)| printer.know(*pid, name));
     let mut out = b"# tracer: nop\n".to_vec();
+    let most = text_bytes_max(records.iter().map(|(record, ..)| record.len()).sum());
     for (record, cpu, stamp) in records {
-        if out.len() as u64 > TEXT_BYTES_MAX {
+        if out.len() > most {
             break;
         }
         printer.line(record, *cpu, *stamp, &mut out);

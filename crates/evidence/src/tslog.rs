@@ -58,6 +58,7 @@ pub(crate) use reader::Files;
 
 pub(crate) use console::Facts;
 
+use crate::input::records_max;
 use crate::kernel_log::{Cleaner, Loggers};
 use crate::text::{Line, Lines};
 use hashbrown::HashMap;
@@ -71,6 +72,16 @@ use timeline::{DiagnosticKind, Diagnostics, RateSource};
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
+
+/// What diagnostics call it.
+const NAME: &str = "TSLOG";
+/// What a record takes in memory, in the log, in its order and on the timeline.
+const RECORD_COST: usize = 200;
+/// More threads than any boot has, and more lines that say how fast the counter runs or what the machine is.
+const THREADS_MAX: usize = 1 << 16;
+const LINES_MAX: usize = 1 << 12;
+/// As many processes as a boot has that runs out of numbers.
+const PROCESSES_MAX: usize = 1 << 17;
 
 /// The note that a part of the log is missing.
 const GAP: &[u8] = b"TSLOG gap";
@@ -106,6 +117,8 @@ pub struct Log {
     renamed: Vec<u32>,
     /// The rate that the user gave.
     given_hz: Option<f64>,
+    /// How many bytes were read, of all files together: more records than follow from it are counted.
+    bytes: usize,
 }
 
 /// What of a file was used, and what else is in it.
@@ -141,14 +154,15 @@ impl Log {
                 ..Counts::default()
             };
         }
-        let cleaned = self.labels.cleaned();
+        let (cleaned, beyond) = (self.labels.cleaned(), self.labels.beyond());
         let mut reader = Reader::new(self, file, bytes, diagnostics);
         let mut lines = Lines::new(bytes);
         while let Some(line) = lines.next() {
             reader.line(line);
             reader.run(&mut lines);
         }
-        let (counts, cleaned) = (reader.counts, self.labels.cleaned() - cleaned);
+        let (counts, cleaned, beyond) = (reader.counts, self.labels.cleaned() - cleaned, self.labels.beyond() - beyond);
+        diagnostics.note_many(DiagnosticKind::NamesBeyondBound, beyond, || file.to_owned());
         diagnostics.note_many(DiagnosticKind::TslogControlCharacters, cleaned, || file.to_owned());
         counts
     }
@@ -304,6 +318,8 @@ struct Reader<'a> {
     /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
     head: (&'a [u8], u32),
     bytes: &'a [u8],
+    /// The most records that the log has.
+    records_max: usize,
     /// Not looked at before there are many lines that are no records.
     has: Option<Has>,
     /// Lines that do not begin with a record.
@@ -315,9 +331,11 @@ impl<'a> Reader<'a> {
     fn new(log: &'a mut Log, file: &str, bytes: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
         log.files.push(file.to_owned());
         let file = timeline::number(log.files.len() - 1);
+        log.bytes = log.bytes.saturating_add(bytes.len());
+        let records_max = records_max(log.bytes, RECORD_COST);
         // A record is about this long. Guessed too high costs no memory that is not touched.
         if line::is_record(bytes) {
-            log.records.reserve(bytes.len() / 40);
+            log.records.reserve((bytes.len() / 40).min(records_max));
         }
         let counts = Counts::default();
         Reader {
@@ -331,6 +349,7 @@ impl<'a> Reader<'a> {
             seen: Vec::new(),
             head: (b"", 0),
             bytes,
+            records_max,
             has: None,
             doubtful: 0,
             cleaner: Cleaner::default(),
@@ -341,10 +360,14 @@ impl<'a> Reader<'a> {
     /// are. What is to be known of a run of them is noted at its end.
     fn run(&mut self, lines: &mut Lines<'a>) {
         let (head, thread) = self.head;
-        while self.open && self.between.is_none() && !head.is_empty() {
+        while self.open && self.between.is_none() && !head.is_empty() && !self.is_full() {
             let begin = self.log.records.len();
             let mut ticks_seen = (u64::MAX, 0);
+            let room = self.records_max - begin;
             let next = loop {
+                if self.log.records.len() - begin == room {
+                    break None;
+                }
                 let Some(rest) = lines.rest().strip_prefix(head) else { break None };
                 let read = line::next_after_thread(rest).filter(|&(_, what, ..)| what != What::Thread);
                 let Some((ticks, what, tail, length)) = read else { break None };
@@ -365,6 +388,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether no more records are kept.
+    fn is_full(&self) -> bool {
+        self.log.records.len() >= self.records_max
+    }
+
+    /// Counts something that is not kept.
+    fn left_out(&mut self, about: &str, line: u32) {
+        let place = || self.log.place(self.file, line);
+        self.diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, about, place);
+    }
+
     /// Notes that the records from `begin` on were read; `ticks_seen` are their least and greatest ticks.
     fn end_run(&mut self, begin: usize, ticks_seen: (u64, u64)) {
         let end = self.log.records.len();
@@ -381,8 +415,9 @@ impl<'a> Reader<'a> {
         match line::entry(line.bytes) {
             Entry::Record(record) => {
                 let space = memchr::memchr(b' ', line.bytes).map_or(0, |space| space + 1);
-                self.head = (&line.bytes[..space], self.log.threads.number(record.thread, self.log.records.len()));
-                self.record(line, self.head.1, record.ticks, record.what, record.tail);
+                let Some(thread) = self.thread(record.thread, line.number) else { return };
+                self.head = (&line.bytes[..space], thread);
+                self.record(line, thread, record.ticks, record.what, record.tail);
             }
             _ => self.other(line),
         }
@@ -416,6 +451,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(fields) = Some(text).filter(|_| has.processes).and_then(user::fields) {
             self.counts.processes += 1;
+            if self.log.users.len() == PROCESSES_MAX {
+                return self.left_out("TSLOG's table of processes", line.number);
+            }
             let entry = user::entry(&fields, &mut self.log.labels);
             self.log.users.extend(entry.map(|entry| user::Entry { file: self.file, line: line.number, ..entry }));
             return;
@@ -424,6 +462,7 @@ impl<'a> Reader<'a> {
             self.counts.rates += 1;
             let rate = Rate { file: self.file, line: line.number, ..rate };
             match plausible(rate.hz) {
+                true if self.log.rates.len() == LINES_MAX => {}
                 true => self.log.rates.push(rate),
                 false => self.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
                     format!("{}: {} Hz", self.log.place(rate.file, rate.line), rate.hz)
@@ -432,7 +471,8 @@ impl<'a> Reader<'a> {
         }
         if has.facts {
             self.counts.facts += u64::from(self.log.facts.line(text));
-            self.log.said.extend(console::said(text, stamp));
+            let room = LINES_MAX.saturating_sub(self.log.said.len());
+            self.log.said.extend(console::said(text, stamp).into_iter().take(room));
         }
         self.not_ours(line);
     }
@@ -470,8 +510,19 @@ impl<'a> Reader<'a> {
 
     /// A record that does not begin its line.
     fn late_record(&mut self, line: Line<'a>, record: &line::Record<'_>) {
-        let thread = self.log.threads.number(record.thread, self.log.records.len());
-        self.record(line, thread, record.ticks, record.what, record.tail);
+        if let Some(thread) = self.thread(record.thread, line.number) {
+            self.record(line, thread, record.ticks, record.what, record.tail);
+        }
+    }
+
+    /// The number of a record's thread; none if the record is not kept, which is counted.
+    fn thread(&mut self, id: u64, line: u32) -> Option<u32> {
+        let is_beyond = self.log.threads.ids.len() >= THREADS_MAX && !self.log.threads.numbers.contains_key(&id);
+        if self.is_full() || is_beyond {
+            self.left_out(NAME, line);
+            return None;
+        }
+        Some(self.log.threads.number(id, self.log.records.len()))
     }
 
     #[inline]

@@ -15,15 +15,19 @@ mod calls;
 mod names;
 
 use crate::boot::Boot;
-use crate::input::Input;
+use crate::input::{Input, records_max};
 use crate::offers::Offers;
 use crate::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
-use calls::{Call, Edge};
+use calls::Edge;
+use hashbrown::HashMap;
 use names::{Functions, Tasks};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder, SpanKind, TrackId, TrackKind};
 
 /// What views call it.
 const NAME: &str = "uftrace";
+/// What an entered function takes in memory on the timeline, and its name if it is new; that it is left takes nothing.
+const ENTRY_COST: usize = 100;
+const NAME_COST: usize = 120;
 
 /// The files of one directory.
 #[derive(Default)]
@@ -95,7 +99,8 @@ impl Reader for Files {
     }
 
     fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        (!self.threads.is_empty()).then(|| Box::new(Traced { files: self, last: None }) as Box<dyn Evidence>)
+        (!self.threads.is_empty())
+            .then(|| Box::new(Traced { files: self, last: None, names: HashMap::new() }) as Box<dyn Evidence>)
     }
 }
 
@@ -104,6 +109,8 @@ struct Traced<'f> {
     files: &'f Files,
     /// When the last record was written, and whose it is.
     last: Option<(Ns, TrackId)>,
+    /// The name of each address that was looked up.
+    names: HashMap<u64, NameId>,
 }
 
 impl Evidence for Traced<'_> {
@@ -115,11 +122,27 @@ impl Evidence for Traced<'_> {
         let origin = boot.kernel_clock_zero();
         let mut spans = SpanBuilder::default();
         let mut last = Ns::ZERO;
+        let bytes = self.files.threads.iter().map(|(.., bytes)| bytes.len()).sum();
+        let mut room = records_max(bytes, 1);
         for (tid, file, bytes) in &self.files.threads {
             let track = self.track(*tid, origin, boot);
             for call in calls::all(bytes, file, &mut boot.timeline.diagnostics) {
+                let known = self.names.len();
+                let name = *self.names.entry(call.address).or_insert_with(|| {
+                    let name = self.files.functions.name(call.address);
+                    boot.timeline.names.intern(&name)
+                });
+                if call.edge == Edge::Entry {
+                    let cost = ENTRY_COST + NAME_COST * (self.names.len() - known);
+                    if room < cost {
+                        let diagnostics = &mut boot.timeline.diagnostics;
+                        diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, || file.clone());
+                        continue;
+                    }
+                    room -= cost;
+                }
                 let at = origin + call.at;
-                self.place_call(call, at, track, file, &mut spans, boot);
+                place_call((call.edge, name), at, track, file, &mut spans, boot);
                 last = last.max(at);
                 if self.last.is_none_or(|(known, _)| at > known) {
                     self.last = Some((at, track));
@@ -153,21 +176,26 @@ impl Traced<'_> {
         }
         track
     }
+}
 
-    fn place_call(&self, call: Call, at: Ns, track: TrackId, file: &str, spans: &mut SpanBuilder, boot: &mut Boot<'_>) {
-        let timeline = &mut boot.timeline;
-        let name = timeline.names.intern(&self.files.functions.name(call.address));
-        let place = || file.to_owned();
-        match call.edge {
-            Edge::Entry => {
-                let row = SpanBuilder::row(track, SpanKind::Call, name, NameId::EMPTY, at);
-                spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
-            }
-            Edge::Exit => {
-                spans
-                    .end(&mut timeline.spans, track, (name, NameId::EMPTY), at, &mut timeline.diagnostics, |_| place());
-            }
-            Edge::Lost => timeline.diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+fn place_call(
+    (edge, name): (Edge, NameId),
+    at: Ns,
+    track: TrackId,
+    file: &str,
+    spans: &mut SpanBuilder,
+    boot: &mut Boot<'_>,
+) {
+    let timeline = &mut boot.timeline;
+    let place = || file.to_owned();
+    match edge {
+        Edge::Entry => {
+            let row = SpanBuilder::row(track, SpanKind::Call, name, NameId::EMPTY, at);
+            spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
         }
+        Edge::Exit => {
+            spans.end(&mut timeline.spans, track, (name, NameId::EMPTY), at, &mut timeline.diagnostics, |_| place());
+        }
+        Edge::Lost => timeline.diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
     }
 }

@@ -18,6 +18,9 @@ use serde::Deserialize;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, FileLoss, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
 
+/// A recorder writes half a kilobyte.
+const BYTES_MAX: usize = 1 << 20;
+
 /// So many unknown names are kept apart.
 const NAMED_MOST: usize = 8;
 
@@ -88,6 +91,10 @@ pub struct Step {
 
 /// The steps that are known, in order of time.
 pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
+    if bytes.len() > BYTES_MAX {
+        diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: it has more than {BYTES_MAX} bytes"));
+        return Vec::new();
+    }
     let marks = match serde_json::from_slice::<Vec<Mark>>(bytes) {
         Ok(marks) => marks,
         Err(e) => {

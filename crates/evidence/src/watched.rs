@@ -11,8 +11,8 @@ use crate::reader::{Evidence, Own, Reader};
 use crate::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Reading, Watched};
 
-/// A recorder writes no more than a thirtieth of it; what is beyond is left out and counted.
-const READINGS_MAX: usize = 1 << 16;
+/// A recorder writes no more than a seventh of it; what is beyond is left out and counted.
+const READINGS_MAX: usize = 1 << 14;
 
 /// A CPU can stop at four functions.
 const FUNCTIONS_MAX: usize = 64;
@@ -20,11 +20,15 @@ const FUNCTIONS_MAX: usize = 64;
 /// A recorder writes one.
 const NOTES_MAX: usize = 64;
 
+/// A line is read up to here.
+const LINE_BYTES_MAX: usize = 4096;
+
 /// Reads the text; lines that are none of it are counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Watched {
     let mut found = Watched::default();
     for line in Lines::new(bytes) {
-        if take(&String::from_utf8_lossy(line.bytes), &mut found).is_none() {
+        let text = String::from_utf8_lossy(&line.bytes[..line.bytes.len().min(LINE_BYTES_MAX)]);
+        if take(&text, &mut found).is_none() {
             diagnostics.note(DiagnosticKind::LinesUnreadable, || format!("{file}:{}", line.number));
         }
     }

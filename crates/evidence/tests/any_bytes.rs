@@ -152,7 +152,8 @@ proptest! {
             + diagnostics.count(DiagnosticKind::IndexLineOutOfOrder), lines(&bytes));
         guest_messages::read("g", &bytes, &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
-        firmware::build(&firmware::read(&bytes, &index), Ns(1_000_000), &mut timeline);
+        let said = firmware::read(&bytes, &index, &mut timeline.diagnostics);
+        firmware::build(&said, Ns(1_000_000), &mut timeline);
         check_timeline(timeline);
         let found = detect::detect(&bytes);
         prop_assert_eq!(found.is_empty(), bytes.is_empty());

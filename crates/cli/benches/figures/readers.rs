@@ -61,7 +61,7 @@ pub fn measure(table: &mut Table) {
         lines(|text, i| writeln!(text, "PCI: init bdf=00:{:02x}.{} id=8086:{:04x}", i / 8 % 32, i % 8, i % 9999));
     let index = Index::read("firmware.idx", b"0 0\n", &mut nothing());
     reader("firmware log", text.as_bytes(), table, |bytes| {
-        black_box(firmware::read(bytes, &index).len());
+        black_box(firmware::read(bytes, &index, &mut Diagnostics::default()).len());
     });
     reader("first-run.bin", &first_executions(), table, |bytes| {
         black_box(first_executions::read("first-run.bin", bytes, &mut nothing()).blocks.len());

@@ -1,12 +1,16 @@
 //! From the bytes of `calls.bin` to [`Calls`]: chunk by chunk, a record at a time. The format is described in the parent.
 
 use super::{Calls, Counts, Interval, Mark, MarkKind, Node, Stretch, Switch, Totals};
+use crate::input::records_max;
 use crate::plugin_header;
 use plugin_formats::calls::{
     self as format, CHUNK_HEADER_BYTES, COUNTS_MOST, HEADER_BYTES, Header, NODE_BYTES_LEAST, Record, Stream, chunk,
 };
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics};
+
+/// What a record takes in memory, with what is made of it.
+const RECORD_COST: usize = 40;
 
 /// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
 /// `place` names the file. A header that is not one gives an empty result.
@@ -15,8 +19,10 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    let nodes_max = bytes.len() / NODE_BYTES_LEAST;
-    let mut reader = Reader { calls, nodes_max, defined: Vec::new(), counts: Vec::new() };
+    let records_max = records_max(bytes.len(), RECORD_COST);
+    let nodes_max = (bytes.len() / NODE_BYTES_LEAST).min(records_max);
+    let mut reader = Reader { calls, nodes_max, records: 0, records_max, defined: Vec::new(), counts: Vec::new() };
+    let mut beyond = 0;
     let mut at = HEADER_BYTES;
     while at < bytes.len() {
         let Some((vcpu, chunk)) = chunk(&bytes[at..]) else {
@@ -27,6 +33,11 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
         let (mut records, mut stream) = (Bytes::new(chunk), Stream::default());
         while !records.is_at_end() {
             let start = at + records.at();
+            if reader.records >= reader.records_max {
+                beyond += chunk.len() - records.at();
+                break;
+            }
+            reader.records += weight(chunk[records.at()]);
             if let Err(broken) = reader.record(vcpu, &mut records, &mut stream) {
                 let kind = match broken {
                     Broken::Cut => DiagnosticKind::CallTraceCut,
@@ -38,7 +49,20 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
         }
         at += chunk.len();
     }
+    let about = format!("bytes of {place}");
+    diagnostics.add(DiagnosticKind::EntriesBeyondBound, &about, beyond as u64, None, || place.to_owned());
     reader.finish(place, diagnostics)
+}
+
+/// How many usual records one takes the memory of, by its tag: much is made of a stack, of who ran on it, and of sleeps.
+fn weight(tag: u8) -> usize {
+    const STACK: u8 = 1;
+    const SWITCH: u8 = 5;
+    const IDLE: u8 = 6;
+    match (tag & 15, tag >> 4 & 7) {
+        (STACK, 0) | (SWITCH | IDLE, _) => 6,
+        _ => 1,
+    }
 }
 
 fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagnostics) -> bool {
@@ -59,6 +83,8 @@ fn header(bytes: &[u8], place: &str, calls: &mut Calls, diagnostics: &mut Diagno
 struct Reader {
     calls: Calls,
     nodes_max: usize,
+    records: usize,
+    records_max: usize,
     /// Of each node, whether it was defined.
     defined: Vec<bool>,
     /// The last figures of each vCPU.

@@ -19,6 +19,7 @@
 use super::aliases::{self, Kind};
 use super::demangle;
 use crate::arch::KernelImage;
+use crate::input::records_max;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
@@ -80,6 +81,9 @@ const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 /// Functions are found by the page of 4 KiB that they begin in, of which the first 1 GiB has so many.
 const PAGE_BITS: u32 = 12;
 const PAGES_MAX: usize = 1 << 18;
+
+/// What a line takes in memory, while it is read and in the list.
+const ROW_COST: usize = 160;
 
 /// So many different functions are enough to judge a list by where they begin.
 const CALLED_MIN: u64 = 20;
@@ -400,7 +404,12 @@ struct Row<'a> {
 /// The code of a list, in order of address. The sort is stable: rows of one address are in the order of the list.
 fn rows<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Row<'a>> {
     let mut rows: Vec<Row> = Vec::new();
-    lines(place, text, diagnostics, |line, address, kind, name| rows.push(Row { address, kind, name, line }));
+    let (most, mut beyond) = (records_max(text.len(), ROW_COST), 0);
+    lines(place, text, diagnostics, |line, address, kind, name| match rows.len() < most {
+        true => rows.push(Row { address, kind, name, line }),
+        false => beyond += 1,
+    });
+    diagnostics.add(DiagnosticKind::EntriesBeyondBound, place, beyond, None, || place.to_owned());
     rows.sort_by_key(|row| row.address);
     rows
 }

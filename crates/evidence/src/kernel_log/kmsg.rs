@@ -4,7 +4,7 @@
 //! lines that begin with a space carry the device it is about. Sequence numbers have no gaps unless
 //! records were lost. Stamps may have a fraction (`1500002.750`) where somebody knew nanoseconds.
 
-use super::{Caller, Line, Reader};
+use super::{COMMENTS_MAX, Caller, Line, MESSAGE_BYTES_MAX, Reader};
 use crate::text::{Lines, lossy, number};
 use timeline::{DiagnosticKind, Ns};
 
@@ -81,7 +81,11 @@ impl Reader<'_> {
     pub(super) fn read_kmsg(&mut self, bytes: &[u8]) {
         let mut last_seq = None;
         let mut buffer = Vec::new();
-        for line in Lines::new(bytes) {
+        let mut lines = Lines::new(bytes);
+        while let Some(line) = lines.next() {
+            if self.is_full(line, &lines) {
+                return;
+            }
             self.log.counts.lines += 1;
             let text = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
             match text.first() {
@@ -89,7 +93,10 @@ impl Reader<'_> {
                 Some(b' ') => self.log.counts.continuations += 1,
                 Some(b'#') => {
                     self.log.counts.comments += 1;
-                    self.log.comments.push(lossy(text[1..].trim_ascii()).into_owned());
+                    if self.log.comments.len() < COMMENTS_MAX {
+                        let text = text[1..].trim_ascii();
+                        self.log.comments.push(lossy(&text[..text.len().min(MESSAGE_BYTES_MAX)]).into_owned());
+                    }
                 }
                 _ => match record(text).filter(|_| line.whole) {
                     Some(record) => {
@@ -104,7 +111,7 @@ impl Reader<'_> {
                             number: line.number,
                             text: 0..0,
                         };
-                        self.log.push(stamped, unescape(record.text, &mut buffer));
+                        self.push(stamped, unescape(record.text, &mut buffer));
                     }
                     None => {
                         self.log.counts.unreadable += 1;

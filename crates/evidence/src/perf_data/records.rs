@@ -2,8 +2,11 @@
 
 use super::attributes::{Attributes, bit, id_of_sample, time_of_sample};
 use crate::bytes::Bytes;
-use crate::input::UNPACKED_BYTES_MAX;
+use crate::input::{UNPACKED_BYTES_MAX, records_max};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+/// What a record takes in memory, here and as a sample on the timeline.
+const RECORD_COST: usize = 300;
 
 /// The numbers of records, as Linux and perf give them.
 mod number {
@@ -136,14 +139,19 @@ fn unpack(packed: &[u8], decoder: &mut Option<Decoder<'static>>, out: &mut Vec<u
 }
 
 impl Found<'_> {
-    /// All that something is made of, in order of time. What has no time stands after what was before it.
-    pub fn in_order(&self, attributes: &Attributes) -> Vec<Record<'_>> {
-        let mut records = Vec::new();
-        let mut last = 0;
+    /// All that something is made of, in order of time, and how many records are not kept. What has no time stands after what was
+    /// before it.
+    pub fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
+        let most = records_max(self.plain.len() + self.unpacked.len(), RECORD_COST);
+        let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);
         for part in [self.plain, &self.unpacked] {
             let mut bytes = Bytes(part);
             while let Some((number, mode, body)) = next(&mut bytes) {
                 let Some(kind) = kind(number) else { continue };
+                if records.len() == most {
+                    beyond += 1;
+                    continue;
+                }
                 let at = part.len() - bytes.0.len();
                 let record = Record { kind, number, mode, body, at };
                 let time = time(&record, attributes);
@@ -152,7 +160,7 @@ impl Found<'_> {
             }
         }
         records.sort_by_key(|(time, _)| *time);
-        records.into_iter().map(|(_, record)| record).collect()
+        (records.into_iter().map(|(_, record)| record).collect(), beyond)
     }
 }
 

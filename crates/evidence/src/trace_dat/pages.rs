@@ -1,6 +1,7 @@
 //! All records of all CPUs, in order of time.
 
 use super::parts::{PageHead, Parts};
+use crate::input::records_max;
 use trace_records::page;
 
 /// How many bytes of a page are used; what is above it are flags.
@@ -9,6 +10,9 @@ const USED: u64 = 0x000f_ffff;
 const LOST: u64 = 1 << 31;
 /// How many they are stands behind the page's last record.
 const LOST_COUNTED: u64 = 1 << 30;
+
+/// What a record takes in memory, and the line that is made of it beyond the bound of all text.
+const ITEM_COST: usize = 80;
 
 /// A record.
 #[derive(Clone, Copy)]
@@ -28,13 +32,17 @@ pub(super) struct Items<'a> {
     pub all: Vec<Item>,
     /// Pages that contradict themselves.
     pub damaged: u64,
+    /// Records that are not kept.
+    pub beyond: u64,
+    most: usize,
     parts: &'a Parts<'a>,
 }
 
 impl<'a> Items<'a> {
     /// Of a file.
     pub fn of(parts: &'a Parts<'a>) -> Items<'a> {
-        let mut items = Items { all: Vec::new(), damaged: 0, parts };
+        let bytes = parts.cpus.iter().map(|cpu| cpu.pages.len()).sum();
+        let mut items = Items { all: Vec::new(), damaged: 0, beyond: 0, most: records_max(bytes, ITEM_COST), parts };
         for (of, cpu) in parts.cpus.iter().enumerate() {
             for (place, page) in cpu.pages.chunks(parts.page_bytes).enumerate() {
                 items.add(of, place * parts.page_bytes, page);
@@ -68,7 +76,9 @@ impl<'a> Items<'a> {
             _ => number(page, data_at + length, used_bytes).filter(|lost| *lost > 0).unwrap_or(u64::MAX),
         };
         let (cpu, from) = (self.parts.cpus[of].number, at + data_at);
-        self.all.extend(records.into_iter().map(|record| Item {
+        let room = records.len().min(self.most - self.all.len());
+        self.beyond += (records.len() - room) as u64;
+        self.all.extend(records.into_iter().take(room).map(|record| Item {
             stamp: record.stamp,
             cpu,
             lost: std::mem::take(&mut lost),

@@ -97,6 +97,9 @@ struct Unmatched {
     releases: (u64, String),
 }
 
+/// So many functions are named at each end of a stack.
+const OPEN_NAMED: usize = 50;
+
 /// What is open on a thread, by topic.
 #[derive(Default)]
 struct Open {
@@ -224,16 +227,22 @@ impl<'a> Builder<'a> {
         self.left_open.silent = Some(Silent { track, from, to, outer, inner });
     }
 
-    /// What is open on a track, outermost first.
+    /// What is open on a track, outermost first. Of a deep stack only its ends are named.
     fn open_names(&self, track: TrackId) -> Vec<String> {
         let Timeline { spans, names, .. } = &*self.timeline;
+        let name = |span: SpanId| {
+            let text = format!("{} {}", names.get(spans.get(span).name), names.get(spans.get(span).detail));
+            text.trim_end().to_owned()
+        };
         let innermost = self.builder.innermost(track);
-        let mut open: Vec<String> = std::iter::successors(innermost, |&span| spans.parent(span))
-            .map(|span| format!("{} {}", names.get(spans.get(span).name), names.get(spans.get(span).detail)))
-            .collect();
-        open.reverse();
-        open.iter_mut().for_each(|name| name.truncate(name.trim_end().len()));
-        open
+        let open = || std::iter::successors(innermost, |&span| spans.parent(span));
+        let count = open().count();
+        let between = count.saturating_sub(2 * OPEN_NAMED);
+        let mut named: Vec<String> = open().take(OPEN_NAMED).map(name).collect();
+        named.extend((between > 0).then(|| format!("({between} others)")));
+        named.extend(open().skip(OPEN_NAMED + between).map(name));
+        named.reverse();
+        named
     }
 
     fn end(&mut self, track: TrackId, last: Record, open: Open, entries: Entries) {

@@ -62,8 +62,13 @@ pub struct Labels {
     recent: Vec<Recent>,
     /// How many texts were cleaned.
     cleaned: u64,
+    /// How many texts are shown as [`OTHERS`].
+    beyond: u64,
 }
 
+/// More different names than a kernel has functions that it logs. What else comes is [`OTHERS`].
+const LABELS_MAX: usize = 1 << 16;
+const OTHERS: &[u8] = timeline::OTHERS.as_bytes();
 /// More than a log has different names.
 const RECENT: usize = 1 << 13;
 
@@ -84,6 +89,7 @@ impl Default for Labels {
             // No text has these ends: it would be longer than what it takes.
             recent: vec![Recent { ends: Ends { head: 0, tail: 0, length: usize::MAX }, number: 0 }; RECENT],
             cleaned: 0,
+            beyond: 0,
         }
     }
 }
@@ -120,6 +126,10 @@ impl Labels {
             // A line that has nothing but control characters still is one.
             return self.look_up(if clean.is_empty() { b"?" } else { clean });
         }
+        if ends.len() >= LABELS_MAX && text != OTHERS {
+            self.beyond += 1;
+            return self.look_up(OTHERS);
+        }
         let number = timeline::number(ends.len());
         all.extend_from_slice(text);
         ends.push(all.len());
@@ -136,6 +146,11 @@ impl Labels {
     /// How many texts were cleaned.
     pub fn cleaned(&self) -> u64 {
         self.cleaned
+    }
+
+    /// How many texts are shown as others, because there are too many.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// Whether the text was seen before.
@@ -222,6 +237,15 @@ mod tests {
             let numbers: Vec<u32> = texts.iter().map(|text| labels.number(text.as_bytes())).collect();
             assert_eq!(numbers, (0..timeline::number(texts.len())).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn texts_beyond_the_bound_are_one() {
+        let mut labels = Labels::default();
+        let number = |labels: &mut Labels, i: usize| labels.number(format!("f{i}").as_bytes()) as usize;
+        assert!((0..LABELS_MAX).all(|i| number(&mut labels, i) == i));
+        assert_eq!([1, 2, 3].map(|i| number(&mut labels, LABELS_MAX + i)), [LABELS_MAX; 3]);
+        assert_eq!((number(&mut labels, 7), labels.text(LABELS_MAX as u32), labels.beyond()), (7, OTHERS, 3));
     }
 
     #[test]
