@@ -87,9 +87,12 @@ pub fn most_valuable(opened: &Opened, output: &Output) -> report::Findings {
     report::Findings::new(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }
 
+/// The most findings on a page: a boot has some hundred, and evidence that was made for it has one for each of its names.
+const ON_PAGE_MAX: usize = 1_000;
+
 /// All findings of a boot that have a price, for a page: there only the first are in sight.
 pub fn of_page(opened: &Opened, output: &Output) -> report::Findings {
-    let found = look(opened, usize::MAX);
+    let found = look(opened, ON_PAGE_MAX);
     report::Findings::of_page(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }
 

@@ -28,6 +28,18 @@ pub struct Args {
     force: bool,
 }
 
+/// Lines of a console that a page is made of; it shows the first and the last of them.
+const CONSOLE_LINES_MAX: usize = 1 << 20;
+
+fn console_lines(console: &evidence::Console) -> Vec<ConsoleLine<'_>> {
+    let mut all = console.lines().map(|(at, text)| ConsoleLine { at, text });
+    let mut lines: Vec<ConsoleLine> = all.by_ref().take(CONSOLE_LINES_MAX).collect();
+    lines.extend(
+        all.next().map(|next| ConsoleLine { text: b"(the recording has more lines, which are left out here)", ..next }),
+    );
+    lines
+}
+
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let first = &args.recordings[0];
@@ -75,7 +87,7 @@ pub fn with_boots<T>(
     let boots: Vec<Boot> = boots.collect();
     let consoles = opened.iter().map(|opened| evidence::console(&opened.recording).context("cannot read the console"));
     let consoles = consoles.collect::<anyhow::Result<Vec<_>>>()?;
-    let lines = consoles.iter().map(|console| console.lines().map(|(at, text)| ConsoleLine { at, text }).collect());
+    let lines = consoles.iter().map(console_lines);
     let lines: Vec<Vec<ConsoleLine>> = lines.collect();
     let names = names(recordings);
     let on_page = boots.iter().zip(&lines).zip(&names);
