@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::journals::Bench;
 use support::{Ran, bootscope, fixture, ran, run};
 use tempfile::TempDir;
 
@@ -118,4 +119,72 @@ fn a_packed_file_that_declares_too_much_is_refused_before_it_is_unpacked() {
     }
     // The same limit holds where nothing is declared: what follows an honest header is not more than it says.
     run(bootscope("show").arg("/dev/zero")).refuses(&["/dev/zero"]);
+}
+
+/// The program under limits of a shell's `ulimit`.
+fn limited(limits: &str, arguments: &[&Path]) -> Ran {
+    let mut command = bootscope("");
+    let program = command.get_program().to_owned();
+    let environment: Vec<_> =
+        command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+    command = Command::new("sh");
+    command.args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")]).arg(program).args(arguments);
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(&name, value),
+            None => command.env_remove(&name),
+        };
+    }
+    run(&mut command)
+}
+
+#[test]
+fn one_gigabyte_of_addresses_is_enough_for_a_history() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("history.db");
+    let rounds: Vec<Vec<Option<f64>>> = (0..7).map(|_| vec![Some(1000.0)]).collect();
+    let bench = Bench { created: "2026-01-01T08:30:00Z", kernels: &["aaaa"], rounds: &rounds };
+    let bench = bench.write(&folder.path().join("bench"));
+    run(bootscope("history").arg("--db").arg(&db).arg("--add").arg(&bench)).exits(0);
+    let [history, option, one] = ["history", "--db", "--bench"].map(Path::new);
+    // Adding it again looks into those that are there, and another command prints one.
+    limited("ulimit -v 1000000", &[history, option, &db, Path::new("--add"), &bench]).exits(0);
+    let document = limited("ulimit -v 1000000", &[history, option, &db, one, Path::new("1")]).exits(0).json();
+    assert_eq!(document["boots"].as_array().map(Vec::len), Some(7), "{document}");
+}
+
+#[test]
+fn a_small_stack_is_enough() {
+    let folder = TempDir::new().unwrap();
+    let into = folder.path().join("a");
+    let log = fixture("log/linux-6.1-serial.log");
+    let limits = "ulimit -s 64";
+    limited(limits, &[Path::new("import"), &log, Path::new("-o"), &into]).exits(0);
+    for view in ["show", "findings"] {
+        limited(limits, &[Path::new(view), &into, Path::new("--json")]).exits(0).json();
+    }
+}
+
+#[test]
+fn a_manifest_of_nothing_but_notes_is_damaged_and_takes_no_memory() {
+    let folder = TempDir::new().unwrap();
+    let log = fs::read(fixture("log/linux-6.1-kmsg.log")).unwrap();
+    let notes = r#""","#.repeat(10_000_000);
+    let manifest = format!(r#"{{"schema":"bootscope.recording/1","notes":[{notes}""]}}"#);
+    let recording = folder.path().join("a");
+    fs::create_dir(&recording).unwrap();
+    fs::write(recording.join("recording.json"), &manifest).unwrap();
+    fs::write(recording.join("kmsg.log"), &log).unwrap();
+    let packed = folder.path().join("a.tar.zst");
+    let mut archive = tar::Builder::new(zstd::Encoder::new(fs::File::create(&packed).unwrap(), 3).unwrap());
+    archive.append_dir_all("a", &recording).unwrap();
+    archive.into_inner().unwrap().finish().unwrap();
+    for (path, most_mib) in [(&recording, 64), (&packed, 128)] {
+        let (show, peak_mib) = measured(bootscope("show").arg(path).arg("--json"));
+        let document = show.exits(0).json();
+        let codes: Vec<_> = document["diagnostics"].as_array().unwrap().iter().map(|d| d["code"].clone()).collect();
+        assert!(codes.iter().any(|code| code == "manifest-damaged"), "{codes:?}");
+        println!("{} took {peak_mib} MiB", path.display());
+        assert!(peak_mib < most_mib, "{peak_mib} MiB");
+    }
 }

@@ -1,0 +1,171 @@
+//! The most memory that each reader and view takes, beside the rule: 8 times the bytes read, and 64 MB: `make memory`.
+//!
+//! Of each kind of input it makes one of 1, 8 and 64 MB, as dense as the format allows: shortest lines, empty names, names that are all
+//! different, calls that are never left. A child process imports it, others show it and make a page of it. The table has the peak of
+//! each, which the kernel tells of a process that ended. Exit status 1 if a row breaks the rule.
+//!
+//! `cargo bench -p bootscope --bench memory -- [--mb N]… [--views] [NAME]…`: only these sizes, also the other views, only kinds whose
+//! name has one of these words in it.
+
+#![allow(unsafe_code, reason = "wait4 is a call of C")]
+
+mod kinds;
+
+use kinds::{Kind, LOG, MANIFEST};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program under test.
+const BOOTSCOPE: &str = env!("CARGO_BIN_EXE_bootscope");
+const MB: usize = 1 << 20;
+const SIZES_MB: [usize; 3] = [1, 8, 64];
+/// A command that takes longer is ended, and its row breaks the rule: time has to follow the input too.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// What a child took.
+struct Took {
+    peak_mb: f64,
+    seconds: f64,
+    /// Bytes that it printed or wrote.
+    output: u64,
+    status: i32,
+}
+
+/// Views that `--views` adds.
+const OTHER_VIEWS: [&[&str]; 5] =
+    [&["show"], &["findings"], &["export", "folded"], &["export", "perfetto"], &["export", "firefox"]];
+
+fn main() -> ExitCode {
+    let (sizes, names, views) = match arguments() {
+        Ok(read) => read,
+        Err(wrong) => {
+            eprintln!("memory: {wrong}; usage: memory [--mb N]… [--views] [NAME]…");
+            return ExitCode::from(2);
+        }
+    };
+    let work = tempfile::Builder::new().prefix("memory").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    println!("| input | MB | command | peak MB | of the rule | output MB | s |\n|---|---|---|---|---|---|---|");
+    let mut is_kept = true;
+    for kind in kinds::all().filter(|kind| names.is_empty() || names.iter().any(|name| kind.name.contains(&**name))) {
+        for &mb in &sizes {
+            is_kept &= measure(kind, mb, views, work.path());
+        }
+    }
+    if is_kept { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// The sizes in MB, the words of names, and whether all views are wanted.
+fn arguments() -> Result<(Vec<usize>, Vec<String>, bool), String> {
+    let (mut sizes, mut names, mut views) = (Vec::new(), Vec::new(), false);
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--views" => views = true,
+            "--mb" => {
+                let size = arguments.next().and_then(|size| size.parse().ok());
+                sizes.push(size.ok_or("--mb takes a number")?);
+            }
+            option if option.starts_with('-') => return Err(format!("there is no option {option}")),
+            name => names.push(name.to_owned()),
+        }
+    }
+    if sizes.is_empty() {
+        sizes = SIZES_MB.to_vec();
+    }
+    Ok((sizes, names, views))
+}
+
+/// Makes an input, and prints what each command takes for it. Returns whether all keep the rule.
+fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
+    let (recording, output) = (work.join("recording"), work.join("output"));
+    let _ = fs::remove_dir_all(&recording).or_else(|_| fs::remove_file(&recording));
+    let input = (kind.make)(mb * MB);
+    let read = kinds::binary::unpacked_bytes(&input).max(input.len());
+    let mut is_kept = true;
+    let mut row = |command: &str, took: &Took| {
+        let rule = 8.0 * read as f64 / MB as f64 + 64.0;
+        // An input that the program refuses, which it says, is status 2.
+        let is_good = took.peak_mb <= rule && matches!(took.status, 0..=2);
+        is_kept &= is_good;
+        println!(
+            "| {} | {:.0} | {command} | {:.0} | {:.0} %{} | {:.1} | {:.1} |",
+            kind.name,
+            read as f64 / MB as f64,
+            took.peak_mb,
+            100.0 * took.peak_mb / rule,
+            if is_good { String::new() } else { format!(" **NO**, status {}", took.status) },
+            took.output as f64 / MB as f64,
+            took.seconds
+        );
+    };
+    if kind.is_own {
+        fs::create_dir(&recording).expect("a folder");
+        let manifest: &[u8] = if kind.file == "recording.json" { &input } else { MANIFEST };
+        fs::write(recording.join("recording.json"), manifest).expect("a manifest");
+        fs::write(recording.join("kmsg.log"), LOG).expect("a log");
+        fs::write(recording.join(kind.file), &input).expect("the input");
+        if kind.file.starts_with("firmware") || kind.file.starts_with("console") {
+            fs::write(recording.join(kind.file.replace(".log", ".idx")), "0 1000\n").expect("an index");
+        }
+    } else if kind.is_pack() {
+        fs::write(&recording, &input).expect("the input");
+    } else {
+        let file = work.join(kind.file);
+        fs::write(&file, &input).expect("the input");
+        let import =
+            run(&[&["import"], &[&*file.to_string_lossy(), "-o", &recording.to_string_lossy()][..]].concat(), &output);
+        row("import", &import);
+        if import.status != 0 {
+            return is_kept;
+        }
+    }
+    drop(input);
+    let recording = recording.to_string_lossy().into_owned();
+    row("show --json", &run(&["show", &recording, "--json"], &output));
+    let page = work.join("page.html");
+    let mut report = run(&["report", &recording, "--force", "-o", &page.to_string_lossy()], &output);
+    report.output = fs::metadata(&page).map_or(0, |page| page.len());
+    row("report", &report);
+    if views {
+        for view in OTHER_VIEWS {
+            row(&view.join(" "), &run(&[view, &[&*recording]].concat(), &output));
+        }
+        row("diff", &run(&["diff", &recording, &recording, "--json"], &output));
+    }
+    is_kept
+}
+
+/// Runs the program in a process of its own.
+fn run(arguments: &[&str], output: &Path) -> Took {
+    let (file, began) = (File::create(output).expect("a file"), Instant::now());
+    let home = output.with_file_name("home");
+    let mut command = Command::new(BOOTSCOPE);
+    command.args(arguments).env("HOME", &home).env("XDG_DATA_HOME", &home).stdout(file).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program");
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    let pid = libc::pid_t::try_from(child.id()).expect("a process' number");
+    loop {
+        // SAFETY: both pointers are to live variables of the types that wait4 fills in. The child is this process' own, and
+        // nothing else waits for it.
+        let ended = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        match ended {
+            0 => std::thread::sleep(Duration::from_millis(2)),
+            ended if ended == pid => break,
+            _ => panic!("wait4 of {arguments:?}: {}", std::io::Error::last_os_error()),
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().expect("a child that still runs");
+        }
+    }
+    // SAFETY: it was zeroed, which is a value of it, and wait4 filled it in.
+    let usage = unsafe { usage.assume_init() };
+    let status = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
+    Took {
+        peak_mb: usage.ru_maxrss as f64 / 1024.0,
+        seconds: began.elapsed().as_secs_f64(),
+        output: fs::metadata(output).map_or(0, |output| output.len()),
+        status,
+    }
+}
