@@ -59,7 +59,7 @@ pub fn capture(options: &Options) -> Captured {
         let _ = writeln!(text, "took {} ms: {what}", took.as_millis());
     }
     let origin = "what capture could not read, and how long its parts took";
-    files.push(gather::File::for_people("capture.txt", text.into_bytes(), origin));
+    files.push(gather::File::for_people(recording::CAPTURE, text.into_bytes(), origin));
     let learned = scrub::learn(&files);
     if !options.identify {
         let scrubber = scrub::Scrubber::new(&learned);

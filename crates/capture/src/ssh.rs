@@ -151,14 +151,14 @@ impl There {
     }
 }
 
-/// Writes what came to `out`, under that name once it is whole.
+/// Writes what came to `out`, under that name once it is whole. Only its owner may read it.
 ///
 /// # Errors
 /// If it is there and may not be replaced, or cannot be written.
 pub fn write(packed: &[u8], out: &Path, force: bool) -> Result<(), recording::Error> {
     recording::may_be_written(out, force)?;
     let failed = |why| recording::Error::Io { doing: "write", path: out.to_path_buf(), why };
-    let mut beside = recording::beside(out).map_err(failed)?;
+    let mut beside = recording::private_beside(out).map_err(failed)?;
     beside.write_all(packed).map_err(failed)?;
     beside.persist(out).map_err(|why| failed(why.error))?;
     // What is no recording is said now, and not when somebody needs it.

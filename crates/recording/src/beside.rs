@@ -1,4 +1,5 @@
-//! Files that appear under their name only when whole: each is written beside where it belongs, then renamed.
+//! Files that appear under their name only when whole, and folders for a moment. Each is new, so that nobody else can have put
+//! a file or a link of theirs there: a shared folder such as `/tmp` is everybody's.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -6,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::PARTIAL_SUFFIX;
 
@@ -16,17 +17,46 @@ use crate::PARTIAL_SUFFIX;
 /// # Errors
 /// If it cannot be made.
 pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    // The user's umask says who may read it, as with any other file.
+    beside_with(path, 0o666)
+}
+
+/// The same of a file that only its owner may read: it holds a machine's secrets.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn private_beside(path: &Path) -> io::Result<NamedTempFile> {
+    beside_with(path, 0o600)
+}
+
+/// A folder of a random name that nobody else may enter, where temporary files go (`$TMPDIR`). It goes with all that is in it
+/// when it is dropped.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn private_folder() -> io::Result<TempDir> {
+    private_folder_in(&std::env::temp_dir())
+}
+
+/// The same in another folder.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn private_folder_in(parent: &Path) -> io::Result<TempDir> {
+    Builder::new().prefix("bootscope-").permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
+}
+
+fn beside_with(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let mut prefix = path.file_name().map_or_else(OsString::new, OsString::from);
     prefix.push(PARTIAL_SUFFIX);
     prefix.push("-");
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Who may read it is for the user's umask to say, as with any other file.
-    Builder::new().prefix(&prefix).permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
+    Builder::new().prefix(&prefix).permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::beside;
+    use super::{beside, private_beside, private_folder_in};
     use std::fs;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
@@ -50,5 +80,21 @@ mod tests {
         fs::write(dir.path().join("plain"), "").unwrap();
         let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode("a.html"), mode("plain"));
+        private_beside(&dir.path().join("secret")).unwrap().persist(dir.path().join("secret")).unwrap();
+        assert_eq!(mode("secret") & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_folder_for_a_moment_has_another_name_each_time_and_nobody_else_may_enter() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = [(); 2].map(|()| private_folder_in(dir.path()).unwrap());
+        assert_ne!(made[0].path(), made[1].path());
+        for folder in &made {
+            let name = folder.path().file_name().unwrap().to_str().unwrap();
+            assert!(name.starts_with("bootscope-") && !name.contains(&std::process::id().to_string()), "{name}");
+            assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        drop(made);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -24,6 +24,7 @@ mod lock;
 mod manifest;
 mod names;
 mod open;
+mod own_folder;
 mod pack;
 mod packed;
 mod patch;
@@ -33,7 +34,7 @@ mod stream;
 mod watched;
 mod write;
 
-pub use beside::beside;
+pub use beside::{beside, private_beside, private_folder, private_folder_in};
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use key::Key;
@@ -42,8 +43,9 @@ pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
     State, Subject, TimeBase, Vmm,
 };
-pub use names::{REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
+pub use names::{CAPTURE, REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
+pub use own_folder::own_folder;
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
 pub use seal::{Sealer, key_path};

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 pub const REGISTERS: &str = "registers.txt";
 /// What a variable was where functions were entered.
 pub const WATCH: &str = "watch.txt";
+/// The sources that a capture could not read, and its times. Only captures have it.
+pub const CAPTURE: &str = "capture.txt";
 /// The stream of what the virtual machine monitor prints.
 pub const VMM_STREAM: &str = "vmm";
 

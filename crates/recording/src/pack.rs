@@ -2,17 +2,22 @@
 //!
 //! Layout: `<folder>/recording.json` first, then the other files, sorted; no times, no owners, so that the same recording
 //! gives the same bytes. What is packed is opened first: nothing is written of what no bootscope could read.
+//!
+//! A capture holds what a machine's logs hold. It is for its owner alone, and so are its files when `tar` unpacks it; the mode
+//! of other recordings is the umask's.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
+
+use tempfile::NamedTempFile;
 
 use tar::{Builder, EntryType, Header};
 
 use crate::manifest::{Evidence, Manifest, State};
 use crate::open::read_file;
 use crate::write::{files_in, replace_with};
-use crate::{Error, MANIFEST_NAME, Recording, is_plain_name};
+use crate::{CAPTURE, Error, MANIFEST_NAME, Recording, beside, is_plain_name, private_beside};
 
 const ZSTD_LEVEL: i32 = 9;
 
@@ -22,12 +27,21 @@ const ZSTD_LEVEL: i32 = 9;
 /// If `dir` is not a recording's folder or is packed already, `out` exists, or reading or writing fails.
 pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
     // Opening it says what is wrong with it, before anything is written.
-    Recording::open(dir)?;
+    let is_capture = is_capture(Recording::open(dir)?.names());
     if !dir.is_dir() {
         return Err(Error::PackedAlready { path: dir.to_path_buf() });
     }
     may_be_written(out, force)?;
-    replace_with(out, |beside| write_archive(dir, beside, out))
+    replace_with(out, made_for(is_capture), |file| write_archive(dir, is_capture, file, out))
+}
+
+/// True if a recording with these files was captured from a running machine.
+fn is_capture<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
+    names.any(|name| name == CAPTURE)
+}
+
+fn made_for(is_capture: bool) -> fn(&Path) -> io::Result<NamedTempFile> {
+    if is_capture { private_beside } else { beside }
 }
 
 /// Whether a packed recording may be written there.
@@ -60,7 +74,11 @@ impl InMemory {
     /// If a name is not plain, `out` exists, or writing fails.
     pub fn pack(self, out: &Path, force: bool) -> Result<(), Error> {
         may_be_written(out, force)?;
-        replace_with(out, |beside| self.write(beside, out))
+        replace_with(out, made_for(self.is_capture()), |file| self.write(file, out))
+    }
+
+    fn is_capture(&self) -> bool {
+        is_capture(self.files.iter().map(|(name, ..)| name.as_str()))
     }
 
     /// Writes the packed recording to a stream; `path` is what errors call that.
@@ -79,7 +97,7 @@ impl InMemory {
         };
         self.manifest.evidence = self.files.iter().map(evidence).collect();
         self.manifest.state = State::Finished;
-        let mut archive = Archive::begin(to, "recording".to_owned(), path)?;
+        let mut archive = Archive::begin(to, "recording".to_owned(), self.is_capture(), path)?;
         archive.add(MANIFEST_NAME, &self.manifest.to_json())?;
         for (name, bytes, _) in &self.files {
             archive.add(name, bytes)?;
@@ -92,19 +110,22 @@ impl InMemory {
 struct Archive<'p, W: Write> {
     tar: Builder<zstd::Encoder<'static, W>>,
     folder: String,
+    /// Of its files, for `tar` to unpack them with.
+    mode: u32,
     path: &'p Path,
 }
 
 impl<'p, W: Write> Archive<'p, W> {
-    fn begin(to: W, folder: String, path: &'p Path) -> Result<Self, Error> {
+    fn begin(to: W, folder: String, is_capture: bool, path: &'p Path) -> Result<Self, Error> {
         let zstd = zstd::Encoder::new(to, ZSTD_LEVEL).map_err(Error::io("write", path))?;
-        Ok(Archive { tar: Builder::new(zstd), folder, path })
+        let mode = if is_capture { 0o600 } else { 0o644 };
+        Ok(Archive { tar: Builder::new(zstd), folder, mode, path })
     }
 
     fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
-        header.set_mode(0o644);
+        header.set_mode(self.mode);
         header.set_size(bytes.len() as u64);
         let name = format!("{}/{name}", self.folder);
         self.tar.append_data(&mut header, name, bytes).map_err(Error::io("write", self.path))
@@ -117,8 +138,8 @@ impl<'p, W: Write> Archive<'p, W> {
     }
 }
 
-fn write_archive(dir: &Path, file: impl Write, path: &Path) -> Result<(), Error> {
-    let mut archive = Archive::begin(file, folder_name(dir), path)?;
+fn write_archive(dir: &Path, is_capture: bool, file: impl Write, path: &Path) -> Result<(), Error> {
+    let mut archive = Archive::begin(file, folder_name(dir), is_capture, path)?;
     let evidence = files_in(dir)?.plain.into_iter().map(|(name, _)| name);
     for name in std::iter::once(MANIFEST_NAME.to_owned()).chain(evidence) {
         let from = dir.join(&name);

@@ -84,7 +84,8 @@ impl Stream {
         let mut index = Vec::new();
         let mut kept = 0;
         for line in bytes.split_inclusive(|&b| b == b'\n') {
-            let entry = if self.at_line_start { format!("{} {now_ns}\n", self.total) } else { String::new() };
+            let is_indexed = self.at_line_start && self.overflow.is_none();
+            let entry = if is_indexed { format!("{} {now_ns}\n", self.total) } else { String::new() };
             let room = self.room(kept, index.len());
             let keep = room.saturating_sub(entry.len()).min(line.len());
             if self.overflow.is_none() && keep > 0 {

@@ -5,14 +5,19 @@
 //! replaced by rename, last of all. So at every moment a kill leaves a recording that opens. Room for
 //! the last `recording.json` is held from the start, so that a full disk leaves one that is finished.
 //! Nothing but a recording is ever removed, and only when asked to.
+//!
+//! Each file is created new, so that a link which somebody else puts there is never followed. In a shared folder (`/tmp`) a
+//! recording's folder has to be the user's own.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use crate::lock::{Locked, LockedElsewhere};
 use crate::manifest::{Evidence, Manifest, State};
-use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name};
+use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name, own_folder};
 
 /// What the last `recording.json` may take; usual are 10 KiB.
 const RESERVE_BYTES: usize = 64 << 10;
@@ -44,13 +49,13 @@ pub struct Partial {
 impl Writer {
     /// Makes the folder `dir` and writes `manifest` into it, with state `running`.
     ///
-    /// An empty folder is taken as it is. With `force` a recording that is there is replaced.
+    /// An empty folder is taken as it is. With `force` a recording that is there is replaced. A folder that is there already in
+    /// one where everybody may write has to be the user's own.
     ///
     /// # Errors
     /// If something else is there, another process records into it, or it cannot be written.
     pub fn create(dir: &Path, force: bool, manifest: &Manifest) -> Result<Writer, Error> {
-        let made = !dir.exists();
-        fs::create_dir_all(dir).map_err(|e| match e.kind() {
+        let made = own_folder(dir).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Error::Foreign { path: dir.to_path_buf(), why: "it, or a folder above it, is a file" }
             }
@@ -89,7 +94,7 @@ impl Writer {
     pub fn partial(&mut self, name: &str, origin: &str) -> Result<Partial, Error> {
         self.note_origin(name.to_owned(), origin)?;
         let path = self.dir.join(format!("{name}{PARTIAL_SUFFIX}"));
-        let file = File::create(&path).map_err(Error::io("create", &path))?;
+        let file = File::create_new(&path).map_err(Error::io("create", &path))?;
         Ok(Partial { file, path, name: name.to_owned() })
     }
 
@@ -213,12 +218,16 @@ fn reserve(dir: &Path) -> Result<File, Error> {
 
 /// Writes a file beside `path`, then renames it to `path`.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace_with(path, |beside| beside.write_all(bytes).map_err(Error::io("write", path)))
+    replace_with(path, beside, |file| file.write_all(bytes).map_err(Error::io("write", path)))
 }
 
-/// Lets `write` fill a file beside `path`, then renames it to `path`; one that fails is not left there.
-pub(crate) fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
-    let mut beside = beside(path).map_err(Error::io("create", path))?;
+/// Lets `write` fill a file that `make` makes beside `path`, then renames it to `path`; one that fails is not left there.
+pub(crate) fn replace_with(
+    path: &Path,
+    make: fn(&Path) -> io::Result<NamedTempFile>,
+    write: impl FnOnce(&mut File) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut beside = make(path).map_err(Error::io("create", path))?;
     write(beside.as_file_mut())?;
     beside.persist(path).map_err(|why| Error::io("replace", path)(why.error))?;
     Ok(())

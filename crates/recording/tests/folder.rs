@@ -249,16 +249,14 @@ fn names_that_climb_out_are_refused() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_what_was_written_stays() {
+fn a_file_that_cannot_be_made_is_named_and_what_was_written_stays() {
     let (_dir, path) = scratch();
     let mut writer = writer(&path);
     writer.put("whole.txt", b"whole", "").unwrap();
-    // A file on a full disk: /dev/full takes no byte.
-    std::os::unix::fs::symlink("/dev/full", path.join("big.bin.partial")).unwrap();
-    let error = writer.put("big.bin", b"x", "").unwrap_err();
-    assert!(matches!(error, Error::DiskFull { .. }), "{error}");
-    let text = error.to_string();
-    assert!(text.contains("no space left") && text.contains("big.bin"), "{text}");
+    fs::create_dir(path.join("big.bin.partial")).unwrap();
+    let text = writer.put("big.bin", b"x", "").unwrap_err().to_string();
+    assert!(text.contains("big.bin.partial"), "{text}");
+    fs::remove_dir(path.join("big.bin.partial")).unwrap();
     drop(writer);
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.read("whole.txt").unwrap().unwrap(), b"whole");
@@ -329,4 +327,41 @@ fn a_manifest_beyond_its_bounds_is_damaged() {
         let recording = Recording::open(&path).unwrap();
         assert_eq!(kinds(&recording), expected, "{} bytes", text.len());
     }
+}
+
+#[test]
+fn a_link_that_somebody_puts_in_a_recording_is_not_followed() {
+    let (dir, path) = scratch();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "root's").unwrap();
+    let mut writer = writer(&path);
+    for name in ["kmsg.log.partial", "console.log", "guest.idx"] {
+        std::os::unix::fs::symlink(&victim, path.join(name)).unwrap();
+    }
+    let refused = writer.put("kmsg.log", b"the guest's", "process 1").unwrap_err().to_string();
+    assert!(refused.contains("kmsg.log.partial"), "{refused}");
+    assert!(writer.stream("console", "serial", UNBOUNDED).is_err());
+    assert!(writer.stream("guest", "process 1", UNBOUNDED).is_err());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "root's");
+}
+
+#[test]
+fn in_a_shared_folder_only_the_users_own_is_recorded_into() {
+    let (dir, _) = scratch();
+    let (shared, theirs) = (dir.path().join("tmp"), dir.path().join("tmp/boot"));
+    fs::create_dir_all(&theirs).unwrap();
+    // Anybody could have made it: they can write into it.
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set(&shared, 0o1777);
+    set(&theirs, 0o777);
+    for force in [false, true] {
+        let refused = Writer::create(&theirs, force, &Manifest::begun_now()).unwrap_err().to_string();
+        assert!(refused.contains("tmp/boot") && refused.contains("not yours alone"), "{refused}");
+    }
+    assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
+    set(&theirs, 0o755);
+    Writer::create(&theirs, false, &Manifest::begun_now()).unwrap();
+    Writer::create(&shared.join("new"), false, &Manifest::begun_now()).unwrap();
 }

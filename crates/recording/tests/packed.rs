@@ -163,3 +163,38 @@ fn a_small_pack_does_not_become_large() {
     let error = Recording::open(&out).unwrap_err();
     assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 64 << 20), "{error}");
 }
+
+/// The mode of a file, and of the files in it.
+fn modes(packed: &Path) -> (u32, Vec<u32>) {
+    use std::os::unix::fs::PermissionsExt;
+    let own = fs::metadata(packed).unwrap().permissions().mode() & 0o777;
+    let mut archive = tar::Archive::new(zstd::Decoder::new(fs::File::open(packed).unwrap()).unwrap());
+    let within = archive.entries().unwrap().map(|entry| entry.unwrap().header().mode().unwrap()).collect();
+    (own, within)
+}
+
+#[test]
+fn a_capture_is_for_its_owner_alone_and_a_recording_for_whom_the_umask_says() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("plain"), "").unwrap();
+    let plain = fs::metadata(dir.path().join("plain")).unwrap().permissions();
+    let plain = std::os::unix::fs::PermissionsExt::mode(&plain) & 0o777;
+    let folder = recorded(dir.path());
+    let packed = dir.path().join("boot.tar.zst");
+    recording::pack(&folder, &packed, false).unwrap();
+    assert_eq!(modes(&packed).0, plain);
+    assert!(modes(&packed).1.iter().all(|&mode| mode == 0o644));
+    // The same file, once it is a capture's: it takes the place of one that others may read.
+    fs::write(folder.join(recording::CAPTURE), "took 1 ms: all\n").unwrap();
+    recording::pack(&folder, &packed, true).unwrap();
+    let (own, within) = modes(&packed);
+    assert_eq!(own, 0o600);
+    assert!(within.len() > 2 && within.iter().all(|&mode| mode == 0o600), "{within:?}");
+    let captured = recording::InMemory {
+        manifest: recording::Manifest::begun_now(),
+        files: vec![(recording::CAPTURE.to_owned(), Vec::new(), String::new())],
+    };
+    let here = dir.path().join("here.tar.zst");
+    captured.pack(&here, false).unwrap();
+    assert_eq!(modes(&here), (0o600, vec![0o600; 2]));
+}

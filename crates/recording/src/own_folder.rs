@@ -1,0 +1,86 @@
+//! Folders that are the user's own. In a folder where everybody may write, such as `/tmp`, somebody else can have made one of any
+//! name that can be guessed: they could read what is written there, and put links in the place of its files.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::process::{getegid, geteuid};
+
+const EVERYBODY_WRITES: u32 = 0o002;
+const GROUP_WRITES: u32 = 0o020;
+const STICKY: u32 = 0o1000;
+
+/// Makes the folder, and those above it. Returns false if it is there already.
+///
+/// # Errors
+/// If it cannot be made; or is there, lies where everybody may write, and somebody else made it or may write into it.
+pub fn own_folder(dir: &Path) -> io::Result<bool> {
+    // Where a file lies that is named without one.
+    if dir.as_os_str().is_empty() {
+        return Ok(false);
+    }
+    if let Some(above) = dir.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match fs::create_dir(dir) {
+        Ok(()) => Ok(true),
+        Err(_) if dir.is_dir() => match is_of_others(dir)? {
+            true => Err(io::Error::other(
+                "it is there already, in a folder where everybody may write, and is not yours alone, so others could change \
+                 what is written into it; name a new folder",
+            )),
+            false => Ok(false),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// True if the folder lies where everybody may make one, and is not the user's alone.
+fn is_of_others(dir: &Path) -> io::Result<bool> {
+    // `.` and `/` are the choice of nobody but the user.
+    let Some(name) = dir.file_name() else { return Ok(false) };
+    let above = dir.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if above.metadata()?.mode() & (EVERYBODY_WRITES | STICKY) == 0 {
+        return Ok(false);
+    }
+    // Not what a link leads to: the link is what others can make.
+    let meta = above.join(name).symlink_metadata()?;
+    let is_own = meta.is_dir() && meta.uid() == geteuid().as_raw();
+    let is_groups = meta.mode() & GROUP_WRITES != 0 && meta.gid() != getegid().as_raw();
+    Ok(!is_own || is_groups || meta.mode() & EVERYBODY_WRITES != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_folder_in_a_shared_one_has_to_be_the_users_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let (shared, private) = (dir.path().join("shared"), dir.path().join("private"));
+        for above in [&shared, &private] {
+            assert!(own_folder(&above.join("boot")).unwrap(), "it was made, and so was the one above it");
+            fs::create_dir(above.join("open")).unwrap();
+            set(&above.join("open"), 0o777);
+            symlink(above.join("boot"), above.join("link")).unwrap();
+            set(&above.join("boot"), 0o755);
+        }
+        set(&shared, 0o1777);
+        set(&private, 0o755);
+        for (path, is_taken) in [("boot", true), ("open", false), ("link", false), ("link/", false)] {
+            assert_eq!(own_folder(&shared.join(path)).is_ok(), is_taken, "{path}");
+            assert!(!own_folder(&private.join(path)).unwrap(), "{path}");
+        }
+        let refused = own_folder(&shared.join("open")).unwrap_err().to_string();
+        assert!(refused.contains("not yours alone"), "{refused}");
+        fs::write(shared.join("file"), "").unwrap();
+        assert_eq!(own_folder(&shared.join("file")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(own_folder(&shared.join("file/boot")).is_err());
+        assert!(!own_folder(Path::new(".")).unwrap() && !own_folder(Path::new("/")).unwrap());
+    }
+}
