@@ -83,7 +83,7 @@ impl Journal {
     /// Begins one. What is there is never overwritten.
     pub fn create(path: &Path, head: &Head) -> Result<Journal, JournalError> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|why| failed("make the folder of", path, why))?;
+            recording::own_folder(folder).map_err(|why| failed("make the folder of", path, why))?;
         }
         let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(|why| match why.kind() {
             io::ErrorKind::AlreadyExists => JournalError::Exists(path.to_owned()),

@@ -237,7 +237,7 @@ impl Tree {
         note: &dyn Fn(&str),
     ) -> Result<BuiltKernel, TreeError> {
         changes.iter().try_for_each(|change| parse(change).map(drop))?;
-        fs::create_dir_all(&self.builds).map_err(failed("make the folder", &self.builds))?;
+        recording::own_folder(&self.builds).map_err(failed("make the folder", &self.builds))?;
         let _lock = self.lock(stop, note)?;
         let mut build = self.begin(changes, stop)?;
         let folder = build.folder.clone();

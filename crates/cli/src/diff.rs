@@ -63,7 +63,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         None => compared((&names[0], &before), (&names[1], &after), same)?,
         Some(boots) => {
             let mut watcher = Watcher::new(output)?;
-            let scratch = tempfile::tempdir().context("cannot make a folder for the boots")?;
+            let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
             let mut boot = |name: &str, recording| {
                 again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher)
             };

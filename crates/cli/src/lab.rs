@@ -181,14 +181,10 @@ impl List {
 
 fn run_trials(args: &RunArgs, output: &Output) -> anyhow::Result<Done> {
     let experiments = args.experiments()?;
-    let scratch = std::env::temp_dir().join(format!("bootscope-lab-{}", std::process::id()));
-    let into = args.output.as_deref().unwrap_or(&scratch);
-    let ran = Bench { args, into, vmm: String::new(), watcher: Watcher::new(output)? }.run(&experiments);
-    if args.output.is_none() {
-        // It was made here and holds nothing that anybody asked for.
-        let _ = std::fs::remove_dir_all(&scratch);
-    }
-    let lab = ran?;
+    let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
+    let into = args.output.as_deref().unwrap_or(scratch.path());
+    let lab = Bench { args, into, vmm: String::new(), watcher: Watcher::new(output)? }.run(&experiments)?;
+    drop(scratch);
     if let Some(page) = &args.page {
         files::write_file(page, args.force, |out| out.write_all(lab.page().as_bytes()))?;
     }
@@ -244,7 +240,8 @@ impl Bench<'_> {
         let mut image = Vec::new();
         root_image(bytes, |part| image.extend(part));
         std::fs::create_dir_all(self.into).with_context(|| format!("cannot make {}", self.into.display()))?;
-        std::fs::write(&path, image).with_context(|| format!("cannot write {}", path.display()))?;
+        // Also where one is there: its content is always the same.
+        files::write_file(&path, true, |out| out.write_all(&image))?;
         Ok(path)
     }
 

@@ -13,8 +13,8 @@ use timeline::Ns;
 
 /// Boots plain and recorded in turn, prints the ratio, and remembers it for the recordings to come.
 pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, output: &Output) -> anyhow::Result<()> {
-    let folder = std::env::temp_dir().join(format!("bootscope-overhead-{}", std::process::id()));
-    let recorded = RecordOptions { out: folder.clone(), force: true, ..options.clone() };
+    let folder = recording::private_folder().context("cannot make a folder for the boots")?;
+    let recorded = RecordOptions { out: folder.path().join("boot"), force: true, ..options.clone() };
     let (mut ratios, mut of) = (Vec::new(), Measured::default());
     let mut failed = Ok(());
     for boot in 1..=boots {
@@ -32,8 +32,7 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
         }
     }
     watcher.clear();
-    // It was made here and holds nothing that anybody asked for.
-    let _ = std::fs::remove_dir_all(&folder);
+    drop(folder);
     failed?;
     let kernel = options.guest.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
     let overhead = benchmark::overhead(&ratios, &kernel.unwrap_or_default(), options.guest.cpus, of);

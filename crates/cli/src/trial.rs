@@ -532,7 +532,8 @@ impl<'a> Tryer<'a> {
 fn beside(folder: &Path) -> anyhow::Result<TempDir> {
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
-    let made = tempfile::Builder::new().prefix(".try-").tempdir_in(beside);
+    let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let made = tempfile::Builder::new().prefix(".try-").permissions(owner_only).tempdir_in(beside);
     made.with_context(|| format!("cannot make a folder in {}", beside.display()))
 }
 

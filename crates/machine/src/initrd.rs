@@ -79,7 +79,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
         return Ok(into);
     }
     let unpacked = unpacked(&bytes, BYTES_MAX).map_err(NotUnpacked::NoContent)?.ok_or(NotUnpacked::IsSo)?;
-    fs::create_dir_all(folder).map_err(failed(folder))?;
+    recording::own_folder(folder).map_err(failed(folder))?;
     let partial = recording::beside(&into).map_err(failed(&into))?;
     fs::write(partial.path(), &unpacked).map_err(failed(&into))?;
     partial.persist(&into).map_err(|why| failed(&into)(why.error))?;

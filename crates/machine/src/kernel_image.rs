@@ -150,7 +150,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     if !has_pvh_entry(&elf) {
         return Err(NotUnpacked::NoEntry);
     }
-    fs::create_dir_all(folder).map_err(failed(folder))?;
+    recording::own_folder(folder).map_err(failed(folder))?;
     let partial = recording::beside(&into).map_err(failed(&into))?;
     fs::write(partial.path(), &elf).map_err(failed(&into))?;
     partial.persist(&into).map_err(|why| failed(&into)(why.error))?;

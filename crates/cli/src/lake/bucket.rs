@@ -39,7 +39,7 @@ impl Bucket {
     /// If `bootscope-lake` is missing, or cannot reach the store.
     pub fn open(url: &str) -> anyhow::Result<Bucket> {
         let program = engine::program()?;
-        let stage = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let stage = recording::private_folder().context("cannot make a temporary folder")?;
         let mut bucket = Bucket { url: url.to_owned(), program, stage, boots: HashSet::new() };
         let ids = bucket.ask(&["boot-ids".as_ref()])?;
         bucket.boots = ids.lines().map(str::to_owned).collect();
@@ -74,7 +74,7 @@ impl Bucket {
             lake.forget(|boot, _| sent.there.contains(boot))?;
             self.boots.extend(sent.there);
         }
-        self.stage = tempfile::tempdir().context("cannot make a temporary folder")?;
+        self.stage = recording::private_folder().context("cannot make a temporary folder")?;
         *lake = Lake::open(&self.stage())?;
         Ok(there)
     }

@@ -71,9 +71,9 @@ impl<'a> Workshop<'a> {
         watcher: &'a mut Watcher,
         output: &'a Output,
     ) -> anyhow::Result<Workshop<'a>> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        recording::own_folder(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("cannot use {}", folder.display()))?;
-        std::fs::create_dir_all(&plan.cache).with_context(|| format!("cannot make {}", plan.cache.display()))?;
+        recording::own_folder(&plan.cache).with_context(|| format!("cannot make {}", plan.cache.display()))?;
         // Two that run at once have a tree each; one that goes on has its own again.
         let name = folder.to_string_lossy().replace('/', "-");
         let tree = Worktree::make(plan.repo, &plan.cache.join(format!("tree{name}")))?;
