@@ -2,18 +2,19 @@
 //!
 //! A [`Delivery`] lasts for one boot. It puts the pieces of each file together in order, hands every piece to the
 //! caller's [`Sink`] exactly once and only when its checksum is right, and keeps count of what was damaged or came
-//! twice. Memory is bounded by one round ([`ROUND_BYTES_MAX`]), the total by the caller's limit.
+//! twice. Memory is bounded by one round ([`ROUND_BYTES_MAX`]), the total by the caller's limit. So is the work: a guest can
+//! offer the same damaged round for ever, and each offer is 64 MiB to read ([`READS_FOR_EACH`]).
 //!
 //! For each `H` line: [`Delivery::take_round`], then write the answer (that of [`Error::answer`] if it failed) at the
 //! header's address + [`ANSWER_OFFSET`](crate::round::ANSWER_OFFSET). For each chunk heard on the port:
 //! [`Delivery::take_chunk`]; the port cannot be answered.
 
-use crate::round::{Answer, Chunk, Header, HeaderError, PAGE_BYTES, decode_lists, sum};
+use crate::round::{Answer, Chunk, Header, HeaderError, PAGE_BYTES, ROUND_BYTES_MAX, decode_lists, sum};
 use std::collections::BTreeMap;
 use std::io;
 
-#[cfg(doc)]
-use crate::round::ROUND_BYTES_MAX;
+/// Bytes that the host reads in all for each byte that may be transferred: damaged rounds are offered again a few times.
+pub const READS_FOR_EACH: u64 = 4;
 
 /// Where files go. Each file's bytes come in order, from its first to its last.
 pub trait Sink {
@@ -69,6 +70,12 @@ pub enum Error {
         /// The limit.
         bytes_max: u64,
     },
+    /// The guest has had more read than the host is willing to.
+    #[error("{bytes_max} bytes of guest memory were read for evidence, and no more are")]
+    TooOften {
+        /// The limit.
+        bytes_max: u64,
+    },
     /// The caller's sink failed.
     #[error("{name} cannot be written: {source}")]
     Sink {
@@ -112,6 +119,8 @@ pub struct Delivery {
     bytes: u64,
     bytes_max: u64,
     repeats: u64,
+    /// Bytes of guest memory that were read, whatever they held.
+    read: u64,
     /// Kept between rounds: the same pages come again and again.
     buffer: Vec<u8>,
 }
@@ -119,7 +128,7 @@ pub struct Delivery {
 impl Delivery {
     /// Takes `bytes_max` in all.
     pub fn new(bytes_max: u64) -> Delivery {
-        Delivery { files: BTreeMap::new(), bytes: 0, bytes_max, repeats: 0, buffer: Vec::new() }
+        Delivery { files: BTreeMap::new(), bytes: 0, bytes_max, repeats: 0, read: 0, buffer: Vec::new() }
     }
 
     /// Bytes handed to the sink.
@@ -130,6 +139,15 @@ impl Delivery {
     /// Pieces that came again and were passed over.
     pub fn repeats(&self) -> u64 {
         self.repeats
+    }
+
+    /// True if no round is read any more, because the guest has had enough read.
+    pub fn is_spent(&self) -> bool {
+        self.read >= self.read_max()
+    }
+
+    fn read_max(&self) -> u64 {
+        self.bytes_max.saturating_mul(READS_FOR_EACH).saturating_add(ROUND_BYTES_MAX as u64)
     }
 
     /// Files whose end has not come, with the bytes there are.
@@ -145,7 +163,14 @@ impl Delivery {
         read_at: &mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>,
         sink: &mut dyn Sink,
     ) -> Result<Taken, Error> {
-        let mut read = |phys, buffer: &mut [u8]| read_at(phys, buffer).map_err(|source| Error::Memory { phys, source });
+        if self.is_spent() {
+            return Err(Error::TooOften { bytes_max: self.read_max() });
+        }
+        let read_bytes = &mut self.read;
+        let mut read = |phys, buffer: &mut [u8]| {
+            *read_bytes = read_bytes.saturating_add(buffer.len() as u64);
+            read_at(phys, buffer).map_err(|source| Error::Memory { phys, source })
+        };
         let mut page = [0; PAGE_BYTES];
         read(header_phys, &mut page)?;
         let header = Header::decode(&page)?;

@@ -156,6 +156,29 @@ fn what_is_wrong_is_said_and_answered() {
     assert_eq!(failed.unwrap_err().to_string(), "kmsg.log cannot be written: no storage space");
 }
 
+#[test]
+fn a_guest_that_offers_the_same_damage_for_ever_is_read_a_bounded_number_of_times() {
+    let data = vec![7; 4 << 20];
+    let mut guest = Guest::offer(0, &[("kmsg.log", 0, &data, true)], false);
+    let lists = Header::lists_for(data.len() / PAGE_BYTES);
+    guest.memory[(1 + lists) * PAGE_BYTES] ^= 1;
+    let (mut delivery, mut read) = (Delivery::new(1 << 20), 0);
+    let mut last = None;
+    for _ in 0..200 {
+        let mut read_at = |phys, buffer: &mut [u8]| {
+            read += buffer.len();
+            guest.read_at(phys, buffer)
+        };
+        let taken = delivery.take_round(0, &mut read_at, &mut |_: &'static str, _: &[u8], _| Ok(()));
+        last = Some(taken.unwrap_err());
+    }
+    let last = last.unwrap();
+    assert!(matches!(last, Error::TooOften { .. }) && last.answer() == Answer::GiveUp, "{last}");
+    assert!(delivery.is_spent());
+    // A whole round, four times what may be transferred, and the last offer.
+    assert!(read < (64 + 4 + 5) << 20, "{} MiB were read", read >> 20);
+}
+
 proptest! {
     // What was found is to become a test of its own; files of seeds are not kept.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
