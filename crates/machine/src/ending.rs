@@ -100,7 +100,7 @@ pub(crate) fn ending(
     now_ns: i64,
     stop: bool,
 ) -> Option<Ending> {
-    let late = options.observe.timeout_ms.is_some_and(|ms| now_ns / 1_000_000 >= i64::try_from(ms).unwrap_or(i64::MAX));
+    let late = facts.listened_ns.max(now_ns) >= timeout_ns(options);
     if let Some(end) = end_mark(options, profile, facts) {
         if line_goes_on(facts, &end, now_ns) && !stop && !late {
             return None;
@@ -122,10 +122,11 @@ pub(crate) fn ending(
         }
     }
     if let Some(shutdown) = &facts.shutdown {
-        // The line by which a reset is no failure can still be on its way, as can guest-init's word why it gave up.
+        // The line by which a reset is no failure can still be on its way, as can guest-init's word why it gave up. And of any
+        // guest the line or message that is its end mark: it comes by another way than the news that the guest is off.
         let is_off = matches!(shutdown.why, GuestEnd::PowerOff);
         let may_say_why = is_off && options.guest.has_guest_init() && facts.no_root.is_none() && facts.panic.is_none();
-        let waits = profile.says_before_reset.is_some() || may_say_why;
+        let waits = profile.says_before_reset.is_some() || may_say_why || !facts.heard_out && !facts.gone;
         if waits && now_ns - shutdown.at_ns < LAST_WORDS_NS && !late {
             return None;
         }
@@ -143,9 +144,19 @@ pub(crate) fn ending(
         return Some(at(OutcomeKind::Hang, &hang.text(facts.vmm), now_ns));
     }
     late.then(|| {
-        let ms = options.observe.timeout_ms.unwrap_or_default();
-        at(OutcomeKind::Timeout, &format!("the end mark was not reached within {} s", ms as f64 / 1e3), now_ns)
+        let seconds = options.observe.timeout_ms.unwrap_or_default() as f64 / 1e3;
+        let detail = match options.guest.board.is_some() && facts.running_ns.is_none() {
+            true => format!("{} was not switched on within {seconds} s: nothing came from its console", facts.vmm),
+            false => format!("the end mark was not reached within {seconds} s"),
+        };
+        at(OutcomeKind::Timeout, &detail, now_ns)
     })
+}
+
+/// For how long a boot is listened to.
+pub(crate) fn timeout_ns(options: &RecordOptions) -> i64 {
+    let ms = options.observe.timeout_ms.unwrap_or(u64::MAX);
+    i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
 }
 
 /// At the end mark. Without a change to its code that was asked for, the boot is another one.
@@ -296,13 +307,17 @@ mod tests {
             (GuestEnd::Asked, "interrupted"),
             (GuestEnd::Other("host-error".to_owned()), "vmm-failed"),
         ] {
-            let facts = Facts { shutdown: off(SECOND, reason), ..facts() };
+            let mut facts = Facts { shutdown: off(SECOND, reason), ..facts() };
             assert_eq!(kind(&options, &facts, 2 * SECOND), Some(expected));
+            assert_eq!(kind(&options, &facts, SECOND + 1), None, "its end mark can still be on its way");
+            facts.heard_out = true;
+            let at_once = (expected != "power-off").then_some(expected);
+            assert_eq!(kind(&options, &facts, SECOND + 1), at_once);
         }
         // Why guest-init gave up can be heard after QEMU says that the machine is off.
         let mut facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..facts() };
         assert_eq!(kind(&options, &facts, SECOND), None);
-        facts.no_root = Some("vda cannot be mounted".to_owned());
+        (facts.no_root, facts.heard_out) = (Some("vda cannot be mounted".to_owned()), true);
         let off = ending(&options, &GuestProfile::default(), &facts, SECOND, false).unwrap();
         assert!(off.kind == OutcomeKind::PowerOff && off.detail.contains("vda"), "{}", off.detail);
         let facts = Facts::default;
@@ -332,7 +347,7 @@ mod tests {
         assert_eq!(kind(&options, &facts, 2 * SECOND), Some("panic"));
         facts.heard_ns = 5 * SECOND;
         assert_eq!(kind(&options, &facts, 5 * SECOND), Some("panic"));
-        facts.shutdown = off(SECOND, GuestEnd::Reset);
+        (facts.shutdown, facts.heard_out) = (off(SECOND, GuestEnd::Reset), true);
         let ended = |facts: &Facts| ending(&options, &GuestProfile::default(), facts, SECOND + 1, false).unwrap();
         let ending = ended(&facts);
         assert_eq!((ending.kind, ending.detail.as_str()), (OutcomeKind::Panic, "Kernel panic - x"));
@@ -357,11 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_board_that_is_never_switched_on_times_out() {
+        let board = Some(recording::Board::default());
+        let mut options = RecordOptions::of(GuestSpec { board, init: Init::Keep, ..GuestSpec::default() });
+        options.observe.timeout_ms = Some(6000);
+        // Its own time stands at 0 until its first byte.
+        let mut facts = Facts { vmm: "the board", listened_ns: 5 * SECOND, ..Facts::default() };
+        assert_eq!(kind(&options, &facts, 0), None);
+        facts.listened_ns = 6 * SECOND;
+        let late = ending(&options, &GuestProfile::default(), &facts, 0, false).unwrap();
+        assert_eq!(late.kind, OutcomeKind::Timeout);
+        assert!(late.detail.contains("not switched on within 6 s"), "{}", late.detail);
+    }
+
+    #[test]
     fn power_off_and_lines_can_be_the_end() {
         let options = RecordOptions::of(GuestSpec { until: Until::PowerOff, init: Init::Keep, ..GuestSpec::default() });
         let facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reached"));
-        let facts = Facts { shutdown: off(SECOND, GuestEnd::Reset), ..Facts::default() };
+        let facts = Facts { shutdown: off(SECOND, GuestEnd::Reset), heard_out: true, ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reset"));
 
         let says = GuestProfile { says_before_reset: Some("no ACPI, so a reset"), ..GuestProfile::default() };

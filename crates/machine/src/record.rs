@@ -13,7 +13,7 @@ use recording::{
 
 use crate::awaited::Awaited;
 use crate::clock::Moment;
-use crate::ending::{Ending, cut_short, end_mark, ending};
+use crate::ending::{Ending, cut_short, end_mark, ending, timeout_ns};
 use crate::functions::Plan;
 use crate::host::memory_file;
 use crate::kernel_line::{Added, KernelLine, kernel_line};
@@ -24,10 +24,7 @@ use crate::stops::{Names, OnStacks};
 use crate::vmm::channel::{GuestChannel, Wire};
 use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
-use crate::{
-    Error, Observer, Progress, Stage, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols,
-    vmm,
-};
+use crate::{Error, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm};
 
 /// So many blocks of code run in a Debian's initrd, or in the first seconds of an init without one.
 const USER_BLOCKS: u32 = 1 << 16;
@@ -85,7 +82,7 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
-    let (ending, failed) = watched(options, &prepared, plugin.is_some(), &mut watch, observer);
+    let (ending, failed) = watched(options, &prepared, plugin.is_some(), &mut watch);
     let mut finished = watch.finish(failed);
     if is_failure(ending.kind) && finished.facts.running_ns.is_none() {
         let exit = finished.vm.wait()?;
@@ -110,7 +107,7 @@ fn begin<'a>(
     prepared: &mut Prepared,
     plugin: Option<&Path>,
     writer: &'a mut Writer,
-    observer: &mut dyn Observer,
+    observer: &'a mut dyn Observer,
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
     let origin = format!("bootscope's {} plugin", prepared.program.name());
@@ -145,10 +142,10 @@ fn begin<'a>(
     if let Some(wanted) = vm.wants() {
         observer.want(&wanted);
     }
-    let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer)?;
+    let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer, observer)?;
     watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
     if let Some(plan) = prepared.plan.take() {
-        watch.stop_at_functions(plan, arch::of(&options.guest), &mut || observer.stop());
+        watch.stop_at_functions(plan, arch::of(&options.guest));
     }
     Ok((watch, first_executions.into_iter().chain(calls).collect()))
 }
@@ -306,17 +303,14 @@ fn watched(
     prepared: &Prepared,
     followed: bool,
     watch: &mut Watch<'_>,
-    observer: &mut dyn Observer,
 ) -> (Ending, Option<Error>) {
     let profile = &prepared.profile;
-    let booted = boot(options, profile, watch, observer);
+    let booted = boot(options, profile, watch);
     watch.end_silence(true);
+    watch.begin_last_evidence();
     match booted {
         Ok(mut ending) => {
-            let stopped = ending.kind == OutcomeKind::Interrupted;
-            if stopped {
-                watch.hurry();
-            }
+            let stopped = watch.is_hurried();
             // First, because the guest writes on into its trace until then.
             let traced = trace(prepared.trace.as_ref().filter(|_| options.guest.trace_events), watch, &mut ending);
             let names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
@@ -355,30 +349,21 @@ fn is_without_mark(kind: OutcomeKind) -> bool {
 }
 
 /// Watches until the boot is over.
-fn boot(
-    options: &RecordOptions,
-    profile: &GuestProfile,
-    watch: &mut Watch<'_>,
-    observer: &mut dyn Observer,
-) -> Result<Ending, Error> {
+fn boot(options: &RecordOptions, profile: &GuestProfile, watch: &mut Watch<'_>) -> Result<Ending, Error> {
     loop {
         watch.step(&|facts| end_mark(options, profile, facts).is_some())?;
         let now_ns = watch.vm.elapsed_ns();
-        if let Some(ending) = ending(options, profile, &watch.facts, now_ns, observer.stop()) {
-            return Ok(ending);
+        watch.facts.listened_ns = watch.vm.listened_ns();
+        let is_stopped = watch.is_stopped();
+        if let Some(ending) = ending(options, profile, &watch.facts, now_ns, is_stopped) {
+            // Rounds that lie ready are evidence too, while there is time for them.
+            let has_time = !is_stopped && watch.facts.listened_ns < timeout_ns(options);
+            if !(has_time && watch.has_rounds()) {
+                return Ok(ending);
+            }
         }
-        watch.look(&mut || observer.stop())?;
-        observer.progress(&progress(&watch.facts, now_ns, watch.transfer.bytes()));
-    }
-}
-
-fn progress(facts: &Facts, elapsed_ns: i64, evidence_bytes: u64) -> Progress<'_> {
-    Progress {
-        elapsed_ns,
-        stage: if facts.init_ns.is_some() { Stage::Gathering } else { Stage::Booting },
-        last_line: &facts.last_line,
-        console_bytes: facts.console_bytes,
-        evidence_bytes,
+        watch.look()?;
+        watch.show_progress(now_ns);
     }
 }
 
@@ -495,7 +480,7 @@ fn last_evidence(
         return Ok(());
     }
     // Where somebody waits, no event log is looked for that such a guest does not keep.
-    let hurried = ending.kind == OutcomeKind::Interrupted;
+    let hurried = watch.is_hurried();
     let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
     if let Some(log) = &events {
         watch.writer.put("tslog.txt", log.text.as_bytes(), &log.detail)?;

@@ -79,6 +79,16 @@ impl EvidenceTransfer {
         failed.map_or(Ok(()), Err)
     }
 
+    /// A round is not looked at, because others wait already.
+    pub(crate) fn pass_over(&mut self) {
+        self.note("the guest offers them faster than they can be read".to_owned());
+    }
+
+    /// True if rounds are not read any more: the guest has had more read than any guest needs.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.delivery.is_spent()
+    }
+
     /// Whether this file was transferred whole.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.whole.contains(&name)
@@ -110,7 +120,7 @@ impl EvidenceTransfer {
     }
 
     fn note(&mut self, why: String) {
-        self.refused += 1;
+        self.refused = self.refused.saturating_add(1);
         self.first_refusal.get_or_insert(why);
     }
 }

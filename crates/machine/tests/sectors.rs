@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Scratch, boot, boot_observed, kernel_that_says};
+use common::{Scratch, boot, boot_observed, kernel_that_says, kernel_that_says_then};
 use machine::{Error, GuestSpec, Init, ObserveSpec, Observer, Progress, RecordOptions, Until, record, stop_on_signals};
 use recording::{OutcomeKind, Recording};
 
@@ -78,6 +78,64 @@ fn a_reset_is_told_from_a_power_off() {
     let options = scratch.sector_options(RESET);
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reset);
+}
+
+#[test]
+fn a_guest_that_prints_its_end_mark_and_resets_at_once_has_reached_it() {
+    // mov dx, 0x3f8; mov al, '!'; out dx, al; then the reset.
+    let code = [&[0xba, 0xf8, 0x03, 0xb0, b'!', 0xee][..], RESET].concat();
+    for boot_number in 0..10 {
+        let scratch = Scratch::new();
+        let mut options = scratch.sector_options(&code);
+        options.guest.until = Until::Regex("!".to_owned());
+        let Some(boot) = boot(scratch, &options) else { return };
+        assert_eq!(boot.kind(), OutcomeKind::Reached, "boot {boot_number}: {}", boot.detail());
+    }
+}
+
+#[test]
+fn a_process_1_that_reports_and_resets_at_once_was_reached() {
+    for boot_number in 0..10 {
+        let scratch = Scratch::new();
+        let kernel = scratch.path("kernel");
+        std::fs::write(&kernel, kernel_that_says_then(b"I 17\n", RESET)).unwrap();
+        let mut options = scratch.sector_options(&[]);
+        (options.guest.kernel, options.guest.init) = (Some(kernel), Init::Guest);
+        options.guest.disks.clear();
+        let Some(boot) = boot(scratch, &options) else { return };
+        assert_eq!(boot.kind(), OutcomeKind::Reached, "boot {boot_number}: {}", boot.detail());
+    }
+}
+
+#[test]
+fn a_qemu_that_is_stopped_ends_with_its_timeout() {
+    /// Stops QEMU (SIGSTOP) once it runs.
+    struct Stops(Instant);
+    impl Observer for Stops {
+        fn progress(&mut self, _: &Progress<'_>) {
+            if self.0.elapsed() > Duration::from_secs(1) {
+                for pid in children() {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::STOP);
+                }
+            }
+        }
+    }
+    let scratch = Scratch::new();
+    let mut options = scratch.sector_options(SPIN);
+    options.observe.timeout_ms = Some(9_000);
+    let began = Instant::now();
+    let Some(boot) = boot_observed(scratch, &options, &mut Stops(began)) else { return };
+    let took = began.elapsed();
+    assert_eq!(boot.kind(), OutcomeKind::Timeout);
+    assert!(took < Duration::from_secs(13), "it took {took:?}");
+}
+
+/// This process's children.
+fn children() -> Vec<rustix::process::Pid> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let texts = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let words: Vec<String> = texts.flat_map(|text| text.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
+    words.iter().filter_map(|word| rustix::process::Pid::from_raw(word.trim().parse().ok()?)).collect()
 }
 
 #[test]
@@ -228,27 +286,27 @@ fn ctrl_c_finishes_the_recording() {
 }
 
 #[test]
-fn a_disk_that_fills_up_leaves_a_finished_recording() {
-    /// Lets the disk be full for one file, once the boot has begun.
-    struct FullDisk(std::path::PathBuf);
-    impl Observer for FullDisk {
+fn a_file_that_cannot_be_written_leaves_a_finished_recording() {
+    /// Has something in the place of one file, once the boot has begun.
+    struct InTheWay(std::path::PathBuf);
+    impl Observer for InTheWay {
         fn progress(&mut self, _: &Progress<'_>) {
-            // /dev/full takes no byte. It is there already the next time.
-            let _ = std::os::unix::fs::symlink("/dev/full", self.0.join("registers.txt.partial"));
+            // It is there already the next time.
+            let _ = std::os::unix::fs::symlink("/dev/null", self.0.join("registers.txt.partial"));
         }
     }
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(SPIN);
     options.observe.timeout_ms = Some(1_000);
-    let why = match record(&options, &mut FullDisk(options.out.clone())) {
+    let why = match record(&options, &mut InTheWay(options.out.clone())) {
         Err(Error::CutShort { why, .. }) => why.to_string(),
         Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
         other => panic!("{other:?}"),
     };
-    assert!(why.contains("no space left") && why.contains("registers.txt"), "{why}");
+    assert!(why.contains("registers.txt.partial"), "{why}");
     let recording = Recording::open(&options.out).unwrap();
     assert_eq!(recording.manifest().outcome_word(), "timeout");
-    assert!(recording.manifest().notes.iter().any(|note| note.contains("not complete: no space left")));
+    assert!(recording.manifest().notes.iter().any(|note| note.contains("this recording is not complete: ")));
     assert!(recording.read("vmm.json").unwrap().is_some(), "what is small still finds its place");
 }
 

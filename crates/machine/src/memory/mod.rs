@@ -11,9 +11,9 @@
 //! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
 
 mod event_log;
-mod hurried;
 mod kernel_log;
 mod kernel_trace;
+mod limited;
 mod sweep;
 mod tasks;
 
@@ -27,9 +27,9 @@ use std::os::unix::fs::FileExt;
 
 pub(crate) use event_log::EventLogPlace;
 pub use event_log::{EventLog, event_log};
-pub(crate) use hurried::Hurried;
 pub use kernel_log::{Caller, KernelLog, LastWords, LeftOut, LogError, LogProbe, Method, Record, kernel_log};
 pub use kernel_trace::{KernelTrace, NoTrace, TraceImage, made_trace};
+pub(crate) use limited::Limited;
 pub(crate) use tasks::{TaskList, Tasks};
 
 /// A stretch of guest-physical memory and where it lies in the file behind guest RAM.

@@ -2,15 +2,18 @@
 
 use super::*;
 use crate::functions;
+use crate::observe::{Progress, Silent};
 use crate::vmm::channel::Wire;
 use crate::vmm::stub::{Script, Stub};
 use crate::vmm::{GuestEnd, News, Source};
 use guest_init::messages::Message;
 use guest_init::port::PortEvent;
+use guest_init::round::ANSWER_OFFSET;
 use recording::{Accel, Init, Recording};
 use tempfile::TempDir;
 
 const SECOND: i64 = 1_000_000_000;
+const PAGE_BYTES: u64 = guest_init::round::PAGE_BYTES as u64;
 
 /// An observer that stops at this time.
 struct StopsAt(i64, i64);
@@ -41,8 +44,12 @@ fn runs() -> Script {
 }
 
 fn played(script: &Script, options: &RecordOptions, stop_ns: i64) -> Result<Recorded, Error> {
+    played_by(script, options, &mut StopsAt(stop_ns, 0))
+}
+
+fn played_by(script: &Script, options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     let find = |_: &GuestSpec| Ok(Box::new(Stub(script.clone())) as Box<dyn Program>);
-    record_with(&find, options, &mut StopsAt(stop_ns, 0))
+    record_with(&find, options, observer)
 }
 
 fn ended(script: &Script, until: Until) -> (OutcomeKind, i64, String) {
@@ -172,10 +179,11 @@ impl GuestChannel for Letters {
     }
 
     fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
-        for byte in bytes {
+        for (n, byte) in (0..).zip(bytes) {
             hear(PortEvent::Output(&[*byte]));
             hear(match byte {
                 b'i' => PortEvent::Message(Message::Init { tsc: 1 }),
+                b'h' => PortEvent::Message(Message::Round { header_phys: n * PAGE_BYTES }),
                 b'e' => PortEvent::Message(Message::End { outcome: "poweroff".to_owned() }),
                 _ => PortEvent::Malformed("?"),
             });
@@ -205,8 +213,10 @@ fn any_channel_can_carry_the_guests_messages() {
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     assert_eq!(vm.command()[1], "Some(IoPort(153))");
     let profile = GuestProfile::default();
-    let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer).unwrap();
-    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    let mut silent = Silent;
+    let mut watch =
+        Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer, &mut silent).unwrap();
+    let ending = boot(&options, &profile, &mut watch).unwrap();
     assert_eq!((ending.kind, ending.at_ns, ending.note), (OutcomeKind::Reached, SECOND, None));
     let finished = watch.finish(None);
     assert_eq!(finished.facts.guest_done.unwrap().at_ns, 2 * SECOND);
@@ -275,8 +285,10 @@ fn from_process_1_on_no_stop_is_due_and_none_is_waited_for() {
     let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     let profile = GuestProfile::default();
-    let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer).unwrap();
-    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    let mut silent = Silent;
+    let mut watch =
+        Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer, &mut silent).unwrap();
+    let ending = boot(&options, &profile, &mut watch).unwrap();
     assert_eq!(ending.kind, OutcomeKind::Reached);
     let text = watch.silences(|_| Names::default()).unwrap();
     assert!(text.lines().all(|line| line.starts_with('#')), "nobody was silent for 300 ms: {text}");
@@ -296,9 +308,11 @@ fn patched(until: Until, is_patched: bool) -> (Ending, Vec<String>) {
     let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     let (profile, until) = (GuestProfile::default(), awaited_line(&options));
-    let mut watch = Watch::new(&options, &profile, until, Some(Box::new(Letters)), vm, &mut writer).unwrap();
-    watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest), &mut || false);
-    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    let mut silent = Silent;
+    let mut watch =
+        Watch::new(&options, &profile, until, Some(Box::new(Letters)), vm, &mut writer, &mut silent).unwrap();
+    watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
+    let ending = boot(&options, &profile, &mut watch).unwrap();
     (ending, watch.finish(None).patched)
 }
 
@@ -323,11 +337,12 @@ fn a_patch_that_is_refused_before_anything_runs_ends_the_boot() {
     let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     let profile = GuestProfile::default();
-    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer).unwrap();
-    watch.stop_at_functions(plan, arch::of(&options.guest), &mut || false);
+    let mut silent = Silent;
+    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer, &mut silent).unwrap();
+    watch.stop_at_functions(plan, arch::of(&options.guest));
     // Held vCPUs never run, and what never ran never ends.
     assert_eq!(*done.lock().unwrap(), ["let run"]);
-    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    let ending = boot(&options, &profile, &mut watch).unwrap();
     assert_eq!(ending.kind, OutcomeKind::Unpatched, "{ending:?}");
     assert!(ending.detail.contains("the guest has e8 fa 0f 00 00 there"), "{ending:?}");
     watch.finish(None);
@@ -344,9 +359,10 @@ fn a_stub_that_goes_away_ends_the_readings_and_not_the_boot() {
     let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
     let vm = Stub(script).start(&launched(&options.guest)).unwrap();
     let profile = GuestProfile::default();
-    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer).unwrap();
-    watch.stop_at_functions(plan, arch::of(&options.guest), &mut || false);
-    let ending = boot(&options, &profile, &mut watch, &mut StopsAt(i64::MAX, 0)).unwrap();
+    let mut silent = Silent;
+    let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer, &mut silent).unwrap();
+    watch.stop_at_functions(plan, arch::of(&options.guest));
+    let ending = boot(&options, &profile, &mut watch).unwrap();
     assert_eq!(ending.kind, OutcomeKind::Reached, "{ending:?}");
     assert!(watch.watched().unwrap().ends_with(" 263 f\n"), "what was read is kept: {:?}", watch.watched());
     assert_eq!(*done.lock().unwrap(), ["let run"], "the vCPUs may have stood still");
@@ -363,8 +379,10 @@ fn all_that_is_said_is_heard_while_a_patch_waits() {
         *script.gdbstub.lock().unwrap() = Some(functions::tests::entered(true));
         let mut writer = Writer::create(&options.out, true, &Manifest::begun_now()).unwrap();
         let vm = Stub(script).start(&launched(&options.guest)).unwrap();
-        let mut watch = Watch::new(&options, &GuestProfile::default(), None, None, vm, &mut writer).unwrap();
-        watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest), &mut || false);
+        let mut silent = Silent;
+        let mut watch =
+            Watch::new(&options, &GuestProfile::default(), None, None, vm, &mut writer, &mut silent).unwrap();
+        watch.stop_at_functions(functions::tests::plan(), arch::of(&options.guest));
         watch.step(&|_| false).unwrap();
         watch.facts.console_bytes
     };
@@ -394,4 +412,98 @@ fn a_vmm_that_ends_before_the_machine_runs_leaves_nothing_behind() {
     let (kind, at_ns, detail) = ended(&runs().says(900, Source::Vmm, "assertion failed\n").ends(1000), Until::PowerOff);
     assert_eq!((kind, at_ns), (OutcomeKind::VmmFailed, SECOND));
     assert!(detail.contains("assertion failed"), "{detail}");
+}
+
+/// A guest that offers rounds in its first 300 pages at once, after this news. Returns how many were answered until the boot was
+/// over, and its notes.
+fn rounds(observer: &mut dyn Observer) -> (usize, Vec<String>) {
+    const ROUNDS: u64 = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Init);
+    options.guest.init = Init::Guest;
+    let ram = std::sync::Arc::new(tempfile::tempfile().unwrap());
+    ram.set_len(ROUNDS * PAGE_BYTES).unwrap();
+    let offers = "h".repeat(ROUNDS as usize);
+    let script = Script { ram: Some(ram.clone()), ..runs().says(1000, Source::Guest, &offers) };
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let vm = Stub(script.says(1500, Source::Guest, "ie")).start(&launched(&options.guest)).unwrap();
+    let profile = GuestProfile::default();
+    let mut watch = Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer, observer).unwrap();
+    boot(&options, &profile, &mut watch).unwrap();
+    let answered = (0..ROUNDS).filter(|round| {
+        let mut word = [0; 4];
+        std::os::unix::fs::FileExt::read_exact_at(&*ram, &mut word, round * PAGE_BYTES + ANSWER_OFFSET).unwrap();
+        word != [0; 4]
+    });
+    (answered.count(), watch.finish(None).notes)
+}
+
+#[test]
+fn rounds_are_read_one_at_a_time_and_those_that_nobody_can_wait_for_are_not() {
+    // A guest offers 300 rounds in one breath: the user can stop the recording between two of them.
+    let (answered, _) = rounds(&mut StopsAt(SECOND, 0));
+    assert!(answered <= 2, "{answered} rounds were read before the clock and the user were looked at");
+    // 16 wait at most; what lies ready before the end is read.
+    let (answered, notes) = rounds(&mut StopsAt(i64::MAX, 0));
+    assert_eq!(answered, 16);
+    assert!(notes.iter().any(|note| note.contains("300 pieces of evidence were not taken")), "{notes:?}");
+}
+
+/// An observer that stops at this call.
+struct StopsWhenAsked(u32);
+
+impl Observer for StopsWhenAsked {
+    fn stop(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 == 0
+    }
+}
+
+/// When a VMM is killed that was to be given up after 20 s.
+fn killed_at(script: &Script, observer: &mut dyn Observer) -> (OutcomeKind, i64) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::PowerOff);
+    options.observe.timeout_ms = Some(20_000);
+    let recorded = played_by(script, &options, observer).unwrap();
+    (recorded.outcome.kind, script.killed_ns.lock().unwrap().unwrap())
+}
+
+#[test]
+fn a_vmm_that_answers_nothing_ends_with_its_timeout() {
+    // It answers no question, nor the request to end. Whether it is looked at for a hang at that time or not.
+    let mute = || Script { mute: true, stubborn: true, ..runs() };
+    for said_ms in [0, 2000, 4000, 9000, 14_000] {
+        let (kind, at_ns) = killed_at(&mute().says(said_ms, Source::Console, "."), &mut Silent);
+        assert_eq!(kind, OutcomeKind::Timeout);
+        assert!((20 * SECOND..26 * SECOND).contains(&at_ns), "killed after {at_ns} ns");
+    }
+    // One that a signal stopped is not even waited for.
+    let (kind, at_ns) = killed_at(&Script { suspended: true, ..mute() }, &mut Silent);
+    assert_eq!(kind, OutcomeKind::Timeout);
+    assert!((20 * SECOND..21 * SECOND).contains(&at_ns), "killed after {at_ns} ns");
+    // The user is asked each 50 ms at least, also while an answer is waited for.
+    let (kind, at_ns) = killed_at(&mute(), &mut StopsWhenAsked(150));
+    assert_eq!(kind, OutcomeKind::Interrupted);
+    assert!(at_ns < 8 * SECOND, "killed after {at_ns} ns");
+}
+
+#[test]
+fn a_guest_that_reports_its_end_and_resets_in_the_same_moment_has_reached_it() {
+    // The news of the reset comes by another way than what the guest said before it, and can be there first.
+    let reset = || runs().has_news(1000, News::Off(GuestEnd::Reset));
+    let line = Until::Regex("login:".to_owned());
+    let (kind, at_ns, _) = ended(&reset().says(1000, Source::Console, "login:"), line.clone());
+    assert_eq!((kind, at_ns), (OutcomeKind::Reached, SECOND));
+    let (kind, at_ns, _) =
+        ended(&reset().says(1001, Source::Console, "a\n").says(1002, Source::Console, "login:"), line);
+    assert_eq!((kind, at_ns), (OutcomeKind::Reached, SECOND + 2_000_000));
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(&dir, Until::Init);
+    options.guest.init = Init::Guest;
+    let vm = Stub(reset().says(1000, Source::Guest, "i")).start(&launched(&options.guest)).unwrap();
+    let mut writer = Writer::create(&options.out, false, &Manifest::begun_now()).unwrap();
+    let (profile, mut silent) = (GuestProfile::default(), Silent);
+    let mut watch =
+        Watch::new(&options, &profile, None, Some(Box::new(Letters)), vm, &mut writer, &mut silent).unwrap();
+    assert_eq!(boot(&options, &profile, &mut watch).unwrap().kind, OutcomeKind::Reached);
 }

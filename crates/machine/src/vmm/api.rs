@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -83,7 +83,6 @@ pub(super) struct Api {
 impl Api {
     pub(super) fn new(socket: UnixStream) -> Result<Api, Undone> {
         let gone = |e: std::io::Error| Undone::Gone(e.to_string());
-        socket.set_read_timeout(Some(ANSWER)).map_err(gone)?;
         socket.set_write_timeout(Some(ANSWER)).map_err(gone)?;
         Ok(Api { socket, read: Vec::new() })
     }
@@ -99,16 +98,16 @@ impl Api {
         let request =
             format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n{of_body}\r\n{body}");
         self.socket.write_all(request.as_bytes()).map_err(|e| Undone::Gone(e.to_string()))?;
-        let (status, body) = self.answer()?;
+        let (status, body) = self.answer(Instant::now() + ANSWER)?;
         match status {
             200..=299 => Ok(()),
             _ => Err(Undone::Refused { status, why: fault(&body) }),
         }
     }
 
-    /// Status and body of the next answer.
-    fn answer(&mut self) -> Result<(u16, Vec<u8>), Undone> {
-        let head = self.until(|read| memchr::memmem::find(read, b"\r\n\r\n").map(|at| at + 4))?;
+    /// Status and body of the next answer, all of which has to come by then.
+    fn answer(&mut self, by: Instant) -> Result<(u16, Vec<u8>), Undone> {
+        let head = self.until(by, |read| memchr::memmem::find(read, b"\r\n\r\n").map(|at| at + 4))?;
         let head = String::from_utf8_lossy(&head).into_owned();
         let malformed = || Undone::Malformed(shown(head.as_bytes(), SHOWN_CHARS));
         let mut lines = head.lines();
@@ -122,11 +121,11 @@ impl Api {
         if length > ANSWER_BYTES_MAX {
             return Err(malformed());
         }
-        Ok((status, self.until(|read| (read.len() >= length).then_some(length))?))
+        Ok((status, self.until(by, |read| (read.len() >= length).then_some(length))?))
     }
 
     /// Reads until enough is there; takes as much as is wanted.
-    fn until(&mut self, enough: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<u8>, Undone> {
+    fn until(&mut self, by: Instant, enough: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<u8>, Undone> {
         let mut piece = [0; 4096];
         loop {
             if let Some(bytes) = enough(&self.read) {
@@ -135,13 +134,18 @@ impl Api {
             if self.read.len() > ANSWER_BYTES_MAX {
                 return Err(Undone::Malformed(shown(&self.read, SHOWN_CHARS)));
             }
+            let late = || Undone::Gone(format!("none within {} s", ANSWER.as_secs()));
+            // No time at all is an error of its own; less than a millisecond may be.
+            let left = by.saturating_duration_since(Instant::now());
+            if left < Duration::from_millis(1) {
+                return Err(late());
+            }
+            self.socket.set_read_timeout(Some(left)).map_err(|e| Undone::Gone(e.to_string()))?;
             match self.socket.read(&mut piece) {
                 Ok(0) => return Err(Undone::Gone("it closed the connection".to_owned())),
                 Ok(n) => self.read.extend_from_slice(&piece[..n]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    return Err(Undone::Gone(format!("none within {} s", ANSWER.as_secs())));
-                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Err(late()),
                 Err(e) => return Err(Undone::Gone(e.to_string())),
             }
         }
@@ -248,10 +252,11 @@ mod tests {
         assert!(matches!(&came[0], Err(Undone::Malformed(_))), "nobody reads so much: {came:?}");
         let endless = "x".repeat(2 * ANSWER_BYTES_MAX);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let server = thread::spawn(move || drop(theirs.write_all(endless.as_bytes())));
+        // Open until the request is sent too.
+        let server = thread::spawn(move || (theirs.write_all(endless.as_bytes()), theirs));
         let came = Api::new(ours).unwrap().put(&Request::bare("/"));
         assert!(matches!(came, Err(Undone::Malformed(_))), "{came:?}");
-        server.join().unwrap();
+        drop(server.join().unwrap());
         let (came, _) = check(&["HTTP/1.1 400 \r\nContent-Length: 30\r\n\r\nshort"]);
         assert_eq!(came, [Err(Undone::Gone("it closed the connection".to_owned()))]);
         let (came, _) = check(&["HTTP/1.1 500 \r\nContent-Length: 8\r\n\r\nno\x1bjson!"]);

@@ -4,6 +4,9 @@
 //! any descriptor, take the time, read, hand on. What it hands on is bounded: when the receiver falls behind by
 //! [`WAITING_MAX`] pieces, listening stops, the pipes fill and who speaks waits; nothing is lost and memory stays small. Only
 //! a serial port does not wait: what its driver cannot keep is lost.
+//!
+//! Ears that are in front are handed on first where several have something to say. A VMM's monitor stands last: what the guest
+//! wrote before its reset reaches the receiver before the news of that reset.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +19,7 @@ use crate::Error;
 use crate::clock::monotonic_ns;
 
 /// Pieces of at most [`PIECE_BYTES`] that may wait for the receiver.
-const WAITING_MAX: usize = 256;
+pub(super) const WAITING_MAX: usize = 256;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Something that was said.
@@ -79,15 +82,19 @@ fn hand_on_all<E: Copy>(mut ears: Vec<(E, OwnedFd)>, sender: &SyncSender<Piece<E
             }
         }
         for at in ended.into_iter().rev() {
-            ears.swap_remove(at);
+            // In order: the last ear stays the last.
+            ears.remove(at);
         }
     }
 }
 
-/// Waits until something can be read; which.
+/// Waits until something can be read. Returns the places of those ears, in their order.
+///
+/// The system looks at the last ear first. Where it finds something there, all that was said before that is there too, and
+/// is found when it comes to the ears in front. In the other order, the guest's last message could come between the two looks.
 fn wait<E>(ears: &[(E, OwnedFd)]) -> io::Result<Vec<usize>> {
     let mut polled: Vec<PollFd<'_>> =
-        ears.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+        ears.iter().rev().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     loop {
         match poll(&mut polled, None) {
             Ok(_) => break,
@@ -95,7 +102,7 @@ fn wait<E>(ears: &[(E, OwnedFd)]) -> io::Result<Vec<usize>> {
             Err(e) => return Err(e.into()),
         }
     }
-    Ok(polled.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect())
+    Ok(polled.iter().rev().enumerate().filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect())
 }
 
 #[cfg(test)]
@@ -125,5 +132,21 @@ mod tests {
         drop(to_b);
         assert_eq!(heard.recv().unwrap().what, What::Ended(None));
         assert!(heard.recv().is_err());
+    }
+
+    #[test]
+    fn what_was_said_first_is_handed_on_before_the_news_that_followed_it() {
+        for _ in 0..300 {
+            let ((ended, to_ended), (guest, to_guest), (monitor, to_monitor)) =
+                (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
+            let (sender, heard) = ways();
+            // One ends, so the order is also that of those that are left.
+            drop(to_ended);
+            listen(vec![('x', ended), ('g', guest), ('m', monitor)], sender).unwrap();
+            assert_eq!(heard.recv().unwrap().ear, 'x');
+            rustix::io::write(&to_guest, b"end").unwrap();
+            rustix::io::write(&to_monitor, b"reset").unwrap();
+            assert_eq!((heard.recv().unwrap().ear, heard.recv().unwrap().ear), ('g', 'm'));
+        }
     }
 }

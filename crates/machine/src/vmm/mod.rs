@@ -144,6 +144,16 @@ pub(crate) trait Vmm: fmt::Debug {
     /// Now.
     fn elapsed_ns(&self) -> i64;
 
+    /// Time since listening began: the same, but it also passes before a board is switched on.
+    fn listened_ns(&self) -> i64 {
+        self.elapsed_ns()
+    }
+
+    /// True if a signal has stopped its process (SIGSTOP), so that it answers nothing.
+    fn is_suspended(&self) -> bool {
+        false
+    }
+
     /// The full command line.
     fn command(&self) -> &[String];
 

@@ -128,15 +128,20 @@ impl Process {
 
     /// Waits until they do, for a moment; whether they do. A thread that waits in the kernel for another one never will.
     pub(super) fn is_suspended(&self) -> bool {
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let began = Instant::now();
         while !self.has_ended() && began.elapsed() < STOPPING {
-            if matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_))) {
+            if self.stands() {
                 return true;
             }
             std::thread::sleep(STOPPING_TICK);
         }
         false
+    }
+
+    /// True if a signal has stopped it (SIGSTOP), and nothing has let it go on.
+    pub(super) fn stands(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !self.is_reaped() && matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 
     /// Ends it, and what it started.

@@ -4,6 +4,7 @@
 //! boot of ten minutes takes no time, and ends at the same nanosecond each time. Nothing is executed, no file is touched.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::Error;
 use crate::cpu_time::CpuTimes;
+use crate::memory::Extent;
 
 /// A boot, as it will be.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,14 @@ pub(crate) struct Script {
     pub(crate) stands_still: bool,
     /// Whether it does not end when it is asked to.
     pub(crate) stubborn: bool,
+    /// Whether it answers no question.
+    pub(crate) mute: bool,
+    /// Whether its process is stopped.
+    pub(crate) suspended: bool,
+    /// Guest RAM, from address 0 on.
+    pub(crate) ram: Option<Arc<File>>,
+    /// When it was killed.
+    pub(crate) killed_ns: Arc<Mutex<Option<i64>>>,
     /// Our end of the connection to its gdbstub, if it has one.
     pub(crate) gdbstub: Arc<Mutex<Option<UnixStream>>>,
     /// What was done to it.
@@ -160,6 +170,9 @@ impl Vmm for Played {
     }
 
     fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>> {
+        if self.script.mute {
+            return None;
+        }
         let address = if self.script.stands_still { 0x1000 } else { self.now_ns as u64 };
         let stands = vec![Stand { halted: false, address }];
         Some(match self.asked.get(&ticket)? {
@@ -167,8 +180,19 @@ impl Vmm for Played {
             Question::Disks => Some(Answer::Disks(0)),
             Question::Connections => None,
             Question::Stop => Some(Answer::Stopped),
-            Question::Ram => None,
+            Question::Ram => self.ram().and_then(|file| {
+                let bytes = file.metadata().ok()?.len();
+                Some(Answer::Ram(vec![Extent { phys: 0, file_offset: 0, bytes }]))
+            }),
         })
+    }
+
+    fn ram(&self) -> Option<&File> {
+        self.script.ram.as_deref()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.script.suspended
     }
 
     fn gdbstub(&mut self) -> Option<UnixStream> {
@@ -193,6 +217,7 @@ impl Vmm for Played {
         if !self.over {
             self.note("kill");
         }
+        self.script.killed_ns.lock().unwrap().get_or_insert(self.now_ns);
         self.over = true;
     }
 

@@ -67,6 +67,10 @@ pub(crate) struct Facts {
     pub(crate) unwatched: Option<String>,
     /// When anything was heard last.
     pub(crate) heard_ns: i64,
+    /// For how long the machine has been listened to, when it was looked at last: a board's time zero may never come.
+    pub(crate) listened_ns: i64,
+    /// Nothing more came for a moment after the guest was off: all that it said before is known.
+    pub(crate) heard_out: bool,
     pub(crate) console_bytes: u64,
     pub(crate) last_line: String,
     /// The end of what the VMM itself said.

@@ -5,7 +5,7 @@ use recording::{End, EndMark};
 
 use crate::awaited::{Awaited, Meaning};
 use crate::lines::shown;
-use crate::memory::{EventLogPlace, GuestRam, LogProbe};
+use crate::memory::{EventLogPlace, LogProbe, PhysicalMemory};
 use crate::vmm::Vmm;
 
 /// How soon memory is searched for a kernel log again: by how long the last search took, within these.
@@ -64,7 +64,7 @@ impl LogWatch {
     pub(super) fn look(
         &mut self,
         until: &mut Awaited,
-        ram: &GuestRam,
+        ram: &dyn PhysicalMemory,
         running_ns: Option<i64>,
         began_ns: i64,
         vm: &dyn Vmm,
@@ -88,7 +88,7 @@ impl LogWatch {
         &mut self,
         probe: &LogProbe,
         until: &mut Awaited,
-        ram: &GuestRam,
+        ram: &dyn PhysicalMemory,
         running_ns: Option<i64>,
         vm: &dyn Vmm,
     ) -> Option<(Meaning, End)> {
@@ -120,7 +120,7 @@ impl LogWatch {
     }
 
     /// A number that changes with every record: of the kernel's log, else of the events that a recorder inside it keeps.
-    pub(super) fn newest_record(&mut self, ram: &GuestRam) -> Option<u64> {
+    pub(super) fn newest_record(&mut self, ram: &dyn PhysicalMemory) -> Option<u64> {
         self.probe = self.probe.take().or_else(|| LogProbe::find(ram).ok());
         let newest = self.probe.as_ref().and_then(|probe| probe.newest_seq(ram).ok()).flatten();
         newest.or_else(|| {

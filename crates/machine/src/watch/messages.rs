@@ -10,6 +10,9 @@ use super::streams::Streams;
 use crate::vmm::Source;
 use crate::vmm::channel::GuestChannel;
 
+/// Most rounds that wait to be read. guest-init offers one, and waits for the answer.
+const ROUNDS_MAX: usize = 16;
+
 /// One guest's channel, and what came by it and is not dealt with yet.
 #[derive(Debug)]
 pub(super) struct Messages {
@@ -27,6 +30,15 @@ pub(super) struct Messages {
 impl Messages {
     pub(super) fn new(channel: Box<dyn GuestChannel>) -> Messages {
         Messages { channel, line_ns: None, rounds: VecDeque::new(), chunks: Vec::new(), malformed: 0 }
+    }
+
+    /// Keeps a round that lies ready at this address. False if too many wait already: a guest can offer thousands in no time.
+    pub(super) fn keep_round(&mut self, header_phys: u64) -> bool {
+        let has_room = self.rounds.len() < ROUNDS_MAX;
+        if has_room {
+            self.rounds.push_back(header_phys);
+        }
+        has_room
     }
 
     /// Takes what arrived: the lines go into the stream, the messages come back, each with when it began.

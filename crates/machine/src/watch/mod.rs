@@ -3,19 +3,24 @@
 //! One thread, one loop: hear (for a moment at most), act on what was heard, decide whether it is over. Hearing only
 //! notes [`Facts`]; acting and asking happen between. Nothing here decides what an end *means*: see [`crate::ending`].
 
+mod ask;
 mod facts;
+mod limit;
 mod log;
 mod messages;
 mod process;
 mod service;
 mod streams;
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use guest_init::messages::{Lacked, Message};
 use recording::{End, EndMark, Until, Writer};
 
+use ask::{HURRY_NS, LAST_EVIDENCE_NS, Layout};
 pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
+use limit::Limit;
 use log::LogWatch;
 use messages::Messages;
 use process::ProcessWatch;
@@ -25,26 +30,29 @@ use streams::Streams;
 
 use crate::arch::Arch;
 use crate::awaited::{Awaited, Meaning};
+use crate::ending::timeout_ns;
 use crate::functions::{FunctionStops, Plan, Undone};
 use crate::gdb::Client;
-use crate::hang::{HangDetector, Movement, Now};
+use crate::hang::{HangDetector, Now};
 use crate::lines::{Lines, shown};
-use crate::memory::{EventLog, GuestRam, Hurried, KernelLog, KernelTrace, TaskList, TraceImage};
+use crate::memory::{Limited, TaskList};
 use crate::options::RecordOptions;
 use crate::profile::GuestProfile;
 use crate::stops::{Names, OnStacks, SilenceWatch};
 use crate::transfer::EvidenceTransfer;
 use crate::vmm::channel::GuestChannel;
-use crate::vmm::{Answer, Cpus, Heard, News, Question, Source, Ticket, Vmm};
-use crate::{Error, arch};
+use crate::vmm::{Heard, News, Source, Vmm};
+use crate::{Error, Observer, Progress, Stage, arch};
 
 /// How long nothing may be heard before other things are looked after.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the VMM may take to answer.
-const ANSWER_NS: i64 = 5_000_000_000;
-/// After Ctrl-C each last step may take so long: a search of memory, an answer of the VMM's, its end. All are over in 0.3 s.
-const HURRY: Duration = Duration::from_nanos(HURRY_NS as u64);
-const HURRY_NS: i64 = 40_000_000;
+/// Longest wait for the end of a VMM that is requested to end; if the user waits, [`HURRY_NS`].
+const QUIT_NS: i64 = 3_000_000_000;
+/// Longest wait for the last output of a VMM that was killed; and if the user waits.
+const LAST_WORDS_NS: i64 = 2_000_000_000;
+const HURRIED_WORDS_NS: i64 = 300_000_000;
+/// After this time without output, a guest that is off has nothing more to say.
+const HEARD_OUT_NS: i64 = 20_000_000;
 /// So often vCPUs are let run that stop after their stub failed. They stop again for ever where the VMM stops them itself.
 const LET_RUN_MAX: u32 = 16;
 /// While a stop is waited for, so many pieces are heard before it is looked for again.
@@ -70,8 +78,18 @@ pub(crate) struct Watch<'a> {
     next_look_ns: i64,
     has_disks: bool,
     layout: Layout,
-    /// Whether somebody waits for the end.
-    hurried: bool,
+    /// Follows the boot for the user, and may stop it.
+    observer: RefCell<&'a mut dyn Observer>,
+    /// When all work has to end: with the boot's timeout, and once it is over, a while after that.
+    ends_ns: i64,
+    /// The boot is over, and its last evidence is taken.
+    is_over: bool,
+    /// The user waits for the end of that.
+    is_hurried: bool,
+    /// The VMM has left a question unanswered.
+    is_mute: bool,
+    /// The time for the last evidence was up before all was read.
+    is_cut: bool,
     log: LogWatch,
     /// The service of the guest's that its boot ends with.
     service: Option<ServiceWatch>,
@@ -87,14 +105,6 @@ pub(crate) struct Watch<'a> {
     heard_out: bool,
 }
 
-/// Where guest RAM lies in its file: not asked yet, asked, or settled.
-enum Layout {
-    Unknown,
-    Asked(Ticket),
-    Known(GuestRam),
-    Impossible,
-}
-
 impl<'a> Watch<'a> {
     /// Begins to watch. `until` is the pattern of the end mark where that is a line.
     pub(crate) fn new(
@@ -104,6 +114,7 @@ impl<'a> Watch<'a> {
         channel: Option<Box<dyn GuestChannel>>,
         mut vm: Box<dyn Vmm>,
         writer: &'a mut Writer,
+        observer: &'a mut dyn Observer,
     ) -> Result<Self, Error> {
         let guest = &options.guest;
         let silence = options.observe.silence_ms.map(|after_ms| {
@@ -129,7 +140,12 @@ impl<'a> Watch<'a> {
                 || guest.root.is_some()
                 || !guest.extra.is_empty(),
             layout: Layout::Unknown,
-            hurried: false,
+            observer: RefCell::new(observer),
+            ends_ns: timeout_ns(options),
+            is_over: false,
+            is_hurried: false,
+            is_mute: false,
+            is_cut: false,
             log: LogWatch::new(),
             service: None,
             process: None,
@@ -149,14 +165,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends once it
-    /// `is_over`.
-    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch, is_over: &mut dyn FnMut() -> bool) {
+    /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends with the boot's
+    /// time, or when the user stops it.
+    pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
         self.facts.missed = plan.missed();
+        let limit = self.limit(i64::MAX);
         let begun = match stub(&mut *self.vm) {
             Some(client) => {
                 let functions = self.functions.insert(FunctionStops::new(plan, client, arch));
-                let begun = functions.begin(is_over);
+                let begun = functions.begin(&mut || limit.is_over(&*self.vm, &self.observer));
                 if begun.is_ok() {
                     self.facts.missed = functions.missed();
                 }
@@ -220,10 +237,11 @@ impl<'a> Watch<'a> {
         if self.waits_for_function() {
             self.hear_all()?;
         } else {
-            self.hear(self.patience())?;
+            self.hear(if self.has_rounds() { Duration::ZERO } else { self.patience() })?;
         }
         self.look_at_functions(is_over);
-        while let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
+        // One of them can be 64 MiB to read: the clock is looked at before the next.
+        if let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
             self.take_round(phys)?;
         }
         let chunks = self.messages.as_mut().map(|messages| std::mem::take(&mut messages.chunks));
@@ -233,17 +251,25 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// True if evidence lies ready in guest memory that was not read yet and will be.
+    pub(crate) fn has_rounds(&self) -> bool {
+        let waits = self.messages.as_ref().is_some_and(|messages| !messages.rounds.is_empty());
+        waits && !self.transfer.is_spent()
+    }
+
     /// Whether a function is still to be entered. Then each step waits for that, and for nothing that is said.
     fn waits_for_function(&self) -> bool {
         let facts = &self.facts;
-        self.functions.as_ref().is_some_and(FunctionStops::is_waiting) && !facts.gone && facts.unpatched.is_none()
+        let is_running = !facts.gone && facts.shutdown.is_none() && facts.unpatched.is_none();
+        is_running && self.functions.as_ref().is_some_and(FunctionStops::is_waiting)
     }
 
     /// Hears what was said until now: one piece for each look would hold up a console that says much.
     fn hear_all(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
         for _ in 0..PIECES_MAX {
             self.hear(Duration::ZERO)?;
-            if self.heard_out || self.facts.gone {
+            if self.heard_out || self.facts.gone || began.elapsed() > TICK {
                 break;
             }
         }
@@ -252,6 +278,9 @@ impl<'a> Watch<'a> {
 
     /// How long nothing may be heard before something else is due.
     fn patience(&self) -> Duration {
+        if self.facts.shutdown.is_some() {
+            return TICK;
+        }
         let silence = self.silence.as_ref().and_then(SilenceWatch::next_ns);
         let is_open = self.facts.matched.is_none();
         let service = self.service.as_ref().filter(|_| is_open).map(ServiceWatch::next_ns);
@@ -262,10 +291,12 @@ impl<'a> Watch<'a> {
     }
 
     /// Looks where the vCPUs are, if the console has been silent for so long as was asked for.
-    fn look_into_silence(&mut self, now_ns: i64, is_over: &mut dyn FnMut() -> bool) {
+    fn look_into_silence(&mut self, now_ns: i64) {
+        let limit = self.limit(i64::MAX);
         let Some(silence) = &mut self.silence else { return };
         // What was said and is still to be heard ends the silence.
         let is_due = self.heard_out && silence.next_ns().is_some_and(|due_ns| now_ns >= due_ns);
+        let is_over = &mut || limit.is_over(&*self.vm, &self.observer);
         if is_due && !silence.stop(&|| self.vm.elapsed_ns(), is_over) {
             self.let_run = Some(0);
             self.vm.let_run();
@@ -303,8 +334,25 @@ impl<'a> Watch<'a> {
         self.silence.take().map(|silence| silence.finish(names))
     }
 
-    /// Looks at the kernel log and the CPUs where the console alone does not tell. What takes long ends once it `is_over`.
-    pub(crate) fn look(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+    /// True if the user has stopped the recording.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.observer.borrow_mut().stop()
+    }
+
+    /// Shows the user how the boot goes.
+    pub(crate) fn show_progress(&self, elapsed_ns: i64) {
+        let facts = &self.facts;
+        self.observer.borrow_mut().progress(&Progress {
+            elapsed_ns,
+            stage: if facts.init_ns.is_some() { Stage::Gathering } else { Stage::Booting },
+            last_line: &facts.last_line,
+            console_bytes: facts.console_bytes,
+            evidence_bytes: self.transfer.bytes(),
+        });
+    }
+
+    /// Looks at the kernel log and the CPUs where the console alone does not tell.
+    pub(crate) fn look(&mut self) -> Result<(), Error> {
         if self.facts.gone
             || self.facts.shutdown.is_some()
             || self.facts.init_ns.is_some() && self.facts.guest_done.is_none()
@@ -312,7 +360,7 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         let now = self.vm.elapsed_ns();
-        self.look_into_silence(now, is_over);
+        self.look_into_silence(now);
         self.look_for_line(now)?;
         self.look_for_service();
         self.look_for_process()?;
@@ -327,79 +375,18 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Reads the kernel log out of memory; or why it cannot be.
-    pub(crate) fn kernel_log(&mut self) -> Result<Result<KernelLog, String>, Error> {
-        let (vmm, hurried_until) = (self.vm.name(), self.hurried_until());
-        let Some(ram) = self.ram()? else {
-            return Ok(Err(format!("{vmm} could not say where guest memory lies")));
-        };
-        let log = match hurried_until {
-            Some(until) => crate::memory::kernel_log(&Hurried { memory: ram, until }),
-            None => crate::memory::kernel_log(ram),
-        };
-        Ok(log.map_err(|error| error.to_string()))
-    }
-
-    /// Reads the kernel's trace out of memory; or why it cannot be. The guest stands still from then on.
-    pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, String>, Error> {
-        if self.ask(Question::Stop)? != Some(Answer::Stopped) {
-            return Ok(Err("the machine did not stop, and writes on into its trace: end it with --timeout".to_owned()));
-        }
-        let (vmm, hurried_until) = (self.vm.name(), self.hurried_until());
-        let Some(ram) = self.ram()? else {
-            return Ok(Err(format!("{vmm} could not say where guest memory lies")));
-        };
-        let trace = match hurried_until {
-            Some(until) => image.read(&Hurried { memory: ram, until }),
-            None => image.read(ram),
-        };
-        Ok(trace.map_err(|error| error.to_string()))
-    }
-
-    /// Reads the event log out of memory, if the guest keeps one.
-    pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
-        let hurried_until = self.hurried_until();
-        Ok(self.ram()?.and_then(|ram| match hurried_until {
-            Some(until) => crate::memory::event_log(&Hurried { memory: ram, until }),
-            None => crate::memory::event_log(ram),
-        }))
-    }
-
-    /// Where the CPUs stand, if the VMM can say.
-    pub(crate) fn cpus(&mut self) -> Result<Option<Cpus>, Error> {
-        Ok(match self.ask(Question::Cpus)? {
-            Some(Answer::Cpus(cpus)) => Some(cpus),
-            _ => None,
-        })
-    }
-
-    /// The user waits for the end: what can still be had at once is taken, and no more.
-    pub(crate) fn hurry(&mut self) {
-        self.hurried = true;
-    }
-
-    /// Until when memory may be read, if there is an end to that.
-    fn hurried_until(&self) -> Option<Instant> {
-        self.hurried.then(|| Instant::now() + HURRY)
-    }
-
-    /// Asks the VMM, and waits for the answer while hearing on.
-    fn ask(&mut self, question: Question) -> Result<Option<Answer>, Error> {
-        if self.facts.gone {
-            return Ok(None);
-        }
-        match self.vm.ask(question) {
-            Some(ticket) => self.wait_for_answer(ticket),
-            None => Ok(None),
-        }
-    }
-
     /// Ends the VMM, hears what it still says, and closes the streams; at once if writing has `failed` already.
     pub(crate) fn finish(mut self, failed: Option<Error>) -> Finished<'a> {
         let mut notes = Vec::new();
         let failed = failed.or_else(|| self.let_end().err());
         self.vm.kill();
         notes.extend(self.transfer.notes());
+        if self.is_cut {
+            notes.push(format!(
+                "guest memory was read for {} s once the boot was over, and not to its end: a log or a trace may be missing or cut",
+                LAST_EVIDENCE_NS / 1_000_000_000
+            ));
+        }
         notes.extend(self.facts.unwatched.take());
         if let Some(malformed) =
             self.messages.as_ref().map(|messages| messages.malformed).filter(|&malformed| malformed > 0)
@@ -421,16 +408,22 @@ impl<'a> Watch<'a> {
 
     /// Asks the VMM to end, kills it if it does not, and hears it out.
     fn let_end(&mut self) -> Result<(), Error> {
-        let asked = self.vm.quit();
-        let patience_ns = if self.hurried { HURRY_NS } else { 3_000_000_000 };
-        self.hear_out(if asked { patience_ns } else { 0 })?;
+        // One that answers nothing does not end by itself either.
+        let is_mute = self.is_mute || self.vm.is_suspended();
+        let patience_ns = if is_mute { HURRY_NS } else { QUIT_NS };
+        if self.vm.quit() {
+            self.hear_out(patience_ns, HURRY_NS)?;
+        }
         self.vm.kill();
-        self.hear_out(2_000_000_000)
+        self.hear_out(LAST_WORDS_NS, HURRIED_WORDS_NS)
     }
 
-    fn hear_out(&mut self, patience_ns: i64) -> Result<(), Error> {
-        let deadline = self.vm.elapsed_ns() + patience_ns;
-        while !self.facts.gone && self.vm.elapsed_ns() < deadline {
+    /// Hears until the VMM has ended, for this time at most; for the other one if the user waits.
+    fn hear_out(&mut self, patience_ns: i64, hurried_ns: i64) -> Result<(), Error> {
+        let until_stop = !self.is_hurried();
+        let until_ns = self.vm.listened_ns() + if until_stop { patience_ns } else { hurried_ns };
+        let limit = Limit { until_ns, until_stop };
+        while !self.facts.gone && !limit.is_over(&*self.vm, &self.observer) {
             self.hear(TICK)?;
         }
         Ok(())
@@ -450,11 +443,17 @@ impl<'a> Watch<'a> {
                 self.take(source, &bytes, at_ns)?;
             }
             Heard::News { news, at_ns } => news.into_iter().for_each(|news| self.take_news(news, at_ns)),
-            Heard::Silence => {}
+            Heard::Silence => self.note_silence(),
             Heard::Gone => self.facts.gone = true,
         }
         self.end_silence(false);
         Ok(())
+    }
+
+    fn note_silence(&mut self) {
+        let (now_ns, facts) = (self.vm.elapsed_ns(), &mut self.facts);
+        let last_ns = facts.shutdown.as_ref().map(|shutdown| shutdown.at_ns.max(facts.heard_ns));
+        facts.heard_out |= last_ns.is_some_and(|last_ns| now_ns - last_ns >= HEARD_OUT_NS);
     }
 
     fn take(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
@@ -491,8 +490,8 @@ impl<'a> Watch<'a> {
                 self.facts.init_ns.get_or_insert(at_ns);
             }
             Message::Round { header_phys } => {
-                if let Some(messages) = &mut self.messages {
-                    messages.rounds.push_back(header_phys);
+                if self.messages.as_mut().is_some_and(|messages| !messages.keep_round(header_phys)) {
+                    self.transfer.pass_over();
                 }
             }
             Message::Lack { what: Lacked::Root, why } => drop(self.facts.no_root.get_or_insert(why)),
@@ -545,50 +544,16 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Guest RAM, if it is a file of ours and the VMM says where in it what lies.
-    fn ram(&mut self) -> Result<Option<&GuestRam>, Error> {
-        self.ask_layout();
-        if let Layout::Asked(ticket) = self.layout {
-            let file = self.vm.ram().and_then(|file| file.try_clone().ok());
-            let answer = self.wait_for_answer(ticket)?;
-            let ram = match (file, answer) {
-                (Some(file), Some(Answer::Ram(extents))) => GuestRam::new(file, extents).ok(),
-                _ => None,
-            };
-            self.layout = ram.map_or(Layout::Impossible, Layout::Known);
-        }
-        Ok(match &self.layout {
-            Layout::Known(ram) => Some(ram),
-            _ => None,
-        })
-    }
-
-    fn ask_layout(&mut self) {
-        if matches!(self.layout, Layout::Unknown) && self.vm.ram().is_some() && !self.facts.gone {
-            self.layout = self.vm.ask(Question::Ram).map_or(Layout::Impossible, Layout::Asked);
-        }
-    }
-
-    fn wait_for_answer(&mut self, ticket: Ticket) -> Result<Option<Answer>, Error> {
-        let deadline = self.vm.elapsed_ns() + if self.hurried { HURRY_NS } else { ANSWER_NS };
-        loop {
-            if let Some(answer) = self.vm.answer(ticket) {
-                return Ok(answer);
-            }
-            if self.facts.gone || self.vm.elapsed_ns() > deadline {
-                return Ok(None);
-            }
-            self.hear(TICK)?;
-        }
-    }
-
     /// Looks for the awaited line in the kernel log in memory, where it was not seen on the console.
     fn look_for_line(&mut self, now_ns: i64) -> Result<(), Error> {
         if self.until.is_none() || self.facts.matched.is_some() || !self.log.is_due(now_ns) || self.ram()?.is_none() {
             return Ok(());
         }
+        let limit = self.limit(i64::MAX);
         if let (Some(until), Layout::Known(ram)) = (&mut self.until_in_log, &self.layout) {
-            match self.log.look(until, ram, self.facts.running_ns, now_ns, &*self.vm) {
+            let is_over = || limit.is_over(&*self.vm, &self.observer);
+            let memory = Limited { memory: ram, is_over: &is_over };
+            match self.log.look(until, &memory, self.facts.running_ns, now_ns, &*self.vm) {
                 Some((Meaning::Failed, line)) => self.facts.note_failed(line.what, line.at_ns),
                 Some((_, end)) => self.facts.matched = self.facts.matched.take().or(Some(end)),
                 None => {}
@@ -614,25 +579,11 @@ impl<'a> Watch<'a> {
         if self.process.is_none() || self.facts.matched.is_some() || self.ram()?.is_none() {
             return Ok(());
         }
+        let limit = self.limit(i64::MAX);
         if let (Some(process), Layout::Known(ram)) = (&mut self.process, &self.layout) {
-            self.facts.matched = process.look(ram, &|| self.vm.elapsed_ns());
+            let is_over = || limit.is_over(&*self.vm, &self.observer);
+            self.facts.matched = process.look(&Limited { memory: ram, is_over: &is_over }, &|| self.vm.elapsed_ns());
         }
-        Ok(())
-    }
-
-    fn look_for_hang(&mut self, now: &Now) -> Result<(), Error> {
-        let mut movement = Movement { bytes: self.bytes_heard(), ..Movement::default() };
-        self.ram()?;
-        if let Layout::Known(ram) = &self.layout {
-            movement.newest_record = self.log.newest_record(ram);
-        }
-        if self.has_disks {
-            if let Some(Answer::Disks(requests)) = self.ask(Question::Disks)? {
-                movement.disk_requests = requests;
-            }
-        }
-        let stands = self.cpus()?.unwrap_or_default().stands;
-        self.facts.hang = self.hang.look(now, movement, stands);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use recording::{End, EndMark};
 
-use crate::memory::{GuestRam, TaskList, Tasks};
+use crate::memory::{PhysicalMemory, TaskList, Tasks};
 
 /// How soon the list is looked at again.
 const LOOK_NS: i64 = 5_000_000;
@@ -32,7 +32,7 @@ impl ProcessWatch {
     }
 
     /// Looks, if that is due. `now` says what time it is.
-    pub(super) fn look(&mut self, ram: &GuestRam, now: &dyn Fn() -> i64) -> Option<End> {
+    pub(super) fn look(&mut self, ram: &dyn PhysicalMemory, now: &dyn Fn() -> i64) -> Option<End> {
         let began_ns = now();
         if began_ns < self.next_ns {
             return None;

@@ -143,9 +143,11 @@ impl Attempt {
             Ok(read) => {
                 self.is_taken = true;
                 self.answer.extend_from_slice(&bytes[..read]);
+                let has_time = now_ns - self.began_ns < SERVES_NS;
                 return match status(&self.answer) {
                     Some(line) if line.is_good => Stand::Answered(format!(" ({})", line.text)),
-                    None if self.answer.len() < ANSWER_BYTES_MAX => Stand::Open,
+                    // One that sends a byte a second would hold the connection for an hour.
+                    None if self.answer.len() < ANSWER_BYTES_MAX && has_time => Stand::Open,
                     _ => Stand::Failed,
                 };
             }
@@ -240,6 +242,29 @@ mod tests {
             vm.hear(Duration::from_millis(2));
         }
         panic!("nothing answered");
+    }
+
+    #[test]
+    fn a_page_that_comes_a_byte_at_a_time_is_given_up() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut attempt = Attempt::begin(port, Some("GET / HTTP/1.1\r\n\r\n"), 0).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut vm = machine();
+        // Until what was sent is there: the socket does not wait.
+        let mut look = |attempt: &mut Attempt, now_ns: i64| {
+            server.write_all(b"H").unwrap();
+            let before = attempt.answer.len();
+            loop {
+                let stand = attempt.look(true, now_ns, &mut *vm);
+                if attempt.answer.len() > before {
+                    return stand;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        assert!(matches!(look(&mut attempt, SERVES_NS - 1), Stand::Open));
+        assert!(matches!(look(&mut attempt, SERVES_NS), Stand::Failed));
     }
 
     #[test]

@@ -155,22 +155,28 @@ impl Boot {
 
 /// A multiboot kernel that says `words` on guest-init's port, a byte at a time, and halts.
 pub fn kernel_that_says(words: &[u8]) -> Vec<u8> {
+    kernel_that_says_then(words, &[])
+}
+
+/// The same, which runs `then` before it halts.
+pub fn kernel_that_says_then(words: &[u8], then: &[u8]) -> Vec<u8> {
     const LOAD_AT: u32 = 0x10_0000;
     const CODE_AT: u32 = LOAD_AT + 32;
-    const WORDS_AT: u32 = CODE_AT + 18;
     const MAGIC: u32 = 0x1bad_b002;
     const ADDRESSES_GIVEN: u32 = 1 << 16;
     let length = u32::try_from(words.len()).unwrap();
-    let end = WORDS_AT + length;
+    let words_at = CODE_AT + 18 + u32::try_from(then.len()).unwrap();
+    let end = words_at + length;
     let checksum = 0u32.wrapping_sub(MAGIC + ADDRESSES_GIVEN);
     // Magic, flags, checksum; where this header, the image, its end and the end of its memory are; the entry.
     let header = [MAGIC, ADDRESSES_GIVEN, checksum, LOAD_AT, LOAD_AT, end, end, CODE_AT];
     let mut image: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.push(0xbe); // mov esi, the words
-    image.extend(WORDS_AT.to_le_bytes());
+    image.extend(words_at.to_le_bytes());
     image.push(0xb9); // mov ecx, how many
     image.extend(length.to_le_bytes());
     image.extend([0xac, 0xe6, 0xe9, 0xe2, 0xfb]); // next: lodsb; out 0xe9, al; loop next
+    image.extend(then);
     image.extend([0xf4, 0xeb, 0xfd]); // hlt; jmp $-1
     image.extend(words);
     image.resize(image.len().max(8192), 0);

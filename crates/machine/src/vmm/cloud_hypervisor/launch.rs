@@ -25,7 +25,7 @@ use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
 use crate::lines::{Lines, shown};
 use crate::vmm::api::Api;
-use crate::vmm::folder::Folder;
+use crate::vmm::folder::socket_folder;
 use crate::vmm::started::{Next, Runs, Started, pipe, stdio};
 use crate::vmm::{
     ARRIVAL_ERROR_NS, Answer, Exit, GuestEnd, Heard, Launch, News, Question, SetUpMark, Source, Ticket, Vmm, Zero,
@@ -113,7 +113,7 @@ fn is_complaint(ear: Ear, line: &str) -> bool {
 /// The socket of its API, and a connection to it, which is accepted once it runs.
 fn api_socket() -> Result<(UnixListener, UnixStream), Error> {
     const DOING: &str = "make a socket for cloud-hypervisor's API";
-    let folder = Folder::new().map_err(Error::host(DOING))?;
+    let folder = socket_folder().map_err(Error::host(DOING))?;
     let path = folder.path().join("api");
     let listener = UnixListener::bind(&path).map_err(Error::host(DOING))?;
     let ours = UnixStream::connect(&path).map_err(Error::host(DOING))?;

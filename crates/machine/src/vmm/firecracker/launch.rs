@@ -15,6 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
+use tempfile::TempDir;
 
 use super::NAME;
 use super::log::{Told, told};
@@ -23,7 +24,7 @@ use crate::Error;
 use crate::cpu_time::CpuTimes;
 use crate::lines::{Lines, shown};
 use crate::vmm::api::Api;
-use crate::vmm::folder::Folder;
+use crate::vmm::folder::socket_folder;
 use crate::vmm::started::{Next, Runs, Started, pipe, stdio};
 use crate::vmm::{ARRIVAL_ERROR_NS, Exit, GuestEnd, Heard, Launch, News, SetUpMark, Source, Vmm, Zero};
 
@@ -58,7 +59,7 @@ pub(super) struct Machine {
 /// Starts the Firecracker at this path, and in it a machine.
 pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Error> {
     let requests = machine(launch.guest, launch.kernel_line, launch.initrd.map(AsRawFd::as_raw_fd))?;
-    let folder = Folder::new().map_err(Error::host("make a folder for Firecracker's socket"))?;
+    let folder = socket_folder().map_err(Error::host("make a folder for Firecracker's socket"))?;
     let (mut vm, socket) = execute(program, &folder, launch.initrd)?;
     let mut api = vm.connect(&socket)?;
     drop(folder);
@@ -73,7 +74,7 @@ pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Erro
     Ok(vm)
 }
 
-fn execute(program: &Path, folder: &Folder, initrd: Option<&File>) -> Result<(Machine, PathBuf), Error> {
+fn execute(program: &Path, folder: &TempDir, initrd: Option<&File>) -> Result<(Machine, PathBuf), Error> {
     let ((console, to_console), (log, to_log)) = (pipe()?, pipe()?);
     let socket = folder.path().join("api");
     let mut command = Command::new(program);

@@ -94,10 +94,11 @@ pub(super) fn start(
     let ram = instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
 
     let mut ears = vec![(Ear::Of(Source::Console), console), (Ear::Of(Source::Vmm), vmm)];
-    let also_ours = ours.try_clone().map_err(Error::host("copy a socket"))?;
-    ears.push((Ear::Monitor, OwnedFd::from(also_ours)));
     ears.extend(guest.map(|fd| (Ear::Of(Source::Guest), fd)));
     ears.extend(firmware.map(|fd| (Ear::Of(Source::Firmware), fd)));
+    // Last, so that what the guest said before its end is heard before the news of that end.
+    let also_ours = ours.try_clone().map_err(Error::host("copy a socket"))?;
+    ears.push((Ear::Monitor, OwnedFd::from(also_ours)));
     let (sender, heard) = ways();
     listen(ears, sender)?;
     let monitor = Monitor::new(ours, instruments.held).map_err(Error::host("write to a socket"))?;
@@ -277,6 +278,10 @@ impl Vmm for Machine {
 
     fn cpu_times(&self) -> CpuTimes {
         CpuTimes::of(self.process.pid())
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.process.stands()
     }
 
     fn quit(&mut self) -> bool {

@@ -7,22 +7,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::vmm::folder::Folder;
+use tempfile::TempDir;
+
+use crate::vmm::folder::socket_folder;
 
 /// A folder that the linker writes into, and then what it wrote.
 #[derive(Debug)]
 pub(super) struct Linker {
-    folder: Option<Folder>,
+    folder: Option<TempDir>,
     text: String,
 }
 
 impl Linker {
     /// Makes the folder; none where it cannot be made, and then the linker is not asked.
     pub(super) fn ask() -> Option<Linker> {
-        Some(Linker::ask_in(Folder::new().ok()?))
+        Some(Linker::ask_in(socket_folder().ok()?))
     }
 
-    fn ask_in(folder: Folder) -> Linker {
+    fn ask_in(folder: TempDir) -> Linker {
         Linker { folder: Some(folder), text: String::new() }
     }
 
@@ -54,13 +56,13 @@ mod tests {
     fn the_folder_is_gone_once_it_is_read() {
         let parent = tempfile::tempdir().unwrap();
         let left = || fs::read_dir(parent.path()).unwrap().count();
-        let mut linker = Linker::ask_in(Folder::new_in(parent.path()).unwrap());
+        let mut linker = Linker::ask_in(recording::private_folder_in(parent.path()).unwrap());
         fs::write(linker.output().unwrap().with_extension("17"), "statistics").unwrap();
         assert_eq!(left(), 1);
         assert_eq!(linker.read(), "statistics");
         assert_eq!((left(), linker.read()), (0, "statistics"));
-        drop(Linker::ask_in(Folder::new_in(parent.path()).unwrap()));
+        drop(Linker::ask_in(recording::private_folder_in(parent.path()).unwrap()));
         assert_eq!(left(), 0);
-        assert!(Folder::new_in(&parent.path().join("gone")).is_err());
+        assert!(recording::private_folder_in(&parent.path().join("gone")).is_err());
     }
 }

@@ -4,7 +4,8 @@
 //! **Time zero** is the moment when the power-cycle command has ended, because the last thing that such a command does is to
 //! switch the board on; what the port says before is of the boot before, or noise of a supply that comes and goes, and is
 //! dropped and counted. What the command itself prints is never dropped, however late it is read. Without a command, time
-//! zero is the first byte that arrives. Until then no time passes, so nobody gives up while a user walks to the switch.
+//! zero is the first byte that arrives. Until then the boot's own time stands at 0, and the timeout counts from when listening
+//! began: a board that never says anything ends a recording too.
 //!
 //! `port` opens and closes it, `stamps` says when a byte came, `telnet` takes a terminal server's language off, `power` runs the
 //! command. Nothing is ever written to a board; to a terminal server only that its options are refused.
@@ -28,7 +29,7 @@ use recording::{Board, GuestSpec};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::listen::{Piece, What, listen, ways};
+use super::listen::{Piece, WAITING_MAX, What, listen, ways};
 use super::{ARRIVAL_ERROR_NS, Exit, Heard, Launch, News, Program, SetUpMark, Source, Vmm, Zero};
 use crate::Error;
 use crate::clock::{Moment, monotonic_ns};
@@ -45,7 +46,8 @@ const NAME: &str = "the board";
 const CYCLE_MAX: Duration = Duration::from_secs(60);
 /// So long its last words may be on their way once it has ended.
 const LAST_WORDS_NS: i64 = 500_000_000;
-/// So many pieces are kept while the command runs: those at the end may turn out to have come after it.
+/// Most bytes and pieces that are kept while the command runs: those at the end may turn out to have come after it.
+const HELD_BYTES_MAX: usize = 1 << 20;
 const HELD_MAX: usize = 4096;
 /// With so many bytes it is worth saying that they are no text.
 const BYTES_ENOUGH: u64 = 64;
@@ -114,16 +116,42 @@ enum Ear {
 #[derive(Debug)]
 enum Power {
     /// The command runs, and what was heard meanwhile.
-    Cycled(Cycle, VecDeque<(i64, Vec<u8>)>),
+    Cycled(Cycle, Held),
     /// The user is to switch it on.
     ByHand,
     /// It is on.
     On,
 }
 
+/// The newest output of a board that is being switched on.
+#[derive(Debug, Default)]
+struct Held {
+    pieces: VecDeque<(i64, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Keeps a piece. Returns how many bytes of older ones had to go for it.
+    fn push(&mut self, at_ns: i64, bytes: Vec<u8>) -> u64 {
+        let mut gone = 0;
+        self.bytes += bytes.len();
+        self.pieces.push_back((at_ns, bytes));
+        while self.pieces.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
+            let Some((_, oldest)) = self.pieces.pop_front() else { break };
+            self.bytes -= oldest.len();
+            gone += oldest.len() as u64;
+        }
+        gone
+    }
+}
+
 /// A board that is listened to.
 #[derive(Debug)]
 struct Connected {
+    /// When listening began.
+    began_ns: i64,
+    /// The number of pieces that are still handed on, once listening is to end: those that waited then.
+    left: Option<usize>,
     serial: String,
     command: Vec<String>,
     port: Port,
@@ -157,11 +185,13 @@ impl Connected {
         if let Some(text) = &line.board.power_cycle {
             let (cycle, output) = Cycle::start(text, line.cycle_max, sender.clone())?;
             ears.push((Ear::Command, output));
-            power = Power::Cycled(cycle, VecDeque::new());
+            power = Power::Cycled(cycle, Held::default());
             command = ["sh", "-c", text].map(str::to_owned).to_vec();
         }
         let listener = listen(ears, sender)?;
         Ok(Connected {
+            began_ns: monotonic_ns(),
+            left: None,
             serial: line.board.serial.clone(),
             command,
             stamps: Stamps::new(port.character_ns()),
@@ -204,16 +234,12 @@ impl Connected {
             }
             None => bytes,
         };
-        for (at_ns, bytes) in self.stamps.place(&bytes, at_ns) {
+        for (at_ns, bytes) in self.stamps.place(bytes, at_ns) {
             if matches!(self.power, Power::ByHand) {
                 self.begin(at_ns);
             }
             match &mut self.power {
-                Power::Cycled(_, held) => {
-                    held.push_back((at_ns, bytes));
-                    let over = if held.len() > HELD_MAX { held.pop_front() } else { None };
-                    self.early_bytes += over.map_or(0, |(_, bytes)| bytes.len() as u64);
-                }
+                Power::Cycled(_, held) => self.early_bytes += held.push(at_ns, bytes),
                 Power::On | Power::ByHand => self.hand_on(bytes, at_ns),
             }
         }
@@ -236,7 +262,7 @@ impl Connected {
         self.zero = Some(Zero { ns: at_ns, moment: Moment::now() });
         self.said.push_back(Heard::News { news: vec![News::Running], at_ns: 0 });
         if let Power::Cycled(_, held) = std::mem::replace(&mut self.power, Power::On) {
-            held.into_iter().for_each(|(at_ns, bytes)| self.hand_on(bytes, at_ns));
+            held.pieces.into_iter().for_each(|(at_ns, bytes)| self.hand_on(bytes, at_ns));
         }
     }
 
@@ -254,7 +280,8 @@ impl Connected {
     /// Waits for what the command that failed still says: it may be on its way.
     fn hear_last_words(&mut self) {
         let until_ns = monotonic_ns() + LAST_WORDS_NS;
-        while let Some(left) = u64::try_from(until_ns - monotonic_ns()).ok().filter(|&left| left > 0) {
+        for _ in 0..WAITING_MAX {
+            let Some(left) = u64::try_from(until_ns - monotonic_ns()).ok().filter(|&left| left > 0) else { return };
             match self.heard.as_ref().map(|heard| heard.recv_timeout(Duration::from_nanos(left))) {
                 Some(Ok(Piece { ear: Ear::Command, what: What::Ended(_), .. }) | Err(_)) | None => return,
                 Some(Ok(piece)) => self.take(piece),
@@ -282,6 +309,10 @@ impl Vmm for Connected {
         self.zero.map_or(0, |zero| monotonic_ns() - zero.ns)
     }
 
+    fn listened_ns(&self) -> i64 {
+        monotonic_ns() - self.zero.map_or(self.began_ns, |zero| zero.ns)
+    }
+
     fn command(&self) -> &[String] {
         &self.command
     }
@@ -291,11 +322,19 @@ impl Vmm for Connected {
             if let Power::Cycled(cycle, _) = &mut self.power {
                 cycle.end_if_late();
             }
+            if self.left == Some(0) {
+                self.heard = None;
+            }
+            let patience = if self.left.is_some() { Duration::ZERO } else { patience };
             match self.heard.as_ref().map(|heard| heard.recv_timeout(patience)) {
-                Some(Ok(piece)) => self.take(piece),
+                Some(Ok(piece)) => {
+                    self.left = self.left.map(|left| left - 1);
+                    self.take(piece);
+                }
+                Some(Err(RecvTimeoutError::Timeout)) if self.left.is_some() => self.left = Some(0),
                 Some(Err(RecvTimeoutError::Timeout)) => return Heard::Silence,
                 Some(Err(RecvTimeoutError::Disconnected)) | None => {
-                    self.over.get_or_insert_with(|| "is not listened to any more".to_owned());
+                    self.over.get_or_insert_with(|| "was not listened to any more".to_owned());
                 }
             }
         }
@@ -311,19 +350,15 @@ impl Vmm for Connected {
         false
     }
 
-    /// The board stays on: only listening ends. What was heard until now is kept.
+    /// The board stays on: only listening ends. What waits to be handed on still is, piece by piece: all at once it could be more
+    /// than there is memory for, and a board that talks on would never let it end.
     fn kill(&mut self) {
-        if self.over.is_some() {
-            return;
-        }
-        while let Some(piece) = self.heard.as_ref().and_then(|heard| heard.try_recv().ok()) {
-            self.take(piece);
-        }
-        self.over.get_or_insert_with(|| "was not listened to any more".to_owned());
+        self.left.get_or_insert(WAITING_MAX);
     }
 
     fn wait(&mut self) -> Result<Exit, Error> {
-        let how = self.over.clone().unwrap_or_else(|| "is still listened to".to_owned());
+        let now = if self.left.is_some() { "was not listened to any more" } else { "is still listened to" };
+        let how = self.over.clone().unwrap_or_else(|| now.to_owned());
         Ok(Exit { how, used: None })
     }
 

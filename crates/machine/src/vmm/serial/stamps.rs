@@ -15,9 +15,14 @@ impl Stamps {
         Stamps { character_ns, last_ns: i64::MIN }
     }
 
-    /// What was read at once, in pieces that end where lines do; each with the moment of its first byte.
-    pub(super) fn place(&mut self, bytes: &[u8], at_ns: i64) -> Vec<(i64, Vec<u8>)> {
+    /// Cuts the bytes of one read into pieces that end where lines do, each with the moment of its first byte. Without a wire all of
+    /// it came at one moment, and is one piece.
+    pub(super) fn place(&mut self, bytes: Vec<u8>, at_ns: i64) -> Vec<(i64, Vec<u8>)> {
         let mut left = bytes.len();
+        if self.character_ns == 0 && left > 0 {
+            self.last_ns = self.last_ns.max(at_ns);
+            return vec![(self.last_ns, bytes)];
+        }
         let mut placed = Vec::new();
         for line in bytes.split_inclusive(|&b| b == b'\n') {
             let behind = i64::try_from(left).unwrap_or(i64::MAX) - 1;
@@ -38,17 +43,17 @@ mod tests {
     #[test]
     fn each_line_of_a_read_has_its_own_moment() {
         let mut stamps = Stamps::new(100);
-        let placed = stamps.place(b"ab\ncd\ne", 10_000);
+        let placed = stamps.place(b"ab\ncd\ne".to_vec(), 10_000);
         let expected = [(9_400, "ab\n"), (9_700, "cd\n"), (10_000, "e")];
         assert_eq!(placed, expected.map(|(at, text)| (at, text.as_bytes().to_vec())));
-        assert_eq!(stamps.place(b"0123456789\nx", 10_500)[0].0, 10_000, "not before what came before");
-        assert_eq!(stamps.place(b"x", 20_000)[0].0, 20_000);
-        assert!(stamps.place(b"", 30_000).is_empty());
+        assert_eq!(stamps.place(b"0123456789\nx".to_vec(), 10_500)[0].0, 10_000, "not before what came before");
+        assert_eq!(stamps.place(b"x".to_vec(), 20_000)[0].0, 20_000);
+        assert!(stamps.place(Vec::new(), 30_000).is_empty());
     }
 
     #[test]
     fn without_a_wire_all_came_when_it_was_read() {
-        let placed = Stamps::new(0).place(b"a\nb\n", 5);
-        assert_eq!(placed, [(5, b"a\n".to_vec()), (5, b"b\n".to_vec())]);
+        let placed = Stamps::new(0).place(b"a\nb\n".to_vec(), 5);
+        assert_eq!(placed, [(5, b"a\nb\n".to_vec())], "64 KiB of newlines are one piece, not 65 536");
     }
 }

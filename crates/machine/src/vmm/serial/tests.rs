@@ -125,6 +125,64 @@ fn a_line_that_ends_is_a_board_that_is_gone_after_all_it_said() {
     assert!(how.contains(&name) && how.contains("unplugged"), "{how}");
 }
 
+/// A terminal server that sends newlines without an end, and a recorder that listens to it.
+fn flooded(baud: Option<u32>) -> Connected {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let serial = format!("tcp:{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut board, _) = listener.accept().unwrap();
+        // Until nobody listens any more.
+        while board.write_all(&[b'\n'; 1 << 16]).is_ok() {}
+    });
+    let board = Board { serial, baud, ..Board::default() };
+    Connected::start(&Line { cycle_max: LONG, ..Line::of(&board).unwrap() }).unwrap()
+}
+
+#[test]
+fn listening_to_a_board_that_never_falls_silent_ends_and_takes_little_memory() {
+    for baud in [None, Some(115_200)] {
+        let (sender, over) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut heard = flooded(baud);
+            hear(&mut heard, |all| said(all, Source::Console).1.len() > 100);
+            // All that can wait to be handed on does.
+            std::thread::sleep(Duration::from_millis(500));
+            heard.kill();
+            let mut most = heard.said.len();
+            while !matches!(heard.hear(Duration::from_millis(20)), Heard::Gone) {
+                most = most.max(heard.said.len());
+            }
+            sender.send(most).unwrap();
+        });
+        let most = over.recv_timeout(Duration::from_secs(60)).expect("listening does not end");
+        assert!(most <= 1 << 16, "{most} lines waited at once");
+    }
+}
+
+#[test]
+fn time_passes_for_a_board_that_is_never_switched_on() {
+    let (_board, name) = line();
+    let mut heard = connected(&name, None, LONG);
+    let began = std::time::Instant::now();
+    assert!(matches!(heard.hear(Duration::from_millis(50)), Heard::Silence));
+    assert_eq!(heard.elapsed_ns(), 0);
+    let listened = Duration::from_nanos(heard.listened_ns().unsigned_abs());
+    assert!(listened >= Duration::from_millis(50) && listened <= began.elapsed() + Duration::from_secs(1));
+}
+
+#[test]
+fn of_what_comes_before_the_power_is_on_little_is_kept() {
+    let (mut held, mut gone) = (Held::default(), 0);
+    for n in 0..100 {
+        gone += held.push(n, vec![0; 1 << 16]);
+    }
+    assert_eq!((held.pieces.len(), held.bytes, gone), (16, 1 << 20, 84 << 16));
+    for n in 0..10_000 {
+        held.push(n, vec![b'\n']);
+    }
+    assert_eq!((held.pieces.len(), held.bytes), (HELD_MAX, HELD_MAX));
+}
+
 #[test]
 fn a_port_is_for_one_program_at_a_time_and_free_again_after_it() {
     let (_board, name) = line();
