@@ -75,7 +75,7 @@ pub struct LeftOut {
     pub without_text: u64,
     /// Descriptors that contradict their data.
     pub damaged: u64,
-    /// More than bootscope reads.
+    /// More than bootscope reads; of a log of kernels before 5.10 only the first of them is counted.
     pub over_limit: u64,
 }
 

@@ -17,6 +17,8 @@ use crate::arch::paging::View;
 
 /// log_buf_len= takes no more than 2 GB; a log this large is not a boot's.
 const BUFFER_BYTES_MAX: u32 = 64 << 20;
+/// Records can be as short as their heads: a buffer of 64 MB has four million, and each takes ten times that in memory.
+const RECORDS_MAX: usize = 1 << 20;
 
 /// Where the fields are, in bytes from the start of `printk_log`.
 #[derive(Clone, Debug)]
@@ -112,6 +114,10 @@ pub fn walk(buffer: &[u8], first: usize, next: Option<usize>, layout: &Layout) -
             left_out.damaged += u64::from(next.is_some());
             break;
         };
+        if records.len() == RECORDS_MAX {
+            left_out.over_limit += 1;
+            break;
+        }
         records.push(record);
         at += len;
         if wrapped && at > first {
@@ -195,6 +201,13 @@ pub mod tests {
         let (records, left_out) = walk(&buffer, 0, Some(40), &Layout::usual(false));
         assert_eq!(texts(&records), ["good"]);
         assert_eq!(left_out.damaged, 1);
+    }
+
+    #[test]
+    fn of_a_log_full_of_empty_records_a_bounded_number_is_read() {
+        let buffer = stored(1, 6, "", "").repeat(RECORDS_MAX + 10);
+        let (records, left_out) = walk(&buffer, 0, Some(buffer.len()), &Layout::usual(false));
+        assert_eq!((records.len(), left_out.over_limit), (RECORDS_MAX, 1));
     }
 
     #[test]

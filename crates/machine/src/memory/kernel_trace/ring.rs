@@ -15,6 +15,8 @@ use trace_records::page;
 const BYTES_MAX: usize = 64 << 20;
 /// Nor more pages, be they empty.
 const PAGES_MAX: usize = BYTES_MAX / PAGE_BYTES;
+/// Nor more records: each is kept, and becomes a line of a hundred bytes. Those that kernels write have 16 bytes and more.
+const RECORDS_MAX: usize = BYTES_MAX / 16;
 /// Of more CPUs nothing is read.
 const CPUS_MAX: u32 = 8192;
 /// A page of records, unless the kernel says otherwise (since 6.8).
@@ -132,6 +134,9 @@ impl Records {
             return Ok(());
         };
         let (raw, whole) = page::records(&self.bytes[from..], stamp);
+        if self.raw.len() + raw.len() > RECORDS_MAX {
+            return Err(invalid(format!("more than {RECORDS_MAX} records of trace: make trace_buf_size= smaller")));
+        }
         self.damaged_pages += u64::from(!whole);
         let unread = raw.into_iter().filter(|record| record.from as u64 >= read);
         self.raw.extend(unread.map(|r| Raw { stamp: r.stamp, cpu, from: from + r.from, to: from + r.to }));
