@@ -301,7 +301,9 @@ impl Tree {
             changes => digest(changes.join(",").as_bytes()),
         };
         let log = self.builds.join(format!("{name}.log"));
-        let out = File::create(&log).map_err(failed("write", &log))?;
+        // A new file: a link in its place goes, and is not followed.
+        let _ = fs::remove_file(&log);
+        let out = File::create_new(&log).map_err(failed("write", &log))?;
         let folder = self.builds.join(&name);
         let mut build = Build { tree: self, folder, log, out, stop };
         build.make_folder()?;

@@ -104,7 +104,7 @@ impl Builder {
     /// Whole, or not at all.
     fn keep(&self, made: &Path, kept: &Path) -> Result<(), BuildError> {
         let failed = |why| BuildError::Io { doing: "keep a kernel as", path: kept.to_owned(), why };
-        fs::create_dir_all(&self.cache).map_err(failed)?;
+        recording::own_folder(&self.cache).map_err(failed)?;
         let partial = recording::beside(kept).map_err(failed)?;
         fs::copy(made, partial.path()).map_err(failed)?;
         partial.persist(kept).map_err(|why| failed(why.error))?;
@@ -122,8 +122,10 @@ impl Builder {
             let path = path.to_owned();
             move |why| BuildError::Io { doing, path, why }
         };
-        fs::create_dir_all(&self.logs).map_err(failed("make the folder", &self.logs))?;
-        let out = File::create(log).map_err(failed("write", log))?;
+        recording::own_folder(&self.logs).map_err(failed("make the folder", &self.logs))?;
+        // A new file: a link in its place goes, and is not followed.
+        let _ = fs::remove_file(log);
+        let out = File::create_new(log).map_err(failed("write", log))?;
         let mut command = guarded::command(&self.command, tree);
         command.env("BOOTSCOPE_SOURCE", &self.source).env("BOOTSCOPE_COMMIT", &commit.id);
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
