@@ -490,7 +490,8 @@ impl<'a> Watch<'a> {
                 self.facts.init_ns.get_or_insert(at_ns);
             }
             Message::Round { header_phys } => {
-                if self.messages.as_mut().is_some_and(|messages| !messages.keep_round(header_phys)) {
+                let is_kept = self.messages.as_mut().is_none_or(|messages| messages.keep_round(header_phys));
+                if !is_kept {
                     self.transfer.pass_over();
                 }
             }
