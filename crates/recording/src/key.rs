@@ -56,7 +56,7 @@ impl Key {
         // A FIFO in its place must not hold us.
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+            .custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default())
             .open(path)
             .map_err(Error::io("open the key", path))?;
         let meta = file.metadata().map_err(Error::io("read the key", path))?;

@@ -138,6 +138,7 @@ fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
 }
 
 /// Runs the program in a process of its own.
+#[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
 fn run(arguments: &[&str], output: &Path) -> Took {
     let (file, began) = (File::create(output).expect("a file"), Instant::now());
     let home = output.with_file_name("home");

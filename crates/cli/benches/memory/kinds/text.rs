@@ -168,7 +168,7 @@ pub const KINDS: &[Kind] = &[
         lines("", bytes, |i, to| write!(to, r#"0.{}ms (+0.1) [appliance] "{i:x}""#, 1 + i % 9))
     }),
     imported("libguestfs: numbered", |bytes| lines("", bytes, |i, to| write!(to, r#"#{i}: +1 [appliance] "a""#))),
-    imported("journal: export", |bytes| lines("__MONOTONIC_TIMESTAMP=1\n\n", bytes, |_, to| write!(to, "A=\n"))),
+    imported("journal: export", |bytes| lines("__MONOTONIC_TIMESTAMP=1\n\n", bytes, |_, to| writeln!(to, "A="))),
     imported("journal: export, messages", |bytes| {
         lines("__MONOTONIC_TIMESTAMP=1\n\n", bytes, |i, to| write!(to, "__MONOTONIC_TIMESTAMP={i}\nMESSAGE={i:x}\n"))
     }),
