@@ -206,7 +206,7 @@ mod tests {
         let (mut spans, mut names) = (Spans::default(), crate::Names::default());
         let name_of = |i: usize| format!("f{}", i % (SPAN_NAMES_MAX + 10));
         for i in 0..2 * SPAN_NAMES_MAX {
-            let (name, at) = (names.intern(&name_of(i)), Ns(i as i64));
+            let (name, at) = (names.intern(&name_of(i)), Ns(i64::try_from(i).unwrap()));
             let (detail, kind, track) = (NameId::EMPTY, SpanKind::Call, TrackId(0));
             spans.push(SpanRow { name, detail, start: at, end: at, track, kind }, None);
         }
