@@ -1,6 +1,6 @@
 //! A boot, as somebody hands it to a lake: what `show --json` says of it, its manifest, and what the user says.
 
-use recording::{Manifest, TimeBase};
+use recording::{Manifest, TimeBase, rfc3339};
 use report::Summary;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use timeline::Unit;
@@ -9,7 +9,7 @@ use timeline::Unit;
 pub type Labels = Vec<(String, String)>;
 
 fn day(of: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(of).to_string().chars().take("2026-11-26".len()).collect()
+    rfc3339(of).chars().take("2026-11-26".len()).collect()
 }
 
 /// The day that is not over yet, in UTC.

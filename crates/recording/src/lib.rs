@@ -17,6 +17,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod beside;
+mod date;
 mod error;
 mod import;
 mod key;
@@ -35,6 +36,7 @@ mod watched;
 mod write;
 
 pub use beside::{beside, private_beside, private_folder, private_folder_in};
+pub use date::rfc3339;
 pub use error::{Diagnostic, Error, Oddity, advice};
 pub use import::{Known, Source, import, import_known};
 pub use key::Key;

@@ -4,8 +4,10 @@
 //! that this version does not know are ignored. Evidence is found by looking into the folder: the
 //! manifest's list says where it came from and is never needed to read it.
 
+use crate::rfc3339;
 use crate::spec::{Accel, GuestSpec, ObserveSpec};
 use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
 
 /// The latest version of the schema that this crate reads, and the one it writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -419,9 +421,9 @@ impl Manifest {
     /// A manifest begun now, by this version of the program.
     #[must_use]
     pub fn begun_now() -> Self {
-        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+        let created = rfc3339(SystemTime::now());
         let tool_version = env!("CARGO_PKG_VERSION").to_owned();
-        Manifest { tool_version, created: now.to_string(), state: State::Running, ..Manifest::default() }
+        Manifest { tool_version, created, state: State::Running, ..Manifest::default() }
     }
 
     /// What the cost of recording this boot is the cost of.
