@@ -55,8 +55,17 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -
     manifest.ticks_hz = known.ticks_hz;
     (manifest.subject.cpus, manifest.subject.memory_bytes) = (known.cpus, known.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
-    for (number, (path, content)) in open.into_iter().enumerate() {
-        let bytes = copy(&mut writer, &format!("{number:02}-{}", plain(&path)), &path, content)?;
+    let written = copy_all(&mut writer, open, &mut manifest).and_then(|()| writer.write_end(manifest));
+    if written.is_err() {
+        // A folder with a part of the evidence would refuse the next try, and the evidence is still where it was.
+        let _ = writer.discard();
+    }
+    written
+}
+
+fn copy_all(writer: &mut Writer, files: Vec<(PathBuf, Box<dyn Read>)>, manifest: &mut Manifest) -> Result<(), Error> {
+    for (number, (path, content)) in files.into_iter().enumerate() {
+        let bytes = copy(writer, &format!("{number:02}-{}", plain(&path)), &path, content)?;
         manifest.inputs.push(Input {
             role: "evidence".to_owned(),
             path: path.display().to_string(),
@@ -64,7 +73,7 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -
             ..Input::default()
         });
     }
-    writer.finish(manifest)
+    Ok(())
 }
 
 fn open(source: Source) -> Result<(PathBuf, Box<dyn Read>), Error> {

@@ -65,8 +65,14 @@ impl Writer {
             .map_err(|LockedElsewhere| Error::InUse { path: dir.to_path_buf() })?;
         make_room(dir, force)?;
         let mut writer = Writer { dir: dir.to_path_buf(), made, _lock: lock, reserve: None, origins: Vec::new() };
-        writer.update(manifest)?;
-        writer.reserve = Some(reserve(dir)?);
+        match writer.update(manifest).and_then(|()| reserve(dir)) {
+            Ok(reserve) => writer.reserve = Some(reserve),
+            Err(e) => {
+                // What is left of it would refuse the next try. Why it failed is said, not that this failed too.
+                let _ = writer.discard();
+                return Err(e);
+            }
+        }
         Ok(writer)
     }
 
@@ -128,6 +134,11 @@ impl Writer {
     /// # Errors
     /// If it cannot be written; the recording then still says `running`, and is readable.
     pub fn finish(mut self, manifest: Manifest) -> Result<(), Error> {
+        self.write_end(manifest)
+    }
+
+    /// As [`finish`](Writer::finish), for a caller that may discard what failed.
+    pub(crate) fn write_end(&mut self, manifest: Manifest) -> Result<(), Error> {
         self.release();
         let manifest = Manifest { state: State::Finished, evidence: self.evidence()?, ..manifest };
         replace(&self.dir.join(MANIFEST_NAME), &manifest.to_json())

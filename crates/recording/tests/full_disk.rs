@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use recording::{Error, Manifest, Outcome, OutcomeKind, Recording, State, Writer, pack};
+use recording::{Error, Manifest, Outcome, OutcomeKind, Recording, State, Writer, import, pack};
 use tempfile::TempDir;
 
 const DISK: &str = "BOOTSCOPE_TEST_SMALL_DISK";
@@ -70,6 +70,27 @@ fn a_recording_that_filled_the_disk_is_finished() {
         assert_eq!(recording.manifest().outcome_word(), "interrupted");
         assert_eq!(recording.read("whole.txt").unwrap().unwrap(), b"whole");
         assert!(recording.read("console.log").unwrap().unwrap().len() > 300_000);
+    });
+}
+
+#[test]
+fn an_import_that_does_not_fit_leaves_no_folder() {
+    on_a_small_disk("an_import_that_does_not_fit_leaves_no_folder", |disk| {
+        let elsewhere = TempDir::new().unwrap();
+        let log = elsewhere.path().join("boot.log");
+        fs::write(&log, noise(1 << 20)).unwrap();
+        let import = || import(std::slice::from_ref(&log), &disk.join("a"), false);
+        // It fails while the evidence is copied, and then, with hardly any room, before.
+        for room in [512 << 10, 8 << 10] {
+            let filler = disk.join("filler");
+            fs::write(&filler, noise((512 << 10) - room)).unwrap();
+            let error = import().unwrap_err();
+            assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+            fs::remove_file(&filler).unwrap();
+            assert_eq!(fs::read_dir(disk).unwrap().count(), 0);
+        }
+        fs::write(&log, noise(1 << 10)).unwrap();
+        import().unwrap();
     });
 }
 
