@@ -144,6 +144,7 @@ pub fn default_path() -> Result<PathBuf, HistoryError> {
 impl History {
     /// Opens the history, or begins one.
     pub fn open(path: &Path) -> Result<History, HistoryError> {
+        check_regular(path).map_err(|e| e.of(path))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(Err(why)) = folder.map(std::fs::create_dir_all) {
             return Err(HistoryError::Refused(format!("its folder cannot be made: {why}")).of(path));
@@ -156,6 +157,7 @@ impl History {
         if !path.exists() {
             return Err(HistoryError::None(path.to_owned()));
         }
+        check_regular(path).map_err(|e| e.of(path))?;
         match connect(path, OpenFlags::empty()) {
             Err(HistoryError::Refused(_)) => read_only(path),
             opened => opened,
@@ -520,6 +522,19 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
         sd_ns: row.get(14)?,
         metrics: PerMetric::default(),
     })
+}
+
+/// Refuses what is not a file where SQLite keeps its files: opening a FIFO would wait for ever.
+fn check_regular(path: &Path) -> Result<(), HistoryError> {
+    for ending in ["", "-journal", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(ending);
+        recording::check_regular(Path::new(&file)).map_err(|why| match ending {
+            "" => HistoryError::Refused(why.to_string()),
+            _ => HistoryError::Refused(format!("{}: {why}", file.to_string_lossy())),
+        })?;
+    }
+    Ok(())
 }
 
 fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {

@@ -39,7 +39,7 @@ pub enum JournalError {
     #[error("{0}: the bench is still running: wait for it, or stop it first")]
     InUse(PathBuf),
     /// The system refused.
-    #[error("cannot {doing} {path}: {why}")]
+    #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// `write`, `read`, …
         doing: &'static str,
@@ -168,7 +168,7 @@ pub struct Journaled {
 
 /// Reads a journal, whole or not.
 pub fn read(path: &Path) -> Result<Journaled, JournalError> {
-    let file = File::open(path).map_err(|why| failed("read", path, why))?;
+    let file = recording::open_regular(path).map_err(|why| failed("read", path, why))?;
     let mut lines = BufReader::new(file);
     let mut next = || line(&mut lines).map_err(|why| failed("read", path, why));
     let not_one = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };

@@ -9,7 +9,7 @@ mod kconfig;
 
 use crate::guarded::{self, CommandEnd};
 use kconfig::{Config, Said};
-use recording::Locked;
+use recording::{Locked, SMALL_BYTES_MAX, read_regular, read_regular_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -41,7 +41,7 @@ impl Sources {
     /// # Errors
     /// If that cannot be read.
     pub fn of(tree: PathBuf, config: PathBuf, cache: PathBuf) -> Result<Sources, TreeError> {
-        let given = fs::read(&config).map_err(failed("read", &config))?;
+        let given = read_regular(&config, SMALL_BYTES_MAX).map_err(failed("read", &config))?;
         Ok(Sources { tree, config, config_sha256: hex(&Sha256::digest(given)), cache })
     }
 }
@@ -113,7 +113,7 @@ pub enum TreeError {
     #[error("the build was stopped; what is built is kept in {0}")]
     Stopped(PathBuf),
     /// The system refused.
-    #[error("cannot {doing} {path}: {why}")]
+    #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// `write`, …
         doing: &'static str,
@@ -168,7 +168,7 @@ impl Tree {
         if tree.join(".config").exists() || tree.join("include/config").exists() {
             return Err(TreeError::NotClean(tree.clone()));
         }
-        let given = fs::read_to_string(&sources.config).map_err(failed("read", &sources.config))?;
+        let given = read_regular_text(&sources.config, SMALL_BYTES_MAX).map_err(failed("read", &sources.config))?;
         if !sources.config_sha256.is_empty() && sources.config_sha256 != hex(&Sha256::digest(&given)) {
             return Err(TreeError::OtherConfig(sources.config.clone()));
         }

@@ -39,7 +39,8 @@ impl Opened {
     /// The rules to make its rows by: those of a file, or its operating system's.
     pub fn groups(&self, file: Option<&Path>) -> anyhow::Result<Groups> {
         let Some(file) = file else { return Ok(Boot::groups_of(&self.timeline, &self.facts)) };
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = recording::read_regular_text(file, recording::SMALL_BYTES_MAX)
+            .with_context(|| format!("cannot read {}", file.display()))?;
         Groups::parse(&text).with_context(|| format!("{} has no rules for rows", file.display()))
     }
 

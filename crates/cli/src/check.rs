@@ -88,7 +88,7 @@ const BASELINE_MOST: usize = 5;
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let text = std::fs::read_to_string(&args.budgets);
+    let text = recording::read_regular_text(&args.budgets, recording::SMALL_BYTES_MAX);
     let text = text.with_context(|| format!("cannot read {}", args.budgets.display()))?;
     let budgets = Budgets::parse(&text).with_context(|| args.budgets.display().to_string())?;
     let all = groups(args, &budgets, output)?;

@@ -97,6 +97,6 @@ fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
 
 /// The last figure of each kind of boot on this host, the newest first.
 pub fn known() -> Vec<Overhead> {
-    let text = path().and_then(|path| std::fs::read(path).ok());
+    let text = path().and_then(|path| recording::read_regular(&path, recording::SMALL_BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }

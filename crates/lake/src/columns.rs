@@ -17,8 +17,8 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
+use recording::open_regular;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ pub fn texts(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
 }
 
 fn texts_in(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_regular(path).map_err(Error::io("open", path))?;
     let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
     let columns = reader.metadata().file_metadata().schema_descr_ptr();
     let place = (0..columns.num_columns()).find(|&i| columns.column(i).name() == column);

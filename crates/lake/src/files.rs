@@ -2,7 +2,7 @@
 
 use crate::Error;
 use parquet::errors::ParquetError;
-use recording::{PARTIAL_SUFFIX, beside};
+use recording::{PARTIAL_SUFFIX, beside, open_regular};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -57,7 +57,7 @@ pub fn remove(path: &Path) -> Result<(), Error> {
 /// The beginning of a file that is small.
 pub fn small(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_regular(path).map_err(Error::io("open", path))?;
     file.take(SMALL_BYTES_MOST).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(bytes)
 }

@@ -14,6 +14,7 @@ use crate::files::{entries, remove, sync_folder};
 use crate::machines::machines_in;
 use crate::stored::{Stored, kept_boots, merge};
 use crate::tables::{Of, Table, boots, tables};
+use recording::{BYTES_MAX, read_regular};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -155,7 +156,7 @@ pub fn finish(lake: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let path = rewriting.join(CHANGES);
-    let text = fs::read(&path).map_err(Error::io("read", &path))?;
+    let text = read_regular(&path, BYTES_MAX).map_err(Error::io("read", &path))?;
     let mut changes: BTreeMap<String, Change> =
         serde_json::from_slice(&text).map_err(|e| Error::Head { path, why: e.to_string() })?;
     // It may say anything: only names that we give are believed.

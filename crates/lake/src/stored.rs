@@ -15,6 +15,7 @@ use parquet::errors::{ParquetError, Result as Encoded};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type as SchemaType, TypePtr};
+use recording::open_regular;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fs::File;
@@ -124,7 +125,7 @@ impl Stored {
     }
 
     fn of(path: &Path) -> Result<Stored, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = open_regular(path).map_err(Error::io("open", path))?;
         let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
         let stored = Stored { path: path.to_owned(), reader };
         for field in stored.fields() {

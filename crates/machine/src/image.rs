@@ -1,10 +1,9 @@
 //! What the user's files are: whether a kernel is one, a disk's format, their hashes. Only reads.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use recording::{Input, InputRole};
+use recording::{Input, InputRole, open_disk};
 
 use crate::arch::{self, Arch};
 use crate::hash::hash;
@@ -62,7 +61,7 @@ pub(crate) fn disk_format(path: &Path) -> Result<&'static str, Error> {
 
 /// The file's entry in the manifest. A disk is not hashed: it can be larger than the boot is long.
 pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input, Error> {
-    let mut file = File::open(path).map_err(Error::unreadable(path))?;
+    let mut file = open_disk(path).map_err(Error::unreadable(path))?;
     let bytes = file.metadata().map_err(Error::unreadable(path))?.len();
     let mut sha256 = String::new();
     if hashed {
@@ -84,7 +83,7 @@ pub(crate) fn head(path: &Path) -> Result<Vec<u8>, Error> {
 
 fn first(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes)).map_err(Error::unreadable(path))?;
+    open_disk(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes)).map_err(Error::unreadable(path))?;
     Ok(bytes)
 }
 

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use recording::GuestSpec;
+use recording::{GuestSpec, open_regular};
 
 use crate::hash::{self, hash};
 use crate::packed::{self, Compression, NoContent};
@@ -35,7 +35,7 @@ pub enum NotUnpacked {
     #[error("the initrd {0}")]
     NoContent(NoContent),
     /// A file cannot be read or written.
-    #[error("cannot unpack the initrd {path}: {why}")]
+    #[error("cannot unpack the initrd {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// The file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
         move |why| NotUnpacked::Io { path, why }
     };
     let mut bytes = Vec::new();
-    let file = File::open(initrd).map_err(failed(initrd))?;
+    let file = open_regular(initrd).map_err(failed(initrd))?;
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed(initrd))?;
     let hash = hash(&*bytes).map_err(failed(initrd))?;
     let into = folder.join(format!("initrd-{}", hash::in_name(&hash)));

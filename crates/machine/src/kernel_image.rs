@@ -21,7 +21,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use recording::GuestSpec;
+use recording::{BYTES_MAX, GuestSpec, read_regular};
 
 use crate::arch;
 use crate::arch::orc::Orc;
@@ -92,7 +92,7 @@ pub(crate) fn per_cpu(elf: &[u8]) -> Vec<(u64, String)> {
 
 /// The tables by which a kernel finds callers on its stacks; none if it cannot be read or has none.
 pub(crate) fn tables(kernel: &Path) -> Option<Orc> {
-    let image = fs::read(kernel).ok()?;
+    let image = read_regular(kernel, BYTES_MAX).ok()?;
     Orc::of(&unpacked_image(&image).ok()?)
 }
 
@@ -109,7 +109,7 @@ pub enum NotUnpacked {
     #[error("the kernel has no PVH entry: it was built without CONFIG_PVH")]
     NoEntry,
     /// A file cannot be read or written.
-    #[error("cannot unpack the kernel {path}: {why}")]
+    #[error("cannot unpack the kernel {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// The file.
         path: PathBuf,
@@ -135,7 +135,7 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
         let path = path.to_owned();
         move |why| NotUnpacked::Io { path, why }
     };
-    let bytes = fs::read(kernel).map_err(failed(kernel))?;
+    let bytes = read_regular(kernel, BYTES_MAX).map_err(failed(kernel))?;
     if bytes.starts_with(b"\x7fELF") {
         return Err(NotUnpacked::IsSo);
     }

@@ -7,12 +7,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use recording::{SMALL_BYTES_MAX, read_regular};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 /// What was remembered under `kind` for `key`.
 pub(crate) fn recall<T: DeserializeOwned>(kind: &str, key: &str) -> Option<T> {
-    serde_json::from_slice(&fs::read(file(kind, key)?).ok()?).ok()
+    serde_json::from_slice(&read_regular(&file(kind, key)?, SMALL_BYTES_MAX).ok()?).ok()
 }
 
 /// Remembers `value` under `kind` for `key`.

@@ -14,6 +14,7 @@ use flate2::read::GzDecoder;
 use guest_init::cpio::Module;
 use lzma_rust2::XzReader;
 use object::{File as Object, Object as _, ObjectSection as _};
+use recording::{BYTES_MAX, SMALL_BYTES_MAX, read_regular, read_regular_text};
 
 use crate::arch::Arch;
 use crate::{Error, image};
@@ -76,7 +77,7 @@ impl Tree {
         let mut files = BTreeMap::new();
         walk(&folder.join("kernel"), 0, &mut files)?;
         let list = folder.join("modules.builtin");
-        let built_in = match fs::read_to_string(&list) {
+        let built_in = match read_regular_text(&list, SMALL_BYTES_MAX) {
             Ok(text) => text.lines().filter_map(|line| module_name(Path::new(line))).collect(),
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => BTreeSet::new(),
             Err(why) => return Err(Error::Unreadable { path: list, why }),
@@ -162,7 +163,7 @@ fn no_module(path: &Path, why: &str) -> Error {
 
 /// The module's ELF image.
 fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
-    let file = fs::read(path).map_err(Error::unreadable(path))?;
+    let file = read_regular(path, BYTES_MAX).map_err(Error::unreadable(path))?;
     let mut bytes = Vec::new();
     let read = match &file[..] {
         [0x1f, 0x8b, ..] => GzDecoder::new(&file[..]).take(MODULE_BYTES_MAX).read_to_end(&mut bytes),

@@ -437,7 +437,7 @@ fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Resul
     if !arch.reads_kernels {
         return Ok(Some(Err(format!("kernels of {} cannot be read in memory yet", arch.name))));
     }
-    let image = std::fs::read(kernel).map_err(Error::unreadable(kernel))?;
+    let image = recording::read_regular(kernel, recording::BYTES_MAX).map_err(Error::unreadable(kernel))?;
     Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))
 }
 
@@ -646,7 +646,7 @@ fn serial_registers(guest: &GuestSpec) -> Option<u64> {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(Error::unreadable(path))
+    recording::open_regular(path).map_err(Error::unreadable(path))
 }
 
 fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {

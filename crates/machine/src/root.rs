@@ -6,12 +6,11 @@
 //! file system (`pmem_attach_disk` in drivers/nvdimm/pmem.c). bootscope writes to no image: a disk is a snapshot, the memory
 //! is a private mapping.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use guest_init::config::Root;
-use recording::{GuestSpec, Init, VmmKind};
+use recording::{GuestSpec, Init, VmmKind, open_disk};
 use rustix::fs::{Access, access};
 
 use crate::Error;
@@ -75,7 +74,7 @@ struct Image {
 
 /// Reads an image's superblock.
 fn superblock(path: &Path) -> Result<Image, Error> {
-    let mut file = File::open(path).map_err(Error::unreadable(path))?;
+    let mut file = open_disk(path).map_err(Error::unreadable(path))?;
     // The metadata of a block device has no length: its end is looked for.
     let bytes = file.seek(SeekFrom::End(0)).map_err(Error::unreadable(path))?;
     let mut head = Vec::new();
@@ -175,7 +174,7 @@ mod tests {
     fn options(dir: &Path, image: &[u8], bytes: u64) -> GuestSpec {
         let (root, kernel) = (dir.join("root,1.img"), dir.join("vmlinuz"));
         std::fs::write(&root, image).unwrap();
-        File::options().write(true).open(&root).unwrap().set_len(bytes).unwrap();
+        std::fs::File::options().write(true).open(&root).unwrap().set_len(bytes).unwrap();
         std::fs::write(&kernel, b"x").unwrap();
         GuestSpec { root: Some(root), kernel: Some(kernel), ..GuestSpec::default() }
     }

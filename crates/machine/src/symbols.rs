@@ -20,7 +20,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{ObjectKind, SectionFlags, SectionIndex, SymbolSection, elf, pe};
 
-use recording::SymbolFile;
+use recording::{SymbolFile, open_regular};
 
 use crate::{Error, kernel_image};
 
@@ -55,7 +55,7 @@ pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
 /// If the file cannot be read, or names none.
 pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
-    let mut opened = File::open(&file.path).map_err(unreadable())?;
+    let mut opened = open_regular(&file.path).map_err(unreadable())?;
     let mut head = Vec::new();
     (&mut opened).take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable())?;
     let refused = |why: &str| Error::option(format!("{what}: {why}"));
@@ -77,7 +77,7 @@ pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<
 }
 
 fn reopened(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(Error::unreadable(path))
+    open_regular(path).map_err(Error::unreadable(path))
 }
 
 /// Of an ELF or PE image, of which only the tables are read.

@@ -129,6 +129,8 @@ pub fn advice(why: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => "; check its permissions and those of the folders above it",
         io::ErrorKind::ReadOnlyFilesystem => "; choose another place",
         io::ErrorKind::IsADirectory => "; name a file in it",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space and try again",
+        io::ErrorKind::WouldBlock => "; it has no end: copy what is of interest to a file, and name that",
         _ => "",
     }
 }

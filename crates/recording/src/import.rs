@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{Input, Manifest};
-use crate::{BYTES_MAX, Error, Writer};
+use crate::{BYTES_MAX, Error, Writer, open_regular};
 
 /// What whoever took the evidence knows, and it does not say; 0 or none where it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -85,12 +85,7 @@ fn open(source: Source) -> Result<(PathBuf, Box<dyn Read>), Error> {
 }
 
 fn open_file(path: &Path) -> Result<File, Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    let meta = file.metadata().map_err(Error::io("read", path))?;
-    if meta.is_dir() {
-        return Err(Error::io("import", path)(io::ErrorKind::IsADirectory.into()));
-    }
-    Ok(file)
+    open_regular(path).map_err(Error::io("open", path))
 }
 
 fn copy(writer: &mut Writer, name: &str, path: &Path, mut content: Box<dyn Read>) -> Result<u64, Error> {

@@ -29,6 +29,7 @@ mod own_folder;
 mod pack;
 mod packed;
 mod patch;
+mod regular;
 mod seal;
 mod spec;
 mod stream;
@@ -50,6 +51,7 @@ pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use own_folder::own_folder;
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
+pub use regular::{check_regular, open_disk, open_regular, read_regular, read_regular_text};
 pub use seal::{Sealer, key_path};
 pub use spec::{
     Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,
@@ -69,6 +71,9 @@ pub const BYTES_MAX: u64 = 1 << 30;
 
 /// The most that is imported from a pipe, which does not tell how much will come.
 pub const PIPE_BYTES_MAX: u64 = 256 << 20;
+
+/// The most that is read of a file that people write by hand, or that bootscope keeps between runs.
+pub const SMALL_BYTES_MAX: u64 = 16 << 20;
 
 /// Whether `name` may be a file's name in a recording: one component of printable ASCII that is not
 /// hidden, cannot climb out and means the same on every file system.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::lock::Locked;
 use crate::manifest::{BYTES_OF_MANIFEST_MAX, Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
 use crate::write::files_in;
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, packed};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, open_regular, packed};
 
 /// A recording that is open for reading.
 #[derive(Debug)]
@@ -283,7 +283,7 @@ fn read_beginning(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     let hint = ": cut out the part that is of interest";
     let too_large = || Error::TooLarge { path: path.to_path_buf(), limit: BYTES_MAX, hint };
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_regular(path).map_err(Error::io("open", path))?;
     let size = file.metadata().map_err(Error::io("read", path))?.len();
     if size > BYTES_MAX {
         return Err(too_large());

@@ -7,13 +7,12 @@
 //! before it is unpacked. An archive that was cut gives what it still holds.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path};
 
 use tar::{Archive, Entry, EntryType};
 
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, is_plain_name};
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, is_plain_name, open_regular};
 
 /// The files of a packed recording.
 pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
@@ -38,7 +37,7 @@ pub(crate) fn bytes_max(packed_bytes: u64) -> u64 {
 
 /// Reads a packed recording.
 pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Entries, Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_regular(path).map_err(Error::io("open", path))?;
     let limit = bytes_max(file.metadata().map_err(Error::io("read", path))?.len());
     let mut file = BufReader::new(file);
     let not_one = || Error::NotARecording { path: path.to_path_buf() };

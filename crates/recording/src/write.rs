@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 
 use crate::lock::{Locked, LockedElsewhere};
 use crate::manifest::{Evidence, Manifest, State};
-use crate::{Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name, own_folder};
+use crate::{BYTES_MAX, Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name, own_folder, read_regular};
 
 /// What the last `recording.json` may take; usual are 10 KiB.
 const RESERVE_BYTES: usize = 64 << 10;
@@ -286,8 +286,8 @@ fn make_room(dir: &Path, force: bool) -> Result<(), Error> {
     if !force {
         return Err(Error::Exists { path: dir.to_path_buf() });
     }
-    let manifest =
-        fs::read(dir.join(MANIFEST_NAME)).map_err(|_| foreign("it is not a recording (it has no recording.json)"))?;
+    let manifest = read_regular(&dir.join(MANIFEST_NAME), BYTES_MAX)
+        .map_err(|_| foreign("it is not a recording (it has no recording.json)"))?;
     if let Err(crate::manifest::Unreadable::Damaged(_)) = Manifest::parse(&manifest) {
         return Err(foreign("its recording.json is not one of bootscope's"));
     }

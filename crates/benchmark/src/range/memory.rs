@@ -6,9 +6,10 @@
 
 use super::{Commit, Search, log_ratios};
 use crate::journal::{JOURNAL, read};
+use recording::{SMALL_BYTES_MAX, read_regular, read_regular_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ pub enum MemoryError {
     #[error("{0} is of another search (other ends, build or options): give another folder with -o")]
     OfAnother(PathBuf),
     /// The system refused.
-    #[error("cannot {doing} {path}: {why}")]
+    #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -82,7 +83,7 @@ impl Memory {
     /// If it is of another search, or cannot be read or written.
     pub fn open(folder: &Path, of: &SearchOf) -> Result<Memory, MemoryError> {
         let path = folder.join(SEARCH);
-        match fs::read(&path) {
+        match read_regular(&path, SMALL_BYTES_MAX) {
             Ok(text) if serde_json::from_slice::<SearchOf>(&text).is_ok_and(|there| there == *of) => {}
             Ok(_) => return Err(MemoryError::OfAnother(path)),
             Err(why) if why.kind() == io::ErrorKind::NotFound => begin(&path, of)?,
@@ -90,7 +91,7 @@ impl Memory {
         }
         let mut memory =
             Memory { folder: folder.to_owned(), pairs: BTreeMap::new(), cannot_say: BTreeMap::new(), steps: 0 };
-        for line in fs::read_to_string(folder.join(CANNOT_SAY)).unwrap_or_default().lines() {
+        for line in read_regular_text(&folder.join(CANNOT_SAY), SMALL_BYTES_MAX).unwrap_or_default().lines() {
             // The last line may be torn.
             if let Ok(failed) = serde_json::from_str::<Failed>(line) {
                 memory.cannot_say.insert(failed.commit, failed.why);
@@ -211,6 +212,7 @@ mod tests {
     use crate::head::{Head, Setting, Variant};
     use crate::journal::Journal;
     use crate::runs::{Boot, Measured, Plan, Stop};
+    use std::fs;
 
     fn commit(id: &str) -> Commit {
         Commit { id: id.to_owned(), tree: String::new(), parents: Vec::new(), subject: String::new() }

@@ -14,7 +14,7 @@ use std::path::Path;
 use object::SymbolKind;
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 
-use recording::{GuestSpec, SymbolFile};
+use recording::{GuestSpec, SymbolFile, open_regular};
 
 use crate::debug_info::{self, DebugInfo, Place};
 use crate::{Error, kernel_image, symbols};
@@ -106,12 +106,12 @@ impl Code {
             let what = format!("--symbols {file}");
             code.lists.push(List::new(symbols::functions(file, false, &what)?, what.clone()));
             if file.base.is_none() && is_elf(&file.path) {
-                code.detailed.extend(File::open(&file.path).ok().map(|image| (what, image)));
+                code.detailed.extend(open_regular(&file.path).ok().map(|image| (what, image)));
             }
         }
         let Some(kernel) = &guest.kernel else {
             let unmoved = files.iter().find(|file| file.base.is_none() && is_elf(&file.path));
-            code.image = unmoved.and_then(|file| File::open(&file.path).ok()).map_or(Image::None, Image::File);
+            code.image = unmoved.and_then(|file| open_regular(&file.path).ok()).map_or(Image::None, Image::File);
             return Ok(code);
         };
         match code.take_kernel(kernel) {
@@ -125,14 +125,14 @@ impl Code {
         let file = SymbolFile { path: kernel.to_owned(), base: None };
         let what = kernel.display().to_string();
         if is_elf(kernel) {
-            self.image = File::open(kernel).map_or(Image::None, Image::File);
+            self.image = open_regular(kernel).map_or(Image::None, Image::File);
             self.is_loaded = true;
-            self.detailed.extend(File::open(kernel).ok().map(|image| (what.clone(), image)));
+            self.detailed.extend(open_regular(kernel).ok().map(|image| (what.clone(), image)));
             self.lists.push(List::new(symbols::functions(&file, false, &what)?, what));
             return Ok(());
         }
         let mut packed = Vec::new();
-        let opened = File::open(kernel).map_err(Error::unreadable(kernel))?;
+        let opened = open_regular(kernel).map_err(Error::unreadable(kernel))?;
         opened.take(IMAGE_BYTES_MAX).read_to_end(&mut packed).map_err(Error::unreadable(kernel))?;
         let unnamed = |why| Error::option(format!("{what} does not name its functions: {why}: give --symbols"));
         let elf = kernel_image::unpacked_image(&packed).map_err(unnamed)?.into_owned();
@@ -304,7 +304,7 @@ impl Code {
 
 fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+    open_regular(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
 }
 
 fn in_image<'d>(image: impl ReadRef<'d>, address: u64, length: u64) -> Option<Vec<u8>> {

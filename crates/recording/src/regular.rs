@@ -1,0 +1,143 @@
+//! Opening files that others named or made. A FIFO waits for its writer and a device may never end, so both are refused before
+//! they are read.
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The file system of pipes that have no name (linux/magic.h).
+const PIPEFS_MAGIC: u64 = 0x5049_5045;
+
+/// Opens a regular file for reading, or a pipe that a shell made: `<(…)`.
+///
+/// # Errors
+/// If it cannot be opened, or is something else. Never waits.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_if(path, FileType::is_file)
+}
+
+/// Opens the image of a disk: a regular file or a block device.
+///
+/// # Errors
+/// If it cannot be opened, or is something else. Never waits.
+pub fn open_disk(path: &Path) -> io::Result<File> {
+    open_if(path, |kind| kind.is_file() || kind.is_block_device())
+}
+
+/// Reads all of a regular file, or of a pipe that a shell made.
+///
+/// # Errors
+/// If it cannot be read, is something else, or has more than `bytes_max` bytes.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let why = format!("it has more than {bytes_max} bytes: check that it is the file that you meant");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`read_regular`], and if it is not UTF-8.
+pub fn read_regular_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_regular(path, bytes_max)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
+}
+
+/// Refuses what is there and is not a regular file, before a library opens it by its name.
+///
+/// # Errors
+/// If something else is there.
+pub fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if !there.is_file() => Err(refused(there.file_type())),
+        _ => Ok(()),
+    }
+}
+
+fn open_if(path: &Path, is_wanted: fn(&FileType) -> bool) -> io::Result<File> {
+    let is_taken = |kind: FileType| is_wanted(&kind) || kind.is_fifo();
+    let there = fs::metadata(path)?.file_type();
+    // To open a device can have an effect: it is not opened.
+    if !is_taken(there) {
+        return Err(refused(there));
+    }
+    let flag = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let nonblocking = OpenOptions::new().read(true).custom_flags(flag).open(path)?;
+    let opened = nonblocking.metadata()?.file_type();
+    if is_wanted(&opened) {
+        return Ok(nonblocking);
+    }
+    if !opened.is_fifo() || !is_unnamed_pipe(&nonblocking) {
+        return Err(refused(opened));
+    }
+    let flags = fcntl_getfl(&nonblocking)?;
+    fcntl_setfl(&nonblocking, flags - OFlags::NONBLOCK)?;
+    Ok(nonblocking)
+}
+
+/// True if a writer had the pipe before: it has no name by which one could come later.
+fn is_unnamed_pipe(pipe: &File) -> bool {
+    fstatfs(pipe).is_ok_and(|system| u64::try_from(system.f_type) == Ok(PIPEFS_MAGIC))
+}
+
+fn refused(kind: FileType) -> io::Error {
+    let what = match kind {
+        _ if kind.is_dir() => return io::ErrorKind::IsADirectory.into(),
+        _ if kind.is_fifo() => "a FIFO",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}: remove it, or name a regular file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_would_wait_or_never_end_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (fifo, socket) = (folder.path().join("fifo"), folder.path().join("socket"));
+        mknodat(CWD, &fifo, Kind::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let refused = |path: &Path, what: &str| {
+            let errors = [open_regular(path).err(), read_regular(path, 10).err(), check_regular(path).err()];
+            for error in errors {
+                assert!(error.unwrap().to_string().contains(what), "{}", path.display());
+            }
+        };
+        refused(&fifo, "a FIFO");
+        refused(&socket, "a socket");
+        refused(Path::new("/dev/zero"), "a device");
+        refused(folder.path(), "directory");
+        assert!(open_disk(&fifo).is_err() && open_disk(Path::new("/dev/zero")).is_err());
+        assert!(check_regular(&folder.path().join("nothing")).is_ok());
+    }
+
+    #[test]
+    fn files_and_pipes_of_a_shell_are_read_up_to_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "text").unwrap();
+        assert_eq!(read_regular_text(&path, 4).unwrap(), "text");
+        assert!(read_regular(&path, 3).unwrap_err().to_string().contains("more than 3 bytes"));
+        fs::write(&path, b"\xff").unwrap();
+        assert!(read_regular_text(&path, 4).is_err());
+        // The reader waits for what comes late.
+        let mut command = Command::new("sh");
+        let mut writer = command.args(["-c", "sleep 0.1; printf piped"]).stdout(Stdio::piped()).spawn().unwrap();
+        let name = format!("/dev/fd/{}", writer.stdout.as_ref().unwrap().as_raw_fd());
+        assert_eq!(read_regular(Path::new(&name), 10).unwrap(), b"piped");
+        assert!(writer.wait().unwrap().success());
+    }
+}
