@@ -1,5 +1,6 @@
 //! What can go wrong with a lake.
 
+use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The disk is full.
+    #[error("no space left on the disk while writing {}: free some space and try again", path.display())]
+    DiskFull {
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// A file of the lake is damaged, or cannot be written.
     #[error("cannot use {}; if bootscope wrote it, bring it back from a copy, or remove the files of its name in all tables and add their \
              boots again", path.display())]
@@ -23,7 +30,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: parquet::errors::ParquetError,
+        source: ParquetError,
     },
     /// The folder is there, and is something else.
     #[error("{} is not a lake: it has files, but no {}; give a new folder, or an empty one", path.display(), crate::tables::HEAD)]
@@ -93,11 +100,51 @@ impl Error {
 
     /// For `map_err`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io { what, path: path.to_owned(), source }
+        move |source| match is_full(&source) {
+            true => Error::DiskFull { path: path.to_owned() },
+            false => Error::Io { what, path: path.to_owned(), source },
+        }
     }
 
     /// For `map_err`.
-    pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Error {
-        move |source| Error::Parquet { path: path.to_owned(), source }
+    pub(crate) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+        move |source| match system_error(&source).is_some_and(is_full) {
+            true => Error::DiskFull { path: path.to_owned() },
+            false => Error::Parquet { path: path.to_owned(), source },
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The system's error that an error of the Parquet library comes from, if one does.
+fn system_error(error: &ParquetError) -> Option<&io::Error> {
+    let ParquetError::External(source) = error else { return None };
+    std::iter::successors(Some(&**source as &(dyn std::error::Error + 'static)), |error| error.source())
+        .find_map(|error| error.downcast_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Rows;
+    use crate::tables::tables;
+
+    #[test]
+    fn a_full_disk_is_no_damage() {
+        for table in tables() {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            // With a buffer, as a table is written, and without.
+            let buffered = Rows::new(table).write(io::BufWriter::new(&full)).unwrap_err();
+            for error in [buffered, Rows::new(table).write(&full).unwrap_err()] {
+                let error = Error::parquet(Path::new("a.parquet"))(error);
+                assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+                assert!(error.to_string().contains("a.parquet: free some space"), "{error}");
+            }
+        }
+        let damaged = Error::parquet(Path::new("a.parquet"))(ParquetError::General("x".to_owned()));
+        assert!(damaged.to_string().contains("bring it back"), "{damaged}");
     }
 }

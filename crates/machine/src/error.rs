@@ -90,7 +90,7 @@ pub enum Error {
         why: Box<Error>,
     },
     /// The host refused something that has no other name.
-    #[error("cannot {doing}: {why}")]
+    #[error("cannot {doing}: {why}{advice}", advice = advice(why))]
     Host {
         /// What was tried.
         doing: &'static str,

@@ -34,7 +34,7 @@ pub enum HistoryError {
     )]
     Damaged(String),
     /// No room.
-    #[error("no room is left on its disk: nothing was changed; make room and try again")]
+    #[error("no space left on its disk: nothing was changed; free some space and try again")]
     Full,
     /// The system or SQLite refused.
     #[error("{0}")]

@@ -51,7 +51,7 @@ pub enum BuildError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// The system refused.
-    #[error("cannot {doing} {path}: {why}")]
+    #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
         /// `write`, …
         doing: &'static str,
