@@ -1,6 +1,8 @@
 //! `bootscope-capture`: `bootscope capture` alone, as a small static program that runs on machines without bootscope.
 
-use capture::{Options, capture};
+use capture::{Options, capture, standard_output};
+use recording::{Error, InMemory};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,6 +33,14 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
     Ok(Args { output, force, options })
 }
 
+fn print(recording: InMemory) -> Result<(), Error> {
+    let path = Path::new("standard output");
+    let failed = |why| Error::Io { doing: "write to", path: path.to_owned(), why };
+    let mut out = standard_output().map_err(failed)?;
+    recording.write(&mut out, path)?;
+    out.flush().map_err(failed)
+}
+
 fn main() -> ExitCode {
     let args = match parse(std::env::args().skip(1)) {
         Ok(args) => args,
@@ -54,11 +64,7 @@ fn main() -> ExitCode {
     for sentence in captured.what_it_keeps(&args.options) {
         eprintln!("bootscope-capture: {sentence}");
     }
-    let written = if is_stdout {
-        captured.recording.write(std::io::stdout().lock(), Path::new("standard output"))
-    } else {
-        captured.recording.pack(&args.output, args.force)
-    };
+    let written = if is_stdout { print(captured.recording) } else { captured.recording.pack(&args.output, args.force) };
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

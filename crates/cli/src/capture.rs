@@ -1,7 +1,7 @@
 //! `bootscope capture`: what a running machine still knows of how it booted becomes a packed recording.
 
 use crate::Done;
-use crate::output::Output;
+use crate::output::{Output, print};
 use anyhow::{Context, bail};
 use capture::{Missing, Options, ssh};
 use serde::Serialize;
@@ -95,7 +95,9 @@ fn here(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Mis
     }
     captured.what_it_keeps(&options).iter().for_each(|sentence| output.note(sentence));
     if is_stdout {
-        captured.recording.write(std::io::stdout().lock(), Path::new("standard output"))?;
+        let mut packed = Vec::new();
+        captured.recording.write(&mut packed, Path::new("standard output"))?;
+        print(|out| out.write_all(&packed))?;
     } else {
         captured.recording.pack(&args.output, args.force)?;
     }
@@ -111,7 +113,7 @@ fn there(args: &Args, host: &str, is_stdout: bool) -> anyhow::Result<Vec<Missing
     let options = flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
     let packed = ssh::There { host: host.to_owned(), ssh: command, program, options }.capture()?;
     if is_stdout {
-        std::io::Write::write_all(&mut std::io::stdout().lock(), &packed).context("cannot write to standard output")?;
+        print(|out| out.write_all(&packed))?;
     } else {
         ssh::write(&packed, &args.output, args.force)?;
     }

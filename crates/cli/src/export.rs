@@ -2,12 +2,12 @@
 
 use crate::files::write_file;
 use crate::otlp::{self, Endpoint};
-use crate::output::{Output, Written};
+use crate::output::{Output, Written, print};
 use crate::up_to::UpTo;
 use crate::{Done, benches, boot, findings};
 use anyhow::{Context, bail};
 use report::{Boot, Export, SampleFormat};
-use std::io::{self, BufWriter, IsTerminal, Write, stdout};
+use std::io::{self, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 /// Write a boot, or a bench, in another tool's format
@@ -190,13 +190,12 @@ fn write(args: &Args, output: &Output, write: impl FnOnce(&mut dyn Write) -> io:
             output.written(&Written::new("bootscope.export/1", path, bytes))?;
         }
         None if stdout().is_terminal() => {
-            let mut out = BufWriter::new(Harmless { out: stdout().lock(), line: Vec::new() });
-            write(&mut out).and_then(|()| out.flush()).map_err(to_standard_output)?;
+            print(|out| {
+                let mut out = Harmless { out, line: Vec::new() };
+                write(&mut out).and_then(|()| out.flush())
+            })?;
         }
-        None => {
-            let mut out = BufWriter::new(stdout().lock());
-            write(&mut out).and_then(|()| out.flush()).map_err(to_standard_output)?;
-        }
+        None => print(write)?,
     }
     Ok(())
 }
@@ -225,13 +224,6 @@ impl<W: Write> Write for Harmless<W> {
         write!(self.out, "{}", report::harmless_bytes(&std::mem::take(&mut self.line)))?;
         self.out.flush()
     }
-}
-
-/// What a format says of the boot itself is not standard output's fault.
-fn to_standard_output(error: io::Error) -> anyhow::Error {
-    let of_the_boot = error.kind() == io::ErrorKind::InvalidData;
-    let error = anyhow::Error::new(error);
-    if of_the_boot { error } else { error.context("cannot write to standard output") }
 }
 
 const NO_FILE_TO_TELL: &str =

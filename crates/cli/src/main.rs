@@ -43,7 +43,7 @@ mod what_if;
 
 use benchmark::tree::TreeError;
 use clap::{Parser, Subcommand};
-use output::{Output, OutputArgs};
+use output::{Output, OutputArgs, is_enough, print_error};
 use std::process::ExitCode;
 
 /// Shows where every millisecond of a kernel boot goes
@@ -83,9 +83,9 @@ Examples:
       as root on a running machine: take what it still knows of its boot
 
 Exit status:
-  0  done
+  0  done, also if the reader of a pipe wants no more (| head)
   1  the boot did not reach its end mark, or a check failed
-  2  usage or input error";
+  2  usage or input error, or the output cannot be written";
 
 #[derive(Subcommand)]
 enum Command {
@@ -169,9 +169,9 @@ fn parse_and_run() -> ExitCode {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Badly) => ExitCode::from(1),
         Ok(Done::Status(status)) => ExitCode::from(status),
-        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) if is_enough(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            output.error(&e);
+            print_error(&e);
             ExitCode::from(if is_interruption(&e) { 1 } else { 2 })
         }
     }
@@ -202,24 +202,31 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
     }
 }
 
-/// Prints what is wrong with the command line, or the help that was asked for, and ends. What was typed is repeated in it: an
-/// argument may be a file's name, and that anything.
+/// Prints the help that was asked for, and ends.
+fn help(error: &clap::Error) -> ! {
+    let printed = output::print(|_| error.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout())));
+    match printed {
+        Err(e) if !is_enough(&e) => {
+            print_error(&e);
+            std::process::exit(2);
+        }
+        _ => std::process::exit(0),
+    }
+}
+
+/// Prints what is wrong with the command line, and ends. What was typed is repeated in it: an argument may be a file's name, and that
+/// anything.
 fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        help(error);
+    }
     let text = error.render().to_string();
     let shown: Vec<_> = text.lines().map(::report::harmless).collect();
     if shown.iter().all(|line| matches!(line, std::borrow::Cow::Borrowed(_))) {
         error.exit();
     }
-    eprintln!("{}", shown.join("\n"));
+    output::remark(&shown.join("\n"));
     std::process::exit(error.exit_code())
-}
-
-/// Whoever read our output has seen enough: that is no error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

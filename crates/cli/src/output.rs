@@ -1,9 +1,9 @@
 //! What all commands share about their output: JSON or text, how much of it, colour, width.
 
-use anyhow::Context;
+use capture::standard_output;
 use report::{Layout, Style, harmless};
 use serde::Serialize;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::path::Path;
 
 /// Flags that every command takes.
@@ -87,7 +87,7 @@ impl Output {
 
     /// Prints text to standard output.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        stdout().lock().write_all(text.as_bytes()).context("cannot write to standard output")
+        print(|out| out.write_all(text.as_bytes()))
     }
 
     /// Prints one JSON document to standard output.
@@ -105,19 +105,56 @@ impl Output {
     /// A remark on standard error, unless asked to be quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("bootscope: {}", harmless(text));
+            remark(&format!("bootscope: {}", harmless(text)));
         }
-    }
-
-    /// An error with all its causes, on standard error.
-    pub fn error(&self, error: &anyhow::Error) {
-        let text = format!("{error:#}");
-        // Standard error may be closed; then there is nobody to tell.
-        let _ = writeln!(stderr(), "bootscope: {}", harmless(&text));
     }
 }
 
 /// A remark that one has to see, on standard error: also if asked to be quiet.
 pub fn warn(text: &str) {
-    let _ = writeln!(stderr(), "bootscope: warning: {}", harmless(text));
+    remark(&format!("bootscope: warning: {}", harmless(text)));
+}
+
+/// Prints an error with all its causes, on standard error.
+pub fn print_error(error: &anyhow::Error) {
+    let mut text = format!("{error:#}");
+    let is_full = |e: &&io::Error| matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let full = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).find(is_full);
+    if let Some(next_step) = full.map(recording::advice).filter(|_| !text.contains("free some space")) {
+        text.push_str(next_step);
+    }
+    remark(&format!("bootscope: {}", harmless(&text)));
+}
+
+/// Prints a line on standard error. That may be closed or full, which is no reason to end.
+pub fn remark(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
+/// Standard output could not be written to.
+#[derive(Debug)]
+pub struct CannotPrint;
+
+impl std::fmt::Display for CannotPrint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("cannot write to standard output")
+    }
+}
+
+/// Prints to standard output, all of it. An error about the boot itself is not standard output's fault.
+pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let printed = standard_output().and_then(|out| {
+        let mut out = BufWriter::new(out);
+        write(&mut out).and_then(|()| out.flush())
+    });
+    printed.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => anyhow::Error::new(error),
+        _ => anyhow::Error::new(error).context(CannotPrint),
+    })
+}
+
+/// True if the reader of standard output has closed it: `| head` has seen enough, and that is no error.
+pub fn is_enough(error: &anyhow::Error) -> bool {
+    let is_broken_pipe = |cause: &io::Error| cause.kind() == ErrorKind::BrokenPipe;
+    error.is::<CannotPrint>() && error.chain().filter_map(|cause| cause.downcast_ref()).any(is_broken_pipe)
 }

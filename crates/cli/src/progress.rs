@@ -1,6 +1,6 @@
 //! Progress of a boot on a terminal, and Ctrl-C.
 
-use crate::output::Output;
+use crate::output::{Output, remark};
 use indicatif::{ProgressBar, ProgressStyle};
 use machine::{Observer, Progress, Stage};
 use report::harmless;
@@ -43,7 +43,7 @@ impl Watcher {
                 bar.set_message(harmless(what).into_owned());
                 bar.tick();
             }
-            None if !self.quiet => eprintln!("bootscope: {}", harmless(what)),
+            None if !self.quiet => remark(&format!("bootscope: {}", harmless(what))),
             None => {}
         }
     }
@@ -80,8 +80,8 @@ impl Observer for Watcher {
     fn want(&mut self, what: &str) {
         let line = format!("bootscope: {}", harmless(what));
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bar) => bar.suspend(|| remark(&line)),
+            None => remark(&line),
         }
     }
 
