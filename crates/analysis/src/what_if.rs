@@ -97,6 +97,8 @@ pub enum Cannot {
     NoPath,
     /// The boot is followed on its CPU: nothing says who waited for whom, and so what would come sooner.
     NoWaits,
+    /// The caller wanted no more.
+    Stopped,
     /// Nothing has that name.
     Unknown {
         /// The name.
@@ -115,6 +117,7 @@ impl fmt::Display for Cannot {
                 "its calls say what the CPU did, not who waited for whom, so nobody knows what would come sooner: \
                  record with --trace events,calls"
             ),
+            Cannot::Stopped => write!(out, "it takes too long to work out: save less at once"),
             Cannot::Unknown { name, nearest } => {
                 let quoted: Vec<String> = nearest.iter().map(|n| format!("{n:?}")).collect();
                 write!(
@@ -191,6 +194,17 @@ impl WhatIf {
     /// # Errors
     /// [`Cannot::Unknown`], and nothing is changed.
     pub fn save(&mut self, saving: &Saving) -> Result<Rung, Cannot> {
+        self.save_unless(saving, &|| false)
+    }
+
+    /// The same, given up once `stop` says so: it is called before each time that the boot is run again.
+    ///
+    /// # Errors
+    /// As [`WhatIf::save`], and [`Cannot::Stopped`]: no more can be saved then.
+    pub fn save_unless(&mut self, saving: &Saving, stop: &dyn Fn() -> bool) -> Result<Rung, Cannot> {
+        if stop() {
+            return Err(Cannot::Stopped);
+        }
         let mut target = self.known.target(&self.timeline, &saving.name)?;
         let mut meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
         // A row that has no span: all of it was spent in short calls, which are found by their function.
@@ -211,14 +225,17 @@ impl WhatIf {
         let (factor, new, now) = match saving.becomes {
             Becomes::Nothing => self.again(&meant, &target, 0.0),
             Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
-            Becomes::Takes(time) if Ns::ZERO < was => self.until_it_takes(time, was, &meant, &target),
+            Becomes::Takes(time) if Ns::ZERO < was => self.until_it_takes(time, was, (&meant, &target), stop),
             Becomes::Takes(time) => {
                 let takes = meant.anywhere();
                 self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
             }
         };
+        if stop() {
+            return Err(Cannot::Stopped);
+        }
         let (before, after) = (self.total(), total(&new));
-        let range = self.save_in_allowed(&target, factor, (before - after, after));
+        let range = self.save_in_allowed(&target, factor, (before - after, after), stop)?;
         let also = self.known.also(&target);
         self.timeline = new;
         Ok(Rung { target, before, after, range, was, now, also, besides })
@@ -236,11 +253,20 @@ impl WhatIf {
 
     /// Makes the same shorter in the other boots that the log allows. The range of them and of what the recorded one saved
     /// and then takes; none where all are the same.
-    fn save_in_allowed(&mut self, target: &Target, factor: f64, (saved, after): (Ns, Ns)) -> Option<Range> {
+    fn save_in_allowed(
+        &mut self,
+        target: &Target,
+        factor: f64,
+        (saved, after): (Ns, Ns),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Range>, Cannot> {
         let (groups, end) = (&self.groups, self.end);
         let known = Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after };
         let mut range = known;
         for boot in &mut self.allowed {
+            if stop() {
+                return Err(Cannot::Stopped);
+            }
             let meant = Meant::new(boot, groups, end, target);
             let (shrunk, shared) = (Shrunk { meant: &meant, factor }, Shared::default());
             let new = Replay::new(boot, end, &meant.segments, &shared, &shrunk).timeline(end);
@@ -251,13 +277,19 @@ impl WhatIf {
             range.after_at_best = range.after_at_best.min(after);
             *boot = new;
         }
-        (range != known).then_some(range)
+        Ok((range != known).then_some(range))
     }
 
     /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
     /// first one tried; else it also changes where nobody waits for it, and of what is left less is waited for, or of what
     /// is added more. Where no factor does, because another is waited for at once, the nearest there is.
-    fn until_it_takes(&self, time: Ns, was: Ns, meant: &Meant, target: &Target) -> (f64, Timeline, Ns) {
+    fn until_it_takes(
+        &self,
+        time: Ns,
+        was: Ns,
+        (meant, target): (&Meant, &Target),
+        stop: &dyn Fn() -> bool,
+    ) -> (f64, Timeline, Ns) {
         const TRIES: usize = 24;
         /// Nothing becomes longer by more.
         const MOST: f64 = 1e6;
@@ -273,13 +305,13 @@ impl WhatIf {
         };
         let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
         let mut tries = 0;
-        while high.1 < time && high.0 < MOST && tries < TRIES {
+        while high.1 < time && high.0 < MOST && tries < TRIES && !stop() {
             low = high;
             high = take((high.0 * (time.0 as f64 / high.1.0.max(1) as f64).max(1.001)).min(MOST));
             tries += 1;
         }
         for i in tries..TRIES {
-            if [low, high].iter().any(|end| (end.1 - time).abs() <= close) && i > 0 {
+            if stop() || [low, high].iter().any(|end| (end.1 - time).abs() <= close) && i > 0 {
                 break;
             }
             let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };

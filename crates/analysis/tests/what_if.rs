@@ -213,6 +213,31 @@ fn what_grows_off_the_path_too_grows_until_it_takes_what_was_asked_for() {
     check(LOG, &[("THREAD usb=600", 2700), ("explore", 2100)]);
 }
 
+/// The caller is asked before each time that the boot is run again, so one saving takes no longer than one run more.
+#[test]
+fn a_saving_is_given_up_where_its_caller_says_so() {
+    for text in ["_vprintf", "_vprintf=-50%", "_vprintf=3", "_vprintf=30"] {
+        let asked = std::cell::Cell::new(0);
+        let mut boot = check(ALONE, &[]);
+        let count = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        assert!(boot.save_unless(&saving(text), &count).is_ok());
+        let all = asked.get();
+        for allowed in 0..all {
+            let mut boot = check(ALONE, &[]);
+            asked.set(0);
+            let stop = || {
+                asked.set(asked.get() + 1);
+                asked.get() > allowed
+            };
+            assert_eq!(boot.save_unless(&saving(text), &stop), Err(Cannot::Stopped), "{text}, {allowed} of {all}");
+            assert!(asked.get() <= allowed + 2, "{text}: it goes on after {allowed} of {all}");
+        }
+    }
+}
+
 /// A wait and what it waited for are over at one instant, and so is the creation of a thread.
 #[test]
 fn what_is_released_at_an_instant_ends_the_waits_that_end_then() {

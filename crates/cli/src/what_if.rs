@@ -51,6 +51,9 @@ Examples:
   bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' \\
       --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
 
+/// Savings of one ledger: each runs the boot again.
+const MAX_SAVINGS: usize = 256;
+
 /// A step of the ledger.
 #[derive(Clone)]
 enum Step {
@@ -168,7 +171,7 @@ impl<O: Borrow<Opened>> Base<O> {
         Ok(Base { opened, groups, what_if: None })
     }
 
-    fn save(&mut self, saving: &Saving) -> anyhow::Result<analysis::Rung> {
+    fn save(&mut self, saving: &Saving, stop: &dyn Fn() -> bool) -> anyhow::Result<analysis::Rung> {
         let opened = self.opened.borrow();
         if opened.timeline.unit == Unit::Ticks && matches!(saving.becomes, Becomes::Takes(_)) {
             bail!(
@@ -179,7 +182,7 @@ impl<O: Borrow<Opened>> Base<O> {
             self.what_if = Some(WhatIf::new(opened.timeline.clone(), self.groups.clone())?);
         }
         let what_if = self.what_if.as_mut().expect("made above");
-        what_if.save(saving).with_context(|| format!("cannot save {:?}", saving.name))
+        what_if.save_unless(saving, stop).with_context(|| format!("cannot save {:?}", saving.name))
     }
 
     /// What is left.
@@ -190,14 +193,24 @@ impl<O: Borrow<Opened>> Base<O> {
     }
 }
 
-/// The ledger of savings, as typed, in a recording that is open.
-pub fn ledger(opened: &Opened, name: &str, savings: &[String]) -> anyhow::Result<Ledger> {
+fn check_number(savings: usize) -> anyhow::Result<()> {
+    if savings > MAX_SAVINGS {
+        bail!(
+            "{savings} savings are too many: save at most {MAX_SAVINGS} at once; a name with * is all rows that match"
+        );
+    }
+    Ok(())
+}
+
+/// The ledger of savings, as typed, in a recording that is open. An error once `stop` says so.
+pub fn ledger(opened: &Opened, name: &str, savings: &[String], stop: &dyn Fn() -> bool) -> anyhow::Result<Ledger> {
+    check_number(savings.len())?;
     let mut base = Base::of(opened, None)?;
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(name, base.boot().total, opened.timeline.unit);
     for text in savings {
         let (typed, saving, state) = saving(text).map_err(anyhow::Error::msg)?;
-        ledger.estimate(&typed, state, base.save(&saving)?);
+        ledger.estimate(&typed, state, base.save(&saving, stop)?);
     }
     ledger.left(base.boot().wheres(), &before);
     Ok(ledger)
@@ -211,6 +224,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             args.recording.display()
         );
     }
+    check_number(args.steps.0.len())?;
     let group = args.group.as_deref();
     let mut base = Base::of(args.up_to.open_warned(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
@@ -218,7 +232,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
     for step in &args.steps.0 {
         match step {
-            Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving)?),
+            Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving, &|| false)?),
             Step::Rung(name, path, state) => {
                 let next = Base::of(args.up_to.open_warned(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
