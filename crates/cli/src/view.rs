@@ -1,9 +1,14 @@
-//! `bootscope view`: the page of recordings, served on the loopback interface until somebody interrupts it.
+//! `bootscope view`: the page of recordings, served on the loopback interface until Ctrl-C.
 //!
-//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Only
-//! users of this machine can connect. The address has a word in it that nobody can guess, and a request must name this host: so
-//! a page from elsewhere, open in the same browser, cannot read it. Other users cannot guess it either, but where they may see
-//! the arguments of processes, they see it there while a browser starts: `--no-browser` starts none.
+//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Only users of
+//! this machine can connect. The address has a secret word in it. A request must name this host and come from no other page: so a page
+//! from elsewhere, open in the same browser, can neither read nor ask. Other users cannot guess the word, but where they may see the
+//! arguments of processes, they see it there while a browser starts: `--no-browser` starts none.
+//!
+//! Bytes, time, connections and questions are bounded, so that no client keeps another waiting for long.
+
+mod connections;
+mod http;
 
 use crate::boot::Opened;
 use crate::output::Output;
@@ -11,23 +16,25 @@ use crate::report::{open_all, with_boots};
 use crate::up_to::UpTo;
 use crate::{Done, benches, what_if};
 use anyhow::{Context, bail};
+use connections::{Connection, Connections};
+use http::{Answer, Request, is_gone};
 use report::Asks;
 use serde::Deserialize;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a connection may take for its request, and again as long for each piece of the answer that it takes.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections at once, at most.
-const MOST_CONNECTIONS: usize = 64;
-/// Bytes of a request, at most.
-const LONGEST_REQUEST: u64 = 256 << 10;
+/// Time in which a question is answered, or refused.
+const QUESTION_TIME: Duration = Duration::from_secs(20);
+/// Questions that are worked out at once: each has a copy of its boot.
+const MAX_QUESTIONS: usize = 2;
+/// How often a question that waits looks whether its client is gone.
+const LOOK: Duration = Duration::from_millis(100);
 /// What the page appends to its own path to ask what savings bring.
 const WHAT_IF: &str = "what-if";
 
@@ -65,50 +72,24 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1: try another --port", args.port))?;
     let (host, path) = (listener.local_addr()?, format!("/{}/", secret()));
-    let site = Arc::new(Site { page, host, path, boots, names, one_at_a_time: Mutex::new(()) });
+    let site = Arc::new(Site { page, host, path, boots, names, questions: Questions::default() });
     let address = format!("http://{}{}", site.host, site.path);
     output.text(&format!("{address}\n"))?;
     if !args.no_browser {
         open_browser(&address, output);
     }
+    let connections = Arc::new(Connections::default());
     for connection in listener.incoming() {
-        // Where this process has no more files or too many connections, this one is closed. Each has a reference to the site.
-        let Some(stream) = connection.ok().filter(|_| Arc::strong_count(&site) <= MOST_CONNECTIONS) else {
+        // Where this process has no more files, or all connections have the secret, this one is closed.
+        let Some(connection) = connection.ok().and_then(|stream| connections.admit(stream)) else {
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         let site = Arc::clone(&site);
-        // Who connects and says nothing holds up nobody else. An answer that nobody takes is no error, and a connection for which
-        // there is no thread is closed.
-        drop(std::thread::Builder::new().spawn(move || drop(site.answer(&stream))));
+        // An answer that the client does not take is no error, and a connection for which there is no thread is closed.
+        drop(std::thread::Builder::new().spawn(move || drop(site.answer(&connection))));
     }
     Ok(Done::Well)
-}
-
-/// What a connection sends, until its time is over.
-struct Sent<'s> {
-    stream: &'s TcpStream,
-    until: Instant,
-}
-
-impl Read for Sent<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(into)
-    }
-}
-
-/// Whether the other end closed its connection.
-fn is_gone(stream: &TcpStream) -> bool {
-    let closed = stream.set_nonblocking(true).map(|()| match stream.peek(&mut [0]) {
-        Ok(waiting) => waiting == 0,
-        Err(e) => e.kind() != io::ErrorKind::WouldBlock,
-    });
-    stream.set_nonblocking(false).is_err() || closed.unwrap_or(true)
 }
 
 fn open_browser(address: &str, output: &Output) {
@@ -144,77 +125,149 @@ struct Site {
     path: String,
     boots: Vec<Opened>,
     names: Vec<String>,
-    /// Who moves a slider asks often, and each answer is a boot run again.
-    one_at_a_time: Mutex<()>,
+    questions: Questions,
+}
+
+/// The questions that are worked out at this moment.
+#[derive(Default)]
+struct Questions {
+    under_way: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Questions {
+    /// Lets a question be worked out once fewer than [`MAX_QUESTIONS`] are. Nothing if it is to stop before.
+    fn work_out<T>(&self, stop: &dyn Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        while *under_way >= MAX_QUESTIONS {
+            if stop() {
+                return None;
+            }
+            under_way = self.ended.wait_timeout(under_way, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *under_way += 1;
+        drop(under_way);
+        let _ended = Ended(self);
+        Some(work())
+    }
+}
+
+/// Counts a question as ended when it is dropped, also by a panic.
+struct Ended<'q>(&'q Questions);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        *self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.ended.notify_one();
+    }
 }
 
 impl Site {
-    /// The document of `what-if --json`; else why there is none. Nothing for who `is_gone` when it is their turn.
-    fn what_if(&self, question: &[u8], is_gone: impl Fn() -> bool) -> Option<Result<String, String>> {
-        let _one_at_a_time = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_gone() { None } else { Some(self.worked_out(question)) }
+    fn answer(&self, connection: &Connection) -> io::Result<()> {
+        let stream = connection.stream();
+        let Some(request) = Request::read(stream)? else { return Ok(()) };
+        let request = match request {
+            Ok(request) => request,
+            Err(refused) => return refused.send(stream, true),
+        };
+        let path = request.path.strip_prefix(&self.path);
+        if path.is_some() {
+            connection.trust();
+        }
+        let is_head = request.method == "HEAD";
+        let answer = match (path, &*request.method) {
+            _ if !self.is_host(&request.host) => Answer::text(
+                "400 Bad Request",
+                &format!("this address is http://{}/: a request for another host is not answered", self.host),
+            ),
+            // Only pages name their origin, and only this server's page has a reason to ask.
+            _ if !self.is_own_origin(request.origin.as_deref()) => {
+                Answer::text("403 Forbidden", "a page from elsewhere gets no answer")
+            }
+            (Some(""), "GET" | "HEAD") => {
+                Answer { status: "200 OK", kind: "text/html", headers: "", body: (&self.page[..]).into() }
+            }
+            (Some(""), _) => Answer::only("GET and HEAD"),
+            (Some(WHAT_IF), "POST") => match self.what_if(&request, stream) {
+                Some(answer) => answer,
+                // The page asks anew when a slider moves, and drops what it asked before.
+                None => return Ok(()),
+            },
+            (Some(WHAT_IF), _) => Answer::only("POST"),
+            _ => Answer::text("404 Not Found", "not found"),
+        };
+        answer.send(stream, !is_head)
     }
 
-    fn worked_out(&self, question: &[u8]) -> Result<String, String> {
+    fn is_host(&self, host: &str) -> bool {
+        // Browsers leave out the port that every address has.
+        host == self.host.to_string() || (self.host.port() == 80 && host == self.host.ip().to_string())
+    }
+
+    fn is_own_origin(&self, origin: Option<&str>) -> bool {
+        origin.is_none_or(|origin| origin.strip_prefix("http://").is_some_and(|host| self.is_host(host)))
+    }
+
+    /// The document of `what-if --json`; else why there is none. Nothing if the client is gone.
+    fn what_if(&self, request: &Request, stream: &TcpStream) -> Option<Answer<'static>> {
+        let question = request.body(stream)?;
+        let until = Instant::now() + QUESTION_TIME;
+        let stop = || Instant::now() >= until || is_gone(stream);
+        let answer = self.questions.work_out(&stop, || self.ledger(&question, &stop));
+        if is_gone(stream) {
+            return None;
+        }
+        Some(match answer {
+            None => Answer::text("503 Service Unavailable", "other questions are worked out: ask again later"),
+            Some(Ok(json)) => {
+                Answer { status: "200 OK", kind: "application/json", headers: "", body: json.into_bytes().into() }
+            }
+            Some(Err(why)) => Answer::text("422 Unprocessable Content", &why),
+        })
+    }
+
+    fn ledger(&self, question: &[u8], stop: &dyn Fn() -> bool) -> Result<String, String> {
         let Question { boot, save } = serde_json::from_slice(question).map_err(|e| e.to_string())?;
         let (Some(opened), Some(name)) = (self.boots.get(boot), self.names.get(boot)) else {
             return Err(format!("there is no boot {boot} on this page"));
         };
-        let ledger = what_if::ledger(opened, name, &save).map_err(|e| format!("{e:#}"))?;
+        let ledger = what_if::ledger(opened, name, &save, stop).map_err(|e| format!("{e:#}"))?;
         report::json(&ledger, true).map_err(|e| e.to_string())
     }
+}
 
-    fn answer(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut input = BufReader::new(Sent { stream, until: Instant::now() + PATIENCE }.take(LONGEST_REQUEST));
-        let mut lines = input.by_ref().lines();
-        let request = lines.next().transpose()?.unwrap_or_default();
-        let (mut host, mut length) = (None, 0);
-        for line in lines {
-            let line = line?;
-            if line.is_empty() {
-                break;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_question_waits_for_others_and_can_be_given_up() {
+        let (questions, begun) = (Questions::default(), AtomicUsize::new(0));
+        let (all_begun, end) = (Barrier::new(MAX_QUESTIONS + 1), Barrier::new(MAX_QUESTIONS + 1));
+        std::thread::scope(|scope| {
+            for _ in 0..MAX_QUESTIONS {
+                scope.spawn(|| {
+                    questions.work_out(&|| false, || {
+                        all_begun.wait();
+                        end.wait();
+                    })
+                });
             }
-            let (name, value) = line.split_once(':').unwrap_or_default();
-            if name.eq_ignore_ascii_case("host") {
-                host = Some(value.trim().to_owned());
-            } else if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-        }
-        // Browsers leave out the port that every address has.
-        let is_ours = |host: String| {
-            host == self.host.to_string() || (self.host.port() == 80 && host == self.host.ip().to_string())
+            all_begun.wait();
+            assert_eq!(questions.work_out(&|| true, || begun.fetch_add(1, Ordering::SeqCst)), None, "given up");
+            let waits = scope.spawn(|| questions.work_out(&|| false, || begun.load(Ordering::SeqCst)));
+            end.wait();
+            assert_eq!(waits.join().unwrap(), Some(0));
+        });
+        // One that fails makes room all the same.
+        let fails = || {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                questions.work_out(&|| false, || panic!("on purpose"))
+            }))
         };
-        let is_ours = host.is_some_and(is_ours);
-        let other_host = format!("this address is http://{}/: a request for another host is not answered\n", self.host);
-        let answered;
-        let (status, kind, body): (&str, &str, &[u8]) = match request.split(' ').collect::<Vec<_>>()[..] {
-            _ if !is_ours => ("400 Bad Request", "text/plain", other_host.as_bytes()),
-            ["GET", path, _] if path == self.path => ("200 OK", "text/html", &self.page),
-            ["POST", path, _] if path.strip_prefix(&self.path) == Some(WHAT_IF) => {
-                let mut question = Vec::new();
-                input.take(length).read_to_end(&mut question)?;
-                // The page asks anew when a slider moves, and drops what it asked before.
-                let Some(worked_out) = self.what_if(&question, || is_gone(stream)) else { return Ok(()) };
-                answered = worked_out;
-                match &answered {
-                    Ok(json) => ("200 OK", "application/json", json.as_bytes()),
-                    Err(why) => ("422 Unprocessable Content", "text/plain", why.as_bytes()),
-                }
-            }
-            ["GET", ..] => ("404 Not Found", "text/plain", b"not found\n"),
-            _ => ("405 Method Not Allowed", "text/plain", b"only GET, and POST to what-if\n"),
-        };
-        let mut out = stream;
-        write!(
-            out,
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\n\
-             Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
-             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
-            body.len()
-        )?;
-        out.write_all(body)?;
-        out.flush()
+        (0..=MAX_QUESTIONS).for_each(|_| assert!(fails().is_err()));
+        assert_eq!(questions.work_out(&|| true, || 1), Some(1));
     }
 }

@@ -184,6 +184,101 @@ fn who_is_gone_is_not_answered_and_who_waits_is() {
     assert!(served.ask(&request).starts_with("HTTP/1.1 200 OK"));
 }
 
+fn small_boot(folder: &tempfile::TempDir) -> Served {
+    let recording = imported(&fixture("log/linux-3.5.7-imx6-only-returns.log"), &folder.path().join("boot"));
+    Served::of(&recording)
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn a_page_from_elsewhere_is_refused_even_if_it_has_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = small_boot(&folder);
+    let Served { host, path, .. } = &served;
+    let body = r#"{"boot": 0, "save": []}"#;
+    for (origin, expected) in [
+        (format!("http://{host}"), "200"),
+        ("http://attacker.example".to_owned(), "403"),
+        ("null".to_owned(), "403"),
+        (format!("https://{host}"), "403"),
+        (format!("http://{host}.attacker.example"), "403"),
+        ("http://127.0.0.1".to_owned(), "403"),
+    ] {
+        let head = format!("HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n");
+        assert_eq!(status(&served.ask(&format!("GET {path} {head}\r\n"))), expected, "{origin}");
+        let ask = format!("POST {path}what-if {head}Content-Length: {}\r\n\r\n{body}", body.len());
+        assert_eq!(status(&served.ask(&ask)), expected, "{origin}");
+    }
+}
+
+#[test]
+fn each_method_gets_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = small_boot(&folder);
+    let ask = |method: &str, path: &str, more: &str| {
+        served.ask(&format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{more}\r\n", served.host))
+    };
+    let (page, what_if) = (served.path.clone(), format!("{}what-if", served.path));
+    let (head, get) = (ask("HEAD", &page, ""), ask("GET", &page, ""));
+    assert_eq!(Some(&*head), get.split_inclusive("\r\n\r\n").next(), "the same without a body");
+    for (method, path, allowed) in [
+        ("OPTIONS", &page, "GET, HEAD"),
+        ("POST", &page, "GET, HEAD"),
+        ("OPTIONS", &what_if, "POST"),
+        ("GET", &what_if, "POST"),
+    ] {
+        let answer = ask(method, path, "");
+        assert!(status(&answer) == "405" && answer.contains(&format!("\r\nAllow: {allowed}\r\n")), "{answer}");
+    }
+    assert_eq!(status(&ask("OPTIONS", "/", "")), "404");
+    // Its bounds: what is longer is refused, though nobody reads it to its end.
+    let long = "x".repeat(300 << 10);
+    assert_eq!(status(&ask("POST", &what_if, &format!("Content-Length: {}\r\n\r\n{long}", long.len()))), "413");
+    assert_eq!(status(&ask("GET", &page, &format!("Cookie: {}\r\n", &long[..32 << 10]))), "431");
+    assert_eq!(status(&ask("POST", &what_if, "Transfer-Encoding: chunked\r\n")), "501");
+}
+
+#[test]
+fn silent_and_slow_clients_do_not_keep_others_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = small_boot(&folder);
+    let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&served.host).unwrap()).collect();
+    assert_eq!(status(&served.get(&served.path, &served.host)), "200");
+    // A request that comes byte by byte, and a page that is not taken.
+    silent.iter_mut().for_each(|slow| drop(slow.write_all(b"GET / HT")));
+    let _not_taken: Vec<TcpStream> = (0..20)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&served.host).unwrap();
+            let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", served.path, served.host);
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(status(&served.get(&served.path, &served.host)), "200");
+    assert_eq!(served.what_if(&serde_json::json!({"boot": 0, "save": []})).0, "200");
+}
+
+#[test]
+fn savings_are_bounded_in_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = small_boot(&folder);
+    let save = |number: usize| vec!["initcall *=-50%"; number];
+    let (many, most) = (save(8000), save(256));
+    let (refused, why) = served.what_if(&serde_json::json!({"boot": 0, "save": many}));
+    assert!(refused == "422" && why.contains("8000 savings are too many") && why.contains("at most 256"), "{why}");
+    assert_eq!(served.what_if(&serde_json::json!({"boot": 0, "save": most})).0, "200");
+    let recording = folder.path().join("boot");
+    let mut command = bootscope("what-if");
+    command.arg(&recording);
+    for one in save(257) {
+        command.arg("--save").arg(one);
+    }
+    run(&mut command).refuses(&["257 savings are too many"]);
+}
+
 #[test]
 fn a_bench_is_refused() {
     let folder = tempfile::tempdir().unwrap();
