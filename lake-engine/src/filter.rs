@@ -91,9 +91,12 @@ fn since_at(given: &str, now: SystemTime) -> anyhow::Result<Since> {
     Ok(Since { day: day(at), ms })
 }
 
-/// The day of a time, in UTC.
+/// Seconds from 1970 to the end of 9999, the last day that can be written.
+const LAST_S: u64 = 253_402_300_799;
+
+/// The day of a time, in UTC; the nearest from 1970 to 9999.
 pub fn day(at: SystemTime) -> String {
-    let at = at.max(UNIX_EPOCH);
+    let at = at.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_S));
     let text = humantime::format_rfc3339_seconds(at).to_string();
     text.chars().take("2026-11-26".len()).collect()
 }
@@ -119,6 +122,8 @@ mod tests {
         assert!(since_at("yesterday", now).is_err());
         assert!(since_at("2026-13-01", now).is_err());
         assert_eq!(days_before("2026-03-01", 1), "2026-02-28");
+        assert_eq!(day(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01");
+        assert_eq!(day(UNIX_EPOCH + Duration::from_millis(u64::MAX)), "9999-12-31");
     }
 
     #[test]
