@@ -6,11 +6,9 @@
 //!
 //! Each field of the specs is named here, so that a new one cannot be forgotten.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use recording::{Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Until, VmmKind};
+use recording::{Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Until, VmmKind, open_regular};
 
 use crate::hash::hash;
 use crate::options::RecordOptions;
@@ -293,9 +291,7 @@ fn has_content(path: &Path, bytes: u64, sha256: &str) -> bool {
     if !(1..=MAX_FILE_BYTES).contains(&bytes) {
         return false;
     }
-    // A FIFO or a device must not hold us.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let Ok(file) = opened else { return false };
+    let Ok(file) = open_regular(path) else { return false };
     let fits = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes);
     fits && hash(file).is_ok_and(|hash| hash == sha256)
 }

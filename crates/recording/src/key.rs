@@ -2,15 +2,15 @@
 //!
 //! A key is made when it is first needed, readable by its owner alone. Nothing here prints it or copies it elsewhere.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::Error;
+use crate::{Error, open_regular};
 
 /// The length of a new key, and the least that is taken for one.
 const KEY_BYTES: usize = 32;
@@ -53,16 +53,8 @@ impl Key {
             make(path)?;
         }
         let refused = |why: &'static str| Error::UnfitKey { path: path.to_owned(), why };
-        // A FIFO in its place must not hold us.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default())
-            .open(path)
-            .map_err(Error::io("open the key", path))?;
+        let file = open_regular(path).map_err(Error::io("open the key", path))?;
         let meta = file.metadata().map_err(Error::io("read the key", path))?;
-        if !meta.is_file() {
-            return Err(refused("it is not a file"));
-        }
         if let Some(why) = unfit(&meta) {
             return Err(refused(why));
         }
@@ -133,7 +125,7 @@ mod tests {
         assert_eq!(why(&"k".repeat(32), 0o600), "");
         fs::remove_file(&path).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert!(Key::at(&path).err().unwrap().to_string().contains("not a file"));
+        assert!(Key::at(&path).err().unwrap().to_string().contains("a FIFO"));
     }
 
     /// RFC 4231, test case 6: a key longer than a block.

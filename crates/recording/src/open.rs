@@ -270,7 +270,7 @@ fn understand(
 }
 
 fn read_beginning(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_regular(path).map_err(Error::io("open", path))?;
     let mut bytes = Vec::new();
     file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(bytes)

@@ -245,7 +245,10 @@ mod tests {
         let number = |labels: &mut Labels, i: usize| labels.number(format!("f{i}").as_bytes()) as usize;
         assert!((0..LABELS_MAX).all(|i| number(&mut labels, i) == i));
         assert_eq!([1, 2, 3].map(|i| number(&mut labels, LABELS_MAX + i)), [LABELS_MAX; 3]);
-        assert_eq!((number(&mut labels, 7), labels.text(u32::try_from(LABELS_MAX).unwrap()), labels.beyond()), (7, OTHERS, 3));
+        assert_eq!(
+            (number(&mut labels, 7), labels.text(u32::try_from(LABELS_MAX).unwrap()), labels.beyond()),
+            (7, OTHERS, 3)
+        );
     }
 
     #[test]
