@@ -83,7 +83,7 @@ Examples:
       as root on a running machine: take what it still knows of its boot
 
 Exit status:
-  0  done, also if the reader of a pipe wants no more (| head)
+  0  done
   1  the boot did not reach its end mark, or a check failed
   2  usage or input error, or the output cannot be written";
 
