@@ -13,6 +13,7 @@ mod anonymous;
 mod bounded;
 mod forms;
 mod gather;
+mod identities;
 mod journal_export;
 mod learned;
 mod scrub;
@@ -22,8 +23,8 @@ mod standard_output;
 
 pub use anonymous::{Anonymous, anonymous};
 pub use gather::{Missing, Options};
+pub use identities::Identities;
 pub use learned::IDENTITIES_MAX;
-pub use scrub::Identities;
 pub use standard_output::standard_output;
 
 use gather::Gather;

@@ -9,7 +9,6 @@ use crate::bounded;
 use crate::forms::{self, Kind, Span};
 use crate::gather::File;
 use crate::learned::{Known, Learned, Words, byte_arrays};
-use recording::{Error, Recording};
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -131,35 +130,6 @@ impl Scrubber {
     }
 }
 
-/// The identities of one recording, for a lake: in place of each stands a word that is the same for every machine.
-#[derive(Debug, Default)]
-pub struct Identities {
-    known: Known,
-}
-
-impl Identities {
-    /// Reads the texts of a recording. `machine` is the name of the machine, if the user gave it.
-    ///
-    /// # Errors
-    /// If a file of it cannot be read.
-    pub fn of(recording: &Recording, machine: Option<&str>) -> Result<Identities, Error> {
-        let mut learned = crate::anonymous::learn(recording)?;
-        machine.iter().for_each(|name| learned.add(Kind::Host, name.as_bytes()));
-        Ok(Identities { known: learned.known() })
-    }
-
-    /// A text with a word in place of each identity: `[address]`, `[host]`, `[network]`, `[secret]`, `[serial]`, `[user]`, `[uuid]`.
-    #[must_use]
-    pub fn without<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let spans = all_spans(text.as_bytes(), &self.known);
-        if spans.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let without = forms::replaced(text.as_bytes(), &spans, |kind, _| kind.lake_word().into_bytes());
-        Cow::Owned(String::from_utf8_lossy(&without).into_owned())
-    }
-}
-
 /// Goes through the lines of a text. A private key has many.
 pub(crate) struct Lines<'s> {
     scrubber: &'s Scrubber,
@@ -208,7 +178,7 @@ fn numbers(bytes: &[u8]) -> Vec<u8> {
     format!("[{}]", numbers.join(",")).into_bytes()
 }
 
-fn all_spans(line: &[u8], known: &Known) -> Vec<Span> {
+pub(crate) fn all_spans(line: &[u8], known: &Known) -> Vec<Span> {
     let mut spans = forms::spans(line);
     spans.extend(known.spans(&forms::shown(line), Words::Text));
     forms::joined(spans)

@@ -92,3 +92,6 @@ pub use user_space::{AwaitedKind, ManagerName, ProcessLine, UnitLine, WaitedForL
 pub use warnings::WarningLine;
 pub use watch_lines::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;
+
+/// The most rows of a list whose length the evidence chooses. The rest is counted.
+pub(crate) const LISTED_MAX: usize = timeline::SPAN_NAMES_MAX;

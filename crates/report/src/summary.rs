@@ -10,8 +10,8 @@ use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
 use crate::{
-    Boot, DiagnosticLine, Facts, Finding, FoundLine, Overhead, ProcessLine, SilencesLine, Subject, UnitLine,
-    WarningLine, WatchedLine, WhereLine,
+    Boot, DiagnosticLine, Facts, Finding, FoundLine, LISTED_MAX, Overhead, ProcessLine, SilencesLine, Subject,
+    UnitLine, WarningLine, WatchedLine, WhereLine,
 };
 use analysis::{Row, RowKey};
 use benchmark::{METRICS, Values};
@@ -25,9 +25,6 @@ use timeline::{
 
 /// The name and version of the document.
 pub const SCHEMA: &str = "bootscope.show/1";
-
-/// The most rows of a list whose length the evidence chooses. The rest is counted.
-pub(crate) const ROWS_MAX: usize = timeline::SPAN_NAMES_MAX;
 
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -358,8 +355,8 @@ impl SampledEventLines {
             effective_samples: event.effective_samples(),
             by_period: event.has_periods,
             user: event.user,
-            functions: found.into_iter().take(ROWS_MAX).map(line).collect(),
-            tracks: tracks.into_iter().take(ROWS_MAX).map(track).collect(),
+            functions: found.into_iter().take(LISTED_MAX).map(line).collect(),
+            tracks: tracks.into_iter().take(LISTED_MAX).map(track).collect(),
         }
     }
 }
@@ -558,7 +555,7 @@ fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
         elapsed_ns: i.elapsed.0,
         track: boot.track_name(i.track).to_owned(),
     };
-    analysis::initcalls(boot.timeline).iter().take(ROWS_MAX).map(line).collect()
+    analysis::initcalls(boot.timeline).iter().take(LISTED_MAX).map(line).collect()
 }
 
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
@@ -608,7 +605,7 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     let mut own = Diagnostics::default();
     own.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
     let mut beyond = |list: &str, rows: usize| {
-        let rows = rows.saturating_sub(ROWS_MAX) as u64;
+        let rows = rows.saturating_sub(LISTED_MAX) as u64;
         own.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
     };
     beyond("the list of processes", boot.timeline.processes.len());

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::Boot;
-use crate::summary::ROWS_MAX;
+use crate::{Boot, LISTED_MAX};
 use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, processes_end};
 use serde::{Deserialize, Serialize};
 use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
@@ -184,7 +183,7 @@ pub(crate) fn process_lines(boot: &Boot) -> Vec<ProcessLine> {
     let traced = timeline.processes.iter().zip(boot.process_times());
     // Where the evidence says when each thread ran, what began after the end mark is no part of the boot.
     let listed = traced.filter(|(process, times)| times.is_none() || process.start <= end);
-    listed.take(ROWS_MAX).map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
+    listed.take(LISTED_MAX).map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
 }
 
 /// The units of a boot.
