@@ -19,7 +19,8 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    let records_max = records_max(bytes.len(), RECORD_COST);
+    // Of a real boot a file's byte becomes eight in memory, twice as many as of a log.
+    let records_max = records_max(2 * bytes.len(), RECORD_COST);
     let nodes_max = (bytes.len() / NODE_BYTES_LEAST).min(records_max);
     let mut reader = Reader { calls, nodes_max, records: 0, records_max, defined: Vec::new(), counts: Vec::new() };
     let mut beyond = 0;
@@ -60,7 +61,8 @@ fn weight(tag: u8) -> usize {
     const SWITCH: u8 = 5;
     const IDLE: u8 = 6;
     match (tag & 15, tag >> 4 & 7) {
-        (STACK, 0) | (SWITCH | IDLE, _) => 6,
+        (STACK, 0) | (IDLE, _) => 6,
+        (SWITCH, _) => 12,
         _ => 1,
     }
 }
