@@ -82,10 +82,13 @@ impl Lake {
         new.iter().filter_map(|path| path.parent()).try_for_each(sync_folder)?;
         let head = path.join(HEAD);
         if !head.exists() {
-            if entries(path)?.iter().any(|entry| !is_partial(entry)) {
-                return Err(Error::NotALake { path: path.to_owned() });
+            let has_files = entries(path)?.iter().any(|entry| !is_partial(entry));
+            match head.exists() {
+                // Another program made the lake meanwhile.
+                true => {}
+                false if has_files => return Err(Error::NotALake { path: path.to_owned() }),
+                false => make_head(&head)?,
             }
-            make_head(&head)?;
         }
         Lake::existing(path)
     }
