@@ -80,7 +80,7 @@ pub enum Error {
         name: String,
     },
     /// A key that is not this user's secret.
-    #[error("{path} cannot be the key, because {why}: remove it, and bootscope makes a new one")]
+    #[error("{path} is no key: {why}; move it away, and bootscope makes a new one")]
     UnfitKey {
         /// The key's file.
         path: PathBuf,
