@@ -60,6 +60,7 @@ const READ: &[(&str, &str)] = &[
     ("evidence/tslog/events.rs", "a function of FreeBSD's"),
     ("evidence/trace_dat/formats.rs", "what a kernel says of its events"),
     ("evidence/tslog/occupancy.rs", "a record's detail"),
+    ("evidence/tslog/labels.rs", "the name that it gives to all texts beyond its bound"),
     ("evidence/tslog/rate.rs", "units of a rate"),
     ("evidence/uftrace.rs", "names that uftrace gives to files"),
     ("evidence/vmm.rs", "vmm.json"),
@@ -115,12 +116,14 @@ const READ: &[(&str, &str)] = &[
     ("cli/lake/bucket.rs", "how a user names a place that is no folder"),
     ("cli/lake/page.rs", "an address"),
     ("cli/otlp.rs", "an address, and a collector's answer"),
+    ("cli/output.rs", "its own errors, so that a next step is printed once"),
     ("cli/plan.rs", "a command line"),
     ("cli/range/bisect.rs", "a command line and git"),
     ("cli/trial/making.rs", "a kernel's command line"),
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
     ("cli/view.rs", "the path of a request"),
+    ("cli/view/http.rs", "methods and headers of HTTP"),
 ];
 
 /// These read what their program says, all of it.
@@ -128,8 +131,11 @@ const READ_ALL: [&str; 4] =
     ["machine/vmm/api.rs", "machine/vmm/cloud_hypervisor/", "machine/vmm/firecracker/", "machine/vmm/qemu/"];
 
 /// Where a name of bootscope's own is compared all the same, and why.
-const STILL: [(&str, &str, &str); 1] =
-    [("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else")];
+const STILL: [(&str, &str, &str); 3] = [
+    ("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
+    ("cli/plan.rs", "kernel", "an option of a recording has a name and nothing else"),
+    ("cli/plan.rs", "initrd", "an option of a recording has a name and nothing else"),
+];
 
 /// What stands before a literal that a text is compared with.
 const BEFORE: [&str; 11] = [

@@ -164,7 +164,7 @@ impl Vetting<'_> {
             self.leave_out("workload", workload, COMMAND, true);
         }
         // What bootscope itself gives the reference kernel's machine is known to be harmless.
-        if extra == lab::ARGUMENTS {
+        if extra == lab::VMM_ARGUMENTS {
             guest.extra = extra;
         } else if !extra.is_empty() {
             self.leave_out("extra", serde_json::Value::from(extra).to_string(), ARGUMENTS, true);
@@ -430,7 +430,7 @@ mod tests {
             let vetted = vetted(recorded, &[]);
             let GuestSpec { kernel, initrd, dtb, bios, disks, root, workload, extra, qemu, board, machine, .. } = vetted.options.guest.clone();
             prop_assert!([kernel, initrd, dtb, bios, root].iter().all(Option::is_none));
-            prop_assert!(disks.is_empty() && (extra.is_empty() || extra == lab::ARGUMENTS) && workload.is_none() && vetted.options.observe.symbols.is_empty());
+            prop_assert!(disks.is_empty() && (extra.is_empty() || extra == lab::VMM_ARGUMENTS) && workload.is_none() && vetted.options.observe.symbols.is_empty());
             prop_assert!(!machine.contains('/') && !qemu.display().to_string().contains('/'));
             prop_assert!(board.is_none_or(|board| board.serial.is_empty() && board.power_cycle.is_none()));
             prop_assert!(vetted.options.observe.stream_bytes_max <= ObserveSpec::default().stream_bytes_max);

@@ -25,7 +25,7 @@ const SPARED_DEVICES: &[&str] = &["nvme", "e1000"];
 /// Words that name a place.
 const AT: [&str; 3] = ["hang", "panic", "fault"];
 /// Further arguments for the VMM: a device that ends QEMU where the kernel panics.
-pub(crate) const ARGUMENTS: [&str; 2] = ["-device", "pvpanic"];
+pub(crate) const VMM_ARGUMENTS: [&str; 2] = ["-device", "pvpanic"];
 
 const HELP: &str = "`bootscope lab list` has all words";
 
@@ -43,7 +43,7 @@ pub fn lab() -> Result<RecordOptions, Error> {
         kernel: Some(library::find(library::LAB).ok_or_else(missing)?),
         init: Init::Keep,
         until: Until::PowerOff,
-        extra: ARGUMENTS.map(str::to_owned).to_vec(),
+        extra: VMM_ARGUMENTS.map(str::to_owned).to_vec(),
         ..GuestSpec::default()
     };
     Ok(RecordOptions::of(guest))
