@@ -130,7 +130,8 @@ pub fn stamps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ns
 }
 
 fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Entry<'a>> {
-    let (mut entries, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
+    // Lines of a kernel have 45 bytes or more, and all of these are kept.
+    let (mut entries, most) = (Vec::new(), records_max(3 * bytes.len() / 2, LINE_COST));
     for line in Lines::new(bytes) {
         match entry(line.bytes) {
             Some(_) if entries.len() == most => {

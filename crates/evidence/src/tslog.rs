@@ -77,8 +77,10 @@ pub const BUFFER_RECORDS: usize = 262_144;
 const NAME: &str = "TSLOG";
 /// What a record takes in memory, in the log, in its order and on the timeline.
 const RECORD_COST: usize = 200;
+/// So many are kept of any log: twice FreeBSD's buffer as it comes, which may be full of short lines.
+const MIN_RECORDS: usize = 2 * 262_144;
 /// More threads than any boot has, and more lines that say how fast the counter runs or what the machine is.
-const THREADS_MAX: usize = 1 << 16;
+const THREADS_MAX: usize = 1 << 18;
 const LINES_MAX: usize = 1 << 12;
 /// As many processes as a boot has that runs out of numbers.
 const PROCESSES_MAX: usize = 1 << 17;
@@ -332,7 +334,7 @@ impl<'a> Reader<'a> {
         log.files.push(file.to_owned());
         let file = timeline::number(log.files.len() - 1);
         log.bytes = log.bytes.saturating_add(bytes.len());
-        let records_max = records_max(log.bytes, RECORD_COST);
+        let records_max = records_max(log.bytes, RECORD_COST).max(MIN_RECORDS);
         // A record is about this long. Guessed too high costs no memory that is not touched.
         if line::is_record(bytes) {
             log.records.reserve((bytes.len() / 40).min(records_max));

@@ -142,7 +142,8 @@ impl Found<'_> {
     /// All that something is made of, in order of time, and how many records are not kept. What has no time stands after what was
     /// before it.
     pub fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
-        let most = records_max(self.plain.len() + self.unpacked.len(), RECORD_COST);
+        // A sample without a stack has 48 bytes or more, and all of these are kept.
+        let most = records_max(3 * (self.plain.len() + self.unpacked.len()) / 2, RECORD_COST);
         let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);
         for part in [self.plain, &self.unpacked] {
             let mut bytes = Bytes(part);

@@ -67,7 +67,7 @@ pub struct Labels {
 }
 
 /// More different names than a kernel has functions that it logs. What else comes is [`OTHERS`].
-const LABELS_MAX: usize = 1 << 16;
+const LABELS_MAX: usize = 1 << 18;
 const OTHERS: &[u8] = timeline::OTHERS.as_bytes();
 /// More than a log has different names.
 const RECENT: usize = 1 << 13;
