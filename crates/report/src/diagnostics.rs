@@ -151,7 +151,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
             "{n} name[s] [comes|come] after as many different ones as are told apart",
             "[it is|they are] shown as (others)",
         ),
-        K::RowsBeyondBound => ("{name} has {n} row[s] more than the 16,384 that are shown", "[it is|they are] not listed"),
+        K::RowsBeyondBound => ("{name} has {n} row[s] more than the 32,768 that are shown", "[it is|they are] not listed"),
         K::EntriesBeyondBound => ("{name} [has|have] {n} entr[y|ies] more than are kept", "[it is|they are] left out"),
         K::SecondStatement => ("{name} says {n} thing[s] twice", "the first counts; import one boot alone"),
         K::TermsAreNotTheSum => ("{n} line[s] of {name} [has|have] terms that are not [its|their] sum", "phases are as long as the terms say"),

@@ -5,7 +5,7 @@ use hashbrown::HashSet;
 
 /// The most different names of spans, with their details. Each is a row of several tables. Linux calls some ten thousand functions
 /// while it boots.
-pub const SPAN_NAMES_MAX: usize = 1 << 14;
+pub const SPAN_NAMES_MAX: usize = 1 << 15;
 
 /// A span in [`Spans`]. Numbers change when the spans are [nested](Spans::nest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
