@@ -69,6 +69,9 @@ fn symbols_may_be_a_kernel_s_image() {
     command.args(["--symbols", kernel.to_str().unwrap(), "--init", "keep", "--append", QUIET]);
     recorded(&mut command, &into, "panic");
     assert_eq!(functions(&into, "symbols-1.gz"), functions(&into, "image-symbols.gz"));
-    let not = run(record(kernel, &scratch.path("not")).args(["--symbols", "/dev/null"]));
-    not.refuses(&["--symbols /dev/null", "neither an ELF or PE image"]);
+    let empty = scratch.path("empty");
+    std::fs::write(&empty, "").unwrap();
+    let refused = |symbols: &str| run(record(kernel, &scratch.path("not")).args(["--symbols", symbols]));
+    refused(empty.to_str().unwrap()).refuses(&["--symbols", "empty: neither an ELF or PE image"]);
+    refused("/dev/null").refuses(&["/dev/null", "it is a device: name a regular file"]);
 }

@@ -89,11 +89,11 @@ fn is_unnamed_pipe(pipe: &File) -> bool {
 fn refused(kind: FileType) -> io::Error {
     let what = match kind {
         _ if kind.is_dir() => return io::ErrorKind::IsADirectory.into(),
-        _ if kind.is_fifo() => "a FIFO",
-        _ if kind.is_socket() => "a socket",
-        _ => "a device",
+        _ if kind.is_fifo() => "a FIFO: remove it, or name a regular file",
+        _ if kind.is_socket() => "a socket: remove it, or name a regular file",
+        _ => "a device: name a regular file",
     };
-    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}: remove it, or name a regular file"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"))
 }
 
 #[cfg(test)]
