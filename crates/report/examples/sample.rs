@@ -1,7 +1,7 @@
 //! Writes a made-up boot in every format to a folder: `sample FOLDER [SPANS]`. The checks by other programs
 //! read these files; with a number of spans it prints how long each format takes.
 
-#[path = "../tests/sample/mod.rs"]
+#[path = "../tests/integration/sample/mod.rs"]
 mod sample;
 
 use benchmark::{Axis, Document, Ended, Head, Measured, PhaseTime, Plan, Setting, Stop, Variant};

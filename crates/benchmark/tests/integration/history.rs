@@ -1,0 +1,247 @@
+//! The history: what goes in comes out, whoever else is writing, and nothing that is not ours is touched.
+
+use crate::support::documents::document;
+use benchmark::history::{Filter, Setup};
+use benchmark::metrics::TOTAL;
+use benchmark::{Document, History, HistoryError};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("new/history.db");
+    (folder, path)
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    let documents: Vec<Document> = (0..5).map(|day| document(day, "aaaa", 1_000.0 + f64::from(day))).collect();
+    for document in documents.iter().rev() {
+        assert!(history.add(document).unwrap().new);
+    }
+    let again = history.add(&documents[2]).unwrap();
+    assert!(!again.new);
+    assert_eq!(history.document(again.bench).unwrap().as_ref(), Some(&documents[2]), "every raw sample");
+    assert_eq!(history.document(99).unwrap(), None);
+    let entries = history.entries(&Filter::default()).unwrap();
+    assert_eq!(entries.len(), 5);
+    for (entry, document) in entries.iter().zip(&documents) {
+        let total = document.results.variants[0].total.as_ref().unwrap();
+        assert_eq!(entry.created, document.head.created, "in order of time");
+        assert_eq!((entry.median_ns, entry.sd_ns), (Some(total.median.estimate), total.sd));
+        assert_eq!((entry.boots, entry.failed), (8, 1));
+    }
+    drop(history);
+    assert_eq!(History::open_existing(&path).unwrap().entries(&Filter::default()).unwrap(), entries);
+}
+
+#[test]
+fn entries_are_found_by_kernel_time_and_setup() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    for (day, kernel) in [(1, "aaaa"), (2, "abbb"), (3, "aaaa")] {
+        history.add(&document(day, kernel, 1_000.0)).unwrap();
+    }
+    let mut other = document(4, "aaaa", 1_000.0);
+    other.head.variants[0].how["append"] = "quiet acpi=off".into();
+    history.add(&other).unwrap();
+    let found = |filter: Filter| {
+        let entries = history.entries(&filter).unwrap();
+        assert_eq!(history.count(&filter).unwrap() as usize, entries.len());
+        entries.iter().map(|e| e.created[8..10].parse::<u32>().unwrap() - 1).collect::<Vec<_>>()
+    };
+    let kernel = |text: &str| Filter { kernel: Some(text.to_owned()), ..Filter::default() };
+    assert_eq!(found(kernel("aa")), [1, 3, 4]);
+    assert_eq!(found(kernel("vmlinuz-a")), [1, 2, 3, 4], "by its name");
+    assert_eq!(found(kernel("%")), [] as [u32; 0], "no pattern");
+    assert_eq!(found(Filter { since: Some("2026-01-04".to_owned()), ..Filter::default() }), [3, 4]);
+    let setup = history.setup_of(&other, 0).unwrap();
+    assert_eq!(found(Filter { setup, ..Filter::default() }), [4]);
+    let newest = Filter { newest: Some(2), ..Filter::default() };
+    assert_eq!(history.entries(&newest).unwrap().len(), 2);
+    let kept = history.setup(setup.unwrap()).unwrap();
+    assert_eq!(kept.append, "quiet acpi=off");
+    assert_eq!(Setup { setup: 0, ..kept }, Setup::of(&other, 0));
+    // The same way of booting another kernel is the same setup: that is what is compared.
+    let setups: Vec<i64> = history.entries(&Filter::default()).unwrap().iter().map(|e| e.setup).collect();
+    assert!(setups[0] == setups[1] && setups[1] == setups[2] && setups[2] != setups[3]);
+}
+
+#[test]
+fn setups_are_compared_by_what_was_asked_for_not_by_how_it_was_written() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    let mut of_a_year_ago = document(1, "aaaa", 1_000.0);
+    history.add(&of_a_year_ago).unwrap();
+    // A later version writes an option that it knows since then, and means by its default what was always done.
+    of_a_year_ago.head.variants[0].how["first_run"] = true.into();
+    let setup = history.setup_of(&of_a_year_ago, 0).unwrap();
+    assert!(setup.is_some() && history.setup_of(&document(1, "aaaa", 1_000.0), 0).unwrap() == setup);
+    // Observed otherwise, it takes another time.
+    of_a_year_ago.head.variants[0].how["first_run"] = false.into();
+    assert_eq!(history.setup_of(&of_a_year_ago, 0).unwrap(), None);
+    of_a_year_ago.head.variants[0].how["until"] = "power-off".into();
+    assert_eq!(history.setup_of(&of_a_year_ago, 0).unwrap(), None);
+}
+
+#[test]
+fn a_bench_without_a_boot_is_kept_too() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    let mut none = document(1, "aaaa", 1_000.0);
+    none.boots.clear();
+    let none = Document::new(none.head, none.boots, None);
+    history.add(&none).unwrap();
+    let entries = history.entries(&Filter::default()).unwrap();
+    assert_eq!((entries[0].boots, entries[0].median_ns), (0, None));
+    assert!(history.medians(&Filter::default(), &TOTAL).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_not_touched() {
+    let (folder, path) = folder();
+    assert!(matches!(History::open_existing(&path), Err(HistoryError::None(_))));
+    let check = |content: &[u8], words: &str| {
+        let file = folder.path().join("other.db");
+        std::fs::write(&file, content).unwrap();
+        let error = History::open(&file).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("other.db"), "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), content);
+    };
+    check(
+        b"this is no database, but long enough to be taken for one by its length: it has a hundred bytes in it, or more", "no database");
+    let file = folder.path().join("made.db");
+    Connection::open(&file).unwrap().execute_batch("CREATE TABLE songs (title)").unwrap();
+    check(&std::fs::read(&file).unwrap(), "no history of bootscope");
+    drop(History::open(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let error = History::open(&path).unwrap_err().to_string();
+    assert!(error.contains("later bootscope (layout 99"), "{error}");
+}
+
+#[test]
+fn a_damaged_file_is_told_of_and_left_as_it_is() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    for day in 0..20 {
+        history.add(&document(day, "aaaa", 1_000.0)).unwrap();
+    }
+    drop(history);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[5000..].fill(0xa5);
+    std::fs::write(&path, &bytes).unwrap();
+    let found = History::open(&path).and_then(|history| history.entries(&Filter::default()));
+    let error = found.unwrap_err().to_string();
+    assert!(error.contains("damaged") && error.contains("history.db"), "{error}");
+    let added = History::open(&path).and_then(|mut history| history.add(&document(30, "aaaa", 1.0)));
+    assert!(added.is_err(), "nothing is added to it");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn one_that_is_locked_is_waited_for_and_then_told_of() {
+    let (_folder, path) = folder();
+    let mut history = History::open(&path).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    history.wait_at_most(Duration::from_millis(50)).unwrap();
+    let error = history.add(&document(1, "aaaa", 1.0)).unwrap_err().to_string();
+    assert!(error.contains("locked") && error.contains("history.db"), "{error}");
+    assert!(history.entries(&Filter::default()).unwrap().is_empty(), "who reads does not wait");
+    history.wait_at_most(Duration::from_secs(20)).unwrap();
+    let waits = std::thread::spawn(move || history.add(&document(1, "aaaa", 1.0)));
+    std::thread::sleep(Duration::from_millis(100));
+    other.execute_batch("COMMIT").unwrap();
+    assert!(waits.join().unwrap().unwrap().new);
+}
+
+/// The writer that [`many_processes_lose_nothing`] starts: this very test, in another process.
+fn write(path: &Path, writer: u32, each: u32) {
+    for i in 0..each {
+        // A new connection each time, as each bench of a CI has.
+        History::open(path).unwrap().add(&document(i, &format!("kernel{writer}"), 1_000.0)).unwrap();
+    }
+}
+
+#[test]
+fn many_processes_lose_nothing() {
+    const WRITERS: u32 = 6;
+    const EACH: u32 = 15;
+    if let Some(path) = std::env::var_os("BOOTSCOPE_TEST_WRITES_TO") {
+        let writer = std::env::var("BOOTSCOPE_TEST_WRITER").unwrap().parse().unwrap();
+        return write(Path::new(&path), writer, EACH);
+    }
+    let (_folder, path) = folder();
+    let this = std::env::current_exe().unwrap();
+    let start = |writer: u32| {
+        let mut command = Command::new(&this);
+        command.args(["--exact", "many_processes_lose_nothing"]);
+        command.env("BOOTSCOPE_TEST_WRITES_TO", &path).env("BOOTSCOPE_TEST_WRITER", writer.to_string());
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    // All begin it together: none is there before.
+    let writers: Vec<_> = (0..WRITERS).map(start).collect();
+    for mut writer in writers {
+        assert!(writer.wait().unwrap().success());
+    }
+    let history = History::open_existing(&path).unwrap();
+    for writer in 0..WRITERS {
+        let filter = Filter { kernel: Some(format!("kernel{writer}")), ..Filter::default() };
+        assert_eq!(history.count(&filter).unwrap(), u64::from(EACH), "writer {writer}");
+    }
+}
+
+/// Where this test runs again with a folder that nobody may write, root no more than others.
+const READ_ONLY: &str = "BOOTSCOPE_TEST_READ_ONLY";
+
+#[test]
+fn a_database_that_may_not_be_written_is_read() {
+    if let Some(folder) = std::env::var_os(READ_ONLY) {
+        return read_all_in(Path::new(&folder));
+    }
+    let folder = TempDir::new().unwrap();
+    // Closed: no log beside it.
+    History::open(&folder.path().join("closed.db")).unwrap().add(&document(1, "aaaa", 1_000.0)).unwrap();
+    // As a writer leaves it that was killed: what was added is in the log beside it. With its index, and without.
+    let open = folder.path().join("open.db");
+    let mut writer = History::open(&open).unwrap();
+    writer.add(&document(1, "aaaa", 1_000.0)).unwrap();
+    for (name, parts) in
+        [("indexed.db", &["", "-wal", "-shm"][..]), ("logged.db", &["", "-wal"]), ("a%20b #?.db", &["", "-wal"])]
+    {
+        for part in parts {
+            let from = folder.path().join(format!("open.db{part}"));
+            std::fs::copy(&from, folder.path().join(format!("{name}{part}"))).unwrap();
+        }
+        assert!(std::fs::metadata(folder.path().join(format!("{name}-wal"))).unwrap().len() > 0);
+    }
+    let script =
+        r#"mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77; exec "$2" --exact "$3" --nocapture"#;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut again = Command::new("unshare");
+    again.args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script, "sh"]).arg(folder.path());
+    again.arg(std::env::current_exe().unwrap()).arg("a_database_that_may_not_be_written_is_read");
+    match again.env(READ_ONLY, folder.path()).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) if status.code() == Some(101) => panic!("it failed in the folder that may not be written"),
+        other => println!("SKIPPED: no mount namespace of its own can be made here ({other:?})"),
+    }
+}
+
+fn read_all_in(folder: &Path) {
+    assert!(std::fs::write(folder.join("x"), "").is_err(), "it may be written");
+    for name in ["closed.db", "open.db", "indexed.db", "logged.db", "a%20b #?.db"] {
+        let path = folder.join(name);
+        let history = History::open_existing(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let entries = history.entries(&Filter::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(entries.len(), 1, "{name}");
+        assert!(history.document(entries[0].bench).unwrap().is_some(), "{name}");
+        let error = History::open(&path).and_then(|mut history| history.add(&document(2, "aaaa", 1.0))).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Recordings, logs and other files as they come: old, damaged, hostile, of strangers, with secrets.
+
+mod anonymous;
+mod bad_input;
+mod damaged;
+mod damaged_boots;
+mod foreign;
+mod hostile_text;
+mod kept;
+mod limits;
+mod not_files;
+mod standard_output;
+mod temporary;
+mod upgrade;

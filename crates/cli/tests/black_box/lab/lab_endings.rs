@@ -1,0 +1,90 @@
+//! A boot of the reference kernel that ends early still yields its log, read out of guest memory: of a guest that hangs with
+//! interrupts off, panics, or faults before it can catch a fault. The recording says how the boot ended, and the log where.
+
+use crate::support::boots::{Scratch, evidence, recorded};
+use crate::support::lab::{built, record_lab};
+use crate::support::{bootscope, ns, run, shown};
+
+/// Every stage before the first SYSINIT, and a place of each other kind.
+const PLACES: [&str; 15] = [
+    "stage.pit",
+    "stage.descriptors",
+    "stage.trap",
+    "stage.memory",
+    "stage.paging",
+    "stage.heap",
+    "stage.syscall",
+    "stage.thread",
+    "stage.keyboard",
+    "sysinit.vm_mem",
+    "sysinit.start_aps",
+    "probe.uart",
+    "attach.uart0",
+    "mount.ramfs",
+    "thread.init",
+];
+
+/// What the log has last of a boot that ends there, and what it never gets to.
+fn last_and_never(place: &str) -> (String, String) {
+    let (kind, name) = place.split_once('.').expect("a kind and a name");
+    match kind {
+        "stage" => ("ENTER hammer_time".to_owned(), "EXIT hammer_time".to_owned()),
+        "sysinit" => (format!("ENTER SYSINIT {name}"), format!("EXIT SYSINIT {name}")),
+        "probe" => (format!("ENTER DEVICE_PROBE {name}"), format!("EXIT DEVICE_PROBE {name}")),
+        "attach" => (format!("ENTER DEVICE_ATTACH {name}"), format!("EXIT DEVICE_ATTACH {name}")),
+        "mount" => (format!("ENTER VFS_MOUNT {name}"), format!("EXIT VFS_MOUNT {name}")),
+        _ => (format!("THREAD {name}"), "ENTER start_init".to_owned()),
+    }
+}
+
+/// Boots into a word such as `panic`, at each of these places.
+fn ends(word: &str, places: &[&str], outcome: &str) {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for place in places {
+        let into = scratch.path(place);
+        let mut command = record_lab(&into);
+        command.args(["--memory", "128M", "--hang-after", "1s", "--no-first-run", "--append"]);
+        recorded(command.arg(format!("{word}={place}")), &into, outcome);
+        let log = evidence(&into, "tslog.txt");
+        let (last, never) = last_and_never(place);
+        assert!(log.lines().any(|line| line.ends_with(&last)), "{word}={place}: no {last}\n{log}");
+        assert!(!log.lines().any(|line| line.ends_with(&never)), "{word}={place}: {never}\n{log}");
+        let document = shown(&into);
+        assert_eq!(document["outcome"], outcome, "{word}={place}");
+        assert!(ns(&document["total_ns"]) > 0, "{word}={place}");
+    }
+}
+
+#[test]
+fn a_hang_at_every_stage_brings_the_log_home() {
+    ends("hang", &PLACES, "hang");
+}
+
+#[test]
+fn a_panic_at_every_stage_brings_the_log_home() {
+    ends("panic", &PLACES, "panic");
+}
+
+#[test]
+fn a_fault_is_a_reset_until_it_can_be_caught_and_a_panic_then() {
+    ends("fault", &["stage.pit", "stage.descriptors", "stage.trap"], "reset");
+    ends("fault", &["stage.memory", "thread.init"], "panic");
+}
+
+#[test]
+fn what_hung_says_where_its_cpu_stands() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let into = scratch.path("hung");
+    let mut command = record_lab(&into);
+    recorded(command.args(["--hang-after", "1s", "--append", "hang=attach.uart0"]), &into, "hang");
+    assert!(evidence(&into, "console.log").contains("hang: at attach uart0"));
+    assert!(evidence(&into, "registers.txt").contains("RIP="));
+    let text = run(bootscope("show").arg(&into)).exits(0);
+    assert!(text.text().contains("DEVICE_ATTACH uart0"), "{}", text.text());
+}

@@ -1,0 +1,4 @@
+//! Recordings of a fleet.
+
+mod lake;
+mod lake_page;

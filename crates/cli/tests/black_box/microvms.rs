@@ -1,0 +1,4 @@
+//! Boots in VMMs that are not QEMU.
+
+mod cloud_hypervisor;
+mod firecracker;

@@ -1,0 +1,7 @@
+//! Answers that are known beforehand: delays, scripts and services of known length.
+
+mod findings_known;
+mod findings_truth;
+mod services_truth;
+mod truth;
+mod truth_cpu;

@@ -1,0 +1,218 @@
+//! What engineers found by hand and published, bootscope finds in recordings like theirs, without being told where to look.
+
+use crate::support::boots::{Scratch, recorded};
+use crate::support::lab::{built, record_lab};
+use crate::support::percival;
+use crate::support::{bootscope, list, ns, run, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A log as it was published.
+fn published(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../evidence/tests/data").join(name)
+}
+
+/// The findings of a log, imported.
+fn found_in(log: &Path, flags: &[&str]) -> Vec<Value> {
+    found_within(&Scratch::new(), log, flags)
+}
+
+fn found_within(scratch: &Scratch, log: &Path, flags: &[&str]) -> Vec<Value> {
+    let boot = scratch.path("boot");
+    run(bootscope("import").arg(log).args(flags).arg("-o").arg(&boot)).exits(0);
+    let document = run(bootscope("findings").arg("--json").arg(&boot)).exits(0).json();
+    list(&document["findings"]).to_vec()
+}
+
+/// Behme and Raza, linux-embedded: four initcalls of an i.MX6 sleep one or two ticks of 10 ms each; with HZ=1000 their
+/// 55 ms are 4 ms.
+#[test]
+fn initcalls_that_sleep_for_ticks() {
+    for log in ["linux-3.5.7-imx6-only-returns.log", "linux-3.5.7-imx6-wrapped-by-mail.log"] {
+        let found = found_in(&published("log").join(log), &[]);
+        let [only] = &found[..] else { panic!("{log}: {found:#?}") };
+        assert_eq!(text(&only["id"]), "tick-waits");
+        let title = text(&only["title"]);
+        assert!(title.starts_with("initcall rcu_spawn_kthreads") && title.contains("HZ 100"), "{title}");
+        assert!((46_000_000..54_000_000).contains(&ns(&only["cost_ns"])), "{only:#}");
+        assert!(text(&only["remedy"]).contains("HZ=1000"), "{only:#}");
+        let who: Vec<&str> = list(&only["evidence"]).iter().map(|span| text(&span["name"])).collect();
+        for initcall in ["spawn_ksoftirqd", "init_workqueues", "cpu_stop_init", "rcu_spawn_kthreads"] {
+            assert!(who.iter().any(|name| name.ends_with(initcall)), "{initcall}: {who:?}");
+        }
+    }
+}
+
+/// `--no-findings` leaves them out, and nothing else.
+#[test]
+fn tables_without_findings() {
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    let log = published("log").join("linux-3.5.7-imx6-only-returns.log");
+    run(bootscope("import").arg(log).arg("-o").arg(&boot)).exits(0);
+    let with = run(bootscope("show").arg(&boot)).exits(0);
+    let without = run(bootscope("show").arg("--no-findings").arg(&boot)).exits(0);
+    let (tables, advice) = with.text().split_once("\nwhat to do, most valuable first\n").expect("findings");
+    assert!(advice.contains("HZ=1000"), "{advice}");
+    assert_eq!(without.text().trim_end(), tables.trim_end());
+}
+
+/// Percival: the boot waits for `_vprintf`. This is the head of a boot of FreeBSD 15, nearly all of which is that.
+#[test]
+fn a_kernel_that_waits_for_its_console() {
+    let log = published("tslog").join("freebsd15-firecracker-console-and-tslog-head.log");
+    let found = found_in(&log, &[]);
+    let [only] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(text(&only["id"]), "console-characters");
+    assert!(text(&only["title"]).starts_with("_vprintf"), "{only:#}");
+    // 20 of the 28 ms at least: SYSINITs announce, trademark and version.
+    assert!(ns(&only["cost_ns"]) > 20_000_000, "{only:#}");
+}
+
+/// Jones, libguestfs: eight lines of a memory map that arrive in bursts; about 4 µs a character on the emulated UART.
+#[test]
+fn characters_on_a_uart() {
+    let found = found_in(&published("guestfs").join("notes-page-uart-lines.log"), &[]);
+    let [only] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(text(&only["id"]), "console-characters");
+    // Seven lines of 516 characters, with CR and LF 530, in 2277 µs: the last line has no length of time.
+    assert!(text(&only["title"]).contains("each 4.30 µs"), "{only:#}");
+}
+
+/// Logs with the rows of Percival's tables have his other findings, each by its rule. His laptop waits for USB while it
+/// calibrates a second time, so that costs nothing.
+#[test]
+fn the_rows_of_two_machines_are_findings() {
+    for (rows, expected) in [
+        (percival::laptop(), vec![("calibration", "SYSINIT cpu"), ("console-characters", "_vprintf")]),
+        (
+            percival::ec2(),
+            vec![
+                ("console-characters", "_vprintf"),
+                ("calibration", "SYSINIT cpu"),
+                ("fixed-delays", "DEVICE_ATTACH ena"),
+                ("probe-work", "DEVICE_PROBE hptnr"),
+                ("cpu-start", "SYSINIT cpu_mp"),
+            ],
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let log = percival::write(&rows, scratch.folder(), "log.txt");
+        let found = found_within(&scratch, &log, &["--tsc-frequency", percival::HZ]);
+        let titles: Vec<(&str, &str)> = found.iter().map(|f| (text(&f["id"]), text(&f["title"]))).collect();
+        for (rule, about) in expected {
+            assert!(
+                titles.iter().any(|(id, title)| *id == rule && title.starts_with(about)),
+                "{rule} {about}: {titles:#?}"
+            );
+        }
+    }
+}
+
+/// Lorentzon, Redox: 35 % of the boot is the frame allocator's. The reference kernel has that allocator.
+#[test]
+fn an_allocator_that_looks_through_all_frames() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let boot = scratch.path("boot");
+    let mut command = record_lab(&boot);
+    command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log"]);
+    recorded(command.args(["--append", "services=3 frames=scan"]), &boot, "reached");
+    let document = run(bootscope("findings").arg("--json").arg(&boot)).exits(0).json();
+    let [only] = list(&document["findings"]) else { panic!("{document:#}") };
+    assert_eq!(text(&only["id"]), "allocator-share");
+    let share = ns(&only["cost_high_ns"]) as f64 / ns(&document["total_ns"]) as f64;
+    assert!((0.3..0.4).contains(&share), "{share}: {only:#}");
+}
+
+/// Telka, illumos bug 12262: a driver gives its buffers back, and each goes through a chain of all that came later, in a hash
+/// of 16 buckets that nobody resizes. The log is made, the chains are what such a hash has.
+#[test]
+fn a_hash_that_is_resized_too_late() {
+    const BUFFERS: u64 = 8_192;
+    let log = |buckets: u64| {
+        let mut text = String::from("0x1 1000 ENTER mi_startup\n0x1 2000 ENTER SYSINIT configure\n");
+        let mut now = 100_000_000_u64;
+        let mut log = |now: u64, what: &str| text.push_str(&format!("0x1 {now} {what}\n"));
+        log(now, "ENTER em_stop");
+        let mut chains: Vec<Vec<u64>> = vec![Vec::new(); buckets as usize];
+        (0..BUFFERS).for_each(|buffer| chains[(buffer % buckets) as usize].push(buffer));
+        for buffer in 0..BUFFERS {
+            // New ones are put before the others.
+            let chain = &mut chains[(buffer % buckets) as usize];
+            let at = chain.iter().position(|&other| other == buffer).unwrap();
+            let passed = (chain.len() - 1 - at) as u64;
+            chain.remove(at);
+            log(now, "ENTER vmem_free");
+            log(now + 50, "ENTER vmem_hash_delete");
+            log(now + 150 + 20 * passed, "EXIT vmem_hash_delete");
+            log(now + 250 + 20 * passed, "EXIT vmem_free");
+            now += 300 + 20 * passed;
+        }
+        log(now, "EXIT em_stop");
+        text + &format!(
+            "0x1 {} EXIT SYSINIT configure\n0x2 {} ENTER start_init\n0x2 {} EXIT start_init\n",
+            now,
+            now,
+            now + 9
+        )
+    };
+    let found = |buckets: u64| {
+        let scratch = Scratch::new();
+        let path = scratch.path("log.txt");
+        std::fs::write(&path, log(buckets)).unwrap();
+        found_within(&scratch, &path, &["--tsc-frequency", "1GHz"])
+    };
+    let late = found(16);
+    let [only] = &late[..] else { panic!("{late:#?}") };
+    assert_eq!(text(&only["id"]), "cost-per-call");
+    assert!(text(&only["title"]).starts_with("vmem_hash_delete"), "{only:#}");
+    // Each of 16 chains of 512 is passed as often as it is long: 2 093 056 links of 20 ns each.
+    assert!((37_000_000..42_000_000).contains(&ns(&only["cost_ns"])), "{only:#}");
+    assert!(found(BUFFERS).is_empty(), "resized in time");
+}
+
+/// The same bug in the reference kernel, which has that arena and logs each call: found without being told, with the switch
+/// that mends it.
+#[test]
+fn a_hash_that_is_resized_too_late_in_the_reference_kernel() {
+    if !built() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let found = |when: &str| {
+        let boot = scratch.path(when);
+        let mut command = record_lab(&boot);
+        command.args(["--deterministic", "--memory", "128M", "--no-first-run", "--no-firmware-log", "--append"]);
+        command.arg(format!("netboot=yes dma_buffers=many vmem_rescale={when}"));
+        recorded(command.args(["--", "-device", "e1000,romfile="]), &boot, "reached");
+        run(bootscope("findings").arg("--json").arg(&boot)).exits(0).json()
+    };
+    let (late, early) = (found("late"), found("early"));
+    let [only] = list(&late["findings"]) else { panic!("{late:#}") };
+    assert_eq!(text(&only["id"]), "cost-per-call");
+    let title = text(&only["title"]);
+    assert!(title.starts_with("vmem_free") && title.contains("28672 calls"), "{title}");
+    // 25 675 776 links are passed, one after the other.
+    let saved = ns(&late["total_ns"]) - ns(&early["total_ns"]);
+    assert!(saved > 500_000_000 && (ns(&only["cost_ns"]) - saved).abs() * 20 < saved, "{saved} ns: {only:#}");
+    assert_eq!(only["changes"][0]["to"][0], "vmem_rescale=early", "{only:#}");
+    assert!(list(&early["findings"]).is_empty(), "{early:#}");
+}
+
+/// Logs of other kernels have nothing of what was published of this one. The first has a self-test: it takes 177734 units of
+/// 1024 ns to choose the fastest routine for RAID.
+#[test]
+fn other_kernels_are_not_accused() {
+    for (log, expected) in [
+        ("linux-3.12-x86-no-stamps.log", &[("self-tests", 177_734 << 10)][..]),
+        ("linux-4.0-vexpress-coarse-clock.log", &[]),
+        ("linux-5.2-sparc64-coarse-clock.log", &[]),
+    ] {
+        let found = found_in(&published("log").join(log), &[]);
+        let found: Vec<(&str, i64)> = found.iter().map(|f| (text(&f["id"]), ns(&f["cost_ns"]))).collect();
+        assert_eq!(found, expected, "{log}");
+    }
+}

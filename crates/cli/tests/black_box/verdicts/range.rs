@@ -1,0 +1,277 @@
+//! `bootscope range`: a repository of tiny kernels, one of whose commits makes the boot slower. Real git, real builds, real
+//! boots; and the user's tree, index, branch and stash are as they were.
+
+use crate::support::boots::Scratch;
+use crate::support::kills::wait_for;
+use crate::support::schemas::Schemas;
+use crate::support::{bootscope, list, run, skip, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Builds the guest of a commit: `waits` in the tree says how long it takes.
+const BUILD: &str = "cc -nostdlib -static -no-pie -Wl,-Ttext-segment=0x100000 -Wl,-z,noseparate-code \
+    -Wl,--build-id=none -Wl,-z,noexecstack -Wa,--defsym,WAITS=$(cat waits) -o kernel.elf waits.s";
+/// Rounds of its loop: none to speak of, and a third of the boot or more.
+const QUICK: u32 = 1_000;
+const SLOW: u32 = 20_000_000;
+
+/// The variable that processes of a test's builds have in their environment: the path of its repository.
+const MARK: &str = "BOOTSCOPE_TEST_REPO";
+
+struct Repo {
+    scratch: Scratch,
+}
+
+impl Repo {
+    fn new() -> Option<Repo> {
+        if cfg!(not(target_arch = "x86_64")) || Command::new("git").arg("--version").output().is_err() {
+            skip("the guest is for x86-64, and there has to be git");
+            return None;
+        }
+        let repo = Repo { scratch: Scratch::new() };
+        fs::create_dir(repo.path("")).unwrap();
+        repo.git(&["init", "-q", "-b", "main"]);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/waits.s");
+        fs::copy(source, repo.path("waits.s")).unwrap();
+        repo.commit("the first", QUICK);
+        Some(repo)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path("repo").join(name)
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.path("")).args([
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "commit.gpgsign=false",
+        ]);
+        let output = command.args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A commit with this subject; its name.
+    fn commit(&self, subject: &str, waits: u32) -> String {
+        fs::write(self.path("waits"), format!("{waits}\n")).unwrap();
+        fs::write(self.path("notes"), subject).unwrap();
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", subject]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn range(&self, range: &str, into: &str) -> Command {
+        self.range_of(BUILD, range, into)
+    }
+
+    fn range_of(&self, build: &str, range: &str, into: &str) -> Command {
+        let mut command = bootscope("range");
+        command.arg(range).arg("--repo").arg(self.path("")).args(["--build", build, "--kernel", "kernel.elf"]);
+        command.arg("--cache").arg(self.scratch.path("cache")).arg("-o").arg(self.scratch.path(into));
+        command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "32M"]);
+        command.args(["--trace", "none"]).env(MARK, self.path(""));
+        command
+    }
+
+    /// How many processes sleep that a build of this repository started: they have its path in their environment, whoever
+    /// their parent is by now.
+    fn sleeping(&self) -> usize {
+        let mark = format!("{MARK}={}", self.path("").display());
+        let is_ours = |process: &Path| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let sleeps = |process: &Path| fs::read(process.join("cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"));
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+        processes.filter(|process| sleeps(process) && is_ours(process)).count()
+    }
+
+    /// All that is the user's: every file but git's objects and its notes of work trees, byte for byte.
+    fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut all = Vec::new();
+        let mut folders = vec![self.path("")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true if path.ends_with(".git/objects") || path.ends_with(".git/worktrees") => {}
+                    true => folders.push(path),
+                    false => all.push((path.clone(), fs::read(&path).unwrap())),
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
+#[test]
+fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    repo.commit("quick still", QUICK);
+    // One that does not build, before the slow one.
+    fs::write(repo.path("waits.s"), "no assembler knows this").unwrap();
+    repo.commit("broken", QUICK);
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/waits.s"), repo.path("waits.s")).unwrap();
+    repo.commit("mended", QUICK);
+    let slow = repo.commit("slow", SLOW);
+    repo.commit("slow still", SLOW);
+    // What is the user's own: a stash, a change that is staged and one that is not, a hook that nobody may run.
+    fs::write(repo.path("notes"), "stashed").unwrap();
+    repo.git(&["stash", "-q"]);
+    fs::write(repo.path("notes"), "staged").unwrap();
+    repo.git(&["add", "notes"]);
+    fs::write(repo.path("notes"), "changed").unwrap();
+    let hook = repo.path(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", repo.path("hook-ran").display())).unwrap();
+    assert!(Command::new("chmod").arg("+x").arg(&hook).status().unwrap().success());
+    let before = repo.state();
+
+    let range = format!("{good}..main");
+    let found = run(repo.range(&range, "search").args(["--bisect", "--json"])).exits(0);
+    assert!(found.stderr.contains("no part of the range"), "{}", found.stderr);
+    let document = found.json();
+    assert_eq!((text(&document["schema"]), text(&document["verdict"])), ("bootscope.bisect/1", "slow"), "{document}");
+    Schemas::read().hold(&document);
+    assert_eq!(text(&document["candidates"][0]["commit"]), slow, "{document}");
+    assert!(
+        document["probability"].as_f64().unwrap() >= 0.97 && document["after"]["low"].as_f64().unwrap() > 1.1,
+        "{document}"
+    );
+    let changed: Vec<PathBuf> =
+        before.iter().zip(repo.state()).filter(|(a, b)| *a != b).map(|(a, _)| a.0.clone()).collect();
+    assert!(before.len() == repo.state().len() && changed.is_empty(), "{changed:?}");
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1, "its own tree is gone");
+
+    // The same command again knows it all: nothing is booted.
+    let again = run(repo.range(&range, "search").args(["--bisect", "--json"])).exits(0);
+    assert!(again.stderr.contains("going on"), "{}", again.stderr);
+    assert_eq!(again.json()["candidates"], document["candidates"]);
+    assert_eq!(again.json()["pairs"], document["pairs"]);
+    run(bootscope("show").arg(repo.scratch.path("search"))).refuses(&["search among commits", "step-"]);
+    // Of other ends the folder is not.
+    run(repo.range("main~2..main", "search").args(["--bisect"])).refuses(&["another search", "-o"]);
+}
+
+#[test]
+fn every_commit_of_a_range_with_its_step() {
+    let Some(repo) = Repo::new() else { return };
+    let first = repo.git(&["rev-parse", "HEAD"]);
+    let slow = repo.commit("slow", SLOW);
+    fs::write(repo.path("waits.s"), "no assembler knows this").unwrap();
+    repo.commit("broken", SLOW);
+    // Two steps need five dithered boots of each; nothing is built for fewer.
+    let few = ["--deterministic", "--runs", "4"];
+    run(repo.range(&format!("{first}..main"), "few").args(few)).refuses(&["--runs 4 is too few", "--runs 5 or more"]);
+    assert!(!repo.scratch.path("few/builds").exists());
+    // Counted in instructions, so that few boots can tell on any host.
+    let mut command = repo.range(&format!("{first}..main"), "each");
+    let ran = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0);
+    assert!(!ran.stderr.contains("too few"), "{}", ran.stderr);
+    let document = ran.json();
+    let head = fs::read_to_string(repo.scratch.path("each/bench.jsonl")).unwrap();
+    let head: Value = serde_json::from_str(head.lines().next().unwrap()).unwrap();
+    assert_eq!(head["variants"][0]["booted"]["kernel"], "kernel.elf", "not by the name that it has in the cache");
+    assert_eq!(document["schema"], "bootscope.range/1");
+    Schemas::read().hold(&document);
+    let commits = list(&document["commits"]);
+    assert_eq!(commits.len(), 3, "with the one that it grows on: {document}");
+    assert_eq!((text(&commits[0]["commit"]), text(&commits[1]["commit"])), (first.as_str(), slow.as_str()));
+    assert_eq!(commits[1]["step"]["change"], "more", "{document}");
+    assert!(text(&commits[2]["cannot_say"]).contains("the build failed"), "{document}");
+    run(&mut repo.range(&format!("{first}..main"), "each")).refuses(&["bench in it already", "-o"]);
+}
+
+/// What a build that hangs sleeps for, in s: longer than any test.
+const NAP: u32 = 10_000;
+
+/// Waits until a program has written a file, and interrupts it then.
+fn interrupt_when(command: &mut Command, there: &Path) -> i32 {
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    crate::support::kills::wait_for(|| there.exists());
+    std::thread::sleep(Duration::from_millis(200));
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    child.wait().unwrap().code().unwrap()
+}
+
+#[test]
+fn a_search_that_is_stopped_goes_on_and_a_build_that_hangs_cannot_say() {
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    repo.commit("hangs", QUICK + 1);
+    let slow = repo.commit("slow", SLOW);
+    let range = format!("{good}..main");
+    let hangs = format!("if grep -q {} waits; then sleep {NAP} & wait; fi; {BUILD}", QUICK + 1);
+    let search = || {
+        let mut command = repo.range_of(&hangs, &range, "search");
+        command.args(["--bisect", "--json", "--build-timeout", "2s"]);
+        command
+    };
+    let status = interrupt_when(&mut search(), &repo.scratch.path("search/step-0001/bench.jsonl"));
+    assert_eq!(status, 1, "stopped");
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
+    let document: Value = run(&mut search()).exits(0).json();
+    let candidates: Vec<&str> = list(&document["candidates"]).iter().map(|c| text(&c["subject"])).collect();
+    assert_eq!(candidates, ["hangs", "slow"], "one that cannot say is not told from the next: {document}");
+    assert_eq!(text(&document["candidates"][1]["commit"]), slow);
+    let [failed] = list(&document["cannot_say"]) else { panic!("{document}") };
+    assert!(text(&failed["why"]).contains("more than 2s"), "{failed}");
+    assert_eq!(repo.sleeping(), 0, "what the build started is gone, too");
+}
+
+/// Killed, bootscope can ask nobody to end any more.
+#[test]
+fn a_build_ends_with_the_search_that_is_killed() {
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    let bad = repo.commit("slow", SLOW);
+    let build = format!("sleep {NAP} & sleep {NAP}");
+    let mut command = repo.range_of(&build, &format!("{good}..{bad}"), "killed");
+    let mut search = command.arg("--bisect").spawn().unwrap();
+    wait_for(|| repo.sleeping() == 2);
+    search.kill().unwrap();
+    search.wait().unwrap();
+    wait_for(|| repo.sleeping() == 0);
+}
+
+#[test]
+fn a_slow_commit_inside_of_a_merge_is_found() {
+    let Some(repo) = Repo::new() else { return };
+    let good = repo.git(&["rev-parse", "HEAD"]);
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    let slow = repo.commit("slow on the side", SLOW);
+    repo.git(&["checkout", "-q", "main"]);
+    repo.git(&["merge", "-q", "--no-ff", "-m", "the merge", "side"]);
+    let document = run(repo.range(&format!("{good}..main"), "search").args(["--bisect", "--json"])).exits(0).json();
+    assert_eq!(text(&document["candidates"][0]["commit"]), slow, "{document}");
+    assert_eq!(text(&document["merges"][0]["subject"]), "the merge", "{document}");
+}
+
+#[test]
+fn what_is_no_range_is_told() {
+    let Some(repo) = Repo::new() else { return };
+    let check = |range: &str, flags: &[&str], words: &[&str]| {
+        drop(run(repo.range(range, "wrong").args(flags)).refuses(words));
+    };
+    check("main..nowhere", &["--bisect"], &["nowhere", "no commit"]);
+    check("main", &["--bisect"], &["good..bad"]);
+    check("main..main", &["--bisect"], &["or is the same"]);
+    check("main..main", &[], &["no commit is in"]);
+    check("nowhere..main", &[], &["nowhere"]);
+    run(bootscope("range").args(["a..b", "--build", "true"])).refuses(&["--kernel"]);
+    run(bootscope("range").args(["a..b", "--build", "true", "--kernel", "../x"])).refuses(&["--kernel ../x", "tree"]);
+    let empty = repo.scratch.path("empty");
+    fs::create_dir(&empty).unwrap();
+    run(bootscope("range").args(["a..b", "--build", "true", "--kernel", "x", "--repo"]).arg(&empty)).refuses(&["git"]);
+}

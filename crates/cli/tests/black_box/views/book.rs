@@ -1,0 +1,34 @@
+//! Every command that README.md and the book show is run, and what it prints is compared with what they show, but for figures. Commands in
+//! their tables are run, too.
+//!
+//! `scripts/make-book --check` does it, so that test and book have one reader of pages. What it does not run is printed, with the
+//! reason.
+
+use crate::support::skip;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_book_shows_what_its_commands_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut check = Command::new(root.join("scripts/make-book"));
+    let done = check.arg("--check").env("BOOTSCOPE", env!("CARGO_BIN_EXE_bootscope")).output().expect("python3 runs");
+    let (said, wrong) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    println!("{said}");
+    let mut reasons: BTreeMap<&str, u32> = BTreeMap::new();
+    for line in said.lines().filter(|line| line.starts_with("not run: ")) {
+        *reasons.entry(line.rsplit('\t').next().unwrap_or_default()).or_default() += 1;
+    }
+    for (why, count) in reasons {
+        skip(&format!("{count} commands of README.md and the book: {why}"));
+    }
+    assert!(done.status.success(), "{wrong}");
+    // `N commands run in T s, M known from before, …`
+    let last = said.lines().last().unwrap_or_default();
+    let count = |text: &str| text.split(' ').next().and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
+    let run: u32 = last.split(", ").take(2).map(count).sum();
+    assert!(run >= 50, "only {run} commands were run: {last}");
+    let of_tables = last.split(", ").map(count).nth(3).unwrap_or(0);
+    assert!(of_tables >= 20, "only {of_tables} of the commands in tables were run: {last}");
+}

@@ -1,0 +1,27 @@
+//! The readers from outside: whole files of each format, hostile ones among them, and what they say of a boot.
+
+mod android;
+mod any_bytes;
+#[path = "../../../../tests/cpu.rs"]
+mod cpu;
+mod followed;
+mod function_graph;
+mod fuzzed;
+mod guestfs;
+mod hostile_imports;
+mod imports;
+mod logs;
+mod perf_data;
+mod processes;
+mod support;
+mod systemd_analyze;
+mod systemd_state;
+mod too_large;
+mod trace_dat;
+mod traces;
+mod tslog;
+mod tslog_cpus;
+mod tslog_memory;
+mod tslog_model;
+mod tslog_reference;
+mod uftrace;

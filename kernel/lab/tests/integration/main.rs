@@ -1,0 +1,7 @@
+//! The reference kernel in QEMU.
+
+mod boots;
+mod correctness;
+mod experiments;
+mod sampling;
+mod support;
