@@ -1,4 +1,4 @@
-# Everything one does with the sources. `make demo` and `make test` install what they lack; the other targets expect it.
+# Everything one does with the sources. `make demo`, `make test` and `make test-all` install what they lack; most other targets expect it.
 #
 # What bootscope needs beside itself (guest-init, the QEMU plugin) goes to target/lib/bootscope,
 # which is ../lib/bootscope as seen from target/release and from target/debug alike.
@@ -20,40 +20,58 @@ GUEST_TARGET := $(shell uname -m)-unknown-linux-gnu
 # Rust 1.85's clippy has these in its default set, or finds them where later ones do not.
 NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy::needless_lifetimes
 TOOLS := $(CURDIR)/target/tools
+STATIC := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static"
+DEMO_TAKES := four minutes of two CPUs and 4 GB
+TEST_TAKES := twenty minutes of two CPUs and 8 GB
+TEST_ALL_TAKES := an hour of two CPUs and 18 GB
 
 .DEFAULT_GOAL := build
-.PHONY: build demo check test test-timed test-counted test-calls test-kernels test-tslog test-exports fuzz bench memory findings book lake test-lake fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
+.PHONY: build guest-init demo check lint test test-all tests tests-long test-page test-calls test-kernels test-tslog test-exports fuzz bench memory findings book lake test-lake fmt install chroot-test chroot-test-calls helpers install-library install-helpers deb tarball image
 
 build:
 	scripts/build-page
+	scripts/build-what-if
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	@$(MAKE) --no-print-directory helpers
 
 # What bootscope needs beside itself; the plugin is built already.
-helpers:
-	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
-	    $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
-	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
-	    $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
+helpers: guest-init
+	$(STATIC) $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
 	for arch in aarch64 riscv64 arm; do CARGO="$(CARGO)" scripts/build-guest-init $$arch; done
-	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 	install -D target/$(GUEST_TARGET)/capture/bootscope-capture $(LIB)/bootscope-capture
 	install -D target/lab/lab $(LIB)/lab
 	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
 
-# Another kernel than the machine's own release has: make demo KERNEL=/path/to/vmlinuz
+# Process 1 of guests of this machine's architecture.
+guest-init:
+	$(STATIC) $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
+	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
+
+# What a demo needs and no more: compiled quickly, with Debian's SQLite and zstd, without lakes. Another kernel than the machine's own
+# release has: make demo KERNEL=/path/to/vmlinuz
 demo:
+	@echo "make demo: installs Rust, QEMU, a C compiler and npm from Debian where they are missing; takes $(DEMO_TAKES)"
 	@scripts/setup demo
-	@$(MAKE) --no-print-directory build
-	@kernel="$(KERNEL)"; target/release/bootscope record --kernel "$${kernel:-$$(scripts/fetch-kernel --demo)}" \
+	@scripts/build-page --no-tests
+	@LIBSQLITE3_SYS_USE_PKG_CONFIG=1 ZSTD_SYS_USE_PKG_CONFIG=1 $(CARGO) build --locked --profile demo --no-default-features \
+	    -p bootscope -p qemu-plugin
+	@$(MAKE) --no-print-directory guest-init
+	@install -D -s -m 644 target/demo/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
+	@kernel="$(KERNEL)"; target/demo/bootscope record --kernel "$${kernel:-$$(scripts/fetch-kernel --demo)}" \
 	    --append quiet --memory 512M --cpus 1 --force -o boots/demo
-	@target/release/bootscope show boots/demo
-	@target/release/bootscope report boots/demo --force -o boots/demo.html
+	@target/demo/bootscope show boots/demo
+	@target/demo/bootscope report boots/demo --force -o boots/demo.html
 	@printf '\nOpen this in a browser: file://%s\n' "$(CURDIR)/boots/demo.html"
 
-# What one runs before each commit: under three minutes once the dependencies are built.
-check:
+# What one runs before each commit: a minute once the dependencies are built.
+check: lint
+	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
+	$(CARGO) test --locked -p analysis --test words
+	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test black_box -- black_bo::x -- kept::
+
+# Rules of form.
+lint:
 	$(CARGO) fmt --check
 	rustfmt --check --edition 2024 --config-path rustfmt.toml lake-engine/src/main.rs lake-engine/ballista-here/src/main.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings $(NOT_IN_LATER_CLIPPY)
@@ -63,45 +81,61 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps -p tslog -p p2buddy -p vmem -p sampler
 	scripts/check-licences
 	scripts/check-circles
-	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
-	$(CARGO) test --locked -p analysis --test words
-	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test kept
+	scripts/check-workflows
 
-# Everything. Steps that need no machine run beside those that boot one, with what these leave of the CPUs (scripts/test-steps).
-# Compiled once, so what cargo keeps for a second time is left out: some 5 GB.
+# What guards a change, and what CI runs. Steps that boot nothing run beside those that do, with what these leave of the CPUs
+# (scripts/test-steps). Compiled once, so what cargo keeps for a second time is left out.
 test: export CARGO_INCREMENTAL = 0
 test:
-	@scripts/test-steps --room; \
+	@echo "make test: installs what it needs from Debian and npm, builds, and tests; takes $(TEST_TAKES)"
+	@scripts/test-steps --room 8; \
 	scripts/setup test; \
-	$(MAKE) --no-print-directory build; \
-	MAKE="$(MAKE)" scripts/test-steps check,test-timed,test-exports test-tslog,fuzz,test-counted; \
+	scripts/build-page; \
+	scripts/build-what-if; \
+	$(CARGO) build --locked --release -p qemu-plugin; \
+	$(MAKE) --no-print-directory helpers; \
+	MAKE="$(MAKE)" scripts/test-steps tests lint,test-page; \
 	echo "make test: passed in $$SECONDS s"
 
-# The tests that see a program from outside, and boot machines; in two lanes, because one would take an hour. What they skip is in the
-# log, with the reason, and in the closing summary of `make test`. Which of the kernels of several years has its turn is printed.
-test-timed test-counted:
-	@scripts/black-box $(@:test-%=%) 2>&1 | tee target/$@.log
+# Everything: before a release, and before a large change is called done.
+test-all: export CARGO_INCREMENTAL = 0
+test-all:
+	@echo "make test-all: installs what it needs from Debian, npm, PyPI and crates.io, builds, and tests all; takes $(TEST_ALL_TAKES)"
+	@scripts/test-steps --room 18; \
+	scripts/setup test-all; \
+	$(MAKE) --no-print-directory build; \
+	MAKE="$(MAKE)" scripts/test-steps tests,tests-long,test-exports lint,test-tslog,fuzz; \
+	echo "make test-all: passed in $$SECONDS s"
+
+# Tests as Cargo knows them, those that boot machines too. What they skip is in the log, with the reason, and in the closing summary of
+# `make test`. Which of the kernels of several years has its turn is printed.
+tests tests-long:
+	@scripts/black-box $(if $(filter tests,$@),change,long) 2>&1 | tee target/$@.log
+
+# The page in Chromium, as this program writes it.
+test-page:
+	@PROFILE=dev tests/exports/check-page 2>&1 | tee target/test-page.log
 
 # All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
 # are wanted at a random moment. Which QEMU it was is printed: `make chroot-test-calls` has QEMU 10.
 test-calls: KILLS ?= 50
 test-calls:
-	@scripts/setup demo
+	@scripts/setup build
 	@$(MAKE) --no-print-directory build
 	@qemu-system-x86_64 --version | head -n 1
 	@BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$(scripts/fetch-guests) scripts/black-box \
-	    calls calls_exact early_names followed followed_boots followed_truth other_guests 2>&1 | tee target/test-calls.log
+	    calls:: other_guests:: 2>&1 | tee target/test-calls.log
 
 # Every kernel that scripts/fetch-kernel knows, plain, traced and with calls, with one CPU and with two: takes an hour.
 test-kernels: CPUS ?= 1 2
 test-kernels:
-	@scripts/setup demo
+	@scripts/setup build
 	@$(MAKE) --no-print-directory build
 	@export BOOTSCOPE_TEST_MATRIX_CPUS="$(CPUS)" BOOTSCOPE_TEST_MATRIX=; \
 	for kernel in $$(scripts/fetch-kernel --all); do \
 	    BOOTSCOPE_TEST_MATRIX+=:$$(scripts/fetch-kernel $$kernel); \
 	done; \
-	scripts/black-box kernels 2>&1 | tee target/test-kernels.log
+	scripts/black-box boots::kernels:: 2>&1 | tee target/test-kernels.log
 
 # The recorder, by every compiler, in every order that memory operations can have, and under sanitizers where the compiler has
 # them (exit status 2 is a skip, which is in the log); so is the reference kernel's library. The crates that a kernel can take are
@@ -157,7 +191,7 @@ findings: build
 
 # The book, in target/book: every command in it is run, and what it prints is put into its page. `scripts/make-book` has the options.
 book:
-	@scripts/setup demo
+	@scripts/setup build
 	@scripts/setup book
 	@$(MAKE) --no-print-directory build
 	@export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); scripts/fetch-kernel 6.1-armmp >/dev/null; \
@@ -182,7 +216,8 @@ fmt:
 # As the user who may write there, after `make build`: sudo make install PREFIX=/usr/local
 install:
 	@[ -x $(PROGRAM) ] || { echo "install: nothing built yet; run: make build"; exit 1; }
-	install -D $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope
+	install -D -s $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope
+	@if readelf --sections --wide $(PROGRAM) | grep -q '\.debug_line'; then scripts/line-tables-beside $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope; fi
 	@$(MAKE) --no-print-directory install-library
 	$(PROGRAM) man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions $(ZSH) fish/vendor_completions.d)

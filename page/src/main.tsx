@@ -38,6 +38,7 @@ function addressWriter(): (fragment: string, place: string | undefined) => void 
     let [at, isElsewhere] = [undefined as string | undefined, false];
     const write = (): void => {
         [written, timer] = [performance.now(), 0];
+        delete document.documentElement.dataset.addressDue;
         if (location.hash.slice(1) !== latest) history[isElsewhere ? "pushState" : "replaceState"](null, "", `#${latest}`);
         isElsewhere = false;
     };
@@ -49,7 +50,10 @@ function addressWriter(): (fragment: string, place: string | undefined) => void 
         if (timer !== 0) return;
         const wait = written + ADDRESS_EVERY_MS - performance.now();
         if (wait <= 0) write();
-        else timer = window.setTimeout(write, wait);
+        else {
+            timer = window.setTimeout(write, wait);
+            document.documentElement.dataset.addressDue = "";
+        }
     };
 }
 

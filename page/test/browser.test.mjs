@@ -65,10 +65,12 @@ async function saved(page) {
     }
     return rows.map(row => row.cells);
 }
-/** Until the page is drawn and its address is written, which happens every 400 ms at most. */
+/** Until the page is drawn, what follows from that is done, and its address is written: effects run after a frame, and draw again. */
 const settled = async page => {
-    await page.waitForTimeout(450);
-    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const drawn = () => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
+    await drawn();
+    await page.waitForFunction(() => document.documentElement.dataset.addressDue === undefined);
+    await drawn();
 };
 
 test("nothing of the guest's runs, and nothing is loaded", options, async () => {
@@ -850,9 +852,8 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         await page.waitForSelector("#steps li");
         await page.getByRole("slider", { name: `less by per cent: ${where[1].name}`, exact: true }).focus();
         for (let i = 0; i < 7; i += 1) await page.keyboard.press("ArrowRight");
-        await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
         await settled(page);
-        await page.waitForTimeout(600);
+        await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
         const savings = ["--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-35%`];
         const said = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
         assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[1].total_ns));

@@ -5,14 +5,17 @@ here=tests/exports
 tools=target/tools
 name=$(basename "$0")
 export PYTHONDONTWRITEBYTECODE=1
+# What is checked is the program of this Cargo profile.
+profile=${PROFILE:-release}
+program=$PWD/target/${profile/#dev/debug}/bootscope
 
 # A skip is said, with its reason and what would have installed the reader.
 skip() {
-    echo "skip $name: $1; scripts/setup test installs it"
+    echo "skip $name: $1; scripts/setup test-all installs it"
     exit 0
 }
 
 # The made-up boot in every format, in target/exports. Made anew each time: it takes a tenth of a second.
 make_exports() {
-    ${CARGO:-cargo} run --locked --quiet --release -p report --example sample -- target/exports
+    ${CARGO:-cargo} run --locked --quiet --profile "$profile" -p report --example sample -- target/exports
 }

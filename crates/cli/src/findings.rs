@@ -6,7 +6,7 @@ use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use benchmark::History;
 use benchmark::history::PastTrial;
-use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, find_alone, named};
+use findings::{DETECTORS, Found, Machine, Seen, Vmm, find, named};
 use recording::{GuestSpec, InputRole, Manifest, Recording, TimeBase};
 use report::Boot;
 use std::path::{Path, PathBuf};
@@ -102,8 +102,9 @@ pub fn look(opened: &Opened, most: usize) -> Found {
 }
 
 /// All findings of a boot that have a price, on one CPU: others look at other boots meanwhile.
+#[cfg(feature = "lakes")]
 pub fn look_alone(opened: &Opened) -> Found {
-    seen(opened, |seen| find_alone(seen, usize::MAX))
+    seen(opened, |seen| findings::find_alone(seen, usize::MAX))
 }
 
 /// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.

@@ -20,6 +20,10 @@ mod heap;
 mod history;
 mod import;
 mod lab;
+#[cfg(feature = "lakes")]
+mod lake;
+#[cfg(not(feature = "lakes"))]
+#[path = "left_out.rs"]
 mod lake;
 mod manual;
 mod measure;

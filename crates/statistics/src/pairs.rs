@@ -5,7 +5,7 @@
 //! with any distribution, drift or noise of the host (randomisation inference: Fisher, The Design of
 //! Experiments, 1935, III; Edgington and Onghena, Randomization Tests, 4th ed.). So a test of signs is right at its
 //! stated rate with no assumption about noise. The test is Wilcoxon's signed-rank test ([`super::signed_rank`]), exact and
-//! without random numbers. The simulation that chose it (`tests/choice.rs`): with ten pairs it finds as much as the
+//! without random numbers. The simulation that chose it (`crates/benchmark/tests/integration/choice.rs`): with ten pairs it finds as much as the
 //! paired t test, and a change of 10 % twice as often as tests without pairs where the host drifts; those find more only
 //! where nothing but the boot itself makes it slow.
 //!

@@ -18,7 +18,7 @@ const PAIRS_MIN: usize = 6;
 const PAIRS_MOST: usize = 1_000_000;
 
 /// A spread that came out too small by chance loses more power than one too large wins. So much more spread, over the
-/// number of pairs, keeps the promise on average; found by simulation (`tests/simulation.rs`, `full_shown`).
+/// number of pairs, keeps the promise on average; found by simulation (`crates/benchmark/tests/integration/simulation.rs`, `full_shown`).
 const LOST_TO_CHANCE: f64 = 2.0;
 
 /// How far pairs scatter: relative distances of their differences from the centre.

@@ -1,7 +1,7 @@
 //! Every place of the boot that a command line can name, so that who writes one hears of a slip before it is booted.
 //!
 //! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
-//! with the log of a boot in which all of them are passed (`tests/boots.rs`).
+//! with the log of a boot in which all of them are passed (`tests/integration/boots.rs`).
 
 use crate::switches::{Bind, Chain, Kind, Nic, Pci, Ps2, RootOn, SchedCost, Switches, Usb, VmPage};
 

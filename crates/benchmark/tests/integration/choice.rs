@@ -1,6 +1,6 @@
 //! The simulation that chose the test of [`statistics::pairs`]: candidates by false alarms and power, on each host.
 //!
-//! `cargo test --release -p benchmark --test choice -- --ignored --nocapture` prints the table.
+//! `cargo test --release -p benchmark --test integration -- choice:: --ignored --nocapture` prints the table.
 
 use crate::support::{KINDS, Random, rate};
 use statistics::rank_sum::RankSum;

@@ -1,7 +1,7 @@
 //! Whether the statistics keep their promises, on simulated hosts: false alarms, coverage, power, forecast.
 //!
 //! Each promise is tested small (2 000 benchmarks, seeded) and, with `--ignored`, in full (10 000, and every kind of
-//! noise): `cargo test --release -p benchmark --test simulation -- --ignored --nocapture --test-threads 2` prints the rates.
+//! noise): `cargo test --release -p benchmark --test integration -- simulation:: --ignored --nocapture --test-threads 2` prints the rates.
 
 use crate::support::{KINDS, Kind, Random, rate};
 use benchmark::{Boot, Boots, Measured, Plan, Stop, Turn, run};

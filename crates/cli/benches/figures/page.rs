@@ -68,7 +68,7 @@ fn in_speedscope(recording: &Path, folder: &Path, table: &mut Table) {
     const FIGURE: &str = "speedscope, the same boot";
     let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules/speedscope/dist/release");
     if !release.is_dir() {
-        return table.skip(FIGURE, "no speedscope in target/tools: scripts/setup test installs it");
+        return table.skip(FIGURE, "no speedscope in target/tools: scripts/setup test-all installs it");
     }
     let file = folder.join("million.speedscope.json");
     let export =
@@ -95,7 +95,7 @@ fn in_speedscope(recording: &Path, folder: &Path, table: &mut Table) {
 fn measured(script: &[&Path], figure: &str, table: &mut Table) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../page");
     if !folder.join("node_modules").is_dir() || !Path::new("/usr/bin/chromium").exists() {
-        table.skip(figure, "no page/node_modules or no chromium: scripts/setup test installs them");
+        table.skip(figure, "no page/node_modules or no chromium: scripts/setup test-all installs them");
         return None;
     }
     let said = match Command::new("node").args(script).current_dir(folder).output() {

@@ -2,7 +2,7 @@
 
 #[allow(dead_code, reason = "the program's own tests use the rest")]
 #[path = "../../../cli/tests/black_box/support/followed.rs"]
-mod followed;
+mod made;
 
 use analysis::{Groups, Side};
 use recording::Recording;
@@ -35,7 +35,7 @@ fn any_byte_changed_it_still_adds_up() {
         r#"{"schema": "bootscope.recording/1", "time_base": "guest-virtual"}"#,
     )
     .unwrap();
-    let whole = followed::small_boot(400).bytes(4000);
+    let whole = made::small_boot(400).bytes(4000);
     let boot = adds_up(&folder, &whole);
     assert_eq!((boot.cpus_followed_until, analysis::total(&boot)), (Some(Ns::MAX), Ns(4000)));
     for at in 80..whole.len() {

@@ -28,6 +28,7 @@ type Durations = HashMap<String, Vec<f64>>;
 const BOOTS: usize = 3;
 
 #[test]
+#[ignore = "28 s: in make test-all"]
 fn each_initcall_agrees_with_the_kernels_own_figures() {
     for kernel in kernels() {
         let boot = Boot::of(&kernel, &["--deterministic"]);
@@ -40,6 +41,7 @@ fn each_initcall_agrees_with_the_kernels_own_figures() {
 }
 
 #[test]
+#[ignore = "23 s: in make test-all"]
 fn the_sum_of_initcalls_agrees_with_the_kernels_own_figures() {
     for kernel in kernels() {
         // The host may take the CPU away between an event of the trace and the line in the log, which shows in the sum
@@ -62,6 +64,7 @@ fn only_once(all: impl Iterator<Item = (String, f64)>) -> HashMap<String, f64> {
 /// A deterministic boot in which nothing of ours runs and nothing is traced: only the kernel's log tells of it, and its
 /// stamps are all there is to place its messages by.
 #[test]
+#[ignore = "13 s: in make test-all"]
 fn a_deterministic_boot_without_any_trace_is_placed_by_the_logs_stamps() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

@@ -17,6 +17,7 @@ const UNOWNED_MAX: f64 = 0.02;
 const EARLY: [&str; 3] = ["setup_arch", "ftrace_init", "trace_init"];
 
 #[test]
+#[ignore = "36 s: in make test-all"]
 fn every_kernel_in_every_way() {
     let kernels = std::env::var("BOOTSCOPE_TEST_MATRIX").unwrap_or_default();
     if kernels.is_empty() {
@@ -97,6 +98,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
 
 /// Two kernels differ in nearly everything, but not in what their builds add to names.
 #[test]
+#[ignore = "36 s: in make test-all"]
 fn a_diff_of_two_kernels_matches_functions() {
     let kernels = std::env::var("BOOTSCOPE_TEST_KERNELS").unwrap_or_default();
     let kernels: Vec<_> = kernels.split(':').filter(|name| !name.is_empty()).map(found).collect();

@@ -63,6 +63,7 @@ fn with_units(rootfs: &Path, scratch: &Scratch) -> PathBuf {
 
 /// The trace of an unmodified guest's own init is read in its memory: its processes, its units, and who waited for whom.
 #[test]
+#[ignore = "18 s: in make test-all"]
 fn user_space_is_traced_to_a_unit() {
     let Some(kernel) = kernel() else { return };
     let Some(rootfs) = rootfs() else { return };
@@ -154,6 +155,7 @@ fn user_space_is_traced_to_a_unit() {
 
 /// A program of the guest's is seen to begin in its memory, while it runs; the trace says when that was.
 #[test]
+#[ignore = "57 s: in make test-all"]
 fn a_boot_ends_at_a_process() {
     let Some(kernel) = kernel() else { return };
     let Some(rootfs) = rootfs() else { return };
@@ -178,6 +180,7 @@ fn a_boot_ends_at_a_process() {
 
 /// Services that do to a guest what one hopes they never do: how the boot ends, and what of it is seen all the same.
 #[test]
+#[ignore = "45 s: in make test-all"]
 fn a_guest_that_resets_or_forks_without_measure_is_recorded_so_far() {
     let Some(kernel) = kernel() else { return };
     let Some(rootfs) = rootfs() else { return };

@@ -50,6 +50,7 @@ fn cached(recording: &Path, file: &str) -> i64 {
 }
 
 #[test]
+#[ignore = "14 s: in make test-all"]
 fn a_root_on_a_disk_is_cached_and_with_dax_it_is_not() {
     let Some((kernel, root)) = kernel_and_root() else { return };
     let scratch = Scratch::new();

@@ -37,8 +37,13 @@ type Damage = fn(&mut Line, &[u8]) -> Vec<u8>;
 struct Line {
     seed: u64,
     lines: u32,
-    column: u32,
+    /// What has come of a message of the kernel.
+    message: Vec<u8>,
+    is_at_start: bool,
 }
+
+/// Messages of which the kernel says each once, and without which there is no phase: they arrive intact.
+const NEEDED: [&[u8]; 3] = [b"Linux version", b"Freeing unused kernel image", b"Run /init as init process"];
 
 impl Line {
     /// The same numbers in each run.
@@ -52,23 +57,38 @@ fn intact(_: &mut Line, bytes: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// One character in 150 is lost, doubled, or has noise before it; and one stamp of `[    1.2…` becomes `[   81.2…`.
+/// One character in 150 is lost, doubled, or has noise before it, but in [`NEEDED`]; and one stamp of `[    1.2…` becomes `[   81.2…`.
 fn noisy(line: &mut Line, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in bytes {
-        (line.lines, line.column) = if byte == b'\n' { (line.lines + 1, 0) } else { (line.lines, line.column + 1) };
-        if (line.lines, line.column, byte) == (150, 5, b' ') {
-            out.push(b'8');
-            continue;
+        if !line.message.is_empty() || byte == b'[' && line.is_at_start {
+            line.message.push(byte);
+        } else {
+            damage(line, byte, &mut out);
         }
-        match line.next(450) {
-            0 => {}
-            1 => out.extend([byte, byte]),
-            2 => out.extend([[0xff, 0, 0x80, b'7'][line.next(4) as usize], byte]),
-            _ => out.push(byte),
+        line.is_at_start = byte == b'\n';
+        if line.is_at_start {
+            line.lines += 1;
+            let mut message = std::mem::take(&mut line.message);
+            if line.lines == 150 && message.get(4) == Some(&b' ') {
+                message[4] = b'8';
+            }
+            match NEEDED.iter().any(|words| message.windows(words.len()).any(|some| some == *words)) {
+                true => out.extend(message),
+                false => message.iter().for_each(|&byte| damage(line, byte, &mut out)),
+            }
         }
     }
     out
+}
+
+fn damage(line: &mut Line, byte: u8, out: &mut Vec<u8>) {
+    match line.next(450) {
+        0 => {}
+        1 => out.extend([byte, byte]),
+        2 => out.extend([[0xff, 0, 0x80, b'7'][line.next(4) as usize], byte]),
+        _ => out.push(byte),
+    }
 }
 
 /// Where the line comes out.

@@ -229,6 +229,7 @@ const DIFFERENCE_MAX: f64 = 0.001;
 /// The plugin writes totals every 10 ms, so the two are compared between two of its tables: the first after the tracer's
 /// first line, and the last before process 1 speaks. A call that is under way just then may be on either side.
 #[test]
+#[ignore = "12 s: in make test-all"]
 fn a_kernels_own_function_tracer_counts_the_same() {
     let Some(kernel) = kernel() else { return };
     let (scratch, functions) = (Scratch::new(), TRACED.join(","));

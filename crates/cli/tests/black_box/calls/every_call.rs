@@ -98,6 +98,7 @@ fn several_vcpus_are_deterministic_or_refused() {
 }
 
 #[test]
+#[ignore = "54 s: in make test-all"]
 fn every_stock_kernel_is_followed_in_host_time() {
     for kernel in kernels() {
         for cpus in ["1", "4"] {
@@ -128,6 +129,7 @@ fn a_guest_with_its_own_init_is_followed_to_its_end() {
 }
 
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn the_machine_may_be_any() {
     let Some(kernel) = kernel() else { return };
     // With ACPI this kernel gets no timer interrupt from microvm's translated CPU, with calls or without.
@@ -142,6 +144,7 @@ fn the_machine_may_be_any() {
 
 /// `BOOTSCOPE_TEST_KILLS` says how often; 4 times where it does not.
 #[test]
+#[ignore = "20 s: in make test-all"]
 fn a_qemu_killed_at_any_moment_leaves_calls_that_can_be_read() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

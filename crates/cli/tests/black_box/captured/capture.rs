@@ -247,6 +247,7 @@ fn sent(console: &str) -> Vec<u8> {
 
 /// A boot is recorded from outside and captured from inside: both say the same of units and processes.
 #[test]
+#[ignore = "23 s: in make test-all"]
 fn a_debian_captures_what_was_recorded_of_it() {
     let (Some(kernel), Some(program)) = (kernel(), program()) else { return };
     let made = run(&mut Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs")));

@@ -39,6 +39,7 @@ fn hung(kernel: &Path, append: &str) -> Hung {
 }
 
 #[test]
+#[ignore = "57 s: in make test-all"]
 fn a_quiet_guest_that_hangs_gives_the_log_that_a_verbose_one_prints() {
     let Some(kernel) = kernel() else { return };
     // KASLR is on: the log is found wherever the kernel is.
@@ -112,6 +113,7 @@ fn own_init(body: &str, flags: &[&str], outcome: &str, check: impl FnOnce(&Path,
 }
 
 #[test]
+#[ignore = "9 s: in make test-all"]
 fn a_panic_is_named_by_its_line() {
     let Some(kernel) = kernel() else { return };
     // With `panic=-1` it resets at once, and is still a panic.
@@ -172,6 +174,7 @@ fn a_line_of_the_guests_own_can_be_the_end_mark() {
 }
 
 #[test]
+#[ignore = "13 s: in make test-all"]
 fn a_boot_that_takes_too_long_is_timed_out() {
     own_init("for (;;);", &["--until", "never said", "--timeout", "12s"], "timeout", |into, said| {
         assert!(said.contains("within 12 s"), "{said}");
@@ -183,6 +186,7 @@ fn a_boot_that_takes_too_long_is_timed_out() {
 const BOUND: u64 = 192 << 10;
 
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn a_guest_that_prints_too_much_is_cut_in_the_middle() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
@@ -243,6 +247,7 @@ fn what_cannot_be_begun_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+#[ignore = "30 s: in make test-all"]
 fn a_deterministic_boot_that_panics_takes_the_same_time_however_busy_the_host_is() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

@@ -372,6 +372,7 @@ fn an_anonymous_pack_of_a_real_boot_has_the_same_times() {
 
 /// A guest that is booted with as many identities on its command line as it takes. Its kernel prints them, and so does process 1.
 #[test]
+#[ignore = "13 s: in make test-all"]
 fn a_guest_with_identities_on_its_command_line_leaves_none_in_a_pack_or_a_lake() {
     const MOST: usize = 1600;
     let Some(kernel) = kernel() else { return };

@@ -12,7 +12,7 @@ use super::{Ran, bootscope, run, skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// Leaves out the kernel's test of its timer, which a busy host makes it fail.
@@ -23,19 +23,44 @@ pub const QUIET: &str = "quiet no_timer_check";
 /// that another was patching (6.12 with 4 CPUs under TCG, in a no-op of `sched_clock_cpu`, once in some hundred boots).
 const HOST_PANICS: [&str; 2] = ["IO-APIC + timer doesn't work", "Fatal exception in interrupt"];
 
-/// One boot at a time: they share the host's CPUs, and some tests wait for time to pass.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// How many tests boot machines now, and who waits to.
+static BOOTING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// A folder for one test, and the turn to boot.
+/// So many tests may boot machines at once: `BOOTSCOPE_TEST_BOOTS`, else one.
+fn boots_max() -> usize {
+    std::env::var("BOOTSCOPE_TEST_BOOTS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// The turn to boot machines, until it is dropped.
+struct Turn(());
+
+impl Turn {
+    fn wait() -> Turn {
+        let booting = BOOTING.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut booting =
+            BOOTING.1.wait_while(booting, |booting| *booting >= boots_max()).unwrap_or_else(PoisonError::into_inner);
+        *booting += 1;
+        Turn(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *BOOTING.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        BOOTING.1.notify_one();
+    }
+}
+
+/// A folder for one test, and its turn to boot machines.
 pub struct Scratch {
     folder: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 impl Scratch {
     /// Waits for the turn.
     pub fn new() -> Scratch {
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = Turn::wait();
         Scratch { folder: TempDir::new().unwrap(), _turn: turn }
     }
 

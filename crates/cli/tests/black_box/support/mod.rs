@@ -3,7 +3,6 @@
 //! Nothing here uses the program's own libraries: what is checked is what comes out of the program, its exit status and
 //! the folder it leaves. Each run has a cache folder of the tests' own, so that what a machine remembers changes nothing.
 
-
 pub mod boots;
 pub mod debian;
 pub mod followed;

@@ -29,6 +29,7 @@ fn step(file: &str, script: &str) -> String {
 }
 
 #[test]
+#[ignore = "59 s: in make test-all"]
 fn both_systems_compare_two_kernels_by_one_script() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
@@ -57,6 +58,7 @@ fn both_systems_compare_two_kernels_by_one_script() {
 }
 
 #[test]
+#[ignore = "21 s: in make test-all"]
 fn each_kernel_of_a_folder_has_a_result_of_its_own() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

@@ -219,6 +219,7 @@ fn a_remedy_that_breaks_the_boot_is_an_outcome_with_its_line() {
 }
 
 #[test]
+#[ignore = "30 s: in make test-all"]
 fn a_try_that_is_interrupted_keeps_its_boots_and_goes_on() {
     if !built() {
         return;
@@ -311,6 +312,7 @@ fn what_cannot_be_booted_again_says_what_next() {
 
 /// Claims of a recording with times are none in instructions: it is recorded anew.
 #[test]
+#[ignore = "16 s: in make test-all"]
 fn instructions_are_claimed_by_a_recording_with_instructions() {
     if !built() {
         return;
@@ -354,6 +356,7 @@ fn made_sources(scratch: &Scratch, packed: &Path, unpacked: &Path) -> PathBuf {
 
 /// What a kernel saves that is booted unpacked is known from its decompressor; one that sources make saves the same.
 #[test]
+#[ignore = "58 s: in make test-all"]
 fn another_kernel_is_unpacked_or_built() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
@@ -402,6 +405,7 @@ fn another_kernel_is_unpacked_or_built() {
 
 /// What a compressed initrd costs is mostly what unpacks it, which a try leaves out.
 #[test]
+#[ignore = "29 s: in make test-all"]
 fn an_initrd_is_booted_unpacked() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();

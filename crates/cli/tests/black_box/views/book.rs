@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
+#[ignore = "113 s: in make test-all"]
 fn the_book_shows_what_its_commands_print() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut check = Command::new(root.join("scripts/make-book"));

@@ -1,5 +1,5 @@
 //! Tables made by hand in each form that they had. Those of real kernels are compared with what the kernels print
-//! themselves in `crates/cli/tests/early_names.rs`.
+//! themselves in `crates/cli/tests/black_box/calls/early_names.rs`.
 
 use super::*;
 use proptest::prelude::*;

@@ -4,7 +4,6 @@
 //! is so busy that a kernel panics in the test of its timer is given a second chance, in print; nothing else is. A test
 //! that fails prints how its boot ended.
 
-
 pub mod small;
 
 use std::path::{Path, PathBuf};

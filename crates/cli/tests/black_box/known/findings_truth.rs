@@ -201,6 +201,7 @@ fn nothing_is_found_where_no_rule_applies() {
 }
 
 #[test]
+#[ignore = "119 s: in make test-all"]
 fn each_cause_is_found_first_and_costs_what_was_said() {
     if !built() {
         return;
