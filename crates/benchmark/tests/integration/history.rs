@@ -180,7 +180,7 @@ fn many_processes_lose_nothing() {
     let this = std::env::current_exe().unwrap();
     let start = |writer: u32| {
         let mut command = Command::new(&this);
-        command.args(["--exact", "many_processes_lose_nothing"]);
+        command.args(["--exact", "history::many_processes_lose_nothing"]);
         command.env("BOOTSCOPE_TEST_WRITES_TO", &path).env("BOOTSCOPE_TEST_WRITER", writer.to_string());
         command.stdout(std::process::Stdio::null()).spawn().unwrap()
     };
@@ -225,10 +225,12 @@ fn a_database_that_may_not_be_written_is_read() {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let mut again = Command::new("unshare");
     again.args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script, "sh"]).arg(folder.path());
-    again.arg(std::env::current_exe().unwrap()).arg("a_database_that_may_not_be_written_is_read");
-    match again.env(READ_ONLY, folder.path()).status() {
-        Ok(status) if status.success() => {}
-        Ok(status) if status.code() == Some(101) => panic!("it failed in the folder that may not be written"),
+    again.arg(std::env::current_exe().unwrap()).arg("history::a_database_that_may_not_be_written_is_read");
+    match again.env(READ_ONLY, folder.path()).output() {
+        Ok(ran) if ran.status.success() => {
+            assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"), "it did not run again: {ran:?}");
+        }
+        Ok(ran) if ran.status.code() == Some(101) => panic!("it failed in the folder that may not be written: {ran:?}"),
         other => println!("SKIPPED: no mount namespace of its own can be made here ({other:?})"),
     }
 }

@@ -48,7 +48,7 @@ fn a_kill_at_any_moment_loses_no_boot_that_was_over() {
     for kill in 0..20 {
         let path = folder.path().join(format!("{kill}.jsonl"));
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "bench", "--nocapture"])
+            .args(["--ignored", "--exact", "killed::bench", "--nocapture"])
             .env(PATH, &path)
             .stdout(Stdio::piped())
             .spawn()
