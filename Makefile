@@ -51,7 +51,7 @@ guest-init:
 # What a demo needs and no more: compiled quickly, with Debian's SQLite and zstd, without lakes. Another kernel than the machine's own
 # release has: make demo KERNEL=/path/to/vmlinuz
 demo:
-	@echo "make demo: installs Rust, QEMU, a C compiler and npm from Debian where they are missing; takes $(DEMO_TAKES)"
+	@echo "make demo: installs Rust, QEMU, gcc and Node.js from Debian where they are missing; takes $(DEMO_TAKES)"
 	@scripts/setup demo
 	@scripts/build-page --no-tests
 	@LIBSQLITE3_SYS_USE_PKG_CONFIG=1 ZSTD_SYS_USE_PKG_CONFIG=1 $(CARGO) build --locked --profile demo --no-default-features \
