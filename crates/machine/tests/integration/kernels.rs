@@ -36,6 +36,7 @@ fn a_stock_kernel_reaches_process_one_and_its_evidence_comes_home() {
 }
 
 #[test]
+#[ignore = "30 s: in make test-all"]
 fn a_panic_is_named_and_its_log_read_from_memory() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
@@ -48,6 +49,7 @@ fn a_panic_is_named_and_its_log_read_from_memory() {
 }
 
 #[test]
+#[ignore = "26 s: in make test-all"]
 fn a_panic_that_resets_at_once_is_still_a_panic() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
@@ -98,6 +100,7 @@ fn the_users_init_is_handed_over_to() {
 }
 
 #[test]
+#[ignore = "25 s: in make test-all"]
 fn a_guest_with_its_own_init_is_recorded_from_memory() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
@@ -121,6 +124,7 @@ fn a_guest_with_its_own_init_is_recorded_from_memory() {
 }
 
 #[test]
+#[ignore = "10 s: in make test-all"]
 fn a_deterministic_boot_reaches_process_one() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
@@ -156,6 +160,7 @@ fn a_plain_boot_is_timed() {
 }
 
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn what_ran_first_is_recorded_where_qemu_takes_the_plugin() {
     let scratch = Scratch::new();
     let Some(options) = scratch.kernel_options() else { return };

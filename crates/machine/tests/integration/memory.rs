@@ -202,6 +202,7 @@ fn is_same_in_any_boot(text: &str) -> bool {
 }
 
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn a_log_in_memory_is_what_the_console_says() {
     for kernel in kernels() {
         let verbose = check_verbose(&kernel, "", &["-machine", "pc,memory-backend=ram", "-m", "256M"]);
@@ -210,6 +211,7 @@ fn a_log_in_memory_is_what_the_console_says() {
 }
 
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn a_log_moved_to_the_direct_map_with_five_level_tables_and_two_cpus() {
     for kernel in kernels() {
         let machine = ["-machine", "q35,memory-backend=ram", "-m", "4G", "-cpu", "max", "-smp", "2"];
@@ -219,6 +221,7 @@ fn a_log_moved_to_the_direct_map_with_five_level_tables_and_two_cpus() {
 
 /// What the kernel logs of its initcalls and what its trace has of them are the same, in the same order; and so are its messages.
 #[test]
+#[ignore = "24 s: in make test-all"]
 fn a_trace_in_memory_has_what_the_log_has() {
     for kernel in kernels() {
         let image = TraceImage::of(&std::fs::read(&kernel).unwrap()).unwrap_or_else(|why| panic!("{kernel:?}: {why}"));

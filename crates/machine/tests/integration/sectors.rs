@@ -38,6 +38,7 @@ fn hang_soon(options: RecordOptions) -> RecordOptions {
 }
 
 #[test]
+#[ignore = "10 s: in make test-all"]
 fn a_machine_that_halts_for_ever_is_a_hang() {
     let scratch = Scratch::new();
     let options = hang_soon(scratch.sector_options(HALT));
@@ -59,6 +60,7 @@ fn a_machine_that_spins_in_one_place_is_a_hang() {
 }
 
 #[test]
+#[ignore = "20 s: in make test-all"]
 fn a_busy_machine_that_says_nothing_is_no_hang() {
     let scratch = Scratch::new();
     let mut options = hang_soon(scratch.sector_options(WANDER));
@@ -79,6 +81,7 @@ fn a_reset_is_told_from_a_power_off() {
 }
 
 #[test]
+#[ignore = "22 s: in make test-all"]
 fn a_guest_that_prints_its_end_mark_and_resets_at_once_has_reached_it() {
     // mov dx, 0x3f8; mov al, '!'; out dx, al; then the reset.
     let code = [&[0xba, 0xf8, 0x03, 0xb0, b'!', 0xee][..], RESET].concat();
@@ -92,6 +95,7 @@ fn a_guest_that_prints_its_end_mark_and_resets_at_once_has_reached_it() {
 }
 
 #[test]
+#[ignore = "17 s: in make test-all"]
 fn a_process_1_that_reports_and_resets_at_once_was_reached() {
     for boot_number in 0..10 {
         let scratch = Scratch::new();
@@ -106,6 +110,7 @@ fn a_process_1_that_reports_and_resets_at_once_was_reached() {
 }
 
 #[test]
+#[ignore = "15 s: in make test-all"]
 fn a_qemu_that_is_stopped_ends_with_its_timeout() {
     /// Stops QEMU (SIGSTOP) once it runs.
     struct Stops(Instant);

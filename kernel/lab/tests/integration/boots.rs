@@ -56,6 +56,7 @@ fn a_plain_boot_is_quick_and_the_kernel_small() {
 }
 
 #[test]
+#[ignore = "144 s: in make test-all"]
 fn every_value_of_every_switch_boots() {
     let Some(kernel) = kernel() else { return };
     let all: Vec<String> = SWITCHES
@@ -115,6 +116,7 @@ fn what_is_not_understood_is_printed_and_the_boot_goes_on() {
 }
 
 #[test]
+#[ignore = "18 s: in make test-all"]
 fn a_full_log_counts_what_it_drops_and_the_boot_goes_on() {
     let Some(kernel) = kernel() else { return };
     let boot = Machine::new("q35").boot(&kernel, "messages=140000");
@@ -183,6 +185,7 @@ const PLACES: [(&str, &str); 8] = [
 ];
 
 #[test]
+#[ignore = "12 s: in make test-all"]
 fn a_panic_anywhere_leaves_the_log() {
     let Some(kernel) = kernel() else { return };
     for (place, last) in PLACES {
@@ -195,6 +198,7 @@ fn a_panic_anywhere_leaves_the_log() {
 }
 
 #[test]
+#[ignore = "12 s: in make test-all"]
 fn a_fault_is_a_panic_or_before_that_a_triple_fault_and_leaves_the_log() {
     let Some(kernel) = kernel() else { return };
     for (place, last) in PLACES {

@@ -111,6 +111,7 @@ fn what_is_deferred_is_there_for_who_needs_it_earlier() {
 }
 
 #[test]
+#[ignore = "12 s: in make test-all"]
 fn clock_calibration() {
     let Some(kernel) = kernel() else { return };
     let calibrated = |how: &str| {
@@ -162,6 +163,7 @@ fn console_uart() {
 }
 
 #[test]
+#[ignore = "10 s: in make test-all"]
 fn ps2_probe() {
     let Some(kernel) = kernel() else { return };
     let (slow, fast) = (boot(&kernel, "ps2=probe"), boot(&kernel, "ps2=skip"));
@@ -206,6 +208,7 @@ fn reset_wait() {
 }
 
 #[test]
+#[ignore = "12 s: in make test-all"]
 fn vmem_hash() {
     let Some(kernel) = kernel() else { return };
     let stopping = |words: &str| {
@@ -237,6 +240,7 @@ fn vmem_hash() {
 
 /// Three services touch 1024 pages each and give every second one back.
 #[test]
+#[ignore = "11 s: in make test-all"]
 fn frame_allocator() {
     let Some(kernel) = kernel() else { return };
     let allocating = |frames: &str| {
@@ -305,6 +309,7 @@ fn a_traced_process_is_seen_the_same_way_on_each_path() {
 /// Frames that drivers map have one owner and come back, whatever they come from; without ownership the same check says
 /// which do not.
 #[test]
+#[ignore = "14 s: in make test-all"]
 fn frame_ownership() {
     let Some(kernel) = kernel() else { return };
     let checked = |cpus: u32, words: &str| {
@@ -412,6 +417,7 @@ fn key_derivation() {
 }
 
 #[test]
+#[ignore = "10 s: in make test-all"]
 fn kthread_bind() {
     let Some(kernel) = kernel() else { return };
     const INITCALLS: [&str; 4] = ["spawn_ksoftirqd", "init_workqueues", "cpu_stop_init", "rcu_spawn_kthreads"];

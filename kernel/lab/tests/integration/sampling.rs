@@ -116,6 +116,7 @@ fn each_cpu_is_sampled_at_the_rate_and_nothing_is_lost() {
 /// are the same in each boot: with one build of the kernel all boots at 10 000 Hz were 2.3 to 3.3 points off, with others
 /// none. So three rates, whose instants differ, are taken together.
 #[test]
+#[ignore = "21 s: in make test-all"]
 fn samples_and_recorder_agree() {
     const RATES_HZ: [u32; 3] = [7_000, 9_000, 10_000];
     let Some(kernel) = kernel() else { return };
