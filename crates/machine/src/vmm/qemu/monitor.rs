@@ -174,7 +174,7 @@ mod tests {
         (Monitor::new(ours, false).unwrap(), BufReader::new(qemus))
     }
 
-    fn said(qemu: &mut BufReader<UnixStream>) -> Any {
+    fn said(qemu: &mut BufReader<UnixStream>) -> Value {
         let mut line = String::new();
         qemu.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
