@@ -79,6 +79,7 @@ fn assert_readable(into: &Path, at: Duration) -> u64 {
 }
 
 #[test]
+#[ignore = "a busy host changes what it sees: in make test-all"]
 fn ctrl_c_ends_the_boot_and_keeps_what_was_heard() {
     let Some(kernel) = kernel() else { return };
     for signal in ["INT", "TERM"] {

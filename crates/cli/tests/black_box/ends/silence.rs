@@ -41,6 +41,7 @@ fn in_order(stack: &[&str], functions: &[&str]) {
 }
 
 #[test]
+#[ignore = "a busy host changes what it sees: in make test-all"]
 fn a_scripted_delay_of_the_lab_is_named_with_its_callers() {
     if !built() {
         return;
