@@ -951,6 +951,7 @@ test("console: a guest that printed little is shown with its kernel's log, which
         const quiet = await lines("linux-calls-cut");
         assert.ok(quiet.lines.length > 100);
         await quiet.page.getByRole("button", { name: "console", exact: true }).click();
+        await settled(quiet.page);
         assert.ok((await saved(quiet.page)).length < 10, "what it printed");
         quiet.page.check();
     } finally {

@@ -139,9 +139,9 @@ impl Board {
         std::thread::spawn(move || carry(&line, end, damage, &is_on));
         let pid_file = scratch.path(&format!("{kind}.pid"));
         let initrd = initrd(scratch.folder(), PROMPTS);
-        // The machine before goes off; the new one is on when QEMU has left the command alone.
+        // The machine before goes off, and holds the lock of its file for a moment; the new one is on when QEMU has left the command alone.
         let power_cycle = format!(
-            "rm -f {on}; test -s {pid} && kill -9 $(cat {pid}); echo relay: off, on; qemu-system-x86_64 -daemonize -pidfile {pid} \
+            "rm -f {on}; test -s {pid} && kill -9 $(cat {pid}); rm -f {pid}; echo relay: off, on; qemu-system-x86_64 -daemonize -pidfile {pid} \
              -display none -monitor none -nodefaults -no-reboot -m 256 -accel tcg -kernel {} -initrd {} \
              -append 'console=ttyS0 panic=-1 {CALM}' -chardev socket,id=line,path={} -serial chardev:line && touch {on}",
             kernel.display(),
