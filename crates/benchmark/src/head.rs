@@ -164,7 +164,7 @@ impl Head {
         }
     }
 
-    /// Seals what it boots, as this user's on this machine.
+    /// Seals what it boots and how often, as this user's on this machine.
     pub fn seal_with(&mut self, sealer: &Sealer) {
         let seal = sealer.seal(&self.covered());
         self.seal = Some(seal);
@@ -181,7 +181,12 @@ impl Head {
             let changes: Vec<_> = trial.remedies.iter().map(|remedy| &remedy.changes).collect();
             (&trial.recording, &trial.sources, changes)
         });
-        (variants, trial)
+        let Plan { variants: count, warm_ups, stop, seed, leaves_out } = &self.plan;
+        // JSON does not carry each fraction exactly.
+        let width = stop.width.map(|width| format!("{width:.6}"));
+        let plan = (count, warm_ups, stop.rounds, width, stop.budget_ns, seed, leaves_out);
+        let runs = (self.deterministic, self.dithered, &self.host_cpus_allowed, &self.up_to);
+        ("bench", variants, trial, plan, runs)
     }
 }
 
@@ -206,12 +211,16 @@ mod tests {
         sealed.seal_with(&sealer);
         let read: Head = serde_json::from_str(&serde_json::to_string(&sealed).unwrap()).unwrap();
         assert!(read.is_sealed_by(&sealer), "as it comes back from its file");
-        let changes: [fn(&mut Head); 5] = [
+        let changes: [fn(&mut Head); 9] = [
             |head| head.variants[0].how["qemu"] = "/tmp/q".into(),
             |head| head.variants[0].booted.inputs.push(InputFile::default()),
             |head| head.trial.as_mut().unwrap().sources.as_mut().unwrap().tree = "/tmp/tree".into(),
             |head| head.trial.as_mut().unwrap().remedies[0].changes.clear(),
             |head| head.trial.as_mut().unwrap().recording = "/other".into(),
+            |head| head.plan.stop.rounds = u32::MAX,
+            |head| head.plan.warm_ups = 1,
+            |head| head.plan.stop.budget_ns = Some(1),
+            |head| head.host_cpus_allowed = "0".into(),
         ];
         for change in changes {
             let mut other = read.clone();

@@ -94,9 +94,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with one, and what it says so far. A last line that was torn is taken away: its boot was not over.
+    /// Goes on with one, and what it says so far. A last line that was torn is taken away: its boot was not over. It is
+    /// written, so [`read`] it first, and go on only with one that may be gone on with.
     pub fn resume(path: &Path) -> Result<(Journal, Journaled), JournalError> {
-        let file = OpenOptions::new().read(true).append(true).open(path).map_err(|why| failed("write", path, why))?;
+        let file = recording::open_to_append(path).map_err(|why| failed("write", path, why))?;
         let mut journal = Journal { file: locked(file, path)?, path: path.to_owned() };
         journal.mend()?;
         let found = read(path)?;
@@ -179,6 +180,11 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
     let head: Head = serde_json::from_slice(&first).map_err(|e| not_one(format!("says: {e}")))?;
     if head.schema != SCHEMA {
         return Err(not_one(format!("has the schema {:?}, not {SCHEMA}", head.schema)));
+    }
+    // Boots are planned by that number.
+    if head.plan.variants != head.variants.len() {
+        let (planned, listed) = (head.plan.variants, head.variants.len());
+        return Err(not_one(format!("plans {planned} variants, and lists {listed}")));
     }
     let (mut boots, mut ended, mut damaged, mut number) = (Vec::new(), None, Vec::new(), 1);
     let mut continued = Vec::new();

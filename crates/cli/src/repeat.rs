@@ -75,6 +75,15 @@ impl Repeated {
     }
 }
 
+/// True if this user's bootscope made a recording on this machine.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn is_own(path: &Path) -> anyhow::Result<bool> {
+    let recording = Recording::open(path)?;
+    Ok(Sealer::of_user().is_ok_and(|sealer| recording.manifest().is_sealed_by(&sealer)))
+}
+
 /// Refuses to go on with a bench or a try that this user's bootscope did not begin on this machine; with `is_trusted` it only
 /// prints how its boots are made.
 ///

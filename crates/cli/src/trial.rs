@@ -15,7 +15,7 @@ use crate::benches::{self, JOURNAL};
 use crate::boot;
 use crate::plan::Patches;
 use crate::progress::Watcher;
-use crate::repeat::{Repeated, check_begun_here};
+use crate::repeat::{Repeated, check_begun_here, is_own};
 use crate::variants::Varied;
 use crate::{Done, Interrupted, amount, output::Output, plan};
 use anyhow::{Context, bail};
@@ -577,10 +577,18 @@ fn sources(args: &Args, recording: &Path, cache: &Path, output: &Output) -> anyh
     let kernel = guest.kernel.with_context(|| {
         format!("{} was booted from its own disk: --tree replaces a kernel of --kernel", recording.display())
     })?;
-    let config = args.base_config.clone().or_else(|| kernels::packaged_config(&kernel, &subject.kernel));
+    let is_own = is_own(recording)?;
+    let config = args.base_config.clone().or_else(|| kernels::packaged_config(&kernel, &subject.kernel, is_own));
     let config = config.with_context(|| {
         let release = &subject.kernel;
-        format!("there is no config-{release} beside {} or in /boot: name one with --base-config", kernel.display())
+        match is_own {
+            true => format!("there is no config-{release} beside {} or in /boot: name one with --base-config", kernel.display()),
+            false => format!(
+                "there is no config-{release} in /boot, and {} was made by another user or on another machine, so what is beside \
+                 its kernel is not taken: name one with --base-config",
+                recording.display()
+            ),
+        }
     })?;
     let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot use {}", path.display()));
     Ok(Some(Sources::of(absolute(tree)?, absolute(&config)?, cache.to_owned())?))

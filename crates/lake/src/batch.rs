@@ -1,8 +1,9 @@
 //! Which files belong together: of each table one, all of one day and one name.
 
+use crate::Error;
 use crate::identity::hex;
 use crate::tables::Table;
-use recording::PARTIAL_SUFFIX;
+use recording::{PARTIAL_SUFFIX, check_no_link};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ pub fn name_of<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     name
 }
 
-fn is_day(day: &str) -> bool {
+/// Whether it is written as a day is, and so leads nowhere else.
+pub fn is_day(day: &str) -> bool {
     day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
@@ -51,6 +53,13 @@ fn is_name(name: &str) -> bool {
 /// The folder of a table's day.
 pub fn day_folder(lake: &Path, table: &Table, day: &str) -> PathBuf {
     lake.join(table.name).join(format!("day={day}"))
+}
+
+/// Refuses a table or a day whose folder is a symbolic link: files would go elsewhere.
+pub fn check_no_links(lake: &Path, table: &Table, day: &str) -> Result<(), Error> {
+    [lake.join(table.name), day_folder(lake, table, day)]
+        .iter()
+        .try_for_each(|folder| check_no_link(folder).map_err(Error::io("use", folder)))
 }
 
 /// The day of such a folder, if it is one.

@@ -46,6 +46,12 @@ pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Resul
         .unwrap_or_else(|_| Err(Error::parquet(path)(ParquetError::General("it is no Parquet file".to_owned()))))
 }
 
+/// Makes a file. What has its name goes, and is not written to: it may be a link.
+pub fn anew(path: &Path) -> Result<File, Error> {
+    remove(path)?;
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io("make", path))
+}
+
 /// Removes a file, if it is there.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {

@@ -6,9 +6,9 @@
 //! lake when `boots` has it, and a kill leaves at most files of a batch that is noted. Whoever adds next removes these, and nothing else:
 //! other files in the folder are the user's. How files are replaced by others, `rewrite` says.
 
-use crate::batch::{Batch, day_folder, day_of, name_in, name_of};
+use crate::batch::{Batch, check_no_links, day_folder, day_of, name_in, name_of};
 use crate::columns::{Rows, texts};
-use crate::files::{entries, is_parquet, is_partial, lock, remove, small, sync_folder, write_whole};
+use crate::files::{anew, entries, is_parquet, is_partial, lock, remove, small, sync_folder, write_whole};
 use crate::key::{Keyed, sorted};
 use crate::machines::machines_in;
 use crate::rewrite::{Rewrite, finish};
@@ -19,7 +19,7 @@ use crate::{Boot, Error};
 use recording::beside;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -179,8 +179,9 @@ impl Lake {
             };
             let path = batch.partial(&self.path, table);
             let folder = path.parent().unwrap_or(&self.path);
+            check_no_links(&self.path, table, &batch.day)?;
             fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-            let mut file = File::create(&path).map_err(Error::io("make", &path))?;
+            let mut file = anew(&path)?;
             rows.write(BufWriter::new(&mut file)).map_err(Error::parquet(&path))?;
             file.sync_all().map_err(Error::io("write", &path))?;
         }

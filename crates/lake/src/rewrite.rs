@@ -9,12 +9,12 @@
 //! Nothing is removed but files that have the name of a batch. What else is in a day's folder is the user's, and is moved to the new one.
 
 use crate::Error;
-use crate::batch::{Batch, day_folder, name_in, name_of};
-use crate::files::{entries, remove, sync_folder};
+use crate::batch::{Batch, check_no_links, day_folder, is_day, name_in, name_of};
+use crate::files::{anew, entries, remove, sync_folder};
 use crate::machines::machines_in;
 use crate::stored::{Stored, kept_boots, merge};
 use crate::tables::{Of, Table, boots, tables};
-use recording::{BYTES_MAX, read_regular};
+use recording::{BYTES_MAX, check_no_link, read_regular};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ impl<'a> Rewrite<'a> {
             fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
             if table.of == Of::Machines {
                 let rows = machines_in(&new.file(&self.lake.join(PREPARING), boots()))?;
-                let mut file = File::create(&path).map_err(Error::io("make", &path))?;
+                let mut file = anew(&path)?;
                 rows.write(BufWriter::new(&mut file)).map_err(Error::parquet(&path))?;
                 file.sync_all().map_err(Error::io("write", &path))?;
             } else {
@@ -108,6 +108,7 @@ impl<'a> Rewrite<'a> {
         let preparing = self.lake.join(PREPARING);
         for table in tables() {
             for (day, change) in &self.changes {
+                check_no_links(self.lake, table, day)?;
                 let folder = day_folder(&preparing, table, day);
                 fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
                 for path in entries(&day_folder(self.lake, table, day))? {
@@ -123,8 +124,8 @@ impl<'a> Rewrite<'a> {
         }
         let path = preparing.join(CHANGES);
         let text = serde_json::to_vec(&self.changes).unwrap_or_default();
-        let written = File::create(&path).and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()));
-        written.map_err(Error::io("write", &path))?;
+        let mut file = anew(&path)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io("write", &path))?;
         sync_folder(&preparing)?;
         moment();
         let rewriting = self.lake.join(REWRITING);
@@ -155,13 +156,19 @@ pub fn finish(lake: &Path) -> Result<(), Error> {
     if !rewriting.exists() {
         return Ok(());
     }
+    check_no_link(&rewriting).map_err(Error::io("use", &rewriting))?;
     let path = rewriting.join(CHANGES);
     let text = read_regular(&path, BYTES_MAX).map_err(Error::io("read", &path))?;
     let mut changes: BTreeMap<String, Change> =
         serde_json::from_slice(&text).map_err(|e| Error::Head { path, why: e.to_string() })?;
     // It may say anything: only names that we give are believed.
     let is_ours = |day: &String, name: &String| Batch { day: day.clone(), name: name.clone() }.is_ours();
-    changes.retain(|day, change| change.gone.iter().chain(&change.made).all(|name| is_ours(day, name)));
+    changes.retain(|day, change| is_day(day) && change.gone.iter().chain(&change.made).all(|name| is_ours(day, name)));
+    // Nor is a folder that leads elsewhere.
+    for (day, table) in changes.keys().flat_map(|day| tables().iter().map(move |table| (day, table))) {
+        check_no_links(lake, table, day)?;
+        check_no_links(&rewriting, table, day)?;
+    }
     for table in boots_first() {
         for (day, change) in &changes {
             exchange(&day_folder(lake, table, day), &day_folder(&rewriting, table, day), change)?;

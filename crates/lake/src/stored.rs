@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::columns::{GROUP_ROWS, Rows, properties};
-use crate::files::guarded;
+use crate::files::{anew, guarded};
 use crate::key::SORTED_BY;
 use crate::tables::Table;
 use parquet::basic::{Repetition, Type as Physical};
@@ -249,7 +249,7 @@ fn column_of(files: &[Stored], column: &str) -> Result<Values, Error> {
 /// # Errors
 /// If a file cannot be read, or the new one not written.
 pub fn merge(table: &'static Table, from: &[Stored], boots: &[String], path: &Path) -> Result<(), Error> {
-    let mut to = File::create(path).map_err(Error::io("make", path))?;
+    let mut to = anew(path)?;
     let cannot = || Error::parquet(path);
     if from.is_empty() {
         Rows::new(table).write(BufWriter::new(&mut to)).map_err(cannot())?;

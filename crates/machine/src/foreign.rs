@@ -87,6 +87,8 @@ const DEVICE: &str = "it names a device or a server";
 const OTHER_FILE: &str = "there is no such file here with the recorded content";
 const NOT_HASHED: &str = "a recording has no hash of it";
 const MACHINE: &str = "it has properties that bootscope does not know";
+/// A day.
+const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 const LIMIT: &str = "it is above the usual limit";
 const UNPRINTABLE: &str = "it has characters that cannot be typed";
 
@@ -196,11 +198,19 @@ impl Vetting<'_> {
         if stream_bytes_max > usual.stream_bytes_max {
             self.leave_out("stream_bytes_max", stream_bytes_max.to_string(), LIMIT, false);
         }
-        if timeout_ms.is_none() {
-            self.leave_out("timeout_ms", "null".to_owned(), LIMIT, false);
-        }
+        // No limit at all, or one that is longer than any boot is recorded.
+        let mut limit = |option: &'static str, limit: Option<u64>, usual: Option<u64>| {
+            if limit.is_some_and(|ms| ms <= LONGEST_MS) {
+                return limit;
+            }
+            if limit != usual {
+                self.leave_out(option, serde_json::Value::from(limit).to_string(), LIMIT, false);
+            }
+            usual
+        };
+        let timeout_ms = limit("timeout_ms", timeout_ms, usual.timeout_ms);
         ObserveSpec {
-            timeout_ms: timeout_ms.or(usual.timeout_ms),
+            timeout_ms,
             hang_after_ms,
             firmware_log,
             first_executions,

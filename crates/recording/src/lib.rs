@@ -51,7 +51,9 @@ pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use own_folder::own_folder;
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
-pub use regular::{check_regular, open_disk, open_regular, read_regular, read_regular_text};
+pub use regular::{
+    check_no_link, check_regular, open_disk, open_regular, open_to_append, read_regular, read_regular_text,
+};
 pub use seal::{Sealer, key_path};
 pub use spec::{
     Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,

@@ -49,6 +49,37 @@ pub fn read_regular_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
+/// Opens a regular file for reading and for writing at its end. A link is refused: it may lead to another file of the user's.
+///
+/// # Errors
+/// If it cannot be opened, or is something else. Never waits.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let there = fs::symlink_metadata(path)?.file_type();
+    if there.is_symlink() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link: put the file in its place"));
+    }
+    if !there.is_file() {
+        return Err(refused(there));
+    }
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).map_err(io::Error::other)?;
+    let opened = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path)?;
+    let kind = opened.metadata()?.file_type();
+    if kind.is_file() { Ok(opened) } else { Err(refused(kind)) }
+}
+
+/// Refuses a folder that is a symbolic link: what is written or removed in it would be elsewhere.
+///
+/// # Errors
+/// If it is one.
+pub fn check_no_link(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_symlink() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link: put the folder in its place"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses what is there and is not a regular file, before a library opens it by its name.
 ///
 /// # Errors
@@ -103,6 +134,21 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixListener;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_link_is_not_opened_to_append_and_is_no_folder_to_write_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, link) = (folder.path().join("own"), folder.path().join("link"));
+        fs::write(&own, "x").unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(
+            open_to_append(&own).is_ok()
+                && check_no_link(&own).is_ok()
+                && check_no_link(&folder.path().join("none")).is_ok()
+        );
+        assert!(open_to_append(&link).unwrap_err().to_string().contains("symbolic link"));
+        assert!(check_no_link(&link).unwrap_err().to_string().contains("symbolic link"));
+    }
 
     #[test]
     fn what_would_wait_or_never_end_is_refused_at_once() {

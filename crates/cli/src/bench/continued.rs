@@ -6,7 +6,7 @@ use crate::progress::Watcher;
 use crate::repeat::check_begun_here;
 use crate::variants::Varied;
 use anyhow::{Context, bail};
-use benchmark::{Boot, Ended, Head, Host, Journal, Variant};
+use benchmark::{Boot, Ended, Head, Host, Journal, Journaled, Variant};
 use recording::Manifest;
 use std::path::Path;
 use std::time::Duration;
@@ -28,19 +28,17 @@ pub fn open(folder: &Path, pinned: bool, is_trusted: bool, watcher: &mut Watcher
     if !path.is_file() {
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
     }
+    // Nothing is written before it is known to be the user's own.
+    let asked = check(folder, &benchmark::read(&path)?)?;
+    check_begun_here(folder, &asked, is_trusted)?;
+    recording::check_no_link(&folder.join("boots"))
+        .with_context(|| format!("{name} cannot go on: its folder boots"))?;
     let (journal, found) = Journal::resume(&path)?;
-    let (head, boots) = (found.document.head, found.document.boots);
-    match found.document.ended {
-        None | Some(Ended::Interrupted | Ended::Error) => {}
-        Some(_) => bail!("{name} is finished, there is nothing to go on with: `bootscope show {name}` prints it"),
+    let head = check(folder, &found)?;
+    if head != asked {
+        bail!("{name} cannot go on: its {JOURNAL} became another while it was read");
     }
-    if let Err(boot) = benchmark::follow(&head.plan, &boots) {
-        bail!(
-            "{name} cannot go on: boot {boot} in its {JOURNAL} is missing, or not the one that its plan has there; \
-             `bootscope show {name}` prints what there is"
-        );
-    }
-    check_begun_here(folder, &head, is_trusted)?;
+    let boots = found.document.boots;
     if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
         machine::pin::pin(&head.host_cpus_allowed)?;
     }
@@ -55,6 +53,22 @@ pub fn open(folder: &Path, pinned: bool, is_trusted: bool, watcher: &mut Watcher
     }
     let continued = found.document.continued;
     Ok(Cut { head, variants, journal, boots, continued })
+}
+
+/// The head of a bench that can go on.
+fn check(folder: &Path, found: &Journaled) -> anyhow::Result<Head> {
+    let name = folder.display();
+    match found.document.ended {
+        None | Some(Ended::Interrupted | Ended::Error) => {}
+        Some(_) => bail!("{name} is finished, there is nothing to go on with: `bootscope show {name}` prints it"),
+    }
+    if let Err(boot) = benchmark::follow(&found.document.head.plan, &found.document.boots) {
+        bail!(
+            "{name} cannot go on: boot {boot} in its {JOURNAL} is missing, or not the one that its plan has there; \
+             `bootscope show {name}` prints what there is"
+        );
+    }
+    Ok(found.document.head.clone())
 }
 
 /// How long a bench had been running when its last boot was over.

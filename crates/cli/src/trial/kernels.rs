@@ -168,11 +168,12 @@ pub fn in_order(changes: &[Change]) -> Vec<Change> {
     config.into_iter().chain(others).chain(unpacks.then_some(Change::UnpackedKernel)).collect()
 }
 
-/// Where a kernel's configuration is that a package brings along: beside it, or in /boot.
-pub fn packaged_config(kernel: &Path, release: &str) -> Option<PathBuf> {
+/// Where a kernel's configuration is that a package brings along: beside it, if the user chose that kernel, or in /boot. What is beside
+/// the kernel of a stranger's recording is the stranger's, and make expands what a configuration says.
+pub fn packaged_config(kernel: &Path, release: &str, is_own: bool) -> Option<PathBuf> {
     // The release is a recording's word, and must not lead elsewhere.
     let name = Some(format!("config-{release}")).filter(|name| !name.contains('/'))?;
-    let beside = kernel.canonicalize().ok().and_then(|kernel| Some(kernel.parent()?.join(&name)));
+    let beside = kernel.canonicalize().ok().filter(|_| is_own).and_then(|kernel| Some(kernel.parent()?.join(&name)));
     beside.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())
 }
 
@@ -193,6 +194,16 @@ mod tests {
         let config = Change::KernelConfig(words("-ATA -FTRACE -USB"));
         assert_eq!(in_order(&all), [config, append.clone(), Change::UnpackedKernel]);
         assert_eq!(in_order(std::slice::from_ref(&append)), [append]);
+    }
+
+    #[test]
+    fn a_configuration_beside_a_strangers_kernel_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kernel, config) = (folder.path().join("vmlinuz"), folder.path().join("config-6.1-none-such"));
+        std::fs::write(&kernel, "").unwrap();
+        std::fs::write(&config, "CONFIG_LOCALVERSION=\"$(shell id)\"\n").unwrap();
+        let of = |is_own| packaged_config(&kernel, "6.1-none-such", is_own);
+        assert_eq!((of(true), of(false)), (Some(config.canonicalize().unwrap()), None));
     }
 
     #[test]

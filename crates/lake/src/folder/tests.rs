@@ -4,6 +4,7 @@ use crate::tables::machines;
 use recording::Manifest;
 use report::{Summary, WhereLine};
 use std::collections::HashMap;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn boot(id: usize, created: &str) -> Boot {

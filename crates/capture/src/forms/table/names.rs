@@ -40,7 +40,7 @@ pub(super) const HOSTS: &[Form] = &[
         Kind::Host,
         host,
         concat!(
-            r#"(?i)(?:^|[^0-9a-z_-]|ipa_|nis[_-]?|dns[_-]?|search[_-]?)(?:host|fqdn|nodename|node_name|domain(?:[ _-]?(?:name|search))?|realm|workgroup|hostalias|vhost_name|[a-z-]*;h)["']?\s*(?:=>?|":)\s*["']?"#,
+            r#"(?i)(?:^|[^0-9a-z_-]|ipa_|nis[_-]?|dns[_-]?|search[_-]?)(?:r?host|fqdn|nodename|node_name|domain(?:[ _-]?(?:name|search))?|realm|workgroup|hostalias|vhost_name|[a-z-]*;h)["']?(?:\s+=>?\s*["']?|=>?["']?|=>?[ \t]+["']|\s*":\s*["']?)"#,
             name!()
         ),
         "host=«web7», domain=«corp.example», nis-domain=«corp»",

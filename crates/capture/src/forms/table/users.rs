@@ -26,11 +26,11 @@ pub(super) const USERS: &[Form] = &[
         Kind::User,
         user,
         concat!(
-            r#"(?i)(?:^|[^0-9a-z]|sudo_|log|run)(?:user(?:name)?|logname|login|acct|owner|identity|ruser|default_user)["']?\s*(?:=|":)\s*["']?"#,
+            r#"(?i)(?:^|[^0-9a-z]|sudo_|log|run)(?:user(?:name)?|logname|login|acct|owner|identity|ruser|default_user)["']?(?:\s+=\s*["']?|=["']?|=[ \t]+["']|\s*":\s*["']?)"#,
             user!()
         ),
         r#"acct="«anna»" SUDO_USER=«anna»"#,
-        "user=0 User=root username=(null)",
+        "user=0 User=root username=(null) logname= uid=0",
     ),
     form(
         "user in a sentence",

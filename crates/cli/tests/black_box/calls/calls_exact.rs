@@ -162,6 +162,7 @@ fn a_guest_that_runs_away_leaves_calls_that_can_be_read() {
 /// As xv6, 32-bit kernels and small ones have them: the stacks of two CPUs side by side in one window of addresses that the plugin
 /// tells stacks by.
 #[test]
+#[ignore = "a busy host changes how two CPUs race: in make test-all"]
 fn two_cpus_with_their_stacks_in_one_window_are_followed_exactly() {
     const ROUNDS: i64 = 2_000_000;
     const CALLS_BYTES_MAX: u64 = 2_000_000;
@@ -184,6 +185,7 @@ fn two_cpus_with_their_stacks_in_one_window_are_followed_exactly() {
 
 /// A guest that cannot work: two CPUs overwrite each other's return addresses. The recording can be shown all the same.
 #[test]
+#[ignore = "a busy host changes how two CPUs race: in make test-all"]
 fn two_cpus_on_one_stack_leave_calls_that_can_be_read() {
     let Some(scratch) = place_to_build() else { return };
     let into = scratch.path("boot");

@@ -221,3 +221,66 @@ fn a_users_own_recording_is_repeated_whole_and_a_strangers_when_it_is_trusted() 
     let said = recorded(bootscope("record").arg("--like").arg(&first).arg("-o").arg(&own), &own, "reached");
     assert!(!said.stderr.contains("taken") && !said.stderr.contains("left out"), "{}", said.stderr);
 }
+
+#[test]
+fn a_linked_journal_of_a_bench_is_refused_and_what_it_leads_to_is_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let (own, bench) = (folder.path().join("own.db"), folder.path().join("bench"));
+    std::fs::create_dir(&bench).unwrap();
+    std::os::unix::fs::symlink(&own, bench.join("bench.jsonl")).unwrap();
+    for content in ["no line's end", "a line\nand a part of one", r#"{"valid": "json"}"#] {
+        std::fs::write(&own, content).unwrap();
+        run(bootscope("bench").arg("--continue").arg(&bench)).exits(2);
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_lake_of_a_strangers_moves_and_overwrites_no_file_outside_of_it() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/lab-two-cpus.tar.zst");
+    let folder = TempDir::new().unwrap();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let letter = own.join("letter.txt");
+    std::fs::write(&letter, "Dear").unwrap();
+    let make = |name: &str| {
+        let lake = folder.path().join(name);
+        run(bootscope("lake").arg("add").arg(&kept).arg("--to").arg(&lake)).exits(0);
+        lake
+    };
+    let unharmed = || {
+        assert_eq!(std::fs::read_to_string(&letter).unwrap(), "Dear");
+        assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
+    };
+    // A day that climbs.
+    let lake = make("climbs");
+    std::fs::create_dir_all(lake.join(".rewriting/boots/day=x")).unwrap();
+    std::fs::create_dir_all(lake.join("boots/day=x")).unwrap();
+    std::fs::write(lake.join(".rewriting/changes.json"), r#"{"x/../../../../own":{"gone":[],"made":[]}}"#).unwrap();
+    run(bootscope("lake").arg("compact").arg(&lake));
+    unharmed();
+    // A day that is a link.
+    let lake = make("links");
+    std::fs::create_dir_all(lake.join(".rewriting/boots")).unwrap();
+    std::os::unix::fs::symlink(&own, lake.join(".rewriting/boots/day=2026-11-27")).unwrap();
+    std::fs::write(lake.join(".rewriting/changes.json"), r#"{"2026-11-27":{"gone":[],"made":[]}}"#).unwrap();
+    run(bootscope("lake").arg("compact").arg(&lake)).refuses(&["symbolic link"]);
+    unharmed();
+    // A day, and a file that is being written.
+    let lake = make("written");
+    let [day] = &std::fs::read_dir(lake.join("units")).unwrap().map(|day| day.unwrap().path()).collect::<Vec<_>>()[..]
+    else {
+        panic!("one day")
+    };
+    let [file] = &std::fs::read_dir(day).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>()[..] else {
+        panic!("one file")
+    };
+    let partial = day.join(format!(".{}.partial", file.file_name().unwrap().to_str().unwrap()));
+    for table in std::fs::read_dir(&lake).unwrap().map(|table| table.unwrap().path()) {
+        let here = table.join(day.file_name().unwrap()).join(file.file_name().unwrap());
+        let _ = std::fs::remove_file(here);
+    }
+    std::os::unix::fs::symlink(&letter, &partial).unwrap();
+    run(bootscope("lake").arg("add").arg(&kept).arg("--to").arg(&lake)).exits(0);
+    unharmed();
+}
