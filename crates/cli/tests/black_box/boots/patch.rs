@@ -153,6 +153,7 @@ fn without_a_gdbstub_the_boot_is_not_the_one_that_was_asked_for() {
 }
 
 #[test]
+#[ignore = "measures by the host's clock: in make test-all"]
 fn a_variable_of_linux_is_read_where_functions_are_entered() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
