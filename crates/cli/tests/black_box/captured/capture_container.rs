@@ -201,7 +201,8 @@ fn a_container_with_systemd_has_a_boot_of_its_own() {
         }
     }
     assert!(compared >= 2, "{inside:?}");
-    // It was done after the service that sleeps, and before it was captured. When the host heard that depends on how busy it is.
+    // It was done after the service that sleeps, and before it was captured. When the host heard that depends on how busy it is. Both the
+    // start and the call are rounded down to ticks.
     let units = list(&document["units"]);
     let known = units.iter().find(|unit| text(&unit["name"]) == "known.service").expect("it was started");
     let (started, settled, end) = (ns(&known["start_ns"]), ns(&known["settled_ns"]), ns(&document["end"]["at_ns"]));
@@ -212,10 +213,7 @@ fn a_container_with_systemd_has_a_boot_of_its_own() {
         (end - first) / MS
     );
     assert!(settled - started >= 700 * MS, "{started} to {settled} ns");
-    assert!(
-        end >= settled && end - first <= (called + 1) * 10 * MS,
-        "{settled}, {end} from {first} ns, {called} ticks"
-    );
+    assert!(end >= settled && end - first < (called + 2) * 10 * MS, "{settled}, {end} from {first} ns, {called} ticks");
 }
 
 #[test]
