@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use recording::{Board, GuestSpec, Input, InputRole, ObserveSpec, Page, SymbolFile, Until, VmmKind, open_regular};
 
 use crate::hash::hash;
+use crate::host::memory_bytes;
 use crate::options::RecordOptions;
 use crate::{lab, usual_program};
 
@@ -90,6 +91,7 @@ const MACHINE: &str = "it has properties that bootscope does not know";
 /// A day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 const LIMIT: &str = "it is above the usual limit";
+const TOO_MUCH_MEMORY: &str = "it is more than half of this machine's memory";
 const UNPRINTABLE: &str = "it has characters that cannot be typed";
 
 struct Vetting<'a> {
@@ -125,6 +127,7 @@ impl Vetting<'_> {
             extra,
             patches,
             fixed_address,
+            isolated: _,
             board,
         } = recorded;
         let usual = GuestSpec::default();
@@ -140,7 +143,7 @@ impl Vetting<'_> {
             root: None,
             dax,
             workload: None,
-            memory_bytes,
+            memory_bytes: self.memory(memory_bytes, usual.memory_bytes),
             cpus,
             machine: self.machine(machine),
             vmm,
@@ -154,6 +157,8 @@ impl Vetting<'_> {
             extra: Vec::new(),
             patches,
             fixed_address,
+            // QEMU's user network leads to every service of this machine's loopback.
+            isolated: true,
             board: board.map(|board| self.board(board)),
         };
         for disk in disks {
@@ -225,6 +230,16 @@ impl Vetting<'_> {
 
     fn leave_out(&mut self, option: &'static str, value: String, why: &'static str, is_needed: bool) {
         self.left_out.push(LeftOut { option, value, why, is_needed });
+    }
+
+    /// At most half of this machine's memory, which a guest may fill.
+    fn memory(&mut self, bytes: u64, usual: u64) -> u64 {
+        let limit = memory_bytes().map_or(usual, |of_host| (of_host / 2).max(usual));
+        if bytes <= limit {
+            return bytes;
+        }
+        self.leave_out("memory_bytes", bytes.to_string(), TOO_MUCH_MEMORY, true);
+        usual
     }
 
     /// A text that can be typed.
@@ -332,7 +347,9 @@ mod tests {
         });
         let vetted = vet(how.clone(), &[]);
         assert_eq!(vetted.left_out, []);
-        assert_eq!(vetted.options, serde_json::from_value(how).unwrap());
+        let mut taken: RecordOptions = serde_json::from_value(how).unwrap();
+        taken.guest.isolated = true;
+        assert_eq!(vetted.options, taken);
     }
 
     #[test]
@@ -347,13 +364,26 @@ mod tests {
         let left = "kernel append machine until serial power_cycle disks root workload extra stream_bytes_max timeout_ms symbols";
         assert_eq!(names(&vetted), left.split(' ').collect::<Vec<_>>());
         let taken = RecordOptions {
-            guest: GuestSpec { board: Some(Board { baud: Some(9600), ..Board::default() }), ..GuestSpec::default() },
+            guest: GuestSpec {
+                board: Some(Board { baud: Some(9600), ..Board::default() }),
+                isolated: true,
+                ..GuestSpec::default()
+            },
             ..RecordOptions::default()
         };
         assert_eq!(vetted.options, taken, "what is left is as usual");
         let other = vet(json!({"qemu": "/tmp/q"}), &[]);
         assert_eq!((names(&other), other.left_out[0].is_needed), (vec!["qemu"], false));
-        assert_eq!(other.options, RecordOptions::default());
+        assert_eq!(other.options, RecordOptions::of(GuestSpec { isolated: true, ..GuestSpec::default() }));
+    }
+
+    #[test]
+    fn a_guest_gets_at_most_half_of_the_memory() {
+        let host = memory_bytes().unwrap();
+        assert_eq!(vet(json!({"memory_bytes": 1 << 29}), &[]).left_out, []);
+        let vetted = vet(json!({"memory_bytes": host / 2 + 1}), &[]);
+        assert_eq!((names(&vetted), vetted.left_out[0].is_needed), (vec!["memory_bytes"], true));
+        assert_eq!(vetted.options.guest.memory_bytes, GuestSpec::default().memory_bytes);
     }
 
     #[test]

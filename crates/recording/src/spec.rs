@@ -84,6 +84,9 @@ pub struct GuestSpec {
     /// Whether a kernel that moves itself at random is kept where its image says, as it is where anything is patched.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fixed_address: bool,
+    /// True if the guest's network card reaches neither the host nor other machines: a boot that somebody sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
     /// A board, which boots what it has: nothing else here describes it but where its boot ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<Board>,
@@ -353,6 +356,7 @@ impl Default for GuestSpec {
             extra: Vec::new(),
             patches: Vec::new(),
             fixed_address: false,
+            isolated: false,
             board: None,
         }
     }

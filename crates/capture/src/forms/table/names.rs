@@ -229,6 +229,65 @@ pub(super) const HOSTS: &[Form] = &[
         "DHCPACK(br0) «10.0.0.5» «52:54:00:12:34:56» «web7»",
         "DHCPREQUEST on eth0",
     ),
+    form(
+        "host of a RAID array",
+        Kind::Host,
+        host,
+        concat!(r"\blocal to host ", name!(), r"\)|(?:/dev/md/|\bName : |\bname=)", name!(), r":\w+\b"),
+        "mdadm: /dev/md/«web7»:0 has been started, Name : «web7»:0 (local to host «web7»)",
+        "md/raid1:md0: active with 2 out of 2 mirrors, irq=0 name=timer",
+    ),
+    form(
+        "host that a service speaks with",
+        Kind::Host,
+        host,
+        concat!(
+            r#"(?:\b[Cc]onnection (?:from|to|closed by|reset by) |\bmount request from |\bserver at |\b[Cc](?:onnect(?:ing)?|annot connect) to |\b(?:nfsd|mountd|lockd|statd)\b.*? (?:from|for) |\bDNS )"#,
+            name!(),
+            r"(?::\d{1,5}\b| port \d| -> )"
+        ),
+        "sshd: Connection from «kiosk-12» port 50122, rpc.mountd: authenticated mount request from «kiosk-12»:901",
+        "connected to port 3, DNS is off",
+    ),
+    form(
+        "host of a user in a database's message",
+        Kind::Host,
+        host,
+        concat!(r#"'\w[\w.-]*'@'"#, name!(), "'"),
+        "Access denied for user '«anna»'@'«web7»'",
+        "'root'@'localhost'",
+    ),
+    form(
+        "node of a cluster",
+        Kind::Host,
+        host,
+        concat!(
+            r#"(?i)\b(?:registered node|node has name|node name:|joined (?:by|node)|this node is|slurmd\b.*? (?:node|host)|member join(?:ed)?:) ["']?"#,
+            name!()
+        ),
+        "kubelet: Successfully registered node «tern-03»",
+        "numa: node 0",
+    ),
+    form(
+        "name that a host publishes",
+        Kind::Host,
+        host,
+        concat!(
+            r#"(?:\bService +"|\bname server |\bmaster browser for workgroup |\b(?:[Dd]omain|[Ww]orkgroup|[Ww]orkstation)=\[)"#,
+            name!(),
+            r#"(?: *" \(/| is now|\]| on subnet)"#
+        ),
+        r#"avahi-daemon: Service "«web7»" (/services/ssh.service), Domain=[«HERON»]"#,
+        r#"Service "ssh" started, domain=[0000]"#,
+    ),
+    form(
+        "domain of a directory",
+        Kind::Host,
+        host,
+        concat!(r"(?i)\bdc=", name!(), r"(?:,|\b)"),
+        "base dc=«heron»",
+        "adc=5",
+    ),
 ];
 
 pub(super) const CLOUD: &[Form] = &[
@@ -236,7 +295,7 @@ pub(super) const CLOUD: &[Form] = &[
         "ID of an instance or a resource of a cloud",
         Kind::Host,
         always,
-        r"\b((?:i|vol|eni|ami|subnet|vpc|sg|snap|acl|rtb|r|fs)-?[0-9a-f]{17}|(?:i|eni|vpc|subnet|vol)-[0-9a-f]{8})\b",
+        r"\b((?:i|mi|vol|eni|ami|subnet|vpc|sg|snap|acl|rtb|r|fs)-?[0-9a-f]{17}|gke-[0-9a-z]+(?:-[0-9a-z]+)*-[0-9a-f]{8}-[0-9a-z]{4}|(?:i|eni|vpc|subnet|vol)-[0-9a-f]{8})\b",
         "cloud-init: instance «i-0abc1234def567890»",
         "i-1234",
     ),
@@ -255,7 +314,7 @@ pub(super) const CLOUD: &[Form] = &[
         "account or project of a cloud",
         Kind::Serial,
         always,
-        r#"(?i)\baccount(?:[ _-]?id)?\W{1,3}(\d{12})\b|\bproject[ =:"']+([a-z][0-9a-z]*(?:-[0-9a-z]+)*-\d+)\b|\bprojects/([a-z][0-9a-z-]+)/"#,
+        r#"(?i)\baccount(?:[ _-]?id)?\W{1,3}(\d{12})\b|\bresourceGroups/([0-9a-z][\w.-]*)|:(?:assumed-)?role/([0-9a-z][\w+=.@-]*)|\bproject[ =:"']+([a-z][0-9a-z]*(?:-[0-9a-z]+)*-\d+)\b|\bprojects/([a-z][0-9a-z-]+)/"#,
         "agent: account «123456789012», projects/«heron-prod-42»/zones",
         "account 12, project code",
     ),

@@ -34,6 +34,14 @@ pub(super) const DISKS: &[Form] = &[
         r#"cert 'CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1' "MESSAGE_ID" : "39f53479d3a045ac8e11786248231fbf""#,
     ),
     form(
+        "ID of a container or hash of a key: 40 or 64 hexadecimal digits",
+        Kind::Uuid,
+        not_all_same,
+        r"(?i)(?:^|[^0-9a-z])([0-9a-f]{64})(?:$|[^0-9a-z])|\b(?:key[ _-]?id|EK(?:[ _-](?:pub(?:lic)?|cert(?:ificate)?))?(?:[ _-]?(?:hash|fingerprint))?|fingerprint|thumbprint)\W{1,3}([0-9a-f]{40})\b",
+        "docker-«3f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a90123f4e5d6c7b8a9012».scope, keyid=«6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1»",
+        "commit 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1",
+    ),
+    form(
         "short ID of a file system or a partition",
         Kind::Uuid,
         short_disk,
@@ -69,7 +77,7 @@ pub(super) const DISKS: &[Form] = &[
         "name of an iSCSI or NVMe target",
         Kind::Host,
         always,
-        r#"(?i)\b(iqn\.\d{4}-\d{2}\.[^\s"',;\[\]]+|nqn\.\d{4}-\d{2}\.(?:org\.nvmexpress:uuid|com|net|de|example|io)[^\s"',;\[\]]+)"#,
+        r#"(?i)\b(iqn\.\d{4}-\d{2}\.[^\s"',;\[\]]+|nqn\.2014\.08\.org\.nvmexpress:[^"',;\[\]\n]+|nqn\.\d{4}-\d{2}\.(?:org\.nvmexpress:uuid|com|net|de|example|io)[^\s"',;\[\]]+)"#,
         "netroot=iscsi:@127.0.0.1::3260::«iqn.2026-01.example.corp:web7»",
         "nqn.2014-08.org.nvmexpress.discovery",
     ),

@@ -77,7 +77,7 @@ pub(super) const SECRETS: &[Form] = &[
         "token of a known service",
         Kind::Secret,
         always,
-        r"(?:^|[^0-9A-Za-z])((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{30,}|[sr]k_(?:live|test)_\w{10,}|sk-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|hv[sb]\.[\w-]{20,}|dop_v1_\w{30,}|tskey-[\w-]{10,}|ya29\.[\w-]{20,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|AGE-SECRET-KEY-1[0-9A-Z]{40,}|SG\.[\w-]{16,}\.[\w-]{16,}|hf_[A-Za-z0-9]{30,})",
+        r"(?:^|[^0-9A-Za-z])((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{30,}|[sr]k_(?:live|test)_\w{10,}|sk-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|hv[sb]\.[\w-]{20,}|s\.[A-Za-z0-9]{24}|dop_v1_\w{30,}|tskey-[\w-]{10,}|ya29\.[\w-]{20,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|AGE-SECRET-KEY-1[0-9A-Z]{40,}|SG\.[\w-]{16,}\.[\w-]{16,}|hf_[A-Za-z0-9]{30,})",
         "curl «ghp_0123456789abcdefghijABCDEFGHIJ012345»",
         "npm_config_cache xoxo-",
     ),

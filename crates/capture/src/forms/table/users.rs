@@ -9,7 +9,7 @@ pub(super) const USERS: &[Form] = &[
         "user's folder",
         Kind::User,
         user,
-        r#"(?:/+home/+|[/\\]+Users[/\\]+|/run/media/|/var/(?:mail|spool/mail|spool/cron(?:/crontabs)?|lib/systemd/linger)/)([^/\s"':,;\\\[\])}<>|*]+)"#,
+        r#"(?:/+homes?/+|[/\\]+Users[/\\]+|/run/media/|/var/(?:mail|spool/mail|spool/cron(?:/crontabs)?|lib/systemd/linger)/)([^/\s"':,;\\\[\])}<>|*]+)"#,
         "exec /home/«anna»/run",
         "/home /usr/lib/systemd",
     ),
@@ -67,5 +67,31 @@ pub(super) const USERS: &[Form] = &[
         r"^([a-z_][0-9a-z_.-]*):[^:\s]*:[1-5]\d{3,4}:\d+:([^:,]*)[^:]*:/",
         "«anna»:x:1000:1000:«Anna Berg»,,,:/srv/x:/bin/sh",
         "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin",
+    ),
+    form(
+        "user of a session or a login",
+        Kind::User,
+        user,
+        concat!(
+            r#"\b(?:[Ss]ession \S+ of [Uu]ser |LOGIN ON \S+ BY |FAILED LOGIN .*?\bFOR '?|(?:password|account|shell) (?:changed|expired|locked) for (?:user )?'?|login on \S+ as |lingering for |session opened for )"#,
+            user!(),
+            r"|\blogin: ",
+            user!(),
+            r" \(automatic login\)"
+        ),
+        "Started session-3.scope - Session 3 of User «anna». LOGIN ON tty1 BY «anna»",
+        "Session 3 of User root. session-3.scope",
+    ),
+    form(
+        "user of a database, a share or a directory",
+        Kind::User,
+        user,
+        concat!(
+            r#"\b(?:[Rr]ole +"|[Uu]ser=\[|(?:[Aa]uthentication failed|[Aa]ccess denied) for (?:user )? *["']|uid=)"#,
+            user!(),
+            r#" *(?:["'\]]|,(?:ou|cn|dc)=)"#
+        ),
+        r#"FATAL: role "«anna»" does not exist, uid=«anna»,ou=people"#,
+        r#"uid=0 role "postgres" "#,
     ),
 ];

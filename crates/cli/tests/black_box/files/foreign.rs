@@ -95,7 +95,7 @@ fn attacks(mark: &Path) -> Vec<Value> {
 fn a_thousand_forged_recordings_run_nothing_of_their_makers() {
     let forge = Forge::new();
     let fields = "arch kernel initrd dtb bios append mask disks root dax workload memory_bytes cpus machine vmm qemu accel \
-                  deterministic trace_events init then until extra patches fixed_address board timeout_ms hang_after_ms \
+                  deterministic trace_events init then until extra patches fixed_address isolated board timeout_ms hang_after_ms \
                   firmware_log first_run calls min_call_ns symbols silence_ms watch stream_bytes_max";
     let mut forged = 0;
     for field in fields.split_whitespace() {

@@ -168,13 +168,20 @@ impl Line {
         Ok(())
     }
 
-    /// A guest that is asked over the network gets a card that every kernel for virtual machines knows, in place of the
-    /// machine's own.
+    /// Gives a guest that is awaited on a TCP port a card that every kernel for virtual machines knows, in place of the
+    /// machine's own. An isolated guest reaches nothing through its card.
     fn network(&mut self, guest: &GuestSpec, port: Option<u16>) {
-        let Some(guests) = guest.until.port() else { return };
+        let restrict = if guest.isolated { ",restrict=on" } else { "" };
+        let Some(guest_port) = guest.until.port() else {
+            // A deterministic guest has no card. A machine without a place for a card makes QEMU warn, and boots.
+            if guest.isolated && !guest.deterministic {
+                self.pair("-nic", format!("user{restrict}"));
+            }
+            return;
+        };
         let model = if guest.machine.starts_with("microvm") { "virtio-net-device" } else { "virtio-net-pci" };
-        let forward = port.map_or_else(String::new, |port| format!(",hostfwd=tcp:127.0.0.1:{port}-:{guests}"));
-        self.pair("-nic", format!("user,model={model}{forward}"));
+        let forward = port.map_or_else(String::new, |port| format!(",hostfwd=tcp:127.0.0.1:{port}-:{guest_port}"));
+        self.pair("-nic", format!("user,model={model}{restrict}{forward}"));
     }
 
     fn watch(&mut self, fds: &Inherited, console_place: u8) {
@@ -345,6 +352,17 @@ mod tests {
         let microvm = GuestSpec { machine: "microvm,rtc=on".to_owned(), ..guest };
         let line = arguments(&microvm, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
         assert!(line.contains("model=virtio-net-device,"), "{line}");
+    }
+
+    #[test]
+    fn an_isolated_guest_reaches_nothing_through_its_card() {
+        assert!(line(|guest| guest.isolated = true).contains("-nic user,restrict=on"));
+        let line = line(|guest| (guest.isolated, guest.deterministic) = (true, true));
+        assert!(!line.contains("-nic"), "it has no card: {line}");
+        let guest = GuestSpec { until: recording::Until::Tcp(22), isolated: true, ..GuestSpec::default() };
+        let fds = Inherited { port: Some(4022), ..fds() };
+        let line = arguments(&guest, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
+        assert!(line.contains("-nic user,model=virtio-net-pci,restrict=on,hostfwd=tcp:127.0.0.1:4022-:22"), "{line}");
     }
 
     #[test]
