@@ -9,6 +9,7 @@
 //! sum of its rows, and so are its line and its prediction.
 
 use hashbrown::HashMap;
+use statistics::student_t::half_width;
 use timeline::Ns;
 
 /// What the boots differ in.
@@ -119,7 +120,7 @@ impl Line {
     fn with_scatter(self, points: &[(f64, Ns)], fitted: usize, (height, slope, middle): (f64, f64, f64)) -> Line {
         let freedom = points.len().saturating_sub(fitted);
         let off: f64 = points.iter().map(|p| self.off(p).powi(2)).sum();
-        let half_ns = student(freedom) * (off / freedom.max(1) as f64).sqrt();
+        let half_ns = half_width(freedom as f64) * (off / freedom.max(1) as f64).sqrt();
         let scatter = (points.len() > 2).then_some(Scatter { half_ns, height, slope, middle });
         Line { scatter, ..self }
     }
@@ -287,7 +288,7 @@ fn is_curved(points: &[(f64, Ns)], line: &Line) -> bool {
     let spread: f64 = bent.iter().map(|b| b * b).sum();
     let slope = bent.iter().zip(&left).map(|(b, l)| b * l).sum::<f64>() / spread;
     let rest: f64 = bent.iter().zip(&left).map(|(b, l)| (l - slope * b).powi(2)).sum();
-    slope.abs() > student(freedom) * (rest / freedom as f64 / spread).sqrt()
+    slope.abs() > half_width(freedom as f64) * (rest / freedom as f64 / spread).sqrt()
 }
 
 /// By how much the times of points differ.
@@ -343,16 +344,6 @@ impl Growth {
     }
 }
 
-/// Student's t of 97.5 %, by degrees of freedom (Abramowitz & Stegun, table 26.10).
-pub fn student(freedom: usize) -> f64 {
-    const T: [f64; 31] = [
-        0.0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    // Beyond the table within a thousandth.
-    T.get(freedom).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,8 +379,8 @@ mod tests {
         assert_eq!((grown.shape, grown.constant()), (Shape::Level, ms(500.0)));
         let noisy = row(&[(1.0, 500.0), (2.0, 540.0), (4.0, 480.0), (8.0, 510.0)], Size::Cpus);
         assert_eq!((noisy.shape, noisy.line.slope_ns), (Shape::Level, 0.0));
-        // The mean of four, off by 25 ms each: 3.182 × 25 / √4.
-        assert_eq!((noisy.line.at(128.0), noisy.line.error_at(128.0)), (ms(507.5), Some(ms(39.775))));
+        // The mean of four, off by 25 ms each: 3.182446 × 25 / √4.
+        assert_eq!((noisy.line.at(128.0), noisy.line.error_at(128.0)), (ms(507.5), Some(ms(39.780_579))));
     }
 
     /// Worked out by hand.
@@ -400,9 +391,9 @@ mod tests {
         let line = Line::through(&points).unwrap();
         // Slope 6/10, base 2.2; residual sum of squares 2.4, so 0.8 per degree of freedom, of which there are three.
         assert_eq!((line.slope_ns.round(), line.base_ns.round()), (0.6e6, 2.2e6));
-        let slope_error = 3.182 * (0.8_f64 / 10.0).sqrt() * 1e6;
+        let slope_error = 3.182_446_305 * (0.8_f64 / 10.0).sqrt() * 1e6;
         assert_eq!(line.slope_error(), Some(Ns::rounded(slope_error)));
-        let mean_error = 3.182 * (0.8_f64 / 5.0).sqrt() * 1e6;
+        let mean_error = 3.182_446_305 * (0.8_f64 / 5.0).sqrt() * 1e6;
         assert_eq!(line.error_at(3.0), Some(Ns::rounded(mean_error)));
     }
 

@@ -45,7 +45,7 @@ mod what_if;
 pub use chain::{Chain, Frame};
 pub use charge::Things;
 pub use diff::{Amount, Change, Diff, RowChange, Side, diff, row_changes};
-pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth, student};
+pub use fit::{Forecast, Growth, Line, Per, Shape, Size, SizedBoot, TOTAL, forecast, growth};
 pub use groups::{Groups, NotARule};
 pub use impossible::impossible;
 pub use initcalls::{Initcall, initcalls};

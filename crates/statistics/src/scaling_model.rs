@@ -9,7 +9,7 @@
 //! Errors are half the 95 % interval of Student's distribution, from the scatter about the model (Draper & Smith, Applied
 //! Regression Analysis, 1.4). The band of a prediction holds one more run with that confidence, if the model holds there.
 
-use analysis::student;
+use crate::student_t::half_width;
 use serde::{Deserialize, Serialize};
 
 /// How a time grows with a size `n`.
@@ -96,7 +96,8 @@ impl Fitted {
     fn half(&self, size: f64, own: f64) -> Option<f64> {
         let away = (self.model.of(size) - self.middle).powi(2);
         let far = if self.spread > 0.0 { away / self.spread } else { 0.0 };
-        (self.freedom > 0).then(|| student(self.freedom) * self.scatter * (own + 1.0 / self.points + far).sqrt())
+        (self.freedom > 0)
+            .then(|| half_width(self.freedom as f64) * self.scatter * (own + 1.0 / self.points + far).sqrt())
     }
 }
 
@@ -197,7 +198,7 @@ fn through(model: ScalingModel, runs: &[(f64, f64)]) -> Option<Fitted> {
     let off: f64 = runs.iter().map(|run| (run.1 - base - slope * model.of(run.0)).powi(2)).sum();
     let freedom = runs.len().saturating_sub(if grows { 2 } else { 1 });
     let scatter = (off / freedom.max(1) as f64).sqrt();
-    let slope_error = (freedom > 0 && grows).then(|| student(freedom) * scatter / spread.sqrt());
+    let slope_error = (freedom > 0 && grows).then(|| half_width(freedom as f64) * scatter / spread.sqrt());
     Some(Fitted { model, base, slope, slope_error, alike: Vec::new(), freedom, points, middle, spread, scatter })
 }
 
