@@ -1,42 +1,42 @@
-//! The line that ends the boot, as it is looked for in what the guest says: a pattern, or what systemd logs of a unit.
+//! The line that ends a boot: matches the guest's lines with a pattern, or with systemd's messages about a unit.
 //!
-//! An initrd's systemd has units of the same names as the root's. What it logs counts only for units that no root has: those `initrd.target`
-//! and `initrd-…`. A unit that fails ends the boot too: it will not be active by itself.
+//! An initrd's systemd has units of the same names as the root's. Its messages count only for units that no root has: `initrd.target` and
+//! `initrd-…`. A unit that fails ends the boot too, because it will not become active by itself.
 
 use regex::bytes::Regex;
 
 use crate::units_logged::UnitsLogged;
 
-/// What systemd logs when a unit is active (src/core/job.c: job_done_messages_table).
+/// Words that systemd logs when a unit is active (src/core/job.c: job_done_messages_table).
 const ACTIVE: &str =
     "Started|Finished|Reached target|Mounted|Listening on|Activated swap|Found device|Set up automount|Created slice";
-/// What it logs when a unit is not, and will not be.
+/// Words that it logs when a unit is not active and will not be.
 const FAILED: &str = "Failed to (?:start|mount|listen on|activate swap|set up automount)|(?:Dependency|Assertion) failed for|\
     Timed out (?:starting|mounting|activating swap|waiting for device)";
-/// What systemd logs first, in an initrd as in the root (src/core/main.c).
+/// The first message of systemd, in an initrd and in the root (src/core/main.c).
 const BEGINS: &[u8] = b"systemd[1]: systemd ";
-/// What it logs soon after that in an initrd, up to version 247 and since then.
+/// Messages that follow soon in an initrd: up to version 247, and since then.
 const IN_INITRD: [&[u8]; 2] = [b"systemd[1]: Running in initial RAM disk.", b"systemd[1]: Running in initrd."];
 
-/// What a line means.
+/// The meaning of a line for the end of the boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// It is another one.
+    /// The line is unrelated.
     Nothing,
-    /// The boot is done.
+    /// The boot has reached its end.
     Reached,
-    /// The unit that is waited for has failed.
+    /// The awaited unit has failed.
     Failed,
 }
 
-/// A line that is waited for, in one of the places where the guest's lines come from.
+/// A matcher for the awaited line in one of the sources of the guest's lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Awaited {
     reached: Regex,
     unit: Option<AwaitedUnit>,
 }
 
-/// What a line has to be told apart from, where a unit is awaited.
+/// State that tells the awaited unit's lines from other units' lines.
 #[derive(Clone, Debug)]
 struct AwaitedUnit {
     name: String,
@@ -46,27 +46,27 @@ struct AwaitedUnit {
 }
 
 impl Awaited {
-    /// A line that matches.
+    /// Awaits a line that matches this pattern.
     ///
     /// # Errors
-    /// If it is no pattern.
+    /// If the pattern is not a regular expression.
     pub(crate) fn line(pattern: &str) -> Result<Awaited, regex::Error> {
         let reached = Regex::new(pattern)?;
         Ok(Awaited { reached, unit: None })
     }
 
-    /// What systemd logs of a unit.
+    /// Awaits systemd's message that this unit is active.
     ///
     /// # Errors
-    /// None: a unit's name makes no pattern that is not one.
+    /// Never in practice: an escaped unit name always makes a valid pattern.
     pub(crate) fn unit(name: &str) -> Result<Awaited, regex::Error> {
-        let says = |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
+        let pattern = |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
         let logged = UnitsLogged::new(&format!("{ACTIVE}|{FAILED}"))?;
-        let unit = AwaitedUnit { name: name.to_owned(), failed: says(FAILED)?, logged, is_in_initrd: false };
-        Ok(Awaited { reached: says(ACTIVE)?, unit: Some(unit) })
+        let unit = AwaitedUnit { name: name.to_owned(), failed: pattern(FAILED)?, logged, is_in_initrd: false };
+        Ok(Awaited { reached: pattern(ACTIVE)?, unit: Some(unit) })
     }
 
-    /// Takes the next line, or as much of it as there is.
+    /// Takes the next line, or the part of it that has arrived.
     pub(crate) fn hear(&mut self, line: &[u8]) -> Meaning {
         let may_count = self.unit.as_mut().is_none_or(|unit| unit.hear(line));
         match &self.unit {
@@ -77,28 +77,28 @@ impl Awaited {
         }
     }
 
-    /// What systemd logged instead, where a unit was awaited for nothing; none where a line was.
+    /// A description of what systemd logged instead of the awaited unit; `None` if a line was awaited.
     pub(crate) fn instead(&self) -> Option<String> {
         self.unit.as_ref().map(|unit| unit.logged.instead_of(&unit.name))
     }
 
-    /// How many units systemd logged.
+    /// The number of units that systemd logged.
     pub(crate) fn units(&self) -> usize {
         self.unit.as_ref().map_or(0, |unit| unit.logged.count())
     }
 }
 
 impl AwaitedUnit {
-    /// Whether the line may be of the awaited unit: an initrd's are others.
+    /// True if the line may be about the awaited unit: an initrd's units are not the root's.
     fn hear(&mut self, line: &[u8]) -> bool {
-        let says = |words: &[u8]| memchr::memmem::find(line, words).is_some();
-        self.is_in_initrd = !says(BEGINS) && (self.is_in_initrd || IN_INITRD.iter().any(|words| says(words)));
+        let contains = |words: &[u8]| memchr::memmem::find(line, words).is_some();
+        self.is_in_initrd = !contains(BEGINS) && (self.is_in_initrd || IN_INITRD.iter().any(|words| contains(words)));
         self.logged.hear(line, |name| !self.is_in_initrd || is_of_initrd(name));
         !self.is_in_initrd || is_of_initrd(&self.name)
     }
 }
 
-/// Whether a unit is one that only an initrd has.
+/// True if only an initrd has a unit of this name.
 fn is_of_initrd(name: &str) -> bool {
     name.starts_with("initrd-") || name == "initrd.target"
 }
@@ -107,7 +107,7 @@ fn is_of_initrd(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn heard(unit: &str, lines: &[&str]) -> Vec<Meaning> {
+    fn meanings(unit: &str, lines: &[&str]) -> Vec<Meaning> {
         let mut awaited = Awaited::unit(unit).unwrap();
         lines.iter().map(|line| awaited.hear(line.as_bytes())).collect()
     }
@@ -126,7 +126,7 @@ mod tests {
         ];
         use Meaning::{Failed, Nothing, Reached};
         let expected = [Nothing, Nothing, Nothing, Nothing, Reached, Reached, Failed, Failed];
-        assert_eq!(heard("a.service", &lines), expected);
+        assert_eq!(meanings("a.service", &lines), expected);
     }
 
     #[test]
@@ -144,8 +144,8 @@ mod tests {
         use Meaning::{Nothing, Reached};
         let mut expected = [Nothing; 8];
         expected[7] = Reached;
-        assert_eq!(heard("basic.target", &lines), expected);
-        assert_eq!(heard("initrd.target", &lines)[3], Reached);
+        assert_eq!(meanings("basic.target", &lines), expected);
+        assert_eq!(meanings("initrd.target", &lines)[3], Reached);
     }
 
     #[test]

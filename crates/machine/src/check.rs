@@ -1,5 +1,5 @@
-//! Checks the options of a recording before anything is started or written. What only QEMU can answer (its version, whether
-//! it loads plugins) is not checked here.
+//! Checks the options of a recording before anything is started or written. Questions that only QEMU can answer (its version, whether it
+//! loads plugins) are checked elsewhere.
 
 use recording::{Accel, Board, GuestSpec, Init, Then, Until, VmmKind};
 
@@ -8,11 +8,11 @@ use crate::profile::GuestProfile;
 use crate::vmm::serial::Address;
 use crate::{Error, RecordOptions, arch, host, image, root, vmm};
 
-/// Stops within a shorter silence would take a good part of it.
+/// Shortest `--silence`: stops take some milliseconds each, which would be a good part of a shorter silence.
 const SILENCE_MS_MIN: u64 = 10;
 
 impl RecordOptions {
-    /// Says what is wrong with the options, before anything is started or written; else what kind of guest it is.
+    /// Returns the guest's profile, or what is wrong with the options.
     pub(crate) fn check(&self) -> Result<GuestProfile, Error> {
         if let Some(board) = &self.guest.board {
             self.check_board(board)?;
@@ -90,18 +90,18 @@ impl RecordOptions {
         Ok(profile)
     }
 
-    /// What is observed of any machine.
+    /// Checks the options that apply to every machine.
     fn check_observed(&self) -> Result<(), Error> {
         if self.observe.stream_bytes_max == 0 {
             return Err(Error::option("no stream can be kept in 0 bytes"));
         }
         if let Until::Regex(pattern) = &self.guest.until {
-            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(no_pattern(pattern, &e)))?;
+            regex::bytes::Regex::new(pattern).map_err(|e| Error::option(pattern_error(pattern, &e)))?;
         }
         Ok(())
     }
 
-    /// Says what of the options is only for a machine that bootscope makes.
+    /// Refuses the options that work only for a machine that bootscope makes.
     fn check_board(&self, board: &Board) -> Result<(), Error> {
         Address::of(&board.serial)?.check()?;
         if board.baud == Some(0) {
@@ -166,7 +166,7 @@ impl RecordOptions {
         }
     }
 
-    /// What is looked for in the guest, or asked of it.
+    /// Checks the end marks that look into the guest or connect to it.
     fn check_awaited(&self) -> Result<(), Error> {
         let guest = &self.guest;
         if let Some(port) = guest.until.port() {
@@ -237,7 +237,7 @@ impl RecordOptions {
         Ok(())
     }
 
-    /// Whether the guest takes a device tree, and the file is one.
+    /// Checks that the guest takes a device tree, and that the file is one.
     fn check_device_tree(&self) -> Result<(), Error> {
         let (guest, arch) = (&self.guest, arch::of(&self.guest));
         let Some(path) = &guest.dtb else {
@@ -259,7 +259,7 @@ impl RecordOptions {
         image::check_device_tree(path)
     }
 
-    /// Whether the VMM takes firmware, and the file is there.
+    /// Checks that the VMM takes firmware, and that the file can be read.
     fn check_firmware(&self) -> Result<(), Error> {
         match &self.guest.bios {
             Some(_) if self.guest.vmm != VmmKind::Qemu => Err(Error::option(
@@ -284,7 +284,7 @@ impl RecordOptions {
             image::check_readable(path)?;
         }
         match self.initrd_oddity()? {
-            // It would lie behind bootscope's own archive, and the kernel would leave it out.
+            // It would lie behind bootscope's own archive, and the kernel would skip it.
             Some(oddity) if self.guest.has_guest_init() => Err(Error::option(format!(
                 "--initrd {oddity}: give what the kernel can unpack, made by `find . | cpio -o -H newc` and compressed \
                  or not"
@@ -293,7 +293,7 @@ impl RecordOptions {
         }
     }
 
-    /// What keeps the kernel from unpacking the initrd, beginning with its name.
+    /// The reason why the kernel cannot unpack the initrd, after the initrd's name.
     pub(crate) fn initrd_oddity(&self) -> Result<Option<String>, Error> {
         let Some(path) = &self.guest.initrd else {
             return Ok(None);
@@ -317,12 +317,12 @@ impl RecordOptions {
     }
 }
 
-/// Why a device makes one boot differ from the next.
+/// The reason why a device makes one boot differ from the next.
 pub(crate) const WHY_NOT_REPEATED: &str =
     "its requests are answered by the host's clock, and the boot would not repeat";
 
-/// What is wrong with a pattern, in one line: the library draws a picture, and says what it shows last.
-fn no_pattern(pattern: &str, error: &regex::Error) -> String {
+/// The error of a pattern in one line: the regex library draws a picture and puts its explanation last.
+fn pattern_error(pattern: &str, error: &regex::Error) -> String {
     let text = error.to_string();
     let why = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
     format!(
@@ -373,13 +373,13 @@ mod tests {
         assert!(calls.check_calls().unwrap_err().to_string().contains("arm guests"));
         check(base(), "--kernel");
         let tree = GuestSpec { dtb: Some(PathBuf::from("a.dtb")), init: Init::Keep, ..base() };
-        let of = |guest: &GuestSpec| RecordOptions::of(guest.clone()).check_device_tree().unwrap_err().to_string();
-        assert!(of(&tree).contains("x86_64 guests take no device tree"));
+        let tree_error = |guest: &GuestSpec| RecordOptions::tree_error(guest.clone()).check_device_tree().unwrap_err().to_string();
+        assert!(tree_error(&tree).contains("x86_64 guests take no device tree"));
         let arm = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..tree };
-        assert!(of(&arm).contains("is for a --kernel"));
+        assert!(tree_error(&arm).contains("is for a --kernel"));
         let arm = GuestSpec { kernel: Some(PathBuf::from("/proc/version")), ..arm };
-        assert!(of(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() }).contains("/proc/version is no device tree"));
-        assert!(of(&GuestSpec { dtb: None, ..arm }).contains("sabrelite brings no device tree"));
+        assert!(tree_error(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() }).contains("/proc/version is no device tree"));
+        assert!(tree_error(&GuestSpec { dtb: None, ..arm }).contains("sabrelite brings no device tree"));
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
         let board = |serial: &str| Some(Board { serial: serial.to_owned(), ..Board::default() });
         check(GuestSpec { board: board("/dev/nonexistent"), init: Init::Keep, ..base() }, "ls /dev/serial/by-id");

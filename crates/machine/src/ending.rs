@@ -1,7 +1,7 @@
-//! When a boot is over, and how it ended: pure decisions from the facts.
+//! Decides from the facts when a boot is over and how it ended. Does no I/O.
 //!
-//! The end mark comes first: what happens to a guest after it (it powers off, it panics while it gathers) does not undo
-//! it. Then what the guest did (panicked, reset, powered off), then what it did not (time is up, nothing moves).
+//! The end mark comes first: a power-off or a panic while the guest gathers evidence does not undo it. Then what the guest did counts
+//! (panicked, reset, powered off), and last what it did not do (timeout, hang).
 
 use recording::{End, EndMark, OutcomeKind, Until};
 
@@ -10,30 +10,29 @@ use crate::profile::GuestProfile;
 use crate::vmm::GuestEnd;
 use crate::watch::{Facts, Seen, Shutdown, panicked};
 
-/// A panic's text is given this long to be printed.
+/// Time that a panic has to print its text.
 const PANIC_PATIENCE_NS: i64 = 3_000_000_000;
-/// A panic that was silent for this long has printed what it has to print.
+/// A panic that prints nothing for this long has printed all of its text.
 const PANIC_SILENCE_NS: i64 = 500_000_000;
-/// The evidence transfer may be silent for this long.
+/// Longest silence during the evidence transfer.
 const GATHER_SILENCE_NS: i64 = 30_000_000_000;
 
-/// A line that was waited for, and that nothing was added to for this long, is a prompt.
+/// If nothing is added to the awaited line for this long, it is a prompt.
 const PROMPT_SILENCE_NS: i64 = 100_000_000;
-/// The rest of that line is given this long to be printed.
+/// Time that the rest of the awaited line has to be printed.
 const LINE_PATIENCE_NS: i64 = 1_000_000_000;
 
-/// How a boot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) kind: OutcomeKind,
     pub(crate) detail: String,
     pub(crate) at_ns: i64,
-    /// What a reader should know beside it.
+    /// Remarks for a reader of the recording.
     pub(crate) note: Option<String>,
 }
 
 impl Ending {
-    /// Adds what a reader should know, behind what is there.
+    /// Appends a remark to the note.
     pub(crate) fn add_note(&mut self, note: &str) {
         let before = self.note.take().map_or(String::new(), |before| before + "; ");
         self.note = Some(before + note);
@@ -49,9 +48,9 @@ impl Ending {
     }
 }
 
-/// What to do about a panic that is not the kernel's fault.
+/// Advice about a panic that is not the kernel's fault.
 fn panic_advice(line: &str) -> Option<&'static str> {
-    // Linux's init/do_mounts.c: device 0:0 is one that no driver found; of any other, no file system took its content.
+    // Linux's init/do_mounts.c: device 0:0 means that no driver found the disk. With any other device, no file system took its content.
     if line.contains("VFS: Unable to mount root fs") && line.contains("unknown-block(0,0)") {
         return Some(
             "no driver in the kernel found the root disk (a distribution's are modules). Give the file system's image with \
@@ -73,26 +72,26 @@ fn panic_advice(line: &str) -> Option<&'static str> {
 
 /// The end mark, if it was reached.
 pub(crate) fn end_mark(options: &RecordOptions, profile: &GuestProfile, facts: &Facts) -> Option<End> {
-    let heard = |mark, at_ns, what: &str| {
+    let end = |mark, at_ns, what: &str| {
         let (mark, what) = (Some(mark), what.to_owned());
         End { mark, what, at_ns, error_ns: Some(facts.arrival_error_ns), printk_ns: None }
     };
     match options.guest.until {
-        Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| heard(EndMark::Init, at_ns, "init")),
+        Until::Init if options.guest.has_guest_init() => facts.init_ns.map(|at_ns| end(EndMark::Init, at_ns, "init")),
         Until::Init | Until::Regex(_) | Until::Unit(_) | Until::Tcp(_) | Until::Http(_) | Until::Process(_) => {
             facts.matched.clone()
         }
         Until::PowerOff => match facts.shutdown.as_ref()? {
-            off if off.why == GuestEnd::PowerOff => Some(heard(EndMark::PowerOff, off.at_ns, "power-off")),
+            off if off.why == GuestEnd::PowerOff => Some(end(EndMark::PowerOff, off.at_ns, "power-off")),
             off if off.why == GuestEnd::Reset && profile.says_before_reset == Some(facts.last_line.as_str()) => {
-                Some(heard(EndMark::Reset, off.at_ns, "a reset, where power-off is not to be had"))
+                Some(end(EndMark::Reset, off.at_ns, "a reset, where power-off is not to be had"))
             }
             _ => None,
         },
     }
 }
 
-/// Whether the boot is over at `now_ns`, and how it ended.
+/// The ending of the boot if it is over at `now_ns`, else `None`.
 pub(crate) fn ending(
     options: &RecordOptions,
     profile: &GuestProfile,
@@ -116,14 +115,14 @@ pub(crate) fn ending(
         return Some(at(OutcomeKind::Interrupted, "stopped by the user", now_ns));
     }
     if let Some(seen) = &facts.unpatched {
-        // That the VMM has ended can be heard later than that its stub is gone.
+        // The VMM's end can be reported later than the end of its gdbstub.
         if facts.running_ns.is_some() && !facts.gone && now_ns - seen.at_ns > LAST_WORDS_NS {
             return Some(at(OutcomeKind::Unpatched, &seen.what, seen.at_ns));
         }
     }
     if let Some(shutdown) = &facts.shutdown {
-        // The line by which a reset is no failure can still be on its way, as can guest-init's word why it gave up. And of any
-        // guest the line or message that is its end mark: it comes by another way than the news that the guest is off.
+        // Three messages can still be on their way, because they come by another channel than the news that the guest is off. They are the
+        // line by which a reset is no failure, guest-init's reason for giving up, and any guest's end mark.
         let is_off = matches!(shutdown.why, GuestEnd::PowerOff);
         let may_say_why = is_off && options.guest.has_guest_init() && facts.no_root.is_none() && facts.panic.is_none();
         let waits = profile.says_before_reset.is_some() || may_say_why || !facts.heard_out && !facts.gone;
@@ -133,7 +132,7 @@ pub(crate) fn ending(
         return Some(after_shutdown(facts, shutdown));
     }
     if facts.gone {
-        // What the VMM said and how it exited is added by who waits for it.
+        // The caller that waits for the VMM adds its output and its exit status.
         let kind = if options.guest.board.is_some() { OutcomeKind::LineLost } else { OutcomeKind::VmmFailed };
         return Some(at(kind, "", now_ns));
     }
@@ -153,13 +152,13 @@ pub(crate) fn ending(
     })
 }
 
-/// For how long a boot is listened to.
+/// The time limit of a recording.
 pub(crate) fn timeout_ns(options: &RecordOptions) -> i64 {
     let ms = options.observe.timeout_ms.unwrap_or(u64::MAX);
     i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
 }
 
-/// At the end mark. Without a change to its code that was asked for, the boot is another one.
+/// The ending at the end mark. If a requested change to the guest's code is missing, this boot is not the one that was asked for.
 fn reached(facts: &Facts, end: &End) -> Ending {
     match facts.unpatched.as_ref().map(|seen| &seen.what).or(facts.missed.as_ref()) {
         Some(missed) => at(OutcomeKind::Unpatched, missed, end.at_ns),
@@ -167,13 +166,13 @@ fn reached(facts: &Facts, end: &End) -> Ending {
     }
 }
 
-/// Whether the rest of the line that was waited for is still to come: a pattern matches before the line is whole.
+/// True if the rest of the awaited line is still to come: a pattern can match before the line is complete.
 fn line_goes_on(facts: &Facts, end: &End, now_ns: i64) -> bool {
-    let spoken = now_ns - facts.heard_ns < PROMPT_SILENCE_NS && now_ns - end.at_ns < LINE_PATIENCE_NS;
-    facts.matched_line_open && spoken && !facts.gone && facts.shutdown.is_none()
+    let is_recent = now_ns - facts.heard_ns < PROMPT_SILENCE_NS && now_ns - end.at_ns < LINE_PATIENCE_NS;
+    facts.matched_line_open && is_recent && !facts.gone && facts.shutdown.is_none()
 }
 
-/// How a boot ended that could be watched no longer, because of `why`.
+/// The ending of a boot that could not be watched any longer, because of `why`.
 pub(crate) fn cut_short(
     options: &RecordOptions,
     profile: &GuestProfile,
@@ -189,10 +188,10 @@ pub(crate) fn cut_short(
     }
 }
 
-/// The VMM's word that the guest is off can overtake the guest's own last word, which comes by another way.
+/// The VMM's report that the guest is off can overtake the guest's last message, which comes by another channel.
 const LAST_WORDS_NS: i64 = 500_000_000;
 
-/// After the end mark: none while evidence is still coming, else a note if some never will.
+/// After the end mark: `None` while evidence is still coming, `Some(None)` if all has arrived, else a note that some never will.
 fn why_no_more_evidence(options: &RecordOptions, facts: &Facts, now_ns: i64, stop: bool) -> Option<Option<String>> {
     if !options.guest.has_guest_init() || facts.guest_done.is_some() {
         return Some(None);
@@ -288,7 +287,7 @@ mod tests {
             assert_eq!(ending.kind, OutcomeKind::Reached);
             assert!(ending.note.is_some());
         }
-        // The guest's last word may still be on its way.
+        // The guest's last message may still be on its way.
         let facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..base() };
         assert!(ending(&options, &GuestProfile::default(), &facts, SECOND, false).is_none());
     }
@@ -314,7 +313,7 @@ mod tests {
             let at_once = (expected != "power-off").then_some(expected);
             assert_eq!(kind(&options, &facts, SECOND + 1), at_once);
         }
-        // Why guest-init gave up can be heard after QEMU says that the machine is off.
+        // The reason why guest-init gave up can arrive after QEMU's report that the machine is off.
         let mut facts = Facts { shutdown: off(SECOND, GuestEnd::PowerOff), ..facts() };
         assert_eq!(kind(&options, &facts, SECOND), None);
         (facts.no_root, facts.heard_out) = (Some("vda cannot be mounted".to_owned()), true);
@@ -376,7 +375,7 @@ mod tests {
         let board = Some(recording::Board::default());
         let mut options = RecordOptions::of(GuestSpec { board, init: Init::Keep, ..GuestSpec::default() });
         options.observe.timeout_ms = Some(6000);
-        // Its own time stands at 0 until its first byte.
+        // The board's own time stays at 0 until its first byte.
         let mut facts = Facts { vmm: "the board", listened_ns: 5 * SECOND, ..Facts::default() };
         assert_eq!(kind(&options, &facts, 0), None);
         facts.listened_ns = 6 * SECOND;
@@ -393,13 +392,13 @@ mod tests {
         let facts = Facts { shutdown: off(SECOND, GuestEnd::Reset), heard_out: true, ..Facts::default() };
         assert_eq!(kind(&options, &facts, SECOND), Some("reset"));
 
-        let says = GuestProfile { says_before_reset: Some("no ACPI, so a reset"), ..GuestProfile::default() };
-        let said =
+        let profile = GuestProfile { says_before_reset: Some("no ACPI, so a reset"), ..GuestProfile::default() };
+        let off_after_line =
             Facts { last_line: "no ACPI, so a reset".to_owned(), shutdown: facts.shutdown.clone(), ..Facts::default() };
-        assert_eq!(ending(&options, &says, &said, SECOND, false).unwrap().kind, OutcomeKind::Reached);
+        assert_eq!(ending(&options, &profile, &off_after_line, SECOND, false).unwrap().kind, OutcomeKind::Reached);
         // That line may still be on its way.
-        assert_eq!(ending(&options, &says, &facts, SECOND, false), None);
-        assert_eq!(ending(&options, &says, &facts, 2 * SECOND, false).unwrap().kind, OutcomeKind::Reset);
+        assert_eq!(ending(&options, &profile, &facts, SECOND, false), None);
+        assert_eq!(ending(&options, &profile, &facts, 2 * SECOND, false).unwrap().kind, OutcomeKind::Reset);
 
         let options = RecordOptions::of(GuestSpec { until: Until::Regex("login:".into()), ..GuestSpec::default() });
         let matched = End { what: "a login:".into(), at_ns: SECOND, ..End::default() };

@@ -1,53 +1,50 @@
-//! Why a recording could not be made. How a *boot* failed is an outcome, not an error.
+//! Errors that prevent a recording. A *boot* that fails is an outcome, not an error.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use recording::advice;
 
-/// A recording that could not be begun, or could not be written. Each message says what to do next, and the reason too:
-/// none is an error's `source`, which a chain of errors would say again.
+/// A recording that could not be begun or written. Each message contains the reason and what to do next. No error has a `source`, because a
+/// chain of errors would print the reason twice.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The options do not fit together, or name something that cannot be used.
     #[error("{0}")]
     Option(String),
-    /// The user stopped it before there was a boot.
+    /// The user stopped the recording before there was a boot.
     #[error("stopped by the user before the boot was begun")]
     Stopped,
-    /// A file that was named cannot be read.
+    /// A named file cannot be read.
     #[error("cannot read {path}: {why}{advice}", advice = advice(why))]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// The system's reason.
         why: io::Error,
     },
-    /// The kernel is not a kernel.
+    /// The kernel's file is not a kernel.
     #[error(
         "{path} is not a kernel that QEMU can start: {found}; give a bzImage (/boot/vmlinuz-…) or an ELF image with a PVH note"
     )]
     NotAKernel {
-        /// The file.
         path: PathBuf,
-        /// What it looks like.
+        /// Kind of file that it seems to be.
         found: String,
     },
-    /// There is no such VMM.
+    /// The VMM's program is missing.
     #[error(
         "{binary} is not there: install QEMU (Debian: apt install qemu-system-x86, for ARM guests qemu-system-arm, for riscv64 qemu-system-misc or -riscv), or name it with --qemu"
     )]
     VmmMissing {
-        /// What was looked for.
+        /// The program that was searched for.
         binary: PathBuf,
     },
-    /// The VMM is there, but does not run.
+    /// The VMM's program is there, but does not run.
     #[error("{binary} does not work: {why}")]
     VmmBroken {
-        /// The binary.
         binary: PathBuf,
-        /// What it said.
+        /// Its output.
         why: String,
     },
     /// The VMM is too old.
@@ -55,44 +52,43 @@ pub enum Error {
         "{binary} is version {found}, bootscope needs at least {needed}: install a newer QEMU, or name one with --qemu"
     )]
     VmmTooOld {
-        /// The binary.
         binary: PathBuf,
         /// Its version.
         found: String,
-        /// The oldest that will do.
+        /// Oldest version that works.
         needed: &'static str,
     },
-    /// The VMM ended before the machine ran: what it was asked for cannot be had.
+    /// The VMM ended before the machine ran: it cannot do what was requested.
     #[error("{name} did not start, and nothing was recorded: {why}")]
     VmmRefused {
-        /// What people call it.
+        /// The VMM's name as users write it.
         name: &'static str,
-        /// How it ended and what it said.
+        /// How it ended, and its output.
         why: String,
     },
-    /// A part of bootscope itself is not where it should be.
+    /// A part of bootscope itself is missing.
     #[error("{missing}{instead}")]
     LibraryMissing {
-        /// Which, where it was looked for, and how to get it.
+        /// The missing part, where it was searched for, and how to get it.
         missing: String,
-        /// How to do without.
+        /// A way to do without it.
         instead: &'static str,
     },
     /// The recording cannot be written.
     #[error(transparent)]
     Recording(#[from] recording::Error),
-    /// The recording could not be written to its end. What there is of it is finished, and says so.
+    /// The recording could not be completed. What there is of it is finished and marked as incomplete.
     #[error("{why}; what was recorded until then is in {folder}, and can be read")]
     CutShort {
-        /// The recording.
+        /// The recording's folder.
         folder: PathBuf,
-        /// What went wrong first.
+        /// The first error.
         why: Box<Error>,
     },
-    /// The host refused something that has no other name.
+    /// The host refused an operation that no other variant describes.
     #[error("cannot {doing}: {why}{advice}", advice = advice(why))]
     Host {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The system's reason.
         why: io::Error,

@@ -1,41 +1,41 @@
-//! Telling a hang from a quiet boot.
+//! Tells a hang from a quiet boot.
 //!
-//! Hung is a machine of which nothing has moved for some time: no byte on any port, no new record in the kernel log, no
-//! disk request, no code that never ran before, *and* whose CPUs are halted or stay within one page of code. A busy CPU
-//! that moves through code is progress, however quiet it is. The CPUs are only looked at in the second half of that
-//! time: looking disturbs. Nor is a delay of the lab's that its own command line asks for a hang (`lab.rs`).
+//! A machine is hung if nothing of it has moved for some time: no byte on any port, no new record in the kernel log, no disk request, no
+//! code that ran for the first time. In addition, its CPUs must be halted or stay within one page of code. A busy CPU that moves through
+//! code is progress, however quiet it is. The CPUs are looked at only in the second half of that time, because a look disturbs the guest. A
+//! delay that the lab's command line requests is not a hang either (`lab.rs`).
 //!
-//! "Some time" must pass for the machine, not only on the clock: on a loaded host a kernel that unpacks itself in one loop
-//! gets one second of CPU in many seconds. So a busy CPU counts as standing still only once it also *ran* for that long. So does a
-//! halted one where idle time is skipped (`-icount sleep=off`), because there a machine that waits for something is
-//! halted between any two looks and busy in between; unless it does not run at all, as nothing will ever wake it.
+//! "Some time" must pass for the machine, not only on the clock. On a loaded host, a kernel that unpacks itself in one loop gets one second
+//! of CPU in many seconds. So a busy CPU counts as standing still only once it also *ran* for that long. The same holds for a halted CPU if
+//! idle time is skipped (`-icount sleep=off`). There, a machine that waits for something is halted at each look and busy in between. If
+//! such a machine does not run at all, it is hung, because nothing will ever wake it.
 //!
-//! Of a board only what it says is known: it is hung when it says nothing for that time.
+//! A board shows only its output: it is hung if it prints nothing for that time.
 //!
-//! It decides from its arguments alone, and does no I/O.
+//! This module decides from its arguments alone, and does no I/O.
 
 use crate::cpu_time::CpuTimes;
 use crate::vmm::Stand;
 
-/// What moves while a machine boots.
+/// Signs of progress while a machine boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Movement {
-    /// Bytes said on all ports, and written by the plugin about code that ran for the first time.
+    /// Bytes that came on all ports, and that the plugin wrote about code that ran for the first time.
     pub(crate) bytes: u64,
-    /// The newest record of the kernel log in memory, or of a recorder inside the kernel, where that is known.
+    /// The newest record of the kernel log in memory, or of a recorder inside the kernel, if known.
     pub(crate) newest_record: Option<u64>,
     /// Requests to all disks so far.
     pub(crate) disk_requests: u64,
 }
 
-/// A CPU that stands still is allowed to be elsewhere in one look of five: a halted one still serves its timer.
+/// A CPU that stands still may be elsewhere in one look of five: a halted one still serves its timer.
 const LOOKS: usize = 5;
 const LOOKS_ALIKE: usize = 4;
 
-/// A VMM that ran for less than this part of the time does not run.
-const ASLEEP_PART: i64 = 50;
+/// A VMM that ran for less than 1/50 of the time does not run.
+const ASLEEP_DIVISOR: i64 = 50;
 
-/// A moment: ours, and what the VMM has run until then.
+/// A moment on the host's clock, and the CPU time of the VMM until then.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Now {
     /// Since time zero.
@@ -43,20 +43,20 @@ pub(crate) struct Now {
     pub(crate) cpu: CpuTimes,
 }
 
-/// Watches one boot.
+/// The hang detector of one boot.
 #[derive(Debug)]
 pub(crate) struct HangDetector {
     after_ns: i64,
     skips_idle: bool,
-    /// Nothing is known of the machine but what it says.
-    is_only_heard: bool,
-    /// When something moved last.
+    /// True if only the machine's output can be observed.
+    is_output_only: bool,
+    /// The last moment at which something moved.
     moved: Now,
     seen: Movement,
     looks: Vec<Vec<Stand>>,
 }
 
-/// What a hang looks like.
+/// Evidence of a hang.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hang {
     quiet_ns: i64,
@@ -65,15 +65,15 @@ pub(crate) struct Hang {
 }
 
 impl HangDetector {
-    /// `skips_idle` is a machine whose clocks leap to the next timer when all its CPUs are halted, `is_only_heard` one whose CPUs
-    /// nobody can look at.
-    pub(crate) fn new(after_ms: u64, skips_idle: bool, is_only_heard: bool) -> HangDetector {
+    /// `skips_idle`: the machine's clocks leap to the next timer when all its CPUs are halted. `is_output_only`: its CPUs cannot be looked
+    /// at.
+    pub(crate) fn new(after_ms: u64, skips_idle: bool, is_output_only: bool) -> HangDetector {
         let after_ns = i64::try_from(after_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         let (moved, seen) = (Now::default(), Movement::default());
-        HangDetector { after_ns, skips_idle, is_only_heard, moved, seen, looks: Vec::new() }
+        HangDetector { after_ns, skips_idle, is_output_only, moved, seen, looks: Vec::new() }
     }
 
-    /// Whether it has been quiet for so long that all of [`Movement`] and the CPUs should be looked at.
+    /// True if it has been quiet long enough that all of [`Movement`] and the CPUs should be looked at.
     pub(crate) fn doubtful(&mut self, now: &Now, bytes: u64) -> bool {
         if bytes != self.seen.bytes {
             self.seen.bytes = bytes;
@@ -82,17 +82,17 @@ impl HangDetector {
         now.ns - self.moved.ns >= self.after_ns / 2
     }
 
-    /// Takes a look; none if it is no hang yet.
+    /// Takes a look. Returns `None` if it is not a hang yet.
     pub(crate) fn look(&mut self, now: &Now, movement: Movement, cpus: Vec<Stand>) -> Option<Hang> {
-        // The first look that knows of records or disks has nothing to compare them with.
-        let first = self.looks.is_empty();
+        // The first look with records or disk requests has nothing to compare them with.
+        let is_first = self.looks.is_empty();
         let moved = movement != self.seen;
         self.seen = movement;
-        if moved && !first {
+        if moved && !is_first {
             self.moved(now);
             return None;
         }
-        if self.is_only_heard {
+        if self.is_output_only {
             let quiet_ns = now.ns - self.moved.ns;
             return (quiet_ns >= self.after_ns).then_some(Hang { quiet_ns, ran_ns: 0, cpus: Vec::new() });
         }
@@ -111,14 +111,14 @@ impl HangDetector {
         };
         let quiet_ns = now.ns - self.moved.ns;
         let ran_ns = now.cpu.busiest_since(&self.moved.cpu);
-        let hung = quiet_ns >= self.after_ns && self.had_its_chance(&stands, quiet_ns, ran_ns);
+        let hung = quiet_ns >= self.after_ns && self.had_time_to_move(&stands, quiet_ns, ran_ns);
         hung.then_some(Hang { quiet_ns, ran_ns, cpus: stands })
     }
 
-    /// Whether the machine could have moved in this time, on a host that has other things to do as well.
-    fn had_its_chance(&self, stands: &[Stand], quiet_ns: i64, ran_ns: i64) -> bool {
+    /// True if the machine could have moved in this time, on a host that does other work too.
+    fn had_time_to_move(&self, stands: &[Stand], quiet_ns: i64, ran_ns: i64) -> bool {
         let halted = stands.iter().all(|stand| stand.halted);
-        let asleep = ran_ns < quiet_ns / ASLEEP_PART;
+        let asleep = ran_ns < quiet_ns / ASLEEP_DIVISOR;
         ran_ns >= self.after_ns || halted && (!self.skips_idle || asleep)
     }
 
@@ -127,8 +127,8 @@ impl HangDetector {
         self.looks.clear();
     }
 
-    /// Where a CPU was in nearly all looks, as the newest of these saw it. The last look may be the one that found a
-    /// halted CPU in its timer's interrupt.
+    /// The place of a CPU in nearly all looks, as the newest of these saw it. The last look may have found a halted CPU in its timer's
+    /// interrupt.
     fn stands_still(&self, cpu: usize) -> Option<Stand> {
         let stands: Vec<Stand> = self.looks.iter().filter_map(|look| look.get(cpu)).copied().collect();
         let alike = |stand: &Stand| stands.iter().filter(|other| Place::of(**other) == Place::of(*stand)).count();
@@ -136,7 +136,7 @@ impl HangDetector {
     }
 }
 
-/// What counts as one place: halted anywhere, or a page of code.
+/// Places that are told apart: halted anywhere, or a page of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Halted,
@@ -150,7 +150,7 @@ impl Place {
 }
 
 impl Hang {
-    /// In words, where `vmm` is what ran the guest.
+    /// Describes the hang; `vmm` is the name of what ran the guest.
     pub(crate) fn text(&self, vmm: &str) -> String {
         let seconds = |ns: i64| ns / 1_000_000_000;
         let (quiet, ran) = (seconds(self.quiet_ns), seconds(self.ran_ns));
@@ -179,17 +179,17 @@ mod tests {
         vec![Stand { halted: true, address: 0x1000 }]
     }
 
-    /// What a test boot does, second by second.
+    /// A test boot, second by second.
     struct Boot {
         skips_idle: bool,
-        /// How much of each second the VMM runs, in ms.
+        /// Time that the VMM runs in each second, in ms.
         ran_ms: i64,
     }
 
     const ALONE: Boot = Boot { skips_idle: false, ran_ms: 1000 };
 
     impl Boot {
-        /// Runs a detector for 10 s over a minute; when it found a hang, in s.
+        /// Runs a detector with a limit of 10 s over a minute. Returns when it found a hang, in s.
         fn hung_at(&self, movement: impl Fn(i64) -> Movement, cpus: impl Fn(i64) -> Vec<Stand>) -> Option<i64> {
             let mut detector = HangDetector::new(10_000, self.skips_idle, false);
             (1..60).find(|&s| {
@@ -211,10 +211,10 @@ mod tests {
     fn a_busy_cpu_on_a_loaded_host_gets_its_time() {
         let loaded = Boot { ran_ms: 400, ..ALONE };
         assert_eq!(loaded.hung_at(silent_after(0), |_| at(0x1000)), Some(25));
-        // One that was halted as well is judged like the busy one.
+        // A halted CPU beside a busy one is judged like it.
         assert_eq!(loaded.hung_at(silent_after(0), |_| [halted(), at(0x1000)].concat()), Some(25));
         assert_eq!(Boot { ran_ms: 10, ..ALONE }.hung_at(silent_after(0), |_| at(0x1000)), None);
-        // Each needs both: time of ours, and of its own.
+        // A hang needs both: time on the host's clock, and CPU time of the VMM.
         assert_eq!(Boot { ran_ms: 3000, ..ALONE }.hung_at(silent_after(0), |_| at(0x1000)), Some(10));
         assert_eq!(loaded.hung_at(silent_after(0), |_| halted()), Some(10));
     }

@@ -1,11 +1,12 @@
-//! The kernel command line: the user's own, and what recording adds to it.
+//! The kernel command line: the user's parameters, and those that recording adds.
 //!
-//! What is added goes in front, because of two values of one parameter the kernel takes the last: where the user says
-//! something else, the user wins. The exception is `rdinit=`, without which no evidence would be transferred; the user's
-//! own `rdinit` is what guest-init then executes. A guest that is recorded with its own init has no process of bootscope's in it: it
-//! gets a console where none was asked for, and its kernel's log and trace are read out of its memory at the end. Where the
-//! kernel's image does not say how to read the trace there, the log is all the evidence: then it gets `initcall_debug` and a log to
-//! fit instead of events. With `--trace none` or `calls` alone it gets the console only.
+//! Added parameters go in front, because the kernel takes the last value of a parameter: the user's value wins. The exception is `rdinit=`,
+//! without which no evidence would be transferred; guest-init then executes the user's `rdinit`.
+//!
+//! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave none, and its kernel's log
+//! and trace are read out of its memory at the end. If the kernel's image does not say how to read the trace there, the log is the only
+//! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. With `--trace none` or `calls` alone it gets only the
+//! console.
 
 use recording::{GuestSpec, Then, Until};
 
@@ -13,24 +14,24 @@ use crate::Error;
 use crate::arch::Arch;
 use crate::profile::GuestProfile;
 
-/// Which of the kernel's events are traced.
+/// Events of the kernel that are traced.
 ///
-/// Initcalls and modules are what a boot consists of; the scheduler's tell who waited for whom, interrupts by whom one
-/// was woken, work items what a kworker did; messages, which the log has too, join printk's clock to the trace's.
+/// Initcalls and modules are the parts of a boot. The scheduler's events show which thread waited for which, interrupts what woke a thread,
+/// and work items what a kworker did. Messages are in the log too; in the trace they join printk's clock to the trace's.
 const EVENTS: &str = "initcall:*,module:*,sched:sched_switch,sched:sched_waking,sched:sched_wakeup_new,\
     sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit,workqueue:workqueue_execute_start,\
     workqueue:workqueue_execute_end,irq:irq_handler_entry,irq:irq_handler_exit,printk:console";
 
-/// The same of the processes of a guest's own init: threads apart from processes, whose unit each is (systemd has a control group
-/// for each), and which waits end with a disk's answer.
+/// Additional events for the processes of a guest's own init. They tell threads from processes, and give each process its unit (systemd has
+/// a control group for each) and the waits that end with a disk's answer.
 const USER_EVENTS: &str =
     "task:task_newtask,cgroup:cgroup_attach_task,cgroup:cgroup_notify_populated,block:block_rq_complete";
 
-/// Who made a port answer that the boot ends with. It is rare.
+/// The event that shows which process opened the awaited port. It is rare.
 const PORT_EVENT: &str = "sock:inet_sock_set_state";
 
-/// With these systemd says in the kernel's log when each unit is started and active, by name. It does so in its own log otherwise. Without
-/// the last it drops messages beyond 200 in 5 s; versions before 254 do so all the same.
+/// With these parameters systemd logs the start and the activation of each unit by name in the kernel's log, otherwise only in its own log.
+/// Without the last one it drops messages beyond 200 in 5 s; versions before 254 drop them regardless.
 const SYSTEMD: [&str; 4] = [
     "systemd.log_target=kmsg",
     "systemd.log_level=info",
@@ -38,23 +39,22 @@ const SYSTEMD: [&str; 4] = [
     "systemd.log_ratelimit_kmsg=0",
 ];
 
-/// A command line, and what was taken out of it.
+/// A command line, and the parts that were taken out of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KernelLine {
-    /// The whole command line.
     pub(crate) text: String,
-    /// The user's own `rdinit=`, which is handed over to instead.
+    /// The user's `rdinit=`: guest-init hands over to it.
     pub(crate) rdinit: Option<String>,
-    /// That an init which the user names is not run.
+    /// A remark that an init which the user named is not run.
     pub(crate) note: Option<String>,
 }
 
-/// What is added to a user's words.
+/// Parameters that are added to the user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// Only what makes the boot the one that was asked for.
+    /// Only those that the requested boot needs.
     Plain,
-    /// What it takes to record it; whether the trace can be read in the guest's memory.
+    /// Those that recording needs too; `trace_in_memory` is true if the trace can be read in the guest's memory.
     Recorded { trace_in_memory: bool },
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn kernel_line(
     let (parameters, for_init) = split(&options.append);
     let mut rdinit = None;
     let mut line = if profile.takes_linux_words { added(options, arch, adds, &parameters) } else { Vec::new() };
-    // The init of a root is `init=`, also in the kernel's own words.
+    // The init of a root is given as `init=`, as for the kernel itself.
     let own = if options.root.is_some() { "init=" } else { "rdinit=" };
     let note = not_run(options, own, &parameters);
     for parameter in parameters {
@@ -98,7 +98,7 @@ pub(crate) fn kernel_line(
     Ok(KernelLine { text, rdinit, note })
 }
 
-/// Of an init that is named on the command line, that bootscope's process 1 does not hand over to it; and what would.
+/// A remark if bootscope's process 1 does not hand over to an init that the command line names, and which option would do so.
 fn not_run(options: &GuestSpec, own: &str, parameters: &[String]) -> Option<String> {
     let is_named = |parameter: &&String| parameter.starts_with("init=") || parameter.starts_with("rdinit=");
     let hands_over = |parameter: &str| options.then == Then::Exec && parameter.starts_with(own);
@@ -130,7 +130,7 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     let Added::Recorded { trace_in_memory } = adds else { return line };
     let traced = options.trace_events && (options.has_guest_init() || trace_in_memory);
     let logged = options.trace_events && !traced;
-    // The bare word and `initcall_debug=0` are the user's own.
+    // `initcall_debug` without a value and `initcall_debug=0` are both the user's choice.
     if logged && !given("initcall_debug") {
         line.push("initcall_debug".to_owned());
     }
@@ -138,14 +138,14 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
         line.push("log_buf_len=1048576".to_owned());
     }
     if traced {
-        // The clock is given because a kernel that chooses it itself may do so late, and empties the buffer then.
+        // The clock is set because a kernel that chooses it itself may do so late, which empties the buffer.
         let user = if options.has_guest_init() { String::new() } else { format!(",{USER_EVENTS}") };
         let port = options.until.port().map_or_else(String::new, |_| format!(",{PORT_EVENT}"));
         line.push(format!("trace_event={EVENTS}{user}{port}"));
         line.push(format!("trace_clock={}", arch.trace_clock));
         line.push(format!("trace_buf_size={}", trace_buffer_bytes(options)));
     }
-    // The kernel's log is what can be read of a guest's own systemd. Other inits do not look at these words.
+    // The kernel's log is the only log of a guest's systemd that can be read. Other inits ignore these parameters.
     let is_asked_for = traced || matches!(options.until, Until::Unit(_));
     if is_asked_for && !options.has_guest_init() {
         let is_given = |word: &str| word.split_once('=').is_some_and(|(key, _)| given(&format!("{key}=")));
@@ -154,24 +154,24 @@ fn added(options: &GuestSpec, arch: &Arch, adds: Added, user: &[String]) -> Vec<
     line
 }
 
-/// Whether the kernel is asked to say more than its usual log holds. A larger one is not given to every boot: the kernel
-/// clears all of it, which under TCG costs some 50 ms for each MiB.
+/// True if the command line makes the kernel log more than its usual buffer holds. Not every boot gets a larger buffer: the kernel clears
+/// all of it, which takes some 50 ms for each MiB under TCG.
 fn verbose(parameters: &[String]) -> bool {
     const LOUD: [&str; 4] = ["initcall_debug", "debug", "dyndbg", "apic=debug"];
     parameters.iter().any(|p| LOUD.iter().any(|loud| p == loud || p.starts_with(&format!("{loud}="))))
 }
 
-/// Bytes of trace buffer for each CPU: at most 1/16 of memory in all, and no more than a boot fills, because the kernel
-/// clears every page of it.
+/// Bytes of trace buffer for each CPU: at most 1/16 of memory in all, and at most what a boot fills, because the kernel clears every page
+/// of it.
 fn trace_buffer_bytes(options: &GuestSpec) -> u64 {
     let share = options.memory_bytes / 16 / u64::from(options.cpus);
     let wanted = if options.cpus == 1 { 2 << 20 } else { 1 << 20 };
-    // A boot into user space writes twice as much and more.
+    // A boot into user space writes at least twice as much.
     let wanted = if options.has_guest_init() { wanted } else { 4 * wanted };
     share.clamp(128 << 10, wanted)
 }
 
-/// The kernel's parameters, and those after `--`, which are init's. A double quote keeps blanks in a parameter.
+/// Splits into the kernel's parameters and those after `--`, which are for init. A double quote keeps blanks in a parameter.
 fn split(append: &str) -> (Vec<String>, Vec<String>) {
     let mut all: Vec<String> = Vec::new();
     let (mut quoted, mut inside) = (false, false);
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(keep("root=/dev/vda1 rdinit=/x", false), "console=ttyS0 root=/dev/vda1 rdinit=/x");
         let logged = "console=ttyS0 initcall_debug log_buf_len=1048576 root=/dev/vda1";
         assert_eq!(keep("root=/dev/vda1", true), logged);
-        // What the user says stands.
+        // The user's values stay.
         assert_eq!(keep("initcall_debug=0 log_buf_len=4M", true), "console=ttyS0 initcall_debug=0 log_buf_len=4M");
         let plain = GuestSpec { init: Init::Keep, append: "quiet".to_owned(), ..Default::default() };
         assert_eq!(

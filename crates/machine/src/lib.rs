@@ -1,12 +1,11 @@
 //! Boots a machine in a VMM, watches it, and transfers its evidence into a recording.
 //!
-//! [`record`] is all of it: options in, a finished recording and an outcome out. Time zero is taken just before the VMM is
-//! executed; everything the machine says is stamped on arrival by a thread that does nothing else; whatever happens to
-//! the guest (it reaches its end mark, panics, resets, hangs, runs out of time, takes the VMM down with it) is an
-//! [`Outcome`](recording::Outcome). An [`Error`] means that no recording could be made.
+//! [`record`] takes options and returns a finished recording and an outcome. Time zero is taken just before the VMM is executed. A thread
+//! that does nothing else stamps everything that the machine prints on arrival. An [`Outcome`](recording::Outcome) says how the boot ended:
+//! at its end mark, or by a panic, a reset, a hang, a timeout, or the end of the VMM. An [`Error`] means that no recording could be made.
 //!
-//! This crate reads what a guest says only as far as watching needs it: guest-init's messages, the line of a panic, the line of
-//! the end mark. It does not interpret the evidence. It never writes the user's files, and no VMM outlives its recorder.
+//! This crate reads the guest's output only as far as watching needs it: guest-init's messages, the line of a panic, the line of the end
+//! mark. It does not interpret the evidence. It never writes the user's files, and no VMM outlives its recorder.
 
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]

@@ -1,4 +1,4 @@
-//! How the program that started a recording follows it: progress, and whether to stop.
+//! Lets the program that started a recording follow it and stop it.
 
 use std::io;
 use std::sync::Arc;
@@ -6,42 +6,41 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Sees how a boot goes, and can stop it. The thread that records calls it every 50 ms or so.
+/// Follows a boot and can stop it. The recording thread calls it about every 50 ms.
 pub trait Observer {
-    /// How the boot goes.
+    /// Receives the progress of the boot.
     fn progress(&mut self, _progress: &Progress<'_>) {}
 
-    /// The user has to do something now, in a sentence, or the boot does not begin.
+    /// Receives, in a sentence, what the user has to do now so that the boot begins.
     fn want(&mut self, _what: &str) {}
 
-    /// Whether to stop now. The recording is finished all the same, with the outcome `interrupted`.
+    /// Returns true to stop now. The recording is finished all the same, with the outcome `interrupted`.
     fn stop(&mut self) -> bool {
         false
     }
 }
 
-/// Looks at nothing and never stops anything.
+/// An observer that ignores progress and never stops a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
 impl Observer for Silent {}
 
-/// How a boot goes.
+/// The progress of a boot.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Since time zero.
     pub elapsed_ns: i64,
-    /// What is being done.
     pub stage: Stage,
     /// The console's last line that is not blank, without control characters.
     pub last_line: &'a str,
-    /// What the console has printed.
+    /// Bytes that the console has printed.
     pub console_bytes: u64,
-    /// What guest-init has transferred.
+    /// Bytes that guest-init has transferred.
     pub evidence_bytes: u64,
 }
 
-/// What is being done.
+/// The current stage of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The machine boots.
@@ -50,8 +49,8 @@ pub enum Stage {
     Gathering,
 }
 
-/// A flag that Ctrl-C and requests to end set, for an [`Observer`] to pass on. The second one of a kind ends the program
-/// at once, as if nobody had asked for the first; the VMM ends with it.
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set, for an [`Observer`] to pass on. A second such signal ends the program at once, by its
+/// default action; the VMM ends with it.
 ///
 /// # Errors
 /// If the system refuses the handlers.

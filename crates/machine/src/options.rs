@@ -1,7 +1,6 @@
-//! How a boot is to be recorded: the guest, how it is observed, and where the recording goes.
+//! Options of a recording: the guest, how it is observed, and the recording's folder.
 //!
-//! The first two are specs, which the recording keeps ([`GuestSpec`], [`ObserveSpec`]). What is wrong with them,
-//! [`check`](crate::check) says.
+//! The recording keeps the first two as specs ([`GuestSpec`], [`ObserveSpec`]). [`check`](crate::check) validates them.
 
 use std::path::PathBuf;
 
@@ -9,36 +8,34 @@ use serde::{Deserialize, Serialize};
 
 use recording::{GuestSpec, ObserveSpec, VmmKind};
 
-/// How to boot and what to record.
+/// The guest to boot and what to record of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordOptions {
-    /// The guest.
     #[serde(flatten)]
     pub guest: GuestSpec,
-    /// How it is observed.
     #[serde(flatten)]
     pub observe: ObserveSpec,
-    /// What recording costs on this host, as far as it was measured: what fits this boot is noted in the recording.
+    /// Measured costs of recording on this host. The recording notes the one that was measured for such a boot.
     #[serde(skip)]
     pub overheads: Vec<recording::Overhead>,
     /// The recording's folder.
     #[serde(skip)]
     pub out: PathBuf,
-    /// Replace a recording that is there.
+    /// True if an existing recording is replaced.
     #[serde(skip)]
     pub force: bool,
 }
 
 impl RecordOptions {
-    /// This guest, observed as usual.
+    /// Options for this guest, with the usual observation.
     #[must_use]
     pub fn of(guest: GuestSpec) -> RecordOptions {
         RecordOptions { guest, ..RecordOptions::default() }
     }
 
-    /// The firmware's debug port, where there is one and it is recorded.
+    /// The I/O port of the firmware's debug log, if the guest has one and it is recorded.
     pub(crate) fn firmware_port(&self) -> Option<u16> {
-        // Only QEMU's machines have firmware that can be heard so.
+        // Only QEMU's machines have firmware with such a port.
         let is_qemus = self.guest.vmm == VmmKind::Qemu && self.guest.board.is_none();
         let is_recorded = self.observe.firmware_log && is_qemus;
         crate::arch::of(&self.guest).firmware_port.filter(|_| is_recorded)

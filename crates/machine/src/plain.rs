@@ -1,8 +1,8 @@
-//! A boot that is only timed, for comparison with a recorded one: what does recording cost?
+//! Boots that are only timed, to measure the cost of recording against them.
 //!
-//! It has the same machine, kernel, console and process 1, and none of the instruments: guest RAM in the VMM's own memory, no
-//! port of the firmware, no plugin, no linker statistics, no trace. Only the guest's channel is left: it brings the one time
-//! stamp that is needed.
+//! Such a boot has the same machine, kernel, console and process 1 as a recorded one, but no instruments. Guest RAM is in the VMM's own
+//! memory; there is no firmware port, plugin, linker statistics or trace. Only the guest's channel is left, for the one time stamp that is
+//! needed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::record::{channel, prepare};
 use crate::vmm::{Heard, Instruments, Launch, Source};
 use crate::{Error, Observer, Progress, Stage, vmm};
 
-/// Boots a machine without recording it; the time from VMM start to process 1, in ns.
+/// Boots a machine without recording it. Returns the time from the VMM's start to process 1, in ns.
 ///
 /// # Errors
 /// If the boot cannot be begun, the guest's code is to be changed, process 1 is the guest's own, or it is not reached.
@@ -26,7 +26,7 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
         ));
     }
     if !options.guest.patches.is_empty() {
-        // It would be another guest than the recorded one, and the comparison would charge recording for that.
+        // The guest would differ from the recorded one, and the comparison would charge the difference to recording.
         return Err(Error::option(
             "a plain boot has no gdbstub, so --patch would change the recorded boots alone: leave out --patch",
         ));
@@ -43,25 +43,25 @@ pub fn time_plain(options: &RecordOptions, observer: &mut dyn Observer) -> Resul
         channel: Some(channel.wire()),
         instruments: Instruments::default(),
     })?;
-    let (mut first_byte_ns, mut reached, mut said) = (None, false, String::new());
+    let (mut first_byte_ns, mut reached, mut vmm_output) = (None, false, String::new());
     let mut no_root = None;
     while !reached {
         match vm.hear(Duration::from_millis(50)) {
             Heard::Said { source: Source::Guest, at_ns, bytes } => {
                 let first_byte_ns = first_byte_ns.get_or_insert(at_ns);
-                channel.feed(&bytes, &mut |word| match word {
+                channel.feed(&bytes, &mut |event| match event {
                     PortEvent::Message(Message::Init { .. }) => reached = true,
                     PortEvent::Message(Message::Lack { what: Lacked::Root, why }) => no_root = Some(why),
-                    // Something else was said first, so the stamp was not that of the mark.
+                    // Another message came first, so its stamp is not that of the mark.
                     PortEvent::Message(_) | PortEvent::Malformed(_) if !reached => *first_byte_ns = at_ns,
                     _ => {}
                 });
             }
-            Heard::Said { source: Source::Vmm, bytes, .. } => said = shown(&bytes, 300),
+            Heard::Said { source: Source::Vmm, bytes, .. } => vmm_output = shown(&bytes, 300),
             Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
             Heard::Gone => {
                 let (vmm, how) = (vm.name(), vm.wait()?.how);
-                return Err(Error::option(format!("the plain boot failed: {vmm} {how}: {said}")));
+                return Err(Error::option(format!("the plain boot failed: {vmm} {how}: {vmm_output}")));
             }
         }
         if let Some(why) = no_root {

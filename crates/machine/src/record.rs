@@ -1,4 +1,4 @@
-//! Recording one boot: the story, from the options to the finished folder.
+//! Recording one boot, from the options to the finished folder.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,59 +26,59 @@ use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{Error, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm};
 
-/// So many blocks of code run in a Debian's initrd, or in the first seconds of an init without one.
+/// Blocks of code that the plugin notes after the kernel's own boot. About this number run in a Debian's initrd, or in the first seconds of
+/// an init without one.
 const USER_BLOCKS: u32 = 1 << 16;
-/// What the kernel says when it starts a guest's own process 1.
+/// The kernel's message when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
 
 /// A recorded boot.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// How the boot ended.
     pub outcome: Outcome,
     /// The end mark, if it was reached.
     pub end: Option<End>,
-    /// Why the workload failed, if it did.
+    /// The reason why the workload failed, if it did.
     pub no_workload: Option<String>,
-    /// What was written into the guest's code, in sentences.
+    /// Changes that were written into the guest's code, in sentences.
     pub patched: Vec<String>,
-    /// What `recording.json` says.
+    /// The content of `recording.json`.
     pub manifest: Manifest,
 }
 
-/// What is booted, when all files are looked at and all choices made.
+/// The boot to start, after all files were checked and all choices made.
 pub(crate) struct Prepared {
     pub(crate) program: Box<dyn Program>,
     pub(crate) profile: GuestProfile,
     pub(crate) kvm: bool,
     pub(crate) line: KernelLine,
     pub(crate) initrd: Option<File>,
-    /// A list for each of the user's symbol files.
+    /// The function list of each of the user's symbol files, compressed.
     symbols: Vec<Vec<u8>>,
-    /// What is to be done at functions, if anything.
+    /// Stops at functions, if the options request any.
     plan: Option<Plan>,
-    /// How the trace of a guest's own boot is read in its memory, if it has one.
+    /// The way to read the kernel's trace in the memory of a guest with its own init, if it has one.
     trace: Option<TraceImage>,
     manifest: Manifest,
 }
 
 /// Boots a machine and records it into `options.out`.
 ///
-/// The thread that calls this must stay until it returns: the VMM is bound to it, and ends with it.
+/// The calling thread must stay until this returns: the VMM is bound to it, and ends with it.
 ///
 /// # Errors
-/// If the boot cannot be begun, or the recording cannot be written (a full disk): then it is finished with what there is
-/// of it, where that is possible. How the boot itself fails is the outcome.
+/// If the boot cannot be begun, or if the recording cannot be written (a full disk). Then this finishes the recording with the evidence it
+/// has, where possible. A failure of the boot itself is an outcome, not an error.
 pub fn record(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     record_with(&vmm::find, options, observer)
 }
 
-/// The same under a VMM that is found in another way.
+/// Does the work of [`record`] with this way to find the VMM.
 fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Observer) -> Result<Recorded, Error> {
     let mut prepared = prepare(find, options, false, observer)?;
     let plugin = plugin(options, &mut prepared)?;
     let mut writer = Writer::create(&options.out, options.force, &prepared.manifest)?;
-    let (mut watch, noted) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer, observer) {
+    let (mut watch, partials) = match begin(options, &mut prepared, plugin.as_deref(), &mut writer, observer) {
         Ok(begun) => begun,
         Err(error) => return Err(nothing_recorded(writer, error)),
     };
@@ -92,7 +92,7 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
     }
     let no_workload = finished.facts.no_workload.clone();
     let patched = finished.patched.clone();
-    let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, noted)?;
+    let (manifest, failed) = conclude(options, &prepared.profile, prepared.manifest, ending, finished, partials)?;
     writer.finish(manifest.clone())?;
     if let Some(why) = failed {
         return Err(Error::CutShort { folder: options.out.clone(), why: Box::new(why) });
@@ -101,7 +101,7 @@ fn record_with(find: Find<'_>, options: &RecordOptions, observer: &mut dyn Obser
     Ok(Recorded { outcome, end: manifest.end.clone(), no_workload, patched, manifest })
 }
 
-/// Starts the machine, and gets everything ready to watch it and to keep what it says.
+/// Starts the machine, and prepares watching it and keeping its output.
 fn begin<'a>(
     options: &RecordOptions,
     prepared: &mut Prepared,
@@ -111,9 +111,9 @@ fn begin<'a>(
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
     let origin = format!("bootscope's {} plugin", prepared.program.name());
-    let mut noted = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
-    let first_executions = noted("first-run.bin", options.observe.first_executions)?;
-    let calls = noted("calls.bin", options.observe.calls)?;
+    let mut new_partial = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
+    let first_executions = new_partial("first-run.bin", options.observe.first_executions)?;
+    let calls = new_partial("calls.bin", options.observe.calls)?;
     let channel = channel(&options.guest);
     let port = options.guest.until.port().map(|_| free_port()).transpose()?;
     let vm = prepared.program.start(&Launch {
@@ -139,8 +139,8 @@ fn begin<'a>(
     prepared.manifest.vmm.command = vm.command().to_vec();
     prepared.manifest.arrival_error_ns = options.guest.board.is_some().then(|| vm.arrival_error_ns());
     writer.update(&prepared.manifest)?;
-    if let Some(wanted) = vm.wants() {
-        observer.want(&wanted);
+    if let Some(request) = vm.wants() {
+        observer.want(&request);
     }
     let mut watch = Watch::new(options, &prepared.profile, awaited_line(options), channel, vm, writer, observer)?;
     watch.look_for(&options.guest.until, port, prepared.trace.as_ref().and_then(TraceImage::tasks));
@@ -150,15 +150,15 @@ fn begin<'a>(
     Ok((watch, first_executions.into_iter().chain(calls).collect()))
 }
 
-/// How much of user space the plugin notes. Where the kernel's trace tells what user space does, no more than makes sure that
-/// the kernel's own boot is over: the plugin would go on to cost a boot
-/// a sixth of its time or more. A counted boot it costs nothing.
+/// The number of user-space blocks that the plugin notes; `None` is no limit. If the kernel's trace shows what user space does, the plugin
+/// notes only enough to be sure that the kernel's own boot is over. With more, it would cost the boot a sixth of its time or more. A
+/// counted boot pays nothing for it.
 fn user_blocks(options: &RecordOptions, prepared: &Prepared) -> Option<u32> {
     let is_traced = !options.guest.has_guest_init() && prepared.trace.is_some();
     (is_traced && !options.guest.deterministic).then_some(USER_BLOCKS)
 }
 
-/// The way of the guest's messages, where process 1 is one that sends any, or the lab its samples.
+/// The channel of the guest's messages, if process 1 sends any or the lab's samples come that way.
 pub(crate) fn channel(guest: &GuestSpec) -> Option<Box<dyn GuestChannel>> {
     (guest.has_guest_init() || crate::lab::is_sampled(guest)).then(|| arch::of(guest).channel(guest))
 }
@@ -172,14 +172,14 @@ fn keep_symbols(options: &RecordOptions, prepared: &mut Prepared, writer: &mut W
     Ok(())
 }
 
-/// Takes back a recording of nothing, for this reason.
+/// Discards a recording without content, and returns the reason.
 fn nothing_recorded(writer: Writer, error: Error) -> Error {
-    // The reason is what matters, also where not even that can be done.
+    // The reason matters also if discarding fails.
     let _ = writer.discard();
     error
 }
 
-/// The plugin, if it is wanted and can be had. Without it a boot can be recorded, but not its calls.
+/// The plugin, if it is wanted and available. Without it a boot can be recorded, but not its calls.
 fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<PathBuf>, Error> {
     let is_board = options.guest.board.is_some();
     if prepared.kvm || is_board || !(options.observe.first_executions || options.observe.calls) {
@@ -198,10 +198,10 @@ fn plugin(options: &RecordOptions, prepared: &mut Prepared) -> Result<Option<Pat
     }
 }
 
-/// What a recording with these options would say before its machine is started: what is booted, by what, on what.
+/// The manifest that a recording with these options would begin with. Does not start the machine.
 ///
 /// # Errors
-/// As [`record`], for everything that can be known without starting the machine.
+/// Those of [`record`] that can be found without starting the machine.
 pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<Manifest, Error> {
     prepare(&vmm::find, options, false, observer).map(|prepared| prepared.manifest)
 }
@@ -209,15 +209,15 @@ pub fn foresee(options: &RecordOptions, observer: &mut dyn Observer) -> Result<M
 /// Refuses changes to the guest's code that do not fit its image, or each other. Starts nothing.
 ///
 /// # Errors
-/// Why they do not.
+/// If a change does not fit.
 pub fn check_patches(options: &RecordOptions) -> Result<(), Error> {
     Plan::of(&options.guest, &options.observe, arch::of(&options.guest)).map(drop)
 }
 
-/// How the VMM is found that a guest asks for.
+/// Finds the VMM that a guest uses.
 pub(crate) type Find<'a> = &'a dyn Fn(&GuestSpec) -> Result<Box<dyn Program>, Error>;
 
-/// Looks at everything that does not need the machine, and makes what it will be given.
+/// Checks everything that does not need the machine, and makes its inputs.
 pub(crate) fn prepare(
     find: Find<'_>,
     options: &RecordOptions,
@@ -227,9 +227,9 @@ pub(crate) fn prepare(
     let profile = options.check()?;
     let program = find(&options.guest)?;
     program.check(&options.guest, profile.spared_devices, profile.yields)?;
-    // Addresses are those of the image.
+    // --watch needs the kernel at the addresses of its image.
     let fixed_address = options.guest.fixed_address || options.observe.watch.is_some();
-    // What cannot be read is not asked for: the kernel's log in memory, and its trace.
+    // A VMM that does not show the guest's memory cannot give the kernel's log and trace: they are not requested.
     let trace_events = options.guest.trace_events && program.shows_memory();
     let fixed = GuestSpec { fixed_address, trace_events, ..options.guest.clone() };
     let is_readable = !plain && program.shows_memory();
@@ -277,7 +277,7 @@ pub(crate) fn prepare(
             .collect(),
         ..Manifest::begun_now()
     };
-    // Without a key of the user's, the recording is nobody's, and `--like` takes less from it.
+    // If the user has no key, the recording is not sealed, and `--like` takes fewer options from it.
     if let Ok(sealer) = Sealer::of_user() {
         manifest.seal_with(&sealer);
     }
@@ -286,7 +286,7 @@ pub(crate) fn prepare(
     Ok(Prepared { program, profile, kvm: choice.kvm, line, initrd, symbols, plan, trace, manifest })
 }
 
-/// What of a boot is not seen under this VMM, if anything, and what of it can be had.
+/// A note on the evidence that this VMM cannot give and on how to get some of it; `None` if it shows the guest's memory.
 fn unseen(program: &dyn Program) -> Option<String> {
     (!program.shows_memory()).then(|| {
         format!(
@@ -297,7 +297,7 @@ fn unseen(program: &dyn Program) -> Option<String> {
     })
 }
 
-/// Watches until the boot is over, and takes the last evidence; or until either cannot be written any more, and why.
+/// Watches until the boot is over and takes the last evidence. If either cannot be written, stops there and returns the error too.
 fn watched(
     options: &RecordOptions,
     prepared: &Prepared,
@@ -311,13 +311,13 @@ fn watched(
     match booted {
         Ok(mut ending) => {
             let stopped = watch.is_hurried();
-            // First, because the guest writes on into its trace until then.
+            // First, because the guest goes on writing into its trace until it is read.
             let traced = trace(prepared.trace.as_ref().filter(|_| options.guest.trace_events), watch, &mut ending);
-            let names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
+            let take_names = |ending: &mut Ending, watch: &mut Watch<'_>| match followed && !stopped {
                 true => kernels_names(options, watch, ending),
                 false => Ok(()),
             };
-            let named = traced.and_then(|()| names(&mut ending, watch));
+            let named = traced.and_then(|()| take_names(&mut ending, watch));
             if let Some(missed) = watch.facts.missed.as_ref().filter(|_| ending.kind != OutcomeKind::Unpatched) {
                 ending.add_note(missed);
             }
@@ -342,7 +342,7 @@ fn watched(
     }
 }
 
-/// Whether a boot that ended so may have had an end mark that never comes.
+/// True if the end mark of a boot that ended this way may be one that never comes.
 fn is_without_mark(kind: OutcomeKind) -> bool {
     use OutcomeKind::{Hang, Interrupted, PowerOff, Reset, Timeout};
     matches!(kind, Timeout | PowerOff | Reset | Hang | Interrupted)
@@ -356,7 +356,7 @@ fn boot(options: &RecordOptions, profile: &GuestProfile, watch: &mut Watch<'_>) 
         watch.facts.listened_ns = watch.vm.listened_ns();
         let is_stopped = watch.is_stopped();
         if let Some(ending) = ending(options, profile, &watch.facts, now_ns, is_stopped) {
-            // Rounds that lie ready are evidence too, while there is time for them.
+            // Rounds that lie ready are evidence too, if there is time to read them.
             let has_time = !is_stopped && watch.facts.listened_ns < timeout_ns(options);
             if !(has_time && watch.has_rounds()) {
                 return Ok(ending);
@@ -367,8 +367,8 @@ fn boot(options: &RecordOptions, profile: &GuestProfile, watch: &mut Watch<'_>) 
     }
 }
 
-/// Names for what the plugin saw of a guest that did not tell its own: those in its kernel's image. Only then, because
-/// unpacking takes a second.
+/// Takes the names in the kernel's image for what the plugin saw, if the guest did not send its own. Not otherwise, because unpacking the
+/// image takes a second.
 fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
     let Some(kernel) = options.guest.kernel.as_ref().filter(|_| !watch.transfer.has("kallsyms")) else { return Ok(()) };
     match symbols::list(&SymbolFile { path: kernel.clone(), base: None }) {
@@ -383,7 +383,7 @@ fn kernels_names(options: &RecordOptions, watch: &mut Watch<'_>, ending: &mut En
     Ok(())
 }
 
-/// Keeps where the vCPUs were in each silence, by the names of the user's files and the kernel's image.
+/// Keeps where the vCPUs were in each silence, with names from the user's files and the kernel's image.
 fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Result<(), Error> {
     let names = |seen: &OnStacks| {
         let mut names = Names::default();
@@ -399,7 +399,7 @@ fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Re
                     None
                 }
             };
-            // A table of another build would be wrong everywhere: it is taken with the names that fit.
+            // A table of another build would be wrong everywhere, so it is taken only if the image's names fit.
             if let Some(moved_by) = moved_by.filter(|_| is_image && seen.needs_tables) {
                 kernel_image::tables(&file.path).into_iter().for_each(|tables| names.add_tables(tables, moved_by));
             }
@@ -412,7 +412,7 @@ fn silences(options: &RecordOptions, watch: &mut Watch<'_>, hurried: bool) -> Re
     Ok(())
 }
 
-/// Keeps what a variable was where functions were entered.
+/// Keeps the values that a watched variable had where functions were entered.
 fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
     let Some(text) = watch.watched() else { return Ok(()) };
     let origin = format!("read through {}'s gdbstub where functions were entered", watch.vm.name());
@@ -420,8 +420,8 @@ fn variable(watch: &mut Watch<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// How the trace of a guest with its own init is read in its memory, by its kernel's image; or why it cannot be. None where
-/// there is no such trace.
+/// The way to read the trace of a guest with its own init in its memory, by its kernel's image; or the reason why it cannot be read. `None`
+/// if there is no such trace.
 ///
 /// # Errors
 /// If the image cannot be read.
@@ -441,7 +441,7 @@ fn trace_image(guest: &GuestSpec, profile: &GuestProfile) -> Result<Option<Resul
     Ok(Some(TraceImage::of(&image).map_err(|why| why.to_string())))
 }
 
-/// Keeps the trace of a guest with its own init, which stands still from then on.
+/// Keeps the trace of a guest with its own init. The guest stands still from then on.
 fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending) -> Result<(), Error> {
     let Some(image) = image else { return Ok(()) };
     match watch.kernel_trace(image)? {
@@ -459,7 +459,7 @@ fn trace(image: Option<&TraceImage>, watch: &mut Watch<'_>, ending: &mut Ending)
     Ok(())
 }
 
-/// Takes what only the stopped or stuck machine itself can tell: its logs, and where its CPUs stand.
+/// Takes what only the stopped or stuck machine itself can give: its logs, and where its CPUs stand.
 fn last_evidence(
     options: &RecordOptions,
     profile: &GuestProfile,
@@ -479,7 +479,7 @@ fn last_evidence(
         quote_newest(ending, newest);
         return Ok(());
     }
-    // Where somebody waits, no event log is looked for that such a guest does not keep.
+    // If the user waits, an event log is not searched for in a guest that keeps none.
     let hurried = watch.is_hurried();
     let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
     if let Some(log) = &events {
@@ -505,14 +505,14 @@ fn last_evidence(
         Err(why) if options.guest.kernel.is_some() && events.is_none() => {
             ending.note.get_or_insert(format!("no kernel log could be read out of guest memory: {why}"));
         }
-        // What boots from a disk need not be Linux, and what keeps another log is not.
+        // A guest that boots from a disk need not be Linux, and one that keeps an event log is not Linux.
         Err(_) => {}
     }
     quote_newest(ending, newest);
     Ok(())
 }
 
-/// Adds the guest's last line to the outcome of a boot that does not say itself why it stopped.
+/// Adds the guest's last line to the outcome of a boot that hung or timed out, because nothing else says where it stopped.
 fn quote_newest(ending: &mut Ending, newest: Option<String>) {
     if let (OutcomeKind::Hang | OutcomeKind::Timeout, Some(line)) = (ending.kind, newest) {
         let before = if ending.detail.is_empty() { String::new() } else { format!("{}; ", ending.detail) };
@@ -520,21 +520,21 @@ fn quote_newest(ending: &mut Ending, newest: Option<String>) {
     }
 }
 
-/// Fills in what is known only at the end; with what could not be written, if anything.
+/// Fills in the facts that are known only at the end. Returns the first write error too, if there was one.
 fn conclude(
     options: &RecordOptions,
     profile: &GuestProfile,
     mut manifest: Manifest,
     ending: Ending,
     mut finished: Finished<'_>,
-    noted: Vec<Partial>,
+    partials: Vec<Partial>,
 ) -> Result<(Manifest, Option<Error>), Error> {
     let exit = finished.vm.wait()?;
     let zero = finished.vm.zero().moment;
     manifest.host.tsc_hz = zero.zip(Moment::now()).and_then(|(zero, now)| zero.rate_to(now));
     let marks = finished.vm.set_up(manifest.host.tsc_hz);
     let json = serde_json::to_vec_pretty(&marks).expect("marks are plain data");
-    // Nobody else writes any more.
+    // No other thread writes to it any more.
     finished.writer.release();
     let put = finished.writer.put("vmm.json", &json, &format!("what the host saw of {}'s set-up", finished.facts.vmm));
     finished.keep(put);
@@ -542,7 +542,7 @@ fn conclude(
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }
-    let heard = finished.vm.notes();
+    let vmm_notes = finished.vm.notes();
     let Finished { facts, patched, notes, failed, .. } = finished;
     manifest.vmm.max_rss_bytes = exit.used.map(|used| used.max_rss_bytes);
     manifest.vmm.user_ns = exit.used.map(|used| used.user_ns);
@@ -552,7 +552,7 @@ fn conclude(
     manifest.notes.extend(facts.no_workload.as_ref().map(|why| format!("the workload failed: {why}")));
     manifest.notes.extend(patched);
     manifest.notes.extend(notes);
-    manifest.notes.extend(heard);
+    manifest.notes.extend(vmm_notes);
     manifest.notes.extend(failed.as_ref().map(|error| format!("this recording is not complete: {error}")));
     manifest.outcome = Some(Outcome {
         kind: ending.kind,
@@ -562,22 +562,22 @@ fn conclude(
     Ok((manifest, failed))
 }
 
-/// Whether it was not the guest that ended the boot.
+/// True if the VMM or the board's line ended the boot, not the guest.
 fn is_failure(kind: OutcomeKind) -> bool {
     matches!(kind, OutcomeKind::VmmFailed | OutcomeKind::LineLost)
 }
 
-/// How the VMM failed: how it ended, and what it said last.
+/// Describes how the VMM ended, and its last output.
 fn vmm_failure(ending: &Ending, facts: &Facts, exit: &Exit) -> String {
     let mut parts = vec![format!("{} {}", facts.vmm, exit.how)];
     parts.extend((!ending.detail.is_empty()).then(|| ending.detail.clone()));
-    // What switched a board on has nothing to say of how its line ended.
+    // The output of the command that switched a board on does not explain how its line ended.
     let says_why = ending.kind == OutcomeKind::VmmFailed || facts.running_ns.is_none();
     parts.extend(facts.vmm_said.iter().filter(|_| says_why).cloned());
     parts.join(": ")
 }
 
-/// The pattern of the end mark where that is a line.
+/// The pattern of the end mark, if it is a line.
 fn awaited_line(options: &RecordOptions) -> Option<Awaited> {
     let awaited = match &options.guest.until {
         Until::Regex(pattern) => Awaited::line(pattern),
@@ -588,7 +588,7 @@ fn awaited_line(options: &RecordOptions) -> Option<Awaited> {
     Some(awaited.expect("options are checked before anything is started"))
 }
 
-/// The modules of the kernel that the root takes.
+/// The kernel modules that mounting the root needs.
 fn modules(options: &RecordOptions) -> Result<Vec<Module>, Error> {
     match (&options.guest.kernel, root::modules(&options.guest)?) {
         (Some(kernel), names) if !names.is_empty() => modules::needed(arch::of(&options.guest), kernel, &names),
@@ -631,13 +631,13 @@ fn config(options: &RecordOptions, line: &KernelLine, modules: &[Module]) -> Res
         ..Config::default()
     };
     if options.guest.deterministic {
-        // Asleep, such a guest would skip its patience instead of waiting.
+        // If it slept, such a guest would skip its waiting time instead of waiting.
         config.spin_ms = config.wait_ms;
     }
     Ok(config)
 }
 
-/// The registers of the serial port that a guest's messages go by, where they do.
+/// Physical address of the serial port's registers, if the guest's messages go through one.
 fn serial_registers(guest: &GuestSpec) -> Option<u64> {
     match channel(guest)?.wire() {
         Wire::SerialPort { registers, .. } => Some(registers),
@@ -663,7 +663,7 @@ fn inputs(options: &RecordOptions) -> Result<Vec<Input>, Error> {
 
 fn subject(guest: &GuestSpec, profile: &GuestProfile, kvm: bool) -> Subject {
     if guest.board.is_some() {
-        // What it is, its evidence says.
+        // The evidence tells which system it is.
         return Subject { machine: "board".to_owned(), ..Subject::default() };
     }
     Subject {

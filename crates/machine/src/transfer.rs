@@ -1,7 +1,7 @@
-//! Evidence transfer: takes what guest-init gathered, out of guest memory or by the port, and writes it into the recording.
+//! Evidence transfer: takes the evidence that guest-init gathered, from guest memory or through the port, and writes it into the recording.
 //!
-//! A file is `NAME.partial` until its last piece is there and undamaged, so one that was cut off is seen to be. The
-//! kernel's symbol table is the one file that is large and compresses well; it is kept as `kallsyms.gz`.
+//! A file is `NAME.partial` until its last piece has arrived undamaged, so a truncated file can be recognised. The kernel's symbol table is
+//! the only file that is large and compresses well; it is kept as `kallsyms.gz`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use recording::{Partial, Writer};
 use crate::Error;
 use crate::memory::{GuestRam, PhysicalMemory};
 
-/// The most that a guest may transfer.
-const BYTES_MAX: u64 = 1 << 30;
+/// Upper bound for all evidence of a guest.
+const MAX_BYTES: u64 = 1 << 30;
 
-/// What the guest has transferred so far.
+/// State of the transfer so far.
 pub(crate) struct EvidenceTransfer {
     delivery: Delivery,
     open: BTreeMap<&'static str, Out>,
-    /// Names that are whole.
+    /// Names of files that are complete.
     whole: Vec<&'static str>,
-    /// Pieces that could not be taken, and why the first could not.
+    /// The number of pieces that could not be taken.
     refused: u64,
     first_refusal: Option<String>,
     by_port: bool,
@@ -32,14 +32,14 @@ pub(crate) struct EvidenceTransfer {
 
 enum Out {
     Plain(Partial),
-    /// The encoder's output waits in memory only until it is appended.
+    /// The encoder's output stays in memory only until it is appended to the file.
     Gzip(GzEncoder<Vec<u8>>, Partial),
 }
 
 impl EvidenceTransfer {
     pub(crate) fn new() -> EvidenceTransfer {
         EvidenceTransfer {
-            delivery: Delivery::new(BYTES_MAX),
+            delivery: Delivery::new(MAX_BYTES),
             open: BTreeMap::new(),
             whole: Vec::new(),
             refused: 0,
@@ -67,7 +67,7 @@ impl EvidenceTransfer {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Takes a piece that came by the port.
+    /// Takes a piece that came through the port.
     pub(crate) fn take_chunk(&mut self, chunk: &Chunk, bytes: &[u8], writer: &mut Writer) -> Result<(), Error> {
         self.by_port = true;
         let mut keeper = Keeper { open: &mut self.open, whole: &mut self.whole, writer, failed: None };
@@ -79,27 +79,27 @@ impl EvidenceTransfer {
         failed.map_or(Ok(()), Err)
     }
 
-    /// A round is not looked at, because others wait already.
+    /// Counts a round that is not read, because others wait already.
     pub(crate) fn pass_over(&mut self) {
         self.note("the guest offers them faster than they can be read".to_owned());
     }
 
-    /// True if rounds are not read any more: the guest has had more read than any guest needs.
+    /// True if no more rounds are read: the guest has had more read than any guest needs.
     pub(crate) fn is_spent(&self) -> bool {
         self.delivery.is_spent()
     }
 
-    /// Whether this file was transferred whole.
+    /// True if this file was transferred completely.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.whole.contains(&name)
     }
 
-    /// Bytes that came.
+    /// The number of bytes that have arrived.
     pub(crate) fn bytes(&self) -> u64 {
         self.delivery.bytes()
     }
 
-    /// What a reader of the recording should know about it, in sentences.
+    /// Remarks about the transfer for a reader of the recording, in sentences.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.by_port {
@@ -125,7 +125,7 @@ impl EvidenceTransfer {
     }
 }
 
-/// Puts pieces into files. The delivery knows only `io::Error`; what really failed is kept here.
+/// Writes pieces into files. The delivery handles only `io::Error`; the original error is kept here.
 struct Keeper<'a> {
     open: &'a mut BTreeMap<&'static str, Out>,
     whole: &'a mut Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! Whole recordings of scripted boots: how each ends, what is kept, and what is done to the VMM.
+//! Whole recordings of scripted boots: their outcomes, the kept evidence, and the requests to the VMM.
 
 use super::*;
 use crate::functions;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const SECOND: i64 = 1_000_000_000;
 const PAGE_BYTES: u64 = guest_init::round::PAGE_BYTES as u64;
 
-/// An observer that stops at this time.
+/// An observer that stops the recording at this time.
 struct StopsAt(i64, i64);
 
 impl Observer for StopsAt {
@@ -28,7 +28,7 @@ impl Observer for StopsAt {
     }
 }
 
-/// A machine that boots from its disk.
+/// Options for a machine that boots from its disk.
 fn options(dir: &TempDir, until: Until) -> RecordOptions {
     let disk = dir.path().join("disk.img");
     std::fs::write(&disk, [0; 512]).unwrap();
@@ -59,7 +59,7 @@ fn ended(script: &Script, until: Until) -> (OutcomeKind, i64, String) {
 }
 
 #[test]
-fn a_line_on_the_console_ends_a_boot_and_all_that_was_said_is_kept() {
+fn a_line_on_the_console_ends_a_boot_and_all_output_is_kept() {
     let script = runs()
         .says(500, Source::Firmware, "hello\n")
         .says(700, Source::Vmm, "a warning\n")
@@ -79,7 +79,7 @@ fn a_line_on_the_console_ends_a_boot_and_all_that_was_said_is_kept() {
     assert_eq!(recorded.manifest.vmm.command, ["stub", "None"]);
 }
 
-/// A boot of a Linux that ends with a unit.
+/// Records the boot of a Linux kernel that ends with a unit.
 fn to_unit(name: &str, script: &Script) -> Recorded {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir, Until::Unit(name.to_owned()));
@@ -95,7 +95,7 @@ fn to_unit(name: &str, script: &Script) -> Recorded {
 
 #[test]
 fn a_unit_that_never_comes_is_named_with_those_that_came() {
-    let said = "\
+    let log = "\
         [    0.9] systemd[1]: Running in initrd.\n\
         [    1.0] systemd[1]: Started sshd2.service - only in the initrd.\n\
         [    1.1] systemd[1]: systemd 252.39-1~deb12u1 running in system mode\n\
@@ -103,7 +103,7 @@ fn a_unit_that_never_comes_is_named_with_those_that_came() {
         [    1.3] systemd[1]: Starting ssh.service - OpenBSD Secure Shell server...\n\
         [    1.4] sshd[7]: Started ssht.service - not systemd's word.\n\
         [    1.5] systemd[1]: Reached target network.target.\n";
-    let script = runs().says(1000, Source::Console, said);
+    let script = runs().says(1000, Source::Console, log);
     let noted = |name: &str, script: &Script| {
         let recorded = to_unit(name, script);
         (recorded.outcome.kind, recorded.manifest.notes.join("\n"))
@@ -165,7 +165,7 @@ fn a_quiet_boot_times_out_and_one_that_stands_still_hangs() {
     assert!((10 * SECOND..15 * SECOND).contains(&at_ns) && detail.contains("busy in one place"), "{at_ns}: {detail}");
 }
 
-/// A channel that is none of ours: each letter is a message.
+/// A foreign channel: each letter is a message.
 #[derive(Debug)]
 struct Letters;
 
@@ -191,7 +191,7 @@ impl GuestChannel for Letters {
     }
 }
 
-/// A guest whose channel they are.
+/// The launch of a guest with the channel of [`Letters`].
 fn launched(guest: &GuestSpec) -> Launch<'_> {
     Launch {
         guest,
@@ -224,14 +224,13 @@ fn any_channel_can_carry_the_guests_messages() {
     assert_eq!(std::fs::read(options.out.join("guest.log")).unwrap(), b"?ie");
 }
 
-/// `silence.txt` of a recording.
 fn silence(options: &RecordOptions) -> String {
     let kept = Recording::open(&options.out).unwrap();
     String::from_utf8(kept.read(stops::FILE).unwrap().unwrap_or_default()).unwrap()
 }
 
 #[test]
-fn vcpus_that_stop_after_their_stub_failed_are_let_run_until_the_guest_is_at_its_end() {
+fn vcpus_that_stop_after_their_stub_failed_are_resumed_until_the_guests_end() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir, Until::PowerOff);
     options.observe.silence_ms = Some(100);
@@ -240,14 +239,14 @@ fn vcpus_that_stop_after_their_stub_failed_are_let_run_until_the_guest_is_at_its
         .has_news(600, News::Off(GuestEnd::PowerOff))
         .has_news(600, News::Stopped)
         .has_news(700, News::Stopped);
-    // Its other end is closed.
+    // The other end is closed.
     *script.gdbstub.lock().unwrap() = Some(std::os::unix::net::UnixStream::pair().unwrap().0);
     let recorded = played(&script, &options, i64::MAX).unwrap();
     assert_eq!(recorded.outcome.kind, OutcomeKind::Reached);
-    // After 200 ms the stub failed; the stop before that was somebody else's, that at 600 ms is the guest's end.
+    // The stub fails after 200 ms. The stop before that came from elsewhere, and the one at 600 ms is the guest's end.
     assert_eq!(*script.done.lock().unwrap(), ["let run", "let run", "quit"]);
     assert!(silence(&options).contains("# note there is no stop after 200 ms: "), "{}", silence(&options));
-    // A VMM that stops them again each time is not fought for ever.
+    // A VMM that stops its vCPUs again each time is not resumed for ever.
     let script = (0..100).fold(runs(), |script, n| script.has_news(300 + n, News::Stopped)).ends(1000);
     *script.gdbstub.lock().unwrap() = Some(std::os::unix::net::UnixStream::pair().unwrap().0);
     options.force = true;
@@ -260,7 +259,7 @@ fn the_last_silence_ends_with_the_boot() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir, Until::Regex("login:".to_owned()));
     options.observe.silence_ms = Some(100);
-    // The prompt is waited for, and the recorder takes evidence after it.
+    // The recorder waits for the rest of the prompt's line, and takes evidence after it.
     played(&runs().says(2000, Source::Console, "login: "), &options, i64::MAX).unwrap();
     assert!(silence(&options).ends_with("\nsilence 100000000 2000000000\n"), "{}", silence(&options));
     options.force = true;
@@ -274,7 +273,7 @@ fn the_last_silence_ends_with_the_boot() {
 }
 
 #[test]
-fn from_process_1_on_no_stop_is_due_and_none_is_waited_for() {
+fn no_stop_is_due_or_waited_for_after_process_1() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir, Until::Init);
     options.guest.init = Init::Guest;
@@ -340,7 +339,7 @@ fn a_patch_that_is_refused_before_anything_runs_ends_the_boot() {
     let mut silent = Silent;
     let mut watch = Watch::new(&options, &profile, None, None, vm, &mut writer, &mut silent).unwrap();
     watch.stop_at_functions(plan, arch::of(&options.guest));
-    // Held vCPUs never run, and what never ran never ends.
+    // Held vCPUs never run, so such a boot would never end.
     assert_eq!(*done.lock().unwrap(), ["let run"]);
     let ending = boot(&options, &profile, &mut watch).unwrap();
     assert_eq!(ending.kind, OutcomeKind::Unpatched, "{ending:?}");
@@ -371,10 +370,10 @@ fn a_stub_that_goes_away_ends_the_readings_and_not_the_boot() {
 }
 
 #[test]
-fn all_that_is_said_is_heard_while_a_patch_waits() {
+fn all_output_is_read_while_a_patch_waits() {
     let dir = tempfile::tempdir().unwrap();
     let options = options(&dir, Until::PowerOff);
-    let said = |pieces: u32| {
+    let console_bytes_of = |pieces: u32| {
         let script = (0..pieces).fold(Script::default(), |script, _| script.says(0, Source::Console, "x"));
         *script.gdbstub.lock().unwrap() = Some(functions::tests::entered(true));
         let mut writer = Writer::create(&options.out, true, &Manifest::begun_now()).unwrap();
@@ -386,8 +385,8 @@ fn all_that_is_said_is_heard_while_a_patch_waits() {
         watch.step(&|_| false).unwrap();
         watch.facts.console_bytes
     };
-    assert_eq!(said(200), 200);
-    assert_eq!(said(900), 256, "a guest that never falls silent does not keep its stop from being seen");
+    assert_eq!(console_bytes_of(200), 200);
+    assert_eq!(console_bytes_of(900), 256, "a guest that never falls silent does not keep its stop from being seen");
 }
 
 #[test]
@@ -408,14 +407,13 @@ fn a_vmm_that_ends_before_the_machine_runs_leaves_nothing_behind() {
     let refused = played(&script, &options(&dir, Until::PowerOff), i64::MAX).unwrap_err();
     assert!(matches!(&refused, Error::VmmRefused { why, .. } if why.contains("no such machine")), "{refused}");
     assert!(!dir.path().join("boot").exists());
-    // Once it ran, that is how the boot ended.
+    // Once the machine ran, the VMM's end is the boot's outcome.
     let (kind, at_ns, detail) = ended(&runs().says(900, Source::Vmm, "assertion failed\n").ends(1000), Until::PowerOff);
     assert_eq!((kind, at_ns), (OutcomeKind::VmmFailed, SECOND));
     assert!(detail.contains("assertion failed"), "{detail}");
 }
 
-/// A guest that offers rounds in its first 300 pages at once, after this news. Returns how many were answered until the boot was
-/// over, and its notes.
+/// A guest that offers rounds in its first 300 pages at once. Returns how many were answered until the boot was over, and the notes.
 fn rounds(observer: &mut dyn Observer) -> (usize, Vec<String>) {
     const ROUNDS: u64 = 300;
     let dir = tempfile::tempdir().unwrap();
@@ -439,27 +437,27 @@ fn rounds(observer: &mut dyn Observer) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn rounds_are_read_one_at_a_time_and_those_that_nobody_can_wait_for_are_not() {
-    // A guest offers 300 rounds in one breath: the user can stop the recording between two of them.
+fn rounds_are_read_one_at_a_time_and_too_many_are_refused() {
+    // A guest offers 300 rounds at once: the user can stop the recording between two of them.
     let (answered, _) = rounds(&mut StopsAt(SECOND, 0));
     assert!(answered <= 2, "{answered} rounds were read before the clock and the user were looked at");
-    // 16 wait at most; what lies ready before the end is read.
+    // At most 16 wait; those that lie ready before the end are read.
     let (answered, notes) = rounds(&mut StopsAt(i64::MAX, 0));
     assert_eq!(answered, 16);
     assert!(notes.iter().any(|note| note.contains("300 pieces of evidence were not taken")), "{notes:?}");
 }
 
-/// An observer that stops at this call.
-struct StopsWhenAsked(u32);
+/// An observer that stops the recording at this call.
+struct StopsAtCall(u32);
 
-impl Observer for StopsWhenAsked {
+impl Observer for StopsAtCall {
     fn stop(&mut self) -> bool {
         self.0 = self.0.saturating_sub(1);
         self.0 == 0
     }
 }
 
-/// When a VMM is killed that was to be given up after 20 s.
+/// The outcome of a recording with a timeout of 20 s, and when its VMM was killed.
 fn killed_at(script: &Script, observer: &mut dyn Observer) -> (OutcomeKind, i64) {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(&dir, Until::PowerOff);
@@ -470,26 +468,26 @@ fn killed_at(script: &Script, observer: &mut dyn Observer) -> (OutcomeKind, i64)
 
 #[test]
 fn a_vmm_that_answers_nothing_ends_with_its_timeout() {
-    // It answers no question, nor the request to end. Whether it is looked at for a hang at that time or not.
+    // This VMM answers no request, not even the one to end. It times out whether or not a look for a hang falls on that time.
     let mute = || Script { mute: true, stubborn: true, ..runs() };
     for said_ms in [0, 2000, 4000, 9000, 14_000] {
         let (kind, at_ns) = killed_at(&mute().says(said_ms, Source::Console, "."), &mut Silent);
         assert_eq!(kind, OutcomeKind::Timeout);
         assert!((20 * SECOND..26 * SECOND).contains(&at_ns), "killed after {at_ns} ns");
     }
-    // One that a signal stopped is not even waited for.
+    // If a signal stopped the VMM, no answer is waited for.
     let (kind, at_ns) = killed_at(&Script { suspended: true, ..mute() }, &mut Silent);
     assert_eq!(kind, OutcomeKind::Timeout);
     assert!((20 * SECOND..21 * SECOND).contains(&at_ns), "killed after {at_ns} ns");
-    // The user is asked each 50 ms at least, also while an answer is waited for.
-    let (kind, at_ns) = killed_at(&mute(), &mut StopsWhenAsked(150));
+    // `stop` is called each 50 ms at least, also while an answer is waited for.
+    let (kind, at_ns) = killed_at(&mute(), &mut StopsAtCall(150));
     assert_eq!(kind, OutcomeKind::Interrupted);
     assert!(at_ns < 8 * SECOND, "killed after {at_ns} ns");
 }
 
 #[test]
 fn a_guest_that_reports_its_end_and_resets_in_the_same_moment_has_reached_it() {
-    // The news of the reset comes by another way than what the guest said before it, and can be there first.
+    // The news of the reset comes by another channel than the guest's output before it, and can arrive first.
     let reset = || runs().has_news(1000, News::Off(GuestEnd::Reset));
     let line = Until::Regex("login:".to_owned());
     let (kind, at_ns, _) = ended(&reset().says(1000, Source::Console, "login:"), line.clone());
