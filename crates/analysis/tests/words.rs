@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use timeline::{Names, Os, Phase};
 
 /// The crates whose decisions rest on types, each after those that it may import.
-const DECIDING: [&str; 7] = ["evidence", "analysis", "machine", "benchmark", "findings", "report", "cli"];
+const DECIDING: [&str; 8] =
+    ["evidence", "analysis", "machine", "benchmark", "findings", "report", "campaigns", "cli"];
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.
@@ -108,18 +109,18 @@ const READ: &[(&str, &str)] = &[
     ("report/lake/page.rs", "the time base that a document has as text"),
     ("report/page/mod.rs", "the elements of a page, which it wrote itself"),
     ("report/trials_page.rs", "a kernel's command line"),
-    ("cli/benches.rs", "the schemas of documents and the endings of files"),
-    ("cli/check.rs", "a command line"),
+    ("campaigns/benches.rs", "the schemas of documents and the endings of files"),
+    ("campaigns/check.rs", "a command line"),
     ("cli/documents.rs", "Markdown and shell, in tests alone"),
     ("cli/export.rs", "a command line"),
     ("cli/import.rs", "a command line"),
-    ("cli/lake/bucket.rs", "how a user names a place that is no folder"),
+    ("campaigns/lake/bucket.rs", "how a user names a place that is no folder"),
     ("cli/lake/page.rs", "an address"),
     ("cli/otlp.rs", "an address, and a collector's answer"),
     ("cli/output.rs", "its own errors, so that a next step is printed once"),
     ("cli/plan.rs", "a command line"),
-    ("cli/range/bisect.rs", "a command line and git"),
-    ("cli/trial/making.rs", "a kernel's command line"),
+    ("campaigns/range/bisect.rs", "a command line and git"),
+    ("campaigns/trial/making.rs", "a kernel's command line"),
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
     ("cli/view.rs", "the path of a request"),

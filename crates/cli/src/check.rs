@@ -1,15 +1,11 @@
 //! `bootscope check`: do boots keep to their budgets?
 
-mod observed;
-
-use crate::files::write_file;
-use crate::up_to::UpTo;
-use crate::{Done, benches, output::Output};
-use anyhow::{Context, bail};
-use benchmark::budgets::judge::Baseline;
-use benchmark::budgets::{Budgets, Observed, Status};
-use benchmark::history::{self, Filter};
-use benchmark::{Document, History};
+use crate::up_to::UpToArgs;
+use crate::{Done, output::Output};
+use anyhow::Context;
+use benchmark::budgets::{Budgets, Status};
+use campaigns::check::{Request, groups};
+use campaigns::files::write_file;
 use report::Check;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT")]
     baseline: Option<String>,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// The variant to check [default: the second, against the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -83,15 +79,19 @@ Exit status:
   2  usage or input error
   --undecided chooses the status if the boots cannot tell";
 
-/// So many benches of a baseline at other times are looked at.
-const BASELINE_MOST: usize = 5;
-
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let text = recording::read_regular_text(&args.budgets, recording::SMALL_BYTES_MAX);
     let text = text.with_context(|| format!("cannot read {}", args.budgets.display()))?;
     let budgets = Budgets::parse(&text).with_context(|| args.budgets.display().to_string())?;
-    let all = groups(args, &budgets, output)?;
+    let request = Request {
+        boots: args.boots.clone(),
+        baseline: args.baseline.clone(),
+        up_to: args.up_to.milestone(),
+        variant: args.variant.clone(),
+        history: args.db.clone(),
+    };
+    let all = groups(&request, &budgets, output)?;
     let checked = benchmark::budgets::check(&budgets, &all).with_context(|| args.budgets.display().to_string())?;
     let check = Check::new(&args.budgets.display().to_string(), all.iter().map(|(observed, _)| observed), checked);
     if let Some(path) = &args.junit {
@@ -117,116 +117,4 @@ fn append(path: &Path, text: &str) -> anyhow::Result<()> {
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
     written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-type Group = (Observed, Option<Baseline>);
-
-/// The boots that are checked, each bench by itself and all recordings together, with what they are held against.
-fn groups(args: &Args, budgets: &Budgets, output: &Output) -> anyhow::Result<Vec<Group>> {
-    let named = args.baseline.as_deref().or(budgets.baseline.as_deref()).filter(|_| budgets.needs_baseline());
-    let (benches, recordings): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        args.boots.iter().partition(|path| benches::is_bench(path));
-    let mut all = Vec::new();
-    for path in benches {
-        let (document, damaged) = benches::read(path)?;
-        if damaged > 0 {
-            output.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
-        }
-        let whole = document.clone();
-        let document = args.up_to.of_bench(document).with_context(|| path.display().to_string())?;
-        let variant = variant(&document, args.variant.as_deref(), path)?;
-        let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
-        let baseline = match named {
-            Some(named) => Some(baseline(named, args, Some((&whole, variant)), output)?),
-            None if variant > 0 => {
-                Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
-            }
-            None => None,
-        };
-        all.push((observed, baseline));
-    }
-    if !recordings.is_empty() {
-        let observed = observed::recordings(&recordings, &args.up_to, output)?;
-        all.push((observed, named.map(|named| baseline(named, args, None, output)).transpose()?));
-    }
-    Ok(all)
-}
-
-fn name(path: &Path, document: &Document, variant: usize) -> String {
-    let variants = &document.head.variants;
-    if variants.len() > 1 {
-        format!("{}: {}", path.display(), variants[variant].name)
-    } else {
-        path.display().to_string()
-    }
-}
-
-/// Which variant is checked.
-fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Result<usize> {
-    let names: Vec<&str> = document.head.variants.iter().map(|v| v.name.as_str()).collect();
-    match (named, names.len()) {
-        (Some(named), _) => names
-            .iter()
-            .position(|name| *name == named)
-            .with_context(|| format!("{} has no variant {named:?}; it has: {}", path.display(), names.join(", "))),
-        (None, 0) => bail!("{} has no variants", path.display()),
-        (None, n @ 1..=2) => Ok(n - 1),
-        (None, n) => bail!("{} has {n} variants: name one with --variant: {}", path.display(), names.join(", ")),
-    }
-}
-
-/// What relative limits are over.
-fn baseline(
-    named: &str,
-    args: &Args,
-    checked: Option<(&Document, usize)>,
-    output: &Output,
-) -> anyhow::Result<Baseline> {
-    let number =
-        named.strip_prefix("history").and_then(|rest| if rest.is_empty() { Some("") } else { rest.strip_prefix(':') });
-    let Some(number) = number else {
-        let path = Path::new(named);
-        if !benches::is_bench(path) {
-            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], &args.up_to, output)?]));
-        }
-        let document = args.up_to.of_bench(benches::read(path)?.0)?;
-        return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));
-    };
-    let path = match &args.db {
-        Some(path) => path.clone(),
-        None => history::default_path()?,
-    };
-    let history = History::open_existing(&path)?;
-    if number.is_empty() {
-        let (document, variant) =
-            checked.context("recordings are in no history: give --baseline a bench or a recording")?;
-        return earlier(&history, document, variant, &args.up_to);
-    }
-    let bench: i64 =
-        number.parse().with_context(|| format!("--baseline {named}: write history:NUMBER, as `history` lists it"))?;
-    let document = history.document(bench)?.with_context(|| format!("{} has no bench {bench}", path.display()))?;
-    let document = args.up_to.of_bench(document).with_context(|| format!("bench {bench}"))?;
-    Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
-}
-
-/// The newest benches before this one, of the same setup and all of one kernel: another, where there is one.
-fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
-    let none =
-        || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
-    let setup = history.setup_of(document, variant)?.with_context(none)?;
-    let entries = history.entries(&Filter { setup: Some(setup), ..Filter::default() })?;
-    let before = || entries.iter().rev().filter(|e| e.created < document.head.created && e.median_ns.is_some());
-    let own = history::kernel_sha256(document, variant);
-    let kernel = before()
-        .map(|e| &e.kernel_sha256)
-        .find(|kernel| **kernel != own)
-        .or_else(|| before().map(|e| &e.kernel_sha256).next());
-    let kernel = kernel.with_context(none)?;
-    let mut found = Vec::new();
-    for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(BASELINE_MOST) {
-        let document = history.document(entry.bench)?.with_context(none)?;
-        let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
-        found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
-    }
-    Ok(Baseline::Apart(found))
 }

@@ -1,11 +1,12 @@
 //! `bootscope diff`: two recordings side by side.
 
-use crate::boot::{self, Opened, ToldBy};
 use crate::progress::Watcher;
-use crate::repeat::Repeated;
-use crate::up_to::UpTo;
+use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
+use campaigns::Watcher as _;
+use campaigns::opened::{self, Opened, ToldBy};
+use campaigns::repeat::Repeated;
 use machine::RecordOptions;
 use recording::{Difference, GuestSpec, OutcomeKind};
 use report::Diff;
@@ -31,7 +32,7 @@ pub struct Args {
     #[arg(long, requires = "dither")]
     trust_recording: bool,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// List at most this many rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -50,7 +51,10 @@ the boot path in the function itself, `self` adds the change off the path, and
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let [before, after] = [args.up_to.open_warned(&args.before, output)?, args.up_to.open_warned(&args.after, output)?];
+    let [before, after] = [
+        args.up_to.milestone().open_warned(&args.before, output)?,
+        args.up_to.milestone().open_warned(&args.after, output)?,
+    ];
     if before.timeline.unit != after.timeline.unit {
         bail!(
             "the times of one recording are in ticks, and nobody knows how long one is: import it with --tsc-frequency"
@@ -65,7 +69,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             let mut watcher = Watcher::new(output)?;
             let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
             let mut boot = |name: &str, recording| {
-                again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher)
+                again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher, output)
             };
             let [(before, of_before), (after, of_after)] = [boot("before", &args.before)?, boot("after", &args.after)?];
             watcher.clear();
@@ -109,10 +113,11 @@ fn again(
     is_trusted: bool,
     into: &Path,
     watcher: &mut Watcher,
+    output: &Output,
 ) -> anyhow::Result<(Opened, Vec<Diff>)> {
     let name = recording.display();
     let next = "record it here with `bootscope record --like` and options of your own, and compare that";
-    let options = Repeated::of(recording, is_trusted)?.with_given(|_| false, next)?;
+    let options = Repeated::of(recording, is_trusted, output)?.with_given(|_| false, next)?;
     if !options.guest.deterministic || options.guest.kernel.is_none() {
         bail!(
             "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"
@@ -126,7 +131,7 @@ fn again(
         if outcome.kind != OutcomeKind::Reached {
             bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);
         }
-        boot::open(&options.out)
+        opened::open(&options.out)
     };
     let first = boot(0)?;
     let mut others = Vec::new();

@@ -1,11 +1,12 @@
 //! `bootscope export`: the boot in other tools' formats.
 
-use crate::files::write_file;
 use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written, print};
-use crate::up_to::UpTo;
-use crate::{Done, benches, boot, findings};
+use crate::up_to::UpToArgs;
+use crate::{Done, findings};
 use anyhow::{Context, bail};
+use campaigns::files::write_file;
+use campaigns::{benches, opened};
 use report::{Boot, Export, SampleFormat};
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ pub struct Args {
     /// A recording (folder or packed file), or a bench's folder
     recording: PathBuf,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
@@ -97,10 +98,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() {
         check_standard_output(args.to.of_boot, output)?;
     }
-    if args.to.name == "tslog" && args.up_to.name().is_none() && own_log(args, output)? {
+    if args.to.name == "tslog" && args.up_to.milestone().name().is_none() && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = args.up_to.open_warned(&args.recording, output)?;
+    let opened = args.up_to.milestone().open_warned(&args.recording, output)?;
     let mut boot = Boot::new(&opened.timeline, &opened.facts);
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));
@@ -126,7 +127,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Done> {
     let to = args.to.of_boot.filter(|to| to.has_signals());
     let Some(to) = to else { bail!("--endpoint is of --to otlp, and {} is not sent anywhere", args.to.name) };
-    let opened = args.up_to.open_warned(&args.recording, output)?;
+    let opened = args.up_to.milestone().open_warned(&args.recording, output)?;
     let mut document = Vec::new();
     to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
     let document = String::from_utf8_lossy(&document);
@@ -159,7 +160,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() && output.json {
         bail!("{NO_FILE_TO_TELL}");
     }
-    let document = args.up_to.of_bench(benches::read_whole(&args.recording, output)?)?;
+    let document = args.up_to.milestone().of_bench(benches::read_whole(&args.recording, output)?)?;
     write(args, output, |out| match name {
         "csv" => report::bench_csv(&document, out),
         "html" => report::bench_page(&document, out),
@@ -171,7 +172,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// A kernel's own log is written as it was logged, tick for tick. Whether there is one.
 fn own_log(args: &Args, output: &Output) -> anyhow::Result<bool> {
-    let recording = boot::open_recording(&args.recording)?;
+    let recording = opened::open_recording(&args.recording)?;
     let log = evidence::tslog_log(&recording).with_context(|| format!("cannot read {}", args.recording.display()))?;
     if log.is_empty() {
         output.note("there is no TSLOG in it: spans are written as entries and exits, a tick is a nanosecond");

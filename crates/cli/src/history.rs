@@ -1,10 +1,11 @@
 //! `bootscope history`: past benches.
 
-use crate::{Done, benches, output::Output};
+use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use benchmark::history::{self, Entry, Filter};
 use benchmark::metrics::{METRICS, Metric, TOTAL};
 use benchmark::{Document, History};
+use campaigns::benches;
 use report::{LevelChange, Median, PastBenches};
 use serde::Serialize;
 use statistics::changes::changes;

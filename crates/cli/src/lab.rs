@@ -3,8 +3,10 @@
 //! The boots are recorded and read as any other; what the experiments are is the kernel's own table.
 
 use crate::progress::Watcher;
-use crate::{Done, boot, files, output::Output};
+use crate::{Done, output::Output};
 use anyhow::{Context, bail};
+use campaigns::Watcher as _;
+use campaigns::{files, opened};
 use lab::cpio::root_image;
 use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
@@ -246,7 +248,7 @@ impl Bench<'_> {
     }
 
     /// Records a boot, and reads it, and what it printed.
-    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(boot::Opened, String)> {
+    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened::Opened, String)> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
         self.watcher.doing(&name);
         let mut options = machine::lab()?;
@@ -269,7 +271,7 @@ impl Bench<'_> {
             bail!("{}: {}", options.guest.append, recorded.manifest.outcome_word());
         }
         self.vmm = recorded.manifest.vmm.version;
-        let opened = boot::open(&options.out)?;
+        let opened = opened::open(&options.out)?;
         let console = opened.recording.read(CONSOLE)?.unwrap_or_default();
         Ok((opened, String::from_utf8_lossy(&console).into_owned()))
     }

@@ -6,15 +6,12 @@
 
 mod amount;
 mod bench;
-mod benches;
-mod boot;
 mod capture;
 mod check;
 mod diff;
 #[cfg(test)]
 mod documents;
 mod export;
-mod files;
 mod findings;
 mod heap;
 mod history;
@@ -26,17 +23,14 @@ mod lake;
 #[path = "left_out.rs"]
 mod lake;
 mod manual;
-mod measure;
 mod names;
 mod otlp;
 mod output;
-mod overhead;
 mod pack;
 mod plan;
 mod progress;
 mod range;
 mod record;
-mod repeat;
 mod report;
 mod show;
 mod trial;
@@ -45,7 +39,7 @@ mod variants;
 mod view;
 mod what_if;
 
-use benchmark::tree::TreeError;
+use campaigns::is_interruption;
 use clap::{Parser, Subcommand};
 use output::{Output, OutputArgs, is_enough, print_error};
 use std::process::ExitCode;
@@ -126,27 +120,6 @@ pub enum Done {
     Badly,
     /// As the user wants it told: what was checked cannot be told.
     Status(u8),
-}
-
-/// The user stopped what was under way before there was anything to show.
-#[derive(Debug)]
-pub struct Interrupted(pub String);
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// Whether an error is that the user stopped it.
-pub fn is_interruption(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.is::<Interrupted>()
-            || matches!(cause.downcast_ref(), Some(TreeError::Stopped(_)))
-            || matches!(cause.downcast_ref(), Some(machine::Error::Stopped))
-    })
 }
 
 /// All of the program runs in a thread with this much stack: a shell's `ulimit -s` may leave the first thread too little to read the

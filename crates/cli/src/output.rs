@@ -1,5 +1,6 @@
 //! What all commands share about their output: JSON or text, how much of it, colour, width.
 
+use campaigns::Notes;
 use capture::standard_output;
 use report::{Layout, Style, harmless};
 use serde::Serialize;
@@ -102,7 +103,7 @@ impl Output {
         if self.json { self.document(written) } else { Ok(()) }
     }
 
-    /// A remark on standard error, unless asked to be quiet.
+    /// Prints a remark on standard error, unless the user asked for quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             remark(&format!("bootscope: {}", harmless(text)));
@@ -110,9 +111,14 @@ impl Output {
     }
 }
 
-/// A remark that one has to see, on standard error: also if asked to be quiet.
-pub fn warn(text: &str) {
-    remark(&format!("bootscope: warning: {}", harmless(text)));
+impl Notes for Output {
+    fn note(&self, text: &str) {
+        Output::note(self, text);
+    }
+
+    fn warn(&self, text: &str) {
+        remark(&format!("bootscope: warning: {}", harmless(text)));
+    }
 }
 
 /// Prints an error with all its causes, on standard error.

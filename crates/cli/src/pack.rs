@@ -1,8 +1,9 @@
 //! `bootscope pack`: one file of a recording.
 
-use crate::output::{self, Output, Written};
-use crate::{Done, files};
+use crate::Done;
+use crate::output::{Output, Written};
 use anyhow::{Context, bail};
+use campaigns::{Notes, files};
 use capture::Anonymous;
 use recording::Recording;
 use std::path::{Path, PathBuf};
@@ -27,13 +28,13 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let packed = args.output.clone().unwrap_or_else(|| files::beside(&args.recording, ".tar.zst"));
-    if crate::benches::journal_of(&args.recording).is_some() {
+    if campaigns::benches::journal_of(&args.recording).is_some() {
         let bench = args.recording.display();
         bail!(
             "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"
         );
     }
-    crate::boot::refuse_other_folders(&Recording::open(&args.recording)?)?;
+    campaigns::opened::refuse_other_folders(&Recording::open(&args.recording)?)?;
     if args.anonymous {
         anonymously(args, &packed, output)?;
     } else {
@@ -59,7 +60,7 @@ fn anonymously(args: &Args, packed: &Path, output: &Output) -> anyhow::Result<()
         output.note(&format!("left out, because such a file may hold identities that cannot be replaced: {files}"));
     }
     if not_learned > 0 {
-        output::warn(&format!(
+        output.warn(&format!(
             "more than {} identities are in it: {not_learned} of them are tokens only where their form shows them. Remove their \
              lines, and pack again",
             capture::IDENTITIES_MAX

@@ -1,8 +1,9 @@
 //! How a boot is to be made, as flags: what every command that boots takes.
 
 use crate::amount;
-use crate::repeat::Repeated;
 use anyhow::bail;
+use campaigns::Notes;
+use campaigns::repeat::Repeated;
 use clap::ValueEnum;
 use machine::{Accel, Init, Patch, RecordOptions, SymbolFile, Then, Until, VmmKind, Watched};
 use std::path::{Path, PathBuf};
@@ -199,16 +200,16 @@ pub fn patches(text: &str) -> Result<Patches, String> {
 
 impl BootArgs {
     /// The options: as in the recording that is to be repeated, or the usual ones, with what was given.
-    pub fn options(&self) -> anyhow::Result<RecordOptions> {
-        self.onto(RecordOptions::default())
+    pub fn options(&self, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
+        self.onto(RecordOptions::default(), notes)
     }
 
     /// The same, where what is not given is as in these options.
-    pub fn onto(&self, options: RecordOptions) -> anyhow::Result<RecordOptions> {
+    pub fn onto(&self, options: RecordOptions, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
         let mut options = match &self.like {
             Some(path) => {
                 let next = "give options of your own in its place";
-                Repeated::of(path, self.trust_recording)?.with_given(|option| self.gives(option), next)?
+                Repeated::of(path, self.trust_recording, notes)?.with_given(|option| self.gives(option), next)?
             }
             None if self.lab => machine::lab()?,
             None => options,

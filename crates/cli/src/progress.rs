@@ -29,14 +29,14 @@ impl Watcher {
         });
         Ok(Watcher { bar, quiet: output.quiet, prefix: String::new(), stop })
     }
+}
 
-    /// What is being done, for boots that are one of several.
-    pub fn doing(&mut self, what: &str) {
+impl campaigns::Watcher for Watcher {
+    fn doing(&mut self, what: &str) {
         self.prefix = format!("{}: ", harmless(what));
     }
 
-    /// What is being done that is no boot and may take long: a line of its own where there is no terminal to draw on.
-    pub fn announce(&mut self, what: &str) {
+    fn announce(&mut self, what: &str) {
         self.doing(what);
         match &self.bar {
             Some(bar) => {
@@ -48,17 +48,19 @@ impl Watcher {
         }
     }
 
-    /// Says whether the user wants to stop, for work beside the boots such as builds.
-    pub fn asks_to_stop(&self) -> impl FnMut() -> bool + 'static {
+    fn asks_to_stop(&self) -> Box<dyn FnMut() -> bool> {
         let stop = self.stop.clone();
-        move || stop.load(Ordering::Relaxed)
+        Box::new(move || stop.load(Ordering::Relaxed))
     }
 
-    /// Clears the line.
-    pub fn clear(&self) {
+    fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
     }
 }
 

@@ -1,17 +1,12 @@
 //! `bootscope range`: commits of a repository, built, booted and compared.
 
-mod bisect;
-mod each;
-mod workshop;
-
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
-use anyhow::{Context, bail};
-use benchmark::range::Repo;
-use std::path::{Component, Path, PathBuf};
+use benchmark::range::Verdict;
+use campaigns::range::{Request, Searched};
+use std::path::PathBuf;
 use std::time::Duration;
-use workshop::Workshop;
 
 /// Bench a range of commits, or find the first slow one
 ///
@@ -69,45 +64,40 @@ Exit status:
   1  no first slow commit was found, or the search was stopped
   2  usage or input error";
 
-/// Runs it.
+/// Searches, or benches each commit, and prints what came out.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let kernel = kernel_in_tree(args.boot.kernel.as_deref())?;
-    let options = args.boot.options()?;
-    let repo = Repo::open(args.repo.as_deref().unwrap_or(Path::new(".")))?;
-    if repo.is_dirty()? {
-        output.note("what is changed in your tree and in no commit is no part of the range");
-    }
-    let cache = match &args.cache {
-        Some(cache) => cache.clone(),
-        None => cache_folder().context("neither XDG_CACHE_HOME nor HOME is set: name a folder with --cache")?,
+    let request = Request {
+        range: args.range.clone(),
+        build: args.build.clone(),
+        bisect: args.bisect,
+        repo: args.repo.clone(),
+        first_parent: args.first_parent,
+        runs: args.runs,
+        build_timeout: args.build_timeout,
+        cache: args.cache.clone(),
+        keep_builds: args.keep_builds,
+        folder: args.output.clone(),
+        options: args.boot.options(output)?,
+        kernel: args.boot.kernel.clone(),
     };
-    let cache = std::path::absolute(&cache).with_context(|| format!("cannot use {}", cache.display()))?;
     let mut watcher = Watcher::new(output)?;
-    let plan =
-        workshop::Plan { repo: &repo, kernel, command: &args.build, timeout: args.build_timeout, cache, options };
-    plan.tidy(args.keep_builds, output);
-    let done = if args.bisect {
-        let ends = bisect::Ends::of(&repo, &args.range)?;
-        let folder = args.output.clone().unwrap_or_else(|| ends.folder());
-        bisect::run(ends, Workshop::new(plan, &folder, &mut watcher, output)?)
-    } else {
-        let folder = args.output.clone().unwrap_or_else(each::folder);
-        each::run(args, Workshop::new(plan, &folder, &mut watcher, output)?)
+    let searched = campaigns::range::run(request, &mut watcher, output);
+    campaigns::Watcher::clear(&watcher);
+    let is_well = match searched? {
+        Searched::Bisected(bisected) => {
+            match output.json {
+                true => output.document(&bisected)?,
+                false => output.text(&bisected.text(output.layout(usize::MAX)))?,
+            }
+            bisected.verdict == Some(Verdict::Slow)
+        }
+        Searched::Each { range, is_complete } => {
+            match output.json {
+                true => output.document(&range)?,
+                false => output.text(&range.text(output.layout(usize::MAX)))?,
+            }
+            is_complete
+        }
     };
-    watcher.clear();
-    done
-}
-
-/// Of every commit the kernel is at the same place in its tree.
-fn kernel_in_tree(kernel: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let kernel = kernel.context("--kernel is missing: give the built kernel's path in the tree")?;
-    let inside = kernel.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !inside {
-        bail!("--kernel {} is no path in the tree: give it from the tree's top, without ..", kernel.display());
-    }
-    Ok(kernel.to_owned())
-}
-
-fn cache_folder() -> Option<PathBuf> {
-    xdg::BaseDirectories::with_prefix("bootscope").get_cache_file("builds")
+    Ok(if is_well { Done::Well } else { Done::Badly })
 }

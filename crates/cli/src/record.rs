@@ -2,9 +2,12 @@
 
 use crate::plan::BootArgs;
 use crate::progress::Watcher;
-use crate::{Done, output::Output, overhead};
+use crate::{Done, output::Output};
+use campaigns::Watcher as _;
+use campaigns::overhead;
 use machine::{RecordOptions, Recorded};
-use recording::{OutcomeKind, Recording};
+use recording::{OutcomeKind, Overhead, Recording};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Boot a machine and keep the evidence
@@ -43,13 +46,13 @@ Examples:
 
 /// Runs it.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let mut options = args.boot.options()?;
+    let mut options = args.boot.options(output)?;
     options.force = args.force;
     options.out = args.output.clone().unwrap_or_default();
     let mut watcher = Watcher::new(output)?;
     if let Some(boots) = args.overhead {
-        overhead::measure(&options, boots, &mut watcher, output)?;
-        return Ok(Done::Well);
+        let overhead = overhead::measure(&options, boots, &mut watcher, output)?;
+        return print_overhead(&overhead, output);
     }
     options.overheads = overhead::known();
     let recorded = machine::record(&options, &mut watcher);
@@ -59,6 +62,26 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         note_other_inputs(earlier, &recorded, output)?;
     }
     report(&recorded, &options, output)
+}
+
+/// The document of `--overhead --json`.
+#[derive(Serialize)]
+struct OverheadDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    overhead: &'a Overhead,
+}
+
+fn print_overhead(overhead: &Overhead, output: &Output) -> anyhow::Result<Done> {
+    if output.json {
+        output.document(&OverheadDocument { schema: "bootscope.overhead/1", overhead })?;
+    } else {
+        output.text(&format!(
+            "recorded ÷ plain: {:.3} ({:.3} to {:.3}; {})\n",
+            overhead.ratio, overhead.low, overhead.high, overhead.how
+        ))?;
+    }
+    Ok(Done::Well)
 }
 
 /// A path that `--like` repeats may hold another file by now.

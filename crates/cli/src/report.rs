@@ -1,11 +1,13 @@
 //! `bootscope report`: one page that opens from disk.
 
-use crate::boot::Opened;
-use crate::files::{self, write_file};
 use crate::output::{Output, Written};
-use crate::up_to::UpTo;
-use crate::{Done, benches, findings};
+use crate::up_to::UpToArgs;
+use crate::{Done, findings};
 use anyhow::{Context, bail};
+use campaigns::benches;
+use campaigns::files::{self, write_file};
+use campaigns::opened::Opened;
+use campaigns::up_to::UpTo;
 use report::{Asks, Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +21,7 @@ pub struct Args {
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// The file to write [default: the first recording's name with .html]
     #[arg(short, long)]
     output: Option<PathBuf>,
@@ -49,7 +51,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
         Some(bench) => {
-            let document = args.up_to.of_bench(benches::read_whole(bench, output)?)?;
+            let document = args.up_to.milestone().of_bench(benches::read_whole(bench, output)?)?;
             write_file(&path, args.force, |out| report::bench_page(&document, out))?
         }
         None => of_boots(args, &path, output)?,
@@ -61,7 +63,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 
 /// The page of recordings; how many bytes it has.
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
-    let opened = open_all(&args.recordings, &args.up_to)?;
+    let opened = open_all(&args.recordings, &args.up_to.milestone())?;
     with_boots(&args.recordings, &opened, output, |boots| {
         write_file(path, args.force, |out| report::page(boots, Asks::Itself, out))
     })

@@ -1,12 +1,13 @@
 //! `bootscope show`: the summary in the terminal.
 
 use crate::amount::bytes;
-use crate::boot::Opened;
-use crate::up_to::UpTo;
+use crate::up_to::UpToArgs;
 use crate::{Done, amount, output::Output};
-use crate::{bench, benches, findings, trial};
+use crate::{bench, findings, trial};
 use analysis::Size;
 use anyhow::{Context, bail};
+use campaigns::benches;
+use campaigns::opened::Opened;
 use evidence::calls::{BootCalls, Followed, share_matched};
 use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     milestones: bool,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// Also sum over all threads until the end mark; this is not the boot path
     #[arg(long)]
     all_threads: bool,
@@ -103,9 +104,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         if trial::show_again(recording, output)? {
             return Ok(Done::Well);
         }
-        return bench::show_again(&journal, &args.up_to, args.top.unwrap_or(TOP), output);
+        return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(TOP), output);
     }
-    let opened = args.up_to.open(recording)?;
+    let opened = args.up_to.milestone().open(recording)?;
     let mut boot = opened.boot(args.group.as_deref())?;
     let shows_findings = output.json || !output.quiet;
     if shows_findings && !args.no_findings {
@@ -209,7 +210,7 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     let opened = args
         .recordings
         .iter()
-        .map(|path| args.up_to.open_warned(path, output))
+        .map(|path| args.up_to.milestone().open_warned(path, output))
         .collect::<anyhow::Result<Vec<Opened>>>()?;
     let mut boots: Vec<(String, f64, Boot)> = Vec::new();
     for (path, opened) in args.recordings.iter().zip(&opened) {

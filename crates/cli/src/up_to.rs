@@ -1,127 +1,18 @@
-//! `--up-to`: a boot, or a bench, looked at until a milestone in place of its end mark.
+//! `--up-to`: the option of every command that looks at boots.
 
-use crate::boot::{self, Opened};
-use crate::output::Output;
-use anyhow::{Context, bail};
-use benchmark::Document;
-use regex::Regex;
-use std::borrow::Cow;
-use std::path::Path;
-use timeline::{Milestone, MilestoneKind, Names, Timeline};
+use campaigns::up_to::UpTo;
 
-/// The option of every command that looks at boots.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct UpTo {
+pub struct UpToArgs {
     /// Look at the boot until this milestone in place of its end mark: process-1, root-mounted, initrd-left, login,
     /// unit:NAME, process:NAME or line:REGEX. `show --milestones` lists those of a recording
     #[arg(long, value_name = "MILESTONE")]
     up_to: Option<String>,
 }
 
-impl UpTo {
-    /// Until the milestone of this name.
-    pub fn named(name: Option<&str>) -> UpTo {
-        UpTo { up_to: name.map(str::to_owned) }
-    }
-
-    /// The milestone that is asked for.
-    pub fn name(&self) -> Option<&str> {
-        self.up_to.as_deref()
-    }
-
-    /// Reads a recording, until the milestone.
-    pub fn open(&self, path: &Path) -> anyhow::Result<Opened> {
-        let mut opened = boot::open(path)?;
-        self.cut(&mut opened).with_context(|| path.display().to_string())?;
-        Ok(opened)
-    }
-
-    /// The same for a view that does not print its warnings: they go to standard error.
-    pub fn open_warned(&self, path: &Path, output: &Output) -> anyhow::Result<Opened> {
-        let mut opened = boot::open_warned(path, output)?;
-        self.cut(&mut opened).with_context(|| path.display().to_string())?;
-        Ok(opened)
-    }
-
-    /// Lets a boot that was read end at the milestone.
-    ///
-    /// # Errors
-    /// If the boot did not pass it, or cannot be cut there.
-    pub fn cut(&self, opened: &mut Opened) -> anyhow::Result<()> {
-        let Some(asked) = self.name() else { return Ok(()) };
-        let milestone = UpTo::find(asked, &opened.timeline)?;
-        if opened.calls.is_some() && Some(milestone.at) != opened.timeline.end.map(|end| end.at) {
-            bail!("--up-to {asked} cannot cut followed calls: their sums reach to the end mark");
-        }
-        opened.timeline.end_at(milestone);
-        Ok(())
-    }
-
-    /// The milestone of this name.
-    fn find(asked: &str, timeline: &Timeline) -> anyhow::Result<Milestone> {
-        let names = &timeline.names;
-        let known = timeline.milestones();
-        if let Some(found) = known.iter().find(|milestone| milestone.kind.name(names) == asked) {
-            return Ok(*found);
-        }
-        let found = match asked.split_once(':') {
-            Some(("process", name)) => timeline.process_named(name),
-            Some(("line", pattern)) => line(timeline, pattern)?,
-            _ => None,
-        };
-        found.with_context(|| {
-            let nearest = nearest(asked, &known, names).map_or(String::new(), |name| format!(" (nearest: {name})"));
-            format!("the boot did not pass {asked:?}{nearest}{}", passed(&known, names))
-        })
-    }
-
-    /// A bench, measured to the milestone.
-    ///
-    /// # Errors
-    /// If no boot of it passed that.
-    pub fn of_bench(&self, document: Document) -> anyhow::Result<Document> {
-        match self.name() {
-            Some(asked) => Ok(document.up_to(asked)?),
-            None => Ok(document),
-        }
-    }
-}
-
-/// The first message that a pattern matches.
-fn line(timeline: &Timeline, pattern: &str) -> anyhow::Result<Option<Milestone>> {
-    // It draws the place on lines of its own; the last one says what is wrong.
-    let reason = |e: regex::Error| e.to_string().lines().last().unwrap_or_default().replace("error: ", "");
-    let pattern = Regex::new(pattern)
-        .map_err(|e| anyhow::anyhow!("--up-to line:{pattern} is no regular expression: {}", reason(e)))?;
-    let found = timeline.marks.iter().find(|mark| pattern.is_match(timeline.names.get(mark.name)));
-    let error = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
-    Ok(found.map(|mark| Milestone { kind: MilestoneKind::Line(mark.name), at: mark.at, error, track: None }))
-}
-
-/// The milestone whose name is most like what was asked for, if one is.
-fn nearest(asked: &str, known: &[Milestone], names: &Names) -> Option<String> {
-    const ALIKE: f64 = 0.8;
-    let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, asked);
-    let all = known.iter().map(|milestone| milestone.kind.name(names).into_owned());
-    // Its kind may be missing, or its type.
-    let all = all.map(|name| {
-        let bare = name.split_once(':').map_or(&*name, |(_, bare)| bare);
-        let is_part = bare == asked || name.split_once('.').is_some_and(|(stem, _)| stem == asked);
-        (if is_part { 1.0 } else { alike(&name) }, name)
-    });
-    all.filter(|(alike, _)| *alike >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
-}
-
-/// What a boot passed, in words; units are too many for that.
-fn passed(known: &[Milestone], names: &Names) -> String {
-    let (units, others): (Vec<&Milestone>, Vec<&Milestone>) =
-        known.iter().partition(|milestone| matches!(milestone.kind, MilestoneKind::Unit(_)));
-    let others: Vec<Cow<'_, str>> = others.into_iter().map(|milestone| milestone.kind.name(names)).collect();
-    match (others.is_empty(), units.len()) {
-        (true, _) => ": it has no end mark, and so no milestones".to_owned(),
-        (false, 0) => format!("; it passed {}", others.join(", ")),
-        (false, units) => {
-            format!("; it passed {} and {units} units: `show --milestones` lists them", others.join(", "))
-        }
+impl UpToArgs {
+    /// The milestone, which no boot was looked at for yet.
+    pub fn milestone(&self) -> UpTo {
+        UpTo::named(self.up_to.as_deref())
     }
 }

@@ -7,27 +7,19 @@ use crate::plan::BootArgs;
 use anyhow::{Context, anyhow};
 use benchmark::variants::{self, Point};
 use benchmark::{Axis, Setting};
+use campaigns::{Notes, Varied};
 use clap::Parser;
 use machine::{Init, RecordOptions, VmmKind};
 
-/// A variant before anything is booted.
-#[derive(Debug)]
-pub struct Varied {
-    /// What tells it from the others.
-    pub name: String,
-    /// How it differs from what all share.
-    pub settings: Vec<Setting>,
-    /// All of its options.
-    pub options: RecordOptions,
-}
-
 /// What all variants share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Shared<'a> {
     /// The options.
     pub options: &'a RecordOptions,
     /// Whether nobody said whose process 1 runs: then a variant that brings the kernel says it.
     pub leaves_init: bool,
+    /// Where warnings about a recording go that a variant repeats.
+    pub notes: &'a dyn Notes,
 }
 
 /// The variants of these options: one for each `--vary`; one alone is compared with the options as they are.
@@ -87,7 +79,7 @@ struct Flags {
 /// The options with these flags set.
 fn applied(base: Shared<'_>, flags: Vec<String>) -> anyhow::Result<RecordOptions> {
     let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(said(&error.to_string())))?;
-    let mut options = parsed.boot.onto(base.options.clone())?;
+    let mut options = parsed.boot.onto(base.options.clone(), base.notes)?;
     let brings_kernel = base.options.guest.kernel.is_none() && options.guest.kernel.is_some();
     if brings_kernel && base.leaves_init && parsed.boot.leaves_init() && options.guest.vmm == VmmKind::Qemu {
         // The options that all share had none, and so the guest's own process 1.
@@ -118,6 +110,13 @@ mod tests {
     use super::*;
     use machine::{Accel, GuestSpec};
 
+    struct Silent;
+
+    impl Notes for Silent {
+        fn note(&self, _: &str) {}
+        fn warn(&self, _: &str) {}
+    }
+
     fn names(all: &[Varied]) -> Vec<&str> {
         all.iter().map(|v| v.name.as_str()).collect()
     }
@@ -125,7 +124,7 @@ mod tests {
     fn vary(texts: &[&str]) -> anyhow::Result<Vec<Varied>> {
         let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
         let options = RecordOptions::of(GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() });
-        varied(Shared { options: &options, leaves_init: true }, &texts)
+        varied(Shared { options: &options, leaves_init: true, notes: &Silent }, &texts)
     }
 
     #[test]
@@ -151,7 +150,7 @@ mod tests {
     fn a_variant_that_brings_the_kernel_brings_bootscopes_process_1() {
         let base = RecordOptions::of(GuestSpec { init: Init::Keep, ..GuestSpec::default() });
         let init = |leaves_init: bool, text: &str| {
-            let shared = Shared { options: &base, leaves_init };
+            let shared = Shared { options: &base, leaves_init, notes: &Silent };
             varied(shared, &[text.to_owned()]).unwrap()[1].options.guest.init
         };
         assert_eq!(init(true, "kernel=/nonexistent/bzImage"), Init::Guest);
@@ -187,7 +186,7 @@ mod tests {
     fn a_grid_has_every_point() {
         let sweep = |texts: &[&str]| {
             swept(
-                Shared { options: &RecordOptions::default(), leaves_init: true },
+                Shared { options: &RecordOptions::default(), leaves_init: true, notes: &Silent },
                 &texts.iter().map(|&t| t.to_owned()).collect::<Vec<_>>(),
             )
         };

@@ -10,12 +10,13 @@
 mod connections;
 mod http;
 
-use crate::boot::Opened;
 use crate::output::Output;
 use crate::report::{open_all, with_boots};
-use crate::up_to::UpTo;
-use crate::{Done, benches, what_if};
+use crate::up_to::UpToArgs;
+use crate::{Done, what_if};
 use anyhow::{Context, bail};
+use campaigns::benches;
+use campaigns::opened::Opened;
 use connections::{Connection, Connections};
 use http::{Answer, Request, is_gone};
 use report::Asks;
@@ -48,7 +49,7 @@ pub struct Args {
     #[arg(required = true, num_args = 1..=8)]
     recordings: Vec<PathBuf>,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// Print the address and open no browser
     #[arg(long)]
     no_browser: bool,
@@ -62,7 +63,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
         bail!("{} is a bench: bootscope report writes its page", bench.display());
     }
-    let boots = open_all(&args.recordings, &args.up_to)?;
+    let boots = open_all(&args.recordings, &args.up_to.milestone())?;
     let page = with_boots(&args.recordings, &boots, output, |boots| {
         let mut page = Vec::new();
         report::page(boots, Asks::Server, &mut page)?;

@@ -1,10 +1,10 @@
 //! `bootscope what-if`: the ledger of savings.
 
-use crate::boot::Opened;
-use crate::up_to::UpTo;
+use crate::up_to::UpToArgs;
 use crate::{Done, amount, output::Output};
 use analysis::{Becomes, Groups, Saving, WhatIf};
 use anyhow::{Context, bail};
+use campaigns::opened::Opened;
 use clap::{Arg, ArgAction, ArgMatches};
 use report::{Boot, Ledger, State};
 use std::borrow::Borrow;
@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     steps: Steps,
     #[command(flatten)]
-    up_to: UpTo,
+    up_to: UpToArgs,
     /// Make the rows by the rules in this file (see `bootscope show --help`)
     #[arg(long, value_name = "FILE")]
     group: Option<PathBuf>,
@@ -226,7 +226,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     check_number(args.steps.0.len())?;
     let group = args.group.as_deref();
-    let mut base = Base::of(args.up_to.open_warned(&args.recording, output)?, group)?;
+    let mut base = Base::of(args.up_to.milestone().open_warned(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
@@ -234,7 +234,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving, &|| false)?),
             Step::Rung(name, path, state) => {
-                let next = Base::of(args.up_to.open_warned(path, output)?, group)?;
+                let next = Base::of(args.up_to.milestone().open_warned(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{} and {} measure in different units (instructions or time)",

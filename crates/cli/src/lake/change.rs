@@ -96,9 +96,9 @@ pub fn forget(args: &ForgetArgs, output: &Output) -> anyhow::Result<Done> {
 
 /// The token of a name. A key that is not there is not made: no token of the lake is of it. The name itself may be there.
 fn token(name: &str, key: Option<&Path>, output: &Output) -> anyhow::Result<Option<String>> {
-    let path = super::key_path(key)?;
+    let path = campaigns::lake::key_path(key)?;
     if path.exists() {
-        return Ok(Some(lake::token(&super::key(key)?, name)));
+        return Ok(Some(lake::token(&campaigns::lake::key(key)?, name)));
     }
     output.note(&format!(
         "there is no key {}: only a machine that was added with --identify can be found",
@@ -127,23 +127,4 @@ fn said(done: &lake::Compacted, lake: &str) -> String {
     }
     let days = if done.days == 1 { "1 day".to_owned() } else { format!("{} days", done.days) };
     format!("merged files of {days} in {}: each table had {}, and has {}\n", harmless(lake), done.before, done.after)
-}
-
-/// Compacts the days that are over, once a day.
-#[derive(Default)]
-pub struct Nightly {
-    /// Days before this were compacted.
-    before: String,
-}
-
-impl Nightly {
-    /// Does it, if a day is over that was not when this was called last. What fails is tried again the next day.
-    pub fn compact(&mut self, lake: &mut Lake) -> anyhow::Result<()> {
-        let today = lake::today();
-        if self.before != today {
-            self.before.clone_from(&today);
-            lake.compact(Some(&today))?;
-        }
-        Ok(())
-    }
 }

@@ -2,9 +2,9 @@
 
 use super::engine;
 use crate::Done;
-use crate::files::{self, write_file};
 use crate::output::{Output, Written};
 use anyhow::{Context, bail};
+use campaigns::files::{self, write_file};
 use report::LakePage;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! `try --page`: all tries of a history as a page of Markdown.
 
-use crate::{Done, files::write_file, output::Output};
+use crate::{Done, output::Output};
 use anyhow::bail;
 use benchmark::History;
+use campaigns::files::write_file;
 use std::path::Path;
 
 /// Writes it.

@@ -1,15 +1,15 @@
 //! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
 
+use crate::Notes;
+use crate::Varied;
+use crate::Watcher;
 use crate::bench::{foresee, refuse_too_few, variant};
 use crate::benches::JOURNAL;
 use crate::measure::Booter;
-use crate::output::Output;
-use crate::progress::Watcher;
-use crate::variants::Varied;
 use anyhow::Context;
 use benchmark::range::{Builder, Built, COMMIT, Commit, Repo, SearchOf, Worktree};
 use benchmark::{Document, Ended, Head, Host, Journal, Setting, Stop};
-use machine::{Observer, RecordOptions};
+use machine::RecordOptions;
 use recording::Manifest;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,14 +36,14 @@ const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 impl Plan<'_> {
     /// Removes kernels beyond so many. That they are there is in nobody's way, so what goes wrong is only said.
-    pub fn tidy(&self, keep: usize, output: &Output) {
+    pub fn tidy(&self, keep: usize, notes: &dyn Notes) {
         match benchmark::range::tidy(&self.cache, keep, IDLE) {
             Ok(0) => {}
             Ok(removed) => {
-                output.note(&format!("removed {removed} kernels from {}: see --keep-builds", self.cache.display()))
+                notes.note(&format!("removed {removed} kernels from {}: see --keep-builds", self.cache.display()))
             }
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
-            Err(why) => output.note(&format!("{} is not tidied: {why}", self.cache.display())),
+            Err(why) => notes.note(&format!("{} is not tidied: {why}", self.cache.display())),
         }
     }
 }
@@ -55,8 +55,8 @@ pub struct Workshop<'a> {
     /// Where boots and logs of builds go.
     pub folder: PathBuf,
     /// Where remarks go.
-    pub output: &'a Output,
-    watcher: &'a mut Watcher,
+    pub notes: &'a dyn Notes,
+    watcher: &'a mut dyn Watcher,
     options: RecordOptions,
     builder: Builder,
     tree: Worktree,
@@ -68,8 +68,8 @@ impl<'a> Workshop<'a> {
     pub fn new(
         plan: Plan<'a>,
         folder: &Path,
-        watcher: &'a mut Watcher,
-        output: &'a Output,
+        watcher: &'a mut dyn Watcher,
+        notes: &'a dyn Notes,
     ) -> anyhow::Result<Workshop<'a>> {
         recording::own_folder(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("cannot use {}", folder.display()))?;
@@ -86,7 +86,7 @@ impl<'a> Workshop<'a> {
             source: plan.repo.top().to_owned(),
         };
         let (repo, options) = (plan.repo, plan.options);
-        Ok(Workshop { repo, folder, output, watcher, options, builder, tree, kernels: BTreeMap::new() })
+        Ok(Workshop { repo, folder, notes, watcher, options, builder, tree, kernels: BTreeMap::new() })
     }
 
     /// Builds a commit, unless its tree was built before.
@@ -96,7 +96,7 @@ impl<'a> Workshop<'a> {
         }
         self.watcher.announce(&format!("build {which} · {} {}", commit.short(), commit.subject));
         let watcher = &mut *self.watcher;
-        let built = self.builder.build(commit, &self.tree, &mut || watcher.stop())?;
+        let built = self.builder.build(commit, &self.tree, &mut || watcher.observer().stop())?;
         if let Built::Kernel { path, .. } = &built {
             self.kernels.insert(commit.id.clone(), path.clone());
         }
@@ -110,7 +110,7 @@ impl<'a> Workshop<'a> {
 
     /// Whether the user wants it to stop.
     pub fn stopped(&mut self) -> bool {
-        self.watcher.stop()
+        self.watcher.observer().stop()
     }
 
     /// The search from `good` to `bad`: boots are its own where the build, the kernel's path and the recorder's options are.

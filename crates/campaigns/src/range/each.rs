@@ -1,8 +1,7 @@
 //! Every commit of a range: built first, then booted in turn, so that no commit has the host's good mood to itself.
 
-use super::Args;
 use super::workshop::{Workshop, interrupted};
-use crate::Done;
+use super::{Request, Searched};
 use crate::benches::JOURNAL;
 use anyhow::bail;
 use benchmark::Document;
@@ -17,13 +16,13 @@ pub fn folder() -> PathBuf {
 }
 
 /// Runs it.
-pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
+pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<Searched> {
     if workshop.folder.join(JOURNAL).exists() {
         bail!("{} has a bench in it already: give another folder with -o", workshop.folder.display());
     }
-    let commits = commits(args, &workshop)?;
+    let commits = commits(request, &workshop)?;
     // Said before hours of builds.
-    let rounds = workshop.rounds(args.runs, commits.len())?;
+    let rounds = workshop.rounds(request.runs, commits.len())?;
     let mut built: Vec<(&Commit, PathBuf)> = Vec::new();
     let mut listed: Vec<RangeCommit> = Vec::new();
     for (i, commit) in commits.iter().enumerate() {
@@ -33,7 +32,7 @@ pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
                 None
             }
             Built::CannotSay(why) => {
-                workshop.output.note(&format!("{} cannot say: {why}", commit.short()));
+                workshop.notes.note(&format!("{} cannot say: {why}", commit.short()));
                 Some(why)
             }
             Built::Stopped => bail!("stopped; what was built is kept, and the same command goes on from there"),
@@ -58,23 +57,18 @@ pub fn run(args: &Args, mut workshop: Workshop) -> anyhow::Result<Done> {
         bench: folder.display().to_string(),
         commits: listed,
     };
-    let output = workshop.output;
-    if output.json {
-        output.document(&range)?
-    } else {
-        output.text(&range.text(output.layout(usize::MAX)))?
-    }
     let measured = range.commits.iter().filter(|c| c.cannot_say.is_none()).all(|c| c.median_ns.is_some());
-    Ok(if measured && !interrupted(&document) { Done::Well } else { Done::Badly })
+    let is_complete = measured && !interrupted(&document);
+    Ok(Searched::Each { range, is_complete })
 }
 
 /// The commits of the range, after the one that they grow on, if that is one.
-fn commits(args: &Args, workshop: &Workshop) -> anyhow::Result<Vec<Commit>> {
-    let commits = workshop.repo.commits(&args.range, args.first_parent)?;
+fn commits(request: &Request, workshop: &Workshop) -> anyhow::Result<Vec<Commit>> {
+    let commits = workshop.repo.commits(&request.range, request.first_parent)?;
     if commits.is_empty() {
-        bail!("no commit is in {}", args.range.join(" "));
+        bail!("no commit is in {}", request.range.join(" "));
     }
-    let before = match workshop.repo.boundary(&args.range)?.as_slice() {
+    let before = match workshop.repo.boundary(&request.range)?.as_slice() {
         [one] => Some(workshop.repo.commit(one)?),
         _ => None,
     };

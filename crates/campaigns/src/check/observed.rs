@@ -1,7 +1,7 @@
 //! Recordings as budgets see them: which are boots of one thing. What each took is `benchmark`'s to say.
 
-use crate::boot::{self, Opened};
-use crate::output::Output;
+use crate::Notes;
+use crate::opened::{self, Opened};
 use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
@@ -11,7 +11,7 @@ use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
 /// Boots of one thing, one recording each; a folder of recordings is all of them.
-pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, output: &Output) -> anyhow::Result<Observed> {
+pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(inside(path));
@@ -23,14 +23,14 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, output: &Output) -> anyhow::
     };
     let mut observed: Option<(Observed, Manifest)> = None;
     for (round, path) in (0..).zip(&all) {
-        let mut opened = boot::open_warned(path, output)?;
+        let mut opened = opened::open_warned(path, notes)?;
         let manifest = opened.recording.manifest();
         let (to, first) = observed.get_or_insert_with(|| (Observed::new(&name, noise(manifest)), manifest.clone()));
         same(first, manifest, &all[0], path)?;
         if append(manifest) != append(first) && to.noise == Noise::Repeats {
             to.noise = Noise::Dithered;
         }
-        add(to, round, &mut opened, up_to, output).with_context(|| format!("cannot read {}", path.display()))?;
+        add(to, round, &mut opened, up_to, notes).with_context(|| format!("cannot read {}", path.display()))?;
     }
     observed.map(|(observed, _)| observed).context("there is no recording to check")
 }
@@ -63,7 +63,13 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
 }
 
 /// Adds a boot.
-fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo, output: &Output) -> anyhow::Result<()> {
+fn add(
+    observed: &mut Observed,
+    round: u32,
+    opened: &mut Opened,
+    up_to: &UpTo,
+    notes: &dyn Notes,
+) -> anyhow::Result<()> {
     let manifest = opened.recording.manifest();
     if manifest.outcome.as_ref().is_some_and(|o| o.kind != OutcomeKind::Reached) {
         observed.add_failed();
@@ -72,7 +78,7 @@ fn add(observed: &mut Observed, round: u32, opened: &mut Opened, up_to: &UpTo, o
     let mut measured = Measured::default();
     measured.take_milestones(&opened.timeline);
     if let Err(why) = up_to.cut(opened) {
-        output.note(&format!("{}: {why:#}", opened.recording.path().display()));
+        notes.note(&format!("{}: {why:#}", opened.recording.path().display()));
         observed.add_failed();
         return Ok(());
     }

@@ -1,11 +1,11 @@
 //! The boots of a bench: each is recorded, read as any recording, and kept or removed. Its figures are `benchmark`'s to say.
 
-use crate::progress::Watcher;
+use crate::Watcher;
 use crate::up_to::UpTo;
-use crate::{boot, variants::Varied};
+use crate::{Varied, opened};
 use anyhow::{Context, bail};
 use benchmark::{Boots, Journal, Measured, Turn, Values};
-use machine::{Observer, RecordOptions};
+use machine::RecordOptions;
 use recording::{Manifest, OutcomeKind, Recording};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use timeline::Ns;
 ///
 /// # Errors
 /// If the boot cannot be begun, or its recording cannot be written or read.
-pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut Watcher) -> anyhow::Result<Option<Measured>> {
+pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
     if watcher.stop() {
         return Ok(None);
     }
     let began = Instant::now();
-    let recorded = machine::record(options, watcher)?;
+    let recorded = machine::record(options, watcher.observer())?;
     let recorded_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     if recorded.outcome.kind == OutcomeKind::Interrupted {
         return Ok(None);
@@ -36,7 +36,7 @@ pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut Watcher) -> any
 /// What a recording says of its boot.
 fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
-    let recording = boot::open_recording(folder)?;
+    let recording = opened::open_recording(folder)?;
     let mut measured = Measured {
         metrics: Values::of_recording(&recording)?,
         outcome: manifest.outcome_word().to_owned(),
@@ -47,7 +47,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
         measured.detail = with_last_line(outcome.map(|o| o.detail.clone()).unwrap_or_default(), &recording)?;
         return Ok(measured);
     }
-    let mut opened = boot::open(folder)?;
+    let mut opened = opened::open(folder)?;
     measured.take_milestones(&opened.timeline);
     if let Err(why) = up_to.cut(&mut opened) {
         measured.detail = format!("{why:#}");
@@ -79,7 +79,7 @@ pub struct Booter<'a> {
     variants: &'a [Varied],
     folder: &'a Path,
     journal: &'a mut Journal,
-    watcher: &'a mut Watcher,
+    watcher: &'a mut dyn Watcher,
     began: Instant,
     /// Whether every boot's recording is kept; those that failed always are.
     pub keep_recordings: bool,
@@ -97,7 +97,7 @@ impl<'a> Booter<'a> {
         variants: &'a [Varied],
         folder: &'a Path,
         journal: &'a mut Journal,
-        watcher: &'a mut Watcher,
+        watcher: &'a mut dyn Watcher,
     ) -> Booter<'a> {
         let began = Instant::now();
         Booter {

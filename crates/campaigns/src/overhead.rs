@@ -1,18 +1,25 @@
-//! What recording costs: plain and recorded boots in turn, and what is remembered of it.
+//! The cost of recording: plain and recorded boots in turn, and the figures that are kept of it.
 //!
 //! A figure is of one kernel on one machine type with so many CPUs: the last of each is kept, for recordings of the same.
 
-use crate::output::Output;
-use crate::progress::Watcher;
+use crate::Notes;
+use crate::Watcher;
 use anyhow::{Context, bail};
 use machine::RecordOptions;
 use recording::{Measured, OutcomeKind, Overhead};
-use serde::Serialize;
 use std::path::PathBuf;
 use timeline::Ns;
 
-/// Boots plain and recorded in turn, prints the ratio, and remembers it for the recordings to come.
-pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, output: &Output) -> anyhow::Result<()> {
+/// Boots plain and recorded in turn, and keeps the ratio for recordings to come.
+///
+/// # Errors
+/// If a boot cannot be made or does not reach its end mark, or the figure cannot be kept.
+pub fn measure(
+    options: &RecordOptions,
+    boots: u32,
+    watcher: &mut dyn Watcher,
+    notes: &dyn Notes,
+) -> anyhow::Result<Overhead> {
     let folder = recording::private_folder().context("cannot make a folder for the boots")?;
     let recorded = RecordOptions { out: folder.path().join("boot"), force: true, ..options.clone() };
     let (mut ratios, mut of) = (Vec::new(), Measured::default());
@@ -23,7 +30,7 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
             Ok((plain, with, measured)) => {
                 of = measured;
                 ratios.push(with as f64 / plain as f64);
-                output.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(with)));
+                notes.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(with)));
             }
             Err(e) => failed = Err(e),
         }
@@ -38,34 +45,18 @@ pub fn measure(options: &RecordOptions, boots: u32, watcher: &mut Watcher, outpu
     let overhead = benchmark::overhead(&ratios, &kernel.unwrap_or_default(), options.guest.cpus, of);
     let overhead = overhead.context("there is no pair of boots")?;
     remember(known(), &overhead).context("the figure could not be kept for recordings to come")?;
-    if output.json {
-        output.document(&Document { schema: "bootscope.overhead/1", overhead: &overhead })?;
-    } else {
-        output.text(&format!(
-            "recorded ÷ plain: {:.3} ({:.3} to {:.3}; {})\n",
-            overhead.ratio, overhead.low, overhead.high, overhead.how
-        ))?;
-    }
-    Ok(())
-}
-
-/// What `--json` says.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    overhead: &'a Overhead,
+    Ok(overhead)
 }
 
 /// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns; and what
 /// was booted.
-fn pair(options: &RecordOptions, boot: u32, watcher: &mut Watcher) -> anyhow::Result<(i64, i64, Measured)> {
+fn pair(options: &RecordOptions, boot: u32, watcher: &mut dyn Watcher) -> anyhow::Result<(i64, i64, Measured)> {
     let (mut plain, mut with, mut of) = (0, 0, Measured::default());
     for plain_now in [boot % 2 == 1, boot % 2 == 0] {
         if plain_now {
-            plain = machine::time_plain(options, watcher)?;
+            plain = machine::time_plain(options, watcher.observer())?;
         } else {
-            let recorded = machine::record(options, watcher)?;
+            let recorded = machine::record(options, watcher.observer())?;
             if recorded.outcome.kind != OutcomeKind::Reached {
                 bail!("a boot did not reach its end mark: {}", recorded.manifest.outcome_word());
             }

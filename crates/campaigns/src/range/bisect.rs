@@ -3,7 +3,6 @@
 //! What was measured is in the folder ([`Memory`]): a search that was stopped, or killed, goes on with the same command.
 
 use super::workshop::{Workshop, interrupted};
-use crate::Done;
 use anyhow::{Context, bail};
 use benchmark::Ended;
 use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Memory, Repo, Search, Verdict};
@@ -42,13 +41,13 @@ impl Ends {
 }
 
 /// Runs it.
-pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Done> {
-    let output = workshop.output;
+pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
+    let notes = workshop.notes;
     let mut memory = Memory::open(&workshop.folder, &workshop.search_of(&ends.good, &ends.bad)?)?;
     if memory.goes_on() {
         let (commits, pairs) = memory.commits_and_pairs();
         let folder = workshop.folder.display();
-        output.note(&format!("going on: {folder} has {pairs} pairs of boots of {commits} commits"));
+        notes.note(&format!("going on: {folder} has {pairs} pairs of boots of {commits} commits"));
     }
     let mut bisected = Bisected {
         schema: "bootscope.bisect/1".to_owned(),
@@ -72,12 +71,7 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Done> {
     bisected.kernels = by.workshop.kernels();
     bisected.pairs = memory.commits_and_pairs().1;
     bisected.cannot_say = memory.cannot_say();
-    if output.json {
-        output.document(&bisected)?
-    } else {
-        output.text(&bisected.text(output.layout(usize::MAX)))?
-    }
-    Ok(if bisected.verdict == Some(Verdict::Slow) { Done::Well } else { Done::Badly })
+    Ok(bisected)
 }
 
 /// Searches the line from the good end to the bad one; then, as long as what is found is a merge, the line that it brought
@@ -105,7 +99,7 @@ fn inside(merge: &Commit, by: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<N
             continue;
         };
         let (base, tip) = (by.workshop.repo.commit(&base)?, by.workshop.repo.commit(parent)?);
-        by.workshop.output.note(&format!("{} is a merge: its own line is searched", merge.short()));
+        by.workshop.notes.note(&format!("{} is a merge: its own line is searched", merge.short()));
         match along(&base, &tip, by)? {
             Some(found) if matches!(found.verdict, Verdict::Slow | Verdict::Unsure) => {
                 let named = by.named(&found);
@@ -148,7 +142,7 @@ impl Pairs<'_, '_> {
     }
 
     fn cannot_say(&mut self, commit: &Commit, why: String) -> anyhow::Result<Answer> {
-        self.workshop.output.note(&format!("{} cannot say: {why}", commit.short()));
+        self.workshop.notes.note(&format!("{} cannot say: {why}", commit.short()));
         self.memory.skip(commit, why)?;
         Ok(Answer::CannotSay)
     }
@@ -194,7 +188,7 @@ impl Measure for Pairs<'_, '_> {
                     commit.short(),
                     known.len()
                 );
-                self.workshop.output.note(&text);
+                self.workshop.notes.note(&text);
                 Ok(Answer::Pairs(logs))
             }
         }

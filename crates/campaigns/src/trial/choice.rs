@@ -3,10 +3,9 @@
 use super::cannot::Cannot;
 use super::kernels::Kernels;
 use super::making;
-use super::{Args, claim};
-use crate::boot::{self, Opened};
-use crate::findings::{look, seen};
-use crate::plan::Patches;
+use super::{Request, claim};
+use crate::look::{look, seen};
+use crate::opened::{self, Opened};
 use anyhow::bail;
 use benchmark::Document;
 use benchmark::trial::{Cause, Proof, Remedy, Saved, Untried, tried};
@@ -25,17 +24,22 @@ pub struct Choice {
 
 impl Choice {
     /// Of a boot's findings, those that were named, or the first.
-    pub fn of(opened: &Opened, options: &RecordOptions, args: &Args, kernels: &mut Kernels) -> anyhow::Result<Choice> {
+    pub fn of(
+        opened: &Opened,
+        options: &RecordOptions,
+        request: &Request,
+        kernels: &mut Kernels,
+    ) -> anyhow::Result<Choice> {
         let found = look(opened, usize::MAX);
-        let only_own = args.findings.is_empty() && !own(args).is_empty();
+        let only_own = request.findings.is_empty() && !own(request).is_empty();
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
-        for name in &args.findings {
+        for name in &request.findings {
             if !found.findings.iter().any(|finding| is_named(name, finding)) {
                 bail!("{name} was not found in {}: {}", opened.recording.path().display(), known(&found.findings));
             }
         }
         let wanted = |finding: &&Finding| {
-            !only_own && (args.findings.is_empty() || args.findings.iter().any(|name| is_named(name, finding)))
+            !only_own && (request.findings.is_empty() || request.findings.iter().any(|name| is_named(name, finding)))
         };
         let mut groups: Vec<Vec<&Finding>> = Vec::new();
         let mut untried = Vec::new();
@@ -48,7 +52,7 @@ impl Choice {
                 (None, None) => groups.push(vec![finding]),
             }
         }
-        if args.findings.is_empty() && groups.len() > REMEDIES {
+        if request.findings.is_empty() && groups.len() > REMEDIES {
             let beyond = groups.drain(REMEDIES..).flatten();
             let why = format!("not among the first {REMEDIES} remedies; name one to try it");
             untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
@@ -64,7 +68,7 @@ impl Choice {
                 ),
             }
         }
-        remedies.extend(own(args));
+        remedies.extend(own(request));
         Ok(Choice { remedies, untried })
     }
 }
@@ -105,23 +109,23 @@ fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
 }
 
 /// The remedies of the user's own.
-pub fn own(args: &Args) -> Vec<Remedy> {
-    let claimed = args.claim.map(|time| time.0 as f64);
+pub fn own(request: &Request) -> Vec<Remedy> {
+    let claimed = request.claim.map(|time| time.0 as f64);
     let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
     let words = |text: &String| Change::AppendWords(text.split_whitespace().map(str::to_owned).collect());
     let options = |text: &String| Change::KernelConfig(text.split(',').map(|word| word.trim().to_owned()).collect());
-    let patches = |patches: &Patches| Change::Patch(patches.0.iter().map(Patch::to_string).collect());
-    let changes = args.append.iter().map(words).chain(args.patch.iter().map(patches));
-    let changes = changes.chain(args.config.iter().map(options));
+    let patches = |patches: &Vec<Patch>| Change::Patch(patches.iter().map(Patch::to_string).collect());
+    let changes = request.append.iter().map(words).chain(request.patches.iter().map(patches));
+    let changes = changes.chain(request.config.iter().map(options));
     changes.map(|change| Remedy { changes: vec![change], claimed, ..Remedy::default() }).collect()
 }
 
 /// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
-pub fn refuse_own(args: &Args, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
-    if args.claim.is_some() && own(args).is_empty() {
+pub fn refuse_own(request: &Request, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
+    if request.claim.is_some() && own(request).is_empty() {
         bail!("--claim is what a remedy of your own is said to save: give that with --append, --patch or --config");
     }
-    for change in own(args).into_iter().flat_map(|remedy| remedy.changes) {
+    for change in own(request).into_iter().flat_map(|remedy| remedy.changes) {
         let flag = match &change {
             Change::KernelConfig(options) => {
                 kernels.refuse_unknown(options)?;
@@ -191,7 +195,7 @@ pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
 }
 
 fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
-    let opened = boot::open(recording).ok()?;
+    let opened = opened::open(recording).ok()?;
     let found = look(&opened, usize::MAX);
     let is_one = |finding: &&Finding| causes.contains(&cause(&opened, finding));
     let all: Vec<&Finding> = found.findings.iter().filter(is_one).collect();

@@ -1,6 +1,5 @@
 //! A lake in an object store. Boots go into a folder of our own first; `bootscope-lake send` takes them from there, whole, or not at all.
 
-use super::engine;
 use anyhow::{Context, bail};
 use lake::Lake;
 use serde::Deserialize;
@@ -38,7 +37,7 @@ impl Bucket {
     /// # Errors
     /// If `bootscope-lake` is missing, or cannot reach the store.
     pub fn open(url: &str) -> anyhow::Result<Bucket> {
-        let program = engine::program()?;
+        let program = machine::lake_program().map_err(anyhow::Error::msg)?;
         let stage = recording::private_folder().context("cannot make a temporary folder")?;
         let mut bucket = Bucket { url: url.to_owned(), program, stage, boots: HashSet::new() };
         let ids = bucket.ask(&["boot-ids".as_ref()])?;

@@ -1,10 +1,11 @@
 //! `bench --continue`: a bench that was cut off goes on as it was begun, from its journal. What it boots must be what it
 //! booted, on the same host: otherwise its boots would be of two things, and compared as of one.
 
-use super::{JOURNAL, foresee, variant};
-use crate::progress::Watcher;
+use super::{foresee, variant};
+use crate::Varied;
+use crate::benches::JOURNAL;
 use crate::repeat::check_begun_here;
-use crate::variants::Varied;
+use crate::{Notes, Watcher};
 use anyhow::{Context, bail};
 use benchmark::{Boot, Ended, Head, Host, Journal, Journaled, Variant};
 use recording::Manifest;
@@ -23,14 +24,20 @@ pub struct Cut {
 }
 
 /// Opens the bench in a folder to go on with it.
-pub fn open(folder: &Path, pinned: bool, is_trusted: bool, watcher: &mut Watcher) -> anyhow::Result<Cut> {
+pub fn open(
+    folder: &Path,
+    pinned: bool,
+    is_trusted: bool,
+    watcher: &mut dyn Watcher,
+    notes: &dyn Notes,
+) -> anyhow::Result<Cut> {
     let (name, path) = (folder.display(), folder.join(JOURNAL));
     if !path.is_file() {
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
     }
     // Nothing is written before it is known to be the user's own.
     let asked = check(folder, &benchmark::read(&path)?)?;
-    check_begun_here(folder, &asked, is_trusted)?;
+    check_begun_here(folder, &asked, is_trusted, notes)?;
     recording::check_no_link(&folder.join("boots"))
         .with_context(|| format!("{name} cannot go on: its folder boots"))?;
     let (journal, found) = Journal::resume(&path)?;

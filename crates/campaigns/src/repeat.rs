@@ -1,7 +1,7 @@
 //! The options of a boot that is to be made again, out of a recording or a bench: all of them if this user's bootscope made
 //! it on this machine, else those that are safe to take from a stranger.
 
-use crate::output::warn;
+use crate::Notes;
 use anyhow::{Context, bail};
 use benchmark::Head;
 use machine::RecordOptions;
@@ -24,7 +24,7 @@ impl Repeated {
     ///
     /// # Errors
     /// If it cannot be opened, or does not say how it was booted.
-    pub fn of(path: &Path, is_trusted: bool) -> anyhow::Result<Repeated> {
+    pub fn of(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<Repeated> {
         let recording = Recording::open(path)?;
         let manifest = recording.manifest();
         if manifest.how.is_null() {
@@ -41,7 +41,7 @@ impl Repeated {
         let vetted = vetted(recorded.clone(), &manifest.inputs);
         let taken = if is_trusted { "taken from" } else { "left out of" };
         for LeftOut { option, value, why, .. } in &vetted.left_out {
-            warn(&format!(
+            notes.warn(&format!(
                 "{taken} {}, which another user or machine made: {option}, because {why}: {value}",
                 path.display()
             ));
@@ -89,7 +89,7 @@ pub fn is_own(path: &Path) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// If it is another's.
-pub fn check_begun_here(folder: &Path, head: &Head, is_trusted: bool) -> anyhow::Result<()> {
+pub fn check_begun_here(folder: &Path, head: &Head, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<()> {
     let name = folder.display();
     if Sealer::of_user().is_ok_and(|sealer| head.is_sealed_by(&sealer)) {
         return Ok(());
@@ -101,17 +101,17 @@ pub fn check_begun_here(folder: &Path, head: &Head, is_trusted: bool) -> anyhow:
         );
     }
     for variant in &head.variants {
-        warn(&format!(
+        notes.warn(&format!(
             "taken from {name}, which another user or machine began: variant {}: {}",
             variant.name, variant.how
         ));
     }
     if let Some(trial) = &head.trial {
         let sources = serde_json::to_string(&trial.sources).context("the sources of a try")?;
-        warn(&format!("taken from {name}: sources: {sources}"));
+        notes.warn(&format!("taken from {name}: sources: {sources}"));
         for remedy in &trial.remedies {
             let changes = serde_json::to_string(&remedy.changes).context("the changes of a try")?;
-            warn(&format!("taken from {name}: changes: {changes}"));
+            notes.warn(&format!("taken from {name}: changes: {changes}"));
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Opens a recording and puts together what the views need: its timeline, and how it was run.
+//! Opens a recording and puts together what views and campaigns need: its timeline, and how it was run.
 
-use crate::output::Output;
+use crate::Notes;
 use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::Values;
@@ -66,10 +66,10 @@ impl Opened {
 }
 
 /// Reads a recording for a view that does not print its warnings: they go to standard error.
-pub fn open_warned(path: &Path, output: &Output) -> anyhow::Result<Opened> {
+pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
     let opened = open(path)?;
     for warning in WarningLine::all(&opened.timeline) {
-        output.note(&format!("{}: warning: {}", path.display(), warning.text));
+        notes.note(&format!("{}: warning: {}", path.display(), warning.text));
     }
     Ok(opened)
 }

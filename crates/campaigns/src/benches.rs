@@ -1,6 +1,6 @@
 //! Finished benches as commands take them: a bench's folder, its journal, or a document.
 
-use crate::output::Output;
+use crate::Notes;
 use anyhow::{Context, bail};
 pub use benchmark::JOURNAL;
 use benchmark::{Document, JournalError};
@@ -44,10 +44,10 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
 }
 
 /// The same, with a remark on what of it is damaged.
-pub fn read_whole(path: &Path, output: &Output) -> anyhow::Result<Document> {
+pub fn read_whole(path: &Path, notes: &dyn Notes) -> anyhow::Result<Document> {
     let (document, damaged) = read(path)?;
     if damaged > 0 {
-        output.note(&format!("{}: lines that are no boots, and are left out: {damaged}", path.display()));
+        notes.note(&format!("{}: lines that are no boots, and are left out: {damaged}", path.display()));
     }
     Ok(document)
 }

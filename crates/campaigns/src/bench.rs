@@ -1,0 +1,342 @@
+//! A bench: many boots in random order, each kept the moment it is over.
+
+mod continued;
+
+use crate::benches::JOURNAL;
+use crate::files::write_file;
+use crate::measure::{Booter, recording_of};
+use crate::up_to::UpTo;
+use crate::{Notes, Varied, Watcher};
+use anyhow::{Context, bail};
+use benchmark::{Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};
+use continued::Cut;
+use machine::{Init, VmmKind};
+use recording::{Manifest, Sealer};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A bench as the user wants it.
+pub struct Request {
+    /// The variants; the first is compared with each of the others.
+    pub variants: Vec<Varied>,
+    /// The axes of a sweep; empty where there is none.
+    pub axes: Vec<Axis>,
+    /// Sizes at which each scaling model is evaluated.
+    pub sizes: Vec<String>,
+    /// The smallest difference that matters, as a share.
+    pub margin: f64,
+    /// The milestone that ends each boot.
+    pub up_to: UpTo,
+    /// Rounds; `None`: as many as can show something.
+    pub runs: Option<u32>,
+    /// Rounds before those, which do not count; `None`: one, or none of deterministic boots.
+    pub warm_ups: Option<u32>,
+    /// The half width of all intervals, as a share, that is enough.
+    pub until_width: Option<f64>,
+    /// The time that is enough.
+    pub budget: Option<Duration>,
+    /// True if deterministic boots get a dummy argument of another length in each round.
+    pub dithers: bool,
+    /// Decides the order within rounds.
+    pub seed: Option<u64>,
+    /// CPUs of the host to run on.
+    pub pin: Option<String>,
+    /// The folder; `None`: one with the date in its name.
+    pub folder: Option<PathBuf>,
+    /// Replace the bench that is in the folder.
+    pub force: bool,
+}
+
+/// A bench before its next boot.
+pub struct Begun {
+    pub folder: PathBuf,
+    head: Head,
+    variants: Vec<Varied>,
+    journal: Journal,
+    /// The boots that are over.
+    boots: Vec<Boot>,
+    continued: Vec<u32>,
+}
+
+/// A bench after its last boot.
+pub struct Over {
+    pub folder: PathBuf,
+    pub document: Document,
+    /// What ended it, if that was an error.
+    error: Option<anyhow::Error>,
+    journaled: anyhow::Result<()>,
+}
+
+impl Begun {
+    /// One that has no boot yet: from now on its journal is there.
+    pub fn new(folder: PathBuf, mut head: Head, variants: Vec<Varied>, notes: &dyn Notes) -> anyhow::Result<Begun> {
+        // Without a key of the user's, it cannot go on after a kill.
+        if let Ok(sealer) = Sealer::of_user() {
+            head.seal_with(&sealer);
+        }
+        let journal = Journal::create(&folder.join(JOURNAL), &head)?;
+        notes.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
+        Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
+    }
+
+    /// Boots, until its plan is done or something ends it.
+    pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut dyn Watcher) -> Over {
+        let recordings = self.folder.join("boots");
+        let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
+        booter.keep_recordings = keep_recordings;
+        booter.dithered = self.head.dithered;
+        booter.up_to = UpTo::named(self.head.up_to.as_deref());
+        booter.before = continued::elapsed(&self.boots);
+        let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
+        watcher.clear();
+        let journaled = self.journal.end(finished.ended).map_err(anyhow::Error::from);
+        let document = Document::new(self.head, finished.boots, Some(finished.ended));
+        // The recordings' folder is empty where none is kept, and then is not needed.
+        let _ = std::fs::remove_dir(&recordings);
+        let document = Document { continued: self.continued, ..document };
+        Over { folder: self.folder, document, error: finished.error, journaled }
+    }
+}
+
+impl Over {
+    /// Writes its document, whatever ended it; then fails if that was an error.
+    ///
+    /// # Errors
+    /// What ended it, or what kept it from being written.
+    pub fn written(self) -> anyhow::Result<Document> {
+        let text = report::json(&self.document, true)?;
+        let written = write_file(&self.folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()));
+        if let Some(error) = self.error {
+            let (boots, folder) = (self.document.boots.len(), self.folder.display());
+            return Err(error.context(format!("the bench could not go on; {boots} boots are kept in {folder}")));
+        }
+        self.journaled?;
+        written?;
+        Ok(self.document)
+    }
+}
+
+/// Begins a bench: checks everything that can be refused before the first boot, and makes its journal.
+///
+/// # Errors
+/// If a kernel is missing, the options cannot be compared, or the folder has something else.
+pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Begun> {
+    if run_own_process_1(&mut request.variants) {
+        notes.note(
+            "every variant runs the guest's own process 1, because bootscope's runs in QEMU alone; --init keep says the same",
+        );
+    }
+    let variants = &request.variants;
+    if variants.iter().any(|v| v.options.guest.board.as_ref().is_some_and(|board| board.power_cycle.is_none())) {
+        bail!("bench boots a board again and again: give the command that switches it off and on with --power-cycle");
+    }
+    if let Some(cpus) = &request.pin {
+        machine::pin::pin(cpus)?;
+    }
+    let foreseen = foresee(variants, watcher)?;
+    let at = benchmark::variants::sizes(&request.sizes, &request.axes)?;
+    let head = Head { sweep: request.axes.clone(), at, ..head(&request, &foreseen)? };
+    enough_rounds(&request, &head, notes)?;
+    let folder = folder(request.folder.as_deref(), request.force, &head, "bench")?;
+    clear(&folder);
+    Begun::new(folder, head, request.variants, notes)
+}
+
+/// Has all variants run the guest's own process 1 where one of them is in a VMM that runs no other: else their end marks would be of
+/// two kinds. Whether that changed any.
+fn run_own_process_1(variants: &mut [Varied]) -> bool {
+    let is_elsewhere = variants.iter().any(|variant| variant.options.guest.vmm != VmmKind::Qemu);
+    let mut changed = false;
+    for guest in variants.iter_mut().map(|variant| &mut variant.options.guest).filter(|_| is_elsewhere) {
+        changed |= guest.vmm == VmmKind::Qemu && guest.init == Init::Guest;
+        if guest.vmm == VmmKind::Qemu {
+            guest.init = Init::Keep;
+        }
+    }
+    changed
+}
+
+/// Goes on with one that was cut off.
+pub fn go_on(
+    folder: &Path,
+    pin: Option<&str>,
+    is_trusted: bool,
+    watcher: &mut dyn Watcher,
+    notes: &dyn Notes,
+) -> anyhow::Result<Begun> {
+    if let Some(cpus) = pin {
+        machine::pin::pin(cpus)?;
+    }
+    let Cut { head, variants, mut journal, boots, mut continued } =
+        continued::open(folder, pin.is_some(), is_trusted, watcher, notes)?;
+    let over = u32::try_from(boots.len()).unwrap_or(u32::MAX);
+    // What the boot left that was cut off is no recording of a whole one.
+    let half = recording_of(&folder.join("boots"), over);
+    if half.exists() {
+        std::fs::remove_dir_all(&half).with_context(|| format!("cannot remove {}", half.display()))?;
+    }
+    journal.continued(over)?;
+    continued.push(over);
+    notes.note(&format!("{} goes on after {over} boots, which are kept", folder.display()));
+    Ok(Begun { folder: folder.to_owned(), head, variants, journal, boots, continued })
+}
+
+/// A sweep is told its growth by fewer boots than its comparisons need: there it is a remark.
+fn enough_rounds(request: &Request, head: &Head, notes: &dyn Notes) -> anyhow::Result<()> {
+    let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, benchmark::Test::of(head));
+    match enough {
+        Err(why) if !request.axes.is_empty() => notes.note(&format!("{why}, so only its growth is known")),
+        enough => enough?,
+    }
+    Ok(())
+}
+
+/// Nobody wants to hear after an hour of boots that so few could not have shown anything.
+///
+/// # Errors
+/// If every verdict on so many comparisons would be *too few*.
+pub fn refuse_too_few(rounds: u32, comparisons: usize, test: benchmark::Test) -> anyhow::Result<()> {
+    let least = benchmark::rounds_least(comparisons, test);
+    if rounds >= least {
+        return Ok(());
+    }
+    let comparisons = match comparisons {
+        1 => "one comparison".to_owned(),
+        n => format!("{n} comparisons together"),
+    };
+    bail!(
+        "--runs {rounds} is too few for {comparisons}: whatever the boots show, every verdict would be \"too few\"; \
+         give --runs {least} or more"
+    )
+}
+
+/// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
+pub fn remember(db: Option<&Path>, folder: &Path, document: &Document, notes: &dyn Notes) {
+    if document.boots.is_empty() {
+        return;
+    }
+    let path = db.map(Path::to_owned).map_or_else(benchmark::history::default_path, Ok);
+    let kept = path.and_then(|path| benchmark::History::open(&path)?.add(document));
+    if let Err(why) = kept {
+        let folder = folder.display();
+        notes.note(&format!("not kept in the history: {why}; later: bootscope history --add {folder}"));
+    }
+}
+
+/// The document of a bench, in its folder.
+const DOCUMENT: &str = "bench.json";
+
+/// What each variant's recordings will say, before any of them is booted: a kernel that is missing is said now.
+pub fn foresee(variants: &[Varied], watcher: &mut dyn Watcher) -> anyhow::Result<Vec<Manifest>> {
+    let one = |variant: &Varied| {
+        let foreseen = machine::foresee(&variant.options, watcher.observer());
+        foreseen.with_context(|| format!("variant {}", variant.name))
+    };
+    let foreseen = variants.iter().map(one).collect();
+    watcher.clear();
+    foreseen
+}
+
+/// Every boot's figures are in memory, some ten KiB each.
+const BOOTS_MOST: u32 = 50_000;
+
+/// What is known of boots by this plan before the first of them.
+pub fn head_of(plan: Plan, variants: &[Varied], foreseen: &[Manifest], dither: bool) -> Head {
+    let manifest = Manifest::begun_now();
+    let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
+    head.tool_version = manifest.tool_version;
+    head.created = manifest.created;
+    head.deterministic = variants[0].options.guest.deterministic;
+    head.dithered = head.deterministic && dither && variants.iter().all(|v| v.options.guest.kernel.is_some());
+    head.host_cpus_allowed = machine::pin::allowed();
+    let host = &foreseen[0].host;
+    head.host = Host { cpu: host.cpu.clone(), cores: host.cores, kernel: host.kernel.clone() };
+    head
+}
+
+/// How it is run: all that is known before the first boot.
+fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
+    let variants = &request.variants[..];
+    let deterministic = variants[0].options.guest.deterministic;
+    if variants.iter().any(|v| v.options.guest.deterministic != deterministic) {
+        bail!("deterministic boots count instructions, others time: compare either, not one with the other");
+    }
+    let open_end = request.until_width.is_some() || request.budget.is_some();
+    let rounds_most = BOOTS_MOST / u32::try_from(variants.len()).unwrap_or(u32::MAX);
+    let rounds = match request.runs {
+        Some(runs) if runs > rounds_most => {
+            let variants = variants.len();
+            bail!("--runs {runs} of {variants} variants: give at most {rounds_most}, so that all boots fit memory")
+        }
+        Some(runs) => runs,
+        None if open_end => rounds_most.min(1000),
+        None if deterministic => 5,
+        None => 10,
+    };
+
+    let budget_ns = request.budget.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let plan = Plan {
+        leaves_out: false,
+        variants: variants.len(),
+        warm_ups: request.warm_ups.unwrap_or(u32::from(!deterministic)),
+        stop: Stop { rounds, width: request.until_width, budget_ns },
+        seed: request.seed.unwrap_or_else(|| machine::monotonic_ns().unsigned_abs()),
+    };
+    let mut head = head_of(plan, variants, foreseen, request.dithers);
+    if request.runs.is_none() && request.axes.is_empty() {
+        let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
+        head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
+    }
+    head.ask.margin = request.margin;
+    head.up_to = request.up_to.name().map(str::to_owned);
+    Ok(head)
+}
+
+/// A variant, with what its recordings will say.
+pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
+    let input = |input: &recording::Input| InputFile {
+        role: input.role.clone(),
+        path: input.path.clone(),
+        sha256: input.sha256.clone(),
+    };
+    Variant {
+        name: varied.name.clone(),
+        settings: varied.settings.clone(),
+        how: foreseen.how.clone(),
+        booted: Booted {
+            kernel: foreseen.subject.kernel.clone(),
+            accelerator: foreseen.subject.accelerator.clone(),
+            vmm: foreseen.vmm.version.clone(),
+            inputs: foreseen.inputs.iter().map(input).collect(),
+        },
+    }
+}
+
+/// The folder: the one that was named, or one of that kind and of today. Removes nothing: [`clear`] does, when nothing can be
+/// refused any more.
+pub fn folder(named: Option<&Path>, force: bool, head: &Head, kind: &str) -> anyhow::Result<PathBuf> {
+    let stamp: String = head.created.chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = stamp.split_at(8.min(stamp.len()));
+    let folder = named.map_or_else(|| PathBuf::from(format!("boots/{kind}-{day}-{time}")), Path::to_owned);
+    if folder.join(recording::MANIFEST_NAME).exists() {
+        bail!("{} is a recording: a {kind} needs a folder of its own", folder.display());
+    }
+    if folder.join(JOURNAL).exists() && !force {
+        bail!(
+            "{}: a {kind} is there already: replace it with --force, or name another folder with -o",
+            folder.display()
+        );
+    }
+    Ok(folder)
+}
+
+/// Removes the bench that is in a folder, if there is one, and nothing else of it.
+pub fn clear(folder: &Path) {
+    if !folder.join(JOURNAL).exists() {
+        return;
+    }
+    for part in [JOURNAL, DOCUMENT] {
+        let _ = std::fs::remove_file(folder.join(part));
+    }
+    let _ = std::fs::remove_dir_all(folder.join("boots"));
+}

@@ -1,0 +1,142 @@
+//! The boots that budgets are checked against, and the boots that relative limits are compared with.
+
+mod observed;
+
+use crate::up_to::UpTo;
+use crate::{Notes, benches};
+use anyhow::{Context, bail};
+use benchmark::budgets::judge::Baseline;
+use benchmark::budgets::{Budgets, Observed};
+use benchmark::history::{self, Filter};
+use benchmark::{Document, History};
+use std::path::{Path, PathBuf};
+
+/// The boots to check.
+pub struct Request {
+    /// Benches, recordings, or folders of recordings.
+    pub boots: Vec<PathBuf>,
+    /// The name of what limits such as +5 % are relative to; `None`: as the budgets say.
+    pub baseline: Option<String>,
+    /// The milestone that ends each boot.
+    pub up_to: UpTo,
+    /// The variant to check; `None`: the second, against the first.
+    pub variant: Option<String>,
+    /// The history; `None`: the user's.
+    pub history: Option<PathBuf>,
+}
+
+/// So many benches of a baseline at other times are looked at.
+const BASELINE_MOST: usize = 5;
+
+/// Boots, and the boots that relative limits are compared with.
+pub type Group = (Observed, Option<Baseline>);
+
+/// The boots that are checked, each bench by itself and all recordings together, with what they are held against.
+pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow::Result<Vec<Group>> {
+    let named = request.baseline.as_deref().or(budgets.baseline.as_deref()).filter(|_| budgets.needs_baseline());
+    let (benches, recordings): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        request.boots.iter().partition(|path| benches::is_bench(path));
+    let mut all = Vec::new();
+    for path in benches {
+        let (document, damaged) = benches::read(path)?;
+        if damaged > 0 {
+            notes.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
+        }
+        let whole = document.clone();
+        let document = request.up_to.of_bench(document).with_context(|| path.display().to_string())?;
+        let variant = variant(&document, request.variant.as_deref(), path)?;
+        let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
+        let baseline = match named {
+            Some(named) => Some(baseline(named, request, Some((&whole, variant)), notes)?),
+            None if variant > 0 => {
+                Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
+            }
+            None => None,
+        };
+        all.push((observed, baseline));
+    }
+    if !recordings.is_empty() {
+        let observed = observed::recordings(&recordings, &request.up_to, notes)?;
+        all.push((observed, named.map(|named| baseline(named, request, None, notes)).transpose()?));
+    }
+    Ok(all)
+}
+
+fn name(path: &Path, document: &Document, variant: usize) -> String {
+    let variants = &document.head.variants;
+    if variants.len() > 1 {
+        format!("{}: {}", path.display(), variants[variant].name)
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// Which variant is checked.
+fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Result<usize> {
+    let names: Vec<&str> = document.head.variants.iter().map(|v| v.name.as_str()).collect();
+    match (named, names.len()) {
+        (Some(named), _) => names
+            .iter()
+            .position(|name| *name == named)
+            .with_context(|| format!("{} has no variant {named:?}; it has: {}", path.display(), names.join(", "))),
+        (None, 0) => bail!("{} has no variants", path.display()),
+        (None, n @ 1..=2) => Ok(n - 1),
+        (None, n) => bail!("{} has {n} variants: name one with --variant: {}", path.display(), names.join(", ")),
+    }
+}
+
+/// What relative limits are over.
+fn baseline(
+    named: &str,
+    request: &Request,
+    checked: Option<(&Document, usize)>,
+    notes: &dyn Notes,
+) -> anyhow::Result<Baseline> {
+    let number =
+        named.strip_prefix("history").and_then(|rest| if rest.is_empty() { Some("") } else { rest.strip_prefix(':') });
+    let Some(number) = number else {
+        let path = Path::new(named);
+        if !benches::is_bench(path) {
+            return Ok(Baseline::Apart(vec![observed::recordings(&[&path.to_owned()], &request.up_to, notes)?]));
+        }
+        let document = request.up_to.of_bench(benches::read(path)?.0)?;
+        return Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &name(path, &document, 0))]));
+    };
+    let path = match &request.history {
+        Some(path) => path.clone(),
+        None => history::default_path()?,
+    };
+    let history = History::open_existing(&path)?;
+    if number.is_empty() {
+        let (document, variant) =
+            checked.context("recordings are in no history: give --baseline a bench or a recording")?;
+        return earlier(&history, document, variant, &request.up_to);
+    }
+    let bench: i64 =
+        number.parse().with_context(|| format!("--baseline {named}: write history:NUMBER, as `history` lists it"))?;
+    let document = history.document(bench)?.with_context(|| format!("{} has no bench {bench}", path.display()))?;
+    let document = request.up_to.of_bench(document).with_context(|| format!("bench {bench}"))?;
+    Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
+}
+
+/// The newest benches before this one, of the same setup and all of one kernel: another, where there is one.
+fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
+    let none =
+        || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
+    let setup = history.setup_of(document, variant)?.with_context(none)?;
+    let entries = history.entries(&Filter { setup: Some(setup), ..Filter::default() })?;
+    let before = || entries.iter().rev().filter(|e| e.created < document.head.created && e.median_ns.is_some());
+    let own = history::kernel_sha256(document, variant);
+    let kernel = before()
+        .map(|e| &e.kernel_sha256)
+        .find(|kernel| **kernel != own)
+        .or_else(|| before().map(|e| &e.kernel_sha256).next());
+    let kernel = kernel.with_context(none)?;
+    let mut found = Vec::new();
+    for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(BASELINE_MOST) {
+        let document = history.document(entry.bench)?.with_context(none)?;
+        let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
+        found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
+    }
+    Ok(Baseline::Apart(found))
+}

@@ -1,0 +1,268 @@
+//! Boots that go into a lake: read on all CPUs, without the identities of their machines, batch by batch.
+
+mod bucket;
+mod scrub;
+mod watched;
+
+use crate::{Notes, look, opened};
+use anyhow::{Context, bail};
+use bucket::Bucket;
+use lake::{Boot, Labels, Lake};
+use recording::Key;
+use report::{Summary, harmless};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+pub use watched::watch;
+
+/// Boots of a lake: where they go, and under which names.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The lake's folder, or the URL of an object store.
+    pub to: PathBuf,
+    /// Names and values for the table of labels.
+    pub labels: Labels,
+    /// The machine's name, of which the lake gets a token.
+    pub machine: Option<String>,
+    /// The kind of machine, if the user knows it better than the recordings.
+    pub hardware: Option<String>,
+    /// Keep the machine's name and other identities as they are.
+    pub identify: bool,
+    /// The file of the user's key; `None`: in the user's configuration.
+    pub key: Option<PathBuf>,
+    /// Do not look for findings.
+    pub no_findings: bool,
+}
+
+/// Boots that are put in at once: a file of each table. Larger files are read faster, and with a kill more is to be read again.
+const BATCH: usize = 512;
+/// Boots wait no longer for a batch to be full.
+const WAIT_MOST: Duration = Duration::from_secs(10);
+
+/// What `--json` says.
+#[derive(Default, Serialize)]
+pub struct Document {
+    schema: &'static str,
+    /// The lake, as the user named it.
+    pub lake: String,
+    /// Boots that are new in it.
+    pub new: usize,
+    /// Boots that were there.
+    pub there: usize,
+    /// What could not be read.
+    pub failed: Vec<FailedLine>,
+}
+
+#[derive(Serialize)]
+pub struct FailedLine {
+    /// Its path.
+    pub recording: String,
+    /// The error.
+    pub why: String,
+}
+
+/// Reads recordings on all CPUs, and puts them into a lake batch by batch.
+pub struct Adder<'a> {
+    /// Who reads asks it; who adds has it alone.
+    lake: RwLock<Lake>,
+    /// Where it goes from there.
+    bucket: Option<Bucket>,
+    machine: Option<String>,
+    labels: Labels,
+    how: &'a Request,
+    /// What was done so far.
+    pub done: Document,
+}
+
+/// What became of a recording.
+enum Read {
+    Boot(Box<Boot>),
+    There,
+    Failed(String),
+}
+
+impl<'a> Adder<'a> {
+    pub fn new(how: &'a Request, notes: &dyn Notes) -> anyhow::Result<Self> {
+        let names: HashSet<&str> = how.labels.iter().map(|(name, _)| name.as_str()).collect();
+        if names.len() < how.labels.len() {
+            bail!("a label is given twice: each name has one value");
+        }
+        let machine = match &how.machine {
+            Some(name) if how.identify => Some(name.clone()),
+            Some(name) => Some(lake::token(&made_or_known(how.key.as_deref(), notes)?, name)),
+            None => None,
+        };
+        let bucket = bucket::url(&how.to).map(Bucket::open).transpose()?;
+        let folder = bucket.as_ref().map_or_else(|| how.to.clone(), Bucket::stage);
+        let lake = RwLock::new(Lake::open(&folder)?);
+        let schema = "bootscope.lake-add/1";
+        let done = Document { schema, lake: how.to.display().to_string(), ..Document::default() };
+        Ok(Adder { lake, bucket, machine, labels: how.labels.clone(), how, done })
+    }
+
+    /// Memory is bounded by a batch, whatever the number of recordings. What goes to an object store is sent at the end.
+    pub fn add(&mut self, paths: &[PathBuf], stop: &AtomicBool, told: impl Fn(&FailedLine)) -> anyhow::Result<()> {
+        self.add_to_folder(paths, stop, told)?;
+        if let Some(bucket) = &mut self.bucket {
+            let lake = self.lake.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let there = bucket.send(lake)?;
+            self.done.new -= there;
+            self.done.there += there;
+        }
+        Ok(())
+    }
+
+    fn add_to_folder(
+        &mut self,
+        paths: &[PathBuf],
+        stop: &AtomicBool,
+        told: impl Fn(&FailedLine),
+    ) -> anyhow::Result<()> {
+        let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(paths.len());
+        let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (to_us, from_workers) = sync_channel(2 * workers.max(1));
+        let Adder { lake, bucket, machine, labels, how, done } = self;
+        let (how, machine, labels) = (*how, &*machine, &*labels);
+        let (lake, next, ended) = (&*lake, &next, &ended);
+        let nothing = HashSet::new();
+        let elsewhere = bucket.as_ref().map_or(&nothing, Bucket::boots);
+        let is_there = |id: &str| {
+            elsewhere.contains(id) || lake.read().unwrap_or_else(PoisonError::into_inner).boots().contains(id)
+        };
+        let is_there = &is_there;
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                let to_us = to_us.clone();
+                scope.spawn(move || {
+                    while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if ended.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let read = read(path, how, machine.as_deref(), labels, is_there);
+                        if to_us.send((path, read)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(to_us);
+            let mut batch = Vec::new();
+            let mut begun = Instant::now();
+            let put = |batch: &mut Vec<Boot>, done: &mut Document| {
+                let mut lake = lake.write().unwrap_or_else(PoisonError::into_inner);
+                let added = lake.add(std::mem::take(batch)).inspect_err(|_| ended.store(true, Ordering::Relaxed))?;
+                done.new += added.new;
+                done.there += added.there;
+                anyhow::Ok(())
+            };
+            for (path, read) in from_workers {
+                match read {
+                    Read::Boot(boot) => {
+                        if batch.is_empty() {
+                            begun = Instant::now();
+                        }
+                        batch.push(*boot);
+                    }
+                    Read::There => done.there += 1,
+                    Read::Failed(why) => {
+                        let failed = FailedLine { recording: path.display().to_string(), why };
+                        told(&failed);
+                        done.failed.push(failed);
+                    }
+                }
+                if batch.len() >= BATCH || (!batch.is_empty() && begun.elapsed() > WAIT_MOST) {
+                    put(&mut batch, done)?;
+                }
+            }
+            if !batch.is_empty() {
+                put(&mut batch, done)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+pub fn key(file: Option<&Path>) -> anyhow::Result<Key> {
+    Ok(Key::at(&key_path(file)?)?)
+}
+
+/// The key. One that is made now is told: a typo in its name would make tokens of other keys.
+fn made_or_known(file: Option<&Path>, notes: &dyn Notes) -> anyhow::Result<Key> {
+    let is_known = key_path(file)?.exists();
+    let key = key(file)?;
+    if !is_known {
+        let path = key_path(file)?.display().to_string();
+        notes.note(&format!("made the key {}: keep it, machines have other tokens with another", harmless(&path)));
+    }
+    Ok(key)
+}
+
+pub fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match file {
+        Some(path) => Ok(path.to_owned()),
+        None => xdg::BaseDirectories::with_prefix("bootscope")
+            .get_config_file("lake.key")
+            .context("no home directory is known: give the key with --key FILE, or keep the name with --identify"),
+    }
+}
+
+/// Whether a boot is in the lake.
+type IsThere<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+
+/// Reads one recording. One that our readers fail on costs itself and no other.
+fn read(path: &Path, how: &Request, machine: Option<&str>, labels: &Labels, is_there: &IsThere) -> Read {
+    let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, how, machine, labels, is_there)));
+    match read {
+        Ok(Ok(Some(boot))) => Read::Boot(Box::new(boot)),
+        Ok(Ok(None)) => Read::There,
+        Ok(Err(e)) => Read::Failed(format!("{e:#}")),
+        Err(_) => Read::Failed("bootscope itself failed on it: please report it, with the recording".to_owned()),
+    }
+}
+
+fn read_boot(
+    path: &Path,
+    how: &Request,
+    machine: Option<&str>,
+    labels: &Labels,
+    is_there: &IsThere,
+) -> anyhow::Result<Option<Boot>> {
+    let recording = opened::open_recording(path)?;
+    if *recording.condition() == recording::Condition::AtWork {
+        bail!("it is being recorded at this moment: add it when that is done");
+    }
+    if let Some(lost) = recording.lost().first() {
+        bail!("{} is missing or cut, so its figures are not the boot's", lost.file);
+    }
+    let Some(id) = lake::identity(&recording, machine)? else { bail!("it has no evidence") };
+    if is_there(&id) {
+        return Ok(None);
+    }
+    let opened = opened::of_recording(recording)?;
+    let mut analysed = opened.boot(None)?;
+    if !how.no_findings {
+        let found = look::look_alone(&opened);
+        analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
+    }
+    let (mut summary, mut manifest) = (Summary::brief(&analysed), opened.recording.manifest().clone());
+    if !how.identify {
+        scrub::scrub(&opened.recording, how.machine.as_deref(), &mut summary, &mut manifest)?;
+    }
+    let ended = opened.timeline.end.is_some_and(|end| end.evidence.is_mark());
+    drop(analysed);
+    Ok(Some(Boot {
+        id,
+        manifest,
+        summary,
+        machine: machine.map(str::to_owned),
+        hardware: how.hardware.clone(),
+        ended,
+        labels: labels.clone(),
+    }))
+}

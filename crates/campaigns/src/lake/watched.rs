@@ -1,0 +1,152 @@
+//! A folder that machines drop recordings into: each goes into a lake once it is whole.
+
+use super::{Adder, Document, Request};
+use crate::Notes;
+use anyhow::Context;
+use lake::Lake;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The most failures that a watch keeps for its document.
+const MAX_FAILED: usize = 1000;
+
+/// Watches a folder until `stop` is true. Calls `added` after each look that brought boots in, with their numbers. With
+/// `keeps_failures` the document lists the first failures.
+///
+/// # Errors
+/// If the folder cannot be read at the start, or the lake cannot be opened.
+pub fn watch(
+    how: &Request,
+    (incoming, every): (&Path, Duration),
+    stop: &AtomicBool,
+    keeps_failures: bool,
+    notes: &dyn Notes,
+    mut added: impl FnMut(&Document) -> anyhow::Result<()>,
+) -> anyhow::Result<Document> {
+    let mut adder = Adder::new(how, notes)?;
+    let mut watched = Watched::default();
+    let mut nightly = Nightly::default();
+    let mut told = String::new();
+    // A folder that cannot be read at all is a mistake; one that cannot be read for a while is not.
+    entries(incoming)?;
+    while !stop.load(Ordering::Relaxed) {
+        let before = (adder.done.new, adder.done.there);
+        let ready = entries(incoming).map(|found| watched.ready(found));
+        let passed = ready.and_then(|ready| {
+            let added = adder
+                .add(&ready, stop, |failed| notes.note(&format!("not added: {}: {}", failed.recording, failed.why)));
+            added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))?;
+            match adder.bucket {
+                Some(_) => Ok(()),
+                None => nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner)),
+            }
+        });
+        let trouble = passed.err().map_or_else(String::new, |e| format!("{e:#}; trying again"));
+        // Once, and not at each look.
+        if !trouble.is_empty() && trouble != told {
+            notes.note(&trouble);
+        }
+        told = trouble;
+        let (new, there) = (adder.done.new - before.0, adder.done.there - before.1);
+        if new + there > 0 {
+            added(&Document { lake: adder.done.lake.clone(), new, there, ..Document::default() })?;
+        }
+        // A long watch must not remember every failure.
+        let first = if keeps_failures { MAX_FAILED } else { 0 };
+        adder.done.failed.truncate(first);
+        let next = Instant::now() + every;
+        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50).min(every));
+        }
+    }
+    Ok(adder.done)
+}
+
+/// What an entry of the folder was at a look: how many files, their bytes, and the latest change. What is still being written, or copied
+/// file by file, is another thing at the next look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Looked {
+    files: usize,
+    bytes: u64,
+    changed: Option<SystemTime>,
+}
+
+/// The entries of a folder that were seen, each with whether it was taken as it is.
+#[derive(Default)]
+struct Watched(HashMap<PathBuf, (Looked, bool)>);
+
+impl Watched {
+    /// Those that were the same at two looks, and were not taken yet.
+    fn ready(&mut self, found: Vec<(PathBuf, Looked)>) -> Vec<PathBuf> {
+        let mut ready = Vec::new();
+        let mut now = HashMap::with_capacity(found.len());
+        for (path, looked) in found {
+            let taken = match self.0.get(&path) {
+                Some(&(before, taken)) if before == looked => {
+                    if !taken {
+                        ready.push(path.clone());
+                    }
+                    true
+                }
+                _ => false,
+            };
+            now.insert(path, (looked, taken));
+        }
+        self.0 = now;
+        ready
+    }
+
+    /// It was not taken after all.
+    fn again(&mut self, path: &Path) {
+        if let Some((_, taken)) = self.0.get_mut(path) {
+            *taken = false;
+        }
+    }
+}
+
+/// What is in the folder. What has just gone is not; of what cannot be looked at, the reader will say why.
+fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
+    let cannot = || format!("cannot read the folder {}", incoming.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(incoming).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if is_hidden || !path.exists() {
+            continue;
+        }
+        let mut looked = Looked::default();
+        let inside = std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
+        for file in inside.chain([path.clone()]) {
+            if let Ok(meta) = std::fs::metadata(file) {
+                looked.files += 1;
+                looked.bytes = looked.bytes.saturating_add(meta.len());
+                looked.changed = looked.changed.max(meta.modified().ok());
+            }
+        }
+        found.push((path, looked));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+/// Compacts the days that are over, once a day.
+#[derive(Default)]
+struct Nightly {
+    /// Days before this were compacted.
+    before: String,
+}
+
+impl Nightly {
+    /// Does it, if a day is over that was not when this was called last. What fails is tried again the next day.
+    fn compact(&mut self, lake: &mut Lake) -> anyhow::Result<()> {
+        let today = lake::today();
+        if self.before != today {
+            self.before.clone_from(&today);
+            lake.compact(Some(&today))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Work of many steps that a command line starts: a bench, a try, a search among commits, boots that go into a lake.
+//!
+//! Options and the user's side ([`Notes`], [`Watcher`]) go in, documents come out. Nothing here parses a command line or prints.
+
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+#![deny(unsafe_code)]
+
+pub mod bench;
+pub mod benches;
+pub mod check;
+pub mod files;
+#[cfg(feature = "lakes")]
+pub mod lake;
+pub mod look;
+mod measure;
+pub mod opened;
+pub mod overhead;
+pub mod range;
+pub mod repeat;
+pub mod trial;
+pub mod up_to;
+
+use benchmark::Setting;
+use benchmark::tree::TreeError;
+use machine::{Observer, RecordOptions};
+use std::fmt;
+
+/// Remarks for the user.
+pub trait Notes {
+    /// A remark, unless the user asked for quiet.
+    fn note(&self, text: &str);
+    /// A warning, also if the user asked for quiet.
+    fn warn(&self, text: &str);
+}
+
+/// Progress for the user, and the user's wish to stop.
+pub trait Watcher: Observer {
+    /// Names the boot that comes next, where it is one of several.
+    fn doing(&mut self, what: &str);
+    /// Names work that boots nothing and may take long.
+    fn announce(&mut self, what: &str);
+    /// Returns a function that is true once the user wants to stop, for work that has no other way to ask.
+    fn asks_to_stop(&self) -> Box<dyn FnMut() -> bool>;
+    /// Takes the line of progress away.
+    fn clear(&self);
+    /// The same, as a boot takes it.
+    fn observer(&mut self) -> &mut dyn Observer;
+}
+
+/// A variant of a bench before anything is booted.
+#[derive(Debug)]
+pub struct Varied {
+    /// The name by which its results are listed.
+    pub name: String,
+    /// What differs from the options that all variants share.
+    pub settings: Vec<Setting>,
+    /// All of its options.
+    pub options: RecordOptions,
+}
+
+/// The user stopped the work before there was anything to show.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// True if an error says that the user stopped the work.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<Interrupted>()
+            || matches!(cause.downcast_ref(), Some(TreeError::Stopped(_)))
+            || matches!(cause.downcast_ref(), Some(machine::Error::Stopped))
+    })
+}
