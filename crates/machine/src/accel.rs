@@ -1,13 +1,13 @@
-//! Choosing between KVM and TCG.
+//! Chooses between KVM and TCG.
 //!
-//! First bootscope measures how fast KVM runs the code of a guest's kernel. On the CPU it is billions of instructions a second. A KVM
-//! that interprets them, because the hardware's virtualisation is not there, does a few million, and stops at the first that it
-//! cannot interpret. There TCG is quicker and goes on, so KVM is not tried.
+//! First bootscope measures how fast KVM runs the code of a guest's kernel. A CPU runs billions of instructions a second. A KVM without
+//! hardware virtualisation interprets them: it does a few million, and stops at the first one that it cannot interpret. There TCG is faster
+//! and goes on, so KVM is not tried.
 //!
-//! There are hosts where `/dev/kvm` opens, a small guest runs, and a stock kernel prints nothing for ever. So
-//! `--accel auto` believes only what it has seen: this kernel, on this host, under this VMM. It is booted once under
-//! KVM with an early console and nothing else; when it has printed its banner and gone on, KVM is usable; when it falls
-//! silent for [`SILENCE`] before, it is not. The answer is remembered, so a kernel pays for it once.
+//! On some hosts `/dev/kvm` opens and a small guest runs, but a stock kernel prints nothing for ever. So `--accel auto` trusts only a trial
+//! of this kernel, on this host, under this VMM. The kernel is booted once under KVM with an early console and nothing else. If it prints
+//! its banner and goes on, KVM is usable; if it is silent for [`SILENCE`] before that, KVM is not. The result is remembered, so each kernel
+//! pays for it once.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -21,25 +21,25 @@ use crate::options::RecordOptions;
 use crate::vmm::{Heard, Instruments, Launch, Program, Source};
 use crate::{Error, Observer, arch, memo};
 
-/// A kernel that prints its early messages prints one at least this often, or does not run.
+/// A running kernel with early messages prints one at least this often.
 const SILENCE: Duration = Duration::from_secs(3);
-/// No trial takes longer.
-const TRIAL_MAX: Duration = Duration::from_secs(15);
-/// Lines after the banner that show that it goes on.
-const LINES_ENOUGH: u32 = 20;
+/// Longest duration of a trial.
+const MAX_TRIAL: Duration = Duration::from_secs(15);
+/// The number of lines after the banner that show that the kernel goes on.
+const MIN_LINES_AFTER_BANNER: u32 = 20;
 const BANNER: &[u8] = b"Linux version";
 
-/// A KVM that runs fewer instructions of a guest's kernel in a second interprets them. One that does so ran 2 to 4 million; a
-/// CPU of 2005 runs a thousand million.
+/// A KVM that runs fewer instructions of a guest's kernel in a second interprets them. One such KVM ran 2 to 4 million; a CPU of 2005 runs
+/// a thousand million.
 pub(crate) const INTERPRETED_PER_S_MAX: u64 = 100_000_000;
 /// The module of a KVM for guests whose kernels are built for it.
 const PVM: &str = "/sys/module/kvm_pvm";
 
-/// What was chosen.
+/// The chosen accelerator.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) kvm: bool,
-    /// Why not what one might expect.
+    /// The reason, if the choice may be unexpected.
     pub(crate) note: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn choose(
     }
 }
 
-/// What is to be known where a VMM has nothing but KVM.
+/// Takes KVM for a VMM that has nothing else, with a note if it is slow.
 fn by_kvm_alone(vmm: &str, host: &Host) -> Result<Choice, Error> {
     match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         Ok(_) => Ok(Choice { kvm: true, note: interpreted(host) }),
@@ -106,7 +106,7 @@ struct Speed {
     per_s: u64,
 }
 
-/// That this host's KVM interprets the code of a guest's kernel, if it does. Where that cannot be measured, a trial tells.
+/// A note that this host's KVM interprets a guest kernel's code, if it does. If the speed cannot be measured, a trial decides.
 fn interpreted(host: &Host) -> Option<String> {
     let key = format!("{}\n{}", host.cpu, host.kernel);
     let per_s = match memo::recall::<Speed>("kvm-speed", &key) {
@@ -139,37 +139,37 @@ fn remembered(
     observer: &mut dyn Observer,
 ) -> Result<Remembered, Error> {
     let (path, version) = (program.path().display(), program.version());
-    // Further arguments belong to it: a CPU model among them decides.
+    // Further arguments are part of the key: a CPU model among them can decide.
     let machine = format!("{} {:?}", options.guest.machine, options.guest.extra);
     let key = format!("{}\n{}\n{path}\n{version}\n{machine}\n{kernel_sha256}", host.cpu, host.kernel);
     if let Some(known) = memo::recall("kvm", &key) {
         return Ok(known);
     }
     let found = match try_kvm(&options.guest, program, observer)? {
-        Trialled::GetsOn => Remembered { usable: true, why_not: String::new() },
-        Trialled::Silent(why_not) => Remembered { usable: false, why_not },
-        // It costs nothing to see again, and may be no matter of KVM at all but of an argument.
-        Trialled::Ended(why_not) => return Ok(Remembered { usable: false, why_not }),
+        TrialResult::Progresses => Remembered { usable: true, why_not: String::new() },
+        TrialResult::Silent(why_not) => Remembered { usable: false, why_not },
+        // A new trial costs nothing, and the cause may be an argument and not KVM.
+        TrialResult::Ended(why_not) => return Ok(Remembered { usable: false, why_not }),
     };
     memo::remember("kvm", &key, &found);
     Ok(found)
 }
 
-/// How much of what the VMM says is looked at.
-const SAID_MAX: usize = 4096;
+/// Bytes of the VMM's output that are kept.
+const MAX_OUTPUT_BYTES: usize = 4096;
 
-/// What came of a trial under KVM.
-enum Trialled {
+/// The result of a trial under KVM.
+enum TrialResult {
     /// The kernel makes progress.
-    GetsOn,
+    Progresses,
     /// It does not.
     Silent(String),
     /// The VMM ended.
     Ended(String),
 }
 
-/// Boots the kernel under KVM for as long as it takes to see whether it gets on; why it does not.
-fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer) -> Result<Trialled, Error> {
+/// Boots the kernel under KVM until it is clear whether it makes progress.
+fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer) -> Result<TrialResult, Error> {
     let trial = GuestSpec { initrd: None, disks: Vec::new(), cpus: 1, init: Init::Keep, ..guest.clone() };
     let arch = arch::of(guest);
     let mut vm = program.start(&Launch {
@@ -181,7 +181,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
         instruments: Instruments::default(),
     })?;
     let (began, mut lines, mut seen) = (Instant::now(), Lines::default(), Trial::default());
-    let (mut last_line, mut said) = (began, Vec::new());
+    let (mut last_line, mut output) = (began, Vec::new());
     loop {
         match vm.hear(Duration::from_millis(50)) {
             Heard::Said { source: Source::Console, bytes, .. } => {
@@ -193,28 +193,29 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
                 });
             }
             Heard::Said { source: Source::Vmm, bytes, .. } => {
-                said.extend(bytes.iter().take(SAID_MAX.saturating_sub(said.len())));
+                output.extend(bytes.iter().take(MAX_OUTPUT_BYTES.saturating_sub(output.len())));
             }
             Heard::Said { .. } | Heard::News { .. } | Heard::Silence => {}
             Heard::Gone => {
                 vm.wait()?;
-                // What follows its first line is how it ended for that.
-                let first = said.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
-                let said = shown(first, 200);
-                return Ok(Trialled::Ended(format!(
-                    "under KVM, {} ended at once: {said}. Times under TCG differ from hardware: \
+                // The VMM's first line is the cause; those after it follow from it.
+                let first =
+                    output.split(|&b| b == b'\n' || b == b'\r').find(|line| !line.is_empty()).unwrap_or_default();
+                let output = shown(first, 200);
+                return Ok(TrialResult::Ended(format!(
+                    "under KVM, {} ended at once: {output}. Times under TCG differ from hardware: \
                      compare boots with `bootscope bench`, or count instructions with --deterministic. --accel kvm makes this an error",
                     vm.name()
                 )));
             }
         }
-        if seen.gets_on() {
-            return Ok(Trialled::GetsOn);
+        if seen.makes_progress() {
+            return Ok(TrialResult::Progresses);
         }
-        if last_line.elapsed() > SILENCE || began.elapsed() > TRIAL_MAX {
+        if last_line.elapsed() > SILENCE || began.elapsed() > MAX_TRIAL {
             let how_far = if seen.banner { "stopped printing" } else { "printed no banner" };
             let silence = SILENCE.as_secs();
-            return Ok(Trialled::Silent(format!(
+            return Ok(TrialResult::Silent(format!(
                 "this kernel {how_far} for {silence} s under KVM here (remembered; --accel kvm insists)"
             )));
         }
@@ -224,7 +225,7 @@ fn try_kvm(guest: &GuestSpec, program: &dyn Program, observer: &mut dyn Observer
     }
 }
 
-/// How far a kernel got.
+/// Progress of a kernel in a trial.
 #[derive(Debug, Default)]
 struct Trial {
     banner: bool,
@@ -237,8 +238,8 @@ impl Trial {
         self.banner |= memchr::memmem::find(line, BANNER).is_some();
     }
 
-    fn gets_on(&self) -> bool {
-        self.lines_after >= LINES_ENOUGH
+    fn makes_progress(&self) -> bool {
+        self.lines_after >= MIN_LINES_AFTER_BANNER
     }
 }
 
@@ -248,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_kvm_that_interprets_is_named_with_its_speed() {
-        let said = interpreted_at(2_530_000, true).unwrap();
-        assert!(said.contains("KVM (kvm_pvm) interprets") && said.contains("2.5 million a second"), "{said}");
+        let note = interpreted_at(2_530_000, true).unwrap();
+        assert!(note.contains("KVM (kvm_pvm) interprets") && note.contains("2.5 million a second"), "{note}");
         assert!(interpreted_at(2_530_000, false).unwrap().contains("KVM interprets"));
         assert_eq!(interpreted_at(1_000_000_000, true), None);
     }
@@ -258,10 +259,10 @@ mod tests {
     fn a_decompressor_alone_does_not_show_that_a_kernel_runs() {
         let mut trial = Trial::default();
         (0..50).for_each(|_| trial.take(b"input_data: 0x0000000002b4a2c4"));
-        assert!(!trial.gets_on());
+        assert!(!trial.makes_progress());
         trial.take(b"[    0.000000] Linux version 6.1.0-47-cloud-amd64");
-        assert!(!trial.gets_on());
+        assert!(!trial.makes_progress());
         (0..20).for_each(|_| trial.take(b"[    0.000000] x"));
-        assert!(trial.gets_on());
+        assert!(trial.makes_progress());
     }
 }

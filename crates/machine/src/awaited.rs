@@ -60,7 +60,8 @@ impl Awaited {
     /// # Errors
     /// Never in practice: an escaped unit name always makes a valid pattern.
     pub(crate) fn unit(name: &str) -> Result<Awaited, regex::Error> {
-        let pattern = |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
+        let pattern =
+            |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
         let logged = UnitsLogged::new(&format!("{ACTIVE}|{FAILED}"))?;
         let unit = AwaitedUnit { name: name.to_owned(), failed: pattern(FAILED)?, logged, is_in_initrd: false };
         Ok(Awaited { reached: pattern(ACTIVE)?, unit: Some(unit) })

@@ -373,12 +373,16 @@ mod tests {
         assert!(calls.check_calls().unwrap_err().to_string().contains("arm guests"));
         check(base(), "--kernel");
         let tree = GuestSpec { dtb: Some(PathBuf::from("a.dtb")), init: Init::Keep, ..base() };
-        let tree_error = |guest: &GuestSpec| RecordOptions::tree_error(guest.clone()).check_device_tree().unwrap_err().to_string();
+        let tree_error =
+            |guest: &GuestSpec| RecordOptions::of(guest.clone()).check_device_tree().unwrap_err().to_string();
         assert!(tree_error(&tree).contains("x86_64 guests take no device tree"));
         let arm = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..tree };
         assert!(tree_error(&arm).contains("is for a --kernel"));
         let arm = GuestSpec { kernel: Some(PathBuf::from("/proc/version")), ..arm };
-        assert!(tree_error(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() }).contains("/proc/version is no device tree"));
+        assert!(
+            tree_error(&GuestSpec { dtb: arm.kernel.clone(), ..arm.clone() })
+                .contains("/proc/version is no device tree")
+        );
         assert!(tree_error(&GuestSpec { dtb: None, ..arm }).contains("sabrelite brings no device tree"));
         check(GuestSpec { init: Init::Keep, ..base() }, "nothing to boot");
         let board = |serial: &str| Some(Board { serial: serial.to_owned(), ..Board::default() });

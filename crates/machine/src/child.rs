@@ -1,8 +1,8 @@
-//! Programs that end when we do, also when we are killed: the kernel sends them SIGKILL when the *thread* that started them
-//! ends, so that must be one that stays.
+//! Child processes that end with bootscope, even if it is killed. The kernel sends them SIGKILL when the *thread* that started them ends,
+//! so that thread must stay.
 //!
-//! What these programs start in turn is not ended so, for a child does not inherit the request. QEMU has children only where
-//! the user's own arguments ask for them. To end those, a second process would have to watch every boot.
+//! Children of these programs are not ended this way, because a child does not inherit the request. QEMU has children only if the user's
+//! own arguments request them. To end those, a second process would have to watch every boot.
 
 #![allow(unsafe_code, reason = "something is done between fork and exec")]
 
@@ -14,40 +14,40 @@ use std::process::Command;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// Has the program end with the thread that starts it.
+/// Makes the program end with the thread that starts it.
 pub(crate) fn ends_with_us(command: &mut Command) {
     let parent = rustix::process::getpid();
     let in_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If we ended before that took effect, nobody would ever send it.
+        // If bootscope ended before the request took effect, the signal would never come.
         if getppid() != Some(parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes two plain system calls (prctl,
-    // getppid), allocates nothing and takes no lock.
+    // SAFETY: between fork and exec only async-signal-safe code may run. This makes two plain system calls (prctl, getppid), allocates
+    // nothing and takes no lock.
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Lets the child keep these descriptors, under the numbers they have.
+/// Lets the child inherit these descriptors under their numbers.
 pub(crate) fn inherit(command: &mut Command, fds: &[BorrowedFd<'_>]) {
     let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
     let in_child = move || {
         for &number in &numbers {
-            // SAFETY: the child is a copy of this process, in which the caller held these descriptors open across the
-            // call of `spawn`; nothing has run in it since that could have closed them.
+            // SAFETY: the child is a copy of this process, in which the caller holds these descriptors open across the call of `spawn`.
+            // Nothing has run in the child since then that could have closed them.
             let fd = unsafe { BorrowedFd::borrow_raw(number) };
             fcntl_setfd(fd, FdFlags::empty())?;
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only what is async-signal-safe may run: this makes plain system calls (fcntl),
-    // allocates nothing (the list was made before) and takes no lock.
+    // SAFETY: between fork and exec only async-signal-safe code may run. This makes plain system calls (fcntl), allocates nothing (the list
+    // was made before) and takes no lock.
     unsafe { command.pre_exec(in_child) };
 }
 
-/// The command line.
+/// The words of a command line.
 pub(crate) fn words(command: &Command) -> Vec<String> {
     let all = std::iter::once(command.get_program()).chain(command.get_args());
     all.map(|word| word.to_string_lossy().into_owned()).collect()
@@ -80,11 +80,11 @@ mod tests {
         let mut parent = Command::new(std::env::current_exe().unwrap());
         parent.args(["--ignored", "--exact", "child::tests::parent", "--nocapture"]).env(PARENT, "1");
         let mut parent = parent.stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(parent.stdout.take().unwrap());
+        let mut output = BufReader::new(parent.stdout.take().unwrap());
         let mut line = String::new();
         while !line.starts_with("child ") {
             line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it never started its own");
+            assert!(output.read_line(&mut line).unwrap() > 0, "it never started its own");
         }
         let stat = format!("/proc/{}/stat", line["child ".len()..].trim());
         let alive = || {

@@ -1,4 +1,4 @@
-//! Which architecture a guest has, where nobody says it: that of its kernel.
+//! Chooses a guest's architecture by its kernel, if the user names none of them.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use recording::{GuestSpec, VmmKind};
 
 use crate::{Error, arch, image};
 
-/// Makes a guest one of this architecture, or without a name of its kernel's, as its image says. With another
-/// architecture come another VMM's program and machine.
+/// Sets the guest's architecture: the one named, or the one that its kernel image declares. A change of architecture also changes the VMM's
+/// program and the machine.
 ///
-/// A kernel that is not there yet leaves all as it is: a range builds it, and who boots it says that it is missing.
+/// If the kernel file does not exist yet, nothing changes: a range builds it, and the boot reports a missing file.
 ///
 /// # Errors
-/// If the kernel is there and cannot be read.
+/// If the kernel exists and cannot be read.
 pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Error> {
     let found = match (name, &guest.kernel) {
         (Some(name), _) => Some(name),
@@ -32,7 +32,7 @@ pub fn choose_arch(guest: &mut GuestSpec, name: Option<&str>) -> Result<(), Erro
     Ok(())
 }
 
-/// The QEMU that runs guests of this one's architecture.
+/// The QEMU program for guests of this architecture.
 #[must_use]
 pub fn usual_program(guest: &GuestSpec) -> PathBuf {
     arch::of(guest).vmm.into()

@@ -4,7 +4,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::arch::host_ticks;
 
-/// CLOCK_MONOTONIC in ns. Read through the vDSO: tens of nanoseconds.
+/// CLOCK_MONOTONIC in ns. Read through the vDSO, which takes tens of nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -19,7 +19,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The same moment on both clocks: of a few tries the one that was disturbed least.
+    /// Reads both clocks at the same moment: tries a few times, and returns the try with the least disturbance.
     pub(crate) fn now() -> Option<Moment> {
         (0..5)
             .filter_map(|_| {
@@ -33,11 +33,11 @@ impl Moment {
             .map(|(_, moment)| moment)
     }
 
-    /// The counter's rate between two moments, in Hz; none if they are too close to tell.
+    /// The counter's rate between two moments, in Hz; `None` if they are too close.
     pub(crate) fn rate_to(self, later: Moment) -> Option<f64> {
         let ns = later.ns - self.ns;
         let ticks = later.ticks.wrapping_sub(self.ticks);
-        // Each moment is known to some 50 ns: over 100 ms that is 1 ppm.
+        // Each moment has an error of some 50 ns: over 100 ms that is 1 ppm.
         (ns >= 100_000_000).then(|| ticks as f64 * 1e9 / ns as f64)
     }
 }

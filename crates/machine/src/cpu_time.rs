@@ -1,8 +1,7 @@
-//! What a VMM's threads have used of the host's CPUs, out of `/proc/PID/task`.
+//! CPU time that a VMM's threads have used on the host, from `/proc/PID/task`.
 //!
-//! A vCPU is a thread (or shares one, where the VMM takes turns), and on a busy host it runs for a part of the time only:
-//! how long it *ran* says what it had the chance to do. The figures come in ticks of 10 ms. A thread that cannot be
-//! read is not there.
+//! A vCPU is a thread (or shares one, if the VMM takes turns), and on a busy host it runs only part of the time. The time that it *ran*
+//! shows how much it could do. The values come in ticks of 10 ms. A thread that cannot be read is left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +14,7 @@ use rustix::process::Pid;
 pub(crate) struct CpuTimes(BTreeMap<String, i64>);
 
 impl CpuTimes {
-    /// Of this process, now.
+    /// The CPU times of this process now.
     pub(crate) fn of(pid: Pid) -> CpuTimes {
         let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
         let hz = i64::try_from(clock_ticks_per_second()).unwrap_or(100).max(1);
@@ -26,7 +25,7 @@ impl CpuTimes {
         CpuTimes(threads.filter_map(time).collect())
     }
 
-    /// What the thread that used most since `earlier` has used since then, in ns.
+    /// CPU time in ns of the thread that used most since `earlier`.
     pub(crate) fn busiest_since(&self, earlier: &CpuTimes) -> i64 {
         let used = self.0.iter().map(|(thread, ns)| ns - earlier.0.get(thread).unwrap_or(&0));
         used.max().unwrap_or(0)
@@ -38,7 +37,7 @@ impl CpuTimes {
     }
 }
 
-/// Fields 14 and 15 (utime and stime) of a `stat` line; field 2, the name, is anything in brackets.
+/// The sum of fields 14 and 15 (utime and stime) of a `stat` line; field 2, the name, is any text in brackets.
 fn ticks(stat: &str) -> Option<i64> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let user: i64 = fields.nth(11)?.parse().ok()?;
@@ -71,7 +70,7 @@ mod tests {
     fn work_is_seen() {
         let before = CpuTimes::of(rustix::process::getpid());
         let began = std::time::Instant::now();
-        // Far more than a tick, however busy the host is.
+        // Far more than a tick, even on a busy host.
         while CpuTimes::of(rustix::process::getpid()).busiest_since(&before) < 50_000_000 {
             assert!(began.elapsed().as_secs() < 60, "nothing was used in a minute of work");
         }

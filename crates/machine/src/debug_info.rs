@@ -1,8 +1,7 @@
-//! Where a field of a variable is, by the debug information (DWARF) of an ELF image: `.field`, `->field` and `[n]` behind a
-//! variable's name.
+//! Finds a field of a variable by the debug information (DWARF) of an ELF image: `.field`, `->field` and `[n]` after a variable's name.
 //!
-//! The variable is found by its address, so that the names of C and Rust need no rules here. Then one type leads to the next.
-//! The image is not trusted: what is read of it, how many entries are looked at, and how far types lead, is bounded.
+//! The variable is found by its address, so this needs no rules for the names of C and Rust. From there one type leads to the next. The
+//! image is not trusted: the bytes read, the entries visited and the chain of types are bounded.
 
 use std::fmt;
 
@@ -12,18 +11,18 @@ use gimli::{
 };
 use object::read::{Object, ObjectSection, ReadRef};
 
-/// All sections together: those of Debian's kernels have 400 MB.
-const BYTES_MAX: u64 = 1 << 30;
-/// A kernel has about twenty million.
-const ENTRIES_MAX: u64 = 1 << 26;
-/// So many types lead from one to the next: a longer way is a circle.
-const TYPES_MAX: usize = 64;
-/// Steps of a path.
-const STEPS_MAX: usize = 32;
-/// Fields of a structure, those of unnamed ones in it included.
-const FIELDS_MAX: usize = 1 << 16;
-/// So many names are listed in a message.
-const LISTED_MAX: usize = 8;
+/// Upper bound for all sections together: those of Debian's kernels have 400 MB.
+const MAX_BYTES: u64 = 1 << 30;
+/// Upper bound for entries: a kernel has about twenty million.
+const MAX_ENTRIES: u64 = 1 << 26;
+/// Longest chain of types: a longer one is a cycle.
+const MAX_TYPES: usize = 64;
+/// Most steps of a path.
+const MAX_STEPS: usize = 32;
+/// Most fields of a structure, including those of its unnamed members.
+const MAX_FIELDS: usize = 1 << 16;
+/// The number of names that a message lists.
+const MAX_LISTED: usize = 8;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'d, 'a> = DebuggingInformationEntry<'d, 'd, Slice<'a>>;
@@ -36,36 +35,36 @@ enum Step {
     Element(u64),
 }
 
-/// Where a number is, and what kind of number.
+/// Place and kind of a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// How far behind the variable's start, or behind where the first pointer points.
+    /// Offset from the variable's start.
     pub offset: u64,
-    /// The pointers on the way: at each the address is read that is the next one's start, and this is how far to go from it.
+    /// Offsets behind the pointers on the way: the pointer that is read at each place plus this offset is the next place.
     pub behind: Vec<u64>,
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub bytes: u8,
-    /// Whether it has a sign.
+    /// True if it is signed.
     pub is_signed: bool,
 }
 
-/// The sections of an image that say what its variables are.
+/// The debug sections of an image that describe its variables.
 #[derive(Debug)]
 pub struct DebugInfo {
     sections: DwarfSections<Vec<u8>>,
 }
 
 impl DebugInfo {
-    /// Those of an image; none if it has none.
+    /// Reads the debug sections; `None` if the image has none.
     ///
     /// # Errors
-    /// If they cannot be read: why, and what to do.
+    /// If they cannot be read. The message says why, and what to do.
     pub fn of<'d>(image: impl ReadRef<'d>) -> Result<Option<DebugInfo>, String> {
         let elf = object::File::parse(image).map_err(|e| format!("it is no ELF image: {e}"))?;
         if elf.section_by_name(".debug_info").is_none() || !elf.is_little_endian() {
             return Ok(None);
         }
-        let mut left = BYTES_MAX;
+        let mut left = MAX_BYTES;
         let sections = DwarfSections::load(|id| -> Result<Vec<u8>, String> {
             let wanted = [
                 SectionId::DebugInfo,
@@ -74,7 +73,7 @@ impl DebugInfo {
                 SectionId::DebugLineStr,
                 SectionId::DebugStrOffsets,
                 SectionId::DebugAddr,
-                // Only what a unit names it for is read.
+                // Read only because units refer to it.
                 SectionId::DebugLine,
             ];
             let Some(section) = elf.section_by_name(id.name()).filter(|_| wanted.contains(&id)) else {
@@ -93,10 +92,10 @@ impl DebugInfo {
         Ok(Some(DebugInfo { sections }))
     }
 
-    /// Where a path leads to from the variable at this address; `name` is what messages call it.
+    /// The place that a path leads to from the variable at this address. Messages call the variable `name`.
     ///
     /// # Errors
-    /// If the variable or a step is not known, or it leads to no number: why, and what to write.
+    /// If the variable or a step is not known, or if the path does not lead to a number. The message says why, and what to write.
     pub fn place(&self, name: &str, address: u64, path: &str) -> Result<Place, String> {
         let steps = steps(path)?;
         let dwarf = self.sections.borrow(|section| EndianSlice::new(section, LittleEndian));
@@ -113,12 +112,12 @@ impl DebugInfo {
     }
 }
 
-/// Splits a variable's name where a path may begin, the longest name first: names of symbols may have dots, too.
+/// Splits a text at each place where a path may begin, the longest name first, because symbols may have dots too.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut ends: Vec<usize> = text.match_indices(['.', '[']).map(|found| found.0).collect();
     ends.extend(text.match_indices("->").map(|found| found.0));
     ends.sort_unstable();
-    ends.into_iter().rev().filter(|end| *end > 0).take(STEPS_MAX).map(|end| text.split_at(end))
+    ends.into_iter().rev().filter(|end| *end > 0).take(MAX_STEPS).map(|end| text.split_at(end))
 }
 
 fn steps(path: &str) -> Result<Vec<Step>, String> {
@@ -126,8 +125,8 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
     let mut rest = path;
     let mut steps = Vec::new();
     while !rest.is_empty() {
-        if steps.len() == STEPS_MAX {
-            return Err(format!("{path:?} has more than {STEPS_MAX} steps"));
+        if steps.len() == MAX_STEPS {
+            return Err(format!("{path:?} has more than {MAX_STEPS} steps"));
         }
         if let Some(inside) = rest.strip_prefix('[') {
             let (digits, behind) = inside.split_once(']').ok_or_else(wrong)?;
@@ -151,14 +150,14 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// Where a type stands.
+/// The entry of a type.
 #[derive(Clone, Copy, Debug)]
 struct Type {
     unit: usize,
     at: UnitOffset,
 }
 
-/// All units, each with what it needs to be read.
+/// All units, parsed.
 struct Types<'d, 'a> {
     dwarf: &'d Dwarf<Slice<'a>>,
     units: Vec<Unit<Slice<'a>>>,
@@ -180,7 +179,7 @@ impl<'d, 'a> Types<'d, 'a> {
 
     /// The type of the variable that begins at an address.
     fn variable(&self, address: u64) -> Result<Option<Type>, String> {
-        let mut left = ENTRIES_MAX;
+        let mut left = MAX_ENTRIES;
         for (number, unit) in self.units.iter().enumerate() {
             let mut entries = unit.entries_raw(None).map_err(damaged)?;
             while !entries.is_empty() {
@@ -189,13 +188,13 @@ impl<'d, 'a> Types<'d, 'a> {
                 match entries.read_abbreviation().map_err(damaged)? {
                     None => {}
                     Some(kind) if may_be_placed(kind) => {
-                        let mut is_it = false;
+                        let mut is_wanted = false;
                         for spec in kind.attributes() {
                             let attribute = entries.read_attribute(*spec).map_err(damaged)?;
-                            is_it |= attribute.name() == constants::DW_AT_location
+                            is_wanted |= attribute.name() == constants::DW_AT_location
                                 && self.address(unit, attribute.value()) == Some(address);
                         }
-                        if is_it {
+                        if is_wanted {
                             let entry = unit.entry(at).map_err(damaged)?;
                             if let Some(kind) = self.type_of(number, &entry)? {
                                 return Ok(Some(kind));
@@ -209,7 +208,7 @@ impl<'d, 'a> Types<'d, 'a> {
         Ok(None)
     }
 
-    /// What an expression says that is an address and no more.
+    /// The address in an expression that consists of one address only.
     fn address(&self, unit: &Unit<Slice<'a>>, value: AttributeValue<Slice<'a>>) -> Option<u64> {
         let AttributeValue::Exprloc(expression) = value else { return None };
         let mut operations = expression.operations(unit.encoding());
@@ -221,7 +220,7 @@ impl<'d, 'a> Types<'d, 'a> {
         operations.next().ok()?.is_none().then_some(address)
     }
 
-    /// The type that an entry names, itself or where it was declared.
+    /// The type of an entry, given by it or by its declaration.
     fn type_of(&self, unit: usize, entry: &Entry<'_, 'a>) -> Result<Option<Type>, String> {
         if let Some(kind) = self.reference(unit, entry, constants::DW_AT_type)? {
             return Ok(Some(kind));
@@ -267,12 +266,12 @@ impl<'d, 'a> Types<'d, 'a> {
         Ok(Some(name.to_string_lossy().into_owned()))
     }
 
-    /// The type without what only gives it another name.
+    /// The type without typedefs and qualifiers.
     fn plain(&self, mut of: Type) -> Result<Type, String> {
         use constants::{
             DW_TAG_atomic_type, DW_TAG_const_type, DW_TAG_restrict_type, DW_TAG_typedef, DW_TAG_volatile_type,
         };
-        for _ in 0..TYPES_MAX {
+        for _ in 0..MAX_TYPES {
             let entry = self.entry(of)?;
             let only_names =
                 [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type, DW_TAG_restrict_type, DW_TAG_atomic_type];
@@ -284,11 +283,11 @@ impl<'d, 'a> Types<'d, 'a> {
         Err(damaged("types lead in a circle"))
     }
 
-    /// How many bytes it has; none where nothing says.
+    /// Size of a type in bytes; `None` if it is not given.
     fn bytes(&self, of: Type) -> Result<Option<u64>, String> {
         let mut of = self.plain(of)?;
         let mut times = 1_u64;
-        for _ in 0..TYPES_MAX {
+        for _ in 0..MAX_TYPES {
             let entry = self.entry(of)?;
             if let Some(bytes) = Self::number_of(&entry, constants::DW_AT_byte_size)? {
                 return Ok(bytes.checked_mul(times));
@@ -311,21 +310,21 @@ impl<'d, 'a> Types<'d, 'a> {
         Err(damaged("types lead in a circle"))
     }
 
-    /// The entries right below one.
+    /// The direct children of an entry.
     fn children(&self, of: Type) -> Result<Vec<Type>, String> {
         let mut tree = self.units[of.unit].entries_tree(Some(of.at)).map_err(damaged)?;
         let mut children = tree.root().map_err(damaged)?.children();
         let mut found = Vec::new();
         while let Some(child) = children.next().map_err(damaged)? {
             found.push(Type { unit: of.unit, at: child.entry().offset() });
-            if found.len() > FIELDS_MAX {
-                return Err(damaged(format!("a type has more than {FIELDS_MAX} parts")));
+            if found.len() > MAX_FIELDS {
+                return Err(damaged(format!("a type has more than {MAX_FIELDS} parts")));
             }
         }
         Ok(found)
     }
 
-    /// How many elements an array has, a number for each pair of brackets; none where it does not say.
+    /// Lengths of an array, one for each pair of brackets; `None` for a length that is not given.
     fn dimensions(&self, of: Type) -> Result<Vec<Option<u64>>, String> {
         let mut found = Vec::new();
         for child in self.children(of)? {
@@ -339,15 +338,15 @@ impl<'d, 'a> Types<'d, 'a> {
         Ok(found)
     }
 
-    /// The fields of a structure or union with their offsets, those of unnamed ones in it among them.
+    /// The fields of a structure or union with their offsets, including those of its unnamed members.
     fn fields(&self, of: Type) -> Result<Vec<Field>, String> {
         let (mut found, mut waiting) = (Vec::new(), vec![(of, 0_u64)]);
         let mut looked_at = 0;
         while let Some((of, start)) = waiting.pop() {
             for child in self.children(of)? {
                 looked_at += 1;
-                if looked_at > FIELDS_MAX {
-                    return Err(damaged(format!("a type has more than {FIELDS_MAX} fields")));
+                if looked_at > MAX_FIELDS {
+                    return Err(damaged(format!("a type has more than {MAX_FIELDS} fields")));
                 }
                 let entry = self.entry(child)?;
                 if entry.tag() != constants::DW_TAG_member {
@@ -355,7 +354,7 @@ impl<'d, 'a> Types<'d, 'a> {
                 }
                 let value = entry.attr_value(constants::DW_AT_data_member_location).map_err(damaged)?;
                 let offset = match value.map(|value| value.udata_value()) {
-                    // In a union, and of a bit field, there is none.
+                    // Absent in a union and for a bit field.
                     None => 0,
                     Some(Some(offset)) => offset,
                     Some(None) => continue,
@@ -378,7 +377,7 @@ impl<'d, 'a> Types<'d, 'a> {
     }
 }
 
-/// Whether an entry is a variable that may have an address.
+/// True if an entry is a variable that may have an address.
 fn may_be_placed(kind: &Abbreviation) -> bool {
     kind.tag() == constants::DW_TAG_variable
         && kind.attributes().iter().any(|spec| spec.name() == constants::DW_AT_location)
@@ -395,13 +394,13 @@ struct Field {
     is_bits: bool,
 }
 
-/// On the way from a variable to a number in it.
+/// State on the way from a variable to a number in it.
 struct Walk<'t, 'd, 'a> {
     types: &'t Types<'d, 'a>,
     at: Type,
-    /// What was walked so far, as the user wrote it.
+    /// The path so far, as the user wrote it.
     text: String,
-    /// Of an array whose first brackets are behind us, the lengths of the others.
+    /// Lengths of the remaining brackets of an array, after its first ones were taken.
     dimensions: Option<Vec<Option<u64>>>,
     place: Place,
 }
@@ -423,7 +422,7 @@ impl Walk<'_, '_, '_> {
         *offset = offset.wrapping_add(by);
     }
 
-    /// To where a pointer points.
+    /// Moves to the target of a pointer.
     fn follow(&mut self) -> Result<(), String> {
         let at = self.types.plain(self.at)?;
         let entry = self.types.entry(at)?;
@@ -499,7 +498,7 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// The number where the way ends.
+    /// The number at the end of the path.
     fn number(self) -> Result<Place, String> {
         let Walk { types, text, place, .. } = self;
         let at = types.plain(self.at)?;
@@ -527,8 +526,8 @@ impl Walk<'_, '_, '_> {
 }
 
 fn listed(fields: &[Field]) -> String {
-    let names: Vec<&str> = fields.iter().take(LISTED_MAX).map(|field| field.name.as_str()).collect();
-    let more = if fields.len() > LISTED_MAX { ", …" } else { "" };
+    let names: Vec<&str> = fields.iter().take(MAX_LISTED).map(|field| field.name.as_str()).collect();
+    let more = if fields.len() > MAX_LISTED { ", …" } else { "" };
     if names.is_empty() { "it has no fields".to_owned() } else { format!("it has {}{more}", names.join(", ")) }
 }
 

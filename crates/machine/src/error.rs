@@ -63,7 +63,7 @@ pub enum Error {
     VmmRefused {
         /// The VMM's name as users write it.
         name: &'static str,
-        /// How it ended, and its output.
+        /// Its exit status and its output.
         why: String,
     },
     /// A part of bootscope itself is missing.

@@ -1,10 +1,10 @@
-//! Options of a recording that somebody else may have made: which of them another boot may take.
+//! Options of a recording that comes from a stranger: decides which of them another boot may take.
 //!
-//! A recording is data. Of its options, a boot takes values from a closed list: numbers, switches, the kernel's command line,
-//! a machine by its name. Each is checked as if the user had typed it. Files are taken where their content is what the
-//! recording says. Left out is whatever names a program, a device, a command, a file to be written, or arguments for the VMM.
+//! A recording is data. A boot takes only values of a closed list from it: numbers, switches, the kernel's command line, a machine by its
+//! name. Each is checked as if the user had typed it. A file is taken if its content is the recorded one. Everything that names a program,
+//! a device, a command, an output file or arguments for the VMM is left out.
 //!
-//! Each field of the specs is named here, so that a new one cannot be forgotten.
+//! Each field of the specs is named here, so that the compiler refuses a new one that was not considered.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::host::memory_bytes;
 use crate::options::RecordOptions;
 use crate::{lab, usual_program};
 
-/// No kernel, initrd, firmware or list of symbols is larger. A file that is larger is not read to find out what it is.
+/// Upper bound for a kernel, initrd, firmware or symbol list. A larger file is not read to compare its content.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// Properties of QEMU's machines that name no file, no device and no program.
@@ -52,27 +52,26 @@ const MACHINE_PROPERTIES: [&str; 27] = [
 /// An option of a recording that a boot does not take from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name in `how`.
+    /// Its key in `how`.
     pub option: &'static str,
-    /// Its value, in full.
+    /// Its full value.
     pub value: String,
-    /// Why it is not taken.
+    /// The reason why it is not taken.
     pub why: &'static str,
-    /// True if the guest would run something else without it, so that the user has to give it.
+    /// True if the guest would run something else without this option, so that the user has to give it.
     pub is_needed: bool,
 }
 
 /// The options that a boot may take, and those that are left out.
 #[derive(Clone, Debug)]
 pub struct Vetted {
-    /// What may be taken.
     pub options: RecordOptions,
-    /// What is left out, in the order of the options.
+    /// Ordered as the options are in the specs.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Splits a recording's options into those that a boot may take and those that are left out. `inputs` are the files that the
-/// recording lists. Reads each file that it is to take.
+/// Splits a recording's options into those that a boot may take and those that are left out. `inputs` are the files that the recording
+/// lists. Reads each file that the boot would take.
 #[must_use]
 pub fn vetted(recorded: RecordOptions, inputs: &[Input]) -> Vetted {
     let mut vetting = Vetting { inputs, left_out: Vec::new() };
@@ -88,7 +87,7 @@ const DEVICE: &str = "it names a device or a server";
 const OTHER_FILE: &str = "there is no such file here with the recorded content";
 const NOT_HASHED: &str = "a recording has no hash of it";
 const MACHINE: &str = "it has properties that bootscope does not know";
-/// A day.
+/// One day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 const LIMIT: &str = "it is above the usual limit";
 const TOO_MUCH_MEMORY: &str = "it is more than half of this machine's memory";
@@ -170,7 +169,7 @@ impl Vetting<'_> {
         if let Some(workload) = workload {
             self.leave_out("workload", workload, COMMAND, true);
         }
-        // What bootscope itself gives the reference kernel's machine is known to be harmless.
+        // The arguments that bootscope itself gives the reference kernel's machine are known to be harmless.
         if extra == lab::VMM_ARGUMENTS {
             guest.extra = extra;
         } else if !extra.is_empty() {
@@ -203,7 +202,7 @@ impl Vetting<'_> {
         if stream_bytes_max > usual.stream_bytes_max {
             self.leave_out("stream_bytes_max", stream_bytes_max.to_string(), LIMIT, false);
         }
-        // No limit at all, or one that is longer than any boot is recorded.
+        // `None` is no limit; a limit above a day is longer than any boot is recorded.
         let mut limit = |option: &'static str, limit: Option<u64>, usual: Option<u64>| {
             if limit.is_some_and(|ms| ms <= LONGEST_MS) {
                 return limit;
@@ -232,7 +231,7 @@ impl Vetting<'_> {
         self.left_out.push(LeftOut { option, value, why, is_needed });
     }
 
-    /// At most half of this machine's memory, which a guest may fill.
+    /// Limits the guest's memory to half of this machine's, because a guest may fill it.
     fn memory(&mut self, bytes: u64, usual: u64) -> u64 {
         let limit = memory_bytes().map_or(usual, |of_host| (of_host / 2).max(usual));
         if bytes <= limit {
@@ -242,7 +241,7 @@ impl Vetting<'_> {
         usual
     }
 
-    /// A text that can be typed.
+    /// Refuses a text with control characters, which the user cannot type.
     fn text(&mut self, option: &'static str, text: String, usual: String) -> String {
         if text.contains(char::is_control) {
             self.leave_out(option, text, UNPRINTABLE, true);
@@ -275,7 +274,7 @@ impl Vetting<'_> {
         listed.is_some_and(|input| path.is_absolute() && has_content(path, input.bytes, &input.sha256))
     }
 
-    /// A machine's name, and properties that are known.
+    /// Takes a machine's name with properties that are known.
     fn machine(&mut self, machine: String) -> String {
         let is_word =
             |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
@@ -314,7 +313,7 @@ impl Vetting<'_> {
     }
 }
 
-/// True if a file is there with this size and hash. Nothing but a regular file is read, and none that is empty or very large.
+/// True if the file has this size and hash. Reads only regular files that are neither empty nor above [`MAX_FILE_BYTES`].
 fn has_content(path: &Path, bytes: u64, sha256: &str) -> bool {
     if !(1..=MAX_FILE_BYTES).contains(&bytes) {
         return false;

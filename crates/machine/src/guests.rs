@@ -1,5 +1,5 @@
-//! The kinds of guests that bootscope distinguishes: which [profile](GuestProfile) a guest has. A new kind of guest is a module that
-//! makes its profile, as `lab` does, and a line here. Nobody else asks which guest it is.
+//! The kinds of guests that bootscope distinguishes: chooses the [profile](GuestProfile) of a guest. A new kind of guest is a module that
+//! makes its profile, as `lab` does, and a line here. No other code checks which guest it is.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use recording::GuestSpec;
 use crate::profile::{GuestProfile, Log};
 use crate::{Error, arch, image, lab};
 
-/// The profile of a guest whose kernel, if it has one, was looked at already.
+/// The profile of a guest whose kernel, if it has one, was checked already.
 ///
 /// # Errors
-/// If the kernel cannot be read, or is asked for something that it does not understand.
+/// If the kernel cannot be read, or does not understand the requested options.
 pub(crate) fn profile_of(guest: &GuestSpec) -> Result<GuestProfile, Error> {
     if guest.board.is_some() {
-        // What it boots, its evidence says.
+        // The evidence tells what a board boots.
         return Ok(GuestProfile::default());
     }
     let Some(kernel) = &guest.kernel else {

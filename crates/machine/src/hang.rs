@@ -136,7 +136,7 @@ impl HangDetector {
     }
 }
 
-/// Places that are told apart: halted anywhere, or a page of code.
+/// Places that are distinguished: halted anywhere, or a page of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Halted,

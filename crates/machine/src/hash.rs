@@ -1,13 +1,13 @@
-//! The hash by which a file is known again.
+//! The hash that identifies a file's content.
 
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// So many digits tell files of one folder apart.
+/// The number of digits that tell files of one folder apart.
 const DIGITS_IN_NAME: usize = 16;
 
-/// What of a hash stands in a file's name.
+/// The part of a hash that a file name contains.
 pub(crate) fn in_name(hash: &str) -> &str {
     &hash[..DIGITS_IN_NAME]
 }

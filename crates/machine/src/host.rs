@@ -1,4 +1,4 @@
-//! The machine that a boot is recorded on. What cannot be read is left empty: it is only for comparing.
+//! The machine that a boot is recorded on. Facts that cannot be read are left empty: they serve only for comparison.
 
 use std::fs::{self, File};
 
@@ -7,7 +7,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::Error;
 
-/// What is known of this host now.
+/// Facts about this host now.
 pub(crate) fn host() -> Host {
     let online = std::thread::available_parallelism();
     Host {
@@ -30,14 +30,14 @@ fn first_word(path: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
-/// The host's memory.
+/// Size of the host's memory in bytes.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib: u64 = text.strip_prefix("MemTotal:")?.trim_start().split(' ').next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// A file that is only memory and is gone with its last user.
+/// A file that exists only in memory and vanishes with its last user.
 pub(crate) fn memory_file(name: &str) -> Result<File, Error> {
     memfd_create(name, MemfdFlags::CLOEXEC).map(File::from).map_err(Error::host("make a file in memory"))
 }

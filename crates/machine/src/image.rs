@@ -1,4 +1,4 @@
-//! What the user's files are: whether a kernel is one, a disk's format, their hashes. Only reads.
+//! Checks of the user's files: kinds of kernels, formats of disks, hashes. Only reads.
 
 use std::io::Read;
 use std::path::Path;
@@ -29,12 +29,12 @@ pub(crate) fn check_kernel(arch: &Arch, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Fails with what is wrong unless a kernel can unpack the file as an initial RAM file system.
+/// Returns an inner error with the reason if a kernel cannot unpack the file as an initial RAM file system.
 pub(crate) fn check_initrd(path: &Path) -> Result<Result<(), &'static str>, Error> {
     Ok(initrd_kind(&head(path)?))
 }
 
-/// Fails unless the file is a device tree as a loader takes it (Devicetree Specification, 5.2).
+/// Fails unless the file is a device tree that a loader accepts (Devicetree Specification, 5.2).
 pub(crate) fn check_device_tree(path: &Path) -> Result<(), Error> {
     match head(path)?.starts_with(b"\xd0\x0d\xfe\xed") {
         true => Ok(()),
@@ -45,13 +45,13 @@ pub(crate) fn check_device_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The release of a Linux kernel, such as `6.1.0-47-cloud-amd64`, where its image says it.
+/// The release of a Linux kernel, such as `6.1.0-47-cloud-amd64`, if its image contains it.
 pub(crate) fn linux_release(arch: &Arch, path: &Path) -> Result<Option<String>, Error> {
     Ok((arch.linux_release)(&first(path, arch.release_bytes_max)?))
 }
 
-/// The usual name of a disk image's format. Only a known magic number is believed: a raw image is the guest's to write,
-/// and must not be taken for something else.
+/// The usual name of a disk image's format. Only a known magic number is trusted: the guest can write a raw image, which must not be taken
+/// for another format.
 pub(crate) fn disk_format(path: &Path) -> Result<&'static str, Error> {
     Ok(match head(path)?.get(..4) {
         Some(b"QFI\xfb") => "qcow2",
@@ -59,7 +59,7 @@ pub(crate) fn disk_format(path: &Path) -> Result<&'static str, Error> {
     })
 }
 
-/// The file's entry in the manifest. A disk is not hashed: it can be larger than the boot is long.
+/// The file's entry in the manifest. A disk is not hashed, because hashing it could take longer than the boot.
 pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input, Error> {
     let mut file = open_disk(path).map_err(Error::unreadable(path))?;
     let bytes = file.metadata().map_err(Error::unreadable(path))?.len();
@@ -76,7 +76,7 @@ pub(crate) fn input(role: InputRole, path: &Path, hashed: bool) -> Result<Input,
     Ok(Input { role: role.as_str().to_owned(), path: path.display().to_string(), bytes, sha256, compression })
 }
 
-/// The first 64 KiB: all the magic numbers.
+/// The first 64 KiB, which include all magic numbers.
 pub(crate) fn head(path: &Path) -> Result<Vec<u8>, Error> {
     first(path, 64 << 10)
 }
@@ -95,7 +95,7 @@ fn initrd_kind(head: &[u8]) -> Result<(), &'static str> {
         // Documentation/driver-api/early-userspace/buffer-format.rst.
         [b'0', b'7', b'0', b'7', b'0', b'1' | b'2', ..] => Ok(()),
         [b'0', b'7', b'0', b'7', b'0', b'7', ..] => Err("it is a cpio archive of the old format, not of `newc`"),
-        // The kernel's lib/decompress.c: gzip (twice), bzip2, lzma, xz, lzo, lz4, zstd. What is in it only it can tell.
+        // The kernel's lib/decompress.c: gzip (twice), bzip2, lzma, xz, lzo, lz4, zstd. Only the kernel can check the content.
         [0x1f, 0x8b | 0x9e, ..] | [0x42, 0x5a, ..] | [0x5d, 0, ..] | [0xfd, 0x37, ..] => Ok(()),
         [0x89, 0x4c, ..] | [0x02, 0x21, ..] | [0x28, 0xb5, ..] => Ok(()),
         _ => Err("it is neither a cpio archive nor compressed"),

@@ -1,6 +1,6 @@
-//! What an initrd is made of, and the same without compression.
+//! Reads the archives of an initrd, and makes the same initrd without compression.
 //!
-//! An initrd is a sequence of cpio archives, each as it is or compressed, with zeros between them (the kernel's
+//! An initrd is a sequence of cpio archives, each plain or compressed, with zeros between them (the kernel's
 //! Documentation/driver-api/early-userspace/buffer-format.rst). Distributions put microcode in front of a compressed archive.
 
 use std::fs::{self, File};
@@ -12,8 +12,8 @@ use recording::{GuestSpec, open_regular};
 use crate::hash::{self, hash};
 use crate::packed::{self, Compression, NoContent};
 
-/// No initrd is larger, packed or not: QEMU puts it into the guest's memory.
-const BYTES_MAX: u64 = 1 << 30;
+/// Upper bound for an initrd, packed or not: QEMU puts it into the guest's memory.
+const MAX_BYTES: u64 = 1 << 30;
 /// The kernel begins to read an archive at a multiple of this.
 const ALIGN_BYTES: usize = 4;
 const MAGIC: &[u8] = b"0707";
@@ -22,36 +22,35 @@ const HEADER_BYTES: usize = 110;
 /// The name that ends an archive, with the zero after it.
 const TRAILER: &[u8] = b"TRAILER!!!\0";
 
-/// Why an initrd cannot be unpacked.
+/// The reason why an initrd cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnpacked {
     /// Nothing in it is compressed.
     #[error("nothing in the initrd is compressed")]
     IsSo,
-    /// The guest has none but bootscope's.
+    /// The guest has no initrd besides bootscope's.
     #[error("the guest has no initrd of its own")]
     None,
-    /// Something in it is no archive.
+    /// A part of it is no archive.
     #[error("the initrd {0}")]
     NoContent(NoContent),
     /// A file cannot be read or written.
     #[error("cannot unpack the initrd {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// The file.
         path: PathBuf,
         /// The system's reason.
         why: io::Error,
     },
 }
 
-/// What the greatest part of an initrd is compressed with; none where that cannot be told.
+/// The compression of the largest part of an initrd; `None` if it cannot be recognised.
 ///
 /// # Errors
 /// If it cannot be read.
 pub(crate) fn compressed_with(mut file: File) -> io::Result<Option<&'static str>> {
     let mut bytes = Vec::new();
     file.rewind()?;
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
     let plain = plain_bytes(&bytes).unwrap_or_default();
     if plain == bytes.len() && plain > 0 {
         return Ok(Some(Compression::No.name()));
@@ -60,7 +59,7 @@ pub(crate) fn compressed_with(mut file: File) -> io::Result<Option<&'static str>
     Ok((!matches!(compression, Compression::No | Compression::Unknown)).then(|| compression.name()))
 }
 
-/// A guest's initrd without compression, as a file in this folder with its hash in its name. One that is there is not made again.
+/// A guest's initrd without compression, as a file in this folder with its hash in its name. An existing file is not made again.
 ///
 /// # Errors
 /// If nothing in it is compressed, or it cannot be unpacked.
@@ -72,13 +71,13 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     };
     let mut bytes = Vec::new();
     let file = open_regular(initrd).map_err(failed(initrd))?;
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed(initrd))?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed(initrd))?;
     let hash = hash(&*bytes).map_err(failed(initrd))?;
     let into = folder.join(format!("initrd-{}", hash::in_name(&hash)));
     if into.is_file() {
         return Ok(into);
     }
-    let unpacked = unpacked(&bytes, BYTES_MAX).map_err(NotUnpacked::NoContent)?.ok_or(NotUnpacked::IsSo)?;
+    let unpacked = unpacked(&bytes, MAX_BYTES).map_err(NotUnpacked::NoContent)?.ok_or(NotUnpacked::IsSo)?;
     recording::own_folder(folder).map_err(failed(folder))?;
     let partial = recording::beside(&into).map_err(failed(&into))?;
     fs::write(partial.path(), &unpacked).map_err(failed(&into))?;
@@ -86,11 +85,11 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     Ok(into)
 }
 
-/// All archives as they are, in at most so many bytes; none if they all are so already.
+/// All archives without compression, at most `max_bytes` bytes; `None` if nothing is compressed.
 ///
 /// # Errors
-/// If one is cut, cannot be unpacked or is too large, or something is none.
-pub fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, NoContent> {
+/// If an archive is truncated, cannot be unpacked or is too large, or if a part is no archive.
+pub fn unpacked(mut initrd: &[u8], max_bytes: u64) -> Result<Option<Vec<u8>>, NoContent> {
     let mut all = Vec::new();
     let mut is_packed = false;
     loop {
@@ -98,8 +97,8 @@ pub fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, No
         all.extend_from_slice(&initrd[..plain]);
         all.resize(all.len().next_multiple_of(ALIGN_BYTES), 0);
         initrd = &initrd[plain..];
-        if all.len() as u64 > bytes_max {
-            return Err(NoContent::TooLarge(bytes_max));
+        if all.len() as u64 > max_bytes {
+            return Err(NoContent::TooLarge(max_bytes));
         }
         if initrd.is_empty() {
             return Ok(is_packed.then_some(all));
@@ -107,13 +106,13 @@ pub fn unpacked(mut initrd: &[u8], bytes_max: u64) -> Result<Option<Vec<u8>>, No
         if matches!(Compression::of(initrd), Compression::No) {
             return Err(NoContent::Damaged("something in it is no archive".to_owned()));
         }
-        let (content, rest) = packed::content(initrd, bytes_max - all.len() as u64)?;
+        let (content, rest) = packed::content(initrd, max_bytes - all.len() as u64)?;
         all.extend(content);
         (initrd, is_packed) = (rest, true);
     }
 }
 
-/// How long the archives are that an initrd begins with uncompressed, with the zeros around them; none if one is cut.
+/// Length of the uncompressed archives at the start of an initrd, with the zeros around them; `None` if one is truncated.
 fn plain_bytes(initrd: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -125,7 +124,7 @@ fn plain_bytes(initrd: &[u8]) -> Option<usize> {
     }
 }
 
-/// How long an archive is; none if it is cut.
+/// Length of an archive; `None` if it is truncated.
 fn archive_bytes(archive: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -174,25 +173,25 @@ mod tests {
         let xz: &[&str] = &["--check=crc32", "-c"];
         for (program, flags, name) in [("gzip", &["-c"][..], "gzip"), ("xz", xz, "XZ")] {
             let packed_root = packed(&root, program, flags);
-            assert_eq!(unpacked(&packed_root, BYTES_MAX).unwrap().unwrap(), root);
+            assert_eq!(unpacked(&packed_root, MAX_BYTES).unwrap().unwrap(), root);
             assert_eq!(with(&packed_root), Some(name));
             let debians = [microcode.clone(), vec![0; 300], packed_root.clone(), vec![0; 2]].concat();
-            let out = unpacked(&debians, BYTES_MAX).unwrap().unwrap();
+            let out = unpacked(&debians, MAX_BYTES).unwrap().unwrap();
             assert!(out.starts_with(&both) && out[both.len()..].iter().all(|&byte| byte == 0));
             assert_eq!(with(&debians), Some(name), "the microcode in front is small");
             let twice = [packed(&microcode, program, flags), packed_root].concat();
-            assert_eq!(unpacked(&twice, BYTES_MAX).unwrap().unwrap(), [microcode.clone(), root.clone()].concat());
+            assert_eq!(unpacked(&twice, MAX_BYTES).unwrap().unwrap(), [microcode.clone(), root.clone()].concat());
         }
-        assert_eq!(unpacked(&both, BYTES_MAX), Ok(None));
+        assert_eq!(unpacked(&both, MAX_BYTES), Ok(None));
         assert_eq!((with(&both), with(b"no archive"), with(b"")), (Some("not compressed"), None, None));
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         let root = archive("init", &[7; 9000]);
         let says = |initrd: &[u8], why: &str| {
-            let said = unpacked(initrd, 8192).unwrap_err().to_string();
-            assert!(said.contains(why), "{said}");
+            let why_not = unpacked(initrd, 8192).unwrap_err().to_string();
+            assert!(why_not.contains(why), "{why_not}");
         };
         says(&root[..500], "an archive in it is cut");
         says(&packed(&root, "gzip", &["-c"]), "more than 0 MiB");
@@ -207,23 +206,23 @@ mod tests {
     fn an_initrd_is_unpacked_once() {
         let folder = tempfile::tempdir().unwrap();
         let (initrd, into) = (folder.path().join("initrd"), folder.path().join("unpacked"));
-        let of = |guest: Option<&Path>| {
+        let unpack_from = |guest: Option<&Path>| {
             unpack(&GuestSpec { initrd: guest.map(Path::to_owned), ..GuestSpec::default() }, &into)
         };
         let root = archive("init", b"#!/bin/sh");
         fs::write(&initrd, packed(&root, "gzip", &["-c"])).unwrap();
-        let made = of(Some(&initrd)).unwrap();
+        let made = unpack_from(Some(&initrd)).unwrap();
         assert_eq!(fs::read(&made).unwrap(), root);
         fs::write(&made, "as it was").unwrap();
         assert_eq!(
-            (of(Some(&initrd)).unwrap(), fs::read(&made).unwrap()),
+            (unpack_from(Some(&initrd)).unwrap(), fs::read(&made).unwrap()),
             (made, b"as it was".to_vec()),
             "it is not made again"
         );
         fs::write(&initrd, &root).unwrap();
-        assert!(matches!(of(Some(&initrd)), Err(NotUnpacked::IsSo)));
-        assert!(matches!(of(None), Err(NotUnpacked::None)));
-        assert!(matches!(of(Some(&into.join("none"))), Err(NotUnpacked::Io { .. })));
+        assert!(matches!(unpack_from(Some(&initrd)), Err(NotUnpacked::IsSo)));
+        assert!(matches!(unpack_from(None), Err(NotUnpacked::None)));
+        assert!(matches!(unpack_from(Some(&into.join("none"))), Err(NotUnpacked::Io { .. })));
         assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "nothing half made is left");
     }
 }

@@ -1,12 +1,12 @@
-//! The functions of a Linux kernel, read from its image: names for a guest that ends before it sends its own symbols.
+//! Reads the functions of a Linux kernel from its image. They name the code of a guest that ends before it sends its own symbols.
 //!
-//! A bzImage holds the compressed kernel where its boot header says (Documentation/arch/x86/boot.rst: `setup_sects` at
-//! 0x1f1, `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). Its first bytes
-//! say what is in it: gzip, xz, lzma, lz4 or zstd, or an ELF image as it is. The kernel's own table of its symbols is then found
-//! in the image by its form ([`kallsyms`]); an ELF kernel is looked through as it is.
+//! A bzImage holds the compressed kernel where its boot header says (Documentation/arch/x86/boot.rst: `setup_sects` at 0x1f1,
+//! `payload_offset` at 0x248 and `payload_length` at 0x24c, from version 2.08 on). Its first bytes give the format: gzip, xz, lzma, lz4,
+//! zstd, or a plain ELF image. The kernel's table of its symbols is then found in the image by its form ([`kallsyms`]); an ELF kernel is
+//! searched directly.
 //!
-//! Addresses are those that the kernel was linked to. A kernel with address randomisation runs elsewhere: readers find out by
-//! how much. The image is not trusted: what it unpacks to, and what its tables claim, is bounded.
+//! Addresses are those that the kernel was linked to. A kernel with address randomisation runs elsewhere; readers find the distance. The
+//! image is not trusted: its unpacked size and the claims of its tables are bounded.
 
 mod kallsyms;
 
@@ -28,16 +28,16 @@ use crate::arch::orc::Orc;
 use crate::hash::{self, hash};
 use crate::packed::{self, Compression, NoContent};
 
-/// No kernel is longer, unpacked: Debian's are 70 MB.
-const IMAGE_BYTES_MAX: u64 = 256 << 20;
-/// Why an image gives no functions.
+/// Upper bound for an unpacked kernel: Debian's have 70 MB.
+const MAX_IMAGE_BYTES: u64 = 256 << 20;
+/// The reason why an image gives no functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoFunctions {
     /// It is neither a bzImage with a payload nor an ELF image.
     NoKernel,
-    /// What it unpacks cannot be had.
+    /// Its payload cannot be unpacked.
     Payload(NoContent),
-    /// There is no table of symbols in it (built without `CONFIG_KALLSYMS`), or none of a form that is known.
+    /// It has no table of symbols (built without `CONFIG_KALLSYMS`), or one of an unknown form.
     NoTable,
 }
 
@@ -53,10 +53,10 @@ impl fmt::Display for NoFunctions {
     }
 }
 
-/// The ELF image of a bzImage, or of an ELF kernel itself; or what lies in memory of arm64, riscv64 or 32-bit ARM, which is none.
+/// The ELF image of a bzImage or of an ELF kernel. For arm64, riscv64 and 32-bit ARM it is the memory image, which is not ELF.
 ///
 /// # Errors
-/// If it is no kernel, or cannot be unpacked.
+/// If it is not a kernel, or cannot be unpacked.
 pub(crate) fn unpacked_image(image: &[u8]) -> Result<Cow<'_, [u8]>, NoFunctions> {
     if image.starts_with(b"\x7fELF") {
         return Ok(Cow::Borrowed(image));
@@ -67,68 +67,67 @@ pub(crate) fn unpacked_image(image: &[u8]) -> Result<Cow<'_, [u8]>, NoFunctions>
     }
 }
 
-/// The functions of a bzImage or an ELF kernel, by address: where each begins, and its name.
+/// The functions of a bzImage or an ELF kernel, by address: start and name.
 ///
 /// # Errors
-/// If it is no kernel, cannot be unpacked, or has no table of its symbols.
+/// If it is not a kernel, cannot be unpacked, or has no table of its symbols.
 pub fn functions(image: &[u8]) -> Result<Vec<(u64, String)>, NoFunctions> {
     kallsyms::functions(&unpacked_image(image)?).ok_or(NoFunctions::NoTable)
 }
 
-/// The functions of an ELF kernel, by address; none where it has no table of them.
+/// The functions of an ELF kernel, by address; empty if it has no table of them.
 pub(crate) fn functions_of(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::functions(elf).unwrap_or_default()
 }
 
-/// The variables of an ELF kernel that has a table of its symbols, by address; none where it lists functions alone.
+/// The variables of an ELF kernel with a table of its symbols, by address; empty if the table has only functions.
 pub(crate) fn variables(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::variables(elf).unwrap_or_default()
 }
 
-/// Its variables of which each CPU has its own, by where their first values are; none where nothing says which they are.
+/// The per-CPU variables of an ELF kernel, by the address of their first values; empty if the table does not show them.
 pub(crate) fn per_cpu(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::per_cpu(elf).unwrap_or_default()
 }
 
-/// The tables by which a kernel finds callers on its stacks; none if it cannot be read or has none.
+/// The tables by which a kernel finds callers on its stacks; `None` if it cannot be read or has none of them.
 pub(crate) fn tables(kernel: &Path) -> Option<Orc> {
     let image = read_regular(kernel, BYTES_MAX).ok()?;
     Orc::of(&unpacked_image(&image).ok()?)
 }
 
-/// Why an image cannot be booted unpacked.
+/// The reason why an image cannot be booted unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnpacked {
-    /// It is unpacked.
+    /// It is not packed.
     #[error("the kernel is an ELF image already")]
     IsSo,
-    /// It has no kernel that can be had.
+    /// It has no kernel, or the kernel cannot be unpacked.
     #[error("the kernel cannot be unpacked: {0}")]
     NoKernel(NoFunctions),
-    /// Unpacked, it has no entry for a virtual machine monitor.
+    /// Its unpacked image has no entry for a virtual machine monitor.
     #[error("the kernel has no PVH entry: it was built without CONFIG_PVH")]
     NoEntry,
     /// A file cannot be read or written.
     #[error("cannot unpack the kernel {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// The file.
         path: PathBuf,
         /// The system's reason.
         why: io::Error,
     },
 }
 
-/// Whether a VMM starts kernels of the guest's architecture unpacked, as [`unpack`] makes them.
+/// True if a VMM starts unpacked kernels of the guest's architecture, as [`unpack`] makes them.
 #[must_use]
 pub fn starts_unpacked(guest: &GuestSpec) -> bool {
     arch::of(guest).starts_unpacked
 }
 
-/// The ELF image that a guest's bzImage unpacks, as a file in this folder with its release and hash in its name. One that is there
+/// The unpacked ELF image of a guest's bzImage, as a file in this folder with the kernel's release and hash in its name. An existing file
 /// is not made again.
 ///
 /// # Errors
-/// If it cannot be unpacked, or QEMU could not start what is in it.
+/// If it cannot be unpacked, or if QEMU could not start the unpacked image.
 pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> {
     let kernel = guest.kernel.as_deref().ok_or(NotUnpacked::NoKernel(NoFunctions::NoKernel))?;
     let failed = |path: &Path| {
@@ -157,10 +156,10 @@ pub fn unpack(guest: &GuestSpec, folder: &Path) -> Result<PathBuf, NotUnpacked> 
     Ok(into)
 }
 
-/// `XEN_ELFNOTE_PHYS32_ENTRY`: where a machine monitor enters a kernel by PVH.
+/// `XEN_ELFNOTE_PHYS32_ENTRY`: the place where a machine monitor enters a kernel by PVH.
 const PVH_ENTRY: NoteType = NoteType(18);
 
-/// Whether an ELF image has the note by which QEMU starts it.
+/// True if an ELF image has the note by which QEMU starts it.
 fn has_pvh_entry(elf: &[u8]) -> bool {
     let Ok(header) = FileHeader64::<Endianness>::parse(elf) else { return false };
     let Ok(endian) = header.endian() else { return false };
@@ -171,24 +170,24 @@ fn has_pvh_entry(elf: &[u8]) -> bool {
     })
 }
 
-/// Whether a file that begins like this is a kernel that has to be unpacked, or searched whole, for its functions.
+/// True if a file that begins like this is a kernel that must be unpacked or searched completely for its functions.
 pub(crate) fn is_packed(head: &[u8]) -> bool {
     is_bzimage(head) || arch::is_plain_image(head)
 }
 
-/// Whether a file that begins like this is a bzImage with a payload.
+/// True if a file that begins like this is a bzImage with a payload.
 pub(crate) fn is_bzimage(head: &[u8]) -> bool {
     let version = head.get(0x206..0x208).and_then(|v| Some(u16::from_le_bytes(v.try_into().ok()?)));
     head.get(0x202..0x206) == Some(b"HdrS") && version >= Some(0x208)
 }
 
-/// What a bzImage unpacks, as its boot header says.
+/// The compressed kernel in a bzImage, as its boot header gives it.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let payload = payload_at(image)?;
     image.get(payload).filter(|payload| !payload.is_empty())
 }
 
-/// Where in a bzImage that begins like this its payload is.
+/// The payload's range in a bzImage that begins like this.
 fn payload_at(head: &[u8]) -> Option<Range<usize>> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?) as usize);
     if !is_bzimage(head) {
@@ -202,7 +201,7 @@ fn payload_at(head: &[u8]) -> Option<Range<usize>> {
     Some(begins..begins.checked_add(u32_at(0x24c)?)?)
 }
 
-/// What a bzImage is compressed with; none of another kernel, and where its first bytes do not tell.
+/// The name of a bzImage's compression; `None` for another kernel, or if the payload's first bytes are unknown.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -218,9 +217,9 @@ pub(crate) fn compressed_with(mut file: impl Read + Seek) -> io::Result<Option<&
     Ok((compression != Compression::Unknown).then(|| compression.name()))
 }
 
-/// The payload's content. Most formats are followed by the content's length, which is ignored.
+/// The unpacked payload. In most formats the content's length follows, which is ignored.
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>, NoFunctions> {
-    packed::content(payload, IMAGE_BYTES_MAX).map(|(content, _)| content).map_err(NoFunctions::Payload)
+    packed::content(payload, MAX_IMAGE_BYTES).map(|(content, _)| content).map_err(NoFunctions::Payload)
 }
 
 #[cfg(test)]
@@ -228,7 +227,7 @@ mod tests {
     use super::*;
     use crate::packed::testing::packed;
 
-    /// A bzImage of this payload.
+    /// A bzImage with this payload.
     fn bzimage(payload: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 2048];
         image[0x1f1] = 2;
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressor_is_told_by_the_payload_s_first_bytes() {
+    fn the_payloads_first_bytes_give_its_compression() {
         let with = |image: &[u8]| compressed_with(io::Cursor::new(image)).unwrap();
         for (magic, name) in [
             (&b"\x1f\x8b\x08"[..], Some("gzip")),
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(with(&bzimage(b"\x1f\x8b\x08")[..1000]), None, "cut before its payload");
     }
 
-    /// An ELF image with one segment of notes: a note of this name and kind.
+    /// An ELF image with one segment of notes: one note of this name and kind.
     fn elf(name: &[u8; 4], kind: u32) -> Vec<u8> {
         let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
         elf.resize(16, 0);
@@ -281,32 +280,33 @@ mod tests {
     fn a_kernel_is_unpacked_once_into_a_file_that_qemu_can_start() {
         let folder = tempfile::tempdir().unwrap();
         let (kernel, into) = (folder.path().join("vmlinuz"), folder.path().join("unpacked"));
-        let of = |kernel: &Path| unpack(&GuestSpec { kernel: Some(kernel.to_owned()), ..GuestSpec::default() }, &into);
+        let unpack_from =
+            |kernel: &Path| unpack(&GuestSpec { kernel: Some(kernel.to_owned()), ..GuestSpec::default() }, &into);
         let with = |payload: &[u8]| {
             fs::write(&kernel, bzimage(payload)).unwrap();
-            of(&kernel)
+            unpack_from(&kernel)
         };
         let good = elf(b"Xen\0", 18);
         let made = with(&packed(&good, "gzip", &["-c"])).unwrap();
         assert_eq!(fs::read(&made).unwrap(), good);
         fs::write(&made, "as it was").unwrap();
-        assert_eq!(of(&kernel).unwrap(), made);
+        assert_eq!(unpack_from(&kernel).unwrap(), made);
         assert_eq!(fs::read(&made).unwrap(), b"as it was", "it is not made again");
         assert!(matches!(with(&elf(b"Xen\0", 1)), Err(NotUnpacked::NoEntry)));
         assert!(matches!(with(&elf(b"GNU\0", 18)), Err(NotUnpacked::NoEntry)));
         assert!(matches!(with(&good[..64]), Err(NotUnpacked::NoEntry)), "cut");
         assert!(matches!(with(b"BZh9"), Err(NotUnpacked::NoKernel(_))));
         fs::write(&kernel, &good).unwrap();
-        assert!(matches!(of(&kernel), Err(NotUnpacked::IsSo)));
-        assert!(matches!(of(&into.join("none")), Err(NotUnpacked::Io { .. })));
+        assert!(matches!(unpack_from(&kernel), Err(NotUnpacked::IsSo)));
+        assert!(matches!(unpack_from(&into.join("none")), Err(NotUnpacked::Io { .. })));
         assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "nothing half made is left");
     }
 
     #[test]
     fn what_gives_no_functions_says_why() {
         let says = |image: &[u8], why: &str| {
-            let said = functions(image).unwrap_err().to_string();
-            assert!(said.contains(why), "{said}");
+            let why_not = functions(image).unwrap_err().to_string();
+            assert!(why_not.contains(why), "{why_not}");
         };
         says(b"", "neither");
         says(b"hello", "neither");

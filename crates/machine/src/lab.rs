@@ -1,8 +1,8 @@
-//! The reference kernel (`kernel/lab`) as something to boot: where it is, what its machine needs, whether its command line
-//! is one that it understands, and its [profile]. Nothing outside of this file asks whether it is the one that is booted.
+//! The reference kernel (`kernel/lab`) as a guest: its file, its machine, the check of its command line, and its [profile]. No code outside
+//! of this file checks whether this kernel is booted.
 //!
-//! The kernel prints what it does not understand and boots all the same, so a slip would measure something else than was
-//! meant. Which words there are is the kernel's own table, `lab::switches`, and its own parser reads them.
+//! The kernel prints words that it does not understand and boots all the same, so a typing error would measure something else. The kernel's
+//! own table, `lab::switches`, has the words, and its own parser reads them.
 
 use std::path::Path;
 
@@ -14,26 +14,25 @@ use recording::{GuestSpec, Init, Until};
 use crate::profile::{GuestProfile, Log};
 use crate::{Error, RecordOptions, library};
 
-/// What a recording calls its system.
+/// The system's name in a recording.
 const OS: &str = "lab";
-/// Its log alone, for 262 144 records, is 10 MiB.
-const MEMORY_BYTES_MIN: u64 = 32 << 20;
-/// How much longer a boot takes whose instructions are counted than what they count, on a busy host.
-const COUNTED_IS_SLOWER: u64 = 20;
-/// Devices that the lab only touches the registers of, which answer at once: it sends them no request.
-const SPARED_DEVICES: &[&str] = &["nvme", "e1000"];
+/// Minimum memory: the kernel's log alone, for 262 144 records, is 10 MiB.
+const MIN_MEMORY_BYTES: u64 = 32 << 20;
+/// Factor by which a boot with counted instructions takes longer than the time that it counts, on a busy host.
+const COUNTED_SLOWDOWN: u64 = 20;
+/// Devices whose registers the lab only touches, and which answer at once: it sends them no request.
+const UNUSED_DEVICES: &[&str] = &["nvme", "e1000"];
 /// Words that name a place.
-const AT: [&str; 3] = ["hang", "panic", "fault"];
-/// Further arguments for the VMM: a device that ends QEMU where the kernel panics.
+const PLACE_WORDS: [&str; 3] = ["hang", "panic", "fault"];
+/// Further arguments for the VMM: a device that ends QEMU if the kernel panics.
 pub(crate) const VMM_ARGUMENTS: [&str; 2] = ["-device", "pvpanic"];
 
 const HELP: &str = "`bootscope lab list` has all words";
 
-/// How the reference kernel is booted if nothing else is said: until it switches the machine off, in a machine that hears
-/// of its panics.
+/// Default options for the reference kernel: the boot ends when it powers the machine off, and the machine reports its panics.
 ///
 /// # Errors
-/// If it was not built.
+/// If the kernel was not built.
 pub fn lab() -> Result<RecordOptions, Error> {
     let missing = || Error::LibraryMissing {
         missing: library::missing(library::LAB),
@@ -49,51 +48,51 @@ pub fn lab() -> Result<RecordOptions, Error> {
     Ok(RecordOptions::of(guest))
 }
 
-/// Whether it is the reference kernel that is booted.
+/// True if the guest is the reference kernel.
 pub(crate) fn is_booted(options: &GuestSpec) -> bool {
     let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
     options.kernel.as_deref().is_some_and(|kernel| library::find(library::LAB).is_some_and(|lab| same(kernel, &lab)))
 }
 
-/// Whether it is, and hands samples over by the port.
+/// True if the guest is the reference kernel and sends samples through the port.
 pub(crate) fn is_sampled(guest: &GuestSpec) -> bool {
     Switches::parse(&guest.append).sample > 0 && is_booted(guest)
 }
 
-/// What sets it apart from other guests.
+/// The reference kernel's profile.
 ///
 /// # Errors
-/// If it is asked for something that it does not understand.
+/// If the options request something that the kernel does not understand.
 pub(crate) fn profile(guest: &GuestSpec) -> Result<GuestProfile, Error> {
-    if guest.memory_bytes < MEMORY_BYTES_MIN {
-        let (asked, least) = (guest.memory_bytes >> 20, MEMORY_BYTES_MIN >> 20);
+    if guest.memory_bytes < MIN_MEMORY_BYTES {
+        let (asked, least) = (guest.memory_bytes >> 20, MIN_MEMORY_BYTES >> 20);
         return Err(Error::option(format!("--memory {asked}M is too little for the lab: give at least {least}M")));
     }
     check_line(&guest.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))?;
     Ok(GuestProfile {
-        // Its log has FreeBSD's functions, and would pass for FreeBSD's.
+        // Its log has FreeBSD's functions, and would be taken for FreeBSD's.
         os: OS,
         kernel: String::new(),
         log: Log::Anywhere,
         takes_linux_words: false,
         mounts: false,
-        // They wait with `pause`, which gives the next one its turn.
+        // Waiting CPUs execute `pause`, which lets the next one run.
         yields: true,
-        spared_devices: SPARED_DEVICES,
+        spared_devices: UNUSED_DEVICES,
         says_before_reset: Some(lab::RESETS_INSTEAD),
         quiet_ms: quiet_ms(guest),
         notes: notes(guest),
     })
 }
 
-/// For how much longer than another kernel's nothing may move in a boot of the lab: as long as its command line delays
-/// one place at most, which is no hang. In real time, of which counting instructions takes more than it counts.
+/// Additional quiet time of the lab's boot, in real time: the delays that its command line requests are no hang. A boot with counted
+/// instructions takes longer than it counts.
 fn quiet_ms(guest: &GuestSpec) -> u64 {
     let scripted_ms = Switches::parse(&guest.append).delays_ns() / 1_000_000;
-    if guest.deterministic { scripted_ms.saturating_mul(COUNTED_IS_SLOWER) } else { scripted_ms }
+    if guest.deterministic { scripted_ms.saturating_mul(COUNTED_SLOWDOWN) } else { scripted_ms }
 }
 
-/// Says of each word about a place that the boot does not come to, because another word leaves it out.
+/// Notes on words about a place that the boot does not reach, because another word leaves it out.
 fn notes(guest: &GuestSpec) -> Vec<String> {
     let switches = Switches::parse(&guest.append);
     let note = |word: &str| {
@@ -134,12 +133,12 @@ fn check_word(word: &str) -> Result<(), String> {
 /// The place that a word is about.
 fn place(word: &str) -> Option<&str> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    name.strip_prefix("delay.").or_else(|| AT.contains(&name).then_some(value))
+    name.strip_prefix("delay.").or_else(|| PLACE_WORDS.contains(&name).then_some(value))
 }
 
 fn no_switch(word: &str, name: &str) -> String {
-    let names = SWITCHES.iter().map(|switch| switch.name).chain(AT);
-    format!("`{word}`: the lab has no switch `{name}`{}; {HELP}", meant(name, names))
+    let names = SWITCHES.iter().map(|switch| switch.name).chain(PLACE_WORDS);
+    format!("`{word}`: the lab has no switch `{name}`{}; {HELP}", did_you_mean(name, names))
 }
 
 fn no_value(word: &str, switch: &Switch, value: &str) -> String {
@@ -148,18 +147,18 @@ fn no_value(word: &str, switch: &Switch, value: &str) -> String {
         let (least, most) = switch.numbers;
         return format!("`{word}`: write {name}= and a number from {least} to {most}");
     }
-    let meant = meant(value, switch.values.iter().copied());
+    let meant = did_you_mean(value, switch.values.iter().copied());
     format!("`{word}`: {name} takes {}{meant}", switch.values.join(", "))
 }
 
 fn no_place(word: &str, place: &str) -> String {
     let name = place.split_once('.').map_or(place, |(_, name)| name);
     let all = KINDS.iter().flat_map(|kind| names(*kind).iter().copied().chain([kind.as_str()]));
-    format!("`{word}`: the lab's boot has no place `{place}`{}; {HELP}", meant(name, all))
+    format!("`{word}`: the lab's boot has no place `{place}`{}; {HELP}", did_you_mean(name, all))
 }
 
-/// The name that is nearest to what was written, if any is near: less than half of it would have to be typed anew.
-fn meant<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
+/// A hint at the nearest name, if one is near: less than half of it would have to be retyped.
+fn did_you_mean<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
     let distance = |name: &&str| strsim::osa_distance(written, name);
     let near = |name: &&str| 2 * distance(name) < written.len().max(name.len());
     names.filter(near).min_by_key(distance).map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_understands_is_let_through() {
+    fn words_that_the_kernel_understands_pass() {
         for line in [
             "",
             "calibrate=delay ps2=probe",

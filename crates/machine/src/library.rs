@@ -1,36 +1,36 @@
-//! Finding what bootscope needs at run time beside itself: guest-init, the VMM's plugin, the reference
-//! kernel, and what is copied to other machines.
+//! Finds the files that bootscope needs at run time: guest-init, the VMM's plugin, the reference kernel, and the programs that it copies to
+//! other machines.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The reference kernel.
 pub(crate) const LAB: &str = "lab";
-/// The plugin for the VMM; one object for every version of its interface.
+/// The VMM's plugin: one object for every version of its interface.
 pub(crate) const PLUGIN: &str = "bootscope-qemu.so";
 
-/// The program that captures what a running machine knows of its boot.
+/// The program that captures the boot evidence of a running machine.
 const CAPTURE: &str = "bootscope-capture";
 
-/// Where the program is that `capture --ssh` copies to other machines.
+/// The program that `capture --ssh` copies to other machines.
 ///
 /// # Errors
-/// If it is not there: how to get it.
+/// If it is not there. The message says how to get it.
 pub fn capture_program() -> Result<PathBuf, String> {
     find(CAPTURE).ok_or_else(|| missing(CAPTURE))
 }
 
-/// The program that answers questions to a lake.
+/// The program that answers queries of a lake.
 const LAKE: &str = "bootscope-lake";
 
-/// Where the program is that answers questions to a lake: where the other helpers are, or in `$PATH`.
+/// The program that answers queries of a lake, from the folders of the other helpers or from `$PATH`.
 ///
 /// # Errors
-/// If it is not there: where it was looked for, and how to get it.
+/// If it is not there. The message says where it was searched for, and how to get it.
 pub fn lake_program() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH");
-    find(LAKE).or_else(|| find_in_path(LAKE, path.as_deref()?)).ok_or_else(|| match beside() {
-        Some(beside) => missing_engine(users_own().as_deref(), &beside),
+    find(LAKE).or_else(|| find_in_path(LAKE, path.as_deref()?)).ok_or_else(|| match executable_folder() {
+        Some(beside) => missing_engine(user_folder().as_deref(), &beside),
         None => format!("{LAKE} is not installed: `make lake` in bootscope's sources builds it"),
     })
 }
@@ -47,27 +47,27 @@ fn missing_engine(own: Option<&Path>, beside: &Path) -> String {
     )
 }
 
-/// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order.
-/// Beside it comes last because a build folder has a guest-init there that was not linked for a guest.
+/// The file `name`: in `$BOOTSCOPE_LIB`, in `../lib/bootscope` as seen from the executable, or beside it, in this order. The last place
+/// comes last because a build folder has a guest-init there that was not linked for a guest.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    find_in(name, users_own().as_deref(), &beside()?)
+    find_in(name, user_folder().as_deref(), &executable_folder()?)
 }
 
-/// That `name` is not there, where it was looked for, and how to get it.
+/// A message that `name` is missing, where it was searched for, and how to get it.
 pub(crate) fn missing(name: &str) -> String {
-    match beside() {
-        Some(beside) => missing_in(name, users_own().as_deref(), &beside),
+    match executable_folder() {
+        Some(beside) => missing_in(name, user_folder().as_deref(), &beside),
         None => format!("{name} was not looked for: where the program is, the system does not say; set $BOOTSCOPE_LIB"),
     }
 }
 
-/// The folder that the user names.
-fn users_own() -> Option<PathBuf> {
+/// The folder that the user sets.
+fn user_folder() -> Option<PathBuf> {
     std::env::var_os("BOOTSCOPE_LIB").map(PathBuf::from)
 }
 
 /// The executable's folder.
-fn beside() -> Option<PathBuf> {
+fn executable_folder() -> Option<PathBuf> {
     Some(std::env::current_exe().ok()?.canonicalize().ok()?.parent()?.to_path_buf())
 }
 
@@ -77,7 +77,7 @@ fn find_in(name: &str, own: Option<&Path>, beside: &Path) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// `cargo install` brings the program alone: what to run then depends on the folder that it is in.
+/// A message for a missing helper. `cargo install` brings the program alone, so the command to run depends on the program's folder.
 fn missing_in(name: &str, own: Option<&Path>, beside: &Path) -> String {
     let remedy = match beside.ends_with("bin") {
         true => format!("make install-helpers PREFIX={}", prefix(beside).display()),
@@ -86,7 +86,7 @@ fn missing_in(name: &str, own: Option<&Path>, beside: &Path) -> String {
     format!("{name} is not in {}: run `{remedy}` in bootscope's sources", places(own, beside))
 }
 
-/// The folders that [`find_in`] looks in.
+/// The folders that [`find_in`] searches, as text.
 fn places(own: Option<&Path>, beside: &Path) -> String {
     let own = own.map(|own| format!("$BOOTSCOPE_LIB ({}), ", own.display())).unwrap_or_default();
     format!("{own}{} or {}", prefix(beside).join("lib/bootscope").display(), beside.display())
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_the_command_that_brings_it() {
+    fn a_missing_file_is_named_with_the_command_that_installs_it() {
         let installed = missing_in("guest-init", None, Path::new("/home/u/.cargo/bin"));
         assert_eq!(
             installed,

@@ -1,25 +1,25 @@
-//! Lines out of a stream that arrives in pieces, for looking at while it boots. The recording keeps the bytes.
+//! Splits a stream that arrives in pieces into lines, to watch the boot. The recording keeps the bytes.
 
-/// Of a line that never ends, this much of its end is looked at.
-const LINE_BYTES_MAX: usize = 4096;
+/// A line that never ends is cut: of its end, up to this number of bytes are kept.
+const MAX_LINE_BYTES: usize = 4096;
 
-/// The line that is coming in.
+/// The line that is arriving.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     partial: Vec<u8>,
 }
 
-/// A line, or as much of it as there is.
+/// A line, or the part of it that has arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Without its end.
+    /// The text without its line end.
     pub(crate) text: &'a [u8],
-    /// Whether its end has come. A prompt's never does.
+    /// True if the line's end has arrived. A prompt's never does.
     pub(crate) whole: bool,
 }
 
 impl Lines {
-    /// Takes bytes, and shows each line that they end, then what there is of the next.
+    /// Takes bytes, and passes on each line that they complete, then the part of the next one that has arrived.
     pub(crate) fn feed(&mut self, bytes: &[u8], see: &mut dyn FnMut(Line<'_>)) {
         for piece in bytes.split_inclusive(|&b| b == b'\n') {
             self.partial.extend_from_slice(piece);
@@ -27,9 +27,9 @@ impl Lines {
                 let end = self.partial.iter().rposition(|b| !matches!(b, b'\r' | b'\n')).map_or(0, |last| last + 1);
                 see(Line { text: &self.partial[..end], whole: true });
                 self.partial.clear();
-            } else if self.partial.len() > LINE_BYTES_MAX {
-                // Half, so that it is not moved for each byte.
-                self.partial.drain(..self.partial.len() - LINE_BYTES_MAX / 2);
+            } else if self.partial.len() > MAX_LINE_BYTES {
+                // Half, so that the bytes are not moved for each new one.
+                self.partial.drain(..self.partial.len() - MAX_LINE_BYTES / 2);
             }
         }
         if !self.partial.is_empty() {
@@ -38,11 +38,11 @@ impl Lines {
     }
 }
 
-/// Text to show and to keep in the manifest: valid, without control characters, at most `chars_max` long.
-pub(crate) fn shown(text: &[u8], chars_max: usize) -> String {
+/// Text to print and to keep in the manifest: valid UTF-8, without control characters, at most `max_chars` characters.
+pub(crate) fn shown(text: &[u8], max_chars: usize) -> String {
     let text = String::from_utf8_lossy(text);
     let plain = text.trim().chars().map(|c| if c.is_control() { '?' } else { c });
-    plain.take(chars_max).collect()
+    plain.take(max_chars).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     fn a_line_without_end_stays_small() {
         let mut all = Lines::default();
         for _ in 0..100 {
-            all.feed(&[b'x'; 1000], &mut |line| assert!(line.text.len() <= LINE_BYTES_MAX + 1000));
+            all.feed(&[b'x'; 1000], &mut |line| assert!(line.text.len() <= MAX_LINE_BYTES + 1000));
         }
     }
 

@@ -1,7 +1,7 @@
-//! What bootscope remembers of this host between runs: small JSON files in `$XDG_CACHE_HOME/bootscope`.
+//! Facts about this host that bootscope remembers between runs: small JSON files in `$XDG_CACHE_HOME/bootscope`.
 //!
-//! Each is named by a hash of all that its truth depends on, so nothing is ever updated or invalidated. It is only a
-//! memory: where it cannot be read or written, things are found out again.
+//! Each file is named by a hash of everything that its content depends on, so nothing is ever updated or invalidated. This is only a cache:
+//! if it cannot be read or written, the facts are measured again.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use recording::{SMALL_BYTES_MAX, read_regular};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-/// What was remembered under `kind` for `key`.
+/// The value that was remembered under `kind` for `key`.
 pub(crate) fn recall<T: DeserializeOwned>(kind: &str, key: &str) -> Option<T> {
     serde_json::from_slice(&read_regular(&file(kind, key)?, SMALL_BYTES_MAX).ok()?).ok()
 }
@@ -24,12 +24,12 @@ pub(crate) fn remember<T: Serialize>(kind: &str, key: &str, value: &T) {
     let Ok(text) = serde_json::to_vec(value) else {
         return;
     };
-    // A failure costs only time, the next time.
+    // A failure costs only time on the next run.
     let _ = path.parent().map(fs::create_dir_all);
     let _ = keep(&path, &text);
 }
 
-/// By rename, as several may run at once.
+/// Writes by rename, because several processes may do so at once.
 fn keep(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut beside = recording::beside(path)?;
     beside.write_all(text)?;

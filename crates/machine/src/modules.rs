@@ -1,9 +1,9 @@
-//! The kernel modules that a guest needs before it has a root: which, in what order, and where they are on this host.
+//! Finds the kernel modules that a guest needs before it has a root, their order, and their files on this host.
 //!
-//! Each module lists the modules that it needs (`depends=` in its section `.modinfo`). So no depmod is needed: an unpacked
-//! package will do. `modules.builtin` lists what the kernel has built in (Documentation/kbuild/kbuild.rst). bootscope looks
-//! for the folder of the kernel's release beside the kernel and in /lib/modules. It unpacks compressed modules, because the
-//! guest has no user space yet that could.
+//! Each module lists the modules that it needs (`depends=` in its section `.modinfo`). So no depmod is needed: an unpacked package is
+//! enough. `modules.builtin` lists the modules that are built in (Documentation/kbuild/kbuild.rst). bootscope searches for the folder of
+//! the kernel's release beside the kernel and in /lib/modules. It unpacks compressed modules, because the guest cannot do so before it has
+//! a user space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,21 +19,21 @@ use recording::{BYTES_MAX, SMALL_BYTES_MAX, read_regular, read_regular_text};
 use crate::arch::Arch;
 use crate::{Error, image};
 
-/// No module is larger.
-const MODULE_BYTES_MAX: u64 = 64 << 20;
-/// The most that unpacking may take beside that.
-const UNPACKER_KIB_MAX: u32 = 64 << 10;
-/// No kernel has more modules, and no folder of them is deeper.
-const FILES_MAX: usize = 20_000;
-const DEPTH_MAX: usize = 12;
+/// Upper bound for a module.
+const MAX_MODULE_BYTES: u64 = 64 << 20;
+/// Upper bound for the unpacker's memory besides its output.
+const MAX_UNPACKER_KIB: u32 = 64 << 10;
+/// Upper bounds for the files and the depth of a folder of modules.
+const MAX_FILES: usize = 20_000;
+const MAX_DEPTH: usize = 12;
 
-/// The modules of these names that the kernel does not have built in, and all that they need, in an order in which each can
-/// be loaded. Names may have `-` for `_`.
+/// The modules of these names that are not built in, and all modules that they need, in an order in which they can be loaded. Names may
+/// have `-` for `_`.
 ///
 /// Lists all files of the folder, and reads the modules that are needed.
 ///
 /// # Errors
-/// If the kernel's release is not known, its modules are nowhere, or one is neither among them nor built in.
+/// If the kernel's release is unknown, its modules are not found, or a module is neither among them nor built in.
 pub(crate) fn needed(arch: &Arch, kernel: &Path, names: &[&str]) -> Result<Vec<Module>, Error> {
     let release = image::linux_release(arch, kernel)?.ok_or_else(|| {
         Error::option(format!(
@@ -47,11 +47,11 @@ pub(crate) fn needed(arch: &Arch, kernel: &Path, names: &[&str]) -> Result<Vec<M
     Ok(order.modules)
 }
 
-/// Where the modules of this release are.
+/// The folder with the modules of this release.
 fn folder(kernel: &Path, release: &str) -> Result<PathBuf, Error> {
     let real = kernel.canonicalize().map_err(Error::unreadable(kernel))?;
     let beside = real.parent().unwrap_or(Path::new("/"));
-    // A kernel in a folder of its own, in the /boot of an unpacked package, and this host's.
+    // For a kernel in its own folder, for one in the /boot of an unpacked package, and for this host's.
     let places = [beside.join("lib/modules"), beside.join("../lib/modules"), PathBuf::from("/lib/modules")];
     let places = places.map(|place| place.join(release));
     places.iter().find(|place| place.is_dir()).cloned().ok_or_else(|| {
@@ -106,23 +106,23 @@ fn walk(folder: &Path, depth: usize, files: &mut BTreeMap<String, PathBuf>) -> R
         let entry = entry.map_err(Error::unreadable(folder))?;
         let path = entry.path();
         if entry.file_type().map_err(Error::unreadable(&path))?.is_dir() {
-            if depth < DEPTH_MAX {
+            if depth < MAX_DEPTH {
                 walk(&path, depth + 1, files)?;
             }
         } else if let Some(name) = module_name(&path) {
             files.insert(name, path);
         }
-        if files.len() > FILES_MAX {
+        if files.len() > MAX_FILES {
             let folder = folder.display();
             return Err(Error::option(format!(
-                "{folder} is no folder of modules: more than {FILES_MAX} files are in it"
+                "{folder} is no folder of modules: more than {MAX_FILES} files are in it"
             )));
         }
     }
     Ok(())
 }
 
-/// `nd_pmem` of `kernel/drivers/nvdimm/nd_pmem.ko.xz`.
+/// The module's name: `nd_pmem` for `kernel/drivers/nvdimm/nd_pmem.ko.xz`.
 fn module_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let (name, packed) = file.split_once(".ko")?;
@@ -161,17 +161,17 @@ fn no_module(path: &Path, why: &str) -> Error {
     Error::option(format!("{} is not a kernel module that can be loaded: {why}", path.display()))
 }
 
-/// The module's ELF image.
+/// The module's ELF image, unpacked.
 fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
     let file = read_regular(path, BYTES_MAX).map_err(Error::unreadable(path))?;
     let mut bytes = Vec::new();
     let read = match &file[..] {
-        [0x1f, 0x8b, ..] => GzDecoder::new(&file[..]).take(MODULE_BYTES_MAX).read_to_end(&mut bytes),
+        [0x1f, 0x8b, ..] => GzDecoder::new(&file[..]).take(MAX_MODULE_BYTES).read_to_end(&mut bytes),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            XzReader::new_mem_limit(&file[..], false, UNPACKER_KIB_MAX).take(MODULE_BYTES_MAX).read_to_end(&mut bytes)
+            XzReader::new_mem_limit(&file[..], false, MAX_UNPACKER_KIB).take(MAX_MODULE_BYTES).read_to_end(&mut bytes)
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            zstd::Decoder::with_buffer(&file[..]).and_then(|zstd| zstd.take(MODULE_BYTES_MAX).read_to_end(&mut bytes))
+            zstd::Decoder::with_buffer(&file[..]).and_then(|zstd| zstd.take(MAX_MODULE_BYTES).read_to_end(&mut bytes))
         }
         _ => return Ok(file),
     };
@@ -179,11 +179,11 @@ fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The other modules that a module lists.
+/// Other modules that a module lists.
 struct Info {
-    /// Those whose symbols it uses: `depends=a,b`.
+    /// Modules whose symbols it uses: `depends=a,b`.
     depends: Vec<String>,
-    /// Those that modprobe would load before it: `softdep=pre: a b`.
+    /// Modules that modprobe would load before it: `softdep=pre: a b`.
     softdeps: Vec<String>,
 }
 
@@ -205,14 +205,14 @@ mod tests {
     use crate::arch::x86_64::ARCH;
     use std::io::Write;
 
-    /// A module that needs these, and would like `crc32c`: an ELF image of the sections .modinfo and .shstrtab.
+    /// A module that depends on these, and has a softdep on `crc32c`: an ELF image with the sections .modinfo and .shstrtab.
     fn module(depends: &str) -> Vec<u8> {
         let info = format!("license=GPL\0depends={depends}\0softdep=pre: crc32c\0name=x\0");
         let names = b"\0.modinfo\0.shstrtab\0";
         let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
         let sections_at = (64 + info.len() + names.len()) as u64;
         [0, 0, sections_at].iter().for_each(|word| elf.extend(word.to_le_bytes()));
-        // No flags, the header's length, no segments, three sections of 64 bytes, the last is their names.
+        // No flags, the header's length, no segments, three sections of 64 bytes; the last one has their names.
         elf.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
         elf.extend(info.as_bytes());
         elf.extend(names);
@@ -252,7 +252,7 @@ mod tests {
             ("virtio.ko", module("")),
             ("virtio_ring.ko", module("virtio")),
             ("virtio-blk.ko", module("virtio_ring,virtio")),
-            // None of a real kernel's need each other; a damaged tree must not be walked for ever.
+            // No modules of a real kernel depend on each other; a damaged tree must not be walked for ever.
             ("a.ko", module("b")),
             ("b.ko", module("a")),
         ];
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_where_it_was_looked_for() {
+    fn a_missing_module_is_named_with_the_folders_searched() {
         let (dir, path) = kernel(&[("a.ko", module("gone")), ("bad.ko", b"hello".to_vec())], "");
         for (name, words) in [
             ("a", ["gone", "lib/modules/6.1-x"]),

@@ -1,6 +1,6 @@
-//! Compressed data, in the formats that kernels know: which it is, and what is in it.
+//! Compressed data in the formats that kernels accept: recognises the format, and unpacks.
 //!
-//! Nothing of it is trusted: what it unpacks to, and what unpacking takes, is bounded.
+//! The data is not trusted: the unpacked size, and the memory for unpacking, are bounded.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,17 +8,17 @@ use std::io::{self, Read};
 use flate2::bufread::GzDecoder;
 use lzma_rust2::{LzmaReader, XzReader};
 
-/// The most that unpacking may take beside what comes out: kernels ask for a window of 32 MiB.
-const UNPACKER_KIB_MAX: u32 = 192 << 10;
-/// A block of lz4's old format unpacks to at most so much (lz4's `doc/lz4_Frame_format.md`, legacy frame).
+/// Upper bound for the unpacker's memory besides its output: kernels use a window of 32 MiB.
+const MAX_UNPACKER_KIB: u32 = 192 << 10;
+/// Largest unpacked block of lz4's legacy format (lz4's `doc/lz4_Frame_format.md`, legacy frame).
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
-/// The four bytes that the format begins with.
+/// Length of the magic number at the start.
 const LZ4_MAGIC_BYTES: usize = 4;
 
-/// What data is compressed with.
+/// A compression format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// Not at all: a kernel's ELF image.
+    /// Not compressed: a kernel's ELF image.
     No,
     Gzip,
     Xz,
@@ -31,7 +31,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// By its first bytes, as the kernel's lib/decompress.c tells them apart.
+    /// Recognises the format by the first bytes, as the kernel's lib/decompress.c does.
     pub(crate) fn of(data: &[u8]) -> Compression {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => Compression::No,
@@ -46,7 +46,7 @@ impl Compression {
         }
     }
 
-    /// What people call it.
+    /// The usual name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Compression::No => "not compressed",
@@ -62,14 +62,14 @@ impl Compression {
     }
 }
 
-/// Why the content cannot be had; a sentence without its subject.
+/// The reason why the content cannot be unpacked; printed as a sentence without its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoContent {
-    /// It is compressed with this, which bootscope does not read.
+    /// bootscope does not read this format.
     Compression(&'static str),
-    /// What is wrong with it.
+    /// The data is damaged, for this reason.
     Damaged(String),
-    /// It unpacks to more than so many bytes.
+    /// It unpacks to more than this number of bytes.
     TooLarge(u64),
 }
 
@@ -83,76 +83,76 @@ impl fmt::Display for NoContent {
     }
 }
 
-/// So many bytes of what gzip has compressed, or as many as there are.
+/// The first `bytes` bytes of gzip-compressed data, or fewer if there are fewer.
 pub(crate) fn gzip_begin(data: &[u8], bytes: usize) -> Vec<u8> {
     let mut begin = Vec::new();
-    // Data that is cut or wrong begins with what could be read of it.
+    // Truncated or damaged data gives the bytes before the damage.
     let _ = GzDecoder::new(data).take(bytes as u64).read_to_end(&mut begin);
     begin
 }
 
-/// What is in the data, of at most so many bytes, and what follows it. LZMA, LZ4 and ELF do not tell where they end: nothing
+/// The content of the data, at most `max_bytes` bytes, and the data that follows it. LZMA, LZ4 and ELF do not mark their end, so nothing
 /// follows them.
 ///
 /// # Errors
-/// If it is cut or wrong, too large, or of a format that is not read.
-pub(crate) fn content(data: &[u8], bytes_max: u64) -> Result<(Vec<u8>, &[u8]), NoContent> {
+/// If it is truncated or damaged, too large, or of a format that is not read.
+pub(crate) fn content(data: &[u8], max_bytes: u64) -> Result<(Vec<u8>, &[u8]), NoContent> {
     let damaged = |e: io::Error| NoContent::Damaged(e.to_string());
     match Compression::of(data) {
         Compression::No => Ok((data.to_vec(), &[])),
         Compression::Gzip => {
             let mut reader = GzDecoder::new(data);
-            Ok((all_of(&mut reader, bytes_max)?, reader.into_inner()))
+            Ok((all_of(&mut reader, max_bytes)?, reader.into_inner()))
         }
         Compression::Xz => {
-            let mut reader = XzReader::new_mem_limit(data, false, UNPACKER_KIB_MAX);
-            Ok((all_of(&mut reader, bytes_max)?, reader.into_inner()))
+            let mut reader = XzReader::new_mem_limit(data, false, MAX_UNPACKER_KIB);
+            Ok((all_of(&mut reader, max_bytes)?, reader.into_inner()))
         }
         Compression::Lzma => {
-            let reader = LzmaReader::new_mem_limit(data, UNPACKER_KIB_MAX, None).map_err(damaged)?;
-            Ok((all_of(reader, bytes_max)?, &[]))
+            let reader = LzmaReader::new_mem_limit(data, MAX_UNPACKER_KIB, None).map_err(damaged)?;
+            Ok((all_of(reader, max_bytes)?, &[]))
         }
         Compression::Zstd => {
             let mut reader = zstd::Decoder::with_buffer(data).map_err(damaged)?.single_frame();
             reader.window_log_max(27).map_err(damaged)?; // 128 MiB, which is what the kernel's build asks for
-            Ok((all_of(&mut reader, bytes_max)?, reader.finish()))
+            Ok((all_of(&mut reader, max_bytes)?, reader.finish()))
         }
-        Compression::Lz4 => Ok((lz4(&data[LZ4_MAGIC_BYTES..], bytes_max)?, &[])),
+        Compression::Lz4 => Ok((lz4(&data[LZ4_MAGIC_BYTES..], max_bytes)?, &[])),
         other => Err(NoContent::Compression(other.name())),
     }
 }
 
-fn all_of(reader: impl Read, bytes_max: u64) -> Result<Vec<u8>, NoContent> {
+fn all_of(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>, NoContent> {
     let mut bytes = Vec::new();
-    reader.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|e| NoContent::Damaged(e.to_string()))?;
-    if bytes.len() as u64 > bytes_max { Err(NoContent::TooLarge(bytes_max)) } else { Ok(bytes) }
+    reader.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|e| NoContent::Damaged(e.to_string()))?;
+    if bytes.len() as u64 > max_bytes { Err(NoContent::TooLarge(max_bytes)) } else { Ok(bytes) }
 }
 
-/// lz4's old format: blocks, each with its packed length before it. A kernel's payload ends with the unpacked length of all.
-fn lz4(mut packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, NoContent> {
+/// Unpacks lz4's legacy format: blocks, each after its packed length. A kernel's payload ends with the unpacked length of all blocks.
+fn lz4(mut packed: &[u8], max_bytes: u64) -> Result<Vec<u8>, NoContent> {
     let mut bytes = Vec::new();
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, rest)) = packed.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        let Some((of_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
+        let Some((packed_block, rest)) = rest.split_at_checked(length).filter(|_| length > 0) else {
             if rest.is_empty() {
                 break;
             }
             let left = rest.len();
             return Err(NoContent::Damaged(format!("lz4: a block of {length} bytes where {left} are left")));
         };
-        let n = lz4_flex::block::decompress_into(of_block, &mut block)
+        let n = lz4_flex::block::decompress_into(packed_block, &mut block)
             .map_err(|e| NoContent::Damaged(format!("lz4: {e}")))?;
         bytes.extend_from_slice(&block[..n]);
-        if bytes.len() as u64 > bytes_max {
-            return Err(NoContent::TooLarge(bytes_max));
+        if bytes.len() as u64 > max_bytes {
+            return Err(NoContent::TooLarge(max_bytes));
         }
         packed = rest;
     }
     Ok(bytes)
 }
 
-/// Data as other programs pack it.
+/// Packs data with other programs.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::io::Write;
@@ -197,7 +197,7 @@ mod tests {
         assert!(content(&kernel, 256 << 20).unwrap().0 == kernel);
     }
 
-    /// Literals only: a token of 15, the rest of their number in bytes, then they themselves.
+    /// A block of literals only: a token of 15, the rest of their number in bytes, then the literals.
     fn lz4_block(literals: &[u8]) -> Vec<u8> {
         let mut block = vec![0xf0];
         let rest = literals.len() - 15;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_told_where_the_format_says_where_it_ends() {
+    fn the_rest_is_returned_if_the_format_marks_its_end() {
         let follows = |data: Vec<u8>| {
             let data = [data, b"and more".to_vec()].concat();
             let (content, rest) = content(&data, 100).unwrap();

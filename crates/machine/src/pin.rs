@@ -1,16 +1,16 @@
-//! Which of the host's CPUs a machine may run on.
+//! Restricts the host's CPUs that a machine may run on.
 //!
-//! Linux gives a new thread or process the CPUs of the thread that starts it. So bootscope restricts the one thread that
-//! starts the VMM and the threads that stamp its output. Lists of CPUs are written as Linux writes them: `0-3,8`.
+//! Linux gives a new thread or process the CPUs of the thread that starts it. So bootscope restricts the one thread that starts the VMM and
+//! the threads that stamp its output. Lists of CPUs are written as Linux writes them: `0-3,8`.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Error;
 
-/// Restricts the calling thread, and all that it starts from now on, to these CPUs.
+/// Restricts the calling thread, and everything that it starts from now on, to these CPUs.
 ///
 /// # Errors
-/// If that is no list of CPUs, or the host has none of them.
+/// If the text is no list of CPUs, or the host has none of these CPUs.
 pub fn pin(list: &str) -> Result<(), Error> {
     let cpus = parse(list).ok_or_else(|| {
         Error::option(format!(

@@ -111,7 +111,8 @@ fn begin<'a>(
 ) -> Result<(Watch<'a>, Vec<Partial>), Error> {
     keep_symbols(options, prepared, writer)?;
     let origin = format!("bootscope's {} plugin", prepared.program.name());
-    let mut new_partial = |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
+    let mut new_partial =
+        |name, wanted| (plugin.is_some() && wanted).then(|| writer.partial(name, &origin)).transpose();
     let first_executions = new_partial("first-run.bin", options.observe.first_executions)?;
     let calls = new_partial("calls.bin", options.observe.calls)?;
     let channel = channel(&options.guest);
@@ -538,7 +539,7 @@ fn conclude(
     finished.writer.release();
     let put = finished.writer.put("vmm.json", &json, &format!("what the host saw of {}'s set-up", finished.facts.vmm));
     finished.keep(put);
-    for partial in noted {
+    for partial in partials {
         let written = partial.file().metadata().is_ok_and(|meta| meta.len() > 0);
         finished.keep(if written { partial.commit() } else { partial.discard() });
     }

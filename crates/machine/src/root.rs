@@ -1,10 +1,9 @@
-//! A root file system in an image: what it is, and what the guest needs to mount it.
+//! A root file system in an image: recognises it, and finds what the guest needs to mount it.
 //!
-//! Without `--dax` it is a virtio disk: the guest copies what it reads into its own memory. With `--dax` it is virtio-pmem
-//! (QEMU's docs/system/devices/virtio-pmem.rst): QEMU maps the file as memory of the machine, and the guest reads it there.
-//! It is no NVDIMM: Linux has page structures, and so DAX, only for an NVDIMM with a header of Linux's own in front of the
-//! file system (`pmem_attach_disk` in drivers/nvdimm/pmem.c). bootscope writes to no image: a disk is a snapshot, the memory
-//! is a private mapping.
+//! Without `--dax` it is a virtio disk: the guest copies the data that it reads into its own memory. With `--dax` it is virtio-pmem (QEMU's
+//! docs/system/devices/virtio-pmem.rst): QEMU maps the file as memory of the machine, and the guest reads it there. It is no NVDIMM: Linux
+//! has page structures, and so DAX, only for an NVDIMM with a header of Linux's own in front of the file system (`pmem_attach_disk` in
+//! drivers/nvdimm/pmem.c). bootscope writes to no image: a disk is a snapshot, the memory is a private mapping.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -21,7 +20,7 @@ const PMEM_ALIGN_BYTES: u64 = 2 << 20;
 /// DAX maps whole pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// Says what is wrong with `--root`, `--dax` and `--workload`.
+/// Checks `--root`, `--dax` and `--workload`.
 pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), Error> {
     let Some(image) = &options.root else {
         return match (options.dax, &options.workload) {
@@ -64,7 +63,7 @@ pub(crate) fn check(options: &GuestSpec, profile: &GuestProfile) -> Result<(), E
     superblock(image)?.check_dax(options.dax, image)
 }
 
-/// What an image's superblock says, and how long the image is.
+/// Facts from an image's superblock, and the image's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Image {
     file_system: &'static str,
@@ -75,7 +74,7 @@ struct Image {
 /// Reads an image's superblock.
 fn superblock(path: &Path) -> Result<Image, Error> {
     let mut file = open_disk(path).map_err(Error::unreadable(path))?;
-    // The metadata of a block device has no length: its end is looked for.
+    // The metadata of a block device has no length, so its end is searched for.
     let bytes = file.seek(SeekFrom::End(0)).map_err(Error::unreadable(path))?;
     let mut head = Vec::new();
     file.rewind().and_then(|()| file.take(4096).read_to_end(&mut head)).map_err(Error::unreadable(path))?;
@@ -84,7 +83,7 @@ fn superblock(path: &Path) -> Result<Image, Error> {
     Ok(Image { file_system, block_bytes, bytes })
 }
 
-/// The file system and its block size, in bytes; or what it is instead.
+/// The file system and its block size in bytes, or what the image contains instead.
 fn file_system(head: &[u8]) -> Result<(&'static str, u64), &'static str> {
     const OTHER: &str =
         "it holds no ext4 and no erofs from its first block on; make one with `mkfs.ext4 -d FOLDER IMAGE SIZE`";
@@ -138,7 +137,7 @@ pub(crate) fn modules(options: &GuestSpec) -> Result<Vec<&'static str>, Error> {
     Ok(names)
 }
 
-/// What guest-init is to mount as its root.
+/// The root that guest-init mounts.
 pub(crate) fn for_guest(options: &GuestSpec) -> Result<Option<Root>, Error> {
     let Some(path) = &options.root else { return Ok(None) };
     let device = if options.dax { "pmem0" } else { "vda" };
@@ -149,7 +148,7 @@ pub(crate) fn for_guest(options: &GuestSpec) -> Result<Option<Root>, Error> {
     }))
 }
 
-/// How long the image is.
+/// Length of the image in bytes.
 pub(crate) fn image_bytes(image: &Path) -> Result<u64, Error> {
     Ok(superblock(image)?.bytes)
 }
@@ -170,7 +169,7 @@ mod tests {
         head(0x38, &[0x53, 0xef], (0x18, block))
     }
 
-    /// Options with an image of these bytes, lengthened to `bytes`, and a kernel.
+    /// Options with a kernel, and an image of these bytes that is extended to `bytes`.
     fn options(dir: &Path, image: &[u8], bytes: u64) -> GuestSpec {
         let (root, kernel) = (dir.join("root,1.img"), dir.join("vmlinuz"));
         std::fs::write(&root, image).unwrap();
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_are_told_from_what_is_none() {
+    fn file_systems_are_told_from_other_images() {
         assert_eq!(file_system(&ext4(2)), Ok(("ext4", 4096)));
         assert_eq!(file_system(&ext4(0)), Ok(("ext4", 1024)));
         assert_eq!(file_system(&head(0, &[0xe2, 0xe1, 0xf5, 0xe0], (12, 12))), Ok(("erofs", 4096)));
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_why() {
+    fn impossible_options_are_refused_with_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let base = options(dir.path(), &ext4(2), 4 << 20);
         let with = |change: fn(&mut GuestSpec)| {
@@ -223,7 +222,7 @@ mod tests {
             assert!(error.contains(word), "{word}: {error}");
         }
         assert!(check(&base, &GuestProfile::default()).unwrap_err().to_string().contains("no file systems"));
-        // Each names what conflicts, and nothing else.
+        // Each error names what conflicts, and nothing else.
         assert!(!with(|o| o.init = Init::Keep).contains("lab"));
         let without_kernel = with(|o| (o.kernel, o.init) = (None, Init::Keep));
         assert!(!without_kernel.contains("--init keep") && !without_kernel.contains("lab"), "{without_kernel}");

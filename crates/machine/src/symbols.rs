@@ -1,15 +1,13 @@
-//! Names for the guest's code, brought into one form for the recording: the user's own (`--symbols FILE[@BASE]`), and
-//! those in a kernel's image.
+//! Names for the guest's code from the user's files (`--symbols FILE[@BASE]`) and from a kernel's image, in one form for the recording.
 //!
-//! A file is an ELF or PE image with a symbol table, a bzImage or an ELF kernel with a [table of its own](kernel_image), or
-//! a list as `System.map`, `/proc/kallsyms` and `nm` have it, gzip-compressed or not. Whatever it is, the recording keeps a
-//! list of functions, `<address> t <name>` a line, with the addresses that they have at run time: an image with debug
-//! information can be larger than any recording.
+//! A file is an ELF or PE image with a symbol table, or a bzImage or ELF kernel with a [table of its symbols](kernel_image). It may also be
+//! a list such as `System.map`, `/proc/kallsyms` and the output of `nm`, gzip-compressed or not. The recording always keeps a list of
+//! functions, one `<address> t <name>` per line, with their addresses at run time: an image with debug information can be larger than any
+//! recording.
 //!
-//! **Functions** are the symbols of code: of an image those that lie in executable sections, whatever their type,
-//! because assembly's have none; of a list those of types t and w. **BASE** is where the image begins in memory, if it
-//! is not where it was linked to: the first byte of its lowest loaded segment, of an object file that of `.text`, of a
-//! list `_text`, or its lowest function.
+//! **Functions** are the symbols of code. In an image they are those in executable sections, whatever their type, because assembly's have
+//! no type; in a list they are those of types t and w. **BASE** is the image's start in memory, if it differs from the linked one. It is
+//! the first byte of the lowest loaded segment, of `.text` for an object file, and `_text` or the lowest function for a list.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -24,19 +22,19 @@ use recording::{SymbolFile, open_regular};
 
 use crate::{Error, kernel_image};
 
-/// The most that a list may be long: a kernel's is 10 MB.
-const LIST_BYTES_MAX: u64 = 256 << 20;
+/// Upper bound for a list: a kernel's is 10 MB.
+const MAX_LIST_BYTES: u64 = 256 << 20;
 
-/// So much of a file tells what it is: a bzImage by its boot header.
+/// Bytes at the start of a file that show its kind; a bzImage is recognised by its boot header.
 const HEAD_BYTES: u64 = 1 << 10;
 
-/// A function: its address and name.
+/// Address and name of a function.
 type Function = (u64, String);
 
-/// The functions that a file names, as they are kept in the recording: a compressed list.
+/// The functions that a file names, as the recording keeps them: a compressed list.
 ///
 /// # Errors
-/// If the file cannot be read, or names none.
+/// If the file cannot be read, or names no functions.
 pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
     let functions = functions(file, false, &format!("--symbols {file}"))?;
     let mut text = String::with_capacity(functions.len() * 40);
@@ -48,11 +46,10 @@ pub(crate) fn list(file: &SymbolFile) -> Result<Vec<u8>, Error> {
     written.map_err(Error::host("compress symbols"))
 }
 
-/// The functions that a file names. `hurried`, only where that takes no time: a bzImage takes a second to unpack. `what` is
-/// the file as its user knows it, for an error.
+/// The functions that a file names. If `hurried`, skips a bzImage, which takes a second to unpack. Errors call the file `what`.
 ///
 /// # Errors
-/// If the file cannot be read, or names none.
+/// If the file cannot be read, or names no functions.
 pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<Vec<Function>, Error> {
     let unreadable = || Error::unreadable(&file.path);
     let mut opened = open_regular(&file.path).map_err(unreadable())?;
@@ -64,14 +61,14 @@ pub(crate) fn functions(file: &SymbolFile, hurried: bool, what: &str) -> Result<
             Err("stopped by the user, so it was not unpacked for its names: end the boot with --timeout to have them"
                 .to_owned())
         }
-        _ if kernel_image::is_packed(&head) => of_kernel(reopened(&file.path)?, file.base),
+        _ if kernel_image::is_packed(&head) => from_kernel(reopened(&file.path)?, file.base),
         [0x7f, b'E', b'L', b'F', ..] => {
             let again = reopened(&file.path)?;
-            of_image(&opened, file.base).or_else(|why| of_kernel(again, file.base).map_err(|_| why))
+            from_image(&opened, file.base).or_else(|why| from_kernel(again, file.base).map_err(|_| why))
         }
-        [b'M', b'Z', ..] => of_image(&opened, file.base),
-        [0x1f, 0x8b, ..] => of_list(GzDecoder::new(reopened(&file.path)?), file.base),
-        _ => of_list(reopened(&file.path)?, file.base),
+        [b'M', b'Z', ..] => from_image(&opened, file.base),
+        [0x1f, 0x8b, ..] => from_list(GzDecoder::new(reopened(&file.path)?), file.base),
+        _ => from_list(reopened(&file.path)?, file.base),
     };
     found.map_err(|why| refused(&why))
 }
@@ -80,8 +77,8 @@ fn reopened(path: &Path) -> Result<File, Error> {
     open_regular(path).map_err(Error::unreadable(path))
 }
 
-/// Of an ELF or PE image, of which only the tables are read.
-fn of_image(file: &File, base: Option<u64>) -> Result<Vec<Function>, String> {
+/// Reads an ELF or PE image; of its content only the tables.
+fn from_image(file: &File, base: Option<u64>) -> Result<Vec<Function>, String> {
     let cache = ReadCache::new(file);
     let image = object::File::parse(&cache).map_err(|e| format!("it is damaged, or for another machine: {e}"))?;
     let text = image.section_by_name(".text").map(|section| section.index());
@@ -113,7 +110,7 @@ fn of_image(file: &File, base: Option<u64>) -> Result<Vec<Function>, String> {
     Ok(functions)
 }
 
-/// Also where there are data in the section, as in that of a kernel's initialisation.
+/// True even if the section also has data, as that of a kernel's initialisation does.
 fn is_executable(flags: SectionFlags) -> bool {
     match flags {
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
@@ -122,25 +119,25 @@ fn is_executable(flags: SectionFlags) -> bool {
     }
 }
 
-/// A name as it can stand in a list; none for the marks that assemblers leave in tables.
+/// A name that can stand in a list; `None` for the marks that assemblers leave in symbol tables.
 fn plain(name: &str) -> Option<&str> {
     let name = name.split(char::is_whitespace).next()?;
     (!name.is_empty() && !name.starts_with([b'$', b'.'].map(char::from))).then_some(name)
 }
 
-/// Of a Linux kernel, all of which is read.
-fn of_kernel(file: File, base: Option<u64>) -> Result<Vec<Function>, String> {
+/// Reads a whole Linux kernel.
+fn from_kernel(file: File, base: Option<u64>) -> Result<Vec<Function>, String> {
     let mut image = Vec::new();
-    file.take(LIST_BYTES_MAX + 1).read_to_end(&mut image).map_err(|e| format!("it cannot be read: {e}"))?;
+    file.take(MAX_LIST_BYTES + 1).read_to_end(&mut image).map_err(|e| format!("it cannot be read: {e}"))?;
     let functions = kernel_image::functions(&image).map_err(|why| why.to_string())?;
     Ok(moved(functions, base))
 }
 
-fn of_list(text: impl Read, base: Option<u64>) -> Result<Vec<Function>, String> {
+fn from_list(text: impl Read, base: Option<u64>) -> Result<Vec<Function>, String> {
     let mut bytes = Vec::new();
-    text.take(LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| format!("it cannot be unpacked: {e}"))?;
-    if bytes.len() as u64 > LIST_BYTES_MAX {
-        return Err(format!("a list of more than {LIST_BYTES_MAX} bytes is none of a kernel's"));
+    text.take(MAX_LIST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| format!("it cannot be unpacked: {e}"))?;
+    if bytes.len() as u64 > MAX_LIST_BYTES {
+        return Err(format!("a list of more than {MAX_LIST_BYTES} bytes is none of a kernel's"));
     }
     let functions: Vec<Function> = bytes.split(|b| *b == b'\n').filter_map(function).collect();
     if functions.is_empty() {
@@ -149,7 +146,7 @@ fn of_list(text: impl Read, base: Option<u64>) -> Result<Vec<Function>, String> 
     Ok(moved(functions, base))
 }
 
-/// The functions where they are if the kernel begins at a base.
+/// Moves functions to where they are if the kernel begins at a base.
 fn moved(mut functions: Vec<Function>, base: Option<u64>) -> Vec<Function> {
     let begins = functions.iter().find(|f| f.1 == "_text").or_else(|| functions.iter().min());
     if let Some((base, from)) = base.zip(begins.map(|f| f.0)) {
@@ -158,7 +155,7 @@ fn moved(mut functions: Vec<Function>, base: Option<u64>) -> Vec<Function> {
     functions
 }
 
-/// A line of a list, if it is of a function that has an address.
+/// Parses a line of a list, if it is a function that has an address.
 fn function(line: &[u8]) -> Option<Function> {
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
@@ -232,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn of_an_image_the_code_s_symbols_whatever_their_type() {
+    fn an_images_functions_are_the_symbols_of_code_of_any_type() {
         let dir = tempfile::tempdir().unwrap();
         let source = written(&dir, "a.s", b".text\n.globl _start\n_start: nop\ninner: ret\n.type typed,@function\ntyped: ret\n.data\nvalue: .long 1\n.equ absolute, 5\n");
         let (object, image) = (dir.path().join("a.o"), dir.path().join("a"));
         let run = |arguments: &[&str]| assert!(Command::new("cc").args(arguments).status().unwrap().success());
         run(&["-c", "-o", object.to_str().unwrap(), source.to_str().unwrap()]);
         run(&["-static", "-nostdlib", "-Wl,-Ttext=0x400000", "-o", image.to_str().unwrap(), object.to_str().unwrap()]);
-        let of = |functions: Vec<Function>| {
+        let named = |functions: Vec<Function>| {
             let mut functions: Vec<Function> = functions
                 .into_iter()
                 .filter(|f| ["_start", "inner", "typed", "value", "absolute"].contains(&&*f.1))
@@ -250,9 +247,9 @@ mod tests {
         let expected = |base: u64| {
             vec![(base, "_start".to_owned()), (base + 1, "inner".to_owned()), (base + 2, "typed".to_owned())]
         };
-        assert_eq!(of(check(&image, None).unwrap()), expected(0x40_0000));
+        assert_eq!(named(check(&image, None).unwrap()), expected(0x40_0000));
         assert!(check(&object, None).unwrap_err().contains("@0xBASE"));
-        assert_eq!(of(check(&object, Some(0x7000)).unwrap()), expected(0x7000));
+        assert_eq!(named(check(&object, Some(0x7000)).unwrap()), expected(0x7000));
         assert!(Command::new("strip").arg(&image).status().unwrap().success());
         assert!(check(&image, None).unwrap_err().contains("stripped"));
     }

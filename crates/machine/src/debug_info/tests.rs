@@ -1,4 +1,4 @@
-//! A program in C, compiled here, whose layout is known by the ABI.
+//! Tests on a C program that is compiled here, whose layout the ABI fixes.
 
 use super::*;
 use object::ObjectSymbol;
@@ -73,7 +73,7 @@ fn fields_lie_where_the_abi_puts_them() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_name_the_problem() {
     for (text, words) in [
         ("vmem.vm_kstat.lookups", &["vmem.vm_kstat has no field lookups", "alloc, lookup"][..]),
         ("vmem", &["vmem is a structure", "name a field", "vm_kstat"]),
@@ -113,16 +113,16 @@ fn an_image_without_or_with_packed_debug_information_says_so() {
 
 #[test]
 fn a_name_is_split_at_the_last_place_first() {
-    let of = |text| splits(text).collect::<Vec<_>>();
-    assert_eq!(of("count.5.a[1]"), [("count.5.a", "[1]"), ("count.5", ".a[1]"), ("count", ".5.a[1]")]);
-    assert_eq!(of("a->b"), [("a", "->b")]);
-    assert_eq!(of("a::B"), []);
+    let all_splits = |text| splits(text).collect::<Vec<_>>();
+    assert_eq!(all_splits("count.5.a[1]"), [("count.5.a", "[1]"), ("count.5", ".a[1]"), ("count", ".5.a[1]")]);
+    assert_eq!(all_splits("a->b"), [("a", "->b")]);
+    assert_eq!(all_splits("a::B"), []);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever stands there: an answer or a reason, in bounded time.
+    /// Damaged debug information gives an answer or a reason, in bounded time.
     #[test]
     fn debug_information_that_was_changed_anywhere_is_read(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

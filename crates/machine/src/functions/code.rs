@@ -1,8 +1,8 @@
-//! The guest's code before it runs: where a function is, and what its image holds there.
+//! The guest's code before it runs: where functions and variables are, and which bytes its image has there.
 //!
-//! Functions are named by the user's symbol files and by the kernel's image. A name that several functions have, and one that
-//! two lists have in different places, is refused: a wrong place would be stopped at, read or written. All of it is about
-//! a kernel that lies where its image says.
+//! The user's symbol files and the kernel's image name functions. A name is refused if several functions have it, or if two lists give it
+//! different places: a wrong place would be stopped at, read or written. All addresses hold for a kernel that is loaded where its image
+//! says.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -19,81 +19,81 @@ use recording::{GuestSpec, SymbolFile, open_regular};
 use crate::debug_info::{self, DebugInfo, Place};
 use crate::{Error, kernel_image, symbols};
 
-/// No kernel is longer, packed or not.
-const IMAGE_BYTES_MAX: u64 = 256 << 20;
-/// A function is no longer.
-const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// So many addresses or names are listed in a message.
-const LISTED_MAX: usize = 5;
+/// Upper bound for a kernel image, packed or not.
+const MAX_IMAGE_BYTES: u64 = 256 << 20;
+/// Upper bound for the length of a function.
+const MAX_FUNCTION_BYTES: u64 = 1 << 20;
+/// The number of addresses or names that a message lists.
+const MAX_LISTED: usize = 5;
 
-/// Where a function is.
+/// A function's name and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// As the user calls it.
+    /// The name as the user wrote it.
     pub(crate) name: String,
     pub(crate) address: u64,
-    /// Where the next one begins, at most.
+    /// Upper bound of the function's end: the start of the next one.
     pub(crate) end: u64,
 }
 
-/// Functions of one list, by address.
+/// The functions of one source, by address.
 #[derive(Debug)]
 struct List {
     what: String,
     functions: Vec<(u64, String)>,
 }
 
-/// All that is known of a guest's code.
+/// Sources of names and bytes of a guest's code.
 #[derive(Debug)]
 pub(crate) struct Code {
     lists: Vec<List>,
     image: Image,
-    /// Whether the VMM loads the image.
+    /// True if the VMM loads the image.
     is_loaded: bool,
-    /// ELF images that may say of which fields a variable is made: what messages call each, and the image.
+    /// ELF images that may have debug information about variables: the name in messages, and the image.
     detailed: Vec<(String, File)>,
-    /// All variables, once somebody asked.
-    variables: OnceCell<Vec<Known>>,
+    /// All variables, once they are needed.
+    variables: OnceCell<Vec<NamedVariable>>,
 }
 
 /// A variable that the image or a symbol file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct NamedVariable {
     address: u64,
-    /// None where nothing says.
+    /// `None` if no symbol gives it.
     size: Option<u64>,
     name: String,
-    /// Whether each CPU has its own: here are only the first values.
+    /// True if each CPU has its own copy; the address is that of the first values.
     is_per_cpu: bool,
 }
 
-/// Where a number is in a variable.
+/// Place of a number in a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Where the variable is.
+    /// Address of the variable.
     pub(crate) address: u64,
-    /// How large it is; none where no symbol says.
+    /// Size of the variable; `None` if no symbol gives it.
     pub(crate) size: Option<u64>,
-    /// Where in it the number is, and what kind of one; none where no debug information says it.
+    /// Place and kind of the number in it; `None` if no debug information gives them.
     pub(crate) place: Option<Place>,
 }
 
-/// Who has the bytes of the code.
+/// Source of the code's bytes.
 #[derive(Debug)]
 enum Image {
     /// An ELF image, unpacked.
     Memory(Vec<u8>),
-    /// One as a file, of which little is read.
+    /// An ELF image as a file, of which little is read.
     File(File),
-    /// Only names are known.
+    /// Only names are available.
     None,
 }
 
 impl Code {
-    /// What the user's files and the kernel's image say.
+    /// Collects the sources: the user's symbol files and the kernel's image.
     ///
     /// # Errors
-    /// If one of the files cannot be read, or nothing names functions.
+    /// If a file cannot be read, or if nothing names functions.
     pub(crate) fn of(guest: &GuestSpec, files: &[SymbolFile]) -> Result<Code, Error> {
         let mut code = Code {
             lists: Vec::new(),
@@ -116,7 +116,7 @@ impl Code {
         };
         match code.take_kernel(kernel) {
             Err(why) if code.lists.is_empty() => Err(why),
-            // Of one that cannot be unpacked there may be names all the same.
+            // The symbol files may name the functions of a kernel that cannot be unpacked.
             _ => Ok(code),
         }
     }
@@ -133,7 +133,7 @@ impl Code {
         }
         let mut packed = Vec::new();
         let opened = open_regular(kernel).map_err(Error::unreadable(kernel))?;
-        opened.take(IMAGE_BYTES_MAX).read_to_end(&mut packed).map_err(Error::unreadable(kernel))?;
+        opened.take(MAX_IMAGE_BYTES).read_to_end(&mut packed).map_err(Error::unreadable(kernel))?;
         let unnamed = |why| Error::option(format!("{what} does not name its functions: {why}: give --symbols"));
         let elf = kernel_image::unpacked_image(&packed).map_err(unnamed)?.into_owned();
         let functions = kernel_image::functions(&elf).map_err(unnamed);
@@ -142,10 +142,10 @@ impl Code {
         Ok(())
     }
 
-    /// The function of this name, or that begins at this address, written `0x…`.
+    /// The function of this name, or the one that begins at this address, written `0x…`.
     ///
     /// # Errors
-    /// If there is none, or not just one: why, and what to write instead.
+    /// If there is no such function, or several. The message says why, and what to write instead.
     pub(crate) fn find(&self, name: &str) -> Result<Function, String> {
         let address = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let mut found: Option<(u64, &List)> = None;
@@ -157,11 +157,11 @@ impl Code {
                 _ => return Err(several("functions", name, &places)),
             };
             match found {
-                Some((other, of)) if other != one => {
+                Some((other, first)) if other != one => {
                     return Err(format!(
                         "{name} is at {other:#x} by {}, and at {one:#x} by {}: one of them is of another kernel; give \
                          only what belongs to the kernel that is booted",
-                        of.what, list.what
+                        first.what, list.what
                     ));
                 }
                 _ => found = Some((one, list)),
@@ -180,7 +180,7 @@ impl Code {
         }
         near.sort();
         near.dedup();
-        let near: Vec<&str> = near.iter().take(LISTED_MAX).map(|found| found.1.as_ref()).collect();
+        let near: Vec<&str> = near.iter().take(MAX_LISTED).map(|found| found.1.as_ref()).collect();
         let hint = if near.is_empty() {
             "a function that was inlined has no code of its own: name one that calls it".to_owned()
         } else {
@@ -189,16 +189,16 @@ impl Code {
         format!("no function is called {name} in {}; {hint}", lists.join(" or "))
     }
 
-    /// Where a variable is that a user wrote, or a field of it: by its name or its address `0x…`, with a path behind it.
-    /// The kind of a variable without a path is asked for where `wants_kind`.
+    /// The place of a variable or of a field of it, as a user wrote it: by name or by address `0x…`, then a path. If the text has no path,
+    /// the kind of the variable is looked up only if `wants_kind`.
     ///
     /// # Errors
-    /// If there is none, or not just one: why, and what to write instead.
+    /// If there is no such variable, or several. The message says why, and what to write instead.
     pub(crate) fn variable(&self, text: &str, wants_kind: bool) -> Result<Found, String> {
         let whole = self.symbol(text);
         if let Ok((address, size)) = whole {
             let is_named = !text.starts_with("0x");
-            // What no debug information says of it, its symbol may.
+            // If no debug information gives the size, the symbol may.
             let place = if wants_kind && is_named { self.place(text, address, "").unwrap_or_default() } else { None };
             return Ok(Found { address, size, place });
         }
@@ -214,7 +214,7 @@ impl Code {
                     })?;
                     return Ok(Found { address, size, place: Some(place) });
                 }
-                // It is known, and no help.
+                // The name exists, but it does not lead to one place.
                 Err(why) if !matches!(why, Unknown::Nothing(_)) => return Err(why.into_text()),
                 Err(_) => {}
             }
@@ -222,7 +222,7 @@ impl Code {
         whole.map(|(address, size)| Found { address, size, place: None }).map_err(Unknown::into_text)
     }
 
-    /// Where a path leads to from a variable; none where no file has debug information.
+    /// The place that a path leads to from a variable; `None` if no file has debug information.
     fn place(&self, name: &str, address: u64, path: &str) -> Result<Option<Place>, String> {
         for (what, file) in &self.detailed {
             let found = DebugInfo::of(&ReadCache::new(file)).map_err(|why| format!("{what}: {why}"))?;
@@ -233,7 +233,7 @@ impl Code {
         Ok(None)
     }
 
-    /// Where a symbol is that is a variable, or an address written `0x…`, and its size where the image says it.
+    /// The address of a variable's symbol, or an address written `0x…`, and its size if the image gives it.
     fn symbol(&self, name: &str) -> Result<(u64, Option<u64>), Unknown> {
         if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
             return Ok((address, None));
@@ -242,12 +242,12 @@ impl Code {
             return Err(Unknown::Nothing(format!("no kernel image says where {name} is: write its address, 0x…")));
         }
         let all = self.variables.get_or_init(|| self.variables());
-        let is_it = |known: &&Known| known.name == name || plain(&known.name) == name;
-        if let Some(own) = all.iter().find(|known| is_it(known) && known.is_per_cpu) {
-            return Err(Unknown::Useless(of_each_cpu(name, own.address)));
+        let has_name = |known: &&NamedVariable| known.name == name || plain(&known.name) == name;
+        if let Some(copy) = all.iter().find(|known| has_name(known) && known.is_per_cpu) {
+            return Err(Unknown::Useless(of_each_cpu(name, copy.address)));
         }
         let found: BTreeMap<u64, Option<u64>> =
-            all.iter().filter(is_it).map(|known| (known.address, known.size)).collect();
+            all.iter().filter(has_name).map(|known| (known.address, known.size)).collect();
         match found.iter().take(2).collect::<Vec<_>>()[..] {
             [] => Err(Unknown::Nothing(unknown_variable(name, all))),
             [(address, size)] => Ok((*address, *size)),
@@ -255,28 +255,28 @@ impl Code {
         }
     }
 
-    /// What the image names, and what the user's images name that it does not.
-    fn variables(&self) -> Vec<Known> {
+    /// The variables that the image names, and those that only the user's images name.
+    fn variables(&self) -> Vec<NamedVariable> {
         let mut all = match &self.image {
             Image::Memory(elf) => {
-                let of = |is_per_cpu| move |(address, name)| Known { address, size: None, name, is_per_cpu };
+                let named = |is_per_cpu| move |(address, name)| NamedVariable { address, size: None, name, is_per_cpu };
                 let per_cpu = kernel_image::per_cpu(elf);
-                let own: BTreeSet<u64> = per_cpu.iter().map(|place| place.0).collect();
-                let is_shared = |place: &(u64, String)| !own.contains(&place.0);
+                let per_cpu_places: BTreeSet<u64> = per_cpu.iter().map(|place| place.0).collect();
+                let is_shared = |place: &(u64, String)| !per_cpu_places.contains(&place.0);
                 let shared: Vec<(u64, String)> = kernel_image::variables(elf).into_iter().filter(is_shared).collect();
-                shared.into_iter().map(of(false)).chain(per_cpu.into_iter().map(of(true))).collect()
+                shared.into_iter().map(named(false)).chain(per_cpu.into_iter().map(named(true))).collect()
             }
             Image::File(file) => data(&ReadCache::new(file)),
             Image::None => Vec::new(),
         };
-        // A kernel's own list may have functions alone.
+        // A kernel's own list may have only functions.
         let named: BTreeSet<String> = all.iter().map(|known| known.name.clone()).collect();
         let more = self.detailed.iter().flat_map(|(_, file)| data(&ReadCache::new(file)));
         all.extend(more.filter(|known| !named.contains(&known.name)));
         all
     }
 
-    /// The function that begins at this address, or how far an address is into one; the address where nothing names it.
+    /// The name of the function that begins at this address, or a function's name and an offset into it; the address if there is neither.
     pub(crate) fn name(&self, address: u64) -> String {
         let place = self.lists.iter().filter_map(|list| list.place(address)).max_by_key(|place| place.0);
         match place {
@@ -286,13 +286,13 @@ impl Code {
         }
     }
 
-    /// Whether code at this address may be there before the guest's first instruction: loaded by the VMM from an ELF image,
-    /// and so low that it can be addressed before there are page tables.
+    /// True if code at this address may be present before the guest's first instruction: the VMM loads it from an ELF image, and the
+    /// address is low enough to be used before there are page tables.
     pub(crate) fn may_be_in_place(&self, address: u64) -> bool {
         self.is_loaded && u32::try_from(address).is_ok()
     }
 
-    /// What the image holds from an address on, if all of it is known.
+    /// The image's bytes from an address on, if it has all of them.
     pub(crate) fn bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
         match &self.image {
             Image::Memory(bytes) => in_image(bytes.as_slice(), address, length),
@@ -312,11 +312,11 @@ fn in_image<'d>(image: impl ReadRef<'d>, address: u64, length: u64) -> Option<Ve
     elf.segments().find_map(|segment| segment.data_range(address, length).ok()?.map(<[u8]>::to_vec))
 }
 
-/// Why a name leads to no variable.
+/// The reason why a name leads to no variable.
 enum Unknown {
-    /// Nothing is called so.
+    /// There is no variable of this name.
     Nothing(String),
-    /// What is called so cannot be read by its name.
+    /// The variable of this name cannot be read by its name.
     Useless(String),
 }
 
@@ -328,22 +328,22 @@ impl Unknown {
     }
 }
 
-/// The symbols of an ELF image that are no code.
-fn data<'d>(image: impl ReadRef<'d>) -> Vec<Known> {
+/// The data symbols of an ELF image.
+fn data<'d>(image: impl ReadRef<'d>) -> Vec<NamedVariable> {
     let Ok(elf) = object::File::parse(image) else { return Vec::new() };
     let per_cpu = elf.section_by_name(PER_CPU_SECTION).map(|section| section.index());
     let known = |symbol: object::Symbol<'d, '_, _>| {
         let is_per_cpu = per_cpu.is_some() && symbol.section_index() == per_cpu;
         let size = Some(symbol.size()).filter(|size| *size > 0);
-        Some(Known { address: symbol.address(), size, name: symbol.name().ok()?.to_owned(), is_per_cpu })
+        Some(NamedVariable { address: symbol.address(), size, name: symbol.name().ok()?.to_owned(), is_per_cpu })
     };
     elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data).filter_map(known).collect()
 }
 
-/// Where Linux links what each CPU gets a copy of.
+/// The section in which Linux links the variables that each CPU has a copy of.
 const PER_CPU_SECTION: &str = ".data..percpu";
 
-/// Why a variable of each CPU is not read, and what to do.
+/// The reason why a per-CPU variable is not read, and what to do.
 fn of_each_cpu(name: &str, address: u64) -> String {
     format!(
         "each CPU has its own {name}, so its name is no place in memory. Read the one of a CPU by its address: record once with \
@@ -352,11 +352,11 @@ fn of_each_cpu(name: &str, address: u64) -> String {
     )
 }
 
-fn unknown_variable(name: &str, all: &[Known]) -> String {
+fn unknown_variable(name: &str, all: &[NamedVariable]) -> String {
     let plain = all.iter().map(|known| plain(&known.name));
     let near: BTreeSet<(usize, Cow<'_, str>)> =
         plain.filter_map(|known| Some((likeness(name, &known)?, known))).collect();
-    let near: Vec<&str> = near.iter().take(LISTED_MAX).map(|found| found.1.as_ref()).collect();
+    let near: Vec<&str> = near.iter().take(MAX_LISTED).map(|found| found.1.as_ref()).collect();
     let hint = if near.is_empty() {
         "give --symbols vmlinux if the kernel does not list its variables, or write the address, 0xADDRESS:BYTES"
             .to_owned()
@@ -367,12 +367,12 @@ fn unknown_variable(name: &str, all: &[Known]) -> String {
 }
 
 fn several(what: &str, name: &str, places: &BTreeSet<u64>) -> String {
-    let listed: Vec<String> = places.iter().take(LISTED_MAX).map(|address| format!("{address:#x}")).collect();
-    let more = if places.len() > LISTED_MAX { " and elsewhere" } else { "" };
+    let listed: Vec<String> = places.iter().take(MAX_LISTED).map(|address| format!("{address:#x}")).collect();
+    let more = if places.len() > MAX_LISTED { " and elsewhere" } else { "" };
     format!("{} {what} are called {name}, at {}{more}: write the address in its place", places.len(), listed.join(", "))
 }
 
-/// How little a name that is known differs from one that is not; none if they have nothing in common.
+/// A measure of the difference between a known name and a wanted one; `None` if they have nothing in common.
 fn likeness(wanted: &str, known: &str) -> Option<usize> {
     if known.contains(wanted) || known.rsplit("::").next().is_some_and(|last| wanted.ends_with(last) && last.len() > 3)
     {
@@ -381,7 +381,7 @@ fn likeness(wanted: &str, known: &str) -> Option<usize> {
     Some(strsim::damerau_levenshtein(wanted, known)).filter(|&distance| distance <= 2)
 }
 
-/// A name as people write it.
+/// A name as users write it: Rust names demangled.
 fn plain(name: &str) -> Cow<'_, str> {
     if !name.starts_with("_R") && !name.starts_with("_Z") {
         return Cow::Borrowed(name);
@@ -397,8 +397,8 @@ impl List {
     }
 
     fn called(&self, name: &str) -> BTreeSet<u64> {
-        let is_it = |known: &str| known == name || plain(known) == name;
-        self.functions.iter().filter(|function| is_it(&function.1)).map(|function| function.0).collect()
+        let has_name = |known: &str| known == name || plain(known) == name;
+        self.functions.iter().filter(|function| has_name(&function.1)).map(|function| function.0).collect()
     }
 
     fn at(&self, address: u64) -> BTreeSet<u64> {
@@ -408,12 +408,12 @@ impl List {
     fn place(&self, address: u64) -> Option<(u64, &str)> {
         let after = self.functions.partition_point(|function| function.0 <= address);
         let (start, name) = self.functions.get(after.checked_sub(1)?)?;
-        (address - start < FUNCTION_BYTES_MAX).then_some((*start, name.as_str()))
+        (address - start < MAX_FUNCTION_BYTES).then_some((*start, name.as_str()))
     }
 
     fn end_of(&self, address: u64) -> u64 {
         let after = self.functions.partition_point(|function| function.0 <= address);
-        let most = address.saturating_add(FUNCTION_BYTES_MAX);
+        let most = address.saturating_add(MAX_FUNCTION_BYTES);
         self.functions.get(after).map_or(most, |next| next.0.min(most))
     }
 }
@@ -422,7 +422,7 @@ impl List {
 pub(crate) mod tests {
     use super::*;
 
-    /// Lists of functions, and no image.
+    /// Code with these lists of functions, and no image.
     pub(crate) fn named(lists: &[(&str, &[(u64, &str)])]) -> Code {
         let list = |(what, functions): &(&str, &[(u64, &str)])| {
             List::new(functions.iter().map(|f| (f.0, f.1.to_owned())).collect(), (*what).to_owned())
@@ -467,7 +467,7 @@ pub(crate) mod tests {
         assert_eq!(code.variable("0xffffffff82000010", true), Ok(found));
         let why = code.variable("jiffies", true).unwrap_err();
         assert!(why.contains("no kernel image says where jiffies is"), "{why}");
-        let known = |name: &str| Known { address: 1, size: None, name: name.to_owned(), is_per_cpu: false };
+        let known = |name: &str| NamedVariable { address: 1, size: None, name: name.to_owned(), is_per_cpu: false };
         let all = [known("jiffies_64"), known("system_state")];
         assert!(
             unknown_variable("system_stat", &all)
@@ -478,7 +478,7 @@ pub(crate) mod tests {
         assert!(twins.contains("2 variables are called count, at 0x10, 0x20: write the address"), "{twins}");
     }
 
-    /// Variables in an ELF image as a kernel's vmlinux has them: one that all CPUs share, one of each CPU, a structure.
+    /// An ELF image with variables as in a kernel's vmlinux: one that all CPUs share, one per CPU, and a structure.
     fn image(debug: &str) -> (tempfile::TempDir, Code) {
         let folder = tempfile::tempdir().unwrap();
         let (source, image) = (folder.path().join("a.c"), folder.path().join("vmlinux"));

@@ -1,11 +1,10 @@
-//! Stops the vCPUs where the guest enters a function, by hardware breakpoints of the gdbstub, to change its code or to read
-//! a variable.
+//! Stops the vCPUs where the guest enters a function, by hardware breakpoints of the gdbstub. There it changes the guest's code or reads a
+//! variable.
 //!
-//! A [`Plan`] is made before the machine is started: everything that can be refused is refused then. [`FunctionStops`] writes
-//! a [patch](patch) before the guest's first instruction where the VMM has loaded the code to its place already. Else it
-//! writes it when the function is entered for the first time: the code is mapped then, and no vCPU is in it yet. It reads
-//! back what it wrote, and clears the breakpoint. A [variable] is read each time, up to a bound. Once nothing is left to do,
-//! it gives the stub away.
+//! A [`Plan`] is made before the machine is started, and refuses everything that can be refused then. If the VMM has loaded the code
+//! already, [`FunctionStops`] writes a [patch](patch) before the guest's first instruction. Otherwise it writes the patch when the function
+//! is entered for the first time: then the code is mapped, and no vCPU is in it yet. It reads back the written bytes, and clears the
+//! breakpoint. A [variable] is read at each entry, up to a bound. When nothing is left to do, the stub is handed over to the next user.
 
 mod code;
 mod patch;
@@ -22,16 +21,16 @@ use code::{Code, Function};
 use patch::{Change, Planned, spaced};
 use variable::Variable;
 
-/// A CPU has so many.
-const BREAKPOINTS_MAX: usize = 4;
-/// A busy host may take so long to have a VMM answer that it just started.
-const START_MAX: Duration = Duration::from_secs(20);
-/// All that is done at one stop may take so long.
-const STOP_MAX: Duration = Duration::from_secs(3);
-/// So long is waited for a stop at a time, while anything is still to be done.
-const TURN: Duration = Duration::from_millis(1);
+/// Hardware breakpoints of a CPU.
+const MAX_BREAKPOINTS: usize = 4;
+/// Longest wait for the first answer of a VMM that just started, on a busy host.
+const MAX_START_WAIT: Duration = Duration::from_secs(20);
+/// Longest time for all work at one stop.
+const MAX_STOP_TIME: Duration = Duration::from_secs(3);
+/// Longest wait for a stop at a time, while work is left.
+const STOP_WAIT: Duration = Duration::from_millis(1);
 
-/// What is to be done at which function.
+/// The work at functions, planned before the boot.
 #[derive(Debug)]
 pub(crate) struct Plan {
     code: Code,
@@ -40,10 +39,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Finds the places; none if nothing is asked for.
+    /// Finds the places; `None` if the options request nothing.
     ///
     /// # Errors
-    /// If something does not fit the guest.
+    /// If a request does not fit the guest.
     pub(crate) fn of(guest: &GuestSpec, observe: &ObserveSpec, arch: &Arch) -> Result<Option<Plan>, Error> {
         if guest.patches.is_empty() && observe.watch.is_none() {
             return Ok(None);
@@ -65,19 +64,19 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// What is not done yet of what the boot would not be itself without.
+    /// A description of the patches that are not written yet, without which the boot is not the requested one.
     pub(crate) fn missed(&self) -> Option<String> {
         missed(&self.patches, &[])
     }
 
-    /// Whether the vCPUs certainly have to stop there. Where the VMM loads the code to its place, a patch may need no stop: that
-    /// is known once the machine is there.
+    /// True if the vCPUs certainly have to stop there. If the VMM loads the code to its place, a patch may need no stop; that is known once
+    /// the machine runs.
     fn stops_at(&self, function: &Function) -> bool {
         let watched = self.variable.as_ref().is_some_and(|variable| variable.is_read_at(function.address));
         watched || !self.code.may_be_in_place(function.address)
     }
 
-    /// The functions, each once.
+    /// The functions without duplicates.
     fn functions(&self) -> Vec<Function> {
         let mut all: Vec<Function> = Vec::new();
         let watched = self.variable.iter().flat_map(|variable| &variable.functions);
@@ -90,12 +89,12 @@ impl Plan {
     }
 }
 
-/// What is in memory where the variable is; nothing where that, or a pointer on the way, is not mapped.
+/// Reads the variable's bytes; empty if it, or a pointer on the way to it, is not mapped.
 fn read_at(client: &mut Client, variable: &Variable) -> Result<Vec<u8>, GdbError> {
     let mut address = variable.address;
     for offset in &variable.behind {
         let Ok(pointer) = <[u8; 8]>::try_from(client.read(address, 8)?) else { return Ok(Vec::new()) };
-        // Low memory may be mapped where a pointer leads nowhere.
+        // Low memory may be mapped, so a null pointer could be read through.
         if pointer == [0; 8] {
             return Ok(Vec::new());
         }
@@ -104,21 +103,21 @@ fn read_at(client: &mut Client, variable: &Variable) -> Result<Vec<u8>, GdbError
     client.read(address, variable.bytes)
 }
 
-/// Refuses more functions than a CPU can stop at.
+/// Refuses more functions than a CPU has breakpoints.
 fn refuse_too_many(stops: &[Function]) -> Result<(), String> {
-    if stops.len() <= BREAKPOINTS_MAX {
+    if stops.len() <= MAX_BREAKPOINTS {
         return Ok(());
     }
     let names: Vec<&str> = stops.iter().map(|function| function.name.as_str()).collect();
     Err(format!(
-        "the boot has to stop at {} functions ({}), and a CPU can stop at {BREAKPOINTS_MAX}: give --patch and --watch at \
-         most {BREAKPOINTS_MAX} functions",
+        "the boot has to stop at {} functions ({}), and a CPU can stop at {MAX_BREAKPOINTS}: give --patch and --watch at \
+         most {MAX_BREAKPOINTS} functions",
         stops.len(),
         names.join(", ")
     ))
 }
 
-/// Refuses two patches of the same bytes: only the last of them would be in force.
+/// Refuses two patches of the same bytes: only the last one would take effect.
 fn refuse_overlap(patches: &[Planned]) -> Result<(), String> {
     for (n, planned) in patches.iter().enumerate() {
         let range = planned.range();
@@ -130,13 +129,14 @@ fn refuse_overlap(patches: &[Planned]) -> Result<(), String> {
     Ok(())
 }
 
-/// What was not written, because the boot did not come to its function before its end mark; `late` are those that it came to
-/// after that.
+/// A description of the patches that were not written, because the boot did not enter their functions before its end mark. `late` are
+/// functions that it entered after the end mark.
 fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<String> {
     let entry = |planned: &Planned| late.iter().find(|late| late.0.address == planned.function.address);
     let (too_late, never): (Vec<&Planned>, Vec<&Planned>) =
         waiting.iter().partition(|planned| entry(planned).is_some());
-    let texts = |of: &[&Planned]| of.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
+    let texts =
+        |planned: &[&Planned]| planned.iter().map(|planned| planned.text.as_str()).collect::<Vec<&str>>().join(", ");
     let of_never = never.first().map(|first| {
         let Function { name, address, .. } = &first.function;
         format!(
@@ -158,16 +158,16 @@ fn missed(waiting: &[Planned], late: &[(Function, i64)]) -> Option<String> {
     (!both.is_empty()).then(|| both.join("; "))
 }
 
-/// Why what was asked for was not done.
+/// The reason why planned work was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// It does not fit the guest.
+    /// A request does not fit the guest.
     Refused(String),
     /// The stub failed: the vCPUs may stand still.
     Failed(String),
 }
 
-/// What is done at functions, in one boot.
+/// The work at functions in one boot.
 #[derive(Debug)]
 pub(crate) struct FunctionStops {
     client: Option<Client>,
@@ -177,14 +177,14 @@ pub(crate) struct FunctionStops {
     variable: Option<Variable>,
     /// Functions with a breakpoint.
     functions: Vec<Function>,
-    /// Functions that were entered only when the boot was over, and when.
+    /// Functions that were entered only after the boot was over, with the time.
     late: Vec<(Function, i64)>,
-    /// What was done, in sentences.
+    /// Work that was done, in sentences.
     done: Vec<String>,
 }
 
 impl FunctionStops {
-    /// Stops the vCPUs by this client. They have not run yet.
+    /// Takes the stub of vCPUs that have not run yet.
     pub(crate) fn new(plan: Plan, client: Client, arch: &'static Arch) -> FunctionStops {
         let functions = plan.functions();
         let Plan { code, patches: waiting, variable } = plan;
@@ -192,12 +192,12 @@ impl FunctionStops {
         FunctionStops { client, arch, code, waiting, variable, functions, late, done }
     }
 
-    /// Writes what can be written before the guest's first instruction, sets breakpoints for the rest, and lets the vCPUs
-    /// run. The wait for the VMM's first answer ends once it `is_over`.
+    /// Writes the patches that can be written before the guest's first instruction, sets breakpoints for the rest, and starts the vCPUs.
+    /// The wait for the VMM's first answer ends early once `is_over` returns true.
     pub(crate) fn begin(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), Undone> {
         if let Some(client) = &mut self.client {
-            client.end_by(Instant::now() + START_MAX);
-            client.be_patient(START_MAX);
+            client.end_by(Instant::now() + MAX_START_WAIT);
+            client.be_patient(MAX_START_WAIT);
             let reached = client.reach(is_over);
             self.failed(reached)?;
         }
@@ -212,49 +212,48 @@ impl FunctionStops {
         let Some(client) = &mut self.client else { return Ok(()) };
         let set = self.functions.iter().try_for_each(|function| client.set_breakpoint(function.address));
         let begun = set.and_then(|()| client.resume());
-        client.be_patient(STOP_MAX);
+        client.be_patient(MAX_STOP_TIME);
         self.failed(begun)
     }
 
-    /// Whether anything is still to be done.
+    /// True if work is left.
     pub(crate) fn is_waiting(&self) -> bool {
         self.client.is_some() && !self.functions.is_empty()
     }
 
-    /// Waits for a stop, for a moment at most, and does there what is to be done; nothing any more where the boot
-    /// `is_over`.
+    /// Waits briefly for a stop, and does the work that is due there. If the boot `is_over`, only clears the breakpoint.
     pub(crate) fn look(&mut self, now_ns: &dyn Fn() -> i64, is_over: bool) -> Result<(), Undone> {
         let Some(client) = self.client.as_mut().filter(|_| !self.functions.is_empty()) else { return Ok(()) };
-        let stopped = match client.wait_for_stop(TURN) {
+        let stopped = match client.wait_for_stop(STOP_WAIT) {
             Ok(Some(stopped)) => stopped,
             Ok(None) => return Ok(()),
             Err(error) => return self.failed(Err(error)),
         };
-        // The guest is at its end, or somebody else has stopped it.
+        // The guest is at its end, or another client has stopped it.
         if !stopped.is_trap {
             return Ok(());
         }
-        client.end_by(Instant::now() + STOP_MAX);
+        client.end_by(Instant::now() + MAX_STOP_TIME);
         let at_ns = now_ns();
         self.take(&stopped, at_ns, now_ns, is_over)
     }
 
-    /// The stub, once nothing more is to be done with it here.
+    /// The stub, once nothing is left to do with it here.
     pub(crate) fn give_away(&mut self) -> Option<Client> {
         if self.is_waiting() { None } else { self.client.take() }
     }
 
-    /// What was not done, because the boot did not come to its function before its end mark.
+    /// A description of the patches that were not written, because the boot did not enter their functions before its end mark.
     pub(crate) fn missed(&self) -> Option<String> {
         missed(&self.waiting, &self.late)
     }
 
-    /// What was done, in sentences.
+    /// Work that was done, in sentences.
     pub(crate) fn done(&self) -> &[String] {
         &self.done
     }
 
-    /// What the variable was, as a file; none if nobody asked.
+    /// The variable's values as a file; `None` if no variable was requested.
     pub(crate) fn watched(&self) -> Option<String> {
         self.variable.as_ref().map(Variable::text)
     }
@@ -263,7 +262,7 @@ impl FunctionStops {
         let at = self.registers(&stopped.thread);
         let Some(Registers { pc, mode, .. }) = self.known(at)? else { return Ok(()) };
         let Some(n) = self.functions.iter().position(|function| function.address == pc) else {
-            // One vCPU stood at a breakpoint that another one had cleared.
+            // Another vCPU cleared the breakpoint at which this vCPU stands.
             return self.resume();
         };
         if mode != Mode::Kernel {
@@ -292,7 +291,7 @@ impl FunctionStops {
         }
         self.resume()?;
         let stood_ns = now_ns() - at_ns;
-        self.variable.iter_mut().filter(|_| is_read).for_each(|variable| variable.stood(stood_ns));
+        self.variable.iter_mut().filter(|_| is_read).for_each(|variable| variable.set_stood_ns(stood_ns));
         let stood_us = stood_ns / 1000;
         let (name, at_ms) = (&function.name, at_ns / 1_000_000);
         let when = format!(
@@ -311,8 +310,8 @@ impl FunctionStops {
         }
     }
 
-    /// What can be written now. What belongs to the function that was entered has to fit; the rest can also be mapped, or
-    /// made what the image says, later. Before anything runs, only what the image has there is known to be the guest's.
+    /// The patches that can be written now. Those of the entered function must fit. The others may still be unmapped, or may become what
+    /// the image says, later. Before anything runs, only memory that equals the image is known to be the guest's.
     fn changes(&mut self, entered: Option<u64>) -> Result<Vec<(String, Change)>, Undone> {
         let (mut changes, mut later) = (Vec::new(), Vec::new());
         for planned in std::mem::take(&mut self.waiting) {
@@ -333,7 +332,7 @@ impl FunctionStops {
         Ok(changes)
     }
 
-    /// Breakpoints go where nothing is left to do: under a translator they slow down all code of their pages.
+    /// Clears breakpoints where nothing is left to do: under a translator they slow down all code of their pages.
     fn clear_spent(&mut self) -> Result<(), Undone> {
         let functions = std::mem::take(&mut self.functions).into_iter();
         let (wanted, spent): (Vec<Function>, Vec<Function>) = functions.partition(|f| self.is_wanted(f.address));
@@ -345,13 +344,13 @@ impl FunctionStops {
         Ok(())
     }
 
-    /// Whether something is still to be done where this function is entered.
+    /// True if work is left at the entry of this function.
     fn is_wanted(&self, address: u64) -> bool {
         self.waiting.iter().any(|planned| planned.function.address == address)
             || self.variable.as_ref().is_some_and(|variable| variable.is_read_at(address))
     }
 
-    /// Reads the variable, if it is to be read here; whether it is.
+    /// Reads the variable if it is read at this function. Returns true if it was read.
     fn read_variable(&mut self, function: &Function, at_ns: i64) -> Result<bool, Undone> {
         let here = self.variable.as_mut().filter(|variable| variable.is_read_at(function.address));
         let (Some(variable), Some(client)) = (here, &mut self.client) else { return Ok(false) };
@@ -362,7 +361,7 @@ impl FunctionStops {
         Ok(true)
     }
 
-    /// Writes, and refuses what cannot be read back.
+    /// Writes a change, and refuses it if the guest does not keep it.
     fn write(&mut self, text: &str, change: &Change) -> Result<(), Undone> {
         let Some(client) = &mut self.client else { return Ok(()) };
         let written = client.write(change.address, &change.after);
@@ -383,7 +382,7 @@ impl FunctionStops {
             .ok_or_else(|| GdbError::Odd(format!("{} bytes of registers", registers.len())))
     }
 
-    /// Executes the instruction at a breakpoint, which stays.
+    /// Executes the instruction at a breakpoint, and keeps the breakpoint.
     fn step_over(&mut self, thread: &Thread, address: u64) -> Result<(), GdbError> {
         let Some(client) = &mut self.client else { return Err(GdbError::Gone) };
         client.clear_breakpoint(address)?;
@@ -409,7 +408,7 @@ impl FunctionStops {
         }
     }
 
-    /// A stub that failed is of no more use.
+    /// Drops a stub that failed.
     fn failed(&mut self, result: Result<(), GdbError>) -> Result<(), Undone> {
         let Err(error) = result else { return Ok(()) };
         self.client = None;
@@ -432,7 +431,7 @@ pub(crate) mod tests {
         format!("+${data}#{:02x}", data.bytes().fold(0u8, u8::wrapping_add)).leak()
     }
 
-    /// Registers of a vCPU in a kernel, at this place.
+    /// Registers of a vCPU in the kernel, at this place.
     fn at(pc: u64) -> &'static str {
         let mut bytes = vec![0u8; 600];
         bytes[128..136].copy_from_slice(&pc.to_le_bytes());
@@ -440,7 +439,7 @@ pub(crate) mod tests {
         packet(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
-    /// The call in f is removed.
+    /// A plan that removes the call in f.
     pub(crate) fn plan() -> Plan {
         let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
         let patches = vec![Planned::of(&"call@f+0x1=nop".parse().unwrap(), &code, &ARCH).unwrap()];
@@ -451,7 +450,7 @@ pub(crate) mod tests {
         FunctionStops::new(plan(), scripted(script), &ARCH)
     }
 
-    /// The same, where the VMM has loaded f before anything runs, and a stub that does not keep what is written.
+    /// The same plan, with f loaded before anything runs, and a stub that does not keep written bytes.
     pub(crate) fn not_kept() -> (Plan, UnixStream) {
         let Plan { code, patches, variable } = plan();
         let bytes = [0x55, 0xe8, 0xfa, 0x0f, 0, 0, 0x90, 0xc3];
@@ -465,7 +464,7 @@ pub(crate) mod tests {
         (Plan { code, patches, variable }, scripted_socket(&script))
     }
 
-    /// The stub of a guest that enters f, and whether that is then patched.
+    /// The stub of a guest that enters f; `is_patched` if f is patched then.
     pub(crate) fn entered(is_patched: bool) -> UnixStream {
         let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK")), ("c", packet(TRAP))];
         let stop = [("Hg01", packet("OK")), ("g", at(0x1000)), ("z1,1000,1", packet("OK"))];
@@ -475,7 +474,7 @@ pub(crate) mod tests {
         scripted_socket(&[&begin[..], &stop, written, &[("c", "+")]].concat())
     }
 
-    /// A variable that is to be read in f, and a stub that goes away once it was.
+    /// A plan that reads a variable in f, and a stub that goes away after it.
     pub(crate) fn watched_once() -> (Plan, UnixStream) {
         let code = named(&[("k", &[(0x1000, "f"), (0x1008, "g")])]);
         let variable = Some(variable::tests::of_two_bytes(0x9000, vec![code.find("f").unwrap()]));
@@ -606,7 +605,7 @@ pub(crate) mod tests {
     #[test]
     fn other_stops_and_other_code_at_the_same_address_change_nothing() {
         let begin = [("?", packet(TRAP)), ("m1000,8", packet("E14")), ("Z1,1000,1", packet("OK"))];
-        // The guest is at its end: nobody lets it run.
+        // The guest is at its end: it is not resumed.
         let mut ended = stops(&[&begin[..], &[("c", packet("T03thread:01;"))]].concat());
         ended.begin(&mut || false).unwrap();
         ended.look(&|| 0, false).unwrap();
@@ -651,7 +650,7 @@ pub(crate) mod tests {
         assert!(!missed.contains("never"), "{missed}");
     }
 
-    /// A guest with functions of 8 bytes, f0 to f9, by a file of symbols.
+    /// A guest with functions f0 to f9 of 8 bytes, which a symbol file names.
     fn plan_of(patches: &[&str]) -> Result<Option<Plan>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("symbols");
@@ -700,7 +699,7 @@ pub(crate) mod tests {
         let mut stops = FunctionStops::new(plan(), scripted(&script), &ARCH);
         stops.begin(&mut || false).unwrap();
         assert_eq!((stops.done().len(), stops.is_waiting(), stops.missed()), (5, false, None));
-        // They are not there yet.
+        // Here they are not loaded yet.
         let undone = FunctionStops::new(plan(), scripted(&reads("E14")), &ARCH).begin(&mut || false).unwrap_err();
         assert!(matches!(&undone, Undone::Refused(why) if why.contains("at most 4 functions")), "{undone:?}");
     }
@@ -717,6 +716,6 @@ pub(crate) mod tests {
         let began = Instant::now();
         let undone = stops.begin(&mut stop).unwrap_err();
         assert_eq!(undone, Undone::Failed("it was cut short".to_owned()));
-        assert!(began.elapsed() < START_MAX / 2, "{:?}", began.elapsed());
+        assert!(began.elapsed() < MAX_START_WAIT / 2, "{:?}", began.elapsed());
     }
 }

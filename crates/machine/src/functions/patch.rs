@@ -1,8 +1,8 @@
-//! A change to the guest's code: checked against its image before it is started, and against its memory before it is written.
+//! A change to the guest's code. It is checked against the image before the boot, and against the guest's memory before it is written.
 //!
-//! A change that does not fit is refused, never made to fit: the place has to begin an instruction, as told by decoding the
-//! function from its start; a call has to be one; and what is there has to be what the image or the user says. This file
-//! decides and writes nothing: [`Planned::check`] gives the bytes.
+//! A change that does not fit is refused, never adapted. The place must begin an instruction, which is found by decoding the function from
+//! its start. A call must be a call. The bytes there must be those of the image, or those that the user gave. This file decides and writes
+//! nothing: [`Planned::check`] returns the bytes.
 
 use std::ops::Range;
 
@@ -11,29 +11,29 @@ use recording::{Edit, Patch};
 use super::code::{Code, Function};
 use crate::arch::{Arch, CallTo};
 
-/// The longest instruction of any architecture here.
-const INSTRUCTION_BYTES_MAX: u64 = 16;
-/// So many calls are listed where a place is none.
-const CALLS_LISTED: usize = 8;
+/// Length of the longest instruction of any supported architecture.
+const MAX_INSTRUCTION_BYTES: u64 = 16;
+/// The number of calls that an error lists if a place has no call.
+const MAX_LISTED_CALLS: usize = 8;
 
-/// A patch whose places are known.
+/// A patch whose places were found.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// As the user wrote it.
+    /// The patch as the user wrote it.
     pub(crate) text: String,
     pub(crate) function: Function,
     offset: u64,
     edit: PlannedEdit,
-    /// How many bytes it changes, as far as that is known: without an image, of a call only its first. What begins inside that
-    /// call is refused, because no instruction begins there.
+    /// The number of bytes that it changes, as far as known: of a call without an image, only the first byte. A patch that begins inside
+    /// that call is refused all the same, because no instruction begins there.
     bytes: u64,
-    /// The function's code up to behind the place, as the kernel's image has it.
+    /// The function's code in the kernel's image, up to the end of the patched place.
     image: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]
 enum PlannedEdit {
-    /// Another function is called, or none.
+    /// Redirects the call to `to`, or removes it.
     Call {
         to: Option<u64>,
     },
@@ -43,7 +43,7 @@ enum PlannedEdit {
     },
 }
 
-/// What is to be written, and what is there.
+/// Bytes to write, and the bytes that they replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) address: u64,
@@ -52,10 +52,10 @@ pub(crate) struct Change {
 }
 
 impl Planned {
-    /// Finds the places of a patch, and checks it against the image where there is one.
+    /// Finds the places of a patch, and checks it against the image if there is one.
     ///
     /// # Errors
-    /// If it does not fit; why.
+    /// If it does not fit, with the reason.
     pub(crate) fn of(patch: &Patch, code: &Code, arch: &Arch) -> Result<Planned, String> {
         let function = code.find(&patch.function)?;
         let length = function.end - function.address;
@@ -89,31 +89,31 @@ impl Planned {
         start..start + self.bytes
     }
 
-    /// The same with this image of the function.
+    /// Sets the image of the function.
     #[cfg(test)]
     pub(crate) fn with_image(self, image: &[u8]) -> Planned {
         Planned { image: Some(image.to_vec()), ..self }
     }
 
-    /// How much of the function has to be read, from its start on.
+    /// The number of bytes that must be read from the function's start on.
     pub(crate) fn wanted_bytes(&self) -> u64 {
         let behind = match &self.edit {
-            PlannedEdit::Call { .. } => INSTRUCTION_BYTES_MAX,
+            PlannedEdit::Call { .. } => MAX_INSTRUCTION_BYTES,
             PlannedEdit::Bytes { before, .. } => before.len() as u64,
         };
         (self.offset + behind).min(self.function.end - self.function.address)
     }
 
-    /// What is to be written into a guest that has this code in memory.
+    /// The change to write into a guest that has this code in memory.
     ///
     /// # Errors
-    /// If that is not what the image or the user says; what was found, and what to do.
+    /// If the memory differs from the image or from the user's bytes. The message has the bytes found, and what to do.
     pub(crate) fn check(&self, memory: &[u8], code: &Code, arch: &Arch) -> Result<Change, String> {
         if let (Some(image), PlannedEdit::Call { .. }) = (&self.image, &self.edit) {
-            // The call itself: that the kernel has changed another place of the function meanwhile is no matter.
+            // Only the call must be equal: the kernel may have changed other places of the function meanwhile.
             let (place, names) = (self.place(), "the kernel's image");
             let in_image = self.change(image, image, code, arch, names)?.before;
-            let from = self.at();
+            let from = self.offset_bytes();
             let found = memory.get(from..from + in_image.len()).unwrap_or_default();
             if found != in_image {
                 return Err(format!(
@@ -128,12 +128,12 @@ impl Planned {
         self.change(memory, memory, code, arch, "the guest's memory")
     }
 
-    /// Whether this memory has the function as the image does, up to the place and behind it.
+    /// True if this memory equals the image, up to the end of the patched place.
     pub(crate) fn is_the_images(&self, memory: &[u8]) -> bool {
         self.image.as_deref() == Some(memory)
     }
 
-    fn at(&self) -> usize {
+    fn offset_bytes(&self) -> usize {
         usize::try_from(self.offset).unwrap_or(usize::MAX)
     }
 
@@ -141,7 +141,7 @@ impl Planned {
         format!("{}+{:#x}", self.function.name, self.offset)
     }
 
-    /// The change to this code, which begins with the function. `whole` is as much of the function as is known.
+    /// The change to this code, which begins with the function. `whole` is the part of the function that is known.
     fn change(&self, bytes: &[u8], whole: &[u8], code: &Code, arch: &Arch, names: &str) -> Result<Change, String> {
         let (place, start) = (self.place(), self.function.address);
         self.check_boundary(bytes, arch, names).map_err(|why| match self.edit {
@@ -149,7 +149,7 @@ impl Planned {
             PlannedEdit::Bytes { .. } => why,
         })?;
         let address = start + self.offset;
-        let rest = bytes.get(self.at()..).unwrap_or_default();
+        let rest = bytes.get(self.offset_bytes()..).unwrap_or_default();
         let (before, after) = match &self.edit {
             PlannedEdit::Bytes { before, after } => {
                 let found = &rest[..rest.len().min(before.len())];
@@ -174,9 +174,9 @@ impl Planned {
         Ok(Change { address, before, after })
     }
 
-    /// Whether an instruction begins at the place.
+    /// Checks that an instruction begins at the place.
     fn check_boundary(&self, bytes: &[u8], arch: &Arch, names: &str) -> Result<(), String> {
-        let (mut at, wanted) = (0, self.at());
+        let (mut at, wanted) = (0, self.offset_bytes());
         while at < wanted {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(found) = (arch.instruction)(rest, self.function.address + at as u64) else {
@@ -194,7 +194,7 @@ impl Planned {
     }
 }
 
-/// The calls of a function, in words.
+/// A list of a function's calls, in words.
 fn calls(bytes: &[u8], start: u64, code: &Code, arch: &Arch) -> String {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(one) = bytes.get(at..).and_then(|rest| (arch.instruction)(rest, start + at as u64)) {
@@ -205,8 +205,8 @@ fn calls(bytes: &[u8], start: u64, code: &Code, arch: &Arch) -> String {
         }
         at += one.bytes;
     }
-    let more = if found.len() > CALLS_LISTED { ", and more" } else { "" };
-    found.truncate(CALLS_LISTED);
+    let more = if found.len() > MAX_LISTED_CALLS { ", and more" } else { "" };
+    found.truncate(MAX_LISTED_CALLS);
     match &*found {
         [] => "no call was found in the function".to_owned(),
         found => format!("the function's calls are at {}{more}", found.join(", ")),
@@ -221,7 +221,7 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes as people write them.
+/// Bytes in hexadecimal, with spaces.
 pub(crate) fn spaced(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing that can be read".to_owned();
@@ -286,7 +286,7 @@ mod tests {
             why.contains("e8 00 0f") && why.contains("e8 fa 0f") && why.contains("bytes@f+0x1=e8000f0000:"),
             "{why}"
         );
-        // Another place of the function is no matter.
+        // A change at another place of the function does not matter.
         let mut elsewhere = CODE.to_vec();
         elsewhere[8] = 0xcc;
         assert!(planned.check(&elsewhere, &code, &ARCH).is_ok());

@@ -1,4 +1,4 @@
-//! A variable that is read where functions are entered, and what it was, as a file.
+//! A variable that is read where functions are entered, and the file of its values.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use recording::Watched;
 use super::code::{Code, Found, Function};
 use crate::debug_info::Place;
 
-/// So often the vCPUs are stopped for it. Each stop takes the guest about a millisecond.
-const STOPS_MAX: usize = 2000;
+/// Upper bound for the stops at which the variable is read. Each stop takes the guest about a millisecond.
+const MAX_STOPS: usize = 2000;
 
-/// What is read where, and what it was.
+/// The variable's place, the functions where it is read, and its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     name: String,
     pub(crate) address: u64,
-    /// Pointers on the way: at each the address is read that is the next start, and this is how far to go from it.
+    /// Offsets behind the pointers on the way: the pointer that is read at each place plus this offset is the next place.
     pub(crate) behind: Vec<u64>,
     pub(crate) bytes: usize,
     is_signed: bool,
@@ -23,21 +23,21 @@ pub(crate) struct Variable {
     stops: Vec<Stop>,
 }
 
-/// The variable, at one moment.
+/// The variable's value at one stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stop {
     at_ns: i64,
     stood_ns: i64,
     function: String,
-    /// None where nothing is mapped there.
+    /// `None` if nothing is mapped there.
     value: Option<u64>,
 }
 
 impl Variable {
-    /// Finds it.
+    /// Finds the variable.
     ///
     /// # Errors
-    /// If it, its size or a function is not known; what to write.
+    /// If the variable, its size or a function is not known. The message says what to write.
     pub(crate) fn of(watched: &Watched, code: &Code) -> Result<Variable, String> {
         let name = &watched.variable;
         let is_whole = watched.offset == 0 && watched.bytes.is_none();
@@ -58,7 +58,7 @@ impl Variable {
         Ok(Variable::new(watched, address, bytes, entered(watched, code)?))
     }
 
-    /// One of which debug information says where it is and how large.
+    /// A variable whose place and size come from debug information.
     fn placed(watched: &Watched, code: &Code, start: u64, place: Place) -> Result<Variable, String> {
         let name = &watched.variable;
         if watched.offset > 0 {
@@ -79,12 +79,12 @@ impl Variable {
         Variable { name, address, behind, bytes: bytes.into(), is_signed: false, functions, stops }
     }
 
-    /// Whether it is to be read where this function is entered.
+    /// True if the variable is still read at the entry of this function.
     pub(crate) fn is_read_at(&self, address: u64) -> bool {
-        self.stops.len() < STOPS_MAX && self.functions.iter().any(|function| function.address == address)
+        self.stops.len() < MAX_STOPS && self.functions.iter().any(|function| function.address == address)
     }
 
-    /// Takes what was read where a function was entered.
+    /// Takes the memory that was read where a function was entered.
     pub(crate) fn take(&mut self, function: &str, at_ns: i64, memory: &[u8]) {
         let mut value = [0; 8];
         let is_whole = memory.len() == self.bytes && memory.len() <= value.len();
@@ -102,12 +102,12 @@ impl Variable {
         self.stops.push(Stop { at_ns, stood_ns: 0, function: function.to_owned(), value });
     }
 
-    /// How long the vCPUs stood still at the last stop.
-    pub(crate) fn stood(&mut self, stood_ns: i64) {
+    /// Sets the time for which the vCPUs stood still at the last stop.
+    pub(crate) fn set_stood_ns(&mut self, stood_ns: i64) {
         self.stops.iter_mut().last().into_iter().for_each(|stop| stop.stood_ns = stood_ns);
     }
 
-    /// What was asked for, and each stop, a line each. The evidence's reader of `watch.txt` says more of the format.
+    /// The file: a header with the request, then one line for each stop. The reader of `watch.txt` documents the format.
     pub(crate) fn text(&self) -> String {
         let mut out = format!("# bootscope watch 1\n# variable {}\n", one_line(&self.name));
         if self.is_signed {
@@ -116,8 +116,8 @@ impl Variable {
         for function in &self.functions {
             writeln!(out, "# function {}", one_line(&function.name)).expect("a String takes all");
         }
-        if self.stops.len() == STOPS_MAX {
-            writeln!(out, "# note it was not read again after {STOPS_MAX} stops").expect("a String takes all");
+        if self.stops.len() == MAX_STOPS {
+            writeln!(out, "# note it was not read again after {MAX_STOPS} stops").expect("a String takes all");
         }
         out.push_str("# at-ns stood-ns value function\n");
         for Stop { at_ns, stood_ns, function, value } in &self.stops {
@@ -128,12 +128,12 @@ impl Variable {
     }
 }
 
-/// The functions at whose entries it is read.
+/// The functions at whose entries the variable is read.
 fn entered(watched: &Watched, code: &Code) -> Result<Vec<Function>, String> {
     watched.functions.iter().map(|name| code.find(name)).collect()
 }
 
-/// Names are as a user wrote them.
+/// Replaces control characters, which a user's name may have.
 fn one_line(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
@@ -142,7 +142,7 @@ fn one_line(name: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// One of two bytes, read where these functions are entered.
+    /// A variable of two bytes, read where these functions are entered.
     pub(crate) fn of_two_bytes(address: u64, functions: Vec<Function>) -> Variable {
         let watched: Watched = "n:2@f".parse().unwrap();
         Variable::new(&watched, address, 2, functions)
@@ -154,7 +154,7 @@ pub(crate) mod tests {
         let functions = vec![function("f", 0x1000), function("g\n1 2 3 g", 0x2000)];
         let mut watched = Variable::new(&"n:4@f".parse().unwrap(), 0x9000, 4, functions);
         watched.take("f", 5_000_000, &[3, 0, 0, 0]);
-        watched.stood(1_500_000);
+        watched.set_stood_ns(1_500_000);
         watched.take("f", 9_000_000, &[0, 1, 0, 0]);
         watched.take("f", 9_500_000, &[]);
         let text = "\
@@ -169,7 +169,7 @@ pub(crate) mod tests {
 ";
         assert_eq!(watched.text(), text);
         assert!(watched.is_read_at(0x2000) && !watched.is_read_at(0x2001));
-        (0..STOPS_MAX).for_each(|_| watched.take("f", 0, &[0; 4]));
+        (0..MAX_STOPS).for_each(|_| watched.take("f", 0, &[0; 4]));
         assert!(!watched.is_read_at(0x2000));
     }
 
@@ -187,9 +187,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_last_stop_of_all_is_said() {
+    fn a_note_says_that_the_last_stop_was_reached() {
         let mut watched = Variable::new(&"n@f".parse().unwrap(), 0x9000, 1, Vec::new());
-        (1..STOPS_MAX).for_each(|_| watched.take("f", 0, &[0]));
+        (1..MAX_STOPS).for_each(|_| watched.take("f", 0, &[0]));
         assert!(!watched.text().contains("# note"));
         watched.take("f", 0, &[0]);
         assert!(watched.text().contains("\n# note it was not read again after 2000 stops\n"));

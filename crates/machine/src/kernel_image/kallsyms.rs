@@ -2,53 +2,53 @@
 //!
 //! `scripts/kallsyms.c` writes it at build time, in read-only data, each part at a multiple of 4 or 8:
 //! ```text
-//! num_syms      u32    how many symbols
-//! names                each symbol's length (a byte; from 0x80 on, since 6.1, seven bits of two), then so many tokens
+//! num_syms      u32    the number of symbols
+//! names                each symbol's length (a byte; from 0x80 on, since 6.1, seven bits of two), then as many tokens
 //! markers       u32…   where every 256th symbol is in `names` (u64 before 4.20)
 //! token_table          256 texts, each with a NUL behind it
 //! token_index   u16…   where each of them begins
 //! offsets       i32…   of each symbol, by address
 //! relative_base u64    what they are relative to
 //! ```
-//! Until 6.3 `offsets` and `relative_base` stand before `num_syms`, from 6.4 on behind `token_index`. 6.2 put a part
-//! (`seqs_of_names`) between markers and token table, 6.4 moved it to the end. A symbol's first character is its type.
-//! If any offset is negative, those that are not are addresses (of data per CPU), and the others `relative_base - 1 - offset`
-//! (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`); else all are `relative_base + offset`.
+//! Until 6.3 `offsets` and `relative_base` stand before `num_syms`, from 6.4 on behind `token_index`. 6.2 put a part (`seqs_of_names`)
+//! between markers and token table, 6.4 moved it to the end. A symbol's first character is its type. If any offset is negative, the other
+//! offsets are addresses (of data per CPU), and the negative ones are `relative_base - 1 - offset` (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`).
+//! Otherwise all are `relative_base + offset`.
 //!
-//! A kernel that moves itself may have nothing in the place of `relative_base`, and what it writes there in a table of its own.
+//! In a kernel that relocates itself, `relative_base` may be empty in the image; its relocation table then has the value.
 //!
-//! So the token index is looked for, which grows from 0 and fits the texts before it; then the markers, and the number of
-//! symbols that makes the names end where they begin; then offsets that are in order. Where a part has two possible
-//! places, the one that adds up is taken. 64-bit, little-endian kernels only.
+//! The search begins with the token index, which grows from 0 and fits the texts before it. Then it finds the markers, and the number of
+//! symbols that makes the names end where the markers begin. Last come offsets that are in order. If a part has two possible places, the
+//! consistent one is used. Only 64-bit, little-endian kernels are read.
 
 use crate::arch;
 
 const TOKENS: usize = 256;
 /// Symbols from one marker to the next.
 const MARKED: usize = 256;
-/// Bounds of what is believed of an image: a kernel's names have 512 characters at most.
-const SYMBOLS_MAX: usize = 1 << 20;
-const NAME_BYTES_MAX: usize = 2048;
-/// How far the markers can be before the token table: three bytes a symbol lie between.
-const MARKERS_FAR_BYTES: usize = 3 * SYMBOLS_MAX + 64;
-/// So many places that look like one are tried, each at the cost of reading what follows it.
-const TRIES: usize = 256;
-/// Symbols are in the upper half of the address space.
+/// Bounds for what is accepted from an image: a kernel's names have at most 512 characters.
+const MAX_SYMBOLS: usize = 1 << 20;
+const MAX_NAME_BYTES: usize = 2048;
+/// Longest distance of the markers from the token table: three bytes per symbol lie between.
+const MAX_MARKERS_DISTANCE: usize = 3 * MAX_SYMBOLS + 64;
+/// The number of candidate places that are tried, each at the cost of reading what follows it.
+const MAX_TRIES: usize = 256;
+/// Start of the upper half of the address space, where symbols lie.
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 
-/// The functions in the table, by address; none where no table is found. Linear in the image, but for places that look
-/// like a part of the table, of which a bounded number is tried.
+/// The functions in the table, by address; `None` if no table is found. Linear in the image, except for places that look like a part of the
+/// table, of which a bounded number is tried.
 pub(super) fn functions(image: &[u8]) -> Option<Vec<(u64, String)>> {
     symbols(image, is_function)
 }
 
-/// The variables in it, if it has all symbols (`CONFIG_KALLSYMS_ALL`).
+/// The variables in the table, if it has all symbols (`CONFIG_KALLSYMS_ALL`).
 pub(super) fn variables(image: &[u8]) -> Option<Vec<(u64, String)>> {
     symbols(image, |kind| matches!(kind, b'd' | b'D' | b'b' | b'B' | b'r' | b'R'))
 }
 
-/// The variables of which each CPU has its own: what lies from `__per_cpu_start` to `__per_cpu_end`. Where these begin at 0, their
-/// type is that of a number.
+/// The per-CPU variables: the symbols from `__per_cpu_start` to `__per_cpu_end`. If these begin at 0, their type is that of an absolute
+/// value.
 pub(super) fn per_cpu(image: &[u8]) -> Option<Vec<(u64, String)>> {
     let mut all = symbols(image, |kind| matches!(kind, b'd' | b'D' | b'b' | b'B' | b'a' | b'A' | b'r' | b'R'))?;
     let bound = |name: &str| all.iter().find(|symbol| symbol.1 == name).map(|symbol| symbol.0);
@@ -63,7 +63,7 @@ fn is_function(kind: u8) -> bool {
 
 fn symbols(image: &[u8], is_wanted: fn(u8) -> bool) -> Option<Vec<(u64, String)>> {
     let image = Image(image);
-    token_indexes(image).take(TRIES).find_map(|index| {
+    token_indexes(image).take(MAX_TRIES).find_map(|index| {
         let tokens = Tokens::before(image, index)?;
         let names = names(image, &tokens)?;
         symbols_of(image, &tokens, &names, is_wanted)
@@ -91,7 +91,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Places that can be the token index: numbers that grow from 0.
+/// Candidates for the token index: places where numbers grow from 0.
 fn token_indexes(image: Image<'_>) -> impl Iterator<Item = usize> {
     let last = image.0.len().saturating_sub(2 * TOKENS);
     (0..last).step_by(4).filter(move |&at| {
@@ -104,22 +104,22 @@ fn token_indexes(image: Image<'_>) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What a byte of a name stands for.
+/// The texts that the bytes of a name stand for.
 struct Tokens<'a> {
     texts: Vec<&'a [u8]>,
     table: usize,
-    /// Behind the index.
+    /// End of the index.
     end: usize,
 }
 
 impl<'a> Tokens<'a> {
-    /// The texts that an index is of: before it, each ending in a NUL where the next one begins.
+    /// The texts of an index: they lie before it, and each ends with a NUL where the next one begins.
     fn before(image: Image<'a>, index: usize) -> Option<Tokens<'a>> {
         let starts: Vec<usize> = (0..TOKENS).filter_map(|i| image.u16(index + 2 * i)).map(usize::from).collect();
         let last = *starts.last()?;
-        // The last text is of a length that nothing tells; its NUL and up to seven more stand before the index.
+        // The last text's length is unknown; its NUL and up to seven more stand before the index.
         let nearest = index.checked_sub(last + 2)? / 4 * 4;
-        let farthest = nearest.saturating_sub(NAME_BYTES_MAX);
+        let farthest = nearest.saturating_sub(MAX_NAME_BYTES);
         let table = (farthest..=nearest).rev().step_by(4).find(|&table| {
             let texts = &image.0[table..index];
             let ends = starts.iter().copied().skip(1).chain([texts.len()]);
@@ -129,12 +129,12 @@ impl<'a> Tokens<'a> {
         Some(Tokens { texts: starts.iter().map(text).collect(), table, end: index + 2 * TOKENS })
     }
 
-    /// A symbol's type and name.
+    /// The type and name of a symbol.
     fn spell(&self, symbol: &[u8]) -> Option<(u8, String)> {
         let mut text = Vec::new();
         for &token in symbol {
             text.extend_from_slice(self.texts[usize::from(token)]);
-            if text.len() > NAME_BYTES_MAX {
+            if text.len() > MAX_NAME_BYTES {
                 return None;
             }
         }
@@ -143,38 +143,38 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Characters that can be seen, and a NUL; behind the last text several.
+/// True for printable characters with a NUL after them; after the last text there may be several.
 fn is_text(bytes: &[u8], is_last: bool) -> bool {
     let text = bytes.iter().take_while(|b| b.is_ascii_graphic()).count();
     let behind = &bytes[text..];
     behind.iter().all(|&b| b == 0) && (1..=if is_last { 8 } else { 1 }).contains(&behind.len())
 }
 
-/// The names: where each one's tokens are.
+/// Places of the symbols' tokens.
 struct Names {
-    /// Where the number of symbols stands.
+    /// Place of the number of symbols.
     number: usize,
     symbols: Vec<std::ops::Range<usize>>,
 }
 
 fn names(image: Image<'_>, tokens: &Tokens<'_>) -> Option<Names> {
-    let farthest = tokens.table.saturating_sub(MARKERS_FAR_BYTES);
+    let farthest = tokens.table.saturating_sub(MAX_MARKERS_DISTANCE);
     let places = (farthest..tokens.table).rev().filter(|at| at % 4 == 0);
     let markers = places.filter_map(|at| Markers::at(image, at, tokens.table));
-    markers.take(TRIES).find_map(|markers| names_before(image, &markers))
+    markers.take(MAX_TRIES).find_map(|markers| names_before(image, &markers))
 }
 
-/// Where every 256th name is.
+/// Places of every 256th name.
 struct Markers {
     at: usize,
     offsets: Vec<usize>,
 }
 
 impl Markers {
-    /// Numbers that grow from 0, each by what 256 names can take.
+    /// Takes numbers that grow from 0, each by a plausible length of 256 names.
     fn at(image: Image<'_>, at: usize, end: usize) -> Option<Markers> {
         let plausible = |from: usize, to: usize| {
-            (2 * MARKED..=MARKED * NAME_BYTES_MAX).contains(&to.saturating_sub(from)) && to < at
+            (2 * MARKED..=MARKED * MAX_NAME_BYTES).contains(&to.saturating_sub(from)) && to < at
         };
         let offsets = |next: &dyn Fn(usize) -> Option<usize>| -> Vec<usize> {
             let mut offsets = vec![0];
@@ -189,22 +189,22 @@ impl Markers {
             return None;
         }
         let mut offsets = if image.u32(at + 4)? == 0 { offsets(&u64_at) } else { offsets(&u32_at) };
-        offsets.truncate(SYMBOLS_MAX / MARKED);
+        offsets.truncate(MAX_SYMBOLS / MARKED);
         (offsets.len() > 1).then_some(Markers { at, offsets })
     }
 }
 
 /// The names that end where these markers begin, and fit them.
 fn names_before(image: Image<'_>, markers: &Markers) -> Option<Names> {
-    // What follows the markers can look like a few more.
+    // The data after the markers can look like a few more markers.
     (0..markers.offsets.len().min(4)).find_map(|surplus| {
         let offsets = &markers.offsets[..markers.offsets.len() - surplus];
         let symbols = offsets.len().saturating_sub(1) * MARKED + 1..=offsets.len() * MARKED;
         let nearest = markers.at.checked_sub(*offsets.last()? + 1)? / 4 * 4;
-        let farthest = nearest.saturating_sub(MARKED * (NAME_BYTES_MAX + 2) + 8);
+        let farthest = nearest.saturating_sub(MARKED * (MAX_NAME_BYTES + 2) + 8);
         let places = (farthest..nearest).rev().filter(|at| at % 4 == 0);
         let numbered = places.filter(|&at| image.u32(at).is_some_and(|n| symbols.contains(&(n as usize))));
-        numbered.take(TRIES).find_map(|number| {
+        numbered.take(MAX_TRIES).find_map(|number| {
             let n = image.u32(number)? as usize;
             [8, 4].iter().find_map(|behind| walk(image, number, number + behind, n, markers.at, offsets))
         })
@@ -233,7 +233,7 @@ fn walk(image: Image<'_>, number: usize, from: usize, n: usize, end: usize, mark
     (end - at < 8).then_some(Names { number, symbols })
 }
 
-/// The names with their addresses, wherever these stand.
+/// The names with their addresses, in whichever place these stand.
 fn symbols_of(
     image: Image<'_>,
     tokens: &Tokens<'_>,
@@ -260,7 +260,7 @@ fn symbols_of(
     Some(named.map(|(address, (_, name))| (address, name)).collect())
 }
 
-/// Addresses of offsets.
+/// The addresses that offsets give.
 fn relative(image: Image<'_>, offsets: usize, base: usize, n: usize) -> Option<Vec<u64>> {
     let base = image.u64(base).filter(|base| *base >= UPPER_HALF).or_else(|| arch::relocated(image.0, base))?;
     let offsets: Vec<u32> = (0..n).map(|i| image.u32(offsets + 4 * i)).collect::<Option<_>>()?;

@@ -1,8 +1,8 @@
 //! The event log that a kernel kept with `kernel/tslog`, read out of its memory from outside.
 //!
-//! The machine may hang, be dead, or never have been told to print it. The log is found by its magic and a header that
-//! holds together; its names lie where the header's ranges say. An image of memory can hold several headers (an older
-//! boot's, a copy): the one with the most whole records counts.
+//! The machine may hang, be dead, or have no option that prints the log. The log is found by its magic number and a consistent header; its
+//! names lie in the header's ranges. Memory can contain several headers (an older boot's, a copy): the one with the most complete records
+//! is used.
 
 use tslog::layout::HEADER_BYTES;
 use tslog::{Head, Heads, Image, find, write_image_text};
@@ -10,23 +10,22 @@ use tslog::{Head, Heads, Image, find, write_image_text};
 use super::sweep::sweep;
 use super::{PhysicalMemory, host_size};
 
-/// Read at once; a page that cannot be read ends the log.
+/// The unit of reading; a page that cannot be read ends the log.
 const PAGE_BYTES: u64 = 4096;
 
-/// More of a log is not read, and counted in it as missing: thirteen million records.
-const MOST_BYTES: u64 = 512 << 20;
+/// Upper bound for the part of a log that is read: thirteen million records. The log counts the rest as missing.
+const MAX_BYTES: u64 = 512 << 20;
 
-/// A log, as it was in memory.
+/// A log that was read from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLog {
-    /// In the form of FreeBSD's `debug.tslog`.
+    /// The log in the form of FreeBSD's `debug.tslog`.
     pub text: String,
-    /// Where it was and what of it could not be read, for people.
+    /// Its place and the parts that could not be read, as text for the user.
     pub detail: String,
 }
 
-/// Looks for a log in all of the memory that was touched. Reads no more than there is, and [`MOST_BYTES`] of it,
-/// whatever a header says.
+/// Searches for a log in all touched memory. Reads at most the memory that exists, and at most [`MAX_BYTES`], whatever a header claims.
 pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
     let (phys, head) = fullest(memory)?;
     let region = region(memory, phys, &head);
@@ -43,17 +42,17 @@ pub fn event_log(memory: &dyn PhysicalMemory) -> Option<EventLog> {
     Some(EventLog { text, detail })
 }
 
-/// Where a log lies in a machine that runs: how many records it has tells a quiet boot from a hang.
+/// Place of a log in a running machine: its number of records tells a quiet boot from a hang.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventLogPlace(u64);
 
 impl EventLogPlace {
-    /// Looks for it as [`event_log`] does.
+    /// Searches for the log as [`event_log`] does.
     pub(crate) fn find(memory: &dyn PhysicalMemory) -> Option<EventLogPlace> {
         fullest(memory).map(|(phys, _)| EventLogPlace(phys))
     }
 
-    /// How many records there are, in one read. A full log does not grow.
+    /// The number of records, in one read. A full log does not grow.
     pub(crate) fn records(self, memory: &dyn PhysicalMemory) -> Option<u64> {
         let mut header = [0; HEADER_BYTES];
         memory.read_at(self.0, &mut header).ok()?;
@@ -61,7 +60,7 @@ impl EventLogPlace {
     }
 }
 
-/// The header with the most whole records.
+/// The header with the most complete records.
 fn fullest(memory: &dyn PhysicalMemory) -> Option<(u64, Head)> {
     let mut heads = Heads::default();
     sweep(memory, HEADER_BYTES as u64, |phys, bytes| {
@@ -77,10 +76,10 @@ fn fullest(memory: &dyn PhysicalMemory) -> Option<(u64, Head)> {
 }
 
 fn region(memory: &dyn PhysicalMemory, phys: u64, head: &Head) -> Vec<u8> {
-    read_on(memory, phys, head.region_bytes().min(MOST_BYTES))
+    read_on(memory, phys, head.region_bytes().min(MAX_BYTES))
 }
 
-/// The bytes from `phys` on, up to the first page that is no RAM.
+/// The bytes from `phys` on, up to the first page that is not RAM.
 fn read_on(memory: &dyn PhysicalMemory, phys: u64, bytes: u64) -> Vec<u8> {
     let mut read = Vec::new();
     let end = phys.saturating_add(bytes);
@@ -108,7 +107,7 @@ mod tests {
 
     const BASE: u64 = 0x10_0000;
 
-    /// The bytes of a log with so many events, whose name lies at `BASE`.
+    /// The bytes of a log with this number of events, whose name lies at `BASE`.
     fn logged<const RECORDS: usize>(region: &'static Region<RECORDS, 0>, events: u64) -> Vec<u8> {
         let log = Log::start(region, TicksSource::Tsc);
         let name = "configure";
@@ -119,7 +118,7 @@ mod tests {
             // SAFETY: the name is a literal.
             unsafe { log.write(entry.to_words()) };
         }
-        // SAFETY: the log is that long, initialised, and nobody writes any more.
+        // SAFETY: the log has this length and is initialised, and no other code writes to it any more.
         unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) }.to_vec()
     }
 
@@ -129,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_logs_the_one_with_more_records_is_read_with_its_names() {
+    fn the_log_with_the_most_records_is_read_with_its_names() {
         static OLD: Region<4, 0> = Region::new();
         static LOG: Region<8, 0> = Region::new();
         let mut memory = Memory::new(BASE, 3 << 20);
         memory.put(BASE, b"configure");
         memory.put(BASE + 0x1000, &logged(&OLD, 2));
-        // Across the border of two pieces of the search.
+        // Across the boundary of two pieces of the search.
         let at = BASE + (1 << 20) - 64;
         memory.put(at, &logged(&LOG, 3));
         let log = event_log(&memory).expect("a log");

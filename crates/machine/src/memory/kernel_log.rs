@@ -1,15 +1,15 @@
 //! A Linux kernel's log, read out of the guest's memory from outside.
 //!
-//! It needs nothing of the guest: not a console, not a module, not that it still runs. [`LogProbe::find`] looks for
-//! the log once: by the kernel's VMCOREINFO note ([`vmcoreinfo`]), or, before that is written (in a subsys initcall)
-//! and where it is not configured, by the shape of the log's own structures ([`scan`]). What was found is read as
-//! often as one likes, whole or only its newest number, which distinguishes a quiet boot from a hang.
+//! The guest needs no console and no module, and need not run any more. [`LogProbe::find`] searches for the log once, by the kernel's
+//! VMCOREINFO note ([`vmcoreinfo`]). Before that note is written (in a subsys initcall), or if it is not configured, it searches by the
+//! shape of the log's structures ([`scan`]). The log that was found can be read any number of times, either all of it or only its newest
+//! number. That number tells a quiet boot from a hang.
 //!
-//! Two generations: the ring buffer of kernels from 5.10 on ([`ring`]) and the log buffer before it ([`log_buf`]).
-//! Addresses are those of x86-64 only.
+//! There are two generations: the ring buffer of kernels from 5.10 on ([`ring`]) and the log buffer before it ([`log_buf`]). Only addresses
+//! of x86-64 are read.
 //!
-//! A probe goes stale when the guest is reset, and a scanned one when the kernel moves its log to a larger buffer
-//! (`log_buf_len=`, early in the boot): find again when a hang is suspected.
+//! A probe becomes invalid when the guest is reset. A probe by shape also becomes invalid when the kernel moves its log to a larger buffer
+//! (`log_buf_len=`, early in the boot). Call `find` again if a hang is suspected.
 
 mod log_buf;
 mod record;
@@ -27,24 +27,24 @@ pub use record::{Caller, Record};
 use ring::{Header, Ring};
 use vmcoreinfo::Note;
 
-/// A ring that is written to while it is copied may be caught between two states; not many times in a row.
-const TRIES: usize = 4;
+/// A ring that is written during a copy may be caught between two states, but not many times in a row.
+const MAX_TRIES: usize = 4;
 
-/// Why no kernel log could be read.
+/// The reason why no kernel log could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Nothing in memory looks like one.
+    /// Nothing in memory looks like a kernel log.
     #[error(
         "no kernel log in {searched_mb} MB of guest memory: the kernel may not be unpacked yet, may not be a \
          Linux of 3.5 or later, or its memory may be encrypted{}", reasons(.unusable)
     )]
     NotFound {
-        /// How much of the guest's memory had been touched, and was searched.
+        /// Touched guest memory that was searched, in MB.
         searched_mb: u64,
-        /// Notes that were found and what was wrong with each.
+        /// Notes that were found, each with the reason why it cannot be used.
         unusable: Vec<String>,
     },
-    /// What was found is no longer there.
+    /// The log is no longer where it was found.
     #[error("the kernel log is no longer where it was found ({0}): was the guest reset? Look for it again")]
     Gone(String),
 }
@@ -53,56 +53,54 @@ fn reasons(unusable: &[String]) -> String {
     unusable.iter().map(|reason| format!("; {reason}")).collect()
 }
 
-/// How the log was found.
+/// The method by which the log was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By the kernel's own VMCOREINFO note: offsets and addresses are what it says.
+    /// By the kernel's VMCOREINFO note, which gives offsets and addresses.
     Vmcoreinfo,
-    /// By shape, with the offsets that such kernels usually have.
+    /// By shape, with the usual offsets of such kernels.
     Scan,
 }
 
-/// What is not among the records, counted.
+/// Counts of records that are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Older than the oldest, overwritten by the guest before this was read.
+    /// Older than the oldest record, and overwritten by the guest before this was read.
     pub before: u64,
-    /// Begun and not finished when the guest stopped or was looked at.
+    /// Begun, but not finished when the guest stopped or was read.
     pub unfinished: u64,
-    /// Overwritten while this was being read.
+    /// Overwritten during the read.
     pub overwritten: u64,
-    /// Logged without its text, because that did not fit.
+    /// Logged without text, because that did not fit.
     pub without_text: u64,
     /// Descriptors that contradict their data.
     pub damaged: u64,
-    /// More than bootscope reads; of a log of kernels before 5.10 only the first of them is counted.
+    /// Above bootscope's limit. For kernels before 5.10 only the first such record is counted.
     pub over_limit: u64,
 }
 
-/// A kernel log, as it was in memory.
+/// A kernel log that was read from memory.
 #[derive(Clone, Debug)]
 pub struct KernelLog {
-    /// How it was found.
     pub method: Method,
-    /// Where and by what, for people.
+    /// Place and method, as text for the user.
     pub detail: String,
-    /// Oldest first.
+    /// Ordered from the oldest to the newest.
     pub records: Vec<Record>,
-    /// What is missing of it.
+    /// Counts of missing records.
     pub left_out: LeftOut,
 }
 
-/// What a kernel said last.
+/// The last messages of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct LastWords<'a> {
-    /// The line with which it gave up, if it did.
+    /// The panic's first line, if the kernel panicked.
     pub panic: Option<&'a Record>,
-    /// The newest record.
     pub newest: Option<&'a Record>,
 }
 
 impl KernelLog {
-    /// Did it panic, and what came last?
+    /// Finds the panic, and the newest record.
     pub fn last_words(&self) -> LastWords<'_> {
         let panic = self.records.iter().find(|record| record.text.starts_with(b"Kernel panic - not syncing"));
         LastWords { panic, newest: self.records.last() }
@@ -130,7 +128,7 @@ impl KernelLog {
     }
 }
 
-/// Where a kernel's log is.
+/// Place of a kernel's log.
 #[derive(Clone, Debug)]
 pub struct LogProbe {
     method: Method,
@@ -147,12 +145,12 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 enum RingAt {
-    /// The kernel's variable `prb`, at this kernel address, points to it: it moves once.
+    /// The kernel's variable `prb`, at this kernel address, points to the ring. It changes once.
     Pointer(u64),
     Phys(u64),
 }
 
-/// Finds and reads the log in one go.
+/// Finds and reads the log.
 ///
 /// # Errors
 /// [`LogError::NotFound`].
@@ -160,27 +158,31 @@ pub fn kernel_log(memory: &dyn PhysicalMemory) -> Result<KernelLog, LogError> {
     LogProbe::find(memory)?.read(memory)
 }
 
-/// A kernel in memory, by its own note.
+/// A kernel in memory, found by its note.
 #[derive(Debug)]
 pub(super) struct Located {
-    /// How its addresses are translated.
+    /// Translation of its addresses.
     pub(super) space: Space,
-    /// How far it runs from where it was linked to.
+    /// Distance from its linked address.
     pub(super) moved_by: u64,
 }
 
-/// The kernel that runs; none before it has written its note, or where it writes none.
+/// The running kernel; `None` before it has written its note, or if it writes no note.
 pub(super) fn located(memory: &dyn PhysicalMemory) -> Option<Located> {
     let (notes, _) = vmcoreinfo::find_notes(memory);
-    let holds = |note: &Note| LogProbe::of_note(memory, note).and_then(|probe| probe.holds(memory));
-    let best = notes.iter().filter_map(|note| Some((holds(note).ok()?, note))).max_by_key(|&(holds, _)| holds)?.1;
+    let record_count = |note: &Note| LogProbe::of_note(memory, note).and_then(|probe| probe.record_count(memory));
+    let best = notes
+        .iter()
+        .filter_map(|note| Some((record_count(note).ok()?, note)))
+        .max_by_key(|&(record_count, _)| record_count)?
+        .1;
     Some(Located { space: best.space(memory).ok()?, moved_by: best.kernel_offset().unwrap_or(0) })
 }
 
 impl LogProbe {
-    /// Looks for the log in all of the guest's touched memory.
+    /// Searches for the log in all touched memory of the guest.
     ///
-    /// Of several notes (RAM outlives a reset) the one whose log holds most is taken.
+    /// RAM outlives a reset, so there may be several notes. The one whose log has the most records is used.
     ///
     /// # Errors
     /// [`LogError::NotFound`].
@@ -189,9 +191,9 @@ impl LogProbe {
         let mut unusable = Vec::new();
         let mut best: Option<(u64, LogProbe)> = None;
         for note in &notes {
-            match LogProbe::of_note(memory, note).and_then(|probe| Ok((probe.holds(memory)?, probe))) {
-                Ok((holds, probe)) if best.as_ref().is_none_or(|(most, _)| holds > *most) => {
-                    best = Some((holds, probe));
+            match LogProbe::of_note(memory, note).and_then(|probe| Ok((probe.record_count(memory)?, probe))) {
+                Ok((count, probe)) if best.as_ref().is_none_or(|(most, _)| count > *most) => {
+                    best = Some((count, probe));
                 }
                 Ok(_) => {}
                 Err(why) => unusable.push(format!("the VMCOREINFO note at {:#x} is of no use: {why}", note.phys)),
@@ -209,21 +211,21 @@ impl LogProbe {
         Ok(probe)
     }
 
-    /// Reads all of it.
+    /// Reads the whole log.
     ///
     /// # Errors
-    /// [`LogError::Gone`] when it is not where it was found.
+    /// [`LogError::Gone`] if it is not where it was found.
     pub fn read(&self, memory: &dyn PhysicalMemory) -> Result<KernelLog, LogError> {
         let (records, left_out) = self.records(memory).map_err(LogError::Gone)?;
         Ok(KernelLog { method: self.method, detail: self.detail.clone(), records, left_out })
     }
 
-    /// A number that changes with every record, in a few reads: the sequence number of the newest one (begun, not
-    /// necessarily finished); `None` before there is one. Kernels before 5.10 do not publish theirs: for them it is
-    /// the place of the next record, or, if found by scan, how many records there are, which takes a whole reading.
+    /// A number that changes with every record, in a few reads: the sequence number of the newest one (begun, not necessarily finished);
+    /// `None` before there is one. Kernels before 5.10 do not publish it. For them it is the place of the next record; if the log was found
+    /// by scan, it is the number of records, which takes a complete read.
     ///
     /// # Errors
-    /// [`LogError::Gone`] when it is not where it was found.
+    /// [`LogError::Gone`] if it is not where it was found.
     pub fn newest_seq(&self, memory: &dyn PhysicalMemory) -> Result<Option<u64>, LogError> {
         let gone = |error: io::Error| LogError::Gone(error.to_string());
         match &self.place {
@@ -263,8 +265,8 @@ impl LogProbe {
         LogProbe { method: Method::Scan, detail, place: Place::BufferAt(found) }
     }
 
-    /// Roughly how many records there are; an error if what was found cannot be a log.
-    fn holds(&self, memory: &dyn PhysicalMemory) -> Result<u64, String> {
+    /// The approximate number of records; an error if the place cannot be a log.
+    fn record_count(&self, memory: &dyn PhysicalMemory) -> Result<u64, String> {
         let Place::Ring { at, layout, space } = &self.place else {
             return Ok(self.records(memory)?.0.len() as u64);
         };
@@ -290,11 +292,11 @@ impl LogProbe {
     }
 }
 
-/// The ring's structure, from wherever it is now.
+/// Reads the ring's structure from its current place.
 fn header(memory: &dyn PhysicalMemory, view: &View, at: RingAt, layout: &ring::Layout) -> Result<Header, String> {
     let mut bytes = vec![0; layout.ring_bytes];
     let mut outcome = Err(String::new());
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         let read = match at {
             RingAt::Pointer(variable) => view.read_u64(variable).and_then(|virt| view.read(virt, &mut bytes)),
             RingAt::Phys(phys) => memory.read_at(phys, &mut bytes),

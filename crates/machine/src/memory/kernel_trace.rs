@@ -1,12 +1,12 @@
-//! A Linux kernel's trace (ftrace's ring buffers), read out of the guest's memory from outside, as text in the form of
-//! `/sys/kernel/tracing/trace`. Events that nothing is made of stand there by name alone.
+//! A Linux kernel's trace (ftrace's ring buffers), read out of the guest's memory from outside. The result is text in the form of
+//! `/sys/kernel/tracing/trace`; an event that no analysis uses is printed by name alone.
 //!
-//! It needs nothing in the guest but a command line that switches events on (`trace_event=`): no process, no mount, no file
-//! system. So a guest's own init can be recorded to the service that people wait for. What it needs of the kernel is in its
-//! image: the table of its symbols, with variables (`CONFIG_KALLSYMS_ALL`), and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`). Debian's
-//! kernels have both. Its VMCOREINFO note says where the kernel runs.
+//! The guest needs only a command line that switches events on (`trace_event=`): no process, no mount, no file system. So a guest with its
+//! own init can be recorded up to the service that matters. The kernel's image must have the table of its symbols with variables
+//! (`CONFIG_KALLSYMS_ALL`) and its types ([`btf`], `CONFIG_DEBUG_INFO_BTF`); Debian's kernels have both. The kernel's VMCOREINFO note says
+//! where it runs.
 //!
-//! [`ring`] reads the records, `trace_records` makes lines of them. Nothing in the guest's memory is trusted.
+//! [`ring`] reads the records, and `trace_records` formats them as lines. Nothing in the guest's memory is trusted.
 
 mod btf;
 mod ring;
@@ -25,53 +25,53 @@ use trace_records::{Field, Fields, Forms, Names, Printer, Stamps};
 
 /// The variable of the trace that `trace_event=` writes into.
 const TRACE: &str = "global_trace";
-/// The variable that says how many CPUs there can be; a kernel for one CPU has none.
+/// The variable with the number of possible CPUs; a kernel for one CPU does not have it.
 const CPUS: &str = "nr_cpu_ids";
-/// A name in the guest is not longer.
-const NAME_BYTES_MAX: usize = 64;
-/// The clocks that a kernel's trace can have; it has about ten.
-const CLOCKS_MAX: u64 = 64;
+/// Upper bound for a name in the guest.
+const MAX_NAME_BYTES: usize = 64;
+/// Upper bound for the clocks of a kernel's trace; it has about ten.
+const MAX_CLOCKS: u64 = 64;
 
-/// A trace.
+/// A trace that was read from memory.
 pub struct KernelTrace {
-    /// As the kernel prints it.
+    /// The trace as the kernel prints it.
     pub text: Vec<u8>,
-    /// The file `trace_clock`, with the clock in use in brackets; empty if it is not known.
+    /// The content of the file `trace_clock`, with the clock in use in brackets; empty if unknown.
     pub clock: String,
-    /// How many were overwritten before this was read.
+    /// The number of records that were overwritten before the read.
     pub overwritten: u64,
 }
 
-/// Why there is none.
+/// The reason why no trace could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTrace {
     /// There is no image.
     #[error("the kernel's image, by which its trace is found in memory, cannot be had: {0}")]
     NoKernel(NoFunctions),
-    /// The image says too little.
+    /// The image lacks data.
     #[error("the kernel's image has no {0}, by which its trace is found in memory")]
     Image(&'static str),
-    /// The image says where it is, and the guest does not.
+    /// The image has the data, but the guest does not say where the kernel runs.
     #[error(
         "the kernel has not written its VMCOREINFO note, which says where it runs: it does so among its initcalls, with \
          CONFIG_VMCORE_INFO; record with --trace none --append initcall_debug to have its log instead"
     )]
     NotLocated,
-    /// The kernel keeps none.
+    /// The kernel has no trace buffer.
     #[error("the kernel has no trace buffer: it ended before it made one")]
     NoBuffer,
-    /// What is there is none.
+    /// The memory does not contain a valid trace.
     #[error("the kernel's trace cannot be read in memory: {0}")]
     Unreadable(#[from] io::Error),
 }
 
-/// Where the fields are that lead to the records.
+/// Offsets of the fields that lead to the records.
 struct Layout {
     array_buffer: u64,
     /// Up to 6.11; later kernels have as many buffers as their variable [`CPUS`] says.
     buffer_cpus: Option<u64>,
     buffer_buffers: u64,
-    /// Since 6.8: how often a page of records is twice as long.
+    /// Since 6.8: the binary logarithm of the pages in a page of records.
     buffer_page_order: Option<u64>,
     cpu_pages: u64,
     cpu_reader_page: u64,
@@ -112,7 +112,7 @@ impl Layout {
     }
 }
 
-/// What a kernel's image says of its trace, before any guest is looked at.
+/// Data about the trace from a kernel's image, gathered before any guest is read.
 pub struct TraceImage {
     layout: Layout,
     forms: Forms,
@@ -122,15 +122,15 @@ pub struct TraceImage {
 }
 
 impl TraceImage {
-    /// Where it says that the guest's processes are.
+    /// Places of the guest's process list, if the image has them.
     pub(crate) fn tasks(&self) -> Option<&TaskList> {
         self.tasks.as_ref()
     }
 
-    /// Of a bzImage, or an ELF kernel. Linear in it.
+    /// Reads a bzImage or an ELF kernel. Linear in its size.
     ///
     /// # Errors
-    /// [`NoTrace::NoKernel`], or [`NoTrace::Image`] if it says too little.
+    /// [`NoTrace::NoKernel`], or [`NoTrace::Image`] if it lacks data.
     pub fn of(image: &[u8]) -> Result<TraceImage, NoTrace> {
         let elf = &*kernel_image::unpacked_image(image).map_err(NoTrace::NoKernel)?;
         const TYPES: NoTrace = NoTrace::Image("types (CONFIG_DEBUG_INFO_BTF)");
@@ -151,17 +151,16 @@ impl TraceImage {
         })
     }
 
-    /// Reads the trace. The guest has to stand still, or what it writes meanwhile tears it. Linear in the memory that the guest
-    /// touched, and in the trace.
+    /// Reads the trace. The guest must stand still; otherwise its writes tear the trace. Linear in the touched memory and in the trace.
     ///
     /// # Errors
-    /// [`NoTrace`], if there is none in it.
+    /// [`NoTrace`] if there is no trace in it.
     pub fn read(&self, memory: &dyn PhysicalMemory) -> Result<KernelTrace, NoTrace> {
         let Located { space, moved_by } = located(memory).ok_or(NoTrace::NotLocated)?;
         self.read_in(&View::new(memory, &space), moved_by)
     }
 
-    /// The same of a kernel that is known to run there.
+    /// Reads the trace of a kernel that runs at a known distance from its linked address.
     fn read_in(&self, view: &View, moved_by: u64) -> Result<KernelTrace, NoTrace> {
         let trace = self.variables.get(TRACE).map_or(0, |trace| trace.wrapping_add(moved_by));
         let buffer = view.read_u64(trace.wrapping_add(self.layout.array_buffer))?;
@@ -185,7 +184,7 @@ impl TraceImage {
         })
     }
 
-    /// The number of each event in this kernel's records: they are given while it boots. The variable `event_x` describes the event x.
+    /// Event numbers in this kernel's records, which the kernel assigns while it boots. The variable `event_x` describes the event x.
     fn numbers(&self, view: &View, moved_by: u64) -> HashMap<String, u16> {
         let events = self.variables.iter().filter_map(|(name, &address)| {
             let event = name.strip_prefix("event_").filter(|event| !event.starts_with("class_"))?;
@@ -195,12 +194,12 @@ impl TraceImage {
         events.collect()
     }
 
-    /// As the file `trace_clock` says it, up to the clock in use, and whether that counts nanoseconds: a table of a function, a name
-    /// and that.
+    /// The content of the file `trace_clock` up to the clock in use, and true if that clock counts nanoseconds. The kernel's table has a
+    /// function, a name and that flag for each clock.
     fn clock(&self, view: &View, trace: u64, moved_by: u64) -> Option<(String, bool)> {
         const ENTRY_BYTES: u64 = 24;
         let table = self.variables.get("trace_clocks")?.wrapping_add(moved_by);
-        let id = u64::from(view.read_u32(trace.wrapping_add(self.layout.clock_id?)).ok()?).min(CLOCKS_MAX);
+        let id = u64::from(view.read_u32(trace.wrapping_add(self.layout.clock_id?)).ok()?).min(MAX_CLOCKS);
         let mut names = Vec::new();
         for number in 0..=id {
             let entry = table.wrapping_add(ENTRY_BYTES * number);
@@ -212,7 +211,7 @@ impl TraceImage {
     }
 }
 
-/// Where the fields are in memory that is made by hand, for tests and the fuzz target.
+/// The layout of hand-made memory, for tests and the fuzz target.
 const MADE: Layout = Layout {
     array_buffer: 0,
     buffer_cpus: None,
@@ -232,11 +231,11 @@ const MADE: Layout = Layout {
     event_number: 0,
 };
 
-/// And where its variables are.
+/// Addresses of the variables in that memory.
 const MADE_VARIABLES: [(&str, u64); 4] =
     [(TRACE, 0x80), (CPUS, 0x90), ("event_sched_switch", 0xa0), ("trace_clocks", 0xc0)];
 
-/// Every field in its record: what all begin with and those of a switch, without padding. Those of other events lie over each other.
+/// Offsets of every field in its record: the common fields and those of a switch, without padding. The fields of other events overlap.
 struct MadeFields;
 
 const MADE_SWITCH: [(&str, Field); 6] = [
@@ -261,7 +260,7 @@ impl Fields for MadeFields {
 
     fn own(&self, _event: &str, _structure: &str, field: &str) -> Option<Field> {
         let of_switch = |name: &str| MADE_SWITCH.iter().find(|(known, _)| *known == name).map(|(_, place)| *place);
-        // The texts of a switch lie in it.
+        // The texts of a switch are stored in it.
         if field.strip_prefix("__data_loc_").and_then(of_switch).is_some() {
             return None;
         }
@@ -269,11 +268,10 @@ impl Fields for MadeFields {
     }
 }
 
-/// The trace in memory that is made by hand, in which all addresses are physical ones. It is for the fuzz target, which has no
-/// kernel's image to give.
+/// Reads the trace in hand-made memory, in which all addresses are physical. It is for the fuzz target, which has no kernel image.
 ///
 /// # Errors
-/// As [`TraceImage::read`].
+/// Those of [`TraceImage::read`].
 #[doc(hidden)]
 pub fn made_trace(memory: &dyn PhysicalMemory) -> Result<KernelTrace, NoTrace> {
     const SPACE: Space = Space::Shifted { image: None, other: Some(0) };
@@ -293,16 +291,16 @@ fn types(elf: &[u8]) -> Option<&[u8]> {
     file.section_by_name(".BTF")?.data().ok()
 }
 
-/// A text in the kernel's memory, if it is one.
+/// A printable text in the kernel's memory, if there is one.
 fn text_at(view: &View, address: u64) -> Option<String> {
-    let mut bytes = [0; NAME_BYTES_MAX];
+    let mut bytes = [0; MAX_NAME_BYTES];
     view.read(address, &mut bytes).ok()?;
     let end = memchr::memchr(0, &bytes)?;
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
     text.chars().all(|c| c.is_ascii_graphic()).then(|| text.to_owned())
 }
 
-/// How many records were overwritten, of all CPUs.
+/// The number of overwritten records on all CPUs.
 fn lost(records: &ring::Records) -> u64 {
     records.overwritten.iter().fold(0, |sum, &of_cpu| sum.saturating_add(of_cpu))
 }
@@ -340,7 +338,7 @@ mod tests {
     use super::*;
     use crate::memory::image::Image;
 
-    /// A switch from this thread, as [`MadeFields`] has its fields.
+    /// A switch from this thread, with the fields of [`MadeFields`].
     fn switch(pid: u32, comm: &str) -> [u8; 56] {
         let mut record = [0; 56];
         record[0] = 7;
@@ -353,7 +351,7 @@ mod tests {
         record
     }
 
-    /// One of two CPUs has a buffer, of two pages, of which the second is in use.
+    /// Two CPUs, one of which has a buffer of two pages; the second page is in use.
     fn memory() -> Image {
         let mut image = Image::new(0, 0x1000);
         let (trace, buffer, buffers, cpu, pages) = (0x80, 0x100, 0x140, 0x180, [0x1c0, 0x200]);

@@ -1,11 +1,11 @@
-//! Guest memory that can be read until the time for it is up, or the user has pressed Ctrl-C: a guest can make a search of its
-//! memory as long as it likes.
+//! Guest memory that can be read until the time is up or the user has pressed Ctrl-C. Without this limit a guest could make a search of its
+//! memory arbitrarily long.
 
 use super::{Extent, PhysicalMemory};
 use std::io;
 use std::ops::Range;
 
-/// The same memory, until it `is_over`. After that nothing can be read, and a search ends.
+/// The same memory until `is_over` returns true. After that nothing can be read, and a search ends.
 pub(crate) struct Limited<'a> {
     pub(crate) memory: &'a dyn PhysicalMemory,
     pub(crate) is_over: &'a dyn Fn() -> bool,

@@ -1,14 +1,13 @@
 //! A guest's memory, read on the host while the guest runs, hangs or is dead.
 //!
-//! Guest RAM is a file (a memfd that the VMM maps shared), so reading it is `pread`
-//! at a file offset: no mapping, nothing unsafe, and a guest that changes what is being read can at worst give bytes
-//! that do not fit together, which every reader here has to expect anyway.
+//! Guest RAM is a file (a memfd that the VMM maps shared), so reading it is `pread` at a file offset: no mapping and no unsafe code. A
+//! guest that changes the bytes during a read can at worst produce inconsistent bytes, which every reader here must expect anyway.
 //!
-//! [`Extent`]s say which guest-physical addresses lie where in that file; the VMM is asked for them.
-//! [`kernel_log`] reads a Linux kernel's log, from a kernel that says nothing on its console; [`event_log`] the log of any
-//! kernel that keeps one with `kernel/tslog`; [`TraceImage`] a Linux kernel's trace.
+//! [`Extent`]s map guest-physical addresses to offsets in that file; the VMM reports them. [`kernel_log`] reads a Linux kernel's log, even
+//! if the kernel prints nothing on its console. [`event_log`] reads the log of any kernel that keeps one with `kernel/tslog`, and
+//! [`TraceImage`] a Linux kernel's trace.
 //!
-//! Nothing here may trust the guest: what is read are sizes, offsets and pointers a guest can set at will.
+//! Nothing here may trust the guest: it can set the sizes, offsets and pointers that are read to any value.
 
 mod event_log;
 mod kernel_log;
@@ -37,7 +36,7 @@ pub(crate) use tasks::{TaskList, Tasks};
 pub struct Extent {
     /// First guest-physical address.
     pub phys: u64,
-    /// Where that address lies in the file, in bytes.
+    /// Offset of that address in the file, in bytes.
     pub file_offset: u64,
     /// Length in bytes.
     pub bytes: u64,
@@ -50,25 +49,25 @@ impl Extent {
     }
 }
 
-/// A size of guest memory as one of the host's. A host whose addresses are too short for it cannot run the guest.
+/// A size of guest memory as a host's `usize`. A host whose addresses are too short for it cannot run the guest.
 fn host_size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Memory that is addressed as the guest's CPUs address it after paging.
+/// Memory that is addressed by guest-physical addresses.
 pub trait PhysicalMemory {
     /// Fills `buf` from guest-physical address `phys`.
     ///
     /// # Errors
-    /// When a byte of it is not RAM (`InvalidInput`, naming the address), or when the file cannot be read.
+    /// If a byte of it is not RAM (`InvalidInput`, naming the address), or if the file cannot be read.
     fn read_at(&self, phys: u64, buf: &mut [u8]) -> io::Result<()>;
 
-    /// What is RAM: ascending, without overlap.
+    /// The extents of RAM: ascending, without overlap.
     fn extents(&self) -> &[Extent];
 
-    /// The next stretch at or above `phys` that may hold something else than zeros; `None` when there is none.
+    /// The next stretch at or above `phys` that may hold anything but zeros; `None` at the end.
     ///
-    /// A search of memory uses it to pass over what the guest never touched.
+    /// A search of memory uses it to skip memory that the guest never touched.
     fn next_data(&self, phys: u64) -> Option<Range<u64>> {
         let range = self.extents().iter().map(Extent::range).find(|range| range.end > phys)?;
         Some(range.start.max(phys)..range.end)
@@ -83,10 +82,10 @@ pub struct GuestRam {
 }
 
 impl GuestRam {
-    /// `file` is what backs guest RAM; `extents` say what of it the guest sees where.
+    /// `file` backs guest RAM; `extents` map its parts to guest-physical addresses.
     ///
     /// # Errors
-    /// `InvalidInput` when extents are empty, overlap or wrap around.
+    /// `InvalidInput` if extents are empty, overlap or wrap around.
     pub fn new(file: File, mut extents: Vec<Extent>) -> io::Result<GuestRam> {
         extents.sort_by_key(|extent| extent.phys);
         let wraps = |e: &Extent| {
@@ -100,7 +99,7 @@ impl GuestRam {
         Ok(GuestRam { file, extents })
     }
 
-    /// Writes a little-endian word into the running guest, which has to expect it there.
+    /// Writes a little-endian word into the running guest, which must expect it there.
     ///
     /// # Errors
     /// As [`PhysicalMemory::read_at`].
@@ -112,7 +111,7 @@ impl GuestRam {
         self.file.write_all_at(&value.to_le_bytes(), extent.file_offset + within)
     }
 
-    /// The extent that holds `phys`, and how far into it that is.
+    /// The extent that contains `phys`, and the offset in it.
     fn locate(&self, phys: u64) -> io::Result<(&Extent, u64)> {
         let after = self.extents.partition_point(|extent| extent.phys <= phys);
         let extent = after.checked_sub(1).map(|at| &self.extents[at]).ok_or_else(|| not_ram(phys))?;
@@ -120,12 +119,12 @@ impl GuestRam {
         if within < extent.bytes { Ok((extent, within)) } else { Err(not_ram(phys)) }
     }
 
-    /// The next data in this one extent's part of the file, from `within` on.
+    /// The next data in this extent's part of the file, from `within` on.
     fn data_in(&self, extent: &Extent, within: u64) -> Option<Range<u64>> {
         use rustix::fs::{SeekFrom, seek};
         let from = extent.file_offset + within;
-        // A file system that does not know its holes says that all is data; an error other than "no data from here
-        // on" (ENXIO) is treated the same way, because reading a hole costs time and skipping data costs evidence.
+        // A file system without support for holes reports that all is data. An error other than "no data from here on" (ENXIO) is treated
+        // the same way: reading a hole costs time, but skipping data costs evidence.
         let start = match seek(&self.file, SeekFrom::Data(from)) {
             Err(rustix::io::Errno::NXIO) => return None,
             Err(_) => return Some(extent.phys + within..extent.range().end),
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Two extents, in the file the other way round than in memory, with a gap between them.
+    /// Two extents with a gap between them, in the file in the opposite order.
     fn ram() -> GuestRam {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[[2u8; 0x1000], [1u8; 0x1000]].concat()).unwrap();
@@ -219,7 +218,7 @@ mod tests {
 
     #[test]
     fn untouched_memory_is_passed_over() {
-        // On a file system without holes the answer is coarser; then there is nothing to test.
+        // On a file system without holes the answer is coarser, and there is nothing to test.
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
         file.set_len(16 << 20).unwrap();
         file.write_all_at(b"x", 9 << 20).unwrap();

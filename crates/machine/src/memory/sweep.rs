@@ -1,13 +1,13 @@
-//! One pass over all of guest RAM that was ever touched, in pieces.
+//! One pass over all touched guest RAM, in pieces.
 //!
-//! Pieces overlap by what the caller names, so that something no longer than that is seen whole in one of them;
-//! something within the overlap is seen twice. Memory that cannot be read is passed over: a search goes on.
+//! Pieces overlap by a number of bytes that the caller gives. So an item of at most that length lies in one piece completely; an item
+//! within the overlap is seen twice. Memory that cannot be read is skipped, so that a search goes on.
 
 use super::{PhysicalMemory, host_size};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Calls `visit` with the address and the bytes of each piece until it returns false. Returns the bytes looked at.
+/// Calls `visit` with the address and the bytes of each piece until it returns false. Returns the number of bytes searched.
 pub fn sweep(memory: &dyn PhysicalMemory, overlap: u64, mut visit: impl FnMut(u64, &[u8]) -> bool) -> u64 {
     let mut buf = vec![0; host_size(PIECE_BYTES + overlap)];
     let (mut at, mut seen) = (0, 0);

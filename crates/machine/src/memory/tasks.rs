@@ -1,7 +1,7 @@
-//! The processes of a Linux guest by name, out of its memory while it runs: its list of tasks, walked from the first one.
+//! The processes of a running Linux guest by name: walks the kernel's list of tasks in guest memory, from the first one.
 //!
-//! The guest changes the list meanwhile. A walk that goes astray ends where nothing can be read, where it comes back to its start, or
-//! after as many steps as there can be processes; the next one sees more.
+//! The guest changes the list during the walk. A walk that goes astray ends where nothing can be read, where it returns to its start, or
+//! after the maximum number of processes; the next walk sees more.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,12 +11,12 @@ use super::kernel_log::{Located, located};
 use super::kernel_trace::Btf;
 use crate::arch::paging::{View, is_kernel};
 
-/// No machine that boots has so many processes, and a walk of so many steps is over in some ten milliseconds.
-const STEPS_MAX: usize = 1 << 16;
+/// Upper bound for steps of a walk: no machine that boots has more processes, and the walk takes at most some ten milliseconds.
+const MAX_STEPS: usize = 1 << 16;
 /// A thread's name and its end (include/linux/sched.h: TASK_COMM_LEN).
 const NAME_BYTES: usize = 16;
 
-/// Where a kernel's image says that its processes are.
+/// Places of the task list and its fields, from the kernel's image.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskList {
     first: u64,
@@ -24,7 +24,7 @@ pub(crate) struct TaskList {
     name: u64,
 }
 
-/// The kernel of a guest that runs, and its processes.
+/// The kernel of a running guest, and its processes.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     list: TaskList,
@@ -32,29 +32,29 @@ pub(crate) struct Tasks {
 }
 
 impl TaskList {
-    /// By an image's variables and types.
+    /// Takes the places from an image's variables and types.
     pub(super) fn of(btf: &Btf, variables: &HashMap<String, u64>) -> Option<TaskList> {
         let at = |field: &str| btf.field("task_struct", field).map(|field| field.offset as u64);
         Some(TaskList { first: *variables.get("init_task")?, tasks: at("tasks")?, name: at("comm")? })
     }
 
-    /// Looks for the kernel in a guest's memory. None before it has said where it runs. Linear in the memory that was touched.
+    /// Searches for the kernel in a guest's memory. `None` before its note says where it runs. Linear in the touched memory.
     pub(crate) fn find(&self, memory: &dyn PhysicalMemory) -> Option<Tasks> {
         Some(Tasks { list: self.clone(), located: located(memory)? })
     }
 }
 
 impl Tasks {
-    /// Whether a process has this name, of which the kernel keeps 15 bytes. Linear in the processes.
+    /// True if a process has this name, of which the kernel keeps 15 bytes. Linear in the processes.
     ///
     /// # Errors
-    /// If the walk led to what is no memory, because the guest changed the list.
+    /// If the walk led to an address without memory, because the guest changed the list.
     pub(crate) fn has(&self, memory: &dyn PhysicalMemory, name: &str) -> io::Result<bool> {
         let view = View::new(memory, &self.located.space);
         let wanted = &name.as_bytes()[..name.len().min(NAME_BYTES - 1)];
         let head = self.list.first.wrapping_add(self.located.moved_by).wrapping_add(self.list.tasks);
         let mut at = view.read_u64(head)?;
-        for _ in 0..STEPS_MAX {
+        for _ in 0..MAX_STEPS {
             if at == head || !is_kernel(at) {
                 break;
             }
@@ -75,12 +75,12 @@ mod tests {
     use crate::arch::paging::{IMAGE_START, Space};
     use crate::memory::image::Image;
 
-    /// Where the kernel sees all of its memory.
+    /// Start of the kernel's direct map of memory.
     const DIRECT: u64 = 0xffff_8880_0000_0000;
     const LIST: TaskList = TaskList { first: IMAGE_START + 0x1000, tasks: 0x20, name: 0x40 };
-    /// The kernel runs so far from where it was linked to.
+    /// Distance of the running kernel from its linked address.
     const MOVED: u64 = 0x0200_0000;
-    /// Where its first task lies, and other processes.
+    /// Addresses of the first task, and of other processes.
     const FIRST: u64 = 0x1000;
     const OTHERS: [u64; 2] = [0x3000, 0x5000];
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_name_15_bytes_count() {
+    fn only_15_bytes_of_a_name_count() {
         check(&memory(), &[("systemd-journald", true), ("systemd-journal", true), ("systemd-journa", false)]);
     }
 
@@ -139,11 +139,11 @@ mod tests {
             image.put_u64(second + LIST.tasks, next);
             image
         };
-        // To no address of a kernel's, and round in a circle without its beginning: what came before was seen.
+        // To an address outside the kernel's half, and in a circle that leaves out the start: the tasks before it are found.
         for next in [0, 0x7fff_0000_0000, link(second)] {
             check(&leads_to(next), &[("systemd", true), ("systemd-journal", false)]);
         }
-        // To where nothing is: this walk says nothing of who is not there.
+        // To an address without memory: this walk does not show which processes are missing.
         let nowhere = leads_to(link(0x0100_0000));
         check(&nowhere, &[("systemd", true)]);
         assert!(tasks().has(&nowhere, "sshd").is_err());

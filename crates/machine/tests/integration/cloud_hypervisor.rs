@@ -1,7 +1,7 @@
-//! Boots in cloud-hypervisor: what is recorded of them, how they end, and what is refused.
+//! Boots in cloud-hypervisor: the recorded evidence, the outcomes, and the refused options.
 //!
-//! The guest is a small one, which also runs where KVM interprets a kernel's instructions. `BOOTSCOPE_TEST_CLOUD_HYPERVISOR` names the
-//! program; without it, `$PATH` does.
+//! The guest is small and runs even if KVM interprets a kernel's instructions. `BOOTSCOPE_TEST_CLOUD_HYPERVISOR` names the program; without
+//! it, `$PATH` is searched.
 
 #![allow(unsafe_code, reason = "a log is written, and its memory is read")]
 
@@ -20,14 +20,14 @@ const VMM: VmmKind = VmmKind::CloudHypervisor;
 const RESET: [u8; 4] = [0xb0, 0xfe, 0xe6, 0x64];
 /// `mov dx, 0x600; mov al, 0x34; out dx, al`: the state S5 of its ACPI.
 const OFF: [u8; 7] = [0x66, 0xba, 0x00, 0x06, 0xb0, 0x34, 0xee];
-/// `ud2`, where there is no interrupt table.
+/// `ud2` without an interrupt table.
 const FAULT: [u8; 2] = [0x0f, 0x0b];
-/// `mov al, 0x41; out 0x80, al`: the code of a kernel's own.
+/// `mov al, 0x41; out 0x80, al`: a code from the range for kernels.
 const REPORT: [u8; 4] = [0xb0, 0x41, 0xe6, 0x80];
-/// `xorps xmm0, xmm0`: a KVM that interprets does not know it. Elsewhere the CPU runs it, if it is allowed to: here it is not, and faults.
+/// `xorps xmm0, xmm0`: a KVM that interprets does not know it. A real CPU runs it if SSE is enabled; here it is not, so it faults.
 const UNKNOWN: [u8; 3] = [0x0f, 0x57, 0xc0];
 
-/// The cloud-hypervisor to test with; none if there is none, or no KVM.
+/// The cloud-hypervisor to test with; `None` if it or KVM is missing.
 fn cloud_hypervisor() -> Option<PathBuf> {
     program("cloud-hypervisor", "BOOTSCOPE_TEST_CLOUD_HYPERVISOR")
 }
@@ -41,21 +41,25 @@ fn a_guest_is_recorded_to_its_end_mark() {
     assert_eq!(boot.text("console.log"), "first\nthe guest is up\n");
     let manifest = &recorded.manifest;
     assert_eq!((&*manifest.subject.machine, &*manifest.subject.accelerator), ("cloud-hypervisor", "kvm"));
-    for said in ["PUT /api/v1/vm.create", "PUT /api/v1/vm.boot"] {
-        assert!(manifest.vmm.command.iter().any(|word| word.starts_with(said)), "{said}: {:?}", manifest.vmm.command);
+    for request in ["PUT /api/v1/vm.create", "PUT /api/v1/vm.boot"] {
+        assert!(
+            manifest.vmm.command.iter().any(|word| word.starts_with(request)),
+            "{request}: {:?}",
+            manifest.vmm.command
+        );
     }
     assert!(!manifest.notes.iter().any(|note| note.contains("shows no guest memory")), "{:?}", manifest.notes);
     assert!(manifest.vmm.max_rss_bytes > Some(0) && !manifest.vmm.version.is_empty());
     let marks: serde_json::Value = serde_json::from_str(&boot.text("vmm.json")).unwrap();
     let marks = marks.as_array().unwrap();
     let names: Vec<&str> = marks.iter().map(|mark| mark["name"].as_str().unwrap()).collect();
-    // That the machine is complete is said when its vCPUs run, and the boot may have ended by then.
-    let heard: Vec<&str> = names.iter().copied().filter(|name| *name != "machine complete").collect();
-    assert_eq!(heard, ["executed", "monitor ready", "first instruction"]);
+    // The VMM reports that the machine is complete when its vCPUs run, and the boot may have ended by then.
+    let received: Vec<&str> = names.iter().copied().filter(|name| *name != "machine complete").collect();
+    assert_eq!(received, ["executed", "monitor ready", "first instruction"]);
     let times: Vec<i64> = marks.iter().map(|mark| mark["at_ns"].as_i64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     let end_ns = recorded.end.as_ref().unwrap().at_ns;
-    // The guest may print before the start is answered, and not before the machine is made.
+    // The guest may print before the start is answered, but not before the machine is made.
     assert!(end_ns > times[1], "{end_ns}: {times:?}");
     println!("{names:?} and end mark, in ns: {times:?} {end_ns}");
 }
@@ -127,7 +131,7 @@ fn logged(text_at: u64) -> Vec<u8> {
         // SAFETY: the name is a literal.
         unsafe { log.write(entry.to_words()) };
     }
-    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    // SAFETY: the log has this length and is initialised, and no other code writes to it any more.
     unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) }.to_vec()
 }
 
@@ -141,10 +145,10 @@ fn guest_memory_is_read_also_after_the_guest_has_reset() {
     assert_eq!(log.matches("ENTER configure").count(), 3, "{log}");
 }
 
-/// What the guest prints that is stopped.
-const SAYS: &str = "starting\n";
+/// Output of the guest that is stopped.
+const OUTPUT: &str = "starting\n";
 
-/// Stops a boot as soon as its guest has printed that.
+/// Stops a boot as soon as its guest has printed [`OUTPUT`].
 struct StopsOncePrinted(bool);
 
 impl Observer for StopsOncePrinted {
@@ -153,18 +157,18 @@ impl Observer for StopsOncePrinted {
     }
 
     fn progress(&mut self, progress: &machine::Progress<'_>) {
-        self.0 |= progress.console_bytes >= SAYS.len() as u64;
+        self.0 |= progress.console_bytes >= OUTPUT.len() as u64;
     }
 }
 
 #[test]
 fn a_boot_that_is_stopped_or_late_is_kept_and_ended_at_once() {
     let Some(program) = cloud_hypervisor() else { return };
-    let image = guest(SAYS, &[]);
+    let image = guest(OUTPUT, &[]);
     let began = Instant::now();
     let stopped = Boot::watched(VMM, program.clone(), &image, &mut StopsOncePrinted(false), |_| {});
     assert_eq!(stopped.recorded().outcome.kind, OutcomeKind::Interrupted);
-    assert_eq!(stopped.text("console.log"), SAYS);
+    assert_eq!(stopped.text("console.log"), OUTPUT);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let soon = |options: &mut machine::RecordOptions| options.observe.timeout_ms = Some(700);
     let late = Boot::watched(VMM, program, &image, &mut Silent, soon);
@@ -185,7 +189,7 @@ fn a_disk_is_never_written() {
     let boot = Boot::watched(VMM, program, &guest("starting\n", &[]), &mut Silent, disk);
     assert_eq!(boot.recorded().outcome.kind, OutcomeKind::Reached);
     assert!(fs::read(&raw).unwrap() == vec![7; 1 << 20]);
-    // The guest writes to no disk, so what it was given says it.
+    // The guest writes to no disk, so the VMM's configuration shows it.
     let created =
         boot.recorded().manifest.vmm.command.iter().find(|word| word.starts_with("PUT /api/v1/vm.create")).unwrap();
     assert!(created.contains("data.img") && created.contains("\"readonly\":true"), "{created}");

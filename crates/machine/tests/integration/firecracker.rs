@@ -1,7 +1,7 @@
-//! Boots in Firecracker: what is recorded of them, how they end, and what is refused.
+//! Boots in Firecracker: the recorded evidence, the outcomes, and the refused options.
 //!
-//! The guest is a small one, which also runs where KVM interprets a kernel's instructions: it prints, writes to Firecracker's boot
-//! timer and resets. `BOOTSCOPE_TEST_FIRECRACKER` names the program; without it, `$PATH` does.
+//! The guest is small and runs even if KVM interprets a kernel's instructions: it prints, writes to Firecracker's boot timer and resets.
+//! `BOOTSCOPE_TEST_FIRECRACKER` names the program; without it, `$PATH` is searched.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use crate::common::small::{Boot, guest, program};
 use machine::VmmKind;
 use recording::OutcomeKind;
 
-/// `mov byte [0xc0000000], 123`: what Firecracker's boot timer is told by.
+/// `mov byte [0xc0000000], 123`: the write that triggers Firecracker's boot timer.
 const BOOTED: [u8; 7] = [0xc6, 0x05, 0x00, 0x00, 0x00, 0xc0, 123];
 /// `mov al, 0xfe; out 0x64, al`: a reset by the keyboard controller.
 const RESET: [u8; 4] = [0xb0, 0xfe, 0xe6, 0x64];
-/// `ud2`, where there is no interrupt table.
+/// `ud2` without an interrupt table.
 const FAULT: [u8; 2] = [0x0f, 0x0b];
 
-/// The Firecracker to test with; none if there is none, or no KVM.
+/// The Firecracker to test with; `None` if it or KVM is missing.
 fn firecracker() -> Option<PathBuf> {
     program("firecracker", "BOOTSCOPE_TEST_FIRECRACKER")
 }
@@ -32,8 +32,12 @@ fn a_guest_is_recorded_to_its_end_mark() {
     assert!(log.contains("API server started") && log.contains("event_end: boot microvm"), "{log}");
     let manifest = &recorded.manifest;
     assert_eq!((&*manifest.subject.machine, &*manifest.subject.accelerator), ("firecracker", "kvm"));
-    for said in ["PUT /boot-source", "PUT /actions"] {
-        assert!(manifest.vmm.command.iter().any(|word| word.starts_with(said)), "{said}: {:?}", manifest.vmm.command);
+    for request in ["PUT /boot-source", "PUT /actions"] {
+        assert!(
+            manifest.vmm.command.iter().any(|word| word.starts_with(request)),
+            "{request}: {:?}",
+            manifest.vmm.command
+        );
     }
     assert!(manifest.notes.iter().any(|note| note.contains("shows no guest memory")), "{:?}", manifest.notes);
     let marks: serde_json::Value = serde_json::from_str(&boot.text("vmm.json")).unwrap();
@@ -43,8 +47,7 @@ fn a_guest_is_recorded_to_its_end_mark() {
     let times: Vec<i64> = marks.iter().map(|mark| mark["at_ns"].as_i64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     let end_ns = recorded.end.as_ref().unwrap().at_ns;
-    // The guest may print before the start is answered, and not before the machine is complete.
-    // Both may be heard at once.
+    // The guest may print before the start is answered, but not before the machine is complete. Both may be received at once.
     assert!(end_ns >= times[2], "{end_ns}: {times:?}");
     println!("executed, ready, complete, started, end mark, in ns: {times:?} {end_ns}");
 }

@@ -1,11 +1,11 @@
-//! Boots of a real Linux kernel, named by `BOOTSCOPE_TEST_KERNEL`. guest-init has to be built (`make build`) and found
-//! (`BOOTSCOPE_LIB`).
+//! Boots of a real Linux kernel, named by `BOOTSCOPE_TEST_KERNEL`. guest-init must be built (`make build`) and be in `BOOTSCOPE_LIB` or an
+//! installed place.
 
 use crate::common::{Boot, Scratch, boot, initrd_with_init, program_that_says};
 use machine::{Init, Silent, Then, Until, time_plain};
 use recording::{OutcomeKind, TimeBase};
 
-/// The stamps of a stream's index.
+/// The stamps in a stream's index.
 fn stamps(boot: &Boot, name: &str) -> Vec<i64> {
     boot.text(name).lines().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect()
 }
@@ -54,7 +54,7 @@ fn a_panic_that_resets_at_once_is_still_a_panic() {
     let scratch = Scratch::new();
     let Some(mut options) = scratch.kernel_options() else { return };
     options.guest.init = Init::Keep;
-    // On a console that is not recorded: only the log in memory tells.
+    // With a console that is not recorded, only the log in memory shows the panic.
     options.guest.append = "quiet no_timer_check console=ttyS3 panic=-1".to_owned();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Panic);
@@ -143,9 +143,9 @@ fn the_accelerator_is_one_that_works() {
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
     let manifest = &boot.recorded.manifest;
-    // Whichever it is: if not KVM, then with the reason.
-    let said = manifest.notes.iter().any(|note| note.starts_with("TCG is used: "));
-    assert_eq!(manifest.subject.accelerator == "tcg", said, "{:?}", manifest.notes);
+    // If the accelerator is not KVM, a note has the reason.
+    let has_reason = manifest.notes.iter().any(|note| note.starts_with("TCG is used: "));
+    assert_eq!(manifest.subject.accelerator == "tcg", has_reason, "{:?}", manifest.notes);
 }
 
 #[test]
@@ -166,6 +166,6 @@ fn what_ran_first_is_recorded_where_qemu_takes_the_plugin() {
     let Some(options) = scratch.kernel_options() else { return };
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached, "{}", boot.detail());
-    let said = boot.recorded.manifest.notes.iter().any(|note| note.contains("first ran is not recorded"));
-    assert_ne!(boot.has("first-run.bin"), said, "either it is there, or why not");
+    let has_reason = boot.recorded.manifest.notes.iter().any(|note| note.contains("first ran is not recorded"));
+    assert_ne!(boot.has("first-run.bin"), has_reason, "either it is there, or why not");
 }

@@ -1,4 +1,4 @@
-//! The recorder without the command line: small guests of the tests' own, in each VMM.
+//! The recorder without the command line: small guests made by the tests, in each VMM.
 
 mod cloud_hypervisor;
 mod common;

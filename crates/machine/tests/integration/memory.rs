@@ -1,7 +1,7 @@
-//! The kernel log of real kernels, read out of QEMU's guest RAM, against what the same kernel says on its console.
+//! The kernel logs of real kernels, read out of QEMU's guest RAM, compared with the output of the same kernels on their consoles.
 //!
-//! Needs QEMU and `BOOTSCOPE_TEST_KERNEL`, the path of a stock x86-64 bzImage (several, with `:` between them);
-//! without either it prints why nothing was tested. The kernels get no initrd and panic for want of a root.
+//! Needs QEMU and `BOOTSCOPE_TEST_KERNEL`, the path of a stock x86-64 bzImage (several, with `:` between them); without either it prints
+//! why nothing was tested. The kernels get no initrd, and panic because they have no root.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use machine::memory::{GuestRam, KernelLog, LogError, LogProbe, Method, Record, T
 use machine::ram_extents;
 
 const QEMU: &str = "qemu-system-x86_64";
-const BOOT_TIME_MAX: Duration = Duration::from_secs(300);
+const MAX_BOOT_TIME: Duration = Duration::from_secs(300);
 
 /// A guest with its RAM in a file on tmpfs, and QEMU's monitor.
 struct Guest {
@@ -56,21 +56,20 @@ impl Guest {
         say(&mut self.monitor, command)
     }
 
-    /// Lets it run until it has begun to print, then for a moment at a time until there is a log to speak of, which is
-    /// then of a stopped guest.
+    /// Runs the guest until it has begun to print, then for a moment at a time until it has a log. Stops the guest, and returns that log.
     fn early_log(&mut self) -> KernelLog {
         let start = Instant::now();
         self.say("cont");
-        // A search before would only take the host's CPUs away from the guest.
+        // A search before that would only take the host's CPUs away from the guest.
         while !self.console().contains("Linux version") {
-            assert!(start.elapsed() < BOOT_TIME_MAX, "nothing on the console: {:?}", self.console());
+            assert!(start.elapsed() < MAX_BOOT_TIME, "nothing on the console: {:?}", self.console());
             std::thread::sleep(Duration::from_millis(5));
         }
         loop {
             self.say("stop");
             match kernel_log(&self.ram) {
                 Ok(log) if log.records.len() > 50 => return log,
-                Ok(_) | Err(LogError::NotFound { .. }) => assert!(start.elapsed() < BOOT_TIME_MAX, "no log in memory"),
+                Ok(_) | Err(LogError::NotFound { .. }) => assert!(start.elapsed() < MAX_BOOT_TIME, "no log in memory"),
                 Err(error) => panic!("{error}"),
             }
             self.say("cont");
@@ -78,14 +77,14 @@ impl Guest {
         }
     }
 
-    /// The log of the running guest, once it has panicked and says nothing more.
+    /// The log of the running guest, after it has panicked and logs nothing more.
     fn last_log(&mut self) -> KernelLog {
         self.say("cont");
         let start = Instant::now();
         let mut newest = None;
         loop {
             std::thread::sleep(Duration::from_millis(300));
-            assert!(start.elapsed() < BOOT_TIME_MAX, "no panic; newest record {newest:?}");
+            assert!(start.elapsed() < MAX_BOOT_TIME, "no panic; newest record {newest:?}");
             let Ok(probe) = LogProbe::find(&self.ram) else { continue };
             let Ok(log) = probe.read(&self.ram) else { continue };
             let before = std::mem::replace(&mut newest, probe.newest_seq(&self.ram).unwrap());
@@ -123,7 +122,7 @@ fn until_prompt(output: &mut ChildStdout) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The kernels to test with, or why there are none.
+/// The kernels to test with; prints why if there are no kernels.
 fn kernels() -> Vec<PathBuf> {
     let Ok(paths) = std::env::var("BOOTSCOPE_TEST_KERNEL") else {
         println!("skipped: BOOTSCOPE_TEST_KERNEL names no kernel");
@@ -143,7 +142,7 @@ fn console_lines(record: &Record) -> Vec<String> {
     text.split('\n').map(|line| format!("[{seconds:5}.{micros:06}] {line}")).collect()
 }
 
-/// A text without what differs from boot to boot: numbers and addresses.
+/// A text without the parts that differ from boot to boot: numbers and addresses.
 fn without_numbers(record: &Record) -> String {
     let text = String::from_utf8_lossy(&record.text).into_owned();
     let words =
@@ -151,8 +150,7 @@ fn without_numbers(record: &Record) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Boots verbosely: the log is read early, by its shape, and after the panic; both are what the console says.
-/// Returns the late one.
+/// Boots verbosely. Reads the log early, by its shape, and after the panic; both must equal the console's output. Returns the late one.
 fn check_verbose(kernel: &Path, append: &str, machine: &[&str]) -> KernelLog {
     let mut guest = Guest::new(kernel, append, machine);
     let early = guest.early_log();
@@ -173,13 +171,13 @@ fn check_verbose(kernel: &Path, append: &str, machine: &[&str]) -> KernelLog {
     assert_eq!(late.left_out.before, 0);
     let numbers: Vec<u64> = late.records.iter().map(|record| record.seq).collect();
     assert_eq!(numbers, (0..late.records.len() as u64).collect::<Vec<_>>());
-    let said: Vec<&str> = console.lines().filter(|line| line.starts_with('[')).collect();
+    let printed: Vec<&str> = console.lines().filter(|line| line.starts_with('[')).collect();
     let read: Vec<String> = late.records.iter().filter(|r| r.level < 7).flat_map(console_lines).collect();
-    assert_eq!(read, said);
+    assert_eq!(read, printed);
     late
 }
 
-/// Boots quietly, with KASLR: the log has what the console keeps to itself.
+/// Boots quietly, with KASLR: the log has the messages that the console does not print.
 fn check_quiet(kernel: &Path, verbose: &KernelLog, machine: &[&str]) {
     let mut guest = Guest::new(kernel, "quiet", machine);
     let log = guest.last_log();
@@ -195,7 +193,7 @@ fn check_quiet(kernel: &Path, verbose: &KernelLog, machine: &[&str]) {
     assert!(differ.len() * 50 <= verbose.len(), "{differ:#?}");
 }
 
-/// The command line differs on purpose, and what a kernel says of its clocks depends on how busy the host is.
+/// The command line differs on purpose, and messages about clocks depend on how busy the host is.
 fn is_same_in_any_boot(text: &str) -> bool {
     let text = text.to_lowercase();
     !["command line", "clock", "tsc"].iter().any(|word| text.contains(word))
@@ -219,7 +217,7 @@ fn a_log_moved_to_the_direct_map_with_five_level_tables_and_two_cpus() {
     }
 }
 
-/// What the kernel logs of its initcalls and what its trace has of them are the same, in the same order; and so are its messages.
+/// The kernel's log and its trace must have the same initcalls in the same order, and the same messages.
 #[test]
 #[ignore = "24 s: in make test-all"]
 fn a_trace_in_memory_has_what_the_log_has() {
@@ -247,21 +245,22 @@ fn a_trace_in_memory_has_what_the_log_has() {
             assert!(!text.contains("records of kinds") && !text.contains("contradict"), "{kernel:?}: {text}");
             let after =
                 |key: &str| lines.iter().filter_map(|line| Some(line.split_once(key)?.1)).collect::<Vec<&str>>();
-            let of_log = |key: &str| -> Vec<String> {
+            let logged_after = |key: &str| -> Vec<String> {
                 let texts = log.records.iter().map(|record| String::from_utf8_lossy(&record.text).into_owned());
                 texts.filter_map(|text| Some(text.strip_prefix(key)?.split(['+', ' ']).next()?.to_owned())).collect()
             };
-            let called = of_log("calling  ");
+            let called = logged_after("calling  ");
             let traced: Vec<&str> =
                 after(": initcall_start: func=").iter().filter_map(|text| text.split('+').next()).collect();
             assert!(called.len() > 300, "{kernel:?}: {} initcalls", called.len());
-            // The log has those that ran before it, too; the trace has those of the console, which the log has not.
+            // The log also has the initcalls that ran before the trace; the trace also has those of the console, which the log does not
+            // have.
             let common: Vec<&str> =
                 traced.iter().copied().filter(|name| called.iter().any(|known| known == name)).collect();
             if is_whole {
                 assert_eq!(common, called, "{kernel:?}");
             } else {
-                // One CPU's buffer may reach back further than the other's, so there can be a gap.
+                // One CPU's buffer may go back further than the other's, so there can be a gap.
                 let mut ahead = called.iter();
                 assert!(common.iter().all(|name| ahead.any(|known| known == name)), "{kernel:?}: {common:?}");
                 assert_eq!(common.last().copied(), called.last().map(String::as_str), "{kernel:?}");
@@ -272,12 +271,17 @@ fn a_trace_in_memory_has_what_the_log_has() {
                 "{kernel:?}"
             );
             assert!(switches.iter().all(|text| text.contains(" ==> next_comm=")), "{kernel:?}");
-            let said = after(": console: ");
+            let traced_messages = after(": console: ");
             let logged: Vec<String> =
                 log.records.iter().map(|r| String::from_utf8_lossy(&r.text).into_owned()).collect();
             // Kernels before 5.11 put printk's stamp in front.
-            let known = said.iter().filter(|text| logged.iter().any(|line| text.ends_with(line.as_str()))).count();
-            assert!(known * 100 >= said.len() * 95 && known > 10, "{kernel:?}: {known} of {}", said.len());
+            let known =
+                traced_messages.iter().filter(|text| logged.iter().any(|line| text.ends_with(line.as_str()))).count();
+            assert!(
+                known * 100 >= traced_messages.len() * 95 && known > 10,
+                "{kernel:?}: {known} of {}",
+                traced_messages.len()
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ends of a boot, with guests of a few bytes whose every step is known: boot sectors. Needs QEMU, no kernel.
+//! Ends of a boot, tested with boot sectors: guests of a few bytes whose every step is known. Needs QEMU, but no kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use recording::{OutcomeKind, Recording};
 
 /// `cli; hlt; jmp $-1`
 const HALT: &[u8] = &[0xfa, 0xf4, 0xeb, 0xfd];
-/// `cli; jmp $`: no interrupt is to be looked at.
+/// `cli; jmp $`: it spins without interrupts.
 const SPIN: &[u8] = &[0xfa, 0xeb, 0xfe];
 /// `mov al, 0xfe; out 0x64, al; jmp $`: the keyboard controller resets the machine.
 const RESET: &[u8] = &[0xb0, 0xfe, 0xe6, 0x64, 0xeb, 0xfe];
@@ -24,15 +24,15 @@ const PROMPT: &[u8] = &[
     0x00, 0x67, 0xe2, 0xfd, 0xb0, b'!', 0xee, 0xfa, 0xf4, 0xeb, 0xfc, b'l', b'o', b'g', b'i', b'n', b':', 0,
 ];
 /// Walks up through the first 64 KiB, 4 KiB at a time, for ever: fills each page's start with `jmp` to the next.
-/// `mov ax, 0x1000; mov es, ax; xor di, di; l: mov dword [es:di], 0x900ffde9; add di, 0x1000; jnz l; jmp 0x1000:0`
-/// (`e9 fd 0f` jumps 0x1000 on from its own start).
+/// `mov ax, 0x1000; mov es, ax; xor di, di; l: mov dword [es:di], 0x900ffde9; add di, 0x1000; jnz l; jmp 0x1000:0` (`e9 fd 0f`
+/// jumps 0x1000 on from its own start).
 const WANDER: &[u8] = &[
     0xb8, 0x00, 0x10, 0x8e, 0xc0, 0x31, 0xff, 0x66, 0x26, 0xc7, 0x05, 0xe9, 0xfd, 0x0f, 0x90, 0x81, 0xc7, 0x00, 0x10,
     0x75, 0xf2, 0xea, 0x00, 0x00, 0x00, 0x10,
 ];
 
 fn hang_soon(options: RecordOptions) -> RecordOptions {
-    // A busy CPU needs as long of its own time, which on a loaded host is several times as long.
+    // A busy CPU must also run for that long, which takes several times as long on a loaded host.
     let observe = ObserveSpec { hang_after_ms: 8_000, timeout_ms: Some(120_000), ..options.observe };
     RecordOptions { observe, ..options }
 }
@@ -133,7 +133,7 @@ fn a_qemu_that_is_stopped_ends_with_its_timeout() {
     assert!(took < Duration::from_secs(13), "it took {took:?}");
 }
 
-/// This process's children.
+/// The children of this process.
 fn children() -> Vec<rustix::process::Pid> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let texts = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
@@ -185,14 +185,14 @@ fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(HALT);
     options.guest.machine = "no-such-machine".to_owned();
-    let said = match record(&options, &mut machine::Silent) {
+    let why = match record(&options, &mut machine::Silent) {
         Err(Error::VmmRefused { why, .. }) => why,
         Err(Error::VmmMissing { .. }) => return eprintln!("skipped: no QEMU"),
         other => panic!("{other:?}"),
     };
-    assert!(said.contains("exit status: 1") && said.contains("unsupported machine type"), "{said}");
+    assert!(why.contains("exit status: 1") && why.contains("unsupported machine type"), "{why}");
     assert!(!options.out.exists());
-    // A folder that was there, and empty, stays.
+    // An existing empty folder stays.
     std::fs::create_dir(&options.out).unwrap();
     record(&options, &mut machine::Silent).unwrap_err();
     assert_eq!(std::fs::read_dir(&options.out).unwrap().count(), 0);
@@ -250,18 +250,18 @@ fn a_guest_that_lies_is_bounded_counted_and_kept() {
     assert!(!notes.contains('\x1b'), "{notes}");
 }
 
-/// Stops when it is told to, and counts what it is told.
+/// Stops when its flag is set, and counts the calls of `progress`.
 struct Stopper {
     stop: Arc<AtomicBool>,
     raise_after: Option<Duration>,
     began: Instant,
-    told: u32,
+    progress_calls: u32,
 }
 
 impl Observer for Stopper {
     fn progress(&mut self, progress: &Progress<'_>) {
         assert!(progress.elapsed_ns > 0);
-        self.told += 1;
+        self.progress_calls += 1;
         if self.raise_after.is_some_and(|after| self.began.elapsed() > after) {
             self.raise_after = None;
             // Ctrl-C, as the terminal sends it.
@@ -280,21 +280,21 @@ fn ctrl_c_finishes_the_recording() {
     let options = scratch.sector_options(SPIN);
     let raise_after = Some(Duration::from_millis(1500));
     let stop = stop_on_signals().unwrap();
-    let mut stopper = Stopper { stop, raise_after, began: Instant::now(), told: 0 };
+    let mut stopper = Stopper { stop, raise_after, began: Instant::now(), progress_calls: 0 };
     let Some(boot) = boot_observed(scratch, &options, &mut stopper) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Interrupted);
-    assert!(stopper.told > 3);
+    assert!(stopper.progress_calls > 3);
     assert_eq!(boot.recording.manifest().outcome_word(), "interrupted");
     assert!(boot.text("registers.txt").contains("CPU#0"));
 }
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_a_finished_recording() {
-    /// Has something in the place of one file, once the boot has begun.
+    /// Puts a link in the place of one file, once the boot has begun.
     struct InTheWay(std::path::PathBuf);
     impl Observer for InTheWay {
         fn progress(&mut self, _: &Progress<'_>) {
-            // It is there already the next time.
+            // On the next call it exists already.
             let _ = std::os::unix::fs::symlink("/dev/null", self.0.join("registers.txt.partial"));
         }
     }

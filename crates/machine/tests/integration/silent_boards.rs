@@ -1,4 +1,4 @@
-//! Boards that never begin to boot: the timeout counts from when listening begins.
+//! Boards that never begin to boot: the timeout counts from the start of listening.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ impl Observer for GivesUp {
     }
 }
 
-/// Records a board at this kind of port, to which `say` talks until it fails, for 2 s.
+/// Records a board at this kind of port for 2 s; `say` writes to the port until it fails.
 fn check(kind: &str, say: fn(&mut TcpStream) -> std::io::Result<()>, power_cycle: Option<&str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let serial = format!("{kind}:{}", listener.local_addr().unwrap());
@@ -56,6 +56,6 @@ fn a_terminal_server_that_only_negotiates() {
 #[test]
 fn a_power_cycle_that_does_not_end() {
     check("tcp", waits, Some("sleep 1000"));
-    // What the board says meanwhile is of the boot before.
+    // Output of the board during the power cycle belongs to the boot before.
     check("tcp", |socket| socket.write_all(&[b'\n'; 1 << 16]), Some("sleep 1000"));
 }

@@ -1,21 +1,20 @@
-//! Tables made by hand in each form that they had. Those of real kernels are compared with what the kernels print
-//! themselves in `crates/cli/tests/black_box/calls/early_names.rs`.
+//! Hand-made tables in each form that they had. `crates/cli/tests/black_box/calls/early_names.rs` compares the tables of real kernels with
+//! what the kernels print.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What differs between kernels.
+/// Differences between kernels.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Offsets and their base behind the tokens (6.4), or in front of all.
+    /// True if offsets and their base stand behind the tokens (6.4), false if in front of all.
     behind: bool,
-    /// A part between markers and tokens (6.2 and 6.3).
+    /// True if there is a part between markers and tokens (6.2 and 6.3).
     seqs: bool,
-    /// Bytes of a marker.
     marker_bytes: usize,
-    /// Data per CPU has addresses of its own.
+    /// True if data per CPU has absolute addresses.
     absolute: bool,
-    /// Addresses in full (before 4.6).
+    /// True if addresses are stored in full (before 4.6).
     full: bool,
 }
 
@@ -28,11 +27,11 @@ const FORMS: [Form; 6] = [
     Form { marker_bytes: 8, ..PLAIN },
     Form { full: true, absolute: false, ..PLAIN },
 ];
-/// What is in the image before the table.
+/// The number of other bytes in the image before the table.
 const OTHER_BYTES: u32 = 40_000;
 const BASE: u64 = 0xffff_ffff_8100_0000;
 
-/// Symbols with their types, as a kernel has them: data per CPU first, names of up to 200 letters.
+/// Symbols with their types, as in a kernel: data per CPU first, names of up to 200 letters.
 fn symbols(n: usize) -> Vec<(u64, String)> {
     let code = (0..n as u64).map(|i| {
         let kind = ["t", "T", "d", "W"][i as usize % 4];
@@ -45,7 +44,7 @@ fn aligned(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(8), 0);
 }
 
-/// An image with the table in it, and much that is none.
+/// An image with the table in it, and much other data.
 fn image(symbols: &[(u64, String)], form: Form) -> Vec<u8> {
     let mut tokens: Vec<String> = (0u8..=255).map(|b| format!("_{b:02x}")).collect();
     (b'!'..=b'~').for_each(|c| tokens[usize::from(c)] = char::from(c).to_string());
@@ -114,7 +113,7 @@ fn the_table_is_found_in_every_form_it_had() {
     for form in FORMS {
         for n in [300, 509, 2000, 20_000] {
             let symbols = symbols(n);
-            // Without an address of its own, data per CPU is among the rest.
+            // Without absolute addresses, data per CPU is among the rest.
             let symbols = if form.absolute { symbols } else { symbols[3..].to_vec() };
             assert_eq!(functions(&image(&symbols, form)), Some(expected(&symbols)), "{form:?}, {n} symbols");
         }
@@ -131,7 +130,7 @@ fn where_there_is_no_table_none_is_found() {
     }
 }
 
-/// What fuzzing of images starts from: nothing that is made at random has a table in it.
+/// Seeds for fuzzing of images: random data never contains a table.
 #[test]
 fn fuzzing_starts_from_tables() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/kernel_image");
@@ -150,7 +149,7 @@ fn fuzzing_starts_from_tables() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A table that is damaged anywhere gives another answer or none, and is read all the same.
+    /// Damage anywhere in a table changes the answer at most; it never causes a panic.
     #[test]
     fn damage_is_no_panic(places in prop::collection::vec((0.0..1.0f64, any::<u8>()), 1..8), form in 0..FORMS.len()) {
         let mut image = image(&symbols(700), FORMS[form]);

@@ -1,26 +1,27 @@
-//! printk's log buffer, as it is in kernels from 3.5 to 5.9.
+//! printk's log buffer, in kernels from 3.5 to 5.9.
 //!
-//! One array of records of their own length, one after another:
+//! It is an array of records of varying length, one after another:
 //! ```text
 //! printk_log { u64 ts_nsec, u16 len, u16 text_len, u16 dict_len, u8 facility, u8 flags:5 level:3, [u32 caller_id] } text dict padding
 //! ```
-//! `len` is that of all of it; 0 means that the next record is at the start of the buffer. `log_first_idx` and
-//! `log_next_idx` are where the oldest record is and where the next one will be. `dict` is `KEY=value` pairs with NUL
-//! between them. Sequence numbers are kept elsewhere and not published: records are counted from the oldest.
+//! `len` is the length of the whole record; 0 means that the next record is at the start of the buffer. `log_first_idx` is the place of the
+//! oldest record, `log_next_idx` that of the next one. `dict` is `KEY=value` pairs with NUL between them. Sequence numbers are kept
+//! elsewhere and not published, so records are counted from the oldest.
 //!
-//! The structure was called `log` up to 3.10; `caller_id` is there from 5.1 on, if configured.
+//! The structure was called `log` up to 3.10; `caller_id` exists from 5.1 on, if configured.
 
 use super::LeftOut;
 use super::record::{Caller, Record};
 use super::vmcoreinfo::Note;
 use crate::arch::paging::View;
 
-/// log_buf_len= takes no more than 2 GB; a log this large is not a boot's.
-const BUFFER_BYTES_MAX: u32 = 64 << 20;
-/// Records can be as short as their heads: a buffer of 64 MB has four million, and each takes ten times that in memory.
-const RECORDS_MAX: usize = 1 << 20;
+/// Upper bound for the buffer. log_buf_len= takes at most 2 GB; a larger log than this is not a boot's.
+const MAX_BUFFER_BYTES: u32 = 64 << 20;
+/// Upper bound for the records, which can be as short as their headers. A buffer of 64 MB could have four million, each of which takes ten
+/// times that in memory.
+const MAX_RECORDS: usize = 1 << 20;
 
-/// Where the fields are, in bytes from the start of `printk_log`.
+/// Offsets of the fields, in bytes from the start of `printk_log`.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub header_bytes: usize,
@@ -31,7 +32,7 @@ pub struct Layout {
     pub caller_id: Option<usize>,
 }
 
-/// The kernel's variables, as addresses.
+/// Addresses of the kernel's variables.
 #[derive(Clone, Debug)]
 pub struct Symbols {
     log_buf: u64,
@@ -41,13 +42,13 @@ pub struct Symbols {
 }
 
 impl Layout {
-    /// As built for x86-64, with or without caller ids.
+    /// The layout of x86-64 kernels, with or without caller ids.
     pub fn usual(with_caller: bool) -> Layout {
         let (header_bytes, caller_id) = if with_caller { (20, Some(16)) } else { (16, None) };
         Layout { header_bytes, ts_nsec: 0, len: 8, text_len: 10, dict_len: 12, caller_id }
     }
 
-    /// As the kernel says.
+    /// The layout that the kernel's note describes.
     pub fn of_note(note: &Note) -> Result<Layout, String> {
         let name = if note.has("SIZE(printk_log)") { "printk_log" } else { "log" };
         let offset = |field: &str| note.field(&format!("OFFSET({name}.{field})"));
@@ -80,13 +81,13 @@ impl Symbols {
         })
     }
 
-    /// Reads the buffer and its records. The error says what cannot be.
+    /// Reads the buffer and its records. The error says which value is impossible.
     pub fn records(&self, view: &View, layout: &Layout) -> Result<(Vec<Record>, LeftOut), String> {
         let wrong = |error: std::io::Error| error.to_string();
         let bytes = view.read_u32(self.log_buf_len).map_err(wrong)?;
         let first = view.read_u32(self.log_first_idx).map_err(wrong)?;
         let next = view.read_u32(self.log_next_idx).map_err(wrong)?;
-        if bytes > BUFFER_BYTES_MAX || first >= bytes || next > bytes {
+        if bytes > MAX_BUFFER_BYTES || first >= bytes || next > bytes {
             return Err(format!("its log buffer of {bytes} bytes is read from {first} to {next}, which cannot be"));
         }
         let mut buffer = vec![0; bytes as usize];
@@ -95,7 +96,7 @@ impl Symbols {
     }
 }
 
-/// The records from `first` to `next`; without `next`, up to the first that is none.
+/// The records from `first` to `next`; without `next`, up to the first invalid one.
 pub fn walk(buffer: &[u8], first: usize, next: Option<usize>, layout: &Layout) -> (Vec<Record>, LeftOut) {
     let (mut records, mut left_out) = (Vec::new(), LeftOut::default());
     let (mut at, mut wrapped) = (first, false);
@@ -110,11 +111,11 @@ pub fn walk(buffer: &[u8], first: usize, next: Option<usize>, layout: &Layout) -
             continue;
         }
         let Some(record) = record(&buffer[at..], len, records.len() as u64, layout) else {
-            // Where the next record begins is lost with this one.
+            // The start of the next record is lost with this one.
             left_out.damaged += u64::from(next.is_some());
             break;
         };
-        if records.len() == RECORDS_MAX {
+        if records.len() == MAX_RECORDS {
             left_out.over_limit += 1;
             break;
         }
@@ -128,7 +129,7 @@ pub fn walk(buffer: &[u8], first: usize, next: Option<usize>, layout: &Layout) -
     (records, left_out)
 }
 
-/// The record at the start of `bytes`, if its lengths fit together.
+/// The record at the start of `bytes`, if its lengths are consistent.
 pub fn record(bytes: &[u8], len: usize, seq: u64, layout: &Layout) -> Option<Record> {
     let whole = bytes.get(..len).filter(|whole| whole.len() >= layout.header_bytes)?;
     let text_end = layout.header_bytes + usize::from(u16_at(whole, layout.text_len));
@@ -158,7 +159,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
 pub mod tests {
     use super::*;
 
-    /// A record as a kernel before 5.1 stores it, without padding when `text` fits.
+    /// A record as a kernel before 5.1 stores it, without padding if `text` fits.
     pub fn stored(ts_nsec: u64, level: u8, text: &str, dict: &str) -> Vec<u8> {
         let len = (16 + text.len() + dict.len()).next_multiple_of(4);
         let mut bytes = ts_nsec.to_le_bytes().to_vec();
@@ -186,7 +187,7 @@ pub mod tests {
         buffer[first..first + oldest.len()].copy_from_slice(&oldest);
         let at = first + oldest.len();
         buffer[at..at + middle.len()].copy_from_slice(&middle);
-        // What follows `middle` is a length of 0.
+        // After `middle` comes a length of 0.
         let (records, left_out) = walk(&buffer, first, Some(newest.len()), &Layout::usual(false));
         assert_eq!(texts(&records), ["old", "middle", "newest"]);
         assert_eq!(records[0].dict, [b"SUBSYSTEM=pci".to_vec(), b"DEVICE=+pci:1".to_vec()]);
@@ -204,10 +205,10 @@ pub mod tests {
     }
 
     #[test]
-    fn of_a_log_full_of_empty_records_a_bounded_number_is_read() {
-        let buffer = stored(1, 6, "", "").repeat(RECORDS_MAX + 10);
+    fn a_bounded_number_of_empty_records_is_read() {
+        let buffer = stored(1, 6, "", "").repeat(MAX_RECORDS + 10);
         let (records, left_out) = walk(&buffer, 0, Some(buffer.len()), &Layout::usual(false));
-        assert_eq!((records.len(), left_out.over_limit), (RECORDS_MAX, 1));
+        assert_eq!((records.len(), left_out.over_limit), (MAX_RECORDS, 1));
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! A record of the kernel log, and its text form.
 //!
-//! The form is `/dev/kmsg`'s, `prio,seq,usec,flags[,caller=…];text`, then ` KEY=value` lines; control characters,
-//! bytes above 126 and backslashes as `\xNN`. One thing is finer: memory has nanoseconds, so the stamp is written
-//! as `usec.nnn` (`6,12,345678.901,-,caller=T1;text`).
+//! The form is that of `/dev/kmsg`, `prio,seq,usec,flags[,caller=…];text`, then ` KEY=value` lines; control characters, bytes above 126 and
+//! backslashes are written as `\xNN`. The stamp is finer, because memory has nanoseconds: it is written as `usec.nnn`
+//! (`6,12,345678.901,-,caller=T1;text`).
 
-/// Which thread or, in interrupts, which CPU a record came from, as the kernel packs it.
+/// The thread or, in interrupts, the CPU that a record came from, as the kernel packs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller(pub u32);
 
-/// One record.
+/// A record of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The kernel's sequence number, from 0; for kernels before 5.10 counted from what is left of the log.
+    /// The kernel's sequence number, from 0; for kernels before 5.10, counted from the oldest record that is left.
     pub seq: u64,
     /// The kernel's stamp in nanoseconds; 0 while its clock does not run yet.
     pub ts_ns: u64,
@@ -19,13 +19,13 @@ pub struct Record {
     pub facility: u8,
     /// syslog level, 0 (emergency) to 7 (debug).
     pub level: u8,
-    /// Does it go on with the line before it?
+    /// True if it continues the line before it.
     pub continues: bool,
-    /// Who printed it, where the kernel says.
+    /// The thread or CPU that printed it, if the kernel records it.
     pub caller: Option<Caller>,
-    /// The message, as it is in memory: any bytes.
+    /// The message as in memory: any bytes.
     pub text: Vec<u8>,
-    /// `KEY=value` of the device it is about.
+    /// `KEY=value` of the device that it is about.
     pub dict: Vec<Vec<u8>>,
 }
 

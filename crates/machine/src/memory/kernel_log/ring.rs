@@ -1,4 +1,4 @@
-//! printk's ring buffer, as it is in kernels from 5.10 on (kernel/printk/printk_ringbuffer.h).
+//! printk's ring buffer, in kernels from 5.10 on (kernel/printk/printk_ringbuffer.h).
 //!
 //! ```text
 //! printk_ringbuffer { desc_ring { count_bits, *descs, *infos, head_id, tail_id, … },
@@ -7,13 +7,13 @@
 //! infos[id mod count] { seq, ts_nsec, text_len, facility, flags:5 level:3, caller_id, subsystem[16], device[48] }
 //! data[lpos mod size] { id, text, padding to 8 }
 //! ```
-//! Ids and logical positions only ever grow (modulo 2^62 and 2^64) and start shortly before they wrap. States: 0
-//! reserved (being written), 1 committed (whole, may still be continued), 3 reusable (overwritten), 2 finalized. A
-//! text that would cross the end of `data` starts at its beginning instead, with only its id before the end. `begin`
-//! and `next` both odd: no text at all, 3 for an empty one, 1 for one that did not fit.
+//! Ids and logical positions only grow (modulo 2^62 and 2^64), and start shortly before they wrap. The states are 0 reserved (being
+//! written), 1 committed (complete, may still be continued), 2 finalized and 3 reusable (overwritten). A text that would cross the end of
+//! `data` starts at its beginning instead, with only its id before the end. If `begin` and `next` are both odd, there is no text: 3 for an
+//! empty one, 1 for one that did not fit.
 //!
-//! The guest may be writing: as the kernel's own readers do, a record counts only if its state is the same after
-//! its text was read. What is read is bounded by [`RECORDS_MAX`] and [`TEXT_BYTES_MAX`], whatever the guest says.
+//! The guest may be writing. As in the kernel's own readers, a record counts only if its state is the same after its text was read. The
+//! amount read is bounded by [`MAX_RECORDS`] and [`MAX_TEXT_BYTES`], whatever the guest claims.
 
 use std::io;
 
@@ -22,20 +22,20 @@ use super::record::{Caller, Record};
 use super::vmcoreinfo::Note;
 use crate::arch::paging::{View, is_kernel};
 
-/// The newest records that are read; a ring of 8 MB has as many.
-const RECORDS_MAX: u64 = 1 << 18;
-/// All texts together; blocks that lie over one another could hold more than their ring.
-const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// Upper bound for the records that are read, newest first; a ring of 8 MB has this number.
+const MAX_RECORDS: u64 = 1 << 18;
+/// Upper bound for all texts together; overlapping blocks could contain more than their ring.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
 const ID_MASK: u64 = (1 << 62) - 1;
 
 const RESERVED: u64 = 0;
 const REUSABLE: u64 = 3;
 const EMPTY_TEXT: u64 = 3;
 
-/// Where the fields are, in bytes from the start of their structure.
+/// Offsets of the fields, in bytes from the start of their structure.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Of `printk_ringbuffer`.
+    /// Size of `printk_ringbuffer`.
     pub ring_bytes: usize,
     pub count_bits: usize,
     pub descs: usize,
@@ -44,12 +44,12 @@ pub struct Layout {
     pub tail_id: usize,
     pub size_bits: usize,
     pub data: usize,
-    /// Of `prb_desc`.
+    /// Size of `prb_desc`.
     pub desc_bytes: usize,
     pub state_var: usize,
     pub begin: usize,
     pub next: usize,
-    /// Of `printk_info`.
+    /// Size of `printk_info`.
     pub info_bytes: usize,
     pub seq: usize,
     pub ts_nsec: usize,
@@ -60,8 +60,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As x86-64 kernels are built; `data_ring` is where the text ring's fields begin: after 40 bytes in 5.10, after 48
-    /// in 6.1 and 6.12, whose desc_ring ends in one more word.
+    /// The layout of x86-64 kernels. `data_ring` is the offset of the text ring's fields: 40 in 5.10, and 48 in 6.1 and 6.12, whose
+    /// desc_ring has one more word at its end.
     pub fn usual(data_ring: usize, info_bytes: usize) -> Layout {
         let dict = if info_bytes == 88 { vec![("SUBSYSTEM", 24, 16), ("DEVICE", 40, 48)] } else { vec![] };
         Layout {
@@ -86,7 +86,7 @@ impl Layout {
         }
     }
 
-    /// As the kernel says.
+    /// The layout that the kernel's note describes.
     pub fn of_note(note: &Note) -> Result<Layout, String> {
         let offset = |name: &str| note.field(&format!("OFFSET({name})"));
         let size = |name: &str| note.field(&format!("SIZE({name})"));
@@ -124,7 +124,7 @@ impl Layout {
         layout.check()
     }
 
-    /// Every field lies within its structure.
+    /// Checks that every field lies within its structure.
     fn check(self) -> Result<Layout, String> {
         let ring = [self.count_bits, self.descs, self.infos, self.head_id, self.tail_id, self.size_bits, self.data];
         let desc = [self.state_var, self.begin, self.next];
@@ -141,7 +141,7 @@ impl Layout {
     }
 }
 
-/// What the ring's own structure says.
+/// Content of the ring's structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub count_bits: u32,
@@ -154,7 +154,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// `bytes` are the structure's, `layout.ring_bytes` of them. The error says what cannot be.
+    /// `bytes` are those of the structure, `layout.ring_bytes` of them. The error says which value is impossible.
     pub fn parse(bytes: &[u8], layout: &Layout) -> Result<Header, String> {
         let header = Header {
             count_bits: u32_at(bytes, layout.count_bits),
@@ -166,7 +166,7 @@ impl Header {
             data: u64_at(bytes, layout.data),
         };
         let pointers = [header.descs, header.infos, header.data].iter().all(|&p| is_kernel(p) && p % 8 == 0);
-        // A log of 2 GB, the most there is, has 2^26 descriptors.
+        // A log of 2 GB, the largest possible, has 2^26 descriptors.
         let sizes = (1..=26).contains(&header.count_bits) && (6..=31).contains(&header.size_bits);
         let ids = header.head_id <= ID_MASK && header.tail_id <= ID_MASK;
         if pointers && sizes && ids && header.ids() <= header.count() {
@@ -180,7 +180,7 @@ impl Header {
         1 << self.count_bits
     }
 
-    /// How many ids there are from tail to head.
+    /// The number of ids from tail to head.
     pub fn ids(&self) -> u64 {
         (self.head_id.wrapping_sub(self.tail_id) & ID_MASK) + 1
     }
@@ -197,7 +197,7 @@ pub struct Ring<'a> {
     pub header: Header,
 }
 
-/// Why an id gave no record.
+/// The reason why an id gave no record.
 enum Missing {
     Unfinished,
     Overwritten,
@@ -213,14 +213,14 @@ impl From<io::Error> for Missing {
 }
 
 impl Ring<'_> {
-    /// All records that are whole, oldest first.
+    /// All complete records, from the oldest to the newest.
     pub fn records(&self) -> (Vec<Record>, LeftOut) {
         let (mut records, mut left_out) = (Vec::new(), LeftOut::default());
-        // Newest first: what a limit leaves out is the oldest. Overwritten ones count only between records; those at
-        // the tail, and all before them, are told by the oldest record's number.
+        // Newest first, so that a limit leaves out the oldest. Overwritten records are counted only between others; the oldest record's
+        // number shows how many were at the tail and before it.
         let (mut overwritten, mut older, mut text_bytes) = (0, 0, 0);
         for back in 0..self.header.ids() {
-            if back >= RECORDS_MAX || text_bytes > TEXT_BYTES_MAX {
+            if back >= MAX_RECORDS || text_bytes > MAX_TEXT_BYTES {
                 left_out.over_limit = self.header.ids() - back;
                 older += left_out.over_limit;
                 break;
@@ -247,9 +247,9 @@ impl Ring<'_> {
         (records, left_out)
     }
 
-    /// Do the descriptors of the newest ids carry these ids? If not, this is no ring, or its pointers lead elsewhere.
+    /// True if the descriptors of the newest ids carry these ids. Otherwise this is no ring, or its pointers lead elsewhere.
     pub fn newest_fit(&self) -> bool {
-        // The newest may be in the making; of the two before it, at least one is there once anything was logged.
+        // The newest may be incomplete; of the two before it, at least one is there once anything was logged.
         let carries = |back: u64| {
             let id = self.header.head_id.wrapping_sub(back) & ID_MASK;
             let address = self.desc_address(self.header.index(id)).wrapping_add(self.layout.state_var as u64);
@@ -259,19 +259,19 @@ impl Ring<'_> {
         (0..tried).filter(|&back| carries(back)).count() as u64 >= tried.div_ceil(2)
     }
 
-    /// The number of the newest record that was begun; `None` while there is none.
+    /// The number of the newest record that was begun; `None` before the first.
     pub fn newest_seq(&self) -> io::Result<Option<u64>> {
-        // The head's own may still be that of the record whose place it takes; then the one before it is newer.
+        // The head's place may still have the record that it replaces; then the one before it is newer.
         let head = self.seq_at(self.header.head_id)?;
         let before = self.seq_at(self.header.head_id.wrapping_sub(1))?;
         Ok(head.max(before))
     }
 
-    /// The sequence number at this id's place, if it belongs to that place and is one a record can have.
+    /// The sequence number at this id's place, if it belongs to that place and is a possible number.
     pub fn seq_at(&self, id: u64) -> io::Result<Option<u64>> {
         let index = self.header.index(id);
         let seq = self.view.read_u64(self.info_address(index).wrapping_add(self.layout.seq as u64))?;
-        // Before the first record there are minus the count at place 0 and 0 at the last place.
+        // Before the first record, place 0 has minus the count, and the last place has 0.
         Ok((self.header.index(seq) == index && seq < 1 << 63).then_some(seq))
     }
 
@@ -294,7 +294,7 @@ impl Ring<'_> {
         let seq = u64_at(&info, self.layout.seq);
         let span = (u64_at(&desc, self.layout.begin), u64_at(&desc, self.layout.next));
         let text = self.text(id, span, u16_at(&info, self.layout.text_len));
-        // Before judging what was read: an overwritten record is not a damaged one.
+        // Checked before the data that was read: an overwritten record is not a damaged one.
         let state_after = self.view.read_u64(self.desc_address(index).wrapping_add(self.layout.state_var as u64))?;
         if state_after & ID_MASK != id || state_after >> 62 == REUSABLE {
             return Err(Missing::Overwritten);
@@ -332,7 +332,7 @@ impl Ring<'_> {
         }
         let size = 1u64 << self.header.size_bits;
         let offset = |lpos: u64| lpos & (size - 1);
-        // `next` is the first position after the block: one that ends with the ring does not wrap.
+        // `next` is the first position after the block: a block that ends with the ring does not wrap.
         let wraps = next.wrapping_sub(1) & !(size - 1) != begin & !(size - 1);
         let (start, block_bytes) = if wraps { (0, offset(next)) } else { (offset(begin), next.wrapping_sub(begin)) };
         let in_order = next.wrapping_sub(begin) <= 2 * size;

@@ -1,4 +1,4 @@
-//! Logs in hand-made memory: a small kernel that logs as Linux does, and what is read back of it.
+//! Logs in hand-made memory: a small kernel that logs as Linux does, and the records that are read back.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ struct Kernel {
     head_lpos: u64,
     tail_lpos: u64,
     next_seq: u64,
-    /// What a reader has to find, oldest first: number and text.
+    /// The records that a reader must find, oldest first: number and text.
     expected: Vec<(u64, String)>,
 }
 
@@ -56,7 +56,7 @@ impl Kernel {
         image.put_u64(TABLES + 273 * 8, (TABLES + 0x1000) | 1);
         image.put_u64(TABLES + 0x1000, (TABLES + 0x2000) | 1);
         (0..512).for_each(|n| image.put_u64(TABLES + 0x2000 + n * 8, n << 21 | 0x81));
-        // As Linux starts: the last descriptor stands for "none", positions are about to wrap.
+        // As Linux starts: the last descriptor means "no record", and positions are about to wrap.
         let first_id = (COUNT + 1).wrapping_neg() & ID_MASK;
         let mut kernel = Kernel {
             image,
@@ -172,7 +172,7 @@ impl Kernel {
         self.expected.remove(0);
     }
 
-    /// The note that describes this kernel.
+    /// Adds the note that describes this kernel.
     fn with_note(mut self) -> Kernel {
         let l = &self.layout;
         let offsets = [
@@ -228,7 +228,7 @@ impl Kernel {
     }
 }
 
-/// No kernel's layout: only one who reads the note finds anything.
+/// A layout that no kernel has: only a reader of the note finds the log.
 fn odd_layout() -> Layout {
     Layout {
         ring_bytes: 136,
@@ -300,7 +300,7 @@ fn short_texts_wrap_the_descriptors_first() {
 
 #[test]
 fn a_text_that_ends_with_the_ring_is_read_by_both_conventions() {
-    // 464 bytes leave room for a block of 48, which a newer kernel places at the end and an older one at the start.
+    // 464 bytes leave room for a block of 48. A newer kernel places it at the end, an older one at the start.
     let mut kernel = Kernel::new(Layout::usual(40, 88), false).with_note();
     kernel.log(&"a".repeat(456), 2);
     kernel.log(&"b".repeat(40), 2);
@@ -373,7 +373,7 @@ fn without_a_note_the_ring_is_found_by_its_shape() {
 }
 
 #[test]
-fn a_note_of_no_use_is_named_and_the_ring_found_all_the_same() {
+fn an_unusable_note_is_named_and_the_ring_is_found_by_shape() {
     let mut kernel = Kernel::new(Layout::usual(48, 88), false).with_note();
     fill(&mut kernel, 5);
     kernel.image.put_u64(RING_VARIABLE, image_virt(NOTE));
@@ -385,7 +385,7 @@ fn a_note_of_no_use_is_named_and_the_ring_found_all_the_same() {
 }
 
 #[test]
-fn of_two_kernels_notes_the_one_whose_log_is_there_counts() {
+fn the_note_whose_log_exists_is_used() {
     let mut kernel = Kernel::new(Layout::usual(48, 88), false).with_note();
     put_note(&mut kernel.image, NOTE + 0x4000, "OSRELEASE=5.0-stale\nSYMBOL(prb)=ffffffff81234560\n");
     put_note(&mut kernel.image, NOTE - 0x2000, "OSRELEASE=4.0-stale\n");
@@ -477,7 +477,7 @@ mod older {
     }
 }
 
-/// Words a hostile or broken guest may have anywhere.
+/// Words that a hostile or broken guest may have anywhere.
 fn word() -> impl Strategy<Value = u64> {
     let pointer = prop_oneof![Just(IMAGE_START), Just(DIRECT_MAP), Just(image_virt(DATA)), Just(u64::MAX - 15)];
     prop_oneof![any::<u64>(), 0u64..64, pointer, Just(u64::MAX), Just(1 << 62), Just(ID_MASK)]
@@ -487,7 +487,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_is_logged_is_what_is_read(lengths in prop::collection::vec(0usize..200, 1..60), note: bool) {
+    fn any_log_is_read_back(lengths in prop::collection::vec(0usize..200, 1..60), note: bool) {
         let mut kernel = Kernel::new(Layout::usual(48, 88), false);
         if note {
             kernel = kernel.with_note();
@@ -507,7 +507,7 @@ proptest! {
     ) {
         let mut kernel = Kernel::new(Layout::usual(40, 88), true).with_note();
         fill(&mut kernel, 30);
-        // Descriptors, infos, tables and the note, word by word; then the ring; then anything.
+        // Descriptors, infos, tables and the note, word by word; then the ring; then any byte.
         for (at, value) in writes {
             let places = [DESCS + at as u64 / 8, INFOS + at as u64, TABLES + at as u64, NOTE + at as u64 / 2];
             kernel.image.put_u64(places[at % 4] & !7, value);

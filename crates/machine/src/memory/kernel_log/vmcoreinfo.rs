@@ -1,11 +1,11 @@
-//! The VMCOREINFO note: a kernel's own description of itself, as text in its memory.
+//! The VMCOREINFO note: a kernel's description of itself, as text in its memory.
 //!
-//! An ELF note (name size 11, text size, type 0, then `VMCOREINFO` padded to 12 bytes) whose text has one `KEY=value`
-//! a line, the first of which is `OSRELEASE=`. Linux writes it in a subsys initcall when CONFIG_CRASH_CORE (later
-//! CONFIG_VMCORE_INFO) is on; crash and makedumpfile live off it, so its keys are as good as an interface
-//! (Documentation/admin-guide/kdump/vmcoreinfo.rst). `SYMBOL`s and `KERNELOFFSET` are hexadecimal, the rest decimal.
+//! It is an ELF note (name size 11, text size, type 0, then `VMCOREINFO` padded to 12 bytes). Its text has one `KEY=value` per line, the
+//! first of which is `OSRELEASE=`. Linux writes it in a subsys initcall if CONFIG_CRASH_CORE (later CONFIG_VMCORE_INFO) is on. crash and
+//! makedumpfile depend on it, so its keys are as stable as an interface (Documentation/admin-guide/kdump/vmcoreinfo.rst). `SYMBOL`s and
+//! `KERNELOFFSET` are hexadecimal, the rest decimal.
 //!
-//! A note proves nothing: RAM keeps those of kernels that ran before a reset. Callers take none without trying it.
+//! A note proves nothing: RAM keeps the notes of kernels that ran before a reset. Callers must check that the log of a note is there.
 
 use std::collections::HashMap;
 
@@ -15,44 +15,44 @@ use crate::arch::paging::{IMAGE_START, Space, View, is_kernel};
 use crate::memory::PhysicalMemory;
 use crate::memory::sweep::sweep;
 
-/// Header and padded name, up to where the text begins.
+/// Header and padded name, up to the start of the text.
 const HEADER_BYTES: u64 = 24;
 const NEEDLE: &[u8] = b"VMCOREINFO\0\0OSRELEASE=";
-/// Linux's buffer is one page; four times that is room enough for kernels to come.
-const TEXT_BYTES_MAX: u32 = 16 << 10;
-/// A guest can fill its memory with notes.
-const NOTES_MAX: usize = 64;
-/// No offset or size in a structure that is read here is larger.
-const FIELD_MAX: usize = 4096;
+/// Upper bound for the text: Linux's buffer is one page, and later kernels may use up to four.
+const MAX_TEXT_BYTES: u32 = 16 << 10;
+/// Upper bound for the number of notes, because a guest can fill its memory with them.
+const MAX_NOTES: usize = 64;
+/// Upper bound for an offset or size in a structure that is read here.
+const MAX_FIELD: usize = 4096;
 
-/// One note.
+/// A note that was found in memory.
 #[derive(Debug)]
 pub struct Note {
-    /// Where its text begins, guest-physical.
+    /// Guest-physical address of its text.
     pub phys: u64,
     values: HashMap<String, String>,
 }
 
-/// The notes in memory, and how many bytes were searched.
+/// The notes in memory, and the number of bytes searched.
 pub fn find_notes(memory: &dyn PhysicalMemory) -> (Vec<Note>, u64) {
     let finder = memmem::Finder::new(NEEDLE);
     let mut places = Vec::new();
     let searched = sweep(memory, NEEDLE.len() as u64, |phys, bytes| {
         places.extend(finder.find_iter(bytes).map(|at| phys + at as u64));
         places.dedup();
-        places.len() < NOTES_MAX
+        places.len() < MAX_NOTES
     });
-    places.truncate(NOTES_MAX);
+    places.truncate(MAX_NOTES);
     (places.into_iter().filter_map(|name| read_note(memory, name)).collect(), searched)
 }
 
-/// The note whose name begins at `name`.
+/// Reads the note whose name begins at `name`.
 fn read_note(memory: &dyn PhysicalMemory, name: u64) -> Option<Note> {
     let mut header = [0; 12];
     memory.read_at(name.checked_sub(header.len() as u64)?, &mut header).ok()?;
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
     let (name_bytes, text_bytes, kind) = (word(0), word(4), word(8));
-    if name_bytes != 11 || kind != 0 || text_bytes > TEXT_BYTES_MAX {
+    if name_bytes != 11 || kind != 0 || text_bytes > MAX_TEXT_BYTES {
         return None;
     }
     let phys = name + HEADER_BYTES - header.len() as u64;
@@ -67,12 +67,12 @@ fn parse(text: &[u8]) -> HashMap<String, String> {
 }
 
 impl Note {
-    /// The kernel's release, for instance `6.1.0-47-cloud-amd64`; empty if the note has none.
+    /// The kernel's release, for instance `6.1.0-47-cloud-amd64`; empty if the note has no release.
     pub fn release(&self) -> &str {
         self.values.get("OSRELEASE").map_or("", String::as_str)
     }
 
-    /// How far KASLR moved the image, in bytes.
+    /// Distance by which KASLR moved the image, in bytes.
     pub fn kernel_offset(&self) -> Option<u64> {
         u64::from_str_radix(self.values.get("KERNELOFFSET")?, 16).ok()
     }
@@ -92,7 +92,7 @@ impl Note {
     /// An `OFFSET`, `SIZE` or `LENGTH` within a structure.
     pub fn field(&self, key: &str) -> Result<usize, String> {
         let value = self.values.get(key).ok_or_else(|| format!("it has no {key}"))?;
-        let number = value.parse().ok().filter(|&number: &usize| number <= FIELD_MAX);
+        let number = value.parse().ok().filter(|&number: &usize| number <= MAX_FIELD);
         number.ok_or_else(|| format!("{key}={value} is out of bounds"))
     }
 
@@ -100,7 +100,7 @@ impl Note {
         self.values.get(&format!("NUMBER({name})"))?.parse().ok()
     }
 
-    /// How this kernel's addresses are translated.
+    /// Translation of this kernel's addresses.
     pub fn space(&self, memory: &dyn PhysicalMemory) -> Result<Space, String> {
         let phys_base = match self.number("phys_base") {
             Some(number) => bits(number),
@@ -115,11 +115,11 @@ impl Note {
         })
     }
 
-    /// Kernels before 4.10 say only where the variable is: the base is right if what is read there is that base.
+    /// Kernels before 4.10 give only the variable's address: a base is right if the variable, read by that base, contains it.
     fn search_phys_base(&self, memory: &dyn PhysicalMemory) -> Result<u64, String> {
         let variable = self.symbol("phys_base")?;
         let end = memory.extents().iter().map(|extent| extent.range().end).max().unwrap_or(0);
-        // The image is aligned to 2 MB at least, and lies above 0 or not at all: 2^19 tries for a terabyte.
+        // The image is aligned to 2 MB at least, and lies above 0: 2^19 tries for a terabyte.
         let bases = (0..end).step_by(2 << 20);
         let right = |&base: &u64| {
             let space = Space::Shifted { image: Some(IMAGE_START.wrapping_sub(base)), other: None };
@@ -129,7 +129,7 @@ impl Note {
     }
 }
 
-/// An address, or a mask of one, that a kernel prints as a signed number.
+/// An address, or a mask of an address, that a kernel prints as a signed number.
 #[expect(clippy::cast_sign_loss, reason = "the bits are meant")]
 const fn bits(number: i64) -> u64 {
     number as u64
@@ -175,7 +175,7 @@ pub mod tests {
                     SYMBOL(swapper_pg_dir)=ffffffff81002000\n";
         put_note(&mut image, 0x3000, text);
         let (notes, _) = find_notes(&image);
-        // Nothing but zeros: only the base 0 would be at home, and it lies outside.
+        // All memory is zeros: only the base 0 would match, and it lies outside.
         assert!(notes[0].space(&image).is_err());
         let mut image = Image::new(0, 32 << 20);
         put_note(&mut image, 0x3000, text);

@@ -1,20 +1,20 @@
-//! Where the fields of a kernel's structures are, by the types (BTF) in its image.
+//! Offsets of fields in a kernel's structures, from the types (BTF) in its image.
 //!
-//! The format is Linux's, Documentation/bpf/btf.rst: a header, types of varying length one after the other (the first is number 1),
-//! and their names. Only structures are looked up, and only what is asked for. The bytes are the user's file: nothing is
-//! believed that lies outside of them, and types that refer to each other in a circle end the search.
+//! The format is Linux's, Documentation/bpf/btf.rst: a header, types of varying length one after the other (the first is number 1), and
+//! their names. Only structures are looked up, and only the requested ones. The bytes are the user's file: references outside of them are
+//! refused, and types that refer to each other in a cycle end the search.
 
 use trace_records::{Field, Fields};
 
 const MAGIC: u16 = 0xeb9f;
-/// More types than any kernel has.
-const TYPES_MAX: usize = 1 << 21;
-/// So many fields are looked at for one: of broken types, each may lead to many others.
-const FIELDS_MAX: usize = 1 << 16;
-/// So many types lead from one to the next: a longer way is a circle.
-const DEPTH_MAX: usize = 32;
+/// Upper bound for the number of types: more than any kernel has.
+const MAX_TYPES: usize = 1 << 21;
+/// Upper bound for the fields visited in one lookup: in damaged types, each may lead to many others.
+const MAX_FIELDS: usize = 1 << 16;
+/// Longest chain of types: a longer one is a cycle.
+const MAX_DEPTH: usize = 32;
 
-/// The kinds of types that are told apart here, as Linux numbers them.
+/// Kinds of types that are distinguished here, by Linux's numbers.
 mod kind {
     pub const INT: u32 = 1;
     pub const PTR: u32 = 2;
@@ -34,11 +34,11 @@ mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// The types.
+/// Parsed types of an image.
 pub(in super::super) struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where each type begins; that of number 0, which is `void`, is never looked at.
+    /// Offset of each type; the entry of number 0, which is `void`, is never used.
     starts: Vec<usize>,
 }
 
@@ -52,14 +52,14 @@ impl Fields for Btf<'_> {
     }
 }
 
-/// A type's first three words.
+/// The first three words of a type.
 #[derive(Clone, Copy)]
 struct Type {
     name: u32,
     info: u32,
-    /// Its size, or the type it refers to.
+    /// Its size, or the type that it refers to.
     word: u32,
-    /// Where what follows them begins.
+    /// Offset of the data that follows them.
     rest: usize,
 }
 
@@ -76,7 +76,7 @@ impl Type {
         matches!(self.kind(), kind::STRUCT | kind::UNION)
     }
 
-    /// How long what follows the three words is.
+    /// Length of the data that follows the three words.
     fn rest_bytes(self) -> usize {
         match self.kind() {
             kind::INT | kind::VAR | kind::DECL_TAG => 4,
@@ -89,7 +89,7 @@ impl Type {
 }
 
 impl<'a> Btf<'a> {
-    /// Takes the parts apart; none if these are no types. Linear in their number.
+    /// Splits the bytes into their parts; `None` if they are not BTF. Linear in the number of types.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Btf<'a>> {
         if u16_at(bytes, 0)? != MAGIC {
             return None;
@@ -101,14 +101,14 @@ impl<'a> Btf<'a> {
         let strings = part(word(16)?, word(20)?)?;
         let mut btf = Btf { types, strings, starts: vec![usize::MAX] };
         let mut at = 0;
-        while let Some(next) = btf.type_at(at).filter(|_| btf.starts.len() < TYPES_MAX) {
+        while let Some(next) = btf.type_at(at).filter(|_| btf.starts.len() < MAX_TYPES) {
             btf.starts.push(at);
             at = next.rest + next.rest_bytes();
         }
         Some(btf)
     }
 
-    /// A field of a structure by their names; one of a structure without a name in it counts as its own.
+    /// A field of a structure, by their names. A field of an unnamed structure in it counts as its field.
     pub(in super::super) fn field(&self, structure: &str, name: &str) -> Option<Field> {
         let found = (1..self.starts.len()).filter_map(|number| self.type_of(number));
         let named = found.filter(|t| t.is_structure() && self.text(t.name) == structure.as_bytes());
@@ -121,19 +121,20 @@ impl<'a> Btf<'a> {
             let at = structure.rest + 12 * i;
             Some((u32_at(self.types, at)?, u32_at(self.types, at + 4)?, u32_at(self.types, at + 8)?))
         });
-        // With the topmost bit the offset has the size of a field of bits beside it.
+        // If the topmost bit is set, the offset word also contains the size of a bit field.
         let mask = if structure.info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
-        for (member, of, bits) in members {
+        for (member, type_number, bits) in members {
             *looked_at += 1;
-            if *looked_at > FIELDS_MAX {
+            if *looked_at > MAX_FIELDS {
                 return None;
             }
             let offset = ((bits & mask) / 8) as usize;
             let text = self.text(member);
             if text == name.as_bytes() {
-                return Some(Field { offset, bytes: self.bytes_of(of as usize, 0)? });
+                return Some(Field { offset, bytes: self.bytes_of(type_number as usize, 0)? });
             }
-            let inner = self.type_of(of as usize).filter(|t| t.is_structure() && text.is_empty() && depth < DEPTH_MAX);
+            let inner =
+                self.type_of(type_number as usize).filter(|t| t.is_structure() && text.is_empty() && depth < MAX_DEPTH);
             if let Some(field) = inner.and_then(|inner| self.field_of(inner, name, depth + 1, looked_at)) {
                 return Some(Field { offset: offset.checked_add(field.offset)?, ..field });
             }
@@ -142,7 +143,7 @@ impl<'a> Btf<'a> {
     }
 
     fn bytes_of(&self, number: usize, depth: usize) -> Option<usize> {
-        let t = self.type_of(number).filter(|_| depth < DEPTH_MAX)?;
+        let t = self.type_of(number).filter(|_| depth < MAX_DEPTH)?;
         match t.kind() {
             kind::PTR => Some(8),
             kind::INT | kind::STRUCT | kind::UNION | kind::ENUM | kind::ENUM64 => Some(t.word as usize),
@@ -181,12 +182,11 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// A kernel's types, made by hand.
+/// Hand-made types of a kernel.
 #[cfg(test)]
 pub(super) mod testing {
     use super::{MAGIC, kind};
 
-    /// Types under construction.
     pub(in super::super) struct Types {
         types: Vec<u32>,
         strings: Vec<u8>,
@@ -214,32 +214,32 @@ pub(super) mod testing {
             self.count
         }
 
-        /// A number of so many bytes.
+        /// Adds an integer of this size.
         pub(in super::super) fn int(&mut self, bytes: u32) -> u32 {
             self.add(&[0, kind::INT << 24, bytes, 0])
         }
 
-        /// So many of these.
-        pub(in super::super) fn array(&mut self, of: u32, count: u32) -> u32 {
-            self.add(&[0, kind::ARRAY << 24, 0, of, of, count])
+        /// Adds an array of `count` elements.
+        pub(in super::super) fn array(&mut self, type_number: u32, count: u32) -> u32 {
+            self.add(&[0, kind::ARRAY << 24, 0, type_number, type_number, count])
         }
 
-        /// Another name for a type.
-        pub(in super::super) fn typedef(&mut self, of: u32) -> u32 {
-            self.add(&[0, kind::TYPEDEF << 24, of])
+        /// Adds another name for a type.
+        pub(in super::super) fn typedef(&mut self, type_number: u32) -> u32 {
+            self.add(&[0, kind::TYPEDEF << 24, type_number])
         }
 
-        /// A structure of fields: name, type, offset in bytes.
+        /// Adds a structure with fields: name, type, offset in bytes.
         pub(in super::super) fn structure(&mut self, name: &str, fields: &[(&str, u32, u32)]) -> u32 {
             let name = self.name(name);
             let mut words = vec![name, kind::STRUCT << 24 | fields.len() as u32, 64];
-            for &(field, of, offset) in fields {
-                words.extend([self.name(field), of, offset * 8]);
+            for &(field, type_number, offset) in fields {
+                words.extend([self.name(field), type_number, offset * 8]);
             }
             self.add(&words)
         }
 
-        /// As in an image.
+        /// The types as in an image.
         pub(in super::super) fn bytes(&self) -> Vec<u8> {
             let types: Vec<u8> = self.types.iter().flat_map(|word| word.to_le_bytes()).collect();
             let mut out = [MAGIC.to_le_bytes(), [1, 0]].concat();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_cut_or_refer_in_a_circle_end() {
+    fn truncated_or_cyclic_types_end_the_search() {
         let mut types = Types::new();
         let itself = types.typedef(1);
         types.structure("raw", &[("x", itself, 0)]);

@@ -1,8 +1,8 @@
-//! The records in ftrace's ring buffers: one of each CPU, a circle of pages in which the oldest are overwritten.
+//! The records in ftrace's ring buffers: one buffer for each CPU, a circle of pages in which the oldest are overwritten.
 //!
-//! By Linux, kernel/trace/ring_buffer.c (5.6 to 6.12). A CPU's pages hang in a list; the lowest bits of a link say that the
-//! page behind it is the oldest (1 or 2). One more page, the reader's, is outside of the circle and older than all of them. [`page`] reads what
-//! is in a page.
+//! Follows Linux, kernel/trace/ring_buffer.c (5.6 to 6.12). A CPU's pages form a list; the lowest bits of a link mark the page behind it as
+//! the oldest (1 or 2). One more page, the reader's, is outside of the circle and older than all others. [`page`] reads the records in a
+//! page.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,28 +11,28 @@ use super::Layout;
 use crate::arch::paging::View;
 use trace_records::page;
 
-/// No more is read of all CPUs together.
-const BYTES_MAX: usize = 64 << 20;
-/// Nor more pages, be they empty.
-const PAGES_MAX: usize = BYTES_MAX / PAGE_BYTES;
-/// Nor more records: each is kept, and becomes a line of a hundred bytes. Those that kernels write have 16 bytes and more.
-const RECORDS_MAX: usize = BYTES_MAX / 16;
-/// Of more CPUs nothing is read.
-const CPUS_MAX: u32 = 8192;
-/// A page of records, unless the kernel says otherwise (since 6.8).
+/// Upper bound for the bytes read of all CPUs together.
+const MAX_BYTES: usize = 64 << 20;
+/// Upper bound for the pages read, even if they are empty.
+const MAX_PAGES: usize = MAX_BYTES / PAGE_BYTES;
+/// Upper bound for the records: each is kept, and becomes a line of a hundred bytes. Those that kernels write have at least 16 bytes.
+const MAX_RECORDS: usize = MAX_BYTES / 16;
+/// Upper bound for the number of CPUs.
+const MAX_CPUS: u32 = 8192;
+/// Size of a page of records, unless the kernel gives another one (since 6.8).
 const PAGE_BYTES: usize = 4096;
-const PAGE_ORDER_MAX: u32 = 8;
+const MAX_PAGE_ORDER: u32 = 8;
 /// The lowest bits of a link, which are no part of an address.
 const FLAGS: u64 = 3;
-/// How many bytes of a page are used; what is above it are flags.
+/// Mask of the number of used bytes in a page; the bits above are flags.
 const USED: u64 = 0x000f_ffff;
 
-/// Eight bytes of a structure, wherever a guest says that it is.
+/// Reads eight bytes of a structure, at any address that a guest gives.
 fn word(view: &View, structure: u64, field: u64) -> io::Result<u64> {
     view.read_u64(structure.wrapping_add(field))
 }
 
-/// Four bytes of it.
+/// Reads four bytes of a structure.
 fn half(view: &View, structure: u64, field: u64) -> io::Result<u32> {
     view.read_u32(structure.wrapping_add(field))
 }
@@ -42,7 +42,7 @@ fn half(view: &View, structure: u64, field: u64) -> io::Result<u32> {
 pub(super) struct Raw {
     pub(super) stamp: u64,
     pub(super) cpu: u32,
-    /// Where in [`Records::bytes`].
+    /// Range in [`Records::bytes`].
     pub(super) from: usize,
     pub(super) to: usize,
 }
@@ -51,37 +51,36 @@ pub(super) struct Raw {
 #[derive(Default)]
 pub(super) struct Records {
     pub(super) bytes: Vec<u8>,
-    /// In order of time; of one CPU in the order in which they were written.
+    /// Ordered by time; the records of a CPU keep their order.
     pub(super) raw: Vec<Raw>,
-    /// By CPU, how many were overwritten before this was read.
+    /// The number of records that were overwritten before the read, by CPU.
     pub(super) overwritten: Vec<u64>,
-    /// Pages that contradict themselves.
     pub(super) damaged_pages: u64,
-    /// All that were read.
+    /// The number of pages that were read.
     pages: usize,
 }
 
-/// Reads the buffers of a `struct trace_buffer`, of so many CPUs.
+/// Reads the buffers of a `struct trace_buffer` with this number of CPUs.
 ///
 /// # Errors
-/// If it does not lie where it is said to, or is none.
+/// If there is no memory at its address, or no valid buffer.
 pub(super) fn records(view: &View, layout: &Layout, buffer: u64, cpus: u32) -> io::Result<Records> {
     let buffers = word(view, buffer, layout.buffer_buffers)?;
-    if cpus == 0 || cpus > CPUS_MAX {
+    if cpus == 0 || cpus > MAX_CPUS {
         return Err(invalid(format!("a trace of {cpus} CPUs")));
     }
     let order = layout.buffer_page_order.map_or(Ok(0), |at| half(view, buffer, at))?;
-    if order > PAGE_ORDER_MAX {
+    if order > MAX_PAGE_ORDER {
         return Err(invalid(format!("pages of records of order {order}")));
     }
     let page_bytes = PAGE_BYTES << order;
     let mut records = Records::default();
     for cpu in 0..cpus {
-        // One that was never there has no buffer.
-        let of_cpu = word(view, buffers, 8 * u64::from(cpu))?;
-        records.overwritten.push(if of_cpu == 0 { 0 } else { word(view, of_cpu, layout.cpu_overrun)? });
-        if of_cpu != 0 {
-            records.add_cpu(view, layout, (of_cpu, cpu), page_bytes)?;
+        // A CPU that was never present has no buffer.
+        let cpu_buffer = word(view, buffers, 8 * u64::from(cpu))?;
+        records.overwritten.push(if cpu_buffer == 0 { 0 } else { word(view, cpu_buffer, layout.cpu_overrun)? });
+        if cpu_buffer != 0 {
+            records.add_cpu(view, layout, (cpu_buffer, cpu), page_bytes)?;
         }
     }
     records.raw.sort_by_key(|raw| raw.stamp);
@@ -93,11 +92,11 @@ impl Records {
         &mut self,
         view: &View,
         layout: &Layout,
-        (of_cpu, cpu): (u64, u32),
+        (cpu_buffer, cpu): (u64, u32),
         page_bytes: usize,
     ) -> io::Result<()> {
-        let reader = word(view, of_cpu, layout.cpu_reader_page)?;
-        let commit = word(view, of_cpu, layout.cpu_commit_page)?;
+        let reader = word(view, cpu_buffer, layout.cpu_reader_page)?;
+        let commit = word(view, cpu_buffer, layout.cpu_commit_page)?;
         if reader != 0 {
             let read = u64::from(half(view, reader, layout.page_read)?);
             self.add_page(view, layout, (reader, cpu), page_bytes, read)?;
@@ -105,7 +104,7 @@ impl Records {
         if reader == commit {
             return Ok(());
         }
-        for page in circle(view, layout, of_cpu)? {
+        for page in circle(view, layout, cpu_buffer)? {
             self.add_page(view, layout, (page, cpu), page_bytes, 0)?;
             if page == commit {
                 break;
@@ -114,7 +113,8 @@ impl Records {
         Ok(())
     }
 
-    /// `read` bytes of it are no longer part of the trace. A page that cannot be read is counted, and the others are read on.
+    /// Adds a page whose first `read` bytes are no longer part of the trace. A page that cannot be read is counted, and the others are
+    /// still read.
     fn add_page(
         &mut self,
         view: &View,
@@ -124,8 +124,8 @@ impl Records {
         read: u64,
     ) -> io::Result<()> {
         self.pages += 1;
-        if self.pages > PAGES_MAX || self.bytes.len() + page_bytes > BYTES_MAX {
-            return Err(invalid(format!("more than {} MB of trace: make trace_buf_size= smaller", BYTES_MAX >> 20)));
+        if self.pages > MAX_PAGES || self.bytes.len() + page_bytes > MAX_BYTES {
+            return Err(invalid(format!("more than {} MB of trace: make trace_buf_size= smaller", MAX_BYTES >> 20)));
         }
         let from = self.bytes.len();
         let Some(stamp) = self.take(view, layout, page, page_bytes) else {
@@ -134,8 +134,8 @@ impl Records {
             return Ok(());
         };
         let (raw, whole) = page::records(&self.bytes[from..], stamp);
-        if self.raw.len() + raw.len() > RECORDS_MAX {
-            return Err(invalid(format!("more than {RECORDS_MAX} records of trace: make trace_buf_size= smaller")));
+        if self.raw.len() + raw.len() > MAX_RECORDS {
+            return Err(invalid(format!("more than {MAX_RECORDS} records of trace: make trace_buf_size= smaller")));
         }
         self.damaged_pages += u64::from(!whole);
         let unread = raw.into_iter().filter(|record| record.from as u64 >= read);
@@ -143,7 +143,7 @@ impl Records {
         Ok(())
     }
 
-    /// Takes what is used of a page behind the others; the stamp that its first record counts from.
+    /// Appends the used part of a page to the bytes. Returns the stamp from which the page's first record counts.
     fn take(&mut self, view: &View, layout: &Layout, page: u64, page_bytes: usize) -> Option<u64> {
         let data = word(view, page, layout.page_data).ok()?;
         let used = usize::try_from(word(view, data, layout.data_used).ok()? & USED).ok()?;
@@ -158,16 +158,16 @@ impl Records {
     }
 }
 
-/// A CPU's pages, the oldest first.
-fn circle(view: &View, layout: &Layout, of_cpu: u64) -> io::Result<Vec<u64>> {
-    let first = word(view, of_cpu, layout.cpu_pages)? & !FLAGS;
+/// A CPU's pages, from the oldest to the newest.
+fn circle(view: &View, layout: &Layout, cpu_buffer: u64) -> io::Result<Vec<u64>> {
+    let first = word(view, cpu_buffer, layout.cpu_pages)? & !FLAGS;
     let mut pages = Vec::new();
     let mut seen = HashSet::new();
     let (mut link, mut oldest) = (first, None);
-    // The reader's page is never in the circle, so this comes back to where it began.
+    // The reader's page is never in the circle, so this returns to its start.
     while seen.insert(link) {
         pages.push(link.wrapping_sub(layout.page_list));
-        if pages.len() > PAGES_MAX {
+        if pages.len() > MAX_PAGES {
             return Err(invalid("a circle of pages without an end".to_owned()));
         }
         let next = view.read_u64(link)?;
@@ -195,8 +195,8 @@ mod tests {
 
     const SPACE: Space = Space::Shifted { image: None, other: Some(0) };
 
-    /// Two CPUs. The first has three pages, of which the second is the oldest, and a page of its reader's, of which a record was
-    /// read already; the other CPU was never there.
+    /// Two CPUs. The first has three pages, the second of which is the oldest, and a reader's page, one record of which was read already.
+    /// The other CPU was never present.
     fn memory() -> Image {
         let mut image = Image::new(0, 0x10000);
         let (buffer, buffers, cpu) = (0x100, 0x200, 0x300);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a guest has there, it is read or refused.
+        /// Damaged memory is either read or refused, without a panic.
         #[test]
         fn damaged_memory_is_read_or_refused(changes in proptest::collection::vec((0u64..0x6000, proptest::prelude::any::<u64>()), 1..12)) {
             let mut image = memory();

@@ -1,8 +1,8 @@
-//! What the boot tests share: guests whose every step is known, and where to find a real kernel.
+//! Shared parts of the boot tests: guests whose every step is known, and the place of a real kernel.
 //!
-//! A test that cannot run here says why on standard error and passes: QEMU or a kernel is not everybody's. A host that
-//! is so busy that a kernel panics in the test of its timer is given a second chance, in print; nothing else is. A test
-//! that fails prints how its boot ended.
+//! A test that cannot run here prints why on standard error and passes, because not every machine has QEMU or a kernel. On a very busy
+//! host, a kernel can panic in the test of its timer. Such a boot is repeated, and this is printed; nothing else is repeated. A test that
+//! fails prints how its boot ended.
 
 pub mod small;
 
@@ -13,16 +13,16 @@ use machine::{Accel, Error, GuestSpec, Init, ObserveSpec, Observer, RecordOption
 use recording::{OutcomeKind, Recording};
 use tempfile::TempDir;
 
-/// One boot at a time: they share the host's CPUs, and some tests wait for time to pass.
+/// One boot at a time: boots share the host's CPUs, and some tests wait for time to pass.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A folder for one test, and the right to boot.
+/// A folder for one test, and the lock that permits a boot.
 pub struct Scratch {
     pub dir: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// What a kernel's panic says that had its timer too late.
+/// The panic of a kernel whose timer was too late.
 const TIMER_PANIC: &str = "IO-APIC + timer doesn't work";
 
 /// A finished boot, and its recording.
@@ -68,7 +68,7 @@ impl Scratch {
         }
     }
 
-    /// Options for the test kernel; none, with the reason said, if there is none.
+    /// Options for the test kernel. If no kernel is named, prints why and returns `None`.
     pub fn kernel_options(&self) -> Option<RecordOptions> {
         let Some(kernel) = std::env::var_os("BOOTSCOPE_TEST_KERNEL") else {
             eprintln!("skipped: BOOTSCOPE_TEST_KERNEL names no kernel");
@@ -78,7 +78,7 @@ impl Scratch {
             out: self.path("recording"),
             guest: GuestSpec {
                 kernel: Some(kernel.into()),
-                // A busy host makes the kernel fail its test of the timer.
+                // On a busy host the kernel can fail its test of the timer.
                 append: "quiet no_timer_check".to_owned(),
                 accel: Accel::Tcg,
                 memory_bytes: 256 << 20,
@@ -91,7 +91,7 @@ impl Scratch {
 }
 
 impl Drop for Scratch {
-    /// What one must see of a boot that went wrong.
+    /// Prints the evidence of a failed boot.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
@@ -106,7 +106,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Records; none, with the reason said, where it cannot be done here.
+/// Records a boot. If that is not possible here, prints why and returns `None`.
 pub fn boot(scratch: Scratch, options: &RecordOptions) -> Option<Boot> {
     boot_observed(scratch, options, &mut Silent)
 }
@@ -151,12 +151,12 @@ impl Boot {
     }
 }
 
-/// A multiboot kernel that says `words` on guest-init's port, a byte at a time, and halts.
+/// A multiboot kernel that writes `words` to guest-init's port, a byte at a time, and halts.
 pub fn kernel_that_says(words: &[u8]) -> Vec<u8> {
     kernel_that_says_then(words, &[])
 }
 
-/// The same, which runs `then` before it halts.
+/// The same kernel, which runs `then` before it halts.
 pub fn kernel_that_says_then(words: &[u8], then: &[u8]) -> Vec<u8> {
     const LOAD_AT: u32 = 0x10_0000;
     const CODE_AT: u32 = LOAD_AT + 32;
@@ -166,7 +166,7 @@ pub fn kernel_that_says_then(words: &[u8], then: &[u8]) -> Vec<u8> {
     let words_at = CODE_AT + 18 + u32::try_from(then.len()).unwrap();
     let end = words_at + length;
     let checksum = 0u32.wrapping_sub(MAGIC + ADDRESSES_GIVEN);
-    // Magic, flags, checksum; where this header, the image, its end and the end of its memory are; the entry.
+    // Magic, flags, checksum; addresses of this header, of the image, of its end and of the end of its memory; the entry.
     let header = [MAGIC, ADDRESSES_GIVEN, checksum, LOAD_AT, LOAD_AT, end, end, CODE_AT];
     let mut image: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.push(0xbe); // mov esi, the words
@@ -181,7 +181,7 @@ pub fn kernel_that_says_then(words: &[u8], then: &[u8]) -> Vec<u8> {
     image
 }
 
-/// A cpio archive (newc) with one executable, `/init`, and the folder and node that a console needs.
+/// Writes a cpio archive (newc) with one executable, `/init`, and the folder and node that a console needs.
 pub fn initrd_with_init(path: &Path, elf: &[u8]) {
     let mut archive = Vec::new();
     let mut entry = |name: &str, mode: u32, device: (u32, u32), data: &[u8]| {

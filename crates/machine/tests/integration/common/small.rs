@@ -1,5 +1,5 @@
-//! Small guests for VMMs that start ELF images under KVM. They print and do one thing more, so they run also where KVM interprets a
-//! kernel's instructions.
+//! Small guests for VMMs that start ELF images under KVM. They print and do one more thing, so they run even if KVM interprets a kernel's
+//! instructions.
 
 use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
@@ -7,29 +7,29 @@ use std::path::PathBuf;
 use machine::{Error, GuestSpec, Init, ObserveSpec, Observer, RecordOptions, Recorded, Silent, Until, VmmKind, record};
 use tempfile::TempDir;
 
-/// Where the guest's file lies in memory.
+/// Address of the guest's file in memory.
 const BASE: u32 = 0x10_0000;
 
-/// An ELF image with a PVH note, whose code prints `said` on the serial port, runs `then` and halts.
-pub fn guest(said: &str, then: &[u8]) -> Vec<u8> {
-    guest_with(said, then, |_| Vec::new())
+/// An ELF image with a PVH note, whose code prints `output` on the serial port, runs `then` and halts.
+pub fn guest(output: &str, then: &[u8]) -> Vec<u8> {
+    guest_with(output, then, |_| Vec::new())
 }
 
-/// The same with data behind it, at a multiple of 64, made for the address of the text.
-pub fn guest_with(said: &str, then: &[u8], data: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
+/// The same image with `data` behind it, at a multiple of 64. `data` gets the address of the text.
+pub fn guest_with(output: &str, then: &[u8], data: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
     const HEADERS: usize = 64 + 2 * 56;
     const NOTE: usize = 20;
     let code_at = BASE + (HEADERS + NOTE) as u32;
     // mov esi, TEXT; mov ecx, LENGTH; mov edx, 0x3f8; cld; top: lodsb; out dx, al; loop top
     let print = |text_at: u32| {
-        let (at, length) = (text_at.to_le_bytes(), (said.len() as u32).to_le_bytes());
+        let (at, length) = (text_at.to_le_bytes(), (output.len() as u32).to_le_bytes());
         [&[0xbe][..], &at, &[0xb9], &length, &[0xba, 0xf8, 0x03, 0, 0, 0xfc, 0xac, 0xee, 0xe2, 0xfc]].concat()
     };
     // hlt; jmp back
     let after = [then, &[0xf4, 0xeb, 0xfd]].concat();
     let text_at = code_at + (print(0).len() + after.len()) as u32;
     let code = [print(text_at), after].concat();
-    let end = (text_at - BASE) as usize + said.len();
+    let end = (text_at - BASE) as usize + output.len();
     let data = data(u64::from(text_at));
     let length = (end.next_multiple_of(64) + data.len()) as u64;
     let phdr = |kind: u32, flags: u32, offset: u64, bytes: u64, align: u64| {
@@ -52,13 +52,13 @@ pub fn guest_with(said: &str, then: &[u8], data: impl Fn(u64) -> Vec<u8>) -> Vec
     elf.extend(b"Xen\0");
     elf.extend(code_at.to_le_bytes());
     elf.extend(code);
-    elf.extend(said.as_bytes());
+    elf.extend(output.as_bytes());
     elf.resize(end.next_multiple_of(64), 0);
     elf.extend(data);
     elf
 }
 
-/// The VMM of this name to test with, by this variable or in `$PATH`; none if there is none, or no KVM, and then it is printed why.
+/// The VMM of this name, from this variable or `$PATH`. If it or KVM is missing, prints why and returns `None`.
 pub fn program(name: &str, variable: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -81,13 +81,13 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// With 64 MiB, until a line of the console.
+    /// Boots with 64 MiB, until a line of the console.
     pub fn of(vmm: VmmKind, program: PathBuf, guest: &[u8], until: &str) -> Boot {
         let until = Until::Regex(until.to_owned());
         Boot::watched(vmm, program, guest, &mut Silent, |options| options.guest.until = until)
     }
 
-    /// The same with other options, and by this observer.
+    /// Boots with changed options, and with this observer.
     pub fn watched(
         vmm: VmmKind,
         program: PathBuf,
