@@ -1,6 +1,6 @@
-//! Initcalls that Linux can be told not to make: the word that does it, and what that costs.
+//! Initcalls that Linux can leave out: the word on the command line, and its cost.
 //!
-//! Whether an initcall may be left out is for the rule that asks: its table gives the reason.
+//! A rule decides whether an initcall may be left out; its table gives the reason.
 
 use crate::facts::Price;
 use crate::remedy::Change;
@@ -8,15 +8,14 @@ use crate::{Remedy, Seen};
 use hashbrown::HashSet;
 use timeline::{Ns, SpanKind};
 
-/// The kernel's parameter.
 const PARAMETER: &str = "initcall_blacklist=";
-/// With a list of initcalls to leave out the kernel looks up the name of each initcall that it is about to make, in
-/// instructions: 1.3 ms for 575 initcalls of Debian's 6.1 cloud kernel. How long one instruction takes is taken as 1 ns.
+/// Cost of a lookup for each initcall. If a list of initcalls to leave out is given, the kernel looks up the name of each initcall before
+/// it calls it. That took 1.3 ms for 575 initcalls of Debian's 6.1 cloud kernel, counted in instructions of 1 ns.
 const LOOKUP: Ns = Ns(2_300);
-/// At the worst, this part of what initcalls do comes back elsewhere when they are left out.
+/// The part of the initcalls' work that returns elsewhere in the worst case, if they are left out.
 pub const COMES_BACK: f64 = 0.05;
 
-/// The change that leaves these initcalls out, each named once: a name leaves out all that have it.
+/// The change that leaves these initcalls out, each named once: a name applies to all initcalls that have it.
 pub fn remedy(what: &'static str, initcalls: &[&str]) -> Remedy {
     let mut named = HashSet::new();
     let names: Vec<&str> = initcalls.iter().copied().filter(|name| named.insert(*name)).collect();
@@ -24,17 +23,17 @@ pub fn remedy(what: &'static str, initcalls: &[&str]) -> Remedy {
     Remedy { what, changes: vec![Change::AppendWords(vec![word])] }
 }
 
-/// A word with a list of initcalls as one word for each; another word as it is.
-pub fn each(word: &str) -> Vec<String> {
+/// Splits a word with a list of initcalls into one word for each; returns another word unchanged.
+pub fn split(word: &str) -> Vec<String> {
     match word.strip_prefix(PARAMETER) {
         Some(names) => names.split(',').map(|name| format!("{PARAMETER}{name}")).collect(),
         None => vec![word.to_owned()],
     }
 }
 
-/// What it costs that the kernel searches a list, if these changes give it one: as much for many lists as for one, and nothing
-/// if the boot had one already. `low` is at the best.
-pub fn searching<'c>(seen: &Seen, mut changes: impl Iterator<Item = &'c Change>) -> Price {
+/// Cost of the kernel's search in a list of initcalls, if these changes add a list. Several lists cost as much as one; if the boot already
+/// had a list, the cost is 0. `low` is the best case.
+pub fn lookup_cost<'c>(seen: &Seen, mut changes: impl Iterator<Item = &'c Change>) -> Price {
     let gives_one =
         |change: &Change| matches!(change, Change::AppendWords(words) if words.iter().any(|word| is_list(word)));
     let had_one = || seen.machine.command_line.iter().flatten().any(|word| is_list(word));

@@ -1,47 +1,48 @@
-//! Time that a finding has claimed: a later detector does not find the same again.
+//! Time that findings have claimed: a later detector does not report it again.
 
 use crate::detector::{Draft, Part};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use timeline::{Ns, TrackId};
 
-/// A draft is another's word for the same if more than this part of the time that it saves is claimed.
-const SHARE_MAX: f64 = 0.5;
+/// A draft reports a known cause again if more than this part of the time that it saves is claimed.
+const MAX_CLAIMED_SHARE: f64 = 0.5;
 
-/// Stretches by track and start; none is empty, and none overlaps another.
+/// Stretches by track and start; they are not empty and do not overlap.
 #[derive(Default)]
 pub struct Claimed(HashMap<TrackId, BTreeMap<Ns, Ns>>);
 
 impl Claimed {
-    /// Claims a draft's time, unless most of what it saves is claimed already. Whether it did. A part that saves nothing is
-    /// evidence: only in a draft without any other does it count.
+    /// Claims a draft's time, unless most of its saving is claimed already. Returns true if it did. A part that saves nothing is evidence:
+    /// it counts only in a draft that has no other parts.
     pub fn claim(&mut self, draft: &Draft) -> bool {
         let is_evidence_alone = !draft.saves();
         let counts = |part: &&Part| part.saves() || is_evidence_alone;
         let whole = Claimed::by(draft.parts.iter().filter(counts));
         let length: Ns = whole.stretches().map(|(_, from, to)| to - from).sum();
-        let of = |(track, from, to)| self.free(track, from, to).into_iter().map(|(from, to)| to - from).sum::<Ns>();
-        let free: Ns = whole.stretches().map(of).sum();
-        if (length - free).0 as f64 > length.0 as f64 * SHARE_MAX {
+        let free_time =
+            |(track, from, to)| self.free(track, from, to).into_iter().map(|(from, to)| to - from).sum::<Ns>();
+        let free: Ns = whole.stretches().map(free_time).sum();
+        if (length - free).0 as f64 > length.0 as f64 * MAX_CLAIMED_SHARE {
             return false;
         }
         Claimed::by(&draft.parts).stretches().for_each(|(track, from, to)| self.add(track, from, to));
         true
     }
 
-    /// What these parts name. They may name the same time twice: a call, and another within it.
+    /// The stretches of these parts. Parts may overlap: a call, and another one within it.
     fn by<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Claimed {
-        let mut own = Claimed::default();
-        parts.into_iter().for_each(|Part { stretch, .. }| own.add(stretch.track, stretch.from, stretch.to));
-        own
+        let mut claimed = Claimed::default();
+        parts.into_iter().for_each(|Part { stretch, .. }| claimed.add(stretch.track, stretch.from, stretch.to));
+        claimed
     }
 
-    /// Claims what of a stretch is free.
+    /// Claims the free parts of a stretch.
     fn add(&mut self, track: TrackId, from: Ns, to: Ns) {
         self.free(track, from, to).into_iter().for_each(|(from, to)| self.insert(track, from, to));
     }
 
-    /// Claims a free stretch, as one with those that it touches: so many small ones that lie side by side are found at once.
+    /// Claims a free stretch, and joins it with its neighbours, so that many adjacent small ones are found at once.
     fn insert(&mut self, track: TrackId, from: Ns, mut to: Ns) {
         let all = self.0.entry(track).or_default();
         if let Some(end) = all.remove(&to) {
@@ -57,7 +58,7 @@ impl Claimed {
         self.0.iter().flat_map(|(&track, all)| all.iter().map(move |(&from, &to)| (track, from, to)))
     }
 
-    /// What of a stretch nobody has claimed: never an empty part, as one would be found again at its own start for ever.
+    /// The unclaimed parts of a stretch. They are never empty: an empty part would be found again at its start for ever.
     fn free(&self, track: TrackId, from: Ns, to: Ns) -> Vec<(Ns, Ns)> {
         let nothing = BTreeMap::new();
         let claimed = self.0.get(&track).unwrap_or(&nothing);
@@ -87,7 +88,7 @@ mod tests {
         with_evidence(&named)
     }
 
-    /// A track, from when, until when, and whether that is saved.
+    /// A track, a start, an end, and true if that time is saved.
     type Named = (u32, i64, i64, bool);
 
     fn with_evidence(named: &[Named]) -> Draft {
@@ -109,9 +110,9 @@ mod tests {
     fn what_takes_no_time_claims_nothing() {
         let mut claimed = Claimed::default();
         assert!(claimed.claim(&draft(&[(0, 5, 5)])));
-        // Its start is within the next, which then never ended.
+        // Its start is within the next stretch, which then never ended.
         assert!(claimed.claim(&draft(&[(0, 0, 10)])));
-        // And one at the start of the next hid that.
+        // An empty stretch at the start of the next one hid that one.
         let mut claimed = Claimed::default();
         assert!(claimed.claim(&draft(&[(0, 0, 10), (0, 0, 0)])));
         assert!(!claimed.claim(&draft(&[(0, 0, 10)])));
@@ -142,7 +143,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn each_instant_is_claimed_once_and_by_who_was_free(drafts in drafts()) {
+        fn each_instant_is_claimed_once_and_by_the_first_draft(drafts in drafts()) {
             let mut claimed = Claimed::default();
             let mut model = [[false; 40]; 2];
             for named in drafts {
@@ -155,7 +156,7 @@ mod tests {
                 let instants = || (0..2).flat_map(|track| (0..40).map(move |at| (track, at)));
                 let whole = instants().filter(|&(track, at)| counts[track][at]).count();
                 let taken = instants().filter(|&(track, at)| counts[track][at] && model[track][at]).count();
-                let is_new = taken as f64 <= whole as f64 * SHARE_MAX;
+                let is_new = taken as f64 <= whole as f64 * MAX_CLAIMED_SHARE;
                 proptest::prop_assert_eq!(claimed.claim(&with_evidence(&named)), is_new, "{:?}", named);
                 if is_new {
                     instants().for_each(|(track, at)| model[track][at] |= own[track][at]);

@@ -1,73 +1,69 @@
-//! What a detector is, and what it drafts.
+//! The detector type, and the drafts that detectors make.
 
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
 use std::cmp::Reverse;
 use timeline::{NameId, Ns};
 
-/// A rule that finds one kind of slowness: what it says of itself, and the function that looks.
+/// A rule that finds one kind of slowness: its description, and the function that looks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Detector {
-    /// Its stable name, as documents and `--explain` have it.
+    /// The stable name, which documents and `--explain` use.
     pub id: &'static str,
-    /// What it finds, in a few words; a finding's title begins with it.
+    /// A short name of the cause; a finding's title begins with it.
     pub title: &'static str,
     /// The rule, in sentences.
     pub rule: &'static str,
-    /// Where the cause was described first: a talk, a mail, the kernel's documentation.
+    /// The first description of the cause: a talk, a mail, the kernel's documentation.
     pub source: &'static str,
-    /// From how much on it finds something, in words.
+    /// The smallest effect that the rule reports, in words.
     pub threshold: &'static str,
-    /// What its price assumes, in words.
+    /// The assumptions of the price, in words.
     pub price: &'static str,
-    /// What it has to see.
+    /// The evidence that the rule needs.
     pub needs: &'static [Need],
-    /// Looks. Is called only where all its needs are met.
+    /// Looks for the cause. Is called only if all needs are met.
     pub look: fn(&Seen) -> Vec<Draft>,
 }
 
-/// What a detector found, before it has a price.
+/// The result of a detector, before it is priced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// Who it is about: its name and detail in the evidence (`DEVICE_PROBE`, `psm`).
+    /// The subject: name and detail in the evidence (`DEVICE_PROBE`, `psm`).
     pub about: (NameId, NameId),
-    /// What shows it, in numbers.
+    /// The evidence in numbers.
     pub figures: Vec<Figure>,
-    /// Which stretches become shorter; they are its evidence too.
+    /// The stretches that become shorter; they are the draft's evidence too.
     pub parts: Vec<Part>,
-    /// How sure.
     pub confidence: Confidence,
-    /// What helps.
     pub remedy: Remedy,
 }
 
-/// A stretch, and what the remedy leaves of it.
+/// A stretch, and the share of it that the remedy leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
-    /// The stretch.
     pub stretch: Stretch,
-    /// What is left of it.
     pub left: Left,
 }
 
-/// What a remedy leaves of a stretch: shares, 0 to 1, the smallest first.
+/// Shares of a stretch that a remedy leaves, 0 to 1, the smallest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Left {
-    /// At the best.
+    /// In the best case.
     pub least: f64,
     /// Most likely.
     pub likely: f64,
-    /// At the worst.
+    /// In the worst case.
     pub most: f64,
 }
 
 impl Left {
     /// All of it goes.
     pub const NOTHING: Left = Left { least: 0.0, likely: 0.0, most: 0.0 };
-    /// All of it stays: it is shown as evidence and saves nothing.
+    /// All of it stays: it is shown as evidence, and saves nothing.
     pub const ALL: Left = Left { least: 1.0, likely: 1.0, most: 1.0 };
 
-    /// Of a stretch that is `length` long, so much time.
+    /// The shares of a stretch of length `length` that these times are.
     pub fn time(length: Ns, least: Ns, likely: Ns, most: Ns) -> Left {
         let share = |time: Ns| if length > time { time.0 as f64 / length.0 as f64 } else { 1.0 };
         Left { least: share(least), likely: share(likely), most: share(most) }
@@ -75,20 +71,20 @@ impl Left {
 }
 
 impl Part {
-    /// Whether any of it may go.
+    /// True if part of it may go.
     pub fn saves(&self) -> bool {
         self.left.least < 1.0
     }
 }
 
 impl Draft {
-    /// Whether any of its parts may go.
+    /// True if part of a stretch may go.
     pub fn saves(&self) -> bool {
         self.parts.iter().any(Part::saves)
     }
 
-    /// One about stretches of one cause, all of which the remedy makes shorter alike: it is about the longest. Nothing of them
-    /// is left. None if there is no stretch.
+    /// A draft about stretches of one cause, which the remedy removes completely. Its subject is the longest. `None` if there is no
+    /// stretch.
     pub fn of(stretches: &[Stretch], remedy: Remedy) -> Option<Draft> {
         let longest = stretches.iter().max_by_key(|stretch| (stretch.length(), Reverse(stretch.from)))?;
         Some(Draft {
@@ -100,33 +96,33 @@ impl Draft {
         })
     }
 
-    /// At the worst, this share of each stretch is left.
+    /// Sets the share of each stretch that is left in the worst case.
     #[must_use]
     pub fn leaving(mut self, most: f64) -> Draft {
         self.parts.iter_mut().for_each(|part| part.left.most = most);
         self
     }
 
-    /// How many stretches there are is a figure of its own, called so.
+    /// Adds the number of stretches as a figure with this name.
     #[must_use]
-    pub fn counting(mut self, of: &'static str) -> Draft {
+    pub fn counting(mut self, figure_name: &'static str) -> Draft {
         let stretches: Vec<Stretch> = self.parts.iter().map(|part| part.stretch).collect();
         self.figures = vec![
-            Figure { of, value: Value::Count(stretches.len() as u64) },
+            Figure { of: figure_name, value: Value::Count(stretches.len() as u64) },
             Figure { of: "in all", value: Value::Time(whole(&stretches)) },
         ];
         self
     }
 
-    /// The evidence allows another cause, or the remedy has a price of its own.
+    /// Lowers the confidence: the evidence allows another cause, or the remedy has a cost.
     #[must_use]
     pub fn less_sure(mut self) -> Draft {
         self.confidence = Confidence::Medium;
         self
     }
 
-    /// What it can save: what becomes shorter, with all of each wait that begins there and so becomes shorter as a whole. A
-    /// price is higher only where the threads then run in another order.
+    /// An upper bound of the saving: the parts that become shorter, with the whole of each wait that begins in them. A price is higher only
+    /// if the threads then run in another order.
     pub(crate) fn bound(&self, seen: &Seen) -> Ns {
         let saved = |part: &Part| {
             let Stretch { track, from, to, .. } = part.stretch;

@@ -1,6 +1,6 @@
-//! The table of detectors. A new one is a file in `detectors/` and a line here.
+//! The table of detectors. A new detector is a file in `detectors/` and a line here.
 //!
-//! The first that finds a stretch has it: who knows the cause better stands before who only sees that time passed.
+//! The first detector that finds a stretch claims it. So a rule that knows the cause stands before one that only sees that time passed.
 
 mod acpi_slots;
 mod allocator_share;
@@ -35,7 +35,7 @@ mod user_programs;
 
 use crate::Detector;
 
-/// All detectors.
+/// The detectors, in the order in which they claim time.
 pub static DETECTORS: &[Detector] = &[
     calibration::DETECTOR,
     cpu_start::DETECTOR,
@@ -67,7 +67,7 @@ pub static DETECTORS: &[Detector] = &[
     acpi_slots::DETECTOR,
 ];
 
-/// The detector of that name.
+/// The detector with this id.
 pub fn named(id: &str) -> Option<&'static Detector> {
     DETECTORS.iter().find(|detector| detector.id == id)
 }

@@ -1,29 +1,29 @@
-//! What findings are made of: stretches of time, figures, prices, and how sure they are.
+//! The parts of findings: stretches of time, figures, prices and confidence.
 
 use timeline::{NameId, Ns, TrackId};
 
-/// How much shorter a boot becomes, worked out by running it again.
+/// A saving of boot time, computed by replaying the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// At the worst.
+    /// In the worst case.
     pub low: Ns,
     /// Most likely.
     pub likely: Ns,
-    /// At the best.
+    /// In the best case.
     pub high: Ns,
 }
 
-/// How sure a finding's cause is.
+/// Confidence in a finding's cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The evidence shows it: the very calls are there.
+    /// The evidence shows it: the calls themselves are there.
     High,
     /// The evidence allows another cause too: delays that may poll for something.
     Medium,
 }
 
 impl Confidence {
-    /// As documents have it.
+    /// The word that documents use.
     pub fn as_str(self) -> &'static str {
         match self {
             Confidence::High => "high",
@@ -32,25 +32,20 @@ impl Confidence {
     }
 }
 
-/// A stretch of a track that one can open.
+/// A stretch of a track, to open in a viewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// Whose time.
     pub track: TrackId,
-    /// From when.
     pub from: Ns,
-    /// Until when.
     pub to: Ns,
-    /// What it is called.
     pub name: NameId,
-    /// Which one, or empty.
+    /// Detail of the name, such as a device; may be empty.
     pub detail: NameId,
-    /// What it is for, where a rule has a table that says so; else empty.
+    /// Its purpose, if a rule has a table with purposes; else empty.
     pub purpose: &'static str,
 }
 
 impl Stretch {
-    /// How long it is.
     pub fn length(&self) -> Ns {
         self.to - self.from
     }
@@ -59,23 +54,22 @@ impl Stretch {
 /// A number that shows a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// What it is of, in a word or two of the rule's.
+    /// The name of the number, in a word or two.
     pub of: &'static str,
-    /// How much.
     pub value: Value,
 }
 
 /// An amount with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// So many.
+    /// A number of items.
     Count(u64),
-    /// So long.
+    /// A duration.
     Time(Ns),
     /// A part of a whole, 0 to 1.
     Share(f64),
-    /// How likely it is that chance alone shows as much.
+    /// The probability that chance alone shows as much.
     Chance(f64),
-    /// So many times as much.
+    /// A factor.
     Times(f64),
 }

@@ -1,4 +1,4 @@
-//! Runs all detectors over a boot, gives what they drafted its price, and sorts.
+//! Runs all detectors over a boot, prices their drafts, and sorts the findings.
 
 use crate::blacklist;
 use crate::claimed::Claimed;
@@ -15,50 +15,50 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use timeline::{Ns, Timeline};
 
-/// A finding keeps at most so many stretches, for who wants to see more than documents list.
-const EVIDENCE_MAX: usize = 1000;
-/// At most so many drafts are given a price, those first that can save most: each price is a replay of the boot.
-const PRICED_MAX: usize = 64;
+/// A finding keeps at most this number of stretches; documents list fewer.
+const MAX_EVIDENCE: usize = 1000;
+/// At most this number of drafts is priced, those with the largest bounds first: each price replays the boot.
+const MAX_PRICED: usize = 64;
 
-/// All that was found in a boot.
+/// All findings of a boot.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The most valuable first.
+    /// Sorted by price, the most valuable first.
     pub findings: Vec<Finding>,
-    /// What all of these save together: what they share counts once.
+    /// Saving of all these findings together; what they share counts once.
     pub together: Ns,
-    /// How many have a price below `noise`, and are not among them.
+    /// The number of drafts with a price below `noise`, which are not among the findings.
     pub below_noise: usize,
-    /// How many more there are: they cannot be among as many as were asked for, or too many others can save more.
+    /// The number of further drafts: their bounds are too small for the requested number of findings, or too many others can save more.
     pub not_priced: usize,
     /// The smallest price that is listed; see `noise`.
     pub noise: Ns,
-    /// Rules that could not look, by what they lack.
+    /// Rules that could not run, grouped by the evidence that they lack.
     pub missing: Vec<Missing>,
-    /// Why no price can be worked out, where that is so.
+    /// The reason why no price can be computed, if there is one.
     pub no_prices: Option<Cannot>,
 }
 
 /// Rules that lack the same evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What they lack.
+    /// The evidence that they lack.
     pub need: Need,
-    /// Their names.
+    /// The ids of these rules.
     pub rules: Vec<&'static str>,
 }
 
-/// What is slow in a boot: the `most` most valuable findings.
+/// Finds the causes of slowness in a boot: the `most` most valuable findings.
 pub fn find(seen: &Seen, most: usize) -> Found {
     find_by(DETECTORS, seen, most, parallel::workers())
 }
 
-/// The same on one CPU, for who looks at several boots at once.
+/// As [`find`], but on one CPU, for a caller that looks at several boots at once.
 pub fn find_alone(seen: &Seen, most: usize) -> Found {
     find_by(DETECTORS, seen, most, 1)
 }
 
-/// The same by the rules of a table and by so many workers.
+/// As [`find`], with the rules of `table` and at most `workers` threads.
 pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, workers: usize) -> Found {
     let mut found = Found { noise: noise(seen.timeline), ..Found::default() };
     let all_lack = |need| vec![Missing { need, rules: table.iter().map(|d| d.id).collect() }];
@@ -78,18 +78,18 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
     drafts.sort_by_key(|&(bound, ..)| Reverse(bound));
     let mut priced: Vec<Priced> = Vec::new();
     let mut tried = 0;
-    // Worked out several at once, though the first may show that the next need not have been.
+    // Prices are computed several at a time, although the first one may show that the next was not necessary.
     let mut ahead: VecDeque<(Vec<Cut>, Ns)> = VecDeque::new();
     for place in 0..drafts.len() {
         let bound = drafts[place].0;
-        // A finding whose upper bound is below the last price that is shown cannot be among the shown.
+        // A draft whose bound is below the last shown price cannot be shown.
         let cannot_be_shown = || priced.len() >= most && priced[..most].last().is_none_or(|last| bound <= last.saved);
-        // Bounds fall: what is left out for its bound is followed by none that is not.
+        // Bounds fall: once one is below the noise, all later ones are.
         if bound < found.noise {
             found.below_noise += 1;
             continue;
         }
-        if tried == PRICED_MAX || cannot_be_shown() {
+        if tried == MAX_PRICED || cannot_be_shown() {
             found.not_priced += 1;
             continue;
         }
@@ -104,7 +104,7 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
         }
         let (cuts, gross) = ahead.pop_front().expect("the draft's own is among them");
         let (_, rule, draft) = &drafts[place];
-        let costs = blacklist::searching(seen, draft.remedy.changes.iter());
+        let costs = blacklist::lookup_cost(seen, draft.remedy.changes.iter());
         let saved = gross - costs.likely;
         if saved < found.noise {
             found.below_noise += 1;
@@ -120,7 +120,7 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
     found.together = match priced.as_slice() {
         [] => Ns::ZERO,
         [only] => only.saved,
-        _ => prices.saved(&all) - blacklist::searching(seen, changes).likely,
+        _ => prices.saved(&all) - blacklist::lookup_cost(seen, changes).likely,
     };
     let grace = GracePeriods::of(seen);
     let intervals =
@@ -129,19 +129,20 @@ pub(crate) fn find_by(table: &'static [Detector], seen: &Seen, most: usize, work
     found
 }
 
-/// A draft, and what its cuts most likely save.
+/// A draft, with the most likely saving of its cuts.
 struct Priced<'a> {
     rule: &'static Detector,
     draft: &'a Draft,
     cuts: Vec<Cut>,
-    /// With what its remedy costs.
+    /// Saving before the costs of the remedy are taken off.
     gross: Ns,
     costs: Price,
-    /// Without.
+    /// Saving after the costs are taken off.
     saved: Ns,
 }
 
-/// What the detectors found, in the order of their table, each stretch by the first that found it, with a bound of its price.
+/// The detectors' drafts in the order of their table, each with an upper bound of its price. A stretch belongs to the first draft that
+/// claims it.
 fn drafts(table: &'static [Detector], seen: &Seen, missing: &mut Vec<Missing>) -> Vec<(Ns, &'static Detector, Draft)> {
     let mut claimed = Claimed::default();
     let mut drafts = Vec::new();
@@ -153,32 +154,33 @@ fn drafts(table: &'static [Detector], seen: &Seen, missing: &mut Vec<Missing>) -
             }
             continue;
         }
-        // One that saves nothing is no finding, and takes nothing from later rules: unless its rule knows that all is needed.
-        let is_one = |draft: &Draft| draft.saves() || draft.remedy == Remedy::NEEDED;
-        let new = (rule.look)(seen).into_iter().filter(|draft| is_one(draft) && claimed.claim(draft));
+        // A draft that saves nothing is no finding, and claims nothing from later rules, unless its rule knows that all of the time is
+        // needed.
+        let is_claiming = |draft: &Draft| draft.saves() || draft.remedy == Remedy::NEEDED;
+        let new = (rule.look)(seen).into_iter().filter(|draft| is_claiming(draft) && claimed.claim(draft));
         drafts.extend(new.map(|draft| (draft.bound(seen), rule, draft)).filter(|&(bound, ..)| bound > Ns::ZERO));
     }
     drafts
 }
 
-/// Below this, a price says nothing: what another layout of the same code changes on most kernels, or how far off the end
-/// mark or a clock may be, if that is more.
+/// Prices below this are noise: the largest of three effects. They are another layout of the same code (on most kernels), the error of the
+/// end mark, and the error of a clock.
 fn noise(timeline: &Timeline) -> Ns {
     let end = timeline.end.map_or(Ns::ZERO, |end| end.error);
     let clocks = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
     end.max(clocks).max(Ns::rounded(floor::VIRTUAL_TIME * analysis::total(timeline).0 as f64))
 }
 
-fn cuts(parts: &[Part], of: fn(Left) -> f64) -> Vec<Cut> {
+fn cuts(parts: &[Part], share_left: fn(Left) -> f64) -> Vec<Cut> {
     let cut = |part: &Part| {
         let Stretch { track, from, to, .. } = part.stretch;
-        Cut { track, from, to, left: of(part.left) }
+        Cut { track, from, to, left: share_left(part.left) }
     };
-    parts.iter().filter(|part| of(part.left) < 1.0).map(cut).collect()
+    parts.iter().filter(|part| share_left(part.left) < 1.0).map(cut).collect()
 }
 
-/// The price with its interval, in all boots that the log allows. `gross` is what the cuts most likely save in the recorded one,
-/// and `costs` what the remedies add to it.
+/// The price with its interval, over all boots that the log allows. `gross` is the most likely saving of the cuts in the recorded boot;
+/// `costs` are those that the remedies add.
 fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], gross: Ns, costs: Price) -> Price {
     let (least, most) = (cuts(parts, |left| left.least), cuts(parts, |left| left.most));
     let saved = gross - costs.likely;
@@ -186,13 +188,13 @@ fn price(prices: &Prices, grace: &GracePeriods, parts: &[Part], likely: &[Cut], 
     let in_any = |cuts: &[Cut]| prices.saved_in_any(cuts, prices.saved(cuts));
     let low = if most == likely { low } else { in_any(&most).0 };
     let high = if least == likely { high } else { in_any(&least).1 };
-    // What a wait for the timer's tick takes is none of the remedy's, and cannot make a saving a loss.
-    let (more, less) = grace.around(likely);
+    // The remedy does not cause the variation of a wait for the timer's tick, so that cannot turn a saving into a loss.
+    let (more, less) = grace.variation(likely);
     let low = (low - less).max(low.min(Ns::ZERO));
     Price { low: (low - costs.high).min(saved), likely: saved, high: (high + more - costs.low).max(saved) }
 }
 
-/// What several findings of a boot save together: what they share counts once. None where no prices can be worked out.
+/// Saving of several findings of a boot together; what they share counts once. `None` if no prices can be computed.
 pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
     if let [only] = findings {
         return Some(only.price);
@@ -200,7 +202,7 @@ pub fn joint_price(seen: &Seen, findings: &[&Finding]) -> Option<Price> {
     let prices = Prices::new(seen.timeline).ok()?;
     let parts: Vec<Part> = findings.iter().flat_map(|finding| finding.parts.iter().copied()).collect();
     let likely = cuts(&parts, |left| left.likely);
-    let costs = blacklist::searching(seen, findings.iter().flat_map(|finding| &finding.remedy.changes));
+    let costs = blacklist::lookup_cost(seen, findings.iter().flat_map(|finding| &finding.remedy.changes));
     let gross = prices.saved(&likely);
     Some(price(&prices, &GracePeriods::of(seen), &parts, &likely, gross, costs))
 }
@@ -210,7 +212,7 @@ fn finding(seen: &Seen, priced: Priced, price: Price) -> Finding {
     let mut evidence: Vec<Stretch> = draft.parts.iter().map(|part| part.stretch).collect();
     evidence.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.from));
     let evidence_count = evidence.len();
-    evidence.truncate(EVIDENCE_MAX);
+    evidence.truncate(MAX_EVIDENCE);
     let Draft { about, figures, confidence, remedy, parts } = draft.clone();
     let remedy = lab_switch::of(seen.machine, seen.texts(about), remedy);
     let about = seen.called(about);
@@ -225,7 +227,7 @@ mod tests {
     use timeline::{Unit, WaitedOn};
 
     #[test]
-    fn only_so_many_are_priced_and_the_others_are_counted() {
+    fn a_bounded_number_is_priced_and_the_others_are_counted() {
         let boot = |most: usize| {
             let mut log = Log::new();
             for i in 0..100 {
@@ -234,7 +236,7 @@ mod tests {
             log.found_at_most(most)
         };
         let (found, five) = (boot(usize::MAX), boot(5));
-        assert_eq!((found.findings.len(), found.not_priced), (PRICED_MAX, 100 - PRICED_MAX));
+        assert_eq!((found.findings.len(), found.not_priced), (MAX_PRICED, 100 - MAX_PRICED));
         assert_eq!(found.findings.last().unwrap().about, "SYSINIT driver36", "those that save most");
         assert_eq!(
             (five.findings.len(), five.not_priced, five.together),
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn a_wait_that_a_part_begins_counts_whole_in_its_bound() {
         let mut log = Log::new();
-        // A driver's own wait begins in the delay, and lasts longer than it.
+        // A driver's own wait begins in the delay, and lasts longer.
         log.initcall("nvme", |log| {
             for _ in 0..3 {
                 log.wait(ms(100));
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_knows_the_system_its_rules_say_so_once() {
+    fn rules_about_a_system_report_once_that_it_is_unknown() {
         let boot = |os: timeline::Os| {
             let mut log = Log::linux();
             log.machine.os = os;

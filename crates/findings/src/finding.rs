@@ -9,20 +9,19 @@ use crate::{Detector, Remedy};
 pub struct Finding {
     /// The rule that found it.
     pub rule: &'static Detector,
-    /// Who it is about, as the evidence calls it.
+    /// The subject, by its name in the evidence.
     pub about: String,
-    /// What shows it, in numbers.
+    /// The evidence in numbers.
     pub figures: Vec<Figure>,
-    /// What one can open to see it, the longest first, at most [`crate::find`]'s bound.
+    /// Stretches to open in a viewer, the longest first, at most [`crate::find`]'s bound.
     pub evidence: Vec<Stretch>,
-    /// How many stretches there are in all.
+    /// The number of all stretches.
     pub evidence_count: usize,
-    /// How much shorter the boot becomes.
+    /// The saving of boot time.
     pub price: Price,
-    /// How sure it is that this is the cause.
+    /// Confidence that this is the cause.
     pub confidence: Confidence,
-    /// What helps.
     pub remedy: Remedy,
-    /// What becomes shorter: a price of several findings is that of all their parts.
+    /// Parts that become shorter: a price of several findings is computed from all their parts.
     pub(crate) parts: Vec<Part>,
 }

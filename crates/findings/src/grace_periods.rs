@@ -1,13 +1,13 @@
-//! Waits of Linux that end with a tick of the timer, and so last longer or shorter when the boot comes to them at another moment.
+//! Waits of Linux that end with a tick of the timer. They last longer or shorter if the boot begins them at another moment.
 //!
-//! A saving moves what comes after it. All other waits move with it; one for RCU's readers does not.
+//! A saving moves everything that comes after it. Other waits move with it; a wait for RCU's readers does not.
 
 use crate::Seen;
 use analysis::{Cut, StretchKind, boot_path};
 use timeline::{Ns, SpanKind, TrackId};
 
-/// Functions that wait until all readers of before are done, which the timer's tick looks up.
-const WAITS: &[&str] = &[
+/// Functions that wait until all earlier readers are done, which the timer's tick checks.
+const WAIT_FUNCTIONS: &[&str] = &[
     "rcu_barrier",
     "synchronize_rcu",
     "synchronize_rcu_expedited",
@@ -15,25 +15,25 @@ const WAITS: &[&str] = &[
     "synchronize_rcu_tasks_rude",
     "synchronize_srcu",
 ];
-/// So long it may take, in two ticks at 250 Hz. Of Debian's 5.10 cloud kernel, whose one such wait took between 1.5 and 7.8 ms,
-/// depending on what was saved before it. A kernel with 100 Hz may take 20 ms: its intervals are too narrow by that.
-const LONGEST: Ns = Ns(8_000_000);
+/// Longest duration of such a wait: two ticks at 250 Hz. In Debian's 5.10 cloud kernel, the only such wait took between 1.5 and 7.8 ms,
+/// depending on the savings before it. A kernel with 100 Hz may take 20 ms: its intervals are too narrow by that.
+const MAX_WAIT: Ns = Ns(8_000_000);
 
-/// Those on the boot path.
+/// Such waits on the boot path.
 pub struct GracePeriods(Vec<Wait>);
 
 struct Wait {
     track: TrackId,
     from: Ns,
     to: Ns,
-    /// How much of it the boot waited for nobody else.
+    /// Time of the wait in which the boot waited for no other thread.
     idle: Ns,
 }
 
 impl GracePeriods {
-    /// All of a boot. `O(n)` where no call lies in another thread's, and nothing where no function is known.
+    /// Finds all of a boot. `O(n)` if no call lies in another thread's, and no work if no function is known.
     pub fn of(seen: &Seen) -> GracePeriods {
-        let calls = seen.outermost(SpanKind::Call, WAITS);
+        let calls = seen.outermost(SpanKind::Call, WAIT_FUNCTIONS);
         if calls.is_empty() {
             return GracePeriods(Vec::new());
         }
@@ -52,15 +52,15 @@ impl GracePeriods {
         GracePeriods(waits.filter(|wait| wait.idle > Ns::ZERO).collect())
     }
 
-    /// How much these waits may add to what cuts save, and how much they may take from it. Waits that the cuts make shorter
-    /// themselves are priced already.
-    pub fn around(&self, cuts: &[Cut]) -> (Ns, Ns) {
+    /// Returns how much these waits may add to the saving of the cuts, and how much they may take from it. Waits that the cuts themselves
+    /// shorten are already priced.
+    pub fn variation(&self, cuts: &[Cut]) -> (Ns, Ns) {
         let Some(first) = cuts.iter().map(|cut| cut.from).min() else { return (Ns::ZERO, Ns::ZERO) };
         let is_cut =
             |wait: &Wait| cuts.iter().any(|cut| cut.track == wait.track && cut.from < wait.to && wait.from < cut.to);
         let moved = self.0.iter().filter(|wait| wait.from >= first && !is_cut(wait));
         moved.fold((Ns::ZERO, Ns::ZERO), |(more, less), wait| {
-            (more + wait.idle.min(LONGEST), less + (LONGEST - wait.idle).max(Ns::ZERO))
+            (more + wait.idle.min(MAX_WAIT), less + (MAX_WAIT - wait.idle).max(Ns::ZERO))
         })
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     use crate::seen::testing::{Log, ms};
     use timeline::{Ns, WaitedOn};
 
-    /// A function that takes 20 ms, and a wait that a timer ends.
+    /// The price of a function that takes 20 ms, beside a wait that a timer ends.
     fn price(function: &str, waits: i64, first: bool) -> (Ns, Ns, Ns) {
         let mut log = Log::linux();
         let by = WaitedOn::Unknown;

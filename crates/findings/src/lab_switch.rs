@@ -1,15 +1,16 @@
-//! What `try` changes where the reference kernel was booted: its own table says which words make a row slow, and which not.
+//! The change that `try` makes if the reference kernel was booted. The kernel's own table lists the words that make a row slow, and those
+//! that do not.
 
 use crate::remedy::{Change, Remedy};
 use crate::seen::Machine;
 use lab::experiments::{EXPERIMENTS, Experiment};
 use timeline::Os;
 
-/// What separates a row's owner from the way in which its time passed.
+/// Separator between a row's owner and the way in which its time passed.
 const SUFFIX: &str = " · ";
 
-/// A remedy, with the switch that makes the reference kernel do it, if one of its experiments was booted slow. What it is
-/// about is known by its name and detail.
+/// Adds to a remedy the switch that makes the reference kernel apply it, if an experiment of its table was booted slow. The subject is
+/// found by its name and detail.
 pub fn of(machine: &Machine, (name, detail): (&str, &str), remedy: Remedy) -> Remedy {
     let Some(given) = machine.command_line.as_ref().filter(|_| machine.os == Os::Lab) else { return remedy };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
@@ -19,7 +20,7 @@ pub fn of(machine: &Machine, (name, detail): (&str, &str), remedy: Remedy) -> Re
     };
     let was_booted = |slow: &str| words(slow).iter().all(|word| given.contains(word));
     let slow = EXPERIMENTS.iter().find(|e| was_booted(e.slow) && e.blamed.iter().any(|row| is_about(row)));
-    // One that the boot had already has brought what it can.
+    // A remedy that the boot already had cannot save more.
     let better = |e: &'static Experiment| Some((e, e.remedies.iter().find(|fast| !was_booted(fast))?));
     let Some((slow, fast)) = slow.and_then(better) else { return remedy };
     let switch = Change::LabSwitch { from: words(slow.slow), to: words(fast) };

@@ -1,12 +1,12 @@
-//! Findings: what is slow in a boot, what it costs on the boot path, and what to do about it.
+//! Findings: the causes of slowness in a boot, their price on the boot path, and the remedies.
 //!
-//! A [`Detector`] is one file in `detectors/` and one line in its table. It looks at the evidence ([`Seen`]) and drafts
-//! what it found: which stretches of which threads would become shorter, and by which [`Remedy`]. It computes no price.
-//! [`find`] does that for all detectors, by running the boot again ([`analysis::Prices`]): what the boot did not wait for
-//! costs nothing, and what two findings share counts once.
+//! A [`Detector`] is one file in `detectors/` and one line in its table. It reads the evidence ([`Seen`]) and drafts its result: the
+//! stretches of threads that would become shorter, and the [`Remedy`]. It computes no price. [`find`] computes prices for all detectors by
+//! replaying the boot ([`analysis::Prices`]). Time that the boot did not wait for costs nothing, and time that two findings share counts
+//! once.
 //!
-//! This crate opens no file and decides by no text that a person reads. What a rule says of itself is data of the rule;
-//! all other text is made by whoever prints findings.
+//! This crate opens no file, and bases no decision on text that is written for users. A rule's description is part of the rule; the caller
+//! that prints findings makes all other text.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 

@@ -1,35 +1,35 @@
-//! What a detector has to see, and whether a boot's evidence has it.
+//! Evidence that detectors need, and the check for it in a boot.
 
 use crate::Seen;
 use timeline::{Os, Phase, SpanKind, Unit};
 
-/// A kind of evidence. What to record for it, whoever prints findings says.
+/// A kind of evidence. The program that prints findings says how to record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// How long the ticks of its times are. Every rule needs that: it compares lengths with times.
+    /// The duration of a tick of the timeline. Every rule needs it to compare lengths with times.
     Rate,
-    /// A boot path along which savings can be worked out.
+    /// A boot path along which savings can be computed.
     BootPath,
-    /// Which operating system was booted. Rules that are about one of them ask for it.
+    /// The operating system of the boot, for rules about one system.
     System,
-    /// Which function of the kernel ran when.
+    /// Times at which functions of the kernel ran.
     Functions,
-    /// When threads slept; in a log, when each initcall returned.
+    /// Times at which threads slept; in a log, times at which initcalls returned.
     Sleeps,
-    /// When the kernel printed each line.
+    /// Times at which the kernel printed its lines.
     Printing,
-    /// Which initcall ran when. Only rules about Linux ask for it, and another system lacks nothing.
+    /// Times at which initcalls ran. Only rules about Linux need them, so it is met for other systems.
     Initcalls,
-    /// When Linux's firmware and decompressor ran. Another system lacks nothing.
+    /// Times at which Linux's firmware and decompressor ran. It is met for other systems.
     BeforeTheKernel,
-    /// How much memory the machine has.
+    /// The machine's memory size.
     Memory,
-    /// How much of it was available when the boot was done. Only a rule about Linux asks for it, and another system lacks nothing.
+    /// Memory that was available at the end of the boot. Only a rule about Linux needs it, so it is met for other systems.
     MemoryLeft,
 }
 
 impl Need {
-    /// Whether it is there. That there is a boot path, [`crate::find`] knows.
+    /// True if the evidence is there. [`crate::find`] checks for the boot path itself.
     pub(crate) fn is_met(self, seen: &Seen) -> bool {
         let is_linux = seen.machine.os == Os::Linux;
         let has = |phase: Phase| seen.timeline.boundaries.iter().any(|boundary| boundary.phase == phase);

@@ -1,15 +1,16 @@
-//! The same done to many things, on several CPUs.
+//! Applies a function to many items on several CPUs.
 
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many can be made at once on all CPUs that this program may use.
+/// The number of threads that can run at once on the CPUs that this program may use.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What `f` makes of each, in their order, by so many workers at most. One that panics ends the program as it would alone.
+/// Applies `f` to each item with at most `workers` threads, and returns the results in the items' order. A panic of `f` ends the program as
+/// it would without threads.
 pub(crate) fn each<T: Sync, R: Send>(workers: usize, all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = workers.min(all.len());
     if workers < 2 {
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_stands_in_the_order_of_what_it_is_made_of() {
+    fn results_have_the_order_of_the_items() {
         for count in [0, 1, 2, 1000] {
             let all: Vec<u64> = (0..count).collect();
             for workers in [1, 2, workers()] {

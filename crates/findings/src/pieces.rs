@@ -1,28 +1,27 @@
-//! Of which pieces a change is made, so that remedies can be compared.
+//! Splits a change into pieces, so that remedies can be compared.
 
 use crate::Change;
 use crate::blacklist;
 
-/// Two numbers are nearly the same if they differ by this part of the larger.
+/// Two numbers are nearly the same if they differ by at most this part of the larger.
 const NEARLY: f64 = 0.01;
 
-/// A piece of a change: two changes are the same if their pieces are, in any order.
+/// A piece of a change. Two changes are the same if their pieces are the same in any order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Piece {
-    /// A word of the command line; of one that names initcalls to leave out, each by itself.
+    /// A word of the command line. A word that lists initcalls to leave out gives one piece for each initcall.
     Word(String),
     /// An option of the kernel's build.
     Option(String),
-    /// A change of which no part can be left away.
+    /// A change that has no separate parts.
     Whole(Change),
 }
 
 impl Change {
-    /// Its pieces.
     pub fn pieces(&self) -> Vec<Piece> {
         match self {
             Change::AppendWords(words) => {
-                words.iter().flat_map(|word| blacklist::each(word)).map(Piece::Word).collect()
+                words.iter().flat_map(|word| blacklist::split(word)).map(Piece::Word).collect()
             }
             Change::KernelConfig(options) => options.iter().cloned().map(Piece::Option).collect(),
             _ => vec![Piece::Whole(self.clone())],
@@ -31,8 +30,8 @@ impl Change {
 }
 
 impl Piece {
-    /// Whether it is the same, or a word that gives the same parameter nearly the same number: such as one that the kernel
-    /// measures anew in each boot.
+    /// True if both are the same, or if both are words that give the same parameter nearly the same number. The kernel measures some
+    /// numbers anew in each boot.
     pub fn is_nearly(&self, other: &Piece) -> bool {
         let number = |word: &str| -> Option<(String, u64)> {
             let (parameter, value) = word.split_once('=')?;
@@ -40,9 +39,9 @@ impl Piece {
         };
         let near = || {
             let (Piece::Word(one), Piece::Word(other)) = (self, other) else { return None };
-            let ((parameter, one), (of, other)) = (number(one)?, number(other)?);
+            let ((parameter, one), (other_parameter, other)) = (number(one)?, number(other)?);
             let less_by = (one.max(other) - one.min(other)) as f64;
-            Some(parameter == of && less_by <= one.max(other) as f64 * NEARLY)
+            Some(parameter == other_parameter && less_by <= one.max(other) as f64 * NEARLY)
         };
         self == other || near() == Some(true)
     }

@@ -1,68 +1,68 @@
-//! What helps against a cause, as changes that a program can make to a boot.
+//! Remedies against a cause, as changes that a program can make to a boot.
 
 use serde::{Deserialize, Serialize};
 
-/// What helps.
+/// A remedy against a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// What to do, in a sentence of the rule's.
+    /// Advice, in a sentence of the rule.
     pub what: &'static str,
-    /// The changes to try together; empty where only a change of code helps.
+    /// Changes to try together; empty if only a change of code helps.
     pub changes: Vec<Change>,
 }
 
-/// A change to a boot that can be made without a person.
+/// A change to a boot that a program can make.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Add words to the kernel's command line.
     AppendWords(Vec<String>),
-    /// Give a switch of the reference kernel other words.
+    /// Replace words of a switch of the reference kernel.
     LabSwitch {
         /// Words that the command line has.
         from: Vec<String>,
-        /// Words to give in their place.
+        /// Words that replace them.
         to: Vec<String>,
     },
-    /// Give QEMU other arguments. Of the further arguments of the recording (`extra`) those of `from` go, which stand there
-    /// one after the other; those of `to` come at the end.
+    /// Change QEMU's arguments. The consecutive arguments `from` are removed from the recording's further arguments (`extra`); those of
+    /// `to` are appended.
     QemuArguments {
-        /// Arguments that QEMU was given.
+        /// Arguments that QEMU got.
         from: Vec<String>,
-        /// Arguments to give in their place.
+        /// Arguments that replace them.
         to: Vec<String>,
     },
-    /// Give the machine so many CPUs.
+    /// Give the machine this number of CPUs.
     Cpus(u32),
-    /// Give the machine so many bytes of memory, which is less than it has.
+    /// Give the machine this number of bytes of memory, which is less than it has.
     Memory(u64),
-    /// Change the running guest's code: patches as `record --patch` takes them.
+    /// Change the running guest's code, with patches as `record --patch` takes them.
     Patch(Vec<String>),
-    /// Boot the ELF image that is packed in the kernel's bzImage: its payload, unpacked into a file, is the kernel.
+    /// Boot the ELF image that is packed in the kernel's bzImage: its unpacked payload is the kernel.
     UnpackedKernel,
-    /// Give the guest its own initrd without compression.
+    /// Give the guest its initrd without compression.
     UnpackedInitrd,
-    /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Each stands without
-    /// `CONFIG_`, as `scripts/config --disable NAME` takes it.
+    /// Build the kernel from its sources with other options: `-NAME` switches one off, `+NAME` on. Names have no `CONFIG_`, as in
+    /// `scripts/config --disable NAME`.
     KernelConfig(Vec<String>),
 }
 
 impl Remedy {
-    /// None: the time is needed. A draft with it is no finding, and its stretches are no other rule's either.
+    /// No remedy, because the time is needed. A draft with it is no finding, and later rules cannot claim its stretches.
     pub const NEEDED: Remedy = Remedy { what: "", changes: Vec::new() };
 
-    /// One that takes a change of the kernel's code.
+    /// A remedy that changes the kernel's code.
     pub fn code(what: &'static str) -> Remedy {
         Remedy { what, changes: Vec::new() }
     }
 
-    /// One that takes a kernel built without these options.
+    /// A remedy that builds the kernel without these options.
     pub fn without(what: &'static str, options: &[&str]) -> Remedy {
         let options = options.iter().map(|option| format!("-{option}")).collect();
         Remedy { what, changes: vec![Change::KernelConfig(options)] }
     }
 
-    /// One that takes words on the command line.
+    /// A remedy that adds words to the command line.
     pub fn append(what: &'static str, words: &[&str]) -> Remedy {
         Remedy { what, changes: vec![Change::AppendWords(words.iter().map(|&word| word.to_owned()).collect())] }
     }

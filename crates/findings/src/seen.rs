@@ -1,4 +1,4 @@
-//! What detectors look at: a boot's timeline, the rules of its rows, and what is known of its machine.
+//! The evidence that detectors read: a boot's timeline, the rules of its rows, and facts about its machine.
 
 use crate::facts::Stretch;
 use analysis::Groups;
@@ -7,37 +7,36 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use timeline::{Mark, NameId, Ns, Os, Phase, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, WaitedOn};
 
-/// What no timeline holds.
+/// Facts about a boot that are not in its timeline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// The operating system.
     pub os: Os,
-    /// Its kernel's version, as far as rules ask for it: see [`kernel_version`]. None if unknown.
+    /// The version of the kernel, as far as rules need it: see [`kernel_version`]. `None` if unknown.
     pub kernel_version: Option<(u32, u32)>,
-    /// Virtual CPUs; 0 if unknown.
+    /// The number of virtual CPUs; 0 if unknown.
     pub cpus: u32,
-    /// Memory; 0 if unknown.
+    /// Size of memory; 0 if unknown.
     pub memory_bytes: u64,
-    /// How much of it was available when the boot was done, and after a workload if there was one; none if unknown.
+    /// Memory that was available at the end of the boot, after a workload if there was one; `None` if unknown.
     pub memory_available: Option<u64>,
-    /// The words of the kernel's command line, as the user gave them; none if unknown.
+    /// The words of the kernel's command line that the user gave; `None` if unknown.
     pub command_line: Option<Vec<String>>,
-    /// The machine monitor; none if unknown.
+    /// The machine monitor; `None` if unknown.
     pub vmm: Option<Vmm>,
 }
 
-/// How QEMU was started, as far as remedies have to know it.
+/// Facts about QEMU's start that remedies need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vmm {
-    /// Its machine type, with properties.
+    /// The machine type, with properties.
     pub machine_type: String,
-    /// Further arguments, as the user gave them.
+    /// Further arguments that the user gave.
     pub arguments: Vec<String>,
-    /// Whether QEMU was given the kernel: else the firmware looks for one on a disk.
+    /// True if QEMU was given the kernel; otherwise the firmware looks for one on a disk.
     pub has_kernel: bool,
-    /// Whether it starts kernels of the guest's architecture unpacked, as ELF images.
+    /// True if it starts unpacked kernels of the guest's architecture, as ELF images.
     pub starts_unpacked: bool,
-    /// What the user's initrd is compressed with, as the recording says it; none if there is none or that is not known.
+    /// Compression of the user's initrd, as the recording names it; `None` if there is no initrd, or if it is unknown.
     pub initrd_compression: Option<String>,
 }
 
@@ -47,27 +46,26 @@ pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// A boot, as detectors see it.
+/// The evidence of a boot, for detectors.
 pub struct Seen<'a> {
-    /// Its timeline, finalized.
+    /// The finalized timeline.
     pub timeline: &'a Timeline,
-    /// The rules by which its path is put in rows.
+    /// The rules that put the boot path in rows.
     pub groups: &'a Groups,
-    /// What is known of its machine.
     pub machine: &'a Machine,
-    /// When it was done.
+    /// The instant at which the boot was done.
     pub end: Ns,
     kinds: Vec<SpanKind>,
-    /// Spans that only let time pass, in order of track and time.
+    /// Spans that only let time pass, ordered by track and time.
     delays: Vec<SpanId>,
-    /// Of each track, when it waited for other threads: stretches that do not overlap, in order of time.
+    /// For each track, the stretches in which it waited for other threads: without overlaps, ordered by time.
     for_others: HashMap<TrackId, Vec<(Ns, Ns)>>,
-    /// Of each wait, when it and all that overlap it are over.
+    /// For each wait, the instant at which it and all waits that overlap it are over.
     waits_over: Vec<Ns>,
 }
 
 impl<'a> Seen<'a> {
-    /// Looks once at all spans and waits. `O(n)`.
+    /// Goes once over all spans and waits. `O(n)`.
     pub fn new(timeline: &'a Timeline, groups: &'a Groups, machine: &'a Machine) -> Seen<'a> {
         let end = analysis::total(timeline);
         let mut kinds = Vec::new();
@@ -95,13 +93,13 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether anything of that kind was seen before the end mark.
+    /// True if a span of that kind began before the end mark.
     pub fn has_kind(&self, kind: SpanKind) -> bool {
         self.kinds.contains(&kind)
     }
 
-    /// Calls that only let time pass and that no other such call made, each with who called it. One in which its thread
-    /// waited for another thread is none of them: it takes as long as the other does.
+    /// Calls that only let time pass and that no other such call made, each with its caller. A call in which its thread waited for another
+    /// thread is left out: it lasts as long as the other thread takes.
     pub fn delays(&self) -> impl Iterator<Item = (SpanRow, SpanRow)> + '_ {
         let spans = &self.timeline.spans;
         let outermost = self.delays.iter().filter_map(|&id| {
@@ -118,12 +116,12 @@ impl<'a> Seen<'a> {
         before.filter(|mark| tracks.get(mark.track).kind == TrackKind::Console)
     }
 
-    /// Spans that are done before the end mark, by track and time.
+    /// Spans that ended before the end mark, ordered by track and time.
     pub fn spans(&self) -> impl Iterator<Item = (SpanId, SpanRow)> + '_ {
         self.timeline.spans.iter().filter(|(_, row)| row.end <= self.end)
     }
 
-    /// The innermost span at an instant of a track that is more than a way to let time pass.
+    /// The innermost span at an instant of a track, except spans that only let time pass.
     pub fn at_work(&self, track: TrackId, at: Ns) -> Option<SpanRow> {
         let spans = &self.timeline.spans;
         let mut open = spans.open_at(track, at).0;
@@ -133,7 +131,7 @@ impl<'a> Seen<'a> {
         open.map(|id| spans.get(id))
     }
 
-    /// What of a span is neither a delay nor a wait.
+    /// The parts of a span that are neither a delay nor a wait.
     pub fn work(&self, row: &SpanRow) -> Vec<Stretch> {
         let spans = &self.timeline.spans;
         let first = self.delays.partition_point(|&id| {
@@ -158,7 +156,7 @@ impl<'a> Seen<'a> {
         work
     }
 
-    /// When the last wait is over that begins in a stretch, with all that overlap it; never before the stretch is.
+    /// The end of the last wait that begins in a stretch, with all waits that overlap it; at least the end of the stretch.
     pub(crate) fn waits_until(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
         let waits = &self.timeline.waits;
         let [first, after] = [from, to].map(|at| waits.partition_point(|wait| (wait.track, wait.from) < (track, at)));
@@ -171,29 +169,29 @@ impl<'a> Seen<'a> {
         next.is_some_and(|&(from, _)| from < row.end)
     }
 
-    /// A name and a detail, as the evidence has them.
+    /// The texts of a name and a detail in the evidence.
     pub fn texts(&self, (name, detail): (NameId, NameId)) -> (&'a str, &'a str) {
         (self.timeline.names.get(name), self::detail(self.timeline, detail))
     }
 
-    /// The same, as tables print them.
+    /// A name and a detail, as tables print them.
     pub fn called(&self, what: (NameId, NameId)) -> String {
         let (name, detail) = self.texts(what);
         if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }
     }
 
-    /// A span as a stretch that one can open.
+    /// A span as a stretch to open in a viewer.
     pub fn stretch(&self, row: &SpanRow) -> Stretch {
         Stretch { track: row.track, from: row.start, to: row.end, name: row.name, detail: row.detail, purpose: "" }
     }
 
-    /// The outermost spans of a kind that have one of these names and were over before the end mark, in order of track and
-    /// time. A function is known by its name; an initcall and a work item by their detail.
+    /// The outermost spans of a kind that have one of these names and ended before the end mark, ordered by track and time. A function is
+    /// identified by its name, an initcall and a work item by their detail.
     pub fn outermost(&self, kind: SpanKind, known: &[&str]) -> Vec<SpanRow> {
         let known = self.names(known);
-        let of = |row: &SpanRow| if kind == SpanKind::Call { row.name } else { row.detail };
+        let name_of = |row: &SpanRow| if kind == SpanKind::Call { row.name } else { row.detail };
         let all = self.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.kind == kind && row.end <= self.end);
-        let mut found: Vec<SpanRow> = all.filter(|row| known.contains(&of(row))).collect();
+        let mut found: Vec<SpanRow> = all.filter(|row| known.contains(&name_of(row))).collect();
         found.sort_by_key(|row| (row.track, row.start, Reverse(row.end)));
         let mut over: Option<(TrackId, Ns)> = None;
         found.retain(|row| {
@@ -204,33 +202,33 @@ impl<'a> Seen<'a> {
         found
     }
 
-    /// The same as stretches that one can open.
+    /// The outermost spans of a kind with one of these names, as stretches.
     pub fn stretches(&self, kind: SpanKind, known: &[&str]) -> Vec<Stretch> {
         self.outermost(kind, known).iter().map(|row| self.stretch(row)).collect()
     }
 
-    /// The track of process 1. A log alone does not tell threads apart: then that of who reached the end.
+    /// The track of process 1. A log alone does not distinguish threads; then it is the track that reached the end.
     pub fn process_1(&self) -> Option<TrackId> {
         let process_1 = self.timeline.tracks.find(TrackKind::Thread, 1);
         process_1.or(self.timeline.end.and_then(|end| end.track))
     }
 
-    /// All threads of a name: each from when it first ran until it last did, before the end mark.
+    /// All threads with a name, each from its first run until its last one before the end mark.
     pub fn threads(&self, name: &str) -> Vec<Stretch> {
         let Some(name) = self.timeline.names.find(name) else { return Vec::new() };
         let tracks = self.timeline.tracks.iter();
         let named = tracks.filter(|(_, track)| track.kind == TrackKind::Thread && track.name == name);
-        let of = |track: TrackId| {
+        let run_of = |track: TrackId| {
             let running = &self.timeline.running;
             let first = running.partition_point(|ran| ran.track < track);
             let ran = running[first..].iter().take_while(|ran| ran.track == track && ran.from < self.end);
             let (from, to) = ran.fold((Ns::MAX, Ns::MIN), |(from, to), ran| (from.min(ran.from), to.max(ran.to)));
             (from < to).then(|| Stretch { track, from, to: to.min(self.end), name, detail: NameId::EMPTY, purpose: "" })
         };
-        named.filter_map(|(track, _)| of(track)).collect()
+        named.filter_map(|(track, _)| run_of(track)).collect()
     }
 
-    /// The parts of a stretch in which its track had a CPU; the whole where nothing says when it had.
+    /// The parts of a stretch in which its track had a CPU; the whole stretch if there is no evidence of that.
     pub fn ran(&self, stretch: &Stretch) -> Vec<Stretch> {
         let running = &self.timeline.running;
         let of_track = &running[running.partition_point(|ran| ran.track < stretch.track)..];
@@ -243,8 +241,8 @@ impl<'a> Seen<'a> {
         within.map(|ran| Stretch { from: ran.from.max(stretch.from), to: ran.to.min(stretch.to), ..*stretch }).collect()
     }
 
-    /// A phase of the boot before the kernel, as stretches of the tracks of what ran there, the longest first. Where all calls
-    /// were followed, each stack of the firmware's has a track.
+    /// The stretches of a phase before the kernel, on the tracks that ran in it, the longest first. If all calls were followed, each stack
+    /// of the firmware has a track.
     pub fn phase(&self, what: Phase) -> Vec<Stretch> {
         let Some(phase) = analysis::phases(self.timeline).into_iter().find(|phase| phase.what == what) else {
             return Vec::new();
@@ -261,38 +259,38 @@ impl<'a> Seen<'a> {
             let first = self.timeline.tracks.iter().find(|(_, track)| track.kind == TrackKind::Firmware);
             ran.extend(first.map(|(track, _)| (track, (from, to))));
         }
-        let of = |(track, (ran_from, ran_to)): (TrackId, (Ns, Ns))| {
+        let stretch_of = |(track, (ran_from, ran_to)): (TrackId, (Ns, Ns))| {
             let (name, detail) = (self.timeline.tracks.get(track).name, NameId::EMPTY);
             let at = Stretch { track, from: from.max(ran_from), to: to.min(ran_to), name, detail, purpose: "" };
-            // What ran there has a name that says more, unless it is only a part of the phase, or one of many calls.
+            // A span that ran there has a better name, unless it is only a small part of the phase, or one of many calls.
             let spans = self.timeline.spans.iter().filter(|&(id, _)| self.timeline.spans.node(id).is_none());
             let spans = spans.map(|(_, row)| row).filter(|row| row.track == track);
             let within = |row: &SpanRow| (row.end.min(at.to) - row.start.max(at.from)).max(Ns::ZERO);
             let most = spans.max_by_key(within).filter(|row| within(row).0 * 2 > at.length().0);
             most.map_or(at, |row| Stretch { name: row.name, detail: row.detail, ..at })
         };
-        let mut found: Vec<Stretch> = ran.into_iter().map(of).collect();
+        let mut found: Vec<Stretch> = ran.into_iter().map(stretch_of).collect();
         found.sort_by_key(|stretch| (Reverse(stretch.length()), stretch.track));
         found
     }
 
-    /// Whether the kernel's command line has this word.
+    /// True if the kernel's command line has this word.
     pub fn was_given(&self, word: &str) -> bool {
         self.machine.command_line.as_ref().is_some_and(|words| words.iter().any(|given| given == word))
     }
 
-    /// Whether the machine is known to be virtual: bootscope started it, or the kernel found a hypervisor and said so.
+    /// True if the machine is known to be virtual: bootscope started it, or the kernel printed that it found a hypervisor.
     pub fn is_virtual(&self) -> bool {
         let says = |line: Mark| self.timeline.names.get(line.name).starts_with("Hypervisor detected: ");
         self.machine.vmm.is_some() || self.lines().any(says)
     }
 
-    /// Whether the kernel has this version or a later one; `otherwise` where nobody knows which it has.
+    /// True if the kernel has this version or a later one; `otherwise` if its version is unknown.
     pub fn is_since(&self, version: (u32, u32), otherwise: bool) -> bool {
         self.machine.kernel_version.map_or(otherwise, |known| known >= version)
     }
 
-    /// The numbers of names that the boot has, of those that a rule knows.
+    /// The ids of those names that the boot has.
     pub fn names(&self, known: &[&str]) -> Vec<NameId> {
         known.iter().filter_map(|name| self.timeline.names.find(name)).collect()
     }
@@ -326,14 +324,14 @@ fn for_others(timeline: &Timeline) -> HashMap<TrackId, Vec<(Ns, Ns)>> {
     found
 }
 
-/// That a call was indirect is no part of its name.
+/// The mark of an indirect call is no part of the name.
 fn detail(timeline: &Timeline, detail: NameId) -> &str {
     if detail == NameId::INDIRECT { "" } else { timeline.names.get(detail) }
 }
 
 #[cfg(test)]
 pub mod testing {
-    //! A boot for the detectors' tests: one thread that does one thing after the other.
+    //! A boot for the detectors' tests: one thread that takes one step after the other.
 
     use super::*;
     use crate::find::{Found, find_by};
@@ -343,7 +341,7 @@ pub mod testing {
         Ns::from_ms(ms)
     }
 
-    /// Steps, each of which calls functions.
+    /// A log of steps, each of which calls functions.
     pub struct Log {
         timeline: Timeline,
         spans: SpanBuilder,
@@ -360,7 +358,7 @@ pub mod testing {
             Log { timeline, spans: SpanBuilder::default(), track, now: Ns::ZERO, machine: Machine::default() }
         }
 
-        /// One that says it is of Linux, in a virtual machine.
+        /// A log of Linux in a virtual machine.
         pub fn linux() -> Log {
             let mut log = Log::new();
             (log.machine.os, log.timeline.os) = (Os::Linux, Os::Linux);
@@ -370,7 +368,7 @@ pub mod testing {
             log
         }
 
-        /// What ran before the kernel, from time zero on.
+        /// Adds phases before the kernel, from time zero on.
         pub fn before_the_kernel(&mut self, phases: &[(Phase, Ns)]) {
             let name = self.timeline.names.intern("firmware");
             let (track, boot) = (self.timeline.tracks.add(name, TrackKind::Firmware, 0), self.track);
@@ -384,7 +382,7 @@ pub mod testing {
             self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
         }
 
-        /// A line that a boot loader printed before the kernel, and how long it was the last.
+        /// Adds a line that a boot loader printed before the kernel, and the time until the next one.
         pub fn firmware_line(&mut self, line: &str, lasts: Ns) {
             let name = self.timeline.names.intern("firmware");
             let (track, boot) = (self.timeline.tracks.add(name, TrackKind::Firmware, 0), self.track);
@@ -397,7 +395,7 @@ pub mod testing {
             self.timeline.tracks.get_mut(boot).created = Some((self.now, track));
         }
 
-        /// Before the kernel, on two stacks of a firmware whose calls were followed: one half of the phase on each.
+        /// Adds a phase before the kernel on two stacks of a firmware whose calls were followed: one half on each.
         pub fn followed_before_the_kernel(&mut self, phase: Phase, length: Ns) {
             let boot = self.track;
             self.timeline.boundary(phase, self.now, Ns::ZERO, "test");
@@ -420,7 +418,7 @@ pub mod testing {
             self.timeline.tracks.get_mut(boot).created = by.map(|by| (self.now, by));
         }
 
-        /// A thread that runs while this one waits for it.
+        /// Adds a thread that runs while this one waits for it.
         pub fn awaited(&mut self, name: &str, length: Ns) {
             let (track, from, until) = (self.track, self.now, self.now + length);
             let other = self.thread_beside(name, length);
@@ -435,7 +433,7 @@ pub mod testing {
             self.now = until;
         }
 
-        /// A thread that runs beside this one from now on, on a CPU of its own.
+        /// Adds a thread that runs beside this one from now on, on another CPU.
         pub fn thread_beside(&mut self, name: &str, length: Ns) -> TrackId {
             let (created, from, to) = (Some((self.now, self.track)), self.now, self.now + length);
             let name = self.timeline.names.intern(name);
@@ -446,7 +444,7 @@ pub mod testing {
             track
         }
 
-        /// A thread that this one creates now.
+        /// Adds a thread that this one creates now.
         pub fn thread(&mut self, name: &str) -> TrackId {
             let name = self.timeline.names.intern(name);
             let id = 100 + self.timeline.tracks.len() as u64;
@@ -461,19 +459,19 @@ pub mod testing {
             self.timeline.tracks.named(name, TrackKind::Thread)
         }
 
-        /// A thread holds what others may wait for.
+        /// Lets a thread hold a topic that others may wait for.
         pub fn holds(&mut self, track: TrackId, topic: &str, from: Ns, to: Ns) {
             let topic = self.timeline.names.intern(topic);
             self.timeline.holds.push(Hold { topic, track, from, to });
         }
 
-        /// A thread waited until nobody held it any more.
+        /// Lets a thread wait until all holders of a topic have released it.
         pub fn waited(&mut self, track: TrackId, topic: &str, from: Ns, until: Ns) {
             let by = self.topic(topic);
             self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
 
-        /// A thread waited in functions, the outermost first, until another woke it.
+        /// Lets a thread wait in functions, the outermost first, until another thread wakes it.
         pub fn waited_in(&mut self, track: TrackId, functions: &[&str], (from, until): (Ns, Ns), by: TrackId) {
             for function in functions {
                 let name = self.timeline.names.intern(function);
@@ -490,13 +488,13 @@ pub mod testing {
             });
         }
 
-        /// A thread sleeps until a timer wakes it.
+        /// Lets a thread sleep until a timer wakes it.
         pub fn asleep(&mut self, track: TrackId, from: Ns, until: Ns) {
             let by = WaitedOn::Interrupt(self.timeline.names.intern("timer"));
             self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
         }
 
-        /// The same in a function, which it called for the first time.
+        /// Lets a thread sleep in a function, which it calls for the first time.
         pub fn asleep_in(&mut self, track: TrackId, function: &str, from: Ns, until: Ns) {
             let name = self.timeline.names.intern(function);
             let row = SpanRow { name, detail: NameId::EMPTY, start: from, end: until, track, kind: SpanKind::Call };
@@ -504,7 +502,7 @@ pub mod testing {
             self.asleep(track, from, until);
         }
 
-        /// From now on a thread runs a function that calls DELAY so often, and nothing else.
+        /// Lets a thread run a function from now on that only calls DELAY, `count` times.
         pub fn delays_of(&mut self, track: TrackId, function: &str, count: i64, each: Ns) {
             let (boot, now) = (self.track, self.now);
             self.track = track;
@@ -512,7 +510,7 @@ pub mod testing {
             (self.track, self.now) = (boot, now);
         }
 
-        /// From now on a thread does one work item after the other; one without name is its own time.
+        /// Lets a thread do one work item after the other from now on; an item without a name is the thread's other time.
         pub fn works_on(&mut self, track: TrackId, items: &[(&str, Ns)]) {
             let (boot, now) = (self.track, self.now);
             self.track = track;
@@ -522,15 +520,15 @@ pub mod testing {
             (self.track, self.now) = (boot, now);
         }
 
-        /// The boot waits for these until now and so much longer.
+        /// Lets the boot wait for these until `length` later.
         pub fn waits(&mut self, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);
             self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
             self.now = until;
         }
 
-        /// On the one CPU there is: the boot waits for a new thread, which works for so long once it has the CPU. Before that
-        /// another one has it, new or known.
+        /// On the only CPU: the boot waits for a new thread, which works for `works` once it has the CPU. Before that another thread, new
+        /// or known, has the CPU.
         pub fn waits_while_another_runs(&mut self, topic: &str, works: Ns, (other, had): (&str, Ns)) {
             let (begun, from, until) = (self.turn_begun(), self.now, self.now + had + works);
             let name = self.timeline.names.find(other);
@@ -551,7 +549,7 @@ pub mod testing {
             self.waits(had + works, by);
         }
 
-        /// On the one CPU there is: the boot could go on, and a new thread has the CPU.
+        /// On the only CPU: the boot could go on, but a new thread has the CPU.
         pub fn is_ready_while_another_runs(&mut self, (other, had): (&str, Ns)) {
             let (begun, track, from, until) = (self.turn_begun(), self.track, self.now, self.now + had);
             let other = self.thread(other);
@@ -566,7 +564,7 @@ pub mod testing {
             self.timeline.occupancy.turns.last().map_or(Ns::ZERO, |turn| turn.to)
         }
 
-        /// Its times are the host's.
+        /// Makes the host's clock the time base.
         pub fn timed_by_the_host(&mut self) {
             self.timeline.time_base = TimeBase::Host;
         }
@@ -583,7 +581,7 @@ pub mod testing {
             self.step(SpanKind::Call, name, "", inside);
         }
 
-        /// What another thread does meanwhile, that nobody waits for.
+        /// Adds steps of another thread at the same time, which no thread waits for.
         pub fn beside(&mut self, inside: impl FnOnce(&mut Log)) {
             let (track, now) = (self.track, self.now);
             let name = self.timeline.names.intern("beside");
@@ -597,7 +595,7 @@ pub mod testing {
             self.step(SpanKind::Call, name, "", |log| log.now += length);
         }
 
-        /// All calls were followed, and so many were of this function.
+        /// Records in the call profile that this function was called `calls` times.
         pub fn counted(&mut self, name: &str, calls: u64) {
             let name = self.timeline.names.intern(name);
             let node = self.timeline.profile.node(None, name);
@@ -608,14 +606,14 @@ pub mod testing {
             self.timeline.unit = unit;
         }
 
-        /// A call in which the thread waits.
+        /// Adds a call in which the thread waits.
         pub fn sleep(&mut self, name: &str, length: Ns, by: WaitedOn) {
             let (track, from, until) = (self.track, self.now, self.now + length);
             self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
             self.call(name, length);
         }
 
-        /// A thread that does nothing else.
+        /// Adds a thread that does nothing else.
         pub fn other(&mut self) -> TrackId {
             let (track, now) = (self.track, self.now);
             let name = self.timeline.names.intern("other");
@@ -638,19 +636,19 @@ pub mod testing {
             self.spans.end(spans, self.track, (name, detail), self.now, diagnostics, |_| String::new());
         }
 
-        /// The kernel prints a line.
+        /// Lets the kernel print a line.
         pub fn line(&mut self, text: &str) {
             let [name, log] = [text, "kernel log"].map(|text| self.timeline.names.intern(text));
             let track = self.timeline.tracks.named(log, TrackKind::Console);
             self.timeline.marks.push(Mark { at: self.now, name, track });
         }
 
-        /// How far the boot is.
+        /// The current time of the boot.
         pub fn now(&self) -> Ns {
             self.now
         }
 
-        /// The thread waits from now on, in what it does next.
+        /// Lets the thread wait from now on, during its next steps.
         pub fn wait(&mut self, length: Ns) {
             let (track, from, until) = (self.track, self.now, self.now + length);
             self.timeline.waits.push(Wait {
@@ -663,17 +661,17 @@ pub mod testing {
             });
         }
 
-        /// What is found in it, as in a kernel that logs as FreeBSD's does.
+        /// The findings, for a kernel that logs as FreeBSD does.
         pub fn found(self) -> Found {
             self.found_at_most(usize::MAX)
         }
 
-        /// The same, no more than so many.
+        /// At most this number of findings.
         pub fn found_at_most(self, most: usize) -> Found {
             self.found_in(crate::DETECTORS, most)
         }
 
-        /// What is found by these rules alone.
+        /// The findings of these rules alone.
         pub fn found_by(self, table: &'static [crate::Detector]) -> Found {
             self.found_in(table, usize::MAX)
         }

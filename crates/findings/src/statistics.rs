@@ -1,6 +1,6 @@
-//! What detectors reckon with: middles, and how likely chance is.
+//! Statistics for detectors: quantiles, line fits and probabilities.
 
-/// The value that so large a share of them is below, in any order: a half of them is below the middle. None of none.
+/// The value below which this share of the values lies; a share of a half gives the median. `None` if there are no values.
 pub fn quantile<T: Copy + Ord>(values: impl IntoIterator<Item = T>, share: f64) -> Option<T> {
     let mut sorted: Vec<T> = values.into_iter().collect();
     sorted.sort_unstable();
@@ -8,39 +8,34 @@ pub fn quantile<T: Copy + Ord>(values: impl IntoIterator<Item = T>, share: f64) 
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied()
 }
 
-/// The line through points that has the least squares: by how much it rises with each, and what part of the scatter it
-/// explains.
-pub fn line_fit(of: &[f64], with: &[f64]) -> (f64, f64) {
-    let Moments { both, square_of, square_with } = Moments::of(of, with);
-    if square_of > 0.0 && square_with > 0.0 {
-        (both / square_of, both * both / (square_of * square_with))
-    } else {
-        (0.0, 0.0)
-    }
+/// Fits a line through points by least squares. Returns its slope, and the part of the scatter that it explains.
+pub fn line_fit(xs: &[f64], ys: &[f64]) -> (f64, f64) {
+    let Moments { both, square_x, square_y } = Moments::new(xs, ys);
+    if square_x > 0.0 && square_y > 0.0 { (both / square_x, both * both / (square_x * square_y)) } else { (0.0, 0.0) }
 }
 
-/// Sums of products of differences from the mean.
+/// Sums of products of differences from the means.
 struct Moments {
     both: f64,
-    square_of: f64,
-    square_with: f64,
+    square_x: f64,
+    square_y: f64,
 }
 
 impl Moments {
-    fn of(of: &[f64], with: &[f64]) -> Moments {
+    fn new(xs: &[f64], ys: &[f64]) -> Moments {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-        let (mean_of, mean_with) = (mean(of), mean(with));
-        let mut moments = Moments { both: 0.0, square_of: 0.0, square_with: 0.0 };
-        for (a, b) in of.iter().zip(with) {
-            moments.both += (a - mean_of) * (b - mean_with);
-            moments.square_of += (a - mean_of).powi(2);
-            moments.square_with += (b - mean_with).powi(2);
+        let (mean_x, mean_y) = (mean(xs), mean(ys));
+        let mut moments = Moments { both: 0.0, square_x: 0.0, square_y: 0.0 };
+        for (x, y) in xs.iter().zip(ys) {
+            moments.both += (x - mean_x) * (y - mean_y);
+            moments.square_x += (x - mean_x).powi(2);
+            moments.square_y += (y - mean_y).powi(2);
         }
         moments
     }
 }
 
-/// How likely at least `least` of `count` happen, each by itself with probability `each`.
+/// The probability that at least `least` of `count` independent events happen, each of which has probability `each`.
 pub fn at_least(least: usize, count: usize, each: f64) -> f64 {
     if least == 0 || each >= 1.0 {
         return 1.0;
@@ -59,11 +54,10 @@ pub fn at_least(least: usize, count: usize, each: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// How closely two quantities go up together: 1 if their orders are the same, -1 if they are opposite (Spearman). What is
-/// equal shares a place.
-pub fn rank_correlation(of: &[f64], with: &[f64]) -> f64 {
-    let Moments { both, square_of, square_with } = Moments::of(&ranks(of), &ranks(with));
-    if square_of > 0.0 && square_with > 0.0 { both / (square_of * square_with).sqrt() } else { 0.0 }
+/// The rank correlation of two quantities (Spearman): 1 if their orders are the same, -1 if they are opposite. Equal values share a rank.
+pub fn rank_correlation(xs: &[f64], ys: &[f64]) -> f64 {
+    let Moments { both, square_x, square_y } = Moments::new(&ranks(xs), &ranks(ys));
+    if square_x > 0.0 && square_y > 0.0 { both / (square_x * square_y).sqrt() } else { 0.0 }
 }
 
 fn ranks(values: &[f64]) -> Vec<f64> {

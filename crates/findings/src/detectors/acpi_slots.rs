@@ -1,4 +1,4 @@
-//! Slots for PCI devices that QEMU could plug in while the guest runs, which Linux sets up at each boot.
+//! Slots for PCI devices that QEMU could plug in while the guest runs. Linux sets them up at each boot.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -6,7 +6,6 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "acpi-slots",
     title: "the kernel sets up slots into which nobody plugs a device",
@@ -22,11 +21,11 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SLOT: (&str, &str) = ("acpiphp: Slot [", "] registered");
-/// What the kernel reads of a guest's machine, where no recording says how QEMU was started.
+/// The kernel's line about a guest's machine, if no recording has QEMU's arguments.
 const MACHINE: (&str, &str) = ("DMI: QEMU ", "(i440FX");
-/// Where Linux makes devices of what ACPI's tables describe.
+/// The initcall in which Linux makes devices from ACPI's tables.
 const MAKES_DEVICES: &str = "acpi_init";
-/// As many slots' worth of work is left without slots. Of Debian's 5.10, 6.1 and 6.12 cloud kernels on QEMU 7.2: 29, 25 and 27.
+/// Remaining work without slots, in units of one slot. It was 29, 25 and 27 for Debian's 5.10, 6.1 and 6.12 cloud kernels on QEMU 7.2.
 const OTHERS: [f64; 3] = [18.0, 25.0, 40.0];
 const OFF: [&str; 2] = ["-global", "PIIX4_PM.acpi-root-pci-hotplug=off"];
 
@@ -59,7 +58,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     draft.into_iter().collect()
 }
 
-/// Whether the machine is one whose slots an argument takes away, and nobody chose what slots it has.
+/// True if an argument can remove this machine's slots, and the user did not choose them.
 fn has_slots(seen: &Seen) -> bool {
     let Some(vmm) = &seen.machine.vmm else {
         return texts(seen).any(|text| text.starts_with(MACHINE.0) && text.contains(MACHINE.1));

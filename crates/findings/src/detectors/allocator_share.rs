@@ -6,7 +6,6 @@ use crate::{Need, Remedy, Seen};
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Os, SpanKind, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "allocator-share",
     title: "allocating frames takes a large part of the boot",
@@ -21,21 +20,21 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-const SHARE_MIN: f64 = 0.1;
-const CALLS_MIN: usize = 100;
+const MIN_SHARE: f64 = 0.1;
+const MIN_CALLS: usize = 100;
 /// 0.9 of 35 per cent.
 const LEFT: Left = Left { least: 0.0, likely: 0.03, most: 0.1 };
 
-/// Whether a function's name says that it allocates memory by the frame.
+/// True if a function's name shows that it allocates memory by frames.
 fn is_allocator(name: &str) -> bool {
-    // A path of Rust's library, and what is drawn on.
+    // Removes a path of Rust's library, and the word for a screen's memory.
     let name = name.replace("alloc::", "").replace("framebuffer", "");
     let has = |word: &str| name.contains(word);
     has("alloc") && (has("frame") || has("page") || has("phys") || has("buddy") || has("Buddy"))
 }
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    // Theirs are such allocators: a page that takes long there is one that is cleared.
+    // These systems have such allocators: a page that takes long there is one that is cleared.
     if matches!(seen.machine.os, Os::Linux | Os::FreeBsd) {
         return Vec::new();
     }
@@ -43,14 +42,14 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let mut calls: Vec<SpanRow> = Vec::new();
     for (_, row) in seen.spans().filter(|(_, row)| row.kind == SpanKind::Call) {
         let allocates = *known.entry(row.name).or_insert_with(|| is_allocator(seen.timeline.names.get(row.name)));
-        // One of these calls the other.
+        // One of these functions calls the other.
         if allocates && calls.last().is_none_or(|last| last.track != row.track || last.end <= row.start) {
             calls.push(row);
         }
     }
     let total: Ns = calls.iter().map(SpanRow::length).sum();
     let share = total.0 as f64 / seen.end.0.max(1) as f64;
-    if calls.len() < CALLS_MIN || share < SHARE_MIN {
+    if calls.len() < MIN_CALLS || share < MIN_SHARE {
         return Vec::new();
     }
     let Some(longest) = calls.iter().max_by_key(|row| row.length()) else { return Vec::new() };

@@ -1,10 +1,9 @@
-//! What a kernel does at each boot because it was built to.
+//! Work that a kernel does at each boot because of its build options.
 
 use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
 use timeline::{Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "build-options",
     title: "the kernel was built with an option that takes time at each boot",
@@ -50,7 +49,7 @@ mod tests {
     use crate::seen::testing::{Log, ms};
 
     #[test]
-    fn type_information_is_read_once_whoever_asks() {
+    fn type_information_is_read_once_for_all_callers() {
         let mut log = Log::linux();
         log.initcall("cubictcp_register", |log| {
             log.within("register_btf_kfunc_id_set", |log| log.call("btf_parse_vmlinux", ms(43)));

@@ -1,11 +1,10 @@
-//! Clocks that are measured against a slow one by letting a long time pass.
+//! Clocks that are measured against a slow clock over a long time.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "calibration",
     title: "a clock is calibrated by waiting",
@@ -19,11 +18,11 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// Shorter delays are what good calibrations take.
+/// Shorter delays are those of good calibrations.
 const SHORTEST: Ns = Ns(100_000_000);
 const AFTER: [Ns; 3] = [Ns(0), Ns(20_000_000), Ns(50_000_000)];
 
-/// SYSINITs of FreeBSD that do, and of kernels that name their steps alike; then its functions.
+/// SYSINITs of FreeBSD that calibrate, also for kernels that name their steps alike; then its functions.
 const STEPS: &[&str] = &["cpu", "clocks"];
 const FUNCTIONS: &[&str] =
     &["init_TSC", "probe_tsc_freq", "lapic_calibrate_initial", "lapic_calibrate_deadline", "tsc_calib"];

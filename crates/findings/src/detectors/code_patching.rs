@@ -4,7 +4,6 @@ use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
 use timeline::{Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "code-patching",
     title: "locks are patched away for one CPU",

@@ -1,4 +1,4 @@
-//! Printing: what each character on the console costs.
+//! Printing: the cost of each character on the console.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -8,7 +8,6 @@ use analysis::{StretchKind, boot_path};
 use hashbrown::HashSet;
 use timeline::{Mark, NameId, Ns, Os, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "console-characters",
     title: "the boot waits for the console",
@@ -32,53 +31,53 @@ pub const DETECTOR: Detector = Detector {
 /// Functions that return when a line is printed.
 const FUNCTIONS: &[&str] =
     &["_vprintf", "vprintk_emit", "vprintk", "vprintk_default", "_printk", "printk", "console_unlock"];
-/// Linux's functions that give a message to a console. Where they are known, they are the cost and the rest of printing is not:
-/// a kernel that prints less still keeps all messages.
+/// Linux's functions that write a message to a console. If they are known, they are the cost, and the rest of printing is not: a kernel
+/// that prints less still keeps all messages.
 const WRITES: &[&str] =
     &["univ8250_console_write", "serial8250_console_write", "hvc_console_print", "vt_console_print"];
-const SHARE_MIN: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 /// Linux prints messages whose number is below its level: a message of information has 6 (include/linux/kern_levels.h).
 const INFORMATION: u32 = 6;
 /// The levels that the words `quiet` and `debug` set (include/linux/printk.h).
 const QUIET: u32 = 4;
 const DEBUG: u32 = 10;
-/// Either has all messages printed, whatever the level is.
+/// Words with which all messages are printed, whatever the level is.
 const IGNORE_LEVEL: [&str; 2] = ["ignore_loglevel", "printk.ignore_loglevel=1"];
-/// Drawing only what changed took so much of drawing all, in the talk.
+/// Share of drawing time that is left if only changes are drawn, according to the talk.
 const DRAWN_ANEW: f64 = 0.3;
 
-/// What stands before a line's text: `[    0.260204] `.
+/// Characters before a line's text: `[    0.260204] `.
 const STAMP: usize = 15;
 /// CR and LF.
 const LINE_END: usize = 2;
-const INITCALLS_MIN: usize = 20;
-const LOOP_CHARACTERS_MIN: usize = 300;
-const EACH_MIN_NS: f64 = 1_000.0;
-/// A thousandth of a second is a line of 9600 baud. More is none of a console's.
-const EACH_MAX_NS: f64 = 1_200_000.0;
-/// How much less than half of what is claimed may be seen for so large a part of the lines.
-const FASTER_MAX: f64 = 0.2;
-/// Lines arrive in bursts: so many together are looked at.
+const MIN_INITCALLS: usize = 20;
+const MIN_LOOP_CHARACTERS: usize = 300;
+const MIN_EACH_NS: f64 = 1_000.0;
+/// A character at 9600 baud takes about a thousandth of a second. A longer time is not a console's.
+const MAX_EACH_NS: f64 = 1_200_000.0;
+/// Largest part of the lines that may take less than half of the claimed time.
+const MAX_FASTER: f64 = 0.2;
+/// Lines arrive in bursts: this number is measured together.
 const BURST: usize = 6;
-/// What a kernel prints in a loop that does nothing else.
+/// Lines that a kernel prints in a loop that does nothing else.
 const LOOPS: &[&str] =
     &["BIOS-e820: ", "efi: mem", "PM: hibernation: Registered nosave memory", "PM: Registered nosave memory"];
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    let writes = of_profile(seen, WRITES);
+    let writes = called_functions(seen, WRITES);
     if !writes.is_empty() {
         return by_functions(seen, &writes);
     }
     let by_functions = by_functions(seen, &seen.names(FUNCTIONS));
-    // Where all calls are known, lines say nothing that is sharper.
-    if !by_functions.is_empty() || !of_profile(seen, FUNCTIONS).is_empty() {
+    // If all calls are known, lines give no sharper evidence.
+    if !by_functions.is_empty() || !called_functions(seen, FUNCTIONS).is_empty() {
         return by_functions;
     }
     by_lines(seen).into_iter().collect()
 }
 
-/// Those of these functions that were called, where all calls were followed.
-fn of_profile(seen: &Seen, known: &[&str]) -> Vec<NameId> {
+/// The known functions that were called, if all calls were followed.
+fn called_functions(seen: &Seen, known: &[&str]) -> Vec<NameId> {
     let mut known = seen.names(known);
     let profile = &seen.timeline.profile;
     let called: HashSet<NameId> =
@@ -90,14 +89,14 @@ fn of_profile(seen: &Seen, known: &[&str]) -> Vec<NameId> {
 fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
     let mut prints: Vec<SpanRow> = Vec::new();
     for (_, row) in seen.spans().filter(|(_, row)| functions.contains(&row.name)) {
-        // One of these calls the other.
+        // One of these functions calls the other.
         if prints.last().is_none_or(|last| last.track != row.track || last.end <= row.start) {
             prints.push(row);
         }
     }
     let total: Ns = prints.iter().map(SpanRow::length).sum();
     let share = total.0 as f64 / seen.end.0.max(1) as f64;
-    let Some(longest) = prints.iter().max_by_key(|row| row.length()).filter(|_| share >= SHARE_MIN) else {
+    let Some(longest) = prints.iter().max_by_key(|row| row.length()).filter(|_| share >= MIN_SHARE) else {
         return Vec::new();
     };
     let left = Left { most: DRAWN_ANEW, ..Left::NOTHING };
@@ -113,17 +112,17 @@ fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
     }]
 }
 
-/// What is printed for a line.
+/// The number of characters that are printed for a line.
 fn characters(text: &str) -> usize {
     text.chars().count() + STAMP + LINE_END
 }
 
-/// What a character costs, at the worst and most likely.
+/// Cost of a character, at the worst and most likely.
 #[derive(Clone, Copy)]
 struct Each {
     low_ns: f64,
     ns: f64,
-    /// The loop that shows it: its time is all printing, however its lines arrived.
+    /// The loop that shows it: all of its time is printing, whenever its lines arrived.
     within: Option<(Ns, Ns)>,
 }
 
@@ -136,7 +135,7 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     let enabled = lines.iter().rposition(|line| is_enabled(text(line)));
     let printed = &lines[enabled.unwrap_or(0)..];
     let each = by_initcalls(seen, printed).or_else(|| by_loops(seen, &lines))?;
-    if !(EACH_MIN_NS..EACH_MAX_NS).contains(&each.ns) || is_faster(seen, printed, each.ns) {
+    if !(MIN_EACH_NS..MAX_EACH_NS).contains(&each.ns) || is_faster(seen, printed, each.ns) {
         return None;
     }
     let parts = parts(seen, &lines, enabled, each);
@@ -154,7 +153,7 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     })
 }
 
-/// By initcalls, whose own time the kernel measures without what it prints before.
+/// Uses initcalls: the kernel measures their own time without the line that it prints before them.
 fn by_initcalls(seen: &Seen, lines: &[Mark]) -> Option<Each> {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
     let each = |pair: &[Mark]| {
@@ -168,22 +167,22 @@ fn by_initcalls(seen: &Seen, lines: &[Mark]) -> Option<Each> {
     let each: Vec<i64> = lines.windows(2).filter_map(each).collect();
     let at = |share: f64| quantile(each.iter().copied(), share).map(|ns| ns as f64);
     let (low_ns, ns) = (at(0.25)?, at(0.5)?);
-    (each.len() >= INITCALLS_MIN).then_some(Each { low_ns, ns, within: None })
+    (each.len() >= MIN_INITCALLS).then_some(Each { low_ns, ns, within: None })
 }
 
-/// By loops that only print: the one with most characters, with the heading before it.
+/// Uses loops that only print: the one with most characters, with the heading before it.
 fn by_loops(seen: &Seen, lines: &[Mark]) -> Option<Each> {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
-    let of = |line: &Mark| LOOPS.iter().position(|begins| text(line).starts_with(begins));
+    let loop_of = |line: &Mark| LOOPS.iter().position(|begins| text(line).starts_with(begins));
     let mut best: Option<(usize, Ns, Ns)> = None;
     let mut first = 0;
-    for same in lines.chunk_by(|a, b| of(a) == of(b)) {
+    for same in lines.chunk_by(|a, b| loop_of(a) == loop_of(b)) {
         let begin = if first > 0 && text(&lines[first - 1]).ends_with(':') { first - 1 } else { first };
         let all = &lines[begin..first + same.len()];
         first += same.len();
-        let Some((last, others)) = all.split_last().filter(|_| of(&same[0]).is_some()) else { continue };
+        let Some((last, others)) = all.split_last().filter(|_| loop_of(&same[0]).is_some()) else { continue };
         let count: usize = others.iter().map(|line| characters(text(line))).sum();
-        if count >= LOOP_CHARACTERS_MIN && best.is_none_or(|(most, ..)| count > most) {
+        if count >= MIN_LOOP_CHARACTERS && best.is_none_or(|(most, ..)| count > most) {
             best = Some((count, all[0].at, last.at));
         }
     }
@@ -192,7 +191,7 @@ fn by_loops(seen: &Seen, lines: &[Mark]) -> Option<Each> {
     Some(Each { low_ns: ns / 2.0, ns, within: Some((from, to)) })
 }
 
-/// Whether many lines were printed faster than such a console can.
+/// True if many lines were printed faster than such a console can.
 fn is_faster(seen: &Seen, lines: &[Mark], each_ns: f64) -> bool {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
     let (mut bursts, mut faster) = (0_usize, 0_usize);
@@ -202,11 +201,10 @@ fn is_faster(seen: &Seen, lines: &[Mark], each_ns: f64) -> bool {
         bursts += 1;
         faster += usize::from((took.0 as f64) < each_ns * count as f64 / 2.0);
     }
-    faster as f64 > bursts as f64 * FASTER_MAX
+    faster as f64 > bursts as f64 * MAX_FASTER
 }
 
-/// The time of each line, on the thread that the boot waited for then. What was printed before there was a console comes
-/// out when it is enabled.
+/// The time of each line, on the thread that the boot waited for then. Lines from before the first console are printed when it is enabled.
 fn parts(seen: &Seen, lines: &[Mark], enabled: Option<usize>, each: Each) -> Vec<Part> {
     let cost = |line: &Mark| Ns::rounded(characters(seen.timeline.names.get(line.name)) as f64 * each.ns);
     let mut stretches: Vec<(Ns, Ns, NameId)> = Vec::new();
@@ -235,17 +233,17 @@ fn parts(seen: &Seen, lines: &[Mark], enabled: Option<usize>, each: Each) -> Vec
     parts
 }
 
-/// The line that was printed at an instant.
+/// The name of the line that was printed at an instant.
 fn name_at(lines: &[Mark], at: Ns) -> NameId {
     lines.iter().find(|line| line.at == at).map_or(NameId::EMPTY, |line| line.name)
 }
 
-/// `printk: console [ttyS0] enabled`
+/// True for a line such as `printk: console [ttyS0] enabled`.
 fn is_enabled(text: &str) -> bool {
     text.contains("console [") && text.ends_with("] enabled")
 }
 
-/// What the characters go to, where the log or the command line says.
+/// The console's kind, if the log or the command line shows it.
 fn device(seen: &Seen, lines: &[Mark]) -> &'static str {
     let texts = || lines.iter().map(|line| seen.timeline.names.get(line.name));
     let named =
@@ -269,12 +267,12 @@ fn device(seen: &Seen, lines: &[Mark]) -> &'static str {
     }
 }
 
-/// Whether Linux was told to print all messages whatever its level of messages is.
+/// True if the command line makes Linux print all messages, whatever its level is.
 fn ignores_level(seen: &Seen) -> bool {
     words(seen).any(|word| IGNORE_LEVEL.contains(&word))
 }
 
-/// Whether Linux was told to keep what is no warning from its consoles. Of several such words the last counts.
+/// True if the command line makes Linux print only warnings and above. The last of such words counts.
 fn is_quiet(seen: &Seen) -> bool {
     let level = |word: &str| match word {
         "quiet" => Some(QUIET),
@@ -310,11 +308,11 @@ mod tests {
         Ns::from_us(us)
     }
 
-    fn of(log: Log) -> Vec<Finding> {
+    fn findings_of(log: Log) -> Vec<Finding> {
         log.found().findings.into_iter().filter(|finding| finding.rule.id == DETECTOR.id).collect()
     }
 
-    /// Initcalls with initcall_debug, on a console that takes so long for each character.
+    /// Boots with initcall_debug, on a console that takes `each` for a character.
     fn initcalls(each: Ns, words: &str, own: impl Fn(i64) -> i64) -> Vec<Finding> {
         let mut log = Log::new();
         log.machine.os = Os::Linux;
@@ -329,7 +327,7 @@ mod tests {
             log.call("works", us(own(i)));
             print(&mut log, &format!("initcall {name} returned 0 after {} usecs", own(i)));
         }
-        of(log)
+        findings_of(log)
     }
 
     #[test]
@@ -365,7 +363,7 @@ mod tests {
         }
     }
 
-    /// The memory map of libguestfs' notes: (when, ns; text).
+    /// The memory map in libguestfs' notes: time in ns, and text.
     const NOTES: [(i64, &str); 8] = [
         (416_560_057, "e820: BIOS-provided physical RAM map:"),
         (416_560_896, "BIOS-e820: [mem 0x0000000000000000-0x000000000009f7ff] usable"),
@@ -389,7 +387,7 @@ mod tests {
                 log.call("works", wait);
                 log.line(text);
             }
-            of(log)
+            findings_of(log)
         };
         let found = boot(1);
         let [only] = &found[..] else { panic!("{found:?}") };
@@ -410,7 +408,7 @@ mod tests {
                     log.within("_vprintf", |log| log.call("vprintk_emit", us(length)));
                 });
             }
-            of(log)
+            findings_of(log)
         };
         let found = boot(1_000);
         let [only] = &found[..] else { panic!("{found:?}") };
@@ -436,7 +434,7 @@ mod tests {
                 log.call("works", us(50));
                 log.line(&format!("initcall {name} returned 0 after 50 usecs"));
             }
-            of(log)
+            findings_of(log)
         };
         let writes = ["vprintk_emit", "serial8250_console_write"];
         let found = boot(&writes, 60);

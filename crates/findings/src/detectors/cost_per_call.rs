@@ -1,4 +1,4 @@
-//! Calls of one function that cost more the more of them there were.
+//! Calls of a function whose cost grows with their number.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
@@ -8,7 +8,6 @@ use hashbrown::HashMap;
 use std::cmp::Reverse;
 use timeline::{NameId, Ns, SpanId, SpanKind, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "cost-per-call",
     title: "a call costs more the more there are to go through",
@@ -26,41 +25,41 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-const CALLS_MIN: usize = 100;
-/// The longest of so many are parts of the finding.
-const PARTS_MAX: usize = 30_000;
-const SHARE_MIN: f64 = 0.01;
-const CORRELATION_MIN: f64 = 0.7;
-/// In each half of the calls.
-const HALF_MIN: f64 = 0.4;
-const TIMES_MIN: f64 = 3.0;
-/// A line that explains less of the scatter says nothing of its ends.
-const FIT_MIN: f64 = 0.9;
-/// So large a part of the calls is cheaper than the cheapest that counts: one may have been cut off.
+const MIN_CALLS: usize = 100;
+/// The longest calls are parts of the finding, at most this number.
+const MAX_PARTS: usize = 30_000;
+const MIN_SHARE: f64 = 0.01;
+const MIN_CORRELATION: f64 = 0.7;
+/// The smallest correlation in each half of the calls.
+const MIN_HALF_CORRELATION: f64 = 0.4;
+const MIN_FACTOR: f64 = 3.0;
+/// A line that explains less of the scatter says nothing about its ends.
+const MIN_FIT: f64 = 0.9;
+/// The part of the calls that is ignored at the cheap end, because a call may have been cut off.
 const CHEAPEST: f64 = 0.01;
 
-/// A function, and who called it.
-type Called = [NameId; 4];
+/// A function and its caller.
+type CallPair = [NameId; 4];
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    let of = |id: SpanId, row: &SpanRow| {
+    let call_pair = |id: SpanId, row: &SpanRow| {
         let caller = seen.timeline.spans.parent(id).map(|id| seen.timeline.spans.get(id))?;
         let is_work =
             row.kind == SpanKind::Call && seen.at_work(row.track, row.start).is_some_and(|at| at.start >= row.start);
         is_work.then_some([caller.name, caller.detail, row.name, row.detail])
     };
-    // First who is called often: most functions are not.
-    let mut sums: HashMap<Called, (usize, Ns)> = HashMap::new();
+    // First finds the functions with many calls: most have few.
+    let mut sums: HashMap<CallPair, (usize, Ns)> = HashMap::new();
     for (id, row) in seen.spans() {
-        if let Some(called) = of(id, &row) {
+        if let Some(called) = call_pair(id, &row) {
             let sum = sums.entry(called).or_default();
             *sum = (sum.0 + 1, sum.1 + row.length());
         }
     }
-    sums.retain(|_, (count, time)| *count >= CALLS_MIN && time.0 as f64 >= seen.end.0 as f64 * SHARE_MIN);
-    let mut calls: HashMap<Called, Vec<(u32, SpanRow)>> = HashMap::new();
+    sums.retain(|_, (count, time)| *count >= MIN_CALLS && time.0 as f64 >= seen.end.0 as f64 * MIN_SHARE);
+    let mut calls: HashMap<CallPair, Vec<(u32, SpanRow)>> = HashMap::new();
     for (id, row) in seen.spans() {
-        if let Some(called) = of(id, &row).filter(|called| sums.contains_key(called)) {
+        if let Some(called) = call_pair(id, &row).filter(|called| sums.contains_key(called)) {
             calls.entry(called).or_default().push((seen.timeline.spans.depth(id), row));
         }
     }
@@ -69,14 +68,14 @@ fn look(seen: &Seen) -> Vec<Draft> {
         calls.sort_by_key(|(_, row)| (row.start, row.track));
         let depth = calls.iter().map(|&(depth, _)| depth).max().unwrap_or_default();
         let rows: Vec<SpanRow> = calls.into_iter().map(|(_, row)| row).collect();
-        found.extend(of_calls(seen, &rows).map(|draft| (depth, rows[0].start, draft)));
+        found.extend(draft_of_calls(seen, &rows).map(|draft| (depth, rows[0].start, draft)));
     }
-    // Who calls it costs more as well: the innermost is the cause.
+    // A caller's cost grows as well: the innermost function is the cause.
     found.sort_by_key(|&(depth, start, _)| (Reverse(depth), start));
     found.into_iter().map(|(_, _, draft)| draft).collect()
 }
 
-fn of_calls(seen: &Seen, calls: &[SpanRow]) -> Option<Draft> {
+fn draft_of_calls(seen: &Seen, calls: &[SpanRow]) -> Option<Draft> {
     let costs: Vec<f64> = calls.iter().map(|row| row.length().0 as f64).collect();
     let numbers: Vec<f64> = (0..calls.len()).map(|number| number as f64).collect();
     let correlation = rank_correlation(&numbers, &costs);
@@ -85,13 +84,14 @@ fn of_calls(seen: &Seen, calls: &[SpanRow]) -> Option<Draft> {
     let (first, last) = (middle(&calls[..tenth]), middle(&calls[calls.len() - tenth..]));
     let (least, most) = if correlation > 0.0 { (first, last) } else { (last, first) };
     let times = most.0 as f64 / least.0.max(1) as f64;
-    if correlation.abs() < CORRELATION_MIN || times < TIMES_MIN {
+    if correlation.abs() < MIN_CORRELATION || times < MIN_FACTOR {
         return None;
     }
-    // A chain grows in each half of the calls. A step, as where a cache or the console changes, is in one.
+    // A chain grows in each half of the calls. A step, for instance at a change of a cache or the console, is in one half.
     let half = calls.len() / 2;
     let trend = |range: std::ops::Range<usize>| rank_correlation(&numbers[range.clone()], &costs[range]);
-    if [trend(0..half), trend(half..calls.len())].iter().any(|half| half * correlation.signum() < HALF_MIN) {
+    if [trend(0..half), trend(half..calls.len())].iter().any(|half| half * correlation.signum() < MIN_HALF_CORRELATION)
+    {
         return None;
     }
     let (slope, fit) = line_fit(&numbers, &costs);
@@ -109,11 +109,11 @@ fn of_calls(seen: &Seen, calls: &[SpanRow]) -> Option<Draft> {
     }
     let mut longest: Vec<&SpanRow> = calls.iter().collect();
     longest.sort_by_key(|row| (Reverse(row.length()), row.start));
-    longest.truncate(PARTS_MAX);
+    longest.truncate(MAX_PARTS);
     let cheapest = quantile(calls.iter().map(SpanRow::length), CHEAPEST).unwrap_or_default();
-    // What a chain of nothing costs, where the costs are on a line: the cheaper tenth still goes through a twentieth of it.
+    // Cost of an empty chain, if the costs are on a line: the cheaper tenth still goes through a twentieth of the chain.
     let at_its_end = line_at(&numbers, &costs, slope, if correlation > 0.0 { 0.0 } else { calls.len() as f64 - 1.0 });
-    let likely = if fit >= FIT_MIN { Ns::rounded(at_its_end).clamp(cheapest, least.max(cheapest)) } else { least };
+    let likely = if fit >= MIN_FIT { Ns::rounded(at_its_end).clamp(cheapest, least.max(cheapest)) } else { least };
     let left = |row: &SpanRow| Left::time(row.length(), cheapest.min(likely), likely, (least + least).max(likely));
     Some(Draft {
         about: (calls[0].name, calls[0].detail),
@@ -127,13 +127,13 @@ fn of_calls(seen: &Seen, calls: &[SpanRow]) -> Option<Draft> {
     })
 }
 
-/// What a line with this slope through the middle of the points says at a place.
-fn line_at(of: &[f64], with: &[f64], slope: f64, at: f64) -> f64 {
+/// The value at a place of the line with this slope through the mean of the points.
+fn line_at(xs: &[f64], ys: &[f64], slope: f64, at: f64) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    mean(with) + slope * (at - mean(of))
+    mean(ys) + slope * (at - mean(xs))
 }
 
-/// From which call on costs are twice the least: the middle of a hundredth of the calls, and of all hundredths after it.
+/// The first call from which on costs are twice the least, compared by the medians of hundredths of the calls.
 fn twice_from(calls: &[SpanRow], least: Ns) -> Option<usize> {
     let size = (calls.len() / 100).max(1);
     let is_twice =
@@ -148,7 +148,7 @@ mod tests {
     use crate::Finding;
     use crate::seen::testing::{Log, ms};
 
-    /// Calls that cost so many ns each, by their number.
+    /// Boots with calls whose cost in ns depends on their number.
     fn calls(count: i64, cost: impl Fn(i64) -> i64) -> Vec<Finding> {
         let mut log = Log::new();
         log.initcall("works", |log| log.call("works", ms(100)));
@@ -171,10 +171,10 @@ mod tests {
         let value = |of: &str| only.figures.iter().find(|figure| figure.of == of).unwrap().value;
         assert_eq!((value("calls"), value("each thousand calls")), (Value::Count(3_000), Value::Time(Ns(21_000))));
         assert!(matches!(value("a line explains"), Value::Share(fit) if fit > 0.999), "{:?}", value("a line explains"));
-        // The first tenth's middle is 4150 ns: twice that is call 347.
+        // The median of the first tenth is 4150 ns; twice that is the cost of call 347.
         assert!(matches!(value("twice the least from call"), Value::Count(331..=391)), "{:?}", only.figures);
         let cost: i64 = (0..3_000).map(|i| 1_000 + 21 * i).sum();
-        // The cheapest hundredth's last is 1630 ns, and twice the cheaper tenth's middle may stay at the worst.
+        // The last call of the cheapest hundredth costs 1630 ns; in the worst case twice the cheaper tenth's median stays.
         assert!((only.price.likely.0 - (cost - 3_000 * 1_630)).abs() < cost / 100, "{:?} of {cost}", only.price);
         assert!((only.price.low.0 - (cost - 3_000 * 8_300)).abs() < cost / 50, "{:?} of {cost}", only.price);
     }

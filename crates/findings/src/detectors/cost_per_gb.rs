@@ -5,7 +5,6 @@ use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanKind, SpanRow, TimeBase};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "cost-per-gb",
     title: "setting up memory takes long for each GB",
@@ -21,10 +20,10 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-const EACH_MIN: Ns = Ns(7_000_000);
-/// What the step may take with however little memory: of a machine with 128 MiB that is more than one pass and less than three.
+const MIN_EACH: Ns = Ns(7_000_000);
+/// Time that the step may take with any memory: with 128 MiB that is more than one pass and less than three.
 const FIXED: Ns = Ns(2_000_000);
-/// For each GB.
+/// Time that is left for each GB: at the best, most likely, at the worst.
 const LEFT: [Ns; 3] = [Ns(0), Ns(3_500_000), Ns(5_000_000)];
 const STEPS: &[&str] = &["vm_mem"];
 const FUNCTIONS: &[&str] = &["vm_page_startup", "uvm_page_init", "uvm_init"];
@@ -43,7 +42,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let work = seen.work(&step);
     let total: Ns = work.iter().map(Stretch::length).sum();
     let each = Ns::rounded((total - FIXED).0 as f64 / gb);
-    if each < EACH_MIN {
+    if each < MIN_EACH {
         return Vec::new();
     }
     let [least, likely, most] = LEFT.map(|left| FIXED + Ns::rounded(left.0 as f64 * gb));

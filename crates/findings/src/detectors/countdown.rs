@@ -5,7 +5,6 @@ use crate::facts::{Confidence, Figure, Value};
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, SpanKind, SpanRow, TrackKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "boot-countdown",
     title: "the boot loader waits for a key that nobody presses",
@@ -19,8 +18,8 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns::from_ms(100);
-/// What U-Boot and barebox print before the seconds that are left: `Hit any key to stop autoboot:  2`, `Hit m for menu or any to stop
-/// autoboot:    3`.
+/// The texts of U-Boot and barebox before the seconds that are left: `Hit any key to stop autoboot:  2`,
+/// `Hit m for menu or any to stop autoboot:    3`.
 const COUNTS: (&str, &str) = ("Hit ", " to stop autoboot:");
 
 fn look(seen: &Seen) -> Vec<Draft> {
@@ -48,7 +47,7 @@ fn draft(seen: &Seen, row: SpanRow) -> Option<Draft> {
     })
 }
 
-/// How long a line counts: its first number is in seconds. What it counts further overwrites it on a terminal.
+/// Duration of the countdown: the first number of the line, in seconds. Later numbers overwrite it on a terminal.
 fn counted(line: &str) -> Option<Ns> {
     let (_, counts) = line.strip_prefix(COUNTS.0)?.split_once(COUNTS.1)?;
     let seconds = counts.split_whitespace().next()?;

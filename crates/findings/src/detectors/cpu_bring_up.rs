@@ -1,4 +1,4 @@
-//! What Linux takes to start its other CPUs, one after the other.
+//! The time in which Linux starts its other CPUs, one after the other.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -7,7 +7,6 @@ use crate::{Need, Remedy, Seen};
 use hashbrown::HashMap;
 use timeline::{Mark, NameId, Ns, Os, SpanKind, SpanRow, Track, TrackId, TrackKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "cpu-bring-up",
     title: "the boot waits while other CPUs are started",
@@ -26,16 +25,16 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns(5_000_000);
-const SHARE_MIN: f64 = 0.01;
-/// What starts all of them, the outermost last.
+const MIN_SHARE: f64 = 0.01;
+/// Functions that start all CPUs, the outermost last.
 const ALL: &[&str] = &["bringup_nonboot_cpus", "smp_init"];
-/// What starts one.
+/// Functions that start one CPU.
 const EACH: &[&str] = &["_cpu_up", "cpu_up", "do_cpu_up"];
-/// A line through fewer says nothing.
-const FITTED_MIN: usize = 3;
+/// Smallest number of points for a line fit.
+const MIN_FITTED: usize = 3;
 const BEFORE: &str = "smp: Bringing up secondary CPUs ...";
 const AFTER: &str = "smp: Brought up ";
-/// Of CPUs that are started later.
+/// The share that is left if CPUs are started later.
 const LEFT: Left = Left { most: 0.5, ..Left::NOTHING };
 
 fn look(seen: &Seen) -> Vec<Draft> {
@@ -53,7 +52,7 @@ fn by_functions(seen: &Seen) -> Option<Draft> {
     draft(seen, seen.stretch(&all), &lengths)
 }
 
-/// By what the kernel prints: the thread that boots then does nothing else.
+/// Uses the kernel's lines: the booting thread does nothing else between them.
 fn by_lines(seen: &Seen) -> Option<Draft> {
     let text = |line: &Mark| seen.timeline.names.get(line.name);
     let lines: Vec<Mark> = seen.lines().collect();
@@ -62,35 +61,35 @@ fn by_lines(seen: &Seen) -> Option<Draft> {
     let track = seen.timeline.end?.track?;
     let (from, to) = (lines[before].at, after.at);
     let created = seen.timeline.tracks.get(track).created;
-    // Another thread did it where this one came later.
+    // If the current thread was created later, its creator did it.
     let track = created.filter(|&(at, _)| at > from).map_or(track, |(_, by)| by);
     draft(seen, Stretch { track, from, to, name: lines[before].name, detail: NameId::EMPTY, purpose: "" }, &[])
 }
 
-/// How many CPUs there are, by the line that says so: `1 node, 4 CPUs`.
+/// The number of CPUs, from a line such as `1 node, 4 CPUs`.
 fn brought_up(line: &str) -> Option<u32> {
     let (count, _) = line.strip_prefix(AFTER)?.rsplit(", ").next()?.split_once(" CPU")?;
     count.parse().ok()
 }
 
-/// How many CPUs were started beside the first.
+/// The number of CPUs that were started besides the first.
 fn others(seen: &Seen) -> u32 {
     let by_line = seen.lines().find_map(|line| brought_up(seen.timeline.names.get(line.name)));
     by_line.unwrap_or_else(|| most_allowed(seen)).saturating_sub(1)
 }
 
-/// As many as the machine has, unless the command line says less; of equal words the last counts.
+/// The number of CPUs that the machine has, or fewer if the command line says so; the last of equal words counts.
 fn most_allowed(seen: &Seen) -> u32 {
     let words = || seen.machine.command_line.iter().flatten();
     let given = |key: &str| words().rev().find_map(|word| word.strip_prefix(key)?.parse::<u32>().ok());
-    // Linux ignores that there be none at all, and takes none at boot for one.
+    // Linux ignores `nr_cpus=0`, and takes `maxcpus=0` as one CPU.
     let possible = given("nr_cpus=").filter(|&cpus| cpus > 0);
     [possible, given("maxcpus=")].into_iter().flatten().fold(seen.machine.cpus, u32::min)
 }
 
 fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
     let others = others(seen);
-    let is_long = all.length() >= SHORTEST && all.length().0 as f64 >= seen.end.0 as f64 * SHARE_MIN;
+    let is_long = all.length() >= SHORTEST && all.length().0 as f64 >= seen.end.0 as f64 * MIN_SHARE;
     if others == 0 || !is_long {
         return None;
     }
@@ -99,8 +98,8 @@ fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
         Figure { of: "CPUs", value: Value::Count(u64::from(others)) },
         Figure { of: "each", value: Value::Time(one) },
     ];
-    // Since Linux 6.5 two calls may start one CPU, the first calls all of them at once.
-    if each.len() >= FITTED_MIN && u32::try_from(each.len()).is_ok_and(|calls| calls <= others) {
+    // Since Linux 6.5 two calls may start one CPU; the first calls start all of them at once.
+    if each.len() >= MIN_FITTED && u32::try_from(each.len()).is_ok_and(|calls| calls <= others) {
         let numbers: Vec<f64> = (0..each.len()).map(|number| number as f64).collect();
         let sums = each.iter().scan(Ns::ZERO, |sum, &length| {
             *sum += length;
@@ -122,22 +121,22 @@ fn draft(seen: &Seen, all: Stretch, each: &[Ns]) -> Option<Draft> {
     })
 }
 
-/// What the threads do meanwhile that are there since then, and idle loops: a CPU runs its own from its first instruction on.
+/// The time of threads that were created meanwhile, and of idle loops, which a CPU runs from its first instruction on.
 fn started_within(seen: &Seen, all: Stretch) -> Vec<Stretch> {
     let mut first: HashMap<TrackId, Ns> = HashMap::new();
     for ran in &seen.timeline.running {
         first.entry(ran.track).and_modify(|first| *first = ran.from.min(*first)).or_insert(ran.from);
     }
     let tracks = seen.timeline.tracks.iter().filter(|(id, track)| track.kind == TrackKind::Thread && *id != all.track);
-    let of = |(id, track): (TrackId, &Track)| {
+    let started = |(id, track): (TrackId, &Track)| {
         let from = if track.idle { all.from } else { track.created.map(|(at, _)| at).or(first.get(&id).copied())? };
         let stretch = Stretch { track: id, from, name: track.name, detail: NameId::EMPTY, purpose: "", ..all };
         (all.from <= from && from < all.to).then_some(stretch)
     };
-    tracks.filter_map(of).collect()
+    tracks.filter_map(started).collect()
 }
 
-/// What helps, and what it leaves.
+/// The remedy, and the share that it leaves.
 fn remedy(seen: &Seen, others: u32) -> (Remedy, Left) {
     let is_serial = seen.was_given("cpuhp.parallel=0") || seen.was_given("cpuhp.parallel=off");
     if is_serial && others > 1 {
@@ -146,8 +145,8 @@ fn remedy(seen: &Seen, others: u32) -> (Remedy, Left) {
         return (remedy, Left { least: one, likely: one, most: 1.0 });
     }
     if !seen.is_virtual() {
-        // The rest of a real machine's boot needs its CPUs, and an x86 one has to start each once: one that was never started
-        // shuts the machine down at a machine check (Linux, kernel/cpu.c: cpu_bootable).
+        // The rest of a real machine's boot needs its CPUs. In addition, an x86 CPU that was never started shuts the machine down at a
+        // machine check (Linux, kernel/cpu.c: cpu_bootable).
         const WHAT: &str = "start fewer CPUs, or use a kernel that starts them at once (Linux 6.5); what the others would do meanwhile is not counted";
         return (Remedy::code(WHAT), Left { most: 1.0, ..LEFT });
     }
@@ -207,7 +206,7 @@ mod tests {
             let [only] = &found.findings[..] else { panic!("{found:?}") };
             only.figures.iter().map(|figure| figure.value).collect()
         };
-        // Linux 6.5: one pass starts each, a second one completes each.
+        // Linux 6.5: one pass starts each CPU, a second one completes each.
         let mut log = Log::linux();
         log.machine.cpus = 4;
         log.call("works", ms(300));
@@ -258,7 +257,7 @@ mod tests {
             log.call("works", ms(100));
             log.found_by(&[DETECTOR])
         };
-        // An imported log says of no machine.
+        // An imported log has no facts about the machine.
         for cpus in [4, 0] {
             let found = boot(cpus, "smp: Brought up 1 node, 4 CPUs");
             let [only] = &found.findings[..] else { panic!("{found:?}") };

@@ -6,7 +6,6 @@ use crate::{Need, Remedy, Seen};
 use std::collections::BTreeMap;
 use timeline::{NameId, Ns, SpanKind, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "cpu-start",
     title: "CPUs are started one after the other",
@@ -20,10 +19,10 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns(5_000_000);
-/// One that differs from their median by more than this part of it is another delay.
-const SPREAD_MAX: f64 = 0.05;
+/// A delay that differs from the median by more than this part of it is another delay.
+const MAX_SPREAD: f64 = 0.05;
 const FUNCTIONS: &[&str] = &["wake_aps", "start_all_aps", "start_ap", "native_start_all_aps", "do_boot_cpu"];
-/// The step of FreeBSD that calls one of these, where its log says no more.
+/// The step of FreeBSD that calls one of these functions, if its log has no functions.
 const STEPS: &[&str] = &["cpu_mp"];
 
 fn look(seen: &Seen) -> Vec<Draft> {
@@ -35,24 +34,24 @@ fn look(seen: &Seen) -> Vec<Draft> {
     for (delay, caller) in seen.delays().filter(|(_, caller)| starts(caller)) {
         by_caller.entry((caller.name, caller.detail)).or_default().push((delay, caller));
     }
-    by_caller.into_values().filter_map(|calls| of_caller(seen, calls)).collect()
+    by_caller.into_values().filter_map(|calls| draft(seen, calls)).collect()
 }
 
-fn of_caller(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
+fn draft(seen: &Seen, calls: Vec<(SpanRow, SpanRow)>) -> Option<Draft> {
     let mut lengths: Vec<Ns> = calls.iter().map(|(delay, _)| delay.length()).filter(|&l| l >= SHORTEST).collect();
     lengths.sort_unstable();
     let median = *lengths.get(lengths.len() / 2)?;
-    let is_same = |delay: &SpanRow| (delay.length() - median).abs().0 as f64 <= median.0 as f64 * SPREAD_MAX;
+    let is_same = |delay: &SpanRow| (delay.length() - median).abs().0 as f64 <= median.0 as f64 * MAX_SPREAD;
     let (long, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(delay, _)| is_same(delay));
-    // Of one CPU there is one. Several without another like them are no waits after INIT, and other rules may know them.
+    // With one other CPU there is one delay. Several delays of different lengths are no waits after INIT, and other rules may find them.
     if long.len() < 2 && lengths.len() > 1 {
         return None;
     }
     let (first, caller) = long.first()?;
-    // One is needed.
+    // One delay is needed.
     let left = |delay: &SpanRow| if delay == first { Left::ALL } else { Left { most: 0.1, ..Left::NOTHING } };
     let part = |(delay, _): &(SpanRow, SpanRow)| Part { stretch: seen.stretch(delay), left: left(delay) };
-    // What is polled for after that is part of the same, and takes as long as it takes.
+    // The polling after that is part of the same start, and its time stays.
     let polled = others.iter().map(|(delay, _)| Part { stretch: seen.stretch(delay), left: Left::ALL });
     Some(Draft {
         about: (caller.name, caller.detail),

@@ -6,7 +6,6 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use timeline::{Os, Phase};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "decompression",
     title: "the kernel unpacks itself",

@@ -1,4 +1,4 @@
-//! Drivers that cannot probe a device yet, because another device that it needs is not there.
+//! Drivers that cannot probe a device yet, because another device that it needs is missing.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Stretch, Value};
@@ -6,7 +6,6 @@ use crate::{Figure, Need, Remedy, Seen};
 use hashbrown::{HashMap, HashSet};
 use timeline::{Mark, NameId, Ns, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "deferred-probes",
     title: "drivers probe a device again and again, because its supplier is missing",
@@ -23,8 +22,8 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// A chain of suppliers that is longer is cut.
-const CHAIN_MAX: usize = 32;
+/// A longer chain of suppliers is cut.
+const MAX_CHAIN: usize = 32;
 const LEFT: Left = Left { most: 1.0, ..Left::NOTHING };
 const TIMED_OUT: [&str; 2] =
     [": deferred probe timeout, ignoring dependency", ": ignoring dependency for device, assuming no driver"];
@@ -36,11 +35,11 @@ const MOUNTED: &str = "VFS: Mounted root ";
 struct Deferral<'a> {
     /// The device, or the initcall that returned the error.
     device: &'a str,
-    /// What it needs first, if the line says so.
+    /// The missing supplier, if the line names it.
     supplier: Option<&'a str>,
-    /// How long the attempt took, if the line says so.
+    /// Duration of the attempt, if the line has it.
     took: Option<Ns>,
-    /// Whether the kernel has given up to try.
+    /// True if the kernel has given up.
     is_last: bool,
 }
 
@@ -54,8 +53,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
     };
     let mut drafts = Vec::new();
     if let Some((line, until)) = waits_for_time_out(&lines, text) {
-        // A shorter time-out is no change to try unseen: it also gives up on a supplier whose driver is a module, and a device
-        // then runs without its IOMMU or its power domain.
+        // A shorter time-out is not tried unseen. It also gives up on a supplier whose driver is a module; a device then runs without its
+        // IOMMU or its power domain.
         let remedy = Remedy::code(
             "build the driver of the missing supplier in, or switch the device off in the device tree; a shorter \
              deferred_probe_timeout= also gives up on suppliers whose driver is a module",
@@ -89,7 +88,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
                 .figures
                 .insert(1, Figure { of: "suppliers one after the other", value: Value::Count(longest as u64) });
         }
-        // Who waits for whom: the chain, in the kernel's words.
+        // The chain of devices and suppliers, in the kernel's words.
         let mut named = HashSet::new();
         let links =
             group.iter().filter(|(_, link)| link.supplier.is_some() && named.insert((link.device, link.supplier)));
@@ -100,7 +99,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     drafts
 }
 
-/// The line after which the boot waits for its root until deferred probes time out, and when that is.
+/// The line after which the boot waits for its root until deferred probes time out, and the end of that wait.
 fn waits_for_time_out<'a>(lines: &[Mark], text: impl Fn(&Mark) -> &'a str) -> Option<(Mark, Ns)> {
     let from = lines.iter().position(|line| text(line).starts_with(WAITS))?;
     let to = from + lines[from..].iter().position(|line| text(line).starts_with(MOUNTED))?;
@@ -109,7 +108,7 @@ fn waits_for_time_out<'a>(lines: &[Mark], text: impl Fn(&Mark) -> &'a str) -> Op
     (lines[from].at < timed_out.at).then_some((lines[from], timed_out.at))
 }
 
-/// What to do about devices that wait for the same supplier.
+/// The remedy for devices that wait for the same supplier.
 fn remedy(seen: &Seen, group: &[(Mark, Deferral)]) -> Remedy {
     let by_links = |(_, deferral): &(Mark, Deferral)| deferral.is_last && deferral.supplier.is_some();
     if group.iter().any(by_links) && !given(seen, "fw_devlink=") {
@@ -129,11 +128,11 @@ fn given(seen: &Seen, key: &str) -> bool {
     seen.machine.command_line.iter().flatten().any(|word| word.starts_with(key))
 }
 
-/// The suppliers that a device waits for, one after the other; each at most once.
+/// The suppliers that a device waits for, one after the other, each at most once.
 fn chain<'a>(suppliers: &HashMap<&'a str, &'a str>, device: &'a str) -> Vec<&'a str> {
     let mut chain = Vec::new();
     let mut next = suppliers.get(device).copied();
-    while let Some(supplier) = next.filter(|name| chain.len() < CHAIN_MAX && !chain.contains(name)) {
+    while let Some(supplier) = next.filter(|name| chain.len() < MAX_CHAIN && !chain.contains(name)) {
         chain.push(supplier);
         next = suppliers.get(supplier).copied().or_else(|| {
             // A path of the device tree: the device of `/soc/phy@ff7c0000/port` is called `ff7c0000.phy`.
@@ -144,15 +143,15 @@ fn chain<'a>(suppliers: &HashMap<&'a str, &'a str>, device: &'a str) -> Vec<&'a 
     chain
 }
 
-/// What a line says of a probe that was put off, if it does.
+/// Parses a line about a probe that was put off.
 fn deferral(text: &str) -> Option<Deferral<'_>> {
     let last_word = |text: &'_ str| text.rfind(' ').map_or(0, |at| at + 1);
-    let of = |before: &'static str| {
+    let device_before = |before: &'static str| {
         let at = text.find(before)?;
         let device = &text[last_word(&text[..at])..at];
         Some((device, text[at + before.len()..].trim_start_matches(": "))).filter(|_| !device.is_empty())
     };
-    let said = |(device, why), is_last| Deferral { device, supplier: supplier(why), took: None, is_last };
+    let deferral = |(device, why), is_last| Deferral { device, supplier: supplier(why), took: None, is_last };
     if let Some(rest) = text.split_once("probe of ").or_else(|| text.split_once("initcall ")).map(|(_, rest)| rest) {
         // `1d84000.ufshc with driver ufshcd-qcom returned -517 after 6 usecs`
         let (device, rest) = rest.split_once(" returned ")?;
@@ -166,22 +165,22 @@ fn deferral(text: &str) -> Option<Deferral<'_>> {
             is_last: false,
         });
     }
-    if let Some(pending) = of(": deferred probe pending") {
-        return Some(said(pending, true));
+    if let Some(pending) = device_before(": deferred probe pending") {
+        return Some(deferral(pending, true));
     }
-    let put_off = of(": probe deferral - ").or_else(|| of(": error -EPROBE_DEFER: "));
-    let put_off = put_off.or_else(|| of(": Driver ").filter(|_| text.ends_with(" requests probe deferral")));
-    put_off.or_else(|| of(": ").filter(|_| text.ends_with(" -517"))).map(|put_off| said(put_off, false))
+    let put_off = device_before(": probe deferral - ").or_else(|| device_before(": error -EPROBE_DEFER: "));
+    let put_off = put_off.or_else(|| device_before(": Driver ").filter(|_| text.ends_with(" requests probe deferral")));
+    put_off.or_else(|| device_before(": ").filter(|_| text.ends_with(" -517"))).map(|put_off| deferral(put_off, false))
 }
 
-/// `supplier 2-0042 not ready`, or `platform: wait for supplier /phy@ff7c0000/usb3-port`.
+/// The name in `supplier 2-0042 not ready`, or in `platform: wait for supplier /phy@ff7c0000/usb3-port`.
 fn supplier(why: &str) -> Option<&str> {
     let (before, rest) = why.split_once("supplier ")?;
     let name = rest.split(' ').next().filter(|name| !name.is_empty())?;
     (before.ends_with("wait for ") || rest.ends_with(" not ready")).then_some(name)
 }
 
-/// Attempts as the timeline has them: by device and end.
+/// The attempts in the timeline, by device and end.
 struct Attempts(HashMap<(NameId, Ns), Stretch>, HashMap<String, NameId>);
 
 impl Attempts {
@@ -211,7 +210,7 @@ mod tests {
         vec![Change::AppendWords(vec![word.to_owned()])]
     }
 
-    /// Each device is probed, and a line says what came out.
+    /// Probes each device, and prints a line with the result.
     fn boot(words: &[&str], probes: &[(&str, i64, &str)], then: &[&str]) -> Found {
         let mut log = Log::linux();
         log.machine.command_line = Some(words.iter().map(|&word| word.to_owned()).collect());

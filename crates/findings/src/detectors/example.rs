@@ -1,4 +1,4 @@
-//! The detector that docs/adding-a-detector.md shows. It is compiled and tested, and is in no table but its test's.
+//! The detector that docs/adding-a-detector.md shows. It is compiled and tested, but not in the table of detectors.
 
 use crate::{Confidence, Detector, Draft, Figure, Left, Need, Part, Remedy, Seen, Value};
 use timeline::{Ns, SpanKind, SpanRow};

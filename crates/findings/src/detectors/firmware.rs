@@ -1,4 +1,4 @@
-//! Firmware that does more than starting a kernel takes.
+//! Firmware that does more than start a kernel.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Stretch};
@@ -6,7 +6,6 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen, Vmm};
 use timeline::{Ns, Os, Phase, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "firmware",
     title: "the firmware searches devices that this boot does not use",
@@ -23,9 +22,10 @@ pub const DETECTOR: Detector = Detector {
 const FLAG: &str = "-bios";
 const QBOOT: [&str; 2] = [FLAG, "qboot.rom"];
 const QBOOT_TAKES: Ns = Ns(300_000);
-/// What Linux searches in the firmware's memory, before 6.9 and since: option ROMs, and a table that qboot has at its start.
+/// Functions with which Linux searches the firmware's memory, before 6.9 and since: for option ROMs, and for a table that qboot has at its
+/// start.
 const SEARCHES: [&str; 3] = ["probe_roms", "default_find_smp_config", "mpparse_find_mptable"];
-/// Types of machine that qboot knows; those with a version begin alike (`pc-q35-7.2`).
+/// Machine types that qboot supports; those with a version begin alike (`pc-q35-7.2`).
 const MACHINES: [&str; 3] = ["pc", "q35", "i440fx"];
 
 fn look(seen: &Seen) -> Vec<Draft> {

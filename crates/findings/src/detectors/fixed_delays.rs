@@ -1,4 +1,4 @@
-//! The same delay, made again and again by the same caller.
+//! The same delay, made repeatedly by the same caller.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
@@ -6,7 +6,6 @@ use crate::{Need, Remedy, Seen};
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, SpanRow, TrackId};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "fixed-delays",
     title: "the same delay is made again and again",
@@ -21,20 +20,20 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-const CALLS_MIN: usize = 3;
+const MIN_CALLS: usize = 3;
 const SHORTEST: Ns = Ns(100_000);
-/// Two so long ones are no chance.
+/// Two delays of this length are no coincidence.
 const LONG: Ns = Ns(100_000_000);
-/// So many delays poll for something, whatever is done between them, and nobody knows how long that takes by itself.
-const POLLS_MIN: usize = 10;
-/// Who works between two delays for less than this part of a delay only looks whether it is over.
-const WORK_MIN: f64 = 0.1;
-/// Lengths are the same if the longest is longer than the shortest by no more than this part of it.
-const SPREAD_MAX: f64 = 0.05;
+/// This number of delays polls for something, whatever happens between them. The time that the event itself takes is unknown.
+const MIN_POLLS: usize = 10;
+/// A caller that works for less than this part of a delay between two delays only checks whether something is over.
+const MIN_WORK: f64 = 0.1;
+/// Lengths are equal if the longest exceeds the shortest by at most this part of it.
+const MAX_SPREAD: f64 = 0.05;
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let mut by_caller: HashMap<[NameId; 4], Vec<Call>> = HashMap::new();
-    // How long each track has let pass in delays so far.
+    // Time that each track has let pass in delays so far.
     let mut passed: HashMap<TrackId, Ns> = HashMap::new();
     for (delay, caller) in seen.delays() {
         let passed = passed.entry(delay.track).or_default();
@@ -46,17 +45,17 @@ fn look(seen: &Seen) -> Vec<Draft> {
     }
     let mut callers: Vec<Vec<Call>> = by_caller.into_values().collect();
     callers.sort_by_key(|calls| calls.first().map(|call| (call.delay.track, call.delay.start)));
-    callers.into_iter().flat_map(|calls| of_caller(seen, calls)).collect()
+    callers.into_iter().flat_map(|calls| drafts_of_caller(seen, calls)).collect()
 }
 
-/// A delay, who made it, and how long its track had let pass in delays before it.
+/// A delay, its caller, and the time that its track had let pass in delays before it.
 struct Call {
     delay: SpanRow,
     caller: SpanRow,
     passed: Ns,
 }
 
-/// Whether these may only look, from time to time, whether something is over.
+/// True if these delays may belong to a loop that polls.
 fn may_poll(calls: &[Call]) -> bool {
     let mut in_order: Vec<&Call> = calls.iter().collect();
     in_order.sort_by_key(|call| (call.delay.track, call.delay.start));
@@ -64,21 +63,21 @@ fn may_poll(calls: &[Call]) -> bool {
         let [before, after] = [pair[0], pair[1]];
         let let_pass = after.passed - before.passed - before.delay.length();
         let worked = after.delay.start - before.delay.end - let_pass;
-        before.delay.track == after.delay.track && (worked.0 as f64) < before.delay.length().0 as f64 * WORK_MIN
+        before.delay.track == after.delay.track && (worked.0 as f64) < before.delay.length().0 as f64 * MIN_WORK
     };
-    calls.len() >= POLLS_MIN || in_order.windows(2).any(only_looks)
+    calls.len() >= MIN_POLLS || in_order.windows(2).any(only_looks)
 }
 
-/// What one caller waits for, one draft for each length.
-fn of_caller(seen: &Seen, mut calls: Vec<Call>) -> Vec<Draft> {
+/// The drafts for one caller, one for each length.
+fn drafts_of_caller(seen: &Seen, mut calls: Vec<Call>) -> Vec<Draft> {
     calls.sort_by_key(|call| (call.delay.length(), call.delay.start));
     let mut drafts = Vec::new();
     let mut rest = calls.as_slice();
     while let Some(Call { delay: shortest, .. }) = rest.first() {
-        let limit = shortest.length().0 as f64 * (1.0 + SPREAD_MAX);
+        let limit = shortest.length().0 as f64 * (1.0 + MAX_SPREAD);
         let same = rest.partition_point(|call| call.delay.length().0 as f64 <= limit);
         let (group, others) = rest.split_at(same);
-        let enough = if shortest.length() >= LONG { 2 } else { CALLS_MIN };
+        let enough = if shortest.length() >= LONG { 2 } else { MIN_CALLS };
         drafts.extend((group.len() >= enough).then(|| draft(seen, group)));
         rest = others;
     }
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_nothing_between_delays_may_have_to_wait_as_long() {
+    fn a_caller_that_does_nothing_between_delays_may_have_to_wait_as_long() {
         let boot = |count: usize, between: fn(&mut Log)| {
             let mut log = Log::new();
             log.initcall("ena", |log| {
@@ -139,7 +138,7 @@ mod tests {
             let first = found.findings.first().expect("one caller");
             (first.price.low, first.price.likely, first.confidence)
         };
-        // As who holds the root file system back does, while a device takes 4.3 s.
+        // For example, a driver holds the root file system back while a device takes 4.3 s.
         assert_eq!(boot(4, |_| {}), (ms(0), ms(4000), Confidence::Medium));
         assert_eq!(boot(4, |log| log.call("is_it_there", ms(1))), (ms(0), ms(4000), Confidence::Medium));
         assert_eq!(boot(4, |log| log.call("DELAY", ms(300))), (ms(0), ms(4000), Confidence::Medium));
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_costs_nothing_and_is_counted() {
+    fn delays_without_waiters_cost_nothing_and_are_counted() {
         let mut log = Log::new();
         log.beside(|log| log.initcall("ena", |log| (0..4).for_each(|_| log.call("DELAY", ms(200)))));
         log.initcall("boot", |log| log.call("works", ms(1000)));

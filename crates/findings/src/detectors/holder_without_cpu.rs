@@ -1,4 +1,4 @@
-//! The boot waits for a thread that could run, and another thread has the CPU.
+//! The boot waits for a thread that could run, while another thread has the CPU.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -9,7 +9,6 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{NameId, Ns, Os, SpanKind, TimeBase, TrackId, WaitedOn};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "holder-without-cpu",
     title: "it has a CPU while the thread that the boot waits for has none",
@@ -28,28 +27,29 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns(1_000_000);
-const SHARE_MIN: f64 = 0.005;
-/// The reference kernel's thread that nobody waits for, as its log names it, and the words that say whether it gives way.
+const MIN_SHARE: f64 = 0.005;
+/// The reference kernel's thread that no thread waits for, by its name in the log. Then the words on the command line: the thread does not
+/// give way, or it does.
 const GIVES_WAY: (&str, &str, &str) = ("vm_rest", "vm_page=eager-thread", "vm_page=lazy");
 
-/// Spans that are somebody's order to a thread, and not only how it is carried out.
+/// Kinds of spans that are orders to a thread, in contrast to those that show only how an order is carried out.
 const STEPS: [SpanKind; 6] =
     [SpanKind::Initcall, SpanKind::Module, SpanKind::Probe, SpanKind::Attach, SpanKind::Mount, SpanKind::Work];
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let (steps, needed) = (steps(seen), needed_until(seen));
-    // What a thread does, by itself.
-    let mut by_work: BTreeMap<(TrackId, NameId, NameId), Vec<(Stretch, Stretch)>> = BTreeMap::new();
+    // A thread's time, by its steps.
+    let mut by_step: BTreeMap<(TrackId, NameId, NameId), Vec<(Stretch, Stretch)>> = BTreeMap::new();
     for stay in Stays::new(seen.timeline).iter() {
         for (had, queued) in queued(seen, &steps, stay) {
-            by_work.entry((had.track, had.name, had.detail)).or_default().push((had, queued));
+            by_step.entry((had.track, had.name, had.detail)).or_default().push((had, queued));
         }
     }
     let until = |track: TrackId| needed.get(&track).copied();
-    by_work.iter().filter_map(|((track, ..), stretches)| of_work(seen, stretches, until(*track))).collect()
+    by_step.iter().filter_map(|((track, ..), stretches)| draft_of_step(seen, stretches, until(*track))).collect()
 }
 
-/// The outermost steps of each track, in order of track and time.
+/// The outermost steps of each track, ordered by track and time.
 fn steps(seen: &Seen) -> Vec<Stretch> {
     let mut steps: Vec<Stretch> = Vec::new();
     let rows = seen.timeline.spans.iter().map(|(_, row)| row);
@@ -61,15 +61,15 @@ fn steps(seen: &Seen) -> Vec<Stretch> {
     steps
 }
 
-/// Who had the CPU and for what, and who was ready for it while somebody waited for that one.
+/// Pairs of stretches, by step: the thread that had the CPU, and the awaited thread that was on the run queue meanwhile.
 fn queued(seen: &Seen, steps: &[Stretch], stay: &Stay) -> Vec<(Stretch, Stretch)> {
-    // Where the owner does not go on, it is the one without a CPU: that was idle, and had to be woken up.
+    // If the owner does not go on, it is the thread without a CPU: the CPU was idle, and had to be woken up.
     if stay.kind != StretchKind::Runqueue || !stay.goes_on {
         return Vec::new();
     }
     let (waiters, owner) = stay.waiters_and_owner();
     let [.., _, ready] = waiters else { return Vec::new() };
-    let of = |track: TrackId, from: Ns, to: Ns| {
+    let stretch_of = |track: TrackId, from: Ns, to: Ns| {
         let name = seen.timeline.tracks.get(track).name;
         Stretch { track, from, to, name, detail: NameId::EMPTY, purpose: "" }
     };
@@ -77,23 +77,23 @@ fn queued(seen: &Seen, steps: &[Stretch], stay: &Stay) -> Vec<(Stretch, Stretch)
     let first = steps.partition_point(|step| (step.track, step.to) <= (owner.track, stay.from));
     let within = steps[first..].iter().take_while(|step| step.track == owner.track && step.from < stay.to);
     for step in within {
-        had.push(of(owner.track, at, step.from));
+        had.push(stretch_of(owner.track, at, step.from));
         at = step.to.min(stay.to);
         had.push(Stretch { from: step.from.max(stay.from), to: at, ..*step });
     }
-    had.push(of(owner.track, at, stay.to));
+    had.push(stretch_of(owner.track, at, stay.to));
     had.retain(|had| had.from < had.to);
-    had.into_iter().map(|had| (had, of(ready.track, had.from, had.to))).collect()
+    had.into_iter().map(|had| (had, stretch_of(ready.track, had.from, had.to))).collect()
 }
 
-/// About one thing that a thread does. `needed` is the last instant at which others wait for that thread.
-fn of_work(seen: &Seen, stretches: &[(Stretch, Stretch)], needed: Option<Ns>) -> Option<Draft> {
+/// A draft about one step of a thread. `needed` is the last instant at which others wait for that thread.
+fn draft_of_step(seen: &Seen, stretches: &[(Stretch, Stretch)], needed: Option<Ns>) -> Option<Draft> {
     let total: Ns = stretches.iter().map(|(had, _)| had.length()).sum();
-    if total < SHORTEST || (total.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
+    if total < SHORTEST || (total.0 as f64) < seen.end.0 as f64 * MIN_SHARE {
         return None;
     }
     let (first, _) = stretches.first()?;
-    // What it does before that, it has to do all the same.
+    // Work before that instant has to be done all the same.
     let is_needed = |had: &Stretch| needed.is_some_and(|until| until >= had.from);
     let in_vain: Ns = stretches.iter().map(|(had, _)| had).filter(|had| is_needed(had)).map(Stretch::length).sum();
     if in_vain == total {
@@ -117,7 +117,7 @@ fn of_work(seen: &Seen, stretches: &[(Stretch, Stretch)], needed: Option<Ns>) ->
     })
 }
 
-/// Of each thread, the last instant before the end at which others wait for what it does, or may.
+/// For each thread, the last instant before the end at which others wait for its work, or may wait.
 fn needed_until(seen: &Seen) -> HashMap<TrackId, Ns> {
     let releases = seen.timeline.holds.iter().map(|hold| (hold.track, hold.to));
     let wakes = seen.timeline.waits.iter().filter_map(|wait| match wait.by {
@@ -132,7 +132,7 @@ fn needed_until(seen: &Seen) -> HashMap<TrackId, Ns> {
     needed
 }
 
-/// What helps, and what it leaves where nobody waits for the thread.
+/// The remedy, and the share that it leaves if no thread waits for the owner.
 fn remedy(seen: &Seen, owner: TrackId, is_needed: bool) -> (Remedy, Left) {
     const LATER: &str =
         "give the thread that nobody waits for a lower priority, or start it later; or boot with more CPUs";
@@ -146,7 +146,7 @@ fn remedy(seen: &Seen, owner: TrackId, is_needed: bool) -> (Remedy, Left) {
         let [from, to] = [takes, gives].map(|word| vec![word.to_owned()]);
         return (Remedy { what, changes: vec![Change::LabSwitch { from, to }] }, left);
     }
-    // Where instructions are counted CPUs take turns: one more brings nothing.
+    // If instructions are counted, CPUs take turns: one more CPU saves nothing.
     let takes_one_more = seen.machine.vmm.is_some()
         && seen.machine.cpus == 1
         && seen.timeline.time_base == TimeBase::Host
@@ -163,7 +163,7 @@ mod tests {
     use crate::find::Found;
     use crate::seen::testing::{Log, ms};
 
-    /// On one CPU: the boot waits for a thread that could run at once, and another has the CPU for so long.
+    /// On one CPU: the boot waits for a thread that could run at once, and another thread has the CPU for `had`.
     fn boot(other: &str, had: Ns, prepare: impl FnOnce(&mut Log)) -> Found {
         let mut log = Log::new();
         log.machine.cpus = 1;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_cpu_while_the_holder_could_run_is_found() {
+    fn the_thread_that_has_the_cpu_instead_of_the_holder_is_found() {
         let found = boot("vm_rest", ms(30), |_| ());
         let only = only(&found);
         assert_eq!((only.rule.id, only.about.as_str()), ("holder-without-cpu", "vm_rest"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_waited_for_as_well_has_to_work_all_the_same() {
+    fn an_awaited_thread_has_to_work_all_the_same() {
         let boot = |later: &[i64]| {
             let mut log = Log::new();
             log.call("works", ms(100));
@@ -226,7 +226,7 @@ mod tests {
         };
         let found = boot(&[]);
         assert_eq!((found.findings.len(), found.below_noise), (0, 0), "nor does it hide others' findings");
-        // Nobody waits for what it does after that.
+        // No thread waits for its work after that.
         let (longer, shorter) = (boot(&[40]), boot(&[10]));
         assert_eq!((only(&longer).price.low, only(&longer).price.likely), (ms(36), ms(40)));
         assert_eq!((only(&shorter).price.low, only(&shorter).price.likely), (ms(9), ms(10)));
@@ -240,7 +240,7 @@ mod tests {
         let mut log = Log::linux();
         log.call("works", ms(100));
         let pool = log.thread("kworker/u2:0");
-        // The third is too short, and the pool's own part between them is, too.
+        // The third item is too short, and so is the pool's own part between the items.
         log.works_on(pool, &[("flush_disk", ms(20)), ("", Ns(500_000)), ("probe_disk", ms(9)), ("free", Ns(500_000))]);
         log.waits_while_another_runs("config hooks", ms(5), ("kworker/u2:0", ms(30)));
         log.call("works", ms(100));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boots_own_turn_and_what_nobody_waits_for_are_none() {
+    fn the_boots_own_turn_and_work_without_waiters_are_not_found() {
         let mut log = Log::new();
         log.call("works", ms(100));
         log.is_ready_while_another_runs(("vm_rest", ms(30)));

@@ -7,7 +7,6 @@ use crate::{Need, Remedy, Seen};
 use analysis::{StretchKind, boot_path};
 use timeline::{Mark, NameId, Ns, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "initrd",
     title: "the initrd takes long to unpack",
@@ -27,16 +26,16 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns(5_000_000);
-/// bootscope's own is 1 MiB.
+/// bootscope's own initrd has 1 MiB.
 const SMALLEST_KIB: u64 = 2_048;
-/// Of an initrd with half of the files.
+/// The share that an initrd with half of the files leaves.
 const LEFT: Left = Left { least: 0.0, likely: 0.5, most: 1.0 };
-/// Of one that is packed, if it is not: QEMU's instructions on Debian's 6.1, 12 MB of programs.
+/// The share that an uncompressed initrd leaves of a compressed one: QEMU's instructions on Debian's 6.1, with 12 MB of programs.
 const LEFT_UNPACKED: Left = Left { least: 0.0, likely: 0.1, most: 0.55 };
-/// The same with a compressor that is made to unpack fast.
+/// The same share for a compressor that is made to unpack fast.
 const LEFT_UNPACKED_FAST: Left = Left { least: 0.0, likely: 0.33, most: 0.67 };
 const FAST: [&str; 2] = ["LZ4", "LZO"];
-/// What older and newer kernels say when they begin.
+/// The lines of older and newer kernels at the start of unpacking.
 const BEGINS: [&str; 2] = ["Trying to unpack rootfs image as initramfs...", "Unpacking initramfs..."];
 const FREED: (&str, &str) = ("Freeing initrd memory: ", "K");
 
@@ -85,7 +84,7 @@ fn unpacked(seen: &Seen) -> Option<Draft> {
     })
 }
 
-/// Who ran on the boot path between two lines; nobody if an initcall began there, for then it is not known who unpacked.
+/// The stretches that ran on the boot path between two lines. Empty if an initcall began there: then it is unknown which thread unpacked.
 fn on_the_path(seen: &Seen, begins: Mark, to: Ns) -> Vec<Stretch> {
     let Mark { at: from, name, .. } = begins;
     if seen.spans().any(|(_, row)| row.kind == SpanKind::Initcall && from <= row.start && row.start < to) {

@@ -1,4 +1,4 @@
-//! Initcalls that few virtual machines need: each is short, all of them are not.
+//! Initcalls that few virtual machines need: each is short, but together they are long.
 
 use crate::blacklist;
 use crate::detector::{Detector, Draft, Left, Part};
@@ -8,7 +8,6 @@ use crate::{Need, Remedy, Seen};
 use hashbrown::HashSet;
 use timeline::{NameId, Ns, Os, SpanKind, Track, TrackId, TrackKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "long-tail",
     title: "the longest of several initcalls that few virtual machines need",
@@ -25,57 +24,57 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// The table; its head says what a line holds.
+/// The table; its header describes its columns.
 const TABLE: &str = include_str!("initcalls.tsv");
-/// The column of initcalls that can be left out by name.
+/// The value for initcalls that can be left out by name.
 const DROP: &str = "drop";
-/// The oldest Linux whose initcalls were left out.
+/// The oldest Linux on which leaving out initcalls was tested.
 const DROP_SINCE: (u32, u32) = (5, 10);
-/// Shorter ones make the list long and nothing else.
+/// Shorter initcalls would only make the list long.
 const SHORTEST: Ns = Ns(20_000);
 
 /// A line of the table.
-struct Known {
+struct TableRow {
     initcall: &'static str,
     option: &'static str,
     can_drop: bool,
     purpose: &'static str,
 }
 
-fn table() -> impl Iterator<Item = Known> {
+fn table() -> impl Iterator<Item = TableRow> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut fields = line.split('\t');
         let (initcall, option, how, purpose) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-        Some(Known { initcall, option, can_drop: how == DROP, purpose })
+        Some(TableRow { initcall, option, can_drop: how == DROP, purpose })
     })
 }
 
 fn look(seen: &Seen) -> Vec<Draft> {
-    // What a real machine needs is another question.
+    // The initcalls that a real machine needs are another question.
     if seen.machine.os != Os::Linux || seen.machine.vmm.is_none() {
         return Vec::new();
     }
     let names: Vec<&str> = table().map(|known| known.initcall).collect();
-    let of = |row: Stretch| {
+    let table_row = |row: Stretch| {
         let name = seen.texts((row.name, row.detail)).1;
         let known = table().find(|known| known.initcall == name)?;
         let purpose = known.purpose;
         Some((known, Stretch { purpose, ..row }))
     };
-    let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(of);
+    let rows = seen.stretches(SpanKind::Initcall, &names).into_iter().filter_map(table_row);
     let rows = rows.filter(|(_, stretch)| stretch.length() >= SHORTEST);
     let can_drop = seen.is_since(DROP_SINCE, true);
     let (drop, build): (Vec<_>, Vec<_>) = rows.partition(|(known, _)| known.can_drop && can_drop);
     left_out(seen, &drop).into_iter().chain(built_without(seen, &build)).collect()
 }
 
-fn left_out(seen: &Seen, rows: &[(Known, Stretch)]) -> Option<Draft> {
+fn left_out(seen: &Seen, rows: &[(TableRow, Stretch)]) -> Option<Draft> {
     let names: Vec<&str> = rows.iter().map(|(known, _)| known.initcall).collect();
     let remedy = blacklist::remedy("leave these initcalls out by name, if nothing of this machine uses them", &names);
     Some(draft(seen, rows, remedy)?.leaving(blacklist::COMES_BACK)).map(|draft| with_consequences(seen, rows, draft))
 }
 
-fn built_without(seen: &Seen, rows: &[(Known, Stretch)]) -> Option<Draft> {
+fn built_without(seen: &Seen, rows: &[(TableRow, Stretch)]) -> Option<Draft> {
     let mut options: Vec<&str> = rows.iter().map(|(known, _)| known.option).collect();
     options.sort_unstable();
     options.dedup();
@@ -83,7 +82,7 @@ fn built_without(seen: &Seen, rows: &[(Known, Stretch)]) -> Option<Draft> {
     Some(draft(seen, rows, remedy)?.leaving(0.05).less_sure()).map(|draft| with_consequences(seen, rows, draft))
 }
 
-fn draft(seen: &Seen, rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft> {
+fn draft(seen: &Seen, rows: &[(TableRow, Stretch)], remedy: Remedy) -> Option<Draft> {
     let stretches: Vec<Stretch> = rows.iter().map(|&(_, stretch)| stretch).collect();
     let mut draft = Draft::of(&stretches, remedy)?.counting("initcalls");
     let started = started_within(seen, &stretches).into_iter();
@@ -92,13 +91,13 @@ fn draft(seen: &Seen, rows: &[(Known, Stretch)], remedy: Remedy) -> Option<Draft
     Some(draft)
 }
 
-/// What threads did that an initcall started, while it ran: it waited for them. A worker that does work items may do those of
-/// others.
+/// The time of threads that an initcall started, during the initcall, which waits for them. A worker that does work items is left out,
+/// because it may do those of others.
 fn started_within(seen: &Seen, initcalls: &[Stretch]) -> Vec<Stretch> {
     let spans = &seen.timeline.spans;
     let workers: HashSet<TrackId> =
         spans.iter().filter(|(_, row)| row.kind == SpanKind::Work).map(|(_, row)| row.track).collect();
-    // With each initcall, in order of time, the one that ends last of all that have begun by then.
+    // For each initcall, ordered by time, the one that ends last of all that have begun by then.
     let mut last: Vec<Stretch> = initcalls.to_vec();
     last.sort_by_key(|by| by.from);
     let begun: Vec<Ns> = last.iter().map(|by| by.from).collect();
@@ -114,21 +113,21 @@ fn started_within(seen: &Seen, initcalls: &[Stretch]) -> Vec<Stretch> {
     born.filter_map(within).collect()
 }
 
-/// Functions that take longer once an initcall was made, with those of the same name in other versions.
+/// An initcall after which functions take longer, and these functions with their names in other versions.
 const SLOWER_AFTER: (&str, &[&str]) = (
     "slab_sysfs_init",
-    // Each new cache then gets its files, too (mm/slub.c: sysfs_slab_add).
+    // Each new cache then gets its files too (mm/slub.c: sysfs_slab_add).
     &["kmem_cache_create", "kmem_cache_create_usercopy", "kmem_cache_create_args", "__kmem_cache_create_args"],
 );
-/// So many calls say how long one takes before.
-const BEFORE_MIN: usize = 5;
+/// The number of earlier calls that show how long one takes.
+const MIN_CALLS_BEFORE: usize = 5;
 
-/// With what else becomes shorter without these initcalls: calls are as short after one as they were before it.
-fn with_consequences(seen: &Seen, rows: &[(Known, Stretch)], mut draft: Draft) -> Draft {
+/// Adds the calls that become shorter without these initcalls: calls after the initcall get as short as those before it.
+fn with_consequences(seen: &Seen, rows: &[(TableRow, Stretch)], mut draft: Draft) -> Draft {
     let Some((_, made)) = rows.iter().find(|(known, _)| known.initcall == SLOWER_AFTER.0) else { return draft };
     let calls = seen.stretches(SpanKind::Call, SLOWER_AFTER.1);
     let before: Vec<i64> = calls.iter().filter(|call| call.to <= made.from).map(|call| call.length().0).collect();
-    let Some(usual) = quantile(before.iter().copied(), 0.5).filter(|_| before.len() >= BEFORE_MIN).map(Ns) else {
+    let Some(usual) = quantile(before.iter().copied(), 0.5).filter(|_| before.len() >= MIN_CALLS_BEFORE).map(Ns) else {
         return draft;
     };
     let slower = calls.into_iter().filter(|call| call.from >= made.to && call.length() > usual);
@@ -179,7 +178,7 @@ mod tests {
         assert_eq!((&build.remedy.changes[0], build.price.likely), (&Change::KernelConfig(options), ms(2)));
         assert!(boot(&["param_sysfs_init", "serial8250_init"]).findings.is_empty(), "are needed");
         assert!(boot(&["init_ima", "fsverity_init"]).findings.is_empty(), "protect the machine");
-        // Before 5.10 another kernel may need what this one does not.
+        // Before 5.10, another kernel may need an initcall that this one does not.
         let mut log = Log::linux();
         log.machine.kernel_version = Some((5, 4));
         log.initcall("crc_t10dif_mod_init", |log| log.call("works", ms(5)));
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_that_an_initcall_started_only_its_work_goes() {
+    fn only_the_work_of_a_thread_that_an_initcall_started_goes() {
         let mut log = Log::linux();
         log.initcall("ksm_init", |log| {
             log.awaited("ksmd", ms(2));

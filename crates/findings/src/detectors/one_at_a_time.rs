@@ -1,4 +1,4 @@
-//! Threads that could work at once, and take turns for one lock.
+//! Threads that could work at once, but take turns for one lock.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 use timeline::{Hold, NameId, Ns, Os, TimeBase, TrackId, Wait, WaitedOn};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "one-at-a-time",
     title: "threads take turns for one lock",
@@ -28,16 +27,16 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const SHORTEST: Ns = Ns(1_000_000);
-const SHARE_MIN: f64 = 0.005;
-/// Who has waited takes the lock no later.
+const MIN_SHARE: f64 = 0.005;
+/// A thread that has waited takes the lock within this time.
 const TAKEN_WITHIN: Ns = Ns(100_000);
-/// Two that hold at once for longer hold no lock. Records of two CPUs agree no better.
-const AT_ONCE_MAX: Ns = Ns(20_000);
-/// A release, and the end of the wait that it ends, are no farther apart.
+/// Two threads that hold at once for longer hold no lock. Records of two CPUs agree no better than this.
+const MAX_AT_ONCE: Ns = Ns(20_000);
+/// A release and the end of the wait that it ends are at most this far apart.
 const ENDED_WITHIN: Ns = Ns(1_000_000);
-/// Of functions that take a lock no more call each other: what climbs out of them ends, however deep a broken trace is.
-const DEPTH_MAX: usize = 16;
-/// Functions that take a lock and sleep until it is there, and what they call.
+/// Upper bound for nested functions that take a lock. The climb out of them ends there, however deep a broken trace is.
+const MAX_DEPTH: usize = 16;
+/// Functions that take a lock and sleep until it is free, and the functions that they call.
 const LOCKS: &[&str] = &[
     "mutex_lock",
     "mutex_lock_nested",
@@ -56,26 +55,26 @@ const LOCKS: &[&str] = &[
     "schedule_preempt_disabled",
     "schedule_timeout",
 ];
-/// What of these only sleeps, for whatever.
+/// Those of these functions that only sleep, for any reason.
 const SLEEPS: &[&str] = &["schedule", "__schedule", "schedule_preempt_disabled", "schedule_timeout"];
 
-/// A thread has the lock.
+/// A stretch in which a thread has the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Turn {
     track: TrackId,
     from: Ns,
     to: Ns,
-    /// When it began to wait for it, if it did.
+    /// The start of its wait for the lock, if it waited.
     waited_from: Option<Ns>,
 }
 
 fn look(seen: &Seen) -> Vec<Draft> {
     let mut turns = by_topic(seen);
     turns.extend(by_function(seen));
-    turns.into_iter().flat_map(|(lock, turns)| of_lock(seen, lock, turns)).collect()
+    turns.into_iter().flat_map(|(lock, turns)| drafts_of_lock(seen, lock, turns)).collect()
 }
 
-/// What a kernel logs itself.
+/// Uses the waits and holds that a kernel logs.
 fn by_topic(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
     let waits: Vec<(NameId, &Wait)> =
         seen.timeline.waits.iter().filter_map(|wait| Some((topic(wait)?, wait))).collect();
@@ -103,8 +102,8 @@ fn topic(wait: &Wait) -> Option<NameId> {
     if let WaitedOn::Holders(topic) = wait.by { Some(topic) } else { None }
 }
 
-/// What a scheduler's trace shows, with functions: who ends a wait in a function that takes a lock had the lock. A lock is
-/// known by who calls that function.
+/// Uses a scheduler's trace with functions: the thread that ends a wait in a function that takes a lock had the lock. A lock is identified
+/// by the caller of that function.
 fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
     let (locks, sleeps) = (seen.names(LOCKS), seen.names(SLEEPS));
     if locks.len() == sleeps.len() {
@@ -114,7 +113,7 @@ fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
     let lock = |wait: &Wait| {
         let mut takes = false;
         let open = successors(spans.open_at(wait.track, wait.from).0, |&id| spans.parent(id));
-        for name in open.take(DEPTH_MAX).map(|id| spans.get(id).name) {
+        for name in open.take(MAX_DEPTH).map(|id| spans.get(id).name) {
             if !locks.contains(&name) {
                 return takes.then_some(name);
             }
@@ -133,20 +132,22 @@ fn by_function(seen: &Seen) -> BTreeMap<NameId, Vec<Turn>> {
     waits.into_iter().map(|(lock, waits)| (lock, turns_of(&waits))).collect()
 }
 
-/// Who had a lock when, by who waited for it, in order of track and time, and who ended that.
+/// The turns of a lock, from the waits for it, ordered by track and time, and the threads that ended them.
 fn turns_of(waits: &[(&Wait, TrackId)]) -> Vec<Turn> {
     let mut by_waiter: HashMap<TrackId, Vec<&Wait>> = HashMap::new();
     waits.iter().for_each(|(wait, _)| by_waiter.entry(wait.track).or_default().push(wait));
     let had = |&(wait, by): &(&Wait, TrackId)| {
-        // Since its own wait for it was over, else since it is seen to be waited for.
-        let own = by_waiter.get(&by).map_or(&[][..], Vec::as_slice);
-        // One that was over before is of another turn.
-        let own = own[..own.partition_point(|own| own.until <= wait.woken)].last().filter(|own| own.until >= wait.from);
-        let from = own.map_or(wait.from, |own| own.until);
-        Turn { track: by, from, to: wait.woken, waited_from: own.map(|own| own.from) }
+        // Its turn began when its own wait for the lock was over, or else when the first wait for it was seen.
+        let own_wait = by_waiter.get(&by).map_or(&[][..], Vec::as_slice);
+        // A wait that was over before belongs to another turn.
+        let own_wait = own_wait[..own_wait.partition_point(|own_wait| own_wait.until <= wait.woken)]
+            .last()
+            .filter(|own_wait| own_wait.until >= wait.from);
+        let from = own_wait.map_or(wait.from, |own_wait| own_wait.until);
+        Turn { track: by, from, to: wait.woken, waited_from: own_wait.map(|own_wait| own_wait.from) }
     };
     let mut turns: Vec<Turn> = waits.iter().map(had).collect();
-    // Who was last is waited for by nobody: that it waited is all that is seen of its turn.
+    // No thread waits for the last one: its own wait is all that is seen of its turn.
     let begun: HashSet<(TrackId, Ns)> = turns.iter().map(|turn| (turn.track, turn.from)).collect();
     let last = waits.iter().filter(|(wait, _)| !begun.contains(&(wait.track, wait.until)));
     turns.extend(last.map(|(wait, _)| {
@@ -156,7 +157,7 @@ fn turns_of(waits: &[(&Wait, TrackId)]) -> Vec<Turn> {
     turns
 }
 
-fn of_lock(seen: &Seen, lock: NameId, mut turns: Vec<Turn>) -> Vec<Draft> {
+fn drafts_of_lock(seen: &Seen, lock: NameId, mut turns: Vec<Turn>) -> Vec<Draft> {
     turns.sort_by_key(|turn| (turn.from, turn.to, turn.track));
     turns.dedup_by(|next, last| {
         next.track == last.track && next.from == last.from && {
@@ -164,25 +165,25 @@ fn of_lock(seen: &Seen, lock: NameId, mut turns: Vec<Turn>) -> Vec<Draft> {
             true
         }
     });
-    let at_once = |pair: &[Turn]| pair[0].track != pair[1].track && pair[0].to - pair[1].from > AT_ONCE_MAX;
+    let at_once = |pair: &[Turn]| pair[0].track != pair[1].track && pair[0].to - pair[1].from > MAX_AT_ONCE;
     if turns.windows(2).any(at_once) {
         return Vec::new();
     }
-    // Each waited until the one before it was done.
+    // Each thread waited until the one before it was done.
     let goes_on = |last: &Turn, next: &Turn| {
         let waited = next.waited_from.is_some_and(|from| from < last.to);
         waited && next.track != last.track && (next.from - last.to).abs() <= ENDED_WITHIN
     };
-    turns.chunk_by(goes_on).filter_map(|convoy| of_convoy(seen, lock, convoy)).collect()
+    turns.chunk_by(goes_on).filter_map(|convoy| draft_of_convoy(seen, lock, convoy)).collect()
 }
 
-fn of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
+fn draft_of_convoy(seen: &Seen, lock: NameId, turns: &[Turn]) -> Option<Draft> {
     let waited: Ns = turns[1..].iter().filter_map(|turn| Some(turn.from - turn.waited_from?)).sum();
     let threads: BTreeSet<TrackId> = turns.iter().map(|turn| turn.track).collect();
-    if threads.len() < 2 || waited < SHORTEST || (waited.0 as f64) < seen.end.0 as f64 * SHARE_MIN {
+    if threads.len() < 2 || waited < SHORTEST || (waited.0 as f64) < seen.end.0 as f64 * MIN_SHARE {
         return None;
     }
-    // What can be done at once, and of which thread most: that stays, and is another rule's. A thread's turns never overlap.
+    // The thread with most time that could overlap stays, and belongs to another rule. A thread's turns never overlap.
     let overlapping: Vec<Vec<(Ns, Ns)>> = turns.iter().map(|turn| overlapping(seen, turn)).collect();
     let mut by_track: BTreeMap<TrackId, Ns> = BTreeMap::new();
     turns
@@ -224,17 +225,17 @@ fn length(pieces: &[(Ns, Ns)]) -> Ns {
     pieces.iter().map(|&(from, to)| to - from).sum()
 }
 
-/// Whether threads run at the same time.
+/// True if threads run at the same time.
 fn runs_at_once(seen: &Seen) -> bool {
     seen.machine.cpus > 1 && seen.timeline.time_base != TimeBase::GuestVirtual
 }
 
-/// What of a turn can pass while others have theirs: with several CPUs all of it, else what its thread sleeps.
+/// The part of a turn that can overlap with others: with several CPUs all of it, otherwise its thread's sleep.
 fn overlapping(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
     if runs_at_once(seen) { vec![(turn.from, turn.to)] } else { asleep(seen, turn) }
 }
 
-/// How long all CPUs together take for what the turns' threads do while they do not sleep; nothing where only sleep overlaps.
+/// The time in which all CPUs together do the work of the turns' threads, without sleep; 0 if only sleep overlaps.
 fn on_all_cpus(seen: &Seen, turns: &[Turn]) -> Ns {
     if !runs_at_once(seen) {
         return Ns::ZERO;
@@ -243,9 +244,9 @@ fn on_all_cpus(seen: &Seen, turns: &[Turn]) -> Ns {
     Ns::rounded(work.0 as f64 / f64::from(seen.machine.cpus))
 }
 
-/// What a turn's thread sleeps by itself.
+/// The parts of a turn in which its thread sleeps by itself.
 fn asleep(seen: &Seen, turn: &Turn) -> Vec<(Ns, Ns)> {
-    // Both are in order of track and time. What begins earlier is the wait for the lock itself.
+    // Both are ordered by track and time. A wait that begins earlier is the wait for the lock itself.
     let Turn { track, from, to, .. } = *turn;
     let (off, waits) = (&seen.timeline.occupancy.off, &seen.timeline.waits);
     let off = off[off.partition_point(|off| (off.track, off.from) < (track, from))..].iter();
@@ -283,7 +284,7 @@ mod tests {
     use crate::find::Found;
     use crate::seen::testing::{Log, ms};
 
-    /// The boot waits for threads that take a lock one after the other, each for so long; each begins to wait at once.
+    /// The boot waits for threads that take a lock one after the other, each for this long; each begins to wait at once.
     fn boot(cpus: u32, lengths: &[i64], logs: impl Fn(&mut Log, TrackId, &str, Ns, Ns, Ns)) -> Found {
         let mut log = Log::new();
         log.timed_by_the_host();
@@ -371,7 +372,7 @@ mod tests {
             let (begun, first) = (log.now(), log.thread("kworker/u8:0"));
             log.delays_of(first, "psm_probe", 3, ms(20));
             let mut by = first;
-            // How long the last of them has the lock is not seen.
+            // The time for which the last thread has the lock is not seen.
             for i in 1..=threads {
                 let track = log.thread(&format!("kworker/u8:{i}"));
                 log.waited_in(track, &["pci_bus_add_device", "mutex_lock"], (begun, begun + ms(50 + 10 * i)), by);
@@ -405,7 +406,7 @@ mod tests {
             log.call("works", ms(100));
             log.found_by(&[DETECTOR]).findings.len()
         };
-        assert_eq!((waits(DEPTH_MAX - 1), waits(DEPTH_MAX)), (1, 0));
+        assert_eq!((waits(MAX_DEPTH - 1), waits(MAX_DEPTH)), (1, 0));
     }
 
     #[test]
@@ -416,7 +417,7 @@ mod tests {
             log.holds(track, lock, begun, to);
         });
         assert!(at_once.findings.is_empty(), "{at_once:?}");
-        // Each needs what the one before it makes, and holds something else.
+        // Each needs the result of the one before it, and holds another topic.
         let chain = boot(4, &[20, 30, 20], |log, track, lock, begun, from, to| {
             log.waited(track, &format!("{lock} {}", track.0 - 1), begun, from);
             log.holds(track, &format!("{lock} {}", track.0), from, to);
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_linux_is_known_by_who_takes_it() {
+    fn a_lock_of_linux_is_identified_by_the_callers_that_take_it() {
         let boot = |function: &str| {
             let mut log = Log::linux();
             log.timed_by_the_host();
@@ -449,7 +450,7 @@ mod tests {
         };
         let found = boot("mutex_lock");
         let [only] = &found.findings[..] else { panic!("{found:?}") };
-        // How long the last has it is not seen; of the two others one stays.
+        // The time of the last thread is not seen; of the two others one stays.
         assert_eq!((only.about.as_str(), only.price.likely), ("pci_bus_add_device", ms(20)));
         assert!(boot("wait_for_completion").findings.is_empty());
     }

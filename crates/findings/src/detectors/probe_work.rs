@@ -1,4 +1,4 @@
-//! Drivers that work in their probe methods for hardware that is not there.
+//! Drivers that work in their probe methods for missing hardware.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -7,7 +7,6 @@ use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use timeline::{NameId, Ns, SpanKind, TrackId};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "probe-work",
     title: "a driver works in its probe, and no device of its attaches",
@@ -22,7 +21,7 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-const WORK_MIN: Ns = Ns(1_000_000);
+const MIN_WORK: Ns = Ns(1_000_000);
 
 fn look(seen: &Seen) -> Vec<Draft> {
     if !seen.has_kind(SpanKind::Attach) {
@@ -32,7 +31,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     for (_, row) in seen.timeline.spans.iter().filter(|(_, row)| row.kind == SpanKind::Attach) {
         let device = seen.texts((row.name, row.detail)).1;
         attached.insert(device);
-        // `em0` is of `em`, and `e10000` of `e1000`.
+        // `em0` is a device of `em`, and `e10000` one of `e1000`.
         let digits = device.bytes().rev().take_while(u8::is_ascii_digit).count();
         attached.extend((device.len() - digits..device.len()).map(|end| &device[..end]));
     }
@@ -40,20 +39,20 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let mut over: Option<(TrackId, Ns)> = None;
     for (_, row) in seen.spans().filter(|(_, row)| row.kind == SpanKind::Probe) {
         let driver = seen.texts((row.name, row.detail)).1;
-        // What a probe probes is its work.
+        // A nested probe is part of the outer one's work.
         let is_outermost = over.is_none_or(|(track, end)| track != row.track || end <= row.start);
         if is_outermost && !driver.is_empty() && !attached.contains(driver) {
             over = Some((row.track, row.end));
             by_driver.entry((row.name, row.detail)).or_default().extend(seen.work(&row));
         }
     }
-    by_driver.into_iter().filter_map(|(about, work)| of_driver(about, &work)).collect()
+    by_driver.into_iter().filter_map(|(about, work)| draft(about, &work)).collect()
 }
 
-fn of_driver(about: (NameId, NameId), work: &[Stretch]) -> Option<Draft> {
+fn draft(about: (NameId, NameId), work: &[Stretch]) -> Option<Draft> {
     let total: Ns = work.iter().map(Stretch::length).sum();
     let left = Left { most: 0.1, ..Left::NOTHING };
-    (total >= WORK_MIN).then(|| Draft {
+    (total >= MIN_WORK).then(|| Draft {
         about,
         figures: vec![Figure { of: "works for", value: Value::Time(total) }],
         parts: work.iter().map(|&stretch| Part { stretch, left }).collect(),

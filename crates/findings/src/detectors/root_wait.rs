@@ -5,7 +5,6 @@ use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
 use timeline::{Mark, NameId, Ns, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "root-wait",
     title: "the boot waits for its root file system",
@@ -24,8 +23,8 @@ const SHORTEST: Ns = Ns(5_000_000);
 const SLEEPS: (&str, &str) = ("Waiting ", " sec before mounting root device...");
 const WAITS: &str = "Waiting for root device ";
 const MOUNTED: &str = "VFS: Mounted root ";
-/// A boot says so once; a log that says it ever again is read in linear time.
-const WAITS_MOST: usize = 8;
+/// A boot prints this once; a log that repeats it is read in linear time.
+const MAX_WAITS: usize = 8;
 
 fn look(seen: &Seen) -> Vec<Draft> {
     if seen.machine.os != Os::Linux {
@@ -37,10 +36,10 @@ fn look(seen: &Seen) -> Vec<Draft> {
         let seconds: i64 = text(line).strip_prefix(SLEEPS.0)?.strip_suffix(SLEEPS.1)?.parse().ok()?;
         of_process_1(seen, line, line.at + Ns(seconds.checked_mul(1_000_000_000)?))
     });
-    let waits = lines.iter().enumerate().filter(|(_, line)| text(line).starts_with(WAITS)).take(WAITS_MOST);
+    let waits = lines.iter().enumerate().filter(|(_, line)| text(line).starts_with(WAITS)).take(MAX_WAITS);
     let waits = waits.filter_map(|(at, line)| {
         let mounted = lines[at..].iter().find(|later| text(later).starts_with(MOUNTED))?;
-        // To mount it takes time too, and that is no waiting.
+        // The mount itself takes time too, which is no wait.
         let device = text(line)[WAITS.len()..].trim_end_matches('.').rsplit('/').next()?;
         let words = |line: &Mark| text(line).split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == device);
         let ready = lines[at + 1..].iter().find(|later| words(later));

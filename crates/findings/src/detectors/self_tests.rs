@@ -1,4 +1,4 @@
-//! Tests that a kernel makes of itself at each boot.
+//! Tests that a kernel runs on itself at each boot.
 
 use crate::blacklist;
 use crate::detector::{Detector, Draft};
@@ -7,7 +7,6 @@ use crate::{Need, Remedy, Seen};
 use hashbrown::HashMap;
 use timeline::{NameId, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "self-tests",
     title: "the kernel tests itself at each boot",
@@ -21,16 +20,16 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// The thread that tests one cipher.
+/// The name of the threads that test one cipher each.
 const CIPHERS: &str = "cryptomgr_test";
 
-/// Initcalls that do nothing but test, of `lib/crypto` and `crypto/kdf_sp800108.c` up to Linux 6.12, and since which version no
-/// other file has an initcall of that name that registers a cipher (crypto/blake2s_generic.c had one up to 5.18). What they
-/// test works without them.
+/// Initcalls that do nothing but test, of `lib/crypto` and `crypto/kdf_sp800108.c` up to Linux 6.12. The version is the first one in which
+/// no other file has an initcall of that name that registers a cipher (crypto/blake2s_generic.c had one up to 5.18). The tested code works
+/// without them.
 const ONLY_TEST: &[(&str, (u32, u32))] =
     &[("blake2s_mod_init", (5, 19)), ("chacha20poly1305_init", (5, 5)), ("crypto_kdf108_init", (5, 17))];
 
-/// Initcalls and functions that an option of the kernel's build switches off: its name, and the option.
+/// Initcalls and functions that a build option switches off: kind, name, option.
 const BUILT_IN: &[(SpanKind, &str, &str)] = &[
     (SpanKind::Initcall, "raid6_select_algo", "RAID6_PQ_BENCHMARK"),
     (SpanKind::Initcall, "init_trace_selftests", "FTRACE_STARTUP_TEST"),
@@ -45,24 +44,24 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let trust = match seen.was_given("fips=1") {
-        // Then the kernel does not look at the word (crypto/algapi.c: alg_test).
+        // Then the kernel ignores the word (crypto/algapi.c: alg_test).
         true => Remedy::code("fips=1 wants these tests; without it, cryptomgr.notests=1 leaves them out"),
         false => Remedy::append(
             "trust the ciphers that were tested before, with cryptomgr.notests=1, unless a rule such as FIPS 140 wants the tests",
             &["cryptomgr.notests=1"],
         ),
     };
-    let of_ciphers = draft(&seen.threads(CIPHERS), trust);
+    let cipher_tests = draft(&seen.threads(CIPHERS), trust);
     let without_kunit = match seen.is_since((6, 1), false) {
         true => Remedy::append("run KUnit's tests where they are looked at: kunit.enable=0", &["kunit.enable=0"]),
         false => Remedy::without("build the kernel without KUnit; since Linux 6.1 kunit.enable=0 does", &["KUNIT"]),
     };
-    let of_kunit = draft(&seen.stretches(SpanKind::Call, &["kunit_run_all_tests"]), without_kunit);
-    let of_options = BUILT_IN.iter().filter_map(|&(kind, name, option)| {
+    let kunit_tests = draft(&seen.stretches(SpanKind::Call, &["kunit_run_all_tests"]), without_kunit);
+    let optional_tests = BUILT_IN.iter().filter_map(|&(kind, name, option)| {
         const WHAT: &str = "build the kernel without the test, if its version has that option; no word on the command line switches it off";
         draft(&seen.stretches(kind, &[name]), Remedy::without(WHAT, &[option]))
     });
-    of_ciphers.into_iter().chain(of_kunit).chain(only_test(seen)).chain(of_options).collect()
+    cipher_tests.into_iter().chain(kunit_tests).chain(only_test(seen)).chain(optional_tests).collect()
 }
 
 fn draft(tests: &[Stretch], remedy: Remedy) -> Option<Draft> {
@@ -155,7 +154,7 @@ mod tests {
         (0..2).for_each(|_| log.initcall("blake2s_mod_init", |log| log.call("works", ms(5))));
         log.initcall("works", |log| log.call("works", ms(400)));
         assert!(log.found().findings.is_empty(), "one of the two registers ciphers");
-        // A broken log is read in no more time for each.
+        // A log that repeats an initcall must not take more time for each repetition.
         let mut log = Log::linux();
         (0..50_000).for_each(|_| log.initcall("blake2s_mod_init", |log| log.call("works", ms(5))));
         assert!(log.found_by(&[DETECTOR]).findings.is_empty());

@@ -1,4 +1,4 @@
-//! Waits that last as long as it takes until the timer ticks, and not as long as what they wait for.
+//! Waits that last until the timer ticks, not as long as the awaited event takes.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
@@ -7,7 +7,6 @@ use crate::{Need, Remedy, Seen};
 use std::collections::BTreeMap;
 use timeline::{DiagnosticKind, NameId, Ns, SpanKind, SpanRow, WaitedOn, rounded, rounded_count};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "tick-waits",
     title: "waits end with the timer's tick",
@@ -26,21 +25,21 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// 100, 250, 300 and 1000 ticks a second; of equals the longest counts.
+/// 100, 250, 300 and 1000 ticks a second; of equal results the longest tick counts.
 const TICKS: [Ns; 4] = [Ns(10_000_000), Ns(4_000_000), Ns(3_333_333), Ns(1_000_000)];
-/// What a faster timer's tick takes.
+/// Duration of a faster timer's tick.
 const FAST: Ns = Ns(1_000_000);
-/// Ends are of one moment of the tick if they lie within this part of it.
+/// Ends are at the same moment of the tick if they lie within this part of it.
 const WINDOW: f64 = 1.0 / 40.0;
-/// In ticks: shorter sleeps are woken by others, longer ones ask for their time.
+/// In ticks: others wake shorter sleeps, and longer ones were requested.
 const SHORTEST: f64 = 0.35;
 const LONGEST: f64 = 2.6;
-const SLEEPS_MIN: usize = 4;
-const CHANCE_MAX: f64 = 0.001;
-/// Functions that let time pass asleep. Others that only let time pass are busy meanwhile.
+const MIN_SLEEPS: usize = 4;
+const MAX_CHANCE: f64 = 0.001;
+/// Functions that let time pass asleep. Others that let time pass are busy meanwhile.
 const SLEEPS: &[&str] =
     &["_sleep", "pause_sbt", "msleep", "msleep_interruptible", "usleep_range_state", "usleep_range"];
-/// Functions through which one sleeps, after the innermost: who called them sleeps.
+/// Functions of the scheduler through which a thread sleeps; their caller is the sleeper.
 const SCHEDULER: &[&str] = &[
     "__schedule",
     "schedule",
@@ -60,15 +59,15 @@ const SCHEDULER: &[&str] = &[
     "wait_for_completion_timeout",
     "do_wait_intr",
 ];
-/// Main loops in which a thread sleeps until it is given work: it asked for no time.
+/// Main loops in which a thread sleeps until it gets work, without a time limit.
 const IDLE: &[&str] = &["worker_thread", "rescuer_thread", "kthread_worker_fn", "smpboot_thread_fn"];
-/// Functions that ask for one tick, to look again then.
+/// Functions that sleep for one tick, and then look again.
 const KNOWN: &[&str] = &["kthread_bind", "wait_task_inactive"];
 
 /// A stretch that ended with a sleep.
 struct Sleep {
     stretch: Stretch,
-    /// When the sleep ended.
+    /// The instant at which its sleep was over.
     end: Ns,
     sleeper: SpanRow,
 }
@@ -78,15 +77,15 @@ fn look(seen: &Seen) -> Vec<Draft> {
     if sleeps.is_empty() && seen.timeline.waits.is_empty() {
         sleeps = returns(seen);
     }
-    // Steps of the boot are looked at together: each sleeps a few times only.
+    // Steps of the boot are examined together, because each sleeps only a few times.
     let mut by_sleeper: BTreeMap<Option<(NameId, NameId)>, Vec<Sleep>> = BTreeMap::new();
     for sleep in sleeps {
         let SpanRow { kind, name, detail, .. } = sleep.sleeper;
         by_sleeper.entry((kind != SpanKind::Initcall).then_some((name, detail))).or_default().push(sleep);
     }
-    by_sleeper.retain(|_, sleeps| TICKS.iter().any(|&tick| of_tick(sleeps, tick).len() >= SLEEPS_MIN));
+    by_sleeper.retain(|_, sleeps| TICKS.iter().any(|&tick| sleeps_of_tick(sleeps, tick).len() >= MIN_SLEEPS));
     let tests = (by_sleeper.len() * TICKS.len()) as f64;
-    by_sleeper.values().filter_map(|sleeps| of_sleeper(seen, sleeps, tests)).collect()
+    by_sleeper.values().filter_map(|sleeps| draft_of_sleeper(seen, sleeps, tests)).collect()
 }
 
 /// Sleeps that no other thread ended.
@@ -118,9 +117,9 @@ fn sleeps(seen: &Seen) -> Vec<Sleep> {
     calls.chain(waits).collect()
 }
 
-/// Initcalls, where a log says no more: one that slept last returns just after that.
+/// Initcalls, if a log has no sleeps: an initcall that slept last returns just after the sleep.
 fn returns(seen: &Seen) -> Vec<Sleep> {
-    // Without stamps they are laid end to end, by figures that may be whole ticks.
+    // Without stamps, initcalls are placed end to end by their durations, which may be whole ticks.
     if seen.timeline.diagnostics.count(DiagnosticKind::InitcallsEndToEnd) > 0 {
         return Vec::new();
     }
@@ -128,19 +127,19 @@ fn returns(seen: &Seen) -> Vec<Sleep> {
     initcalls.map(|row| Sleep { stretch: seen.stretch(&row), end: row.end, sleeper: row }).collect()
 }
 
-/// Those that are as long as a few such ticks.
-fn of_tick(sleeps: &[Sleep], tick: Ns) -> Vec<&Sleep> {
+/// Sleeps whose length is that of a few such ticks.
+fn sleeps_of_tick(sleeps: &[Sleep], tick: Ns) -> Vec<&Sleep> {
     let ticks = |sleep: &Sleep| sleep.stretch.length().0 as f64 / tick.0 as f64;
     sleeps.iter().filter(|sleep| (SHORTEST..=LONGEST).contains(&ticks(sleep))).collect()
 }
 
-/// Where in the tick an instant is, 0 to 1.
+/// The moment of an instant in its tick, 0 to 1.
 fn moment(at: Ns, tick: Ns) -> f64 {
     at.0.rem_euclid(tick.0) as f64 / tick.0 as f64
 }
 
-/// How likely one end is in a window by chance. Where all ends are at one moment of a finer tick, a coarser tick has few
-/// moments that they can be at.
+/// The probability that one end is in a window by chance. If all ends are at one moment of a finer tick, they can be only at a few moments
+/// of a coarser tick.
 fn chance_of_one(sleeps: &[&Sleep], tick: Ns) -> f64 {
     let is_at_one_moment = |fine: &Ns| {
         let moments: Vec<f64> = sleeps.iter().map(|sleep| moment(sleep.end, *fine)).collect();
@@ -150,8 +149,8 @@ fn chance_of_one(sleeps: &[&Sleep], tick: Ns) -> f64 {
     finer.map(|fine| fine.0 as f64 / tick.0 as f64).fold(WINDOW, f64::max)
 }
 
-/// Whether what ended with the tick also began with it, and its lengths are more alike than the moments of its ends. Then each
-/// asked for just that time, right after the one before: a loop that polls. The tick makes ends alike, and not lengths.
+/// True for a loop that polls. Its sleeps both begin and end with the tick, and their lengths differ less than the moments of their ends:
+/// each sleep requested that time, right after the one before. A tick makes ends equal, not lengths.
 fn is_a_loop(ended: &[&Sleep], tick: Ns) -> bool {
     let begun: Vec<f64> = ended.iter().map(|sleep| moment(sleep.stretch.from, tick)).collect();
     let spread =
@@ -165,12 +164,12 @@ fn is_a_loop(ended: &[&Sleep], tick: Ns) -> bool {
     best_window(&begun).1 * 2 > ended.len() && lengths < spread(ended.iter().map(to_tick).collect())
 }
 
-/// Whether a moment of the tick is in the window that begins at another.
+/// True if a moment of the tick is in the window that begins at another moment.
 fn is_within(moment: f64, begin: f64) -> bool {
     (moment - begin).rem_euclid(1.0) <= WINDOW
 }
 
-/// The place of the window that most ends are in, and how many those are.
+/// The start of the window with most ends, and their number.
 fn best_window(moments: &[f64]) -> (f64, usize) {
     let mut sorted = moments.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -184,31 +183,32 @@ fn best_window(moments: &[f64]) -> (f64, usize) {
         }
         (around[first], last + 1 - first)
     });
-    // Of equals the first.
+    // The first of equal windows counts.
     counted.reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap_or_default()
 }
 
-fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
+fn draft_of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
     let known = seen.names(KNOWN);
-    // Who asks for one tick did not ask for some other time that a finer tick ended.
+    // A function that requests one tick did not request another time that a finer tick ended.
     let asks_for_ticks = sleeps.iter().all(|sleep| known.contains(&sleep.sleeper.name));
     let fit = |tick: Ns| {
-        let all = of_tick(sleeps, tick);
-        let of_one = if asks_for_ticks { WINDOW } else { chance_of_one(&all, tick) };
+        let all = sleeps_of_tick(sleeps, tick);
+        let one_chance = if asks_for_ticks { WINDOW } else { chance_of_one(&all, tick) };
         let moments: Vec<f64> = all.iter().map(|sleep| moment(sleep.end, tick)).collect();
         let (begin, count) = best_window(&moments);
-        // At least so many others beside one of them, whichever that is.
-        let chance = all.len() as f64 * at_least(count.saturating_sub(1), all.len().saturating_sub(1), of_one) * tests;
-        let of_all = all.len();
+        // The probability that at least this number of other ends are beside one of them, whichever that one is.
+        let chance =
+            all.len() as f64 * at_least(count.saturating_sub(1), all.len().saturating_sub(1), one_chance) * tests;
+        let all_count = all.len();
         let ended: Vec<&Sleep> = all.into_iter().filter(|sleep| is_within(moment(sleep.end, tick), begin)).collect();
-        (chance, tick, of_all, ended)
+        (chance, tick, all_count, ended)
     };
     let fits = TICKS
         .iter()
         .map(|&tick| fit(tick))
-        .filter(|(_, _, of_all, ended)| ended.len() >= SLEEPS_MIN && ended.len() * 2 >= *of_all);
+        .filter(|(_, _, all_count, ended)| ended.len() >= MIN_SLEEPS && ended.len() * 2 >= *all_count);
     let best = fits.reduce(|best, next| if next.0 < best.0 { next } else { best });
-    let (chance, tick, of_all, ended) = best.filter(|&(chance, ..)| chance < CHANCE_MAX)?;
+    let (chance, tick, all_count, ended) = best.filter(|&(chance, ..)| chance < MAX_CHANCE)?;
     if is_a_loop(&ended, tick) || counts_ticks(seen, &ended, tick) {
         return None;
     }
@@ -219,7 +219,7 @@ fn of_sleeper(seen: &Seen, sleeps: &[Sleep], tests: f64) -> Option<Draft> {
         about: (longest.name, longest.detail),
         figures: vec![
             Figure { of: "waits", value: Value::Count(ended.len() as u64) },
-            Figure { of: "of", value: Value::Count(of_all as u64) },
+            Figure { of: "of", value: Value::Count(all_count as u64) },
             Figure { of: "tick", value: Value::Time(tick) },
             Figure { of: "HZ", value: Value::Count(rounded_count(per_second)) },
             Figure { of: "p", value: Value::Chance(chance) },
@@ -244,7 +244,7 @@ fn left(length: Ns, tick: Ns, is_known: bool) -> Left {
     if is_known { left } else { Left { most: 1.0, ..left } }
 }
 
-/// Whether the clock itself only counts ticks: then whatever happens, happens at the same moment of a tick.
+/// True if the clock itself counts ticks: then every event is at the same moment of a tick.
 fn counts_ticks(seen: &Seen, ended: &[&Sleep], tick: Ns) -> bool {
     let Some(first) = ended.first().map(|sleep| sleep.end) else { return true };
     let is_same = |at: Ns| {
@@ -254,27 +254,27 @@ fn counts_ticks(seen: &Seen, ended: &[&Sleep], tick: Ns) -> bool {
     if !ended.iter().all(|sleep| is_same(sleep.end)) {
         return false;
     }
-    // What directly follows a sleep is at its moment too.
+    // An event that directly follows a sleep is at the sleep's moment too.
     let mut ends: Vec<Ns> = ended.iter().map(|sleep| sleep.end).collect();
     ends.sort_unstable();
     let is_own = |at: Ns| ends.get(ends.partition_point(|&end| end < at - STAMP)).is_some_and(|&end| end <= at);
     let starts = seen.spans().map(|(_, row)| row.start);
-    let instants = seen.lines().map(|line| line.at).take(OTHERS_MAX).chain(starts.take(OTHERS_MAX));
+    let instants = seen.lines().map(|line| line.at).take(MAX_OTHERS).chain(starts.take(MAX_OTHERS));
     let others = instants.filter(|&at| !is_own(at));
     let (mut count, mut same) = (0_u64, 0_u64);
     for at in others {
         count += 1;
         same += u64::from(is_same(at));
     }
-    count < OTHERS_MIN || same * 2 > count
+    count < MIN_OTHERS || same * 2 > count
 }
 
-/// A clock of the kernel's log is shown in microseconds.
+/// The clock of the kernel's log has microseconds.
 const STAMP: Ns = Ns(2_000);
-/// From so few other instants nobody can tell how a clock counts.
-const OTHERS_MIN: u64 = 2;
-/// So many are enough.
-const OTHERS_MAX: usize = 10_000;
+/// With fewer other instants it is unknown how the clock counts.
+const MIN_OTHERS: u64 = 2;
+/// Enough other instants.
+const MAX_OTHERS: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -286,7 +286,7 @@ mod tests {
         Ns::from_us(us)
     }
 
-    /// Works for so long each time, then sleeps in a function until the tick after the next.
+    /// Works for this long each time, then sleeps in a function until the tick after the next.
     fn sleeps_to_ticks(sleeper: &str, works: &[i64], tick: Ns) -> Vec<Finding> {
         let mut log = Log::new();
         for &work in works {
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_fine_tick_is_not_taken_for_a_coarse_one() {
-        // Sleeps of 5 to 8 ms with HZ=1000: of ticks of 4 and 10 ms there are few moments at which they can end.
+        // Sleeps of 5 to 8 ms with HZ=1000: there are few moments of 4 and 10 ms ticks at which they can end.
         let found = |seed: u64| {
             let mut log = Log::new();
             let mut state = seed;
@@ -426,8 +426,8 @@ mod tests {
     }
 
     #[test]
-    fn random_ends_are_found_no_more_often_than_said() {
-        // A generator that is the same everywhere (SplitMix64).
+    fn random_ends_are_found_no_more_often_than_the_stated_chance() {
+        // A generator that gives the same numbers everywhere (SplitMix64).
         let mut state = 1_u64;
         let mut random = |below: i64| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -448,7 +448,7 @@ mod tests {
         assert!(found <= 2, "{found} of 500, each with a chance below 0.001");
     }
 
-    /// Initcalls of an i.MX6 as its log has them (Behme, linux-embedded): no sleeps are seen, only when lines were printed.
+    /// Initcalls of an i.MX6 from its log (Behme, linux-embedded): it shows no sleeps, only when lines were printed.
     #[test]
     fn returns_that_are_ticks_apart_are_found() {
         let mut log = Log::new();

@@ -1,11 +1,10 @@
-//! Timers that Linux measures or tries out at each boot.
+//! Timers that Linux measures or tests at each boot.
 
 use crate::detector::{Detector, Draft};
 use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "timer-setup",
     title: "a timer is measured or tried out at each boot",
@@ -38,8 +37,8 @@ fn look(seen: &Seen) -> Vec<Draft> {
          it otherwise is then not found out",
         &["no_timer_check"],
     );
-    // On a real machine this check is how Linux finds a timer that is wired otherwise.
-    let is_tried_in_vain = seen.is_virtual();
+    // On a real machine this check is how Linux finds a timer that is wired differently.
+    let is_check_needless = seen.is_virtual();
     let loops = match measured_lpj(seen) {
         Some(lpj) => Remedy::append(
             "tell the kernel what it measured in this boot (lpj=), while CPU and clock stay the same",
@@ -49,21 +48,21 @@ fn look(seen: &Seen) -> Vec<Draft> {
     };
     let found = [
         draft(seen, &["setup_boot_APIC_clock", "calibrate_APIC_clock"], local_apic),
-        draft(seen, &["timer_irq_works"], io_apic).filter(|_| is_tried_in_vain),
+        draft(seen, &["timer_irq_works"], io_apic).filter(|_| is_check_needless),
         draft(seen, &["calibrate_delay"], loops),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// How many loops a tick has, as the kernel measured it and said so: `… 4980.73 BogoMIPS (lpj=2490368)`. One that it did not
-/// measure says `skipped`.
+/// The number of loops per tick that the kernel measured and printed: `… 4980.73 BogoMIPS (lpj=2490368)`. If it did not measure, the line
+/// has `skipped`.
 fn measured_lpj(seen: &Seen) -> Option<u64> {
     let texts = seen.lines().map(|line| seen.timeline.names.get(line.name));
     let measured = texts.filter(|text| text.contains("BogoMIPS (lpj=") && !text.contains("skipped"));
     measured.filter_map(|text| text.split_once("(lpj=")?.1.strip_suffix(')')?.parse().ok()).next()
 }
 
-/// Whether something else can tick: a machine with a PIT and an HPET that nobody took away.
+/// True if another timer can tick: the machine has a PIT and an HPET that the user did not remove.
 fn has_other_timers(seen: &Seen) -> bool {
     let Some(vmm) = &seen.machine.vmm else { return false };
     let machine = vmm.machine_type.split(',').next().unwrap_or_default();
@@ -107,9 +106,9 @@ mod tests {
             let [only] = &found.findings[..] else { panic!("{found:?}") };
             only.remedy.changes.clone()
         };
-        let told = |word: &str| vec![Change::AppendWords(vec![word.to_owned()])];
-        assert_eq!(boot("Calibrating delay loop... 4980.73 BogoMIPS (lpj=2490368)"), told("lpj=2490368"));
-        assert_eq!(boot("4980.73 BogoMIPS (lpj=2490368)"), told("lpj=2490368"), "a line that was printed in two");
+        let appended = |word: &str| vec![Change::AppendWords(vec![word.to_owned()])];
+        assert_eq!(boot("Calibrating delay loop... 4980.73 BogoMIPS (lpj=2490368)"), appended("lpj=2490368"));
+        assert_eq!(boot("4980.73 BogoMIPS (lpj=2490368)"), appended("lpj=2490368"), "a line that was printed in two");
         assert_eq!(boot("Calibrating delay loop (skipped) preset value.. 10.00 BogoMIPS (lpj=5000)"), []);
         assert_eq!(boot("Calibrating delay loop... 4980.73 BogoMIPS (lpj="), [], "cut");
     }

@@ -1,11 +1,10 @@
-//! Tracers that are made ready in a kernel that nobody traces.
+//! Tracers that are set up in a kernel that is not traced.
 
 use crate::blacklist;
 use crate::detector::{Detector, Draft};
 use crate::{Need, Remedy, Seen};
 use timeline::{Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "tracer-start",
     title: "tracers are made ready that nobody uses",
@@ -20,18 +19,18 @@ pub const DETECTOR: Detector = Detector {
     look,
 };
 
-/// Work items, and the initcalls that start them. Without these the files of tracefs are missing, as are checks of lists that
-/// only tracers read (kernel/trace/trace.c, ftrace.c).
+/// Work items, and the initcalls that start them. Without these initcalls, the files of tracefs are missing, and so are checks of lists
+/// that only tracers read (kernel/trace/trace.c, ftrace.c).
 const STARTED: &[(&str, &str)] = &[
     ("ftrace_check_work_func", "ftrace_check_for_weak_functions"),
     ("eval_map_work_func", "trace_eval_init"),
     ("tracer_init_tracefs_work_func", "tracer_init_tracefs"),
 ];
 
-/// What its figures count.
+/// The name of the count in the figures.
 const COUNTED: &str = "pieces of work";
 
-/// What the kernel calls in any case if it is built with `CONFIG_FTRACE`.
+/// Functions that the kernel always calls if it is built with `CONFIG_FTRACE`.
 const BUILT_IN: &[&str] = &["ftrace_init", "early_trace_init", "trace_init", "ftrace_free_init_mem"];
 
 fn look(seen: &Seen) -> Vec<Draft> {

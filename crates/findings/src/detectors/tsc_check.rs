@@ -1,4 +1,4 @@
-//! TSCs of CPUs that are compared with each other.
+//! Comparisons of the CPUs' TSCs with each other.
 
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Value};
@@ -6,7 +6,6 @@ use crate::remedy::Change;
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "tsc-check",
     title: "each CPU's TSC is compared with the first one's",
@@ -25,7 +24,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let spans = seen.timeline.spans.iter().map(|(_, row)| row).filter(|row| row.end <= seen.end);
     let mut all: Vec<SpanRow> = Vec::new();
     for row in spans.filter(|row| functions.contains(&row.name)) {
-        // One function of these may call the other: that is one comparison.
+        // One of these functions may call the other: that is one comparison.
         if all.last().is_none_or(|last| last.track != row.track || last.end <= row.start) {
             all.push(row);
         }

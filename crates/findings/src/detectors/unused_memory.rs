@@ -6,7 +6,6 @@ use crate::remedy::Change;
 use crate::{Figure, Need, Remedy, Seen};
 use timeline::{Os, SpanKind};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "unused-memory",
     title: "the kernel sets up memory that the boot leaves unused",
@@ -24,21 +23,22 @@ pub const DETECTOR: Detector = Detector {
 };
 
 const MIB: u64 = 1 << 20;
-/// No machine is proposed that has less: kernels and their initrds have to fit in while they are unpacked.
-const PROPOSED_MIN: u64 = 512 * MIB;
-/// Linux makes the structures of these pages before it has threads. Of 0.5 and 2 GiB and three kernels of Debian's, 5.10 to 6.12.
+/// The smallest machine that is proposed: kernels and their initrds must fit in while they are unpacked.
+const MIN_PROPOSED: u64 = 512 * MIB;
+/// Linux makes the structures of these pages before it has threads. Measured with 0.5 and 2 GiB and three kernels of Debian's, 5.10 to
+/// 6.12.
 const EARLY: u64 = 256 * MIB;
-/// The thread of each NUMA node that makes the structures of the others.
+/// The thread of each NUMA node that makes the structures of the other pages.
 const THREADS: [&str; 4] = ["pgdatinit0", "pgdatinit1", "pgdatinit2", "pgdatinit3"];
-/// What it calls, perhaps on other threads.
+/// Functions that these threads call, perhaps on other threads.
 const DEFERRED: &[&str] = &["deferred_init_memmap", "deferred_init_memmap_chunk"];
-/// Where there is no such thread, these make all structures.
+/// Functions that make all structures if there is no such thread.
 const AT_ONCE: &[&str] = &["memmap_init", "memmap_init_zone_range", "memmap_init_zone"];
 /// Tables of the file systems, the devices in /sys that are blocks of memory, and the pages that hold structures.
 const GROWING: &[&str] = &["vfs_caches_init_early", "memory_dev_init", "register_page_bootmem_info_node"];
-/// Half of these grows.
+/// Functions of which half grows with memory.
 const HALF: &[&str] = &["memblock_free_all", "free_all_bootmem", "tcp_init"];
-/// Fills a table that grows, for this caller; all others ask for few bytes.
+/// A function that fills a growing table for this caller; other callers request few bytes.
 const FILLS: (&str, &[&str]) = ("ip_rt_init", &["get_random_bytes", "prandom_bytes"]);
 
 fn look(seen: &Seen) -> Vec<Draft> {
@@ -48,7 +48,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
         return Vec::new();
     }
     let taken = memory - available;
-    let proposed = taken.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX).max(PROPOSED_MIN);
+    let proposed = taken.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX).max(MIN_PROPOSED);
     if memory / 2 < proposed {
         return Vec::new();
     }
@@ -70,7 +70,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     }]
 }
 
-/// What grows with memory, and what of it a machine with less leaves.
+/// The parts that grow with memory, and the share that a machine with less memory leaves.
 fn parts(seen: &Seen, memory: u64, proposed: u64) -> Vec<Part> {
     let share = proposed as f64 / memory as f64;
     let beyond = proposed.saturating_sub(EARLY) as f64 / (memory - EARLY) as f64;
@@ -81,15 +81,19 @@ fn parts(seen: &Seen, memory: u64, proposed: u64) -> Vec<Part> {
     let threads: Vec<Stretch> = THREADS.iter().flat_map(|thread| seen.threads(thread)).collect();
     let is_elsewhere = |call: &Stretch| threads.iter().all(|thread| thread.track != call.track);
     let made: Vec<Stretch> = threads.iter().copied().chain(calls(DEFERRED).into_iter().filter(is_elsewhere)).collect();
-    let of = |stretches: Vec<Stretch>, left: Left| stretches.into_iter().map(move |stretch| Part { stretch, left });
+    let parts_of =
+        |stretches: Vec<Stretch>, left: Left| stretches.into_iter().map(move |stretch| Part { stretch, left });
     let (made, freed) = match made.is_empty() {
-        true => (of(calls(AT_ONCE), grows), grows),
-        false => (of(made, deferred), half),
+        true => (parts_of(calls(AT_ONCE), grows), grows),
+        false => (parts_of(made, deferred), half),
     };
-    made.chain(of(calls(GROWING), grows)).chain(of(calls(HALF), freed)).chain(of(filled(seen), grows)).collect()
+    made.chain(parts_of(calls(GROWING), grows))
+        .chain(parts_of(calls(HALF), freed))
+        .chain(parts_of(filled(seen), grows))
+        .collect()
 }
 
-/// The calls that fill a table.
+/// The calls that fill a growing table.
 fn filled(seen: &Seen) -> Vec<Stretch> {
     let (callers, fillers) = (seen.names(&[FILLS.0]), seen.names(FILLS.1));
     let spans = &seen.timeline.spans;
@@ -126,7 +130,7 @@ mod tests {
         let found = boot(Os::Linux, 2 * GIB, Some(2 * GIB - 180 * MIB), &["quiet"]);
         let [only] = &found.findings[..] else { panic!("{found:?}") };
         assert_eq!(only.about, "pgdatinit0");
-        // Of 512 MiB: a seventh of what the thread makes, a quarter of the tables, five eighths of what is freed.
+        // Left with 512 MiB: a seventh of the thread's work, a quarter of the tables, five eighths of freeing.
         assert_eq!(only.price.likely, ms(24) + ms(3) + ms(3) + ms(3));
         assert!(only.price.low < ms(27) && only.price.high > ms(35), "{:?}", only.price);
         let values: Vec<Value> = only.figures.iter().map(|figure| figure.value).collect();
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_used_or_of_which_nobody_knows_is_not_found() {
+    fn used_or_unknown_memory_is_not_found() {
         let none = |os, memory, available, words: &[&str]| {
             assert!(boot(os, memory, available, words).findings.is_empty(), "{memory} {available:?} {words:?}");
         };

@@ -1,11 +1,10 @@
-//! Programs that a boot runs although it need not, or not for so long.
+//! Programs that a boot runs without need, or for too long.
 
 use crate::detector::{Detector, Draft};
 use crate::facts::Stretch;
 use crate::{Need, Remedy, Seen};
 use timeline::{Ns, Os, SpanKind, SpanRow};
 
-/// The detector.
 pub const DETECTOR: Detector = Detector {
     id: "user-programs",
     title: "a program of the boot takes long, and most boots do not need it so",
@@ -21,7 +20,7 @@ pub const DETECTOR: Detector = Detector {
 
 const SHORTEST: Ns = Ns(10_000_000);
 
-/// A program: its file and the words behind it that matter, what may stay of it at the worst, and what to do.
+/// A program: its file, the words after it that matter, the share that may stay in the worst case, and the advice.
 struct Program {
     file: &'static str,
     words: &'static str,
@@ -73,7 +72,7 @@ fn draft(seen: &Seen, program: &Program) -> Option<Draft> {
     Some(draft.leaving(program.stays).counting("runs").less_sure())
 }
 
-/// Whether a line is a shell's of this program: `+ hwclock -s` or `+ /sbin/hwclock`, and not `+ hwclock.sh`.
+/// True if a shell printed this line for the program: `+ hwclock -s` or `+ /sbin/hwclock`, but not `+ hwclock.sh`.
 fn is_command(line: &str, program: &Program) -> bool {
     let mut words = line.strip_prefix("+ ").unwrap_or_default().split(' ');
     words.next().is_some_and(|path| path.rsplit('/').next() == Some(program.file))
