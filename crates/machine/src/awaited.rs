@@ -5,7 +5,7 @@
 
 use regex::bytes::Regex;
 
-use crate::units_logged::UnitsLogged;
+use crate::logged_units::LoggedUnits;
 
 /// Words that systemd logs when a unit is active (src/core/job.c: job_done_messages_table).
 const ACTIVE: &str =
@@ -41,7 +41,7 @@ pub(crate) struct Awaited {
 struct AwaitedUnit {
     name: String,
     failed: Regex,
-    logged: UnitsLogged,
+    logged: LoggedUnits,
     is_in_initrd: bool,
 }
 
@@ -62,7 +62,7 @@ impl Awaited {
     pub(crate) fn unit(name: &str) -> Result<Awaited, regex::Error> {
         let pattern =
             |words: &str| Regex::new(&format!(r"systemd\[1\]: (?:{words}) {}(?: - |\.$)", regex::escape(name)));
-        let logged = UnitsLogged::new(&format!("{ACTIVE}|{FAILED}"))?;
+        let logged = LoggedUnits::new(&format!("{ACTIVE}|{FAILED}"))?;
         let unit = AwaitedUnit { name: name.to_owned(), failed: pattern(FAILED)?, logged, is_in_initrd: false };
         Ok(Awaited { reached: pattern(ACTIVE)?, unit: Some(unit) })
     }

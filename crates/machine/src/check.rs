@@ -3,7 +3,7 @@
 
 use recording::{Accel, Board, GuestSpec, Init, Then, Until, VmmKind};
 
-use crate::guests::profile_of;
+use crate::guest_profiles::profile_of;
 use crate::profile::GuestProfile;
 use crate::vmm::serial::Address;
 use crate::{Error, RecordOptions, arch, host, image, root, vmm};

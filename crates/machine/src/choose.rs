@@ -1,4 +1,4 @@
-//! Chooses a guest's architecture by its kernel, if the user names none of them.
+//! Chooses a guest's architecture by its kernel, if the user does not name it.
 
 use std::path::PathBuf;
 

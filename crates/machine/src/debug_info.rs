@@ -55,7 +55,7 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the debug sections; `None` if the image has none.
+    /// Reads the debug sections; `None` if the image has no debug sections.
     ///
     /// # Errors
     /// If they cannot be read. The message says why, and what to do.

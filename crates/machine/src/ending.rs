@@ -158,7 +158,7 @@ pub(crate) fn timeout_ns(options: &RecordOptions) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000_000)
 }
 
-/// The ending at the end mark. If a requested change to the guest's code is missing, this boot is not the one that was asked for.
+/// The ending at the end mark. If a requested change to the guest's code is missing, this boot is not the requested one.
 fn reached(facts: &Facts, end: &End) -> Ending {
     match facts.unpatched.as_ref().map(|seen| &seen.what).or(facts.missed.as_ref()) {
         Some(missed) => at(OutcomeKind::Unpatched, missed, end.at_ns),

@@ -90,7 +90,7 @@ pub(crate) fn per_cpu(elf: &[u8]) -> Vec<(u64, String)> {
     kallsyms::per_cpu(elf).unwrap_or_default()
 }
 
-/// The tables by which a kernel finds callers on its stacks; `None` if it cannot be read or has none of them.
+/// The tables by which a kernel finds callers on its stacks; `None` if it cannot be read or lacks them.
 pub(crate) fn tables(kernel: &Path) -> Option<Orc> {
     let image = read_regular(kernel, BYTES_MAX).ok()?;
     Orc::of(&unpacked_image(&image).ok()?)

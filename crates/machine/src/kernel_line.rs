@@ -3,7 +3,7 @@
 //! Added parameters go in front, because the kernel takes the last value of a parameter: the user's value wins. The exception is `rdinit=`,
 //! without which no evidence would be transferred; guest-init then executes the user's `rdinit`.
 //!
-//! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave none, and its kernel's log
+//! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave no console, and its kernel's log
 //! and trace are read out of its memory at the end. If the kernel's image does not say how to read the trace there, the log is the only
 //! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. With `--trace none` or `calls` alone it gets only the
 //! console.

@@ -10,7 +10,7 @@ use crate::Error;
 /// Restricts the calling thread, and everything that it starts from now on, to these CPUs.
 ///
 /// # Errors
-/// If the text is no list of CPUs, or the host has none of these CPUs.
+/// If the text is no list of CPUs, or the host does not have these CPUs.
 pub fn pin(list: &str) -> Result<(), Error> {
     let cpus = parse(list).ok_or_else(|| {
         Error::option(format!(

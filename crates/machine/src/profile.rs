@@ -2,7 +2,7 @@
 //! on purpose.
 //!
 //! A [`GuestProfile`] is data. Code that treats guests differently reads the profile and never checks for a certain guest.
-//! [`guests`](crate::guests) chooses the profile.
+//! [`guest_profiles`](crate::guest_profiles) chooses the profile.
 
 /// Properties in which guests differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

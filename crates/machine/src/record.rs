@@ -480,7 +480,7 @@ fn last_evidence(
         quote_newest(ending, newest);
         return Ok(());
     }
-    // If the user waits, an event log is not searched for in a guest that keeps none.
+    // If the user waits, no event log is searched for in a guest of a kind without one.
     let hurried = watch.is_hurried();
     let events = if hurried && profile.log == Log::Printk { None } else { watch.event_log()? };
     if let Some(log) = &events {

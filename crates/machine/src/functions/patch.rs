@@ -83,7 +83,7 @@ impl Planned {
         Ok(planned)
     }
 
-    /// The addresses that it changes, as far as they are known.
+    /// The known part of the addresses that it changes.
     pub(crate) fn range(&self) -> Range<u64> {
         let start = self.function.address + self.offset;
         start..start + self.bytes

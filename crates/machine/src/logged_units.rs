@@ -12,22 +12,22 @@ const MAX_SHOWN: usize = 3;
 
 /// The logged units by name.
 #[derive(Clone, Debug)]
-pub(crate) struct UnitsLogged {
+pub(crate) struct LoggedUnits {
     of_unit: Regex,
     /// True for a unit that at least began to start.
     units: BTreeMap<String, bool>,
 }
 
-impl UnitsLogged {
+impl LoggedUnits {
     /// An empty set. `settled` are systemd's words for a unit that is active, or is not active and will not be.
     ///
     /// # Errors
     /// Never in practice: the words make a valid pattern.
-    pub(crate) fn new(settled: &str) -> Result<UnitsLogged, regex::Error> {
+    pub(crate) fn new(settled: &str) -> Result<LoggedUnits, regex::Error> {
         let of_unit = Regex::new(&format!(
             r"systemd\[1\]: (?:(Starting|Mounting|Activating swap|Expecting device)|{settled}) (\S+?)(?: - |\.+$)"
         ))?;
-        Ok(UnitsLogged { of_unit, units: BTreeMap::new() })
+        Ok(LoggedUnits { of_unit, units: BTreeMap::new() })
     }
 
     /// Takes the next line, or the part of it that has arrived. Ignores units for which `counts` is false.
