@@ -112,18 +112,14 @@ impl<'a> Spread<'a> {
     /// Shares out time that was spent while spans of some paths were the innermost.
     pub fn share<F: Follow>(&self, time: impl IntoIterator<Item = ((NodeId, F::Key), Ns)>, follow: &mut F) {
         let mut at: Vec<Vec<(F::Key, u64)>> = vec![Vec::new(); self.profile.len()];
-        let mut interrupts: HashMap<(NodeId, F::Key), u64> = HashMap::new();
         for ((path, key), length) in time {
             let length = length.0.max(0).unsigned_abs();
             let elsewhere = self.interrupts(path, length);
             if elsewhere > 0 {
                 let key = follow.interrupted(key);
-                *interrupts.entry((self.bottom[path.index()], key)).or_default() += elsewhere;
+                at[self.bottom[path.index()].index()].push((key, elsewhere));
             }
             at[path.index()].push((key, length - elsewhere));
-        }
-        for ((bottom, key), length) in interrupts {
-            at[bottom.index()].push((key, length));
         }
         self.flow(&mut at, follow);
     }

@@ -9,7 +9,7 @@ use super::{Export, MOST_FRAMES};
 use crate::Boot;
 use crate::lanes::{Edge, Group, Label, Open, Slice, edges};
 use analysis::{Follow, Spread, StretchKind};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use timeline::{NameId, NodeId, Ns, SpanKind, TrackId};
 
@@ -62,7 +62,8 @@ impl Export for Folded {
 fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
     let mut stacks = Stacks::new(boot);
     let mut open = Open::new(boot.path_slices());
-    let mut to_share: HashMap<(NodeId, (u32, TrackId)), Ns> = HashMap::new();
+    // In order, so that one boot gives the same lines in each run.
+    let mut to_share: BTreeMap<(NodeId, (u32, TrackId)), Ns> = BTreeMap::new();
     for stretch in &boot.path().stretches {
         let stack = open.at(stretch.from).iter().fold(Stacks::EMPTY, |stack, slice| stacks.with(stack, slice.label));
         let owner = stretch.owner();

@@ -60,3 +60,13 @@ fn recordings_made_before_are_read_the_same() {
     }
     assert!(different.is_empty(), "read otherwise than before:\n{}", different.join("\n"));
 }
+
+#[test]
+fn the_same_boot_is_exported_the_same_each_time() {
+    for recording in recordings() {
+        for format in ["folded", "folded-all-threads", "perfetto", "speedscope", "chrome", "svg", "csv", "json"] {
+            let export = || run(bootscope("export").arg(&recording).args(["--to", format])).stdout;
+            assert!(export() == export(), "{}: {format}", recording.display());
+        }
+    }
+}
