@@ -281,8 +281,8 @@ impl<'a> Seen<'a> {
 
     /// True if the machine is known to be virtual: bootscope started it, or the kernel printed that it found a hypervisor.
     pub fn is_virtual(&self) -> bool {
-        let says = |line: Mark| self.timeline.names.get(line.name).starts_with("Hypervisor detected: ");
-        self.machine.vmm.is_some() || self.lines().any(says)
+        let names_hypervisor = |line: Mark| self.timeline.names.get(line.name).starts_with("Hypervisor detected: ");
+        self.machine.vmm.is_some() || self.lines().any(names_hypervisor)
     }
 
     /// True if the kernel has this version or a later one; `otherwise` if its version is unknown.

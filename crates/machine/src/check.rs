@@ -31,8 +31,10 @@ impl RecordOptions {
             return Err(Error::option(format!("--memory is {found} bytes: give a multiple of 1 MiB, at least 16M")));
         }
         if let Some(host) = host::memory_bytes().filter(|&host| self.guest.memory_bytes > host) {
-            let (asked, host) = (self.guest.memory_bytes >> 20, host >> 20);
-            return Err(Error::option(format!("--memory {asked}M is more than this host has ({host} MiB): give less")));
+            let (requested, host) = (self.guest.memory_bytes >> 20, host >> 20);
+            return Err(Error::option(format!(
+                "--memory {requested}M is more than this host has ({host} MiB): give less"
+            )));
         }
         if self.guest.cpus == 0 {
             return Err(Error::option("--cpus is 0: give at least 1"));
@@ -338,7 +340,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn what_is_wrong_with_a_pattern_is_said_in_one_line() {
+    fn the_error_of_a_pattern_has_one_line() {
         for (pattern, why) in [("(", "unclosed group"), ("a{2", "unclosed"), ("x{999999999}", "size limit")] {
             let options =
                 RecordOptions::of(GuestSpec { until: Until::Regex(pattern.to_owned()), ..GuestSpec::default() });

@@ -234,8 +234,8 @@ impl<'d, 'a> Types<'d, 'a> {
         }
     }
 
-    fn entry(&self, of: Type) -> Result<Entry<'_, 'a>, String> {
-        self.units[of.unit].entry(of.at).map_err(damaged)
+    fn entry(&self, type_ref: Type) -> Result<Entry<'_, 'a>, String> {
+        self.units[type_ref.unit].entry(type_ref.at).map_err(damaged)
     }
 
     fn reference(&self, unit: usize, entry: &Entry<'_, 'a>, name: DwAt) -> Result<Option<Type>, String> {
@@ -244,8 +244,8 @@ impl<'d, 'a> Types<'d, 'a> {
             Some(AttributeValue::UnitRef(at)) => Ok(Some(Type { unit, at })),
             Some(AttributeValue::DebugInfoRef(at)) => {
                 let section_at = UnitSectionOffset::DebugInfoOffset(at);
-                let found = self.units.iter().enumerate().find_map(|(unit, of)| {
-                    let at = section_at.to_unit_offset(of)?;
+                let found = self.units.iter().enumerate().find_map(|(unit, candidate)| {
+                    let at = section_at.to_unit_offset(candidate)?;
                     Some(Type { unit, at })
                 });
                 found.map(Some).ok_or_else(|| damaged("a type lies outside of all units"))
@@ -267,56 +267,57 @@ impl<'d, 'a> Types<'d, 'a> {
     }
 
     /// The type without typedefs and qualifiers.
-    fn plain(&self, mut of: Type) -> Result<Type, String> {
+    fn plain(&self, mut type_ref: Type) -> Result<Type, String> {
         use constants::{
             DW_TAG_atomic_type, DW_TAG_const_type, DW_TAG_restrict_type, DW_TAG_typedef, DW_TAG_volatile_type,
         };
         for _ in 0..MAX_TYPES {
-            let entry = self.entry(of)?;
+            let entry = self.entry(type_ref)?;
             let only_names =
                 [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type, DW_TAG_restrict_type, DW_TAG_atomic_type];
             if !only_names.contains(&entry.tag()) {
-                return Ok(of);
+                return Ok(type_ref);
             }
-            of = self.reference(of.unit, &entry, constants::DW_AT_type)?.ok_or("it has no type: it is void")?;
+            type_ref =
+                self.reference(type_ref.unit, &entry, constants::DW_AT_type)?.ok_or("it has no type: it is void")?;
         }
         Err(damaged("types lead in a circle"))
     }
 
     /// Size of a type in bytes; `None` if it is not given.
-    fn bytes(&self, of: Type) -> Result<Option<u64>, String> {
-        let mut of = self.plain(of)?;
+    fn bytes(&self, type_ref: Type) -> Result<Option<u64>, String> {
+        let mut type_ref = self.plain(type_ref)?;
         let mut times = 1_u64;
         for _ in 0..MAX_TYPES {
-            let entry = self.entry(of)?;
+            let entry = self.entry(type_ref)?;
             if let Some(bytes) = Self::number_of(&entry, constants::DW_AT_byte_size)? {
                 return Ok(bytes.checked_mul(times));
             }
             match entry.tag() {
                 constants::DW_TAG_pointer_type => {
-                    return Ok(u64::from(self.units[of.unit].encoding().address_size).checked_mul(times));
+                    return Ok(u64::from(self.units[type_ref.unit].encoding().address_size).checked_mul(times));
                 }
                 constants::DW_TAG_array_type => {
-                    for length in self.dimensions(of)? {
+                    for length in self.dimensions(type_ref)? {
                         let Some(all) = length.and_then(|length| times.checked_mul(length)) else { return Ok(None) };
                         times = all;
                     }
                 }
                 _ => return Ok(None),
             }
-            let Some(element) = self.reference(of.unit, &entry, constants::DW_AT_type)? else { return Ok(None) };
-            of = self.plain(element)?;
+            let Some(element) = self.reference(type_ref.unit, &entry, constants::DW_AT_type)? else { return Ok(None) };
+            type_ref = self.plain(element)?;
         }
         Err(damaged("types lead in a circle"))
     }
 
     /// The direct children of an entry.
-    fn children(&self, of: Type) -> Result<Vec<Type>, String> {
-        let mut tree = self.units[of.unit].entries_tree(Some(of.at)).map_err(damaged)?;
+    fn children(&self, type_ref: Type) -> Result<Vec<Type>, String> {
+        let mut tree = self.units[type_ref.unit].entries_tree(Some(type_ref.at)).map_err(damaged)?;
         let mut children = tree.root().map_err(damaged)?.children();
         let mut found = Vec::new();
         while let Some(child) = children.next().map_err(damaged)? {
-            found.push(Type { unit: of.unit, at: child.entry().offset() });
+            found.push(Type { unit: type_ref.unit, at: child.entry().offset() });
             if found.len() > MAX_FIELDS {
                 return Err(damaged(format!("a type has more than {MAX_FIELDS} parts")));
             }
@@ -325,9 +326,9 @@ impl<'d, 'a> Types<'d, 'a> {
     }
 
     /// Lengths of an array, one for each pair of brackets; `None` for a length that is not given.
-    fn dimensions(&self, of: Type) -> Result<Vec<Option<u64>>, String> {
+    fn dimensions(&self, type_ref: Type) -> Result<Vec<Option<u64>>, String> {
         let mut found = Vec::new();
-        for child in self.children(of)? {
+        for child in self.children(type_ref)? {
             let entry = self.entry(child)?;
             if entry.tag() == constants::DW_TAG_subrange_type {
                 let count = Self::number_of(&entry, constants::DW_AT_count)?;
@@ -339,11 +340,11 @@ impl<'d, 'a> Types<'d, 'a> {
     }
 
     /// The fields of a structure or union with their offsets, including those of its unnamed members.
-    fn fields(&self, of: Type) -> Result<Vec<Field>, String> {
-        let (mut found, mut waiting) = (Vec::new(), vec![(of, 0_u64)]);
+    fn fields(&self, type_ref: Type) -> Result<Vec<Field>, String> {
+        let (mut found, mut waiting) = (Vec::new(), vec![(type_ref, 0_u64)]);
         let mut looked_at = 0;
-        while let Some((of, start)) = waiting.pop() {
-            for child in self.children(of)? {
+        while let Some((type_ref, start)) = waiting.pop() {
+            for child in self.children(type_ref)? {
                 looked_at += 1;
                 if looked_at > MAX_FIELDS {
                     return Err(damaged(format!("a type has more than {MAX_FIELDS} fields")));
@@ -360,9 +361,9 @@ impl<'d, 'a> Types<'d, 'a> {
                     Some(None) => continue,
                 };
                 let is_bits = entry.attr_value(constants::DW_AT_bit_size).map_err(damaged)?.is_some();
-                let Some(kind) = self.reference(of.unit, &entry, constants::DW_AT_type)? else { continue };
+                let Some(kind) = self.reference(type_ref.unit, &entry, constants::DW_AT_type)? else { continue };
                 let offset = start.wrapping_add(offset);
-                match self.name_of(of.unit, &entry)? {
+                match self.name_of(type_ref.unit, &entry)? {
                     Some(name) => found.push(Field { name, kind, offset, is_bits }),
                     None => {
                         let kind = self.plain(kind)?;

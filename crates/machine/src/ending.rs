@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_line_is_heard_out() {
+    fn the_rest_of_the_line_is_awaited() {
         let options = RecordOptions::of(GuestSpec {
             until: Until::Regex("login:".into()),
             init: Init::Keep,

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_come_out_as_they_went_in_whatever_packed_them() {
+    fn archives_come_out_unchanged_from_each_compression() {
         let (microcode, root) = (archive("microcode", b"12345"), archive("init", &[7; 9000]));
         let both = [microcode.clone(), vec![0; 300], root.clone()].concat();
         let xz: &[&str] = &["--check=crc32", "-c"];
@@ -189,17 +189,17 @@ mod tests {
     #[test]
     fn errors_name_the_problem() {
         let root = archive("init", &[7; 9000]);
-        let says = |initrd: &[u8], why: &str| {
+        let check_error = |initrd: &[u8], why: &str| {
             let why_not = unpacked(initrd, 8192).unwrap_err().to_string();
             assert!(why_not.contains(why), "{why_not}");
         };
-        says(&root[..500], "an archive in it is cut");
-        says(&packed(&root, "gzip", &["-c"]), "more than 0 MiB");
-        says(b"#!/bin/sh", "something unknown");
-        says(b"\x7fELF", "no archive");
-        says(b"\x1f\x8b\x08", "cannot be unpacked");
+        check_error(&root[..500], "an archive in it is cut");
+        check_error(&packed(&root, "gzip", &["-c"]), "more than 0 MiB");
+        check_error(b"#!/bin/sh", "something unknown");
+        check_error(b"\x7fELF", "no archive");
+        check_error(b"\x1f\x8b\x08", "cannot be unpacked");
         let broken = [&b"0707010000"[..], &[b'x'; 200]].concat();
-        says(&broken, "cut");
+        check_error(&broken, "cut");
     }
 
     #[test]

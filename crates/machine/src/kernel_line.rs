@@ -3,8 +3,8 @@
 //! Added parameters go in front, because the kernel takes the last value of a parameter: the user's value wins. The exception is `rdinit=`,
 //! without which no evidence would be transferred; guest-init then executes the user's `rdinit`.
 //!
-//! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave no console, and its kernel's log
-//! and trace are read out of its memory at the end. If the kernel's image does not say how to read the trace there, the log is the only
+//! A guest that is recorded with its own init runs no process of bootscope. It gets a console if the user gave no console, and its kernel's
+//! log and trace are read out of its memory at the end. If the kernel's image does not say how to read the trace there, the log is the only
 //! evidence. Then the guest gets `initcall_debug` and a larger log instead of events. With `--trace none` or `calls` alone it gets only the
 //! console.
 
@@ -69,10 +69,10 @@ pub(crate) fn kernel_line(
     let mut rdinit = None;
     let mut line = if profile.takes_linux_words { added(options, arch, adds, &parameters) } else { Vec::new() };
     // The init of a root is given as `init=`, as for the kernel itself.
-    let own = if options.root.is_some() { "init=" } else { "rdinit=" };
-    let note = not_run(options, own, &parameters);
+    let init_key = if options.root.is_some() { "init=" } else { "rdinit=" };
+    let note = not_run(options, init_key, &parameters);
     for parameter in parameters {
-        match parameter.strip_prefix(own) {
+        match parameter.strip_prefix(init_key) {
             Some(path) if options.has_guest_init() => rdinit = Some(path.to_owned()),
             _ => line.push(parameter),
         }
@@ -99,15 +99,15 @@ pub(crate) fn kernel_line(
 }
 
 /// A remark if bootscope's process 1 does not hand over to an init that the command line names, and which option would do so.
-fn not_run(options: &GuestSpec, own: &str, parameters: &[String]) -> Option<String> {
+fn not_run(options: &GuestSpec, init_key: &str, parameters: &[String]) -> Option<String> {
     let is_named = |parameter: &&String| parameter.starts_with("init=") || parameter.starts_with("rdinit=");
-    let hands_over = |parameter: &str| options.then == Then::Exec && parameter.starts_with(own);
+    let hands_over = |parameter: &str| options.then == Then::Exec && parameter.starts_with(init_key);
     let unused: Vec<&str> = parameters.iter().filter(is_named).map(String::as_str).filter(|p| !hands_over(p)).collect();
     if unused.is_empty() || !options.has_guest_init() {
         return None;
     }
     let instead = match options.then {
-        Then::Exec => format!("it hands over to what {own} names"),
+        Then::Exec => format!("it hands over to what {init_key} names"),
         Then::PowerOff => "it powers the guest off at the end; --then exec hands over".to_owned(),
     };
     let unused = unused.join(" and ");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_init_that_is_not_run_is_said() {
+    fn a_note_names_an_init_that_is_not_run() {
         let note = |append: &str, then: Then, root: bool| {
             let root = root.then(|| "root.img".into());
             line(append, |options| (options.then, options.root) = (then, root)).note.unwrap_or_default()

@@ -65,8 +65,8 @@ pub(crate) fn is_sampled(guest: &GuestSpec) -> bool {
 /// If the options request something that the kernel does not understand.
 pub(crate) fn profile(guest: &GuestSpec) -> Result<GuestProfile, Error> {
     if guest.memory_bytes < MIN_MEMORY_BYTES {
-        let (asked, least) = (guest.memory_bytes >> 20, MIN_MEMORY_BYTES >> 20);
-        return Err(Error::option(format!("--memory {asked}M is too little for the lab: give at least {least}M")));
+        let (requested, least) = (guest.memory_bytes >> 20, MIN_MEMORY_BYTES >> 20);
+        return Err(Error::option(format!("--memory {requested}M is too little for the lab: give at least {least}M")));
     }
     check_line(&guest.append).map_err(|wrong| Error::option(format!("--append: {wrong}")))?;
     Ok(GuestProfile {
@@ -85,8 +85,8 @@ pub(crate) fn profile(guest: &GuestSpec) -> Result<GuestProfile, Error> {
     })
 }
 
-/// Additional quiet time of the lab's boot, in real time: the delays that its command line requests are no hang. A boot with counted
-/// instructions takes longer than it counts.
+/// Additional quiet time of the lab's boot, in real time: the sum of the delays that its command line requests, which are no hang. No place
+/// is delayed for longer. A boot with counted instructions takes longer than it counts.
 fn quiet_ms(guest: &GuestSpec) -> u64 {
     let scripted_ms = Switches::parse(&guest.append).delays_ns() / 1_000_000;
     if guest.deterministic { scripted_ms.saturating_mul(COUNTED_SLOWDOWN) } else { scripted_ms }

@@ -40,8 +40,8 @@ fn find_in_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-fn missing_engine(own: Option<&Path>, beside: &Path) -> String {
-    let places = places(own, beside);
+fn missing_engine(user_path: Option<&Path>, beside: &Path) -> String {
+    let places = places(user_path, beside);
     format!(
         "{LAKE} is not installed: it is not in {places}, nor in $PATH. `make lake` in bootscope's sources builds it"
     )
@@ -71,25 +71,26 @@ fn executable_folder() -> Option<PathBuf> {
     Some(std::env::current_exe().ok()?.canonicalize().ok()?.parent()?.to_path_buf())
 }
 
-fn find_in(name: &str, own: Option<&Path>, beside: &Path) -> Option<PathBuf> {
+fn find_in(name: &str, user_path: Option<&Path>, beside: &Path) -> Option<PathBuf> {
     let installed = beside.join("../lib/bootscope");
-    let folders = own.into_iter().chain([&*installed, beside]);
+    let folders = user_path.into_iter().chain([&*installed, beside]);
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// A message for a missing helper. `cargo install` brings the program alone, so the command to run depends on the program's folder.
-fn missing_in(name: &str, own: Option<&Path>, beside: &Path) -> String {
+fn missing_in(name: &str, user_path: Option<&Path>, beside: &Path) -> String {
     let remedy = match beside.ends_with("bin") {
         true => format!("make install-helpers PREFIX={}", prefix(beside).display()),
         false => "make build".to_owned(),
     };
-    format!("{name} is not in {}: run `{remedy}` in bootscope's sources", places(own, beside))
+    format!("{name} is not in {}: run `{remedy}` in bootscope's sources", places(user_path, beside))
 }
 
 /// The folders that [`find_in`] searches, as text.
-fn places(own: Option<&Path>, beside: &Path) -> String {
-    let own = own.map(|own| format!("$BOOTSCOPE_LIB ({}), ", own.display())).unwrap_or_default();
-    format!("{own}{} or {}", prefix(beside).join("lib/bootscope").display(), beside.display())
+fn places(user_path: Option<&Path>, beside: &Path) -> String {
+    let user_path =
+        user_path.map(|user_path| format!("$BOOTSCOPE_LIB ({}), ", user_path.display())).unwrap_or_default();
+    format!("{user_path}{} or {}", prefix(beside).join("lib/bootscope").display(), beside.display())
 }
 
 fn prefix(beside: &Path) -> &Path {

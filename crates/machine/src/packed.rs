@@ -114,7 +114,7 @@ pub(crate) fn content(data: &[u8], max_bytes: u64) -> Result<(Vec<u8>, &[u8]), N
         }
         Compression::Zstd => {
             let mut reader = zstd::Decoder::with_buffer(data).map_err(damaged)?.single_frame();
-            reader.window_log_max(27).map_err(damaged)?; // 128 MiB, which is what the kernel's build asks for
+            reader.window_log_max(27).map_err(damaged)?; // 128 MiB, as in the kernel's build
             Ok((all_of(&mut reader, max_bytes)?, reader.finish()))
         }
         Compression::Lz4 => Ok((lz4(&data[LZ4_MAGIC_BYTES..], max_bytes)?, &[])),

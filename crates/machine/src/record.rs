@@ -26,8 +26,8 @@ use crate::vmm::{Exit, Instruments, Launch, Program};
 use crate::watch::{Facts, Finished, Watch, free_port};
 use crate::{Error, Observer, accel, arch, host, image, kernel_image, library, modules, root, stops, symbols, vmm};
 
-/// Blocks of code that the plugin notes after the kernel's own boot. About this number run in a Debian's initrd, or in the first seconds of
-/// an init without one.
+/// Blocks of user space after which the plugin stops. About this number run in a Debian's initrd, or in the first seconds of an init
+/// without one.
 const USER_BLOCKS: u32 = 1 << 16;
 /// The kernel's message when it starts a guest's own process 1.
 const OWN_INIT: &str = r"Run /\S+ as init process";
@@ -151,9 +151,9 @@ fn begin<'a>(
     Ok((watch, first_executions.into_iter().chain(calls).collect()))
 }
 
-/// The number of user-space blocks that the plugin notes; `None` is no limit. If the kernel's trace shows what user space does, the plugin
-/// notes only enough to be sure that the kernel's own boot is over. With more, it would cost the boot a sixth of its time or more. A
-/// counted boot pays nothing for it.
+/// The number of user-space blocks after which the plugin stops; `None` is no limit. If the kernel's trace shows what user space does, the
+/// plugin runs only until the kernel's own boot is certainly over. Later blocks would cost at least a sixth of the boot's time; in a counted
+/// boot they cost nothing.
 fn user_blocks(options: &RecordOptions, prepared: &Prepared) -> Option<u32> {
     let is_traced = !options.guest.has_guest_init() && prepared.trace.is_some();
     (is_traced && !options.guest.deterministic).then_some(USER_BLOCKS)

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_linux() {
+    fn linux_has_no_such_finding() {
         let boot = |os: Os| {
             let mut log = Log::new();
             log.machine.os = os;

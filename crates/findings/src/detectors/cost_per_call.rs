@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_that_scatter_or_stay_are_none() {
+    fn costs_that_scatter_or_stay_are_not_found() {
         assert!(calls(3_000, |_| 20_000).is_empty());
         assert!(calls(3_000, |i| 1_000 + i * 7_919 % 63_000).is_empty(), "any order");
         assert!(calls(3_000, |i| if i < 200 { 60_000 } else { 3_000 }).is_empty(), "caches that were cold");

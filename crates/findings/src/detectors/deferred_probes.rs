@@ -290,35 +290,35 @@ mod tests {
 
     #[test]
     fn lines_of_all_kernels_are_read() {
-        let of = |text| deferral(text).map(|found| (found.device, found.supplier, found.took, found.is_last));
+        let parts_of = |text| deferral(text).map(|found| (found.device, found.supplier, found.took, found.is_last));
         let us = |us: i64| Some(Ns(us * 1_000));
         assert_eq!(
-            of("probe of 1d84000.ufshc with driver ufshcd-qcom returned -517 after 6 usecs"),
+            parts_of("probe of 1d84000.ufshc with driver ufshcd-qcom returned -517 after 6 usecs"),
             Some(("1d84000.ufshc", None, us(6), false))
         );
         assert_eq!(
-            of("probe of fa20000.mmc returned 517 after 17380 usecs"),
+            parts_of("probe of fa20000.mmc returned 517 after 17380 usecs"),
             Some(("fa20000.mmc", None, us(17_380), false))
         );
         assert_eq!(
-            of("initcall imx219_init+0x0/0x1000 [imx219] returned -517 after 9 usecs"),
+            parts_of("initcall imx219_init+0x0/0x1000 [imx219] returned -517 after 9 usecs"),
             Some(("imx219_init", None, us(9), false))
         );
         assert_eq!(
-            of("platform fdab0000.npu: deferred probe pending: platform: supplier 2-0042 not ready"),
+            parts_of("platform fdab0000.npu: deferred probe pending: platform: supplier 2-0042 not ready"),
             Some(("fdab0000.npu", Some("2-0042"), None, true))
         );
         assert_eq!(
-            of("platform cpufreq-dt: deferred probe pending: (reason unknown)"),
+            parts_of("platform cpufreq-dt: deferred probe pending: (reason unknown)"),
             Some(("cpufreq-dt", None, None, true))
         );
-        assert_eq!(of("i2c 1-0008: deferred probe pending"), Some(("1-0008", None, None, true)));
+        assert_eq!(parts_of("i2c 1-0008: deferred probe pending"), Some(("1-0008", None, None, true)));
         assert_eq!(
-            of("platform 1c.usb: error -EPROBE_DEFER: supplier 3c.pmic not ready"),
+            parts_of("platform 1c.usb: error -EPROBE_DEFER: supplier 3c.pmic not ready"),
             Some(("1c.usb", Some("3c.pmic"), None, false))
         );
-        assert_eq!(of("platform x: Driver foo requests probe deferral"), Some(("x", None, None, false)));
-        assert_eq!(of("panfrost fde60000.gpu: get clock failed -517"), Some(("fde60000.gpu", None, None, false)));
+        assert_eq!(parts_of("platform x: Driver foo requests probe deferral"), Some(("x", None, None, false)));
+        assert_eq!(parts_of("panfrost fde60000.gpu: get clock failed -517"), Some(("fde60000.gpu", None, None, false)));
         for other in [
             "probe of 00:03 returned 0 after 4297 usecs",
             "probe of x returned -517 after",
@@ -328,7 +328,7 @@ mod tests {
             "regulator: supplier of nothing",
             ": deferred probe pending",
         ] {
-            assert_eq!(of(other), None, "{other}");
+            assert_eq!(parts_of(other), None, "{other}");
         }
     }
 

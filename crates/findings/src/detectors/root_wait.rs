@@ -98,8 +98,8 @@ mod tests {
             log.call("works", ms(*then));
         }
         let found = log.found_by(&[DETECTOR]);
-        let of = |f: crate::Finding| (f.about, f.price.low, f.price.likely, f.remedy.changes.len());
-        found.findings.into_iter().map(of).collect()
+        let summary = |f: crate::Finding| (f.about, f.price.low, f.price.likely, f.remedy.changes.len());
+        found.findings.into_iter().map(summary).collect()
     }
 
     const WAIT: &str = "Waiting for root device /dev/vda1...";

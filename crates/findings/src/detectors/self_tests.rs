@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_nobody_waits_for_cost_nothing() {
+    fn tests_without_waiters_cost_nothing() {
         let mut log = Log::linux();
         log.thread_beside(CIPHERS, ms(300));
         log.initcall("works", |log| log.call("works", ms(400)));

@@ -413,8 +413,8 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 log.call("works", Ns((state >> 33) as i64 % 7_000_000));
                 log.within("driver", |log| {
-                    let asked = 5 + (state >> 20) as i64 % 4;
-                    let end = (log.now().0 / 1_000_000 + asked) * 1_000_000;
+                    let ticks = 5 + (state >> 20) as i64 % 4;
+                    let end = (log.now().0 / 1_000_000 + ticks) * 1_000_000;
                     log.call("msleep", Ns(end) - log.now());
                 });
             }

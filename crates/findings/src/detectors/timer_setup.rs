@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_measured_is_what_it_is_told() {
+    fn the_kernels_measurement_becomes_its_parameter() {
         let boot = |line: &str| {
             let mut log = Log::linux();
             log.call("calibrate_delay", ms(30));

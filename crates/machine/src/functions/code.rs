@@ -446,15 +446,15 @@ pub(crate) mod tests {
         assert_eq!((function.address, function.end), (0x1040, 0x2000));
         assert_eq!(code.find("kmain").unwrap().end, 0x1040);
         assert_eq!(code.find("0x2000").unwrap().address, 0x2000);
-        let says = |name: &str, words: &[&str]| {
+        let check_error = |name: &str, words: &[&str]| {
             let why = code.find(name).unwrap_err();
             assert!(words.iter().all(|word| why.contains(word)), "{why}");
         };
-        says("twin", &["2 functions", "0x2000, 0x3000", "the address"]);
-        says("init", &["no function is called init in lab", "lab::vmem::init"]);
-        says("kmian", &["kmain"]);
-        says("vmem_update", &["inlined"]);
-        says("0x2001", &["no function"]);
+        check_error("twin", &["2 functions", "0x2000, 0x3000", "the address"]);
+        check_error("init", &["no function is called init in lab", "lab::vmem::init"]);
+        check_error("kmian", &["kmain"]);
+        check_error("vmem_update", &["inlined"]);
+        check_error("0x2001", &["no function"]);
         assert_eq!(code.name(0x1040), "lab::vmem::init");
         assert_eq!(code.name(0x1044), "lab::vmem::init+0x4");
         assert_eq!(code.name(0xfff), "0xfff");

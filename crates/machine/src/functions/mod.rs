@@ -629,7 +629,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_function_that_is_entered_after_the_end_mark_is_told_from_one_that_never_is() {
+    fn a_late_entry_of_a_function_is_distinguished_from_none() {
         let clear = [
             ("?", packet(TRAP)),
             ("m1000,8", packet("E14")),
@@ -687,8 +687,8 @@ pub(crate) mod tests {
         let planned = |text: &&str| Planned::of(&text.parse().unwrap(), &code(), &ARCH).unwrap().with_image(&bytes);
         let plan = || Plan { code: code(), patches: texts.iter().map(planned).collect(), variable: None };
         let reads = |found: &str| -> Vec<(&'static str, &'static str)> {
-            let asked = std::iter::once(("?", packet(TRAP)));
-            asked.chain((0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found)))).collect()
+            let first_request = std::iter::once(("?", packet(TRAP)));
+            first_request.chain((0..5).map(|n| (&*format!("m{:x},8", 0x1000 + 8 * n).leak(), packet(found)))).collect()
         };
         let mut script = reads(CODE);
         for n in 0..5 {
@@ -708,10 +708,10 @@ pub(crate) mod tests {
     fn a_vmm_that_does_not_answer_is_waited_for_until_the_user_stops() {
         let (ours, _silent) = UnixStream::pair().unwrap();
         let mut stops = FunctionStops::new(plan(), Client::new(ours).unwrap(), &ARCH);
-        let mut asked = 0;
+        let mut calls = 0;
         let mut stop = || {
-            asked += 1;
-            asked == 2
+            calls += 1;
+            calls == 2
         };
         let began = Instant::now();
         let undone = stops.begin(&mut stop).unwrap_err();

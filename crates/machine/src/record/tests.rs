@@ -145,8 +145,8 @@ fn what_the_guest_does_before_its_end_mark_is_how_the_boot_ended() {
     assert_eq!(ended(&off(GuestEnd::Reset), line()).0, OutcomeKind::Reset);
     assert_eq!(ended(&off(GuestEnd::PowerOff), line()).0, OutcomeKind::PowerOff);
     assert_eq!(ended(&off(GuestEnd::Panic), line()).0, OutcomeKind::Panic);
-    let asked = ended(&off(GuestEnd::Asked), line());
-    assert_eq!((asked.0, asked.2.as_str()), (OutcomeKind::Interrupted, "Stub was told to end"));
+    let requested = ended(&off(GuestEnd::Asked), line());
+    assert_eq!((requested.0, requested.2.as_str()), (OutcomeKind::Interrupted, "Stub was told to end"));
     let other = ended(&off(GuestEnd::Other("host-error".to_owned())), line());
     assert_eq!((other.0, other.2.as_str()), (OutcomeKind::VmmFailed, "Stub ended with exit status: 0: host-error"));
     assert_eq!(ended(&off(GuestEnd::PowerOff), Until::PowerOff).0, OutcomeKind::Reached);

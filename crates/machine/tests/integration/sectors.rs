@@ -169,7 +169,7 @@ fn a_line_on_the_console_can_be_the_end() {
 }
 
 #[test]
-fn the_line_that_was_waited_for_is_heard_out() {
+fn the_rest_of_the_awaited_line_is_recorded() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(PROMPT);
     options.guest.until = Until::Regex("login".to_owned());
@@ -181,7 +181,7 @@ fn the_line_that_was_waited_for_is_heard_out() {
 }
 
 #[test]
-fn what_qemu_refuses_is_said_in_its_words_and_leaves_nothing() {
+fn a_refusal_of_qemu_is_reported_in_its_words_and_leaves_nothing() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(HALT);
     options.guest.machine = "no-such-machine".to_owned();
@@ -231,18 +231,18 @@ fn set_up_is_seen_in_order() {
 
 #[test]
 fn a_guest_that_lies_is_bounded_counted_and_kept() {
-    let said = b"I 17\nH ffffffffffffffff\nH 0\nH 100000\nI\nQ \x1b[2J\nP ../../etc/passwd 0 4 00000000 last\n\
+    let output = b"I 17\nH ffffffffffffffff\nH 0\nH 100000\nI\nQ \x1b[2J\nP ../../etc/passwd 0 4 00000000 last\n\
                  P kmsg.log 0 4 00000000 last\n";
     let rest = b"E \x1b[2Jdone\n";
     let scratch = Scratch::new();
     let kernel = scratch.path("kernel");
-    std::fs::write(&kernel, kernel_that_says(&[&said[..], b"abcd\n", rest].concat())).unwrap();
+    std::fs::write(&kernel, kernel_that_says(&[&output[..], b"abcd\n", rest].concat())).unwrap();
     let mut options = scratch.sector_options(&[]);
     (options.guest.kernel, options.guest.init) = (Some(kernel), Init::Guest);
     options.guest.disks.clear();
     let Some(boot) = boot(scratch, &options) else { return };
     assert_eq!(boot.kind(), OutcomeKind::Reached);
-    assert_eq!(boot.text("guest.log").as_bytes(), [&said[..], rest].concat());
+    assert_eq!(boot.text("guest.log").as_bytes(), [&output[..], rest].concat());
     assert!(!boot.has("kmsg.log") && !boot.has("passwd"));
     let notes = boot.recorded.manifest.notes.join("\n");
     assert!(notes.contains("3 lines on guest-init's port are malformed; they were skipped"), "{notes}");
@@ -339,7 +339,7 @@ fn nothing_is_begun_with_what_cannot_work() {
 }
 
 #[test]
-fn a_recording_that_is_there_is_not_replaced_unasked() {
+fn an_existing_recording_is_not_replaced_without_force() {
     let scratch = Scratch::new();
     let mut options = scratch.sector_options(RESET);
     std::fs::create_dir(&options.out).unwrap();

@@ -311,7 +311,7 @@ impl Ring<'_> {
     fn check_state(&self, id: u64, state_var: u64) -> Result<(), Missing> {
         let there = state_var & ID_MASK;
         if there == id.wrapping_sub(self.header.count()) & ID_MASK || state_var == 0 {
-            return Err(Missing::Unfinished); // The head was moved on, its descriptor not yet taken.
+            return Err(Missing::Unfinished); // The head has moved on, but its descriptor is not taken yet.
         }
         if there != id {
             let newer = there.wrapping_sub(id) & ID_MASK < 1 << 61;

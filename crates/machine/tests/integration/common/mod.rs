@@ -171,7 +171,7 @@ pub fn kernel_that_says_then(words: &[u8], then: &[u8]) -> Vec<u8> {
     let mut image: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.push(0xbe); // mov esi, the words
     image.extend(words_at.to_le_bytes());
-    image.push(0xb9); // mov ecx, how many
+    image.push(0xb9); // mov ecx, their number
     image.extend(length.to_le_bytes());
     image.extend([0xac, 0xe6, 0xe9, 0xe2, 0xfb]); // next: lodsb; out 0xe9, al; loop next
     image.extend(then);
