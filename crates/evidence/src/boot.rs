@@ -77,6 +77,8 @@ pub(crate) struct Boot<'f> {
     pub container_began: Option<Ns>,
     /// systemd's own state says of each unit when it started.
     pub units_told: bool,
+    /// Only messages of programs show that process 1 runs: it began before the first of them.
+    pub is_start_of_process_1_unknown: bool,
     /// Process 1's track.
     pub init: Option<TrackId>,
     /// What became of the guest's sockets, in order of time.
@@ -124,6 +126,7 @@ impl<'f> Boot<'f> {
             monotonic_after: Ns::ZERO,
             container_began: None,
             units_told: false,
+            is_start_of_process_1_unknown: false,
             init: None,
             ports: Vec::new(),
             first_switch: None,

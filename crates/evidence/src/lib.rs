@@ -33,6 +33,7 @@ pub mod first_executions;
 pub mod fpdt;
 pub mod ftrace;
 pub mod function_graph;
+mod gaps;
 pub mod guest_messages;
 pub mod guestfs;
 pub mod index;

@@ -3,19 +3,21 @@
 //! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
 pub mod excerpt;
+pub mod user_space;
 
 use crate::boot::Boot;
 use recording::InputRole;
 use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
 
 /// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
-const SAYS: [&str; 8] = [
+const SAYS: [&str; 9] = [
     "Linux version ",
     "Booting Linux on ",
     COMMAND_LINE,
     "BIOS-e820: ",
     "calling  ",
     "Freeing unused kernel ",
+    "Freeing init memory: ",
     "Freeing initrd memory: ",
     "VFS: Mounted root ",
 ];

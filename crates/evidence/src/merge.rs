@@ -18,11 +18,11 @@ use crate::ports::{self, Answer};
 use crate::reader::EndRank;
 use crate::reader::{EndCandidate, Evidence};
 use crate::readers::{THREADS, WHOLE_BOOTS};
-use crate::{Subject, condition, files};
+use crate::{Subject, condition, files, gaps};
 use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};
 use timeline::{
-    Clock, DiagnosticKind, End, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
-    TrackId, TrackKind, Unit, Warning,
+    Clock, DiagnosticKind, End, EndEvidence, Mark, Ns, Phase, Ticks, TimeBase, Timeline, TrackId, TrackKind, Unit,
+    Warning,
 };
 
 /// What is wrong with a recording that is not as its recorder would leave it.
@@ -175,7 +175,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     let early = early.or(boot.kernel_heard).or_else(|| boot.start_of(Phase::EarlyKernel));
     chain(boot, first, early);
     end(evidence, boot);
-    after_messages(boot);
+    gaps::place(boot);
     linux::name_the_kernel(&mut boot.timeline);
     linux::name_the_initrd(boot);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));
@@ -316,7 +316,7 @@ fn asked(boot: &mut Boot<'_>) -> Option<EndCandidate> {
 
 /// Of evidence taken elsewhere: the kernel started process 1, and nobody says what came of it.
 fn process_1_started(boot: &Boot<'_>) -> Option<EndCandidate> {
-    let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported())?;
+    let at = boot.start_of(Phase::Process1).filter(|_| boot.is_imported() && !boot.is_start_of_process_1_unknown)?;
     Some(candidate(EndRank::ProcessOneStarted, at, Ns::from_ms(1), EndEvidence::Process1Started))
 }
 
@@ -356,23 +356,4 @@ fn last_sign(evidence: &AllEvidence<'_>, boot: &mut Boot<'_>) -> Option<EndCandi
     let shown = "the last sign of the kernel: message, console, trace, code that ran for the first time";
     boot.timeline.boundary(Phase::NoFurtherSign, last, Ns::ZERO, shown);
     Some(candidate(EndRank::LastSign, watched, Ns::ZERO, EndEvidence::GivenUp))
-}
-
-/// Where a boot was recorded and nothing but the kernel's messages says what it did once it had threads, its time is what
-/// followed each message.
-fn after_messages(boot: &mut Boot<'_>) {
-    let init = boot.init();
-    let t = &boot.timeline;
-    let told = !t.running.is_empty() || t.cpus_followed_until.is_some() || t.spans.iter().any(|(_, s)| s.track == init);
-    let log = t.tracks.iter().find(|(_, track)| track.kind == TrackKind::Console);
-    let (Some(end), Some((log, _)), true) = (t.end, log, !boot.is_imported() && !told) else { return };
-    let created = t.tracks.get(init).created.map_or(Ns::MIN, |(at, _)| at);
-    let mut messages: Vec<(Ns, NameId)> = t.marks.iter().filter(|m| m.track == log).map(|m| (m.at, m.name)).collect();
-    messages.sort_by_key(|message| message.0);
-    let ends = messages.iter().skip(1).map(|next| next.0).chain([end.at]).map(|at| at.min(end.at));
-    let (detail, track, kind) = (NameId::EMPTY, init, SpanKind::Message);
-    let spans: Vec<_> = messages.iter().zip(ends).map(|(&(at, name), end)| (at.max(created), end, name)).collect();
-    for (start, end, name) in spans.into_iter().filter(|(start, end, _)| start < end) {
-        boot.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
-    }
 }

@@ -21,6 +21,7 @@ mod firmware;
 mod fixed_delays;
 mod holder_without_cpu;
 mod initrd;
+mod log_gaps;
 mod long_tail;
 mod one_at_a_time;
 mod probe_work;
@@ -65,6 +66,7 @@ pub static DETECTORS: &[Detector] = &[
     fixed_delays::DETECTOR,
     cost_per_call::DETECTOR,
     acpi_slots::DETECTOR,
+    log_gaps::DETECTOR,
 ];
 
 /// The detector with this id.

@@ -9,7 +9,7 @@ use crate::first_executions::regions::Stage;
 use crate::index::Index;
 use crate::initcalls;
 use crate::input::{File, Input};
-use crate::linux;
+use crate::linux::{self, user_space};
 use crate::offers::{Offers, Stamped, StampedText};
 use crate::reader::{Evidence, Own, Reader};
 use crate::readers::MESSAGES;
@@ -345,7 +345,7 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
     // however exactly the message is placed.
     if !handed_over {
-        boundary(Phase::HandOver, 0, &|text| text.starts_with("Freeing unused kernel"));
+        boundary(Phase::HandOver, 0, &user_space::frees_init);
     }
     let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
     boundary(Phase::ModulesAndRoot, 0, &|text| run(text) == Some(true));
@@ -359,10 +359,39 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
     if !is_heard {
         boundary(Phase::EarlyKernel, 0, &|_| true);
     }
+    program_ran(log, clock, &error, boot);
     let mounted = log.lines.iter().filter(|line| linux::mounts_a_device(log.text(line))).find_map(|line| line.stamp);
     if let Some(stamp) = mounted {
         let (kind, at) = (MilestoneKind::RootMounted, clock.to_ns(log_ticks(stamp)));
         boot.timeline.passed.push(Milestone { kind, at, error: error(stamp), track: None });
+    }
+}
+
+/// Where the kernel does not say that it runs process 1, the first message of a program shows that it does: kernels before 4.19
+/// do not say it, and a log may lack its beginning. Process 1 began between what the kernel said before and that message.
+fn program_ran(log: &KernelLog, clock: &Clock, error: &dyn Fn(Ns) -> Ns, boot: &mut Boot<'_>) {
+    let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");
+    if log.lines.iter().any(says_run) {
+        return;
+    }
+    let freed = log.lines.iter().position(|line| line.stamp.is_some() && user_space::frees_init(log.text(line)));
+    let after = &log.lines[freed.unwrap_or_default()..];
+    let is_of_a_program = |line: &&Line| line.stamp.is_some() && user_space::is_of_a_program(log.text(line));
+    let Some((line, stamp)) = after.iter().find(is_of_a_program).and_then(|line| Some((line, line.stamp?))) else {
+        return;
+    };
+    let since_freed = freed.and_then(|freed| log.lines[freed].stamp).map_or(Ns::ZERO, |freed| stamp - freed);
+    let at = clock.to_ns(log_ticks(stamp));
+    let text: String = log.text(line).chars().take(60).collect();
+    let evidence = format!("kernel log: “{text}”");
+    boot.timeline.boundary(Phase::Process1, at, error(stamp).max(since_freed), &evidence);
+    boot.is_start_of_process_1_unknown = true;
+    if boot.init.is_none() {
+        let first = boot.first_thread();
+        let name = boot.timeline.names.intern("init");
+        let init = boot.timeline.tracks.add(name, TrackKind::Thread, 1);
+        boot.timeline.tracks.get_mut(init).created = Some((at, first));
+        boot.init = Some(init);
     }
 }
 

@@ -1,0 +1,148 @@
+//! The time between one message of the kernel and the next, where no other evidence covers it.
+//!
+//! A kernel prints before it waits, or right after. So the gap behind a message is a row of the boot path, named by the message.
+//! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls.
+
+use crate::boot::Boot;
+use crate::firmware::shorten;
+use timeline::{NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
+
+/// A gap shorter than this part of the boot is added to the other gaps of its origin.
+const SHORT_SHARE: i64 = 200;
+/// An origin is the first word of a message, up to this many bytes.
+const MAX_ORIGIN_BYTES: usize = 24;
+
+/// Places the gaps as spans on the thread that the boot path goes through.
+pub(crate) fn place(boot: &mut Boot<'_>) {
+    let init = boot.init();
+    let first = boot.first_thread();
+    let timeline = &mut boot.timeline;
+    if !timeline.running.is_empty() || timeline.cpus_followed_until.is_some() {
+        return;
+    }
+    let Some(end) = timeline.end.map(|end| end.at) else { return };
+    let created = timeline.tracks.get(init).created.map_or(Ns::MIN, |(at, _)| at);
+    let mut covered = covered(timeline, &[first, init]);
+    let messages = messages(timeline, end);
+    let begin = messages.first().map_or(end, |message| message.0);
+    let short = Ns((end - begin).0 / SHORT_SHARE);
+    let ends = messages.iter().skip(1).map(|next| next.0).chain([end]);
+    let gaps: Vec<(Ns, Ns, NameId)> =
+        messages.iter().zip(ends).map(|(&(at, name), until)| (at, until, name)).filter(|gap| gap.0 < gap.1).collect();
+    for (from, to, message) in gaps {
+        let name = if to - from < short { origin(timeline, message) } else { shortened(timeline, message) };
+        for (start, end) in covered.free(from, to) {
+            // The first thread becomes process 1's, or the idle one.
+            for (start, end, track) in [(start, end.min(created), first), (start.max(created), end, init)] {
+                if start < end {
+                    let (detail, kind) = (NameId::EMPTY, SpanKind::Message);
+                    timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+                }
+            }
+        }
+    }
+}
+
+/// The messages of the kernel before the end mark, in order of time.
+fn messages(timeline: &Timeline, end: Ns) -> Vec<(Ns, NameId)> {
+    let is_console = |track: TrackId| timeline.tracks.get(track).kind == TrackKind::Console;
+    let marks = timeline.marks.iter().filter(|mark| mark.at < end && is_console(mark.track));
+    let mut messages: Vec<(Ns, NameId)> = marks.map(|mark| (mark.at, mark.name)).collect();
+    messages.sort_by_key(|message| message.0);
+    messages
+}
+
+/// The name for short gaps behind messages of one origin: a driver or a subsystem, which begins its messages with its name.
+fn origin(timeline: &mut Timeline, message: NameId) -> NameId {
+    let text = timeline.names.get(message).trim_start_matches(['[', ' ', '<']);
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
+    let Some(word) = text.get(..end.min(MAX_ORIGIN_BYTES)).filter(|word| !word.is_empty()) else { return message };
+    let name = format!("{word} …");
+    timeline.names.intern(&name)
+}
+
+/// A message as the name of a row.
+fn shortened(timeline: &mut Timeline, message: NameId) -> NameId {
+    let name = shorten(timeline.names.get(message));
+    timeline.names.intern(&name)
+}
+
+/// Stretches that spans cover, in order and without overlaps.
+struct Covered {
+    stretches: Vec<(Ns, Ns)>,
+    next: usize,
+}
+
+/// The stretches that spans of these threads cover. A level of initcalls says no more than its phase.
+fn covered(timeline: &Timeline, threads: &[TrackId]) -> Covered {
+    let spans = timeline.spans.iter().map(|(_, span)| span);
+    let spans = spans.filter(|span| span.kind != SpanKind::Level && threads.contains(&span.track));
+    let mut all: Vec<(Ns, Ns)> = spans.map(|span| (span.start, span.end)).collect();
+    all.sort_unstable();
+    let mut stretches: Vec<(Ns, Ns)> = Vec::new();
+    for (start, end) in all {
+        match stretches.last_mut().filter(|last| start <= last.1) {
+            Some(last) => last.1 = last.1.max(end),
+            None => stretches.push((start, end)),
+        }
+    }
+    Covered { stretches, next: 0 }
+}
+
+impl Covered {
+    /// The parts of a stretch that nothing covers. Stretches are given in order of time.
+    fn free(&mut self, from: Ns, to: Ns) -> Vec<(Ns, Ns)> {
+        let (mut free, mut at) = (Vec::new(), from);
+        while let Some(&(start, end)) = self.stretches.get(self.next) {
+            if end <= at {
+                self.next += 1;
+                continue;
+            }
+            if start >= to {
+                break;
+            }
+            if start > at {
+                free.push((at, start));
+            }
+            at = end;
+            if end >= to {
+                break;
+            }
+            self.next += 1;
+        }
+        if at < to {
+            free.push((at, to));
+        }
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nothing_covers_is_free() {
+        let mut covered = Covered { stretches: vec![(Ns(10), Ns(20)), (Ns(30), Ns(60))], next: 0 };
+        assert_eq!(covered.free(Ns(0), Ns(5)), [(Ns(0), Ns(5))]);
+        assert_eq!(covered.free(Ns(5), Ns(35)), [(Ns(5), Ns(10)), (Ns(20), Ns(30))]);
+        assert_eq!(covered.free(Ns(35), Ns(40)), []);
+        assert_eq!(covered.free(Ns(40), Ns(70)), [(Ns(60), Ns(70))]);
+    }
+
+    #[test]
+    fn an_origin_is_the_first_word() {
+        let mut timeline = Timeline::new(timeline::TimeBase::Evidence);
+        for (message, expected) in [
+            ("pci 0000:00:1f.2: [8086:2922] type 00", "pci …"),
+            ("[drm] Initialized", "drm …"),
+            ("ata1.00: ATA-7: QEMU", "ata1 …"),
+            ("systemd[1]: Hostname set", "systemd …"),
+            ("…", "…"),
+        ] {
+            let name = timeline.names.intern(message);
+            let found = origin(&mut timeline, name);
+            assert_eq!(timeline.names.get(found), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Messages in a kernel's log that show where the kernel ends and user space begins.
+//!
+//! Wordings changed over the years, and a log may lack any of them. So each boundary has several, and programs that print prove
+//! that process 1 runs, whatever the kernel printed before.
+
+/// Beginnings of the message after the kernel has freed its own initialization code, which is the last before process 1.
+const FREES_INIT: [&str; 3] = [
+    // Since 2.2 on x86; since 3.10 everywhere. "image (initmem)" was added in 4.20.
+    "Freeing unused kernel ",
+    // ARM until 3.9, and others of that time.
+    "Freeing init memory: ",
+    "Freeing kernel init memory",
+];
+
+/// Beginnings of messages of process 1 itself, by implementation. A name in brackets with the number 1 needs none.
+const PROCESS_1: [&str; 8] = [
+    // Android's init and Upstart.
+    "init: ",
+    // OpenWrt.
+    "procd: ",
+    "preinit: ",
+    "OpenRC ",
+    " * OpenRC",
+    // sysvinit.
+    "INIT: version ",
+    // The banner of systemd and of OpenRC.
+    "Welcome to ",
+    "runit: ",
+];
+/// Messages of the kernel about what a program did.
+const BY_A_PROGRAM: [(&str, &str); 2] = [("Adding ", "k swap on "), ("EXT4-fs (", "): re-mounted")];
+/// The kernel starts these helpers itself, before process 1.
+const HELPERS: [&str; 3] = ["modprobe", "request-key", "core_pattern"];
+
+/// True if the kernel says that it has freed its initialization code.
+pub fn frees_init(text: &str) -> bool {
+    FREES_INIT.iter().any(|begin| text.starts_with(begin))
+}
+
+/// True if a program printed the message, or did what it reports: then process 1 runs.
+pub fn is_of_a_program(text: &str) -> bool {
+    PROCESS_1.iter().any(|begin| text.starts_with(begin))
+        || BY_A_PROGRAM.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
+        || program(text).is_some_and(|name| !HELPERS.contains(&name))
+}
+
+/// The program in `systemd-udevd[123]: …`.
+fn program(text: &str) -> Option<&str> {
+    const MAX_NAME_BYTES: usize = 32;
+    let (name, rest) = text.split_once('[')?;
+    let (number, _) = rest.split_once("]: ")?;
+    let is_name = (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.()".contains(&b));
+    let is_number = (1..=7).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    (is_name && is_number).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_prove_that_process_1_runs() {
+        for text in [
+            "systemd[1]: Set hostname to <localhost>.",
+            "systemd-udevd[123]: starting version 229",
+            "init: init first stage started!",
+            "procd: - early -",
+            "Adding 102396k swap on /var/swap.  Priority:-2 extents:1 across:102396k SSFS",
+            "EXT4-fs (sda1): re-mounted. Opts: errors=remount-ro",
+            "plymouthd[88]: segfault at 0",
+        ] {
+            assert!(is_of_a_program(text), "{text}");
+        }
+        for text in [
+            "modprobe[45]: segfault at 0",
+            "usb 1-1: new high-speed USB device number 2",
+            "EXT4-fs (sda1): mounted filesystem with ordered data mode",
+            "pci 0000:00:1f.2: [8086:2922] type 00",
+            "BIOS-e820: [mem 0x0000000000000000-0x000000000009fbff] usable",
+            "x[1]",
+            "init_module: y",
+        ] {
+            assert!(!is_of_a_program(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn wordings_of_all_generations() {
+        for text in [
+            "Freeing unused kernel memory: 272k freed",
+            "Freeing unused kernel image (initmem) memory: 2048K",
+            "Freeing init memory: 272K",
+        ] {
+            assert!(frees_init(text), "{text}");
+        }
+        assert!(!frees_init("Freeing initrd memory: 4096K") && !frees_init("Freeing SMP alternatives memory: 32K"));
+    }
+}
