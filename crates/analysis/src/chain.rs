@@ -1,4 +1,4 @@
-//! Who waits for whom: nearly always one thread alone, of which there are millions.
+//! The chain of threads that wait for each other: nearly always one thread alone. A path has millions of chains.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,13 +7,12 @@ use timeline::{SpanId, TrackId};
 /// A thread and its innermost span at some instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The thread.
     pub track: TrackId,
-    /// What it was doing, as far as the evidence says.
+    /// The innermost span that the evidence shows.
     pub span: Option<SpanId>,
 }
 
-/// Frames of a stretch, in place where there is only one. Never empty.
+/// The frames of a stretch, never empty. A single frame is stored in place, without an allocation.
 #[derive(Clone, PartialEq)]
 pub struct Chain(Frames);
 
@@ -24,7 +23,7 @@ enum Frames {
 }
 
 impl Chain {
-    /// The waiters, and the owner last.
+    /// Returns a chain of these waiters, with the owner last.
     pub(crate) fn new(waiters: &[Frame], owner: Frame) -> Chain {
         Chain(match waiters {
             [] => Frames::One([owner]),

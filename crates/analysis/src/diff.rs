@@ -1,14 +1,15 @@
-//! Two boots side by side: what each function, and each path of calls, was and became.
+//! Two boots side by side: how each function and each call path changed.
 //!
-//! Where both boots' calls were followed, paths are compared by their names from the bottom of the stack on: how often
-//! each was called, what was spent in it on all CPUs, and how much of that was on the boot path. Otherwise functions of
-//! the two boot paths are compared. Only what changed is in the result; that of two equal boots is empty.
+//! If the calls of both boots were followed, paths are compared by their names, from the bottom of the stack on. The
+//! comparison covers the number of calls, the time spent in the path on all CPUs, and its time on the boot path.
+//! Otherwise the functions of the two boot paths are compared. The result has only what changed. The result for two
+//! equal boots is empty.
 //!
-//! Of two kernels, names that differ only in what a build adds to them are one function's ([`kin`]). A function that only one
-//! of them has may have another name in the other, or be inside of its caller there: call trees show where that is likely
-//! ([`moved`]).
+//! Between two kernels, names that differ only in what a build adds to them count as one function's
+//! ([`function_names`]). A function that only one kernel has may have another name in the other, or be inlined in its
+//! caller there. Call trees show where that is likely ([`moved`]).
 
-mod kin;
+mod function_names;
 mod moved;
 
 use crate::spread::{Follow, Spread};
@@ -20,55 +21,54 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use timeline::{DECOMPRESS, NodeId, Ns, SpanKind, Timeline};
 
-/// One of the boots.
+/// One of the two boots, analyzed.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
-    /// Its finalized timeline.
+    /// Must be finalized.
     pub timeline: &'a Timeline,
-    /// Its boot path.
     pub path: &'a BootPath,
     /// The boot path by function.
     pub functions: &'a [Row],
-    /// The boot path by what one can fix.
+    /// The boot path by what a developer can fix.
     pub wheres: &'a [Row],
 }
 
-/// What a function or a path was in one boot.
+/// The cost of a function or a path in one boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How often it was called until the end mark.
+    /// The number of calls until the end mark.
     pub calls: u64,
-    /// Spent in it itself, on the path or not.
+    /// Time spent in it itself, on the path or not.
     pub own: Ns,
-    /// Spent in it and what it called.
+    /// Time spent in it and in what it called.
     pub total: Ns,
     /// Time of the boot path in which it was innermost, waits included.
     pub on_path: Ns,
 }
 
-/// Something that is not in both boots the same.
+/// A function or path that differs between the boots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Which: see [`Diff::function`] and [`Diff::path`].
+    /// The number of the function or path: see [`Diff::function`] and [`Diff::path`].
     id: u32,
-    /// None: it appeared.
+    /// `None`: it appeared.
     pub before: Option<Amount>,
-    /// None: it vanished.
+    /// `None`: it vanished.
     pub after: Option<Amount>,
 }
 
 impl Change {
-    /// By how much the boot path became longer in it.
+    /// Returns the growth of its time on the boot path.
     pub fn on_path(&self) -> Ns {
         self.after.unwrap_or_default().on_path - self.before.unwrap_or_default().on_path
     }
 
-    /// How much more was spent in it itself.
+    /// Returns the growth of the time spent in it itself.
     pub fn own(&self) -> Ns {
         self.after.unwrap_or_default().own - self.before.unwrap_or_default().own
     }
 
-    /// How much more often it was called.
+    /// Returns the growth of the number of calls.
     pub fn calls(&self) -> i64 {
         let [before, after] =
             [self.before, self.after].map(|side| i64::try_from(side.unwrap_or_default().calls).unwrap_or(i64::MAX));
@@ -76,75 +76,75 @@ impl Change {
     }
 }
 
-/// A row of `where` that is not charged the same.
+/// A row of `where` with different charges in the two boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowChange {
-    /// The row.
     pub name: String,
-    /// What it was charged; none: it appeared.
+    /// The charge in the first boot. `None`: the row appeared.
     pub before: Option<Ns>,
-    /// What it is; none: it vanished.
+    /// The charge in the second boot. `None`: the row vanished.
     pub after: Option<Ns>,
 }
 
 impl RowChange {
-    /// By how much the boot path became longer in it.
+    /// Returns the growth of its time on the boot path.
     pub fn on_path(&self) -> Ns {
         self.after.unwrap_or_default() - self.before.unwrap_or_default()
     }
 }
 
-/// What changed, the greatest effect on the boot path first.
+/// The changes, with the greatest effect on the boot path first.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
-    /// Whether both boots' calls were followed, so that each call is compared.
+    /// True if the calls of both boots were followed, so that each call is compared.
     pub followed: bool,
-    /// How many functions were compared, and how many paths.
+    /// The numbers of compared functions and of compared paths.
     pub compared: (usize, usize),
     /// Rows of the boot path.
     pub rows: Vec<RowChange>,
-    /// Functions, whoever called them.
+    /// Functions, from all callers.
     pub functions: Vec<Change>,
     /// Paths that changed themselves, not only in what they call.
     pub paths: Vec<Change>,
     function_names: Paths,
     path_names: Paths,
-    /// Of a function of the second boot, its likely name in the first.
+    /// The likely name in the first boot, by the function's name in the second.
     renamed: HashMap<String, String>,
-    /// Of a function that only one boot has, the function of the other that its code is likely in.
+    /// For a function that only one boot has, the function of the other that its code is likely in.
     inlined: HashMap<String, String>,
 }
 
 impl Diff {
-    /// The name of a function that changed.
+    /// Returns the name of a function that changed.
     pub fn function(&self, change: &Change) -> &str {
         &self.function_names.all[change.id as usize].1
     }
 
-    /// What the function that changed was likely called in the first boot, if it had another name.
+    /// Returns the likely name in the first boot of the function that changed, if it had another name.
     pub fn renamed_from(&self, change: &Change) -> Option<&str> {
         self.renamed.get(self.function(change)).map(String::as_str)
     }
 
-    /// Of a function that appeared or vanished, the function that its code is likely in, in the boot that lacks it.
+    /// Returns, for a function that appeared or vanished, the function that its code is likely in, in the boot that
+    /// lacks it.
     pub fn inlined_in(&self, change: &Change) -> Option<&str> {
         let in_one = change.before.is_none() || change.after.is_none();
         self.inlined.get(self.function(change)).filter(|_| in_one).map(String::as_str)
     }
 
-    /// A path that changed, from the function on down to the thread at the bottom of its stack.
+    /// Iterates over a path that changed, from the function down to the thread at the bottom of its stack.
     pub fn path(&self, change: &Change) -> impl Iterator<Item = &str> {
-        let of = |id: u32| &self.path_names.all[id as usize];
-        std::iter::successors(Some(of(change.id)), move |at| at.0.map(of)).map(|at| at.1.as_str())
+        let node = |id: u32| &self.path_names.all[id as usize];
+        std::iter::successors(Some(node(change.id)), move |at| at.0.map(node)).map(|at| at.1.as_str())
     }
 
-    /// Whether the boots are equal in all that was compared.
+    /// True if everything that was compared is equal in the boots.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.functions.is_empty() && self.paths.is_empty()
     }
 }
 
-/// Compares two boots, of one kernel or of two. Linear in their paths of calls and their spans.
+/// Compares two boots, of one kernel or of two. Linear in their call paths and their spans.
 pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
     let merged = |old: &[Row], new: &[Row]| {
         let all = [(before, old), (after, new)].map(|(side, rows)| (side, if one_kernel { &[] } else { rows }));
@@ -152,35 +152,36 @@ pub fn diff(before: Side, after: Side, one_kernel: bool) -> Diff {
             let timeline = side.timeline;
             rows.iter().map(move |row| (row.name.as_str(), row.compared_by(timeline)))
         });
-        kin::merged(old, new)
+        function_names::merged(old, new)
     };
     let rows = merged(before.wheres, after.wheres);
-    let [old_rows, new_rows] = [before.wheres, after.wheres].map(|all| one_row_each(all, &rows));
+    let [old_rows, new_rows] = [before.wheres, after.wheres].map(|all| merge_rows(all, &rows));
     let mut diff = Diff { rows: row_changes(&old_rows, &new_rows), ..Diff::default() };
     let names = &mut diff.function_names;
-    match (Tree::of(before), Tree::of(after)) {
+    match (Tree::new(before), Tree::new(after)) {
         (Some(mut old), Some(mut new)) => {
             diff.followed = true;
             if !one_kernel {
-                (diff.renamed, diff.inlined) = find_kin(&mut old, &mut new);
+                (diff.renamed, diff.inlined) = match_functions(&mut old, &mut new);
             }
             let functions = [old.functions(names), new.functions(names)];
             (diff.functions, diff.compared.0) = changes(functions, &names.all, |amount| amount);
             let paths = [old.paths(&mut diff.path_names), new.paths(&mut diff.path_names)];
-            // What only changed in what it calls is seen there.
-            let itself = |amount: Amount| Amount { total: Ns::ZERO, ..amount };
-            (diff.paths, diff.compared.1) = changes(paths, &diff.path_names.all, itself);
+            // A path that changed only in what it calls is left out: the change shows in the callee.
+            let without_total = |amount: Amount| Amount { total: Ns::ZERO, ..amount };
+            (diff.paths, diff.compared.1) = changes(paths, &diff.path_names.all, without_total);
         }
         _ => {
-            let kin = merged(before.functions, after.functions);
-            let functions = [before.functions, after.functions].map(|all| by_name(&one_row_each(all, &kin), names));
+            let merged_names = merged(before.functions, after.functions);
+            let functions =
+                [before.functions, after.functions].map(|all| by_name(&merge_rows(all, &merged_names), names));
             (diff.functions, diff.compared.0) = changes(functions, &names.all, |amount| amount);
         }
     }
     diff
 }
 
-/// The rows that are not charged the same, the greatest effect first.
+/// Returns the rows with different charges, the greatest effect first.
 pub fn row_changes(before: &[Row], after: &[Row]) -> Vec<RowChange> {
     let mut new: HashMap<&str, Ns> = after.iter().map(|row| (row.name.as_str(), row.self_time)).collect();
     let change = |name: &str, before, after| RowChange { name: name.to_owned(), before, after };
@@ -194,8 +195,8 @@ pub fn row_changes(before: &[Row], after: &[Row]) -> Vec<RowChange> {
     rows
 }
 
-/// The rows with their names as they are in both boots; those of one name are one row.
-fn one_row_each<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a, [Row]> {
+/// Renames the rows to their names for both boots, and merges rows of equal name.
+fn merge_rows<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a, [Row]> {
     if merged.is_empty() {
         return Cow::Borrowed(rows);
     }
@@ -206,22 +207,22 @@ fn one_row_each<'a>(rows: &'a [Row], merged: &HashMap<String, String>) -> Cow<'a
         let place = *at.entry(name).or_insert(all.len());
         match all.get_mut(place) {
             None => all.push(Row { name: name.clone(), ..row.clone() }),
-            Some(known) => {
-                known.self_time += row.self_time;
-                // One part can be under way in the other: the longer of the two is sure.
-                known.total_time = known.total_time.max(row.total_time).max(known.self_time);
-                known.count += row.count;
-                known.share += row.share;
+            Some(sum) => {
+                sum.self_time += row.self_time;
+                // The time of one part may include the other: only the longer of the two is certain.
+                sum.total_time = sum.total_time.max(row.total_time).max(sum.self_time);
+                sum.count += row.count;
+                sum.share += row.share;
             }
         }
     }
     Cow::Owned(all)
 }
 
-/// Gives both trees' functions the names by which they are compared. Returns the old names of those that were likely
-/// renamed, by the new one, and where the code of others likely is.
-fn find_kin<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, String>, HashMap<String, String>) {
-    let merged = kin::merged(old.names(), new.names());
+/// Gives both trees' functions the names by which they are compared. Returns the old names of functions that were
+/// likely renamed, by the new name. Also returns where the code of others likely is.
+fn match_functions<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, String>, HashMap<String, String>) {
+    let merged = function_names::merged(old.names(), new.names());
     [&mut *old, &mut *new].into_iter().for_each(|tree| tree.rename(&merged));
     let mut numbers = Paths::default();
     let [before, after] = [&*old, &*new].map(|tree| tree.numbered(&mut numbers));
@@ -229,12 +230,13 @@ fn find_kin<'a>(old: &mut Tree<'a>, new: &mut Tree<'a>) -> (HashMap<String, Stri
     let name = |id: &u32| numbers.all[*id as usize].1.clone();
     let renamed: HashMap<String, String> = renamed.iter().map(|(from, to)| (name(from), name(to))).collect();
     old.rename(&renamed);
-    let inlined: HashMap<String, String> = inlined.iter().map(|(of, into)| (name(of), name(into))).collect();
+    let inlined: HashMap<String, String> =
+        inlined.iter().map(|(function, into)| (name(function), name(into))).collect();
     [old, new].into_iter().for_each(|tree| tree.inlined = inlined.keys().cloned().collect());
     (renamed.into_iter().map(|(from, to)| (to, from)).collect(), inlined)
 }
 
-/// Numbers for paths by their names, the same for both boots: a path is a name, and the path before it.
+/// Numbers for paths by their names, the same for both boots. A path is a name and the path before it.
 #[derive(Clone, Debug, Default)]
 struct Paths {
     ids: HashMap<(Option<u32>, String), u32>,
@@ -245,7 +247,7 @@ impl Paths {
     fn id(&mut self, parent: Option<u32>, name: String) -> u32 {
         *self.ids.entry((parent, name)).or_insert_with_key(|key| {
             self.all.push(key.clone());
-            // Two profiles of any size that fits into memory have fewer paths than 2^32 too.
+            // Two profiles that fit into memory have fewer than 2^32 paths too.
             timeline::number(self.all.len() - 1)
         })
     }
@@ -257,18 +259,18 @@ fn by_name(rows: &[Row], names: &mut Paths) -> HashMap<u32, Amount> {
     rows.iter().map(|row| (names.id(None, row.name.clone()), amount(row))).collect()
 }
 
-/// What is not the same by what `counts`, and how many things were compared.
+/// Returns the entries that differ in their `compared_part`, and the number of compared things.
 fn changes(
     [before, mut after]: [HashMap<u32, Amount>; 2],
     names: &[(Option<u32>, String)],
-    counts: impl Fn(Amount) -> Amount,
+    compared_part: impl Fn(Amount) -> Amount,
 ) -> (Vec<Change>, usize) {
     let mut changes: Vec<Change> = Vec::new();
     let mut compared = after.len();
     for (id, old) in before {
         let new = after.remove(&id);
         compared += usize::from(new.is_none());
-        if new.map(&counts) != Some(counts(old)) {
+        if new.map(&compared_part) != Some(compared_part(old)) {
             changes.push(Change { id, before: Some(old), after: new });
         }
     }
@@ -281,18 +283,18 @@ fn changes(
     (changes, compared)
 }
 
-/// A boot's profile, with what of each path was on the boot path.
+/// A boot's profile, with the part of each path that was on the boot path.
 struct Tree<'a> {
     timeline: &'a Timeline,
     on_path: Vec<Ns>,
-    /// Of each path, the name of its function.
+    /// The name of each path's function.
     names: Vec<String>,
-    /// Functions that the other boot has inside of their callers: their paths are compared as those.
+    /// Functions that the other boot has inlined in their callers. Their paths are compared as part of the callers'.
     inlined: HashSet<String>,
 }
 
 impl<'a> Tree<'a> {
-    fn of(side: Side<'a>) -> Option<Tree<'a>> {
+    fn new(side: Side<'a>) -> Option<Tree<'a>> {
         let spread = Spread::new(side.timeline)?;
         let mut on_path = OnPath(vec![Ns::ZERO; side.timeline.profile.len()]);
         let mut to_share: HashMap<(NodeId, ()), Ns> = HashMap::new();
@@ -310,7 +312,8 @@ impl<'a> Tree<'a> {
         Some(Tree { timeline: side.timeline, on_path: on_path.0, names, inlined: HashSet::new() })
     }
 
-    /// The names of functions, each with the one to compare it by: a decompressor's has what it unpacks.
+    /// Returns the names of functions, each with the name to compare it by. The name of a decompressor includes the
+    /// format that it unpacks.
     fn names(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let nodes = self.timeline.profile.nodes().zip(&self.names);
         nodes.filter(|((_, node), _)| node.parent.is_some()).map(|((_, node), name)| {
@@ -327,7 +330,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The tree with numbers for names.
+    /// Returns the tree with numbers for names.
     fn numbered(&self, numbers: &mut Paths) -> Calls {
         let node = |((_, node), name): ((NodeId, timeline::ProfileNode), &String)| {
             let parent = node.parent.map(|parent| timeline::number(parent.index()));
@@ -384,9 +387,10 @@ impl<'a> Tree<'a> {
             };
             let path = names.id(parent, name);
             // Parts of one function have one path.
-            let known = paths.entry(path).or_default();
-            known.calls = known.calls.saturating_add(node.calls);
-            (known.own, known.total, known.on_path) = (known.own + own, known.total + total, known.on_path + on_path);
+            let amount = paths.entry(path).or_default();
+            amount.calls = amount.calls.saturating_add(node.calls);
+            (amount.own, amount.total, amount.on_path) =
+                (amount.own + own, amount.total + total, amount.on_path + on_path);
             ids.push(path);
         }
         paths

@@ -1,6 +1,7 @@
-//! The rules by which rows of `where` are made: an ordered list, the first that matches wins.
+//! The rules that make the rows of `where`: an ordered list in which the first match wins.
 //!
-//! Each operating system has its own ([`Groups::of`]), written as a user writes them: a rule a line, `#` begins a comment.
+//! Each operating system has its own rules ([`Groups::of`]), in the syntax for users' rules: one rule on each line. `#`
+//! begins a comment.
 //!
 //! ```text
 //! HOW WHAT [| WHAT]... [-> ROW]
@@ -15,21 +16,21 @@
 //! use SYSTEM      the rules of a system come here: linux, freebsd, generic
 //! ```
 //!
-//! WHAT is what tables print, a name and maybe its detail (`DEVICE_PROBE psm`), in which `*` stands for any text and `?`
-//! for any character. A kind may stand before it: `probe:*`, `call:f`, and `thread:usbus*` for a thread that another
-//! waits for. `-> ROW` makes one row of all that the rule matches.
+//! WHAT is what tables print: a name and perhaps its detail (`DEVICE_PROBE psm`). In it, `*` stands for any text and
+//! `?` for any character. A kind may stand before it: `probe:*`, `call:f`, and `thread:usbus*` for a thread that
+//! another one waits for. `-> ROW` makes one row of everything that the rule matches.
 
 use std::fmt;
 use timeline::{Os, SpanKind};
 
-/// The rules of one operating system, or a user's own.
+/// The rules of one operating system, or a user's rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
     pub(crate) rules: Vec<Rule>,
     pub(crate) delays: Vec<Pattern>,
     pub(crate) skips: Vec<Pattern>,
     pub(crate) recording: Vec<Pattern>,
-    /// What stands before the name of a blamed thread.
+    /// The word before the name of a blamed thread.
     pub(crate) thread_word: String,
 }
 
@@ -41,16 +42,16 @@ pub(crate) struct Rule {
     pub row: Option<String>,
 }
 
-/// Which of several matches around a place has the row.
+/// The choice among several matches around a place: the one that has the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The outermost, with all under it.
+    /// The outermost match, with everything under it.
     Whole,
     Outer,
     Inner,
 }
 
-/// What a rule is for.
+/// The subject of a rule: an optional kind, and a glob for names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pattern {
     kind: Option<Kind>,
@@ -85,12 +86,12 @@ const BUILT_IN: [(&str, &str); 3] = [
     ("generic", include_str!("groups/generic.rules")),
 ];
 
-/// A line that is no rule.
+/// An error: a line that cannot be parsed as a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotARule {
-    /// Which line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it, and what would be right.
+    /// The fault, and what would be right.
     pub what: String,
 }
 
@@ -103,8 +104,8 @@ impl fmt::Display for NotARule {
 impl std::error::Error for NotARule {}
 
 impl Groups {
-    /// The rules for an operating system. Any other kernel than Linux is taken for one that logs as FreeBSD
-    /// does; of an unknown one none is.
+    /// Returns the rules for an operating system. Every known kernel except Linux is assumed to log as FreeBSD does. An
+    /// unknown one gets the generic rules.
     pub fn of(os: &Os) -> Groups {
         match os {
             Os::Unknown => Groups::built_in("generic"),
@@ -113,25 +114,25 @@ impl Groups {
         }
     }
 
-    /// Linux's.
+    /// Returns the rules for Linux.
     pub fn linux() -> Groups {
         Groups::built_in("linux")
     }
 
-    /// FreeBSD's, also for NetBSD.
+    /// Returns the rules for FreeBSD, which NetBSD also uses.
     pub fn freebsd() -> Groups {
         Groups::built_in("freebsd")
     }
 
     fn built_in(name: &str) -> Groups {
-        let text = BUILT_IN.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        let text = BUILT_IN.iter().find(|(known_name, _)| *known_name == name).map_or("", |(_, text)| text);
         Groups::parse(text).expect("a test parses them")
     }
 
-    /// Rules from text.
+    /// Parses rules from text.
     ///
     /// # Errors
-    /// The first line that is no rule.
+    /// The first line that cannot be parsed as a rule.
     pub fn parse(text: &str) -> Result<Groups, NotARule> {
         let mut groups = Groups {
             rules: Vec::new(),
@@ -143,17 +144,17 @@ impl Groups {
         for (i, line) in text.lines().enumerate() {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                groups.line(line).map_err(|what| NotARule { line: i + 1, what })?;
+                groups.parse_line(line).map_err(|what| NotARule { line: i + 1, what })?;
             }
         }
         Ok(groups)
     }
 
-    fn line(&mut self, line: &str) -> Result<(), String> {
-        let (how, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    fn parse_line(&mut self, line: &str) -> Result<(), String> {
+        let (keyword, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         if rest.is_empty() {
-            return Err(format!("{how:?} is not followed by what it is for"));
+            return Err(format!("{keyword:?} is not followed by what it is for"));
         }
         let (what, row) = match rest.split_once("->") {
             Some((what, row)) => (what.trim(), Some(row.trim().to_owned())),
@@ -164,29 +165,29 @@ impl Groups {
             self.rules.push(Rule { place, what, row: row.clone() });
             Ok(())
         };
-        match how {
+        match keyword {
             "whole" => return rule(Place::Whole),
             "outer" => return rule(Place::Outer),
             "inner" => return rule(Place::Inner),
-            _ if row.is_some() => return Err(format!("{how:?} makes no row, so it cannot have \"->\"")),
+            _ if row.is_some() => return Err(format!("{keyword:?} makes no row, so it cannot have \"->\"")),
             "delay" => self.delays.extend(patterns(what)?),
             "skip" => self.skips.extend(patterns(what)?),
             "recording" => self.recording.extend(patterns(what)?),
             "threads" => what.clone_into(&mut self.thread_word),
             "use" => self.include(what)?,
             _ => {
-                let known = "whole, outer, inner, delay, skip, recording, threads, use";
-                return Err(format!("{how:?} is none of {known}"));
+                let names = "whole, outer, inner, delay, skip, recording, threads, use";
+                return Err(format!("{keyword:?} is none of {names}"));
             }
         }
         Ok(())
     }
 
     fn include(&mut self, name: &str) -> Result<(), String> {
-        if !BUILT_IN.iter().any(|(known, _)| *known == name) {
+        if !BUILT_IN.iter().any(|(known_name, _)| *known_name == name) {
             return Err(format!(
                 "there are no rules of {name:?}, but of {}",
-                BUILT_IN.map(|(known, _)| known).join(", ")
+                BUILT_IN.map(|(known_name, _)| known_name).join(", ")
             ));
         }
         let other = Groups::built_in(name);
@@ -198,28 +199,28 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether something of that kind, name and detail only lets time pass.
+    /// True if something of this kind, name and detail only lets time pass.
     pub fn is_delay(&self, kind: SpanKind, name: &str, detail: &str) -> bool {
         match detail {
-            "" => any(&self.delays, kind, name),
-            detail => any(&self.delays, kind, &format!("{name} {detail}")),
+            "" => any_matches(&self.delays, kind, name),
+            detail => any_matches(&self.delays, kind, &format!("{name} {detail}")),
         }
     }
 
-    /// The first rule for a span that is printed as `text`.
+    /// Returns the first rule for a span that is printed as `text`.
     pub(crate) fn rule_of(&self, kind: SpanKind, text: &str) -> Option<usize> {
-        self.rules.iter().position(|rule| any(&rule.what, kind, text))
+        self.rules.iter().position(|rule| any_matches(&rule.what, kind, text))
     }
 
-    /// The first rule for a blamed thread.
+    /// Returns the first rule for a blamed thread.
     pub(crate) fn rule_of_thread(&self, name: &str) -> Option<usize> {
-        let is = |p: &Pattern| p.kind == Some(Kind::Thread) && matches(&p.glob, name);
-        self.rules.iter().position(|rule| rule.what.iter().any(is))
+        let matches_thread = |p: &Pattern| p.kind == Some(Kind::Thread) && matches(&p.glob, name);
+        self.rules.iter().position(|rule| rule.what.iter().any(matches_thread))
     }
 }
 
-/// Whether one of the patterns is for a span that is printed as `text`.
-pub(crate) fn any(patterns: &[Pattern], kind: SpanKind, text: &str) -> bool {
+/// True if one of the patterns matches a span that is printed as `text`.
+pub(crate) fn any_matches(patterns: &[Pattern], kind: SpanKind, text: &str) -> bool {
     patterns.iter().any(|p| p.kind.is_none_or(|k| k == Kind::Span(kind)) && matches(&p.glob, text))
 }
 
@@ -229,7 +230,7 @@ fn patterns(text: &str) -> Result<Vec<Pattern>, String> {
 
 fn pattern(what: &str) -> Result<Pattern, String> {
     let kind = what.split_once(':').and_then(|(kind, glob)| {
-        let (_, kind) = KINDS.iter().find(|(known, _)| *known == kind)?;
+        let (_, kind) = KINDS.iter().find(|(known_kind, _)| *known_kind == kind)?;
         Some(Pattern { kind: Some(*kind), glob: glob.to_owned() })
     });
     let pattern = kind.unwrap_or_else(|| Pattern { kind: None, glob: what.to_owned() });
@@ -240,11 +241,11 @@ fn pattern(what: &str) -> Result<Pattern, String> {
     }
 }
 
-/// Whether `glob` is for the whole of `text`: `*` is any text, `?` any character. `O(glob × text)`.
+/// True if `glob` matches the whole of `text`. `*` is any text, `?` any character. `O(glob × text)`.
 pub fn matches(glob: &str, text: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), text.as_bytes());
     let (mut g, mut t) = (0, 0);
-    // After the last star: where to go on in the glob, and what of the text the star stands for so far.
+    // After the last star: the position in the glob to go on from, and the end of the text that the star stands for.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         if glob.get(g) == Some(&b'*') {
@@ -266,7 +267,7 @@ pub fn matches(glob: &str, text: &str) -> bool {
     glob[g..].iter().all(|&b| b == b'*')
 }
 
-/// Where the next character of UTF-8 text begins.
+/// Returns the start of the next character of UTF-8 text.
 fn next_char(text: &[u8], at: usize) -> usize {
     let continues = |&&b: &&u8| b & 0xc0 == 0x80;
     at + 1 + text[at + 1..].iter().take_while(continues).count()

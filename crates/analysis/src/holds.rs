@@ -1,54 +1,57 @@
-//! Who held what others waited for, and who of them is to blame.
+//! The threads that held what others waited for, and which of them to blame.
 //!
-//! The method is Percival's (Profiling the FreeBSD kernel boot, 2018): blame the last thread to release, for as long as
-//! it held, but not from before it was created; then the one before it, until the start of the wait. At any instant
-//! that is, of those who then held, the one that released last.
+//! The method is Percival's (Profiling the FreeBSD kernel boot, 2018). Blame the last thread to release, for the time
+//! in which it held, but not from before it was created. Then blame the thread that released before it, and so on until
+//! the start of the wait. Therefore, at any instant, the blame is on the thread that releases last of those that hold.
 //!
-//! A wait that ends while a thread still holds was not ended by that thread, so a release inside the wait comes first.
-//! Those who still hold count only in two cases. In the first, nobody released inside the wait: it timed out. In the
-//! second, a release just after the end is nearer to it than the last one inside: the waiter is woken before the release
-//! is logged, on another CPU. Of several who still hold, the first to release then is to blame.
+//! If a thread still holds when a wait ends, it did not end the wait. Therefore a release inside the wait has priority.
+//! Threads that still hold count only in two cases. In the first, no thread released inside the wait: the wait timed
+//! out. In the second, a release just after the end is nearer to the end than the last release inside. This happens if
+//! the waiter is woken on another CPU before the release is logged. If several threads still hold, the first to release
+//! is to blame.
 //!
-//! FreeBSD waits for the root mount in turns of at most a second, each of which ends with the next release or with its
-//! time-out. Turns of one function are [one wait](crate::polls) here: it ends when the last one does.
+//! FreeBSD waits for the root mount in turns of at most a second. Each turn ends with the next release or with its
+//! time-out. Turns in one function are [one wait](crate::polls) here, which ends when the last turn does.
 //!
-//! A hold that ends by [another thread's release](taken_over) is that thread's, since it was taken.
+//! A hold that ends by [another thread's release](taken_over) counts as that thread's hold, from the moment it was
+//! taken.
 
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Ns, Timeline, TrackId, Wait};
 
-/// A track kept others waiting.
+/// A stretch in which a track kept others waiting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
     pub track: TrackId,
-    /// The latest of its hold, that of whom it took it from, and its creation.
+    /// The latest of three: the start of this hold, the start of the hold that it was taken over from, and the track's
+    /// creation.
     pub from: Ns,
     pub to: Ns,
-    /// Whether anybody is seen to take it: a release alone says nothing of when it began.
+    /// True if a thread is seen to take it. A release alone does not show when the hold began.
     pub seen_taken: bool,
 }
 
-/// What ended a wait for a topic.
+/// The end of a wait for a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ender {
-    /// A release inside it, then.
+    /// A release inside the wait, at this time.
     Release(Ns),
-    /// Nothing that released by then: of those who still hold, the first to release.
+    /// No release by then. This is the first thread to release of those that still hold.
     StillHeld(TrackId),
-    /// Nobody who held it.
-    Nobody,
+    /// No thread that held the topic.
+    NoHolder,
 }
 
 /// All holds, by topic.
 pub struct Holds(HashMap<NameId, Topic>);
 
-/// The holds of one topic, the first to be released first.
+/// The holds of one topic, ordered by release.
 #[derive(Default)]
 struct Topic {
     held: Vec<Held>,
-    /// Of each [`BLOCK`] of them, when the earliest began, so that those of no use are skipped together.
+    /// The earliest start in each block of [`BLOCK`] holds, so that blocks that cannot match are skipped.
     earliest: Vec<Ns>,
-    /// Of each of them, how many there are up to the last before it that is another thread's.
+    /// For each hold, the number of holds up to the last earlier one of another thread.
     others: Vec<usize>,
 }
 
@@ -58,14 +61,14 @@ impl Holds {
     /// `O(n log n)` in the number of holds.
     pub fn new(timeline: &Timeline) -> Holds {
         let mut topics: HashMap<NameId, Topic> = HashMap::new();
-        // Of each hold that was taken over, since when it was held.
+        // The start of each hold that was taken over.
         let mut since: HashMap<usize, Ns> = HashMap::new();
-        let mut over: HashSet<usize> = HashSet::new();
-        for TakenOver { taken, given } in taken_over(timeline) {
-            since.extend(given.map(|given| (taken, timeline.holds[given].from)));
-            over.extend(given);
+        let mut handed_over: HashSet<usize> = HashSet::new();
+        for TakenOver { releaser, taker } in taken_over(timeline) {
+            since.extend(taker.map(|taker| (releaser, timeline.holds[taker].from)));
+            handed_over.extend(taker);
         }
-        for (i, hold) in timeline.holds.iter().enumerate().filter(|(i, _)| !over.contains(i)) {
+        for (i, hold) in timeline.holds.iter().enumerate().filter(|(i, _)| !handed_over.contains(i)) {
             let created = timeline.tracks.get(hold.track).created.map_or(Ns::MIN, |(at, _)| at);
             let taken = since.get(&i).copied().unwrap_or(hold.from);
             let from = taken.max(created);
@@ -75,7 +78,7 @@ impl Holds {
             }
         }
         for topic in topics.values_mut() {
-            // Of those released at one instant, the one that was held longest counts as the last.
+            // If several are released at one instant, the one that was held longest counts as the last.
             topic.held.sort_by_key(|h| (h.to, std::cmp::Reverse(h.from)));
             let earliest = |block: &[Held]| block.iter().map(|h| h.from).min().unwrap_or(Ns::MAX);
             topic.earliest = topic.held.chunks(BLOCK).map(earliest).collect();
@@ -84,8 +87,9 @@ impl Holds {
         Holds(topics)
     }
 
-    /// Who is to blame for `from..to` of a wait for `topic`, from the end backwards and without gap; none where nobody
-    /// held it who `may` have. `ended` is when the wait ended, with all the turns that it was waited in.
+    /// Returns the thread to blame for each part of `from..to` of a wait for `topic`, from the end backwards and
+    /// without gaps. `None`: no thread that `may` be blamed held the topic. `ended` is the end of the wait, including
+    /// all its turns.
     pub fn blame(
         &self,
         wait: &Wait,
@@ -99,8 +103,8 @@ impl Holds {
         if let Some(topic) = self.0.get(&topic) {
             let may = |held: &Held| held.track != wait.track && may(held.track);
             let released = topic.held.partition_point(|h| h.to <= ended);
-            let by_release = topic.ended_by_release((wait.from, ended), may).is_some();
-            let mut above = if by_release { topic.held.len() } else { released };
+            let ended_inside = topic.last_release_inside((wait.from, ended), may).is_some();
+            let mut above = if ended_inside { topic.held.len() } else { released };
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];
@@ -132,33 +136,33 @@ impl Holds {
         blame
     }
 
-    /// What ended a wait for a topic that lasted `from..end`.
+    /// Returns what ended a wait for a topic that lasted `from..end`.
     pub fn ender(&self, waiter: TrackId, topic: NameId, (from, end): (Ns, Ns)) -> Ender {
-        let Some(topic) = self.0.get(&topic) else { return Ender::Nobody };
+        let Some(topic) = self.0.get(&topic) else { return Ender::NoHolder };
         let may = |held: &Held| held.track != waiter;
-        match (topic.ended_by_release((from, end), may), topic.still(end, may)) {
+        match (topic.last_release_inside((from, end), may), topic.first_still_held(end, may)) {
             (Some(at), _) => Ender::Release(at),
             (None, Some(held)) => Ender::StillHeld(held.track),
-            (None, None) => Ender::Nobody,
+            (None, None) => Ender::NoHolder,
         }
     }
 }
 
 impl Topic {
-    /// The last release inside a wait, if none is nearer to its end.
-    fn ended_by_release(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> Option<Ns> {
+    /// Returns the last release inside a wait, unless a release after its end is nearer to the end.
+    fn last_release_inside(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> Option<Ns> {
         let mut count = self.held.partition_point(|h| h.to <= end);
         while count > 0 && !may(&self.held[count - 1]) {
             count = self.others[count - 1];
         }
         let last = count.checked_sub(1).map(|i| self.held[i]);
         let last = last.filter(|held| held.to > from)?;
-        let next = self.still(end, may).filter(|held| held.to < Ns::MAX);
+        let next = self.first_still_held(end, may).filter(|held| held.to < Ns::MAX);
         next.is_none_or(|next| end - last.to <= next.to - end).then_some(last.to)
     }
 
-    /// Of those who hold at an instant and may be to blame, the first to release.
-    fn still(&self, at: Ns, may: impl Fn(&Held) -> bool) -> Option<Held> {
+    /// Returns the first to release of the threads that hold at `at` and may be to blame.
+    fn first_still_held(&self, at: Ns, may: impl Fn(&Held) -> bool) -> Option<Held> {
         let mut above = self.held.partition_point(|h| h.to <= at);
         while let Some(i) = self.first(above, at) {
             if self.held[i].seen_taken && may(&self.held[i]) {
@@ -169,7 +173,7 @@ impl Topic {
         None
     }
 
-    /// The first from `above` on that began before `at`.
+    /// Returns the first hold from `above` on that began before `at`.
     fn first(&self, above: usize, at: Ns) -> Option<usize> {
         let mut begin = above;
         while begin < self.held.len() {
@@ -185,7 +189,7 @@ impl Topic {
         None
     }
 
-    /// The last of the first `below` that began before `at`.
+    /// Returns the last of the first `below` holds that began before `at`.
     fn last(&self, below: usize, at: Ns) -> Option<usize> {
         let mut end = below;
         while end > 0 {
@@ -202,7 +206,7 @@ impl Topic {
     }
 }
 
-/// Of each hold, how many there are up to the last before it that is another thread's.
+/// Returns, for each hold, the number of holds up to the last earlier one of another thread.
 fn others(held: &[Held]) -> Vec<usize> {
     let mut others = Vec::with_capacity(held.len());
     for (i, this) in held.iter().enumerate() {
@@ -212,30 +216,31 @@ fn others(held: &[Held]) -> Vec<usize> {
     others
 }
 
-/// A release by a thread that never took the hold, as places in the timeline's `holds`.
+/// A release by a thread that never took the hold. The fields are indices into the timeline's `holds`.
 pub struct TakenOver {
-    /// Held by who released it.
-    pub taken: usize,
-    /// By who took it and never released it, if anybody did.
-    pub given: Option<usize>,
+    /// The hold of the thread that released.
+    pub releaser: usize,
+    /// The hold of the thread that took it and never released it, if there is one.
+    pub taker: Option<usize>,
 }
 
-/// All releases without a hold. Of each topic the first to hold is paired with the first to release. Linear, after
-/// sorting.
+/// Returns all releases without a hold. In each topic, the first to hold is paired with the first to release. Linear,
+/// after sorting.
 pub fn taken_over(timeline: &Timeline) -> Vec<TakenOver> {
     let all = &timeline.holds;
-    let mut found = Vec::new();
+    let mut all_releases = Vec::new();
     let mut begin = 0;
     for topic in all.chunk_by(|a, b| a.topic == b.topic) {
         let places = begin..begin + topic.len();
         begin = places.end;
-        let mut given: Vec<usize> = places.clone().filter(|&i| all[i].to == Ns::MAX).collect();
-        given.sort_by_key(|&i| all[i].from);
-        let mut given = given.into_iter().peekable();
-        for taken in places.filter(|&i| all[i].from == Ns::MIN) {
-            let hands_over = |&given: &usize| all[given].from < all[taken].to && all[given].track != all[taken].track;
-            found.push(TakenOver { taken, given: given.next_if(hands_over) });
+        let mut takers: Vec<usize> = places.clone().filter(|&i| all[i].to == Ns::MAX).collect();
+        takers.sort_by_key(|&i| all[i].from);
+        let mut takers = takers.into_iter().peekable();
+        for releaser in places.filter(|&i| all[i].from == Ns::MIN) {
+            let hands_over =
+                |&taker: &usize| all[taker].from < all[releaser].to && all[taker].track != all[releaser].track;
+            all_releases.push(TakenOver { releaser, taker: takers.next_if(hands_over) });
         }
     }
-    found
+    all_releases
 }

@@ -1,25 +1,22 @@
-//! Initcalls by how long each took from start to return, as `initcall_debug` counts: what it waited for is in it.
+//! Initcalls by the time from start to return, waits included, as `initcall_debug` counts.
 //!
-//! Another view than the boot path's: an initcall that mostly waits for a thread is short there, where the thread has the
-//! time, and long here.
+//! This view differs from the boot path. An initcall that mostly waits for another thread is short on the path, where
+//! that thread has the time, and long here.
 
 use timeline::{NameId, Ns, SpanKind, Timeline, TrackId};
 
-/// One initcall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Initcall {
-    /// The function.
     pub function: NameId,
-    /// When it was called.
     pub start: Ns,
-    /// From its call to its return.
+    /// The time from the call to the return.
     pub elapsed: Ns,
-    /// Who ran it.
+    /// The thread that ran it.
     pub track: TrackId,
 }
 
-/// All initcalls of a finalized timeline, the longest first. One that ends as it begins was never seen to return, or is
-/// shorter than its clock can tell: its time is not known, and it is left out.
+/// Returns all initcalls of a finalized timeline, the longest first. An initcall with equal start and end is left out:
+/// its return was not seen, or it is shorter than the clock's resolution.
 pub fn initcalls(timeline: &Timeline) -> Vec<Initcall> {
     let is_known = |span: &timeline::SpanRow| span.kind == SpanKind::Initcall && span.length() > Ns::ZERO;
     let spans = timeline.spans.iter().filter(|(_, span)| is_known(span));
@@ -49,7 +46,7 @@ mod tests {
             t.spans.push(SpanRow { name: NameId::EMPTY, detail, start: Ns(start), end: Ns(end), track, kind }, None);
         }
         t.finalize(Ns::ZERO);
-        let found: Vec<_> = initcalls(&t).iter().map(|i| (t.names.get(i.function).to_owned(), i.elapsed)).collect();
-        assert_eq!(found, [("waits".to_owned(), Ns(80)), ("quick".to_owned(), Ns(10))]);
+        let elapsed: Vec<_> = initcalls(&t).iter().map(|i| (t.names.get(i.function).to_owned(), i.elapsed)).collect();
+        assert_eq!(elapsed, [("waits".to_owned(), Ns(80)), ("quick".to_owned(), Ns(10))]);
     }
 }

@@ -1,14 +1,15 @@
 //! Answers from a timeline: pure functions, no I/O, no text layout.
 //!
-//! * [`phases`]: the stages of the boot, contiguous, summing to the total exactly;
-//! * [`boot_path`]: what the boot waited on at each instant, walked back from the end mark;
-//! * [`tables`]: the path charged to rows that one can fix ([`Tables::wheres`]), to functions, and,
-//!   as a different view, the sum over all threads;
-//! * [`diff`]: two boots side by side, each function and each path of calls;
-//! * [`Spread`]: whose time it was in a span, down to calls too short to be spans;
-//! * [`WhatIf`]: the boot again with some of its work made shorter; [`Prices`]: the same by stretches of time, not names;
+//! * [`phases`]: the phases of the boot, contiguous, summing to the total exactly;
+//! * [`boot_path`]: the thread or device that the boot waited for at each instant, walked back from the end mark;
+//! * [`tables`]: the path charged to rows that a developer can fix ([`Tables::wheres`]), to functions, and, as a
+//!   different view, the sum over all threads;
+//! * [`diff`]: two boots side by side, each function and each call path;
+//! * [`Spread`]: the owners of the time in a span, including calls too short to be spans;
+//! * [`WhatIf`]: the boot replayed with some of its work made shorter; [`Prices`]: the same by stretches of time, not
+//!   names;
 //! * [`growth`]: how each row grows with the machine, over boots of several sizes;
-//! * [`process_times`]: what each process of user space did, and what it waited for;
+//! * [`process_times`]: what each user-space process did, and what it waited for;
 //! * [`initcalls`]: each from its call to its return;
 //! * [`impossible`]: figures that contradict each other;
 //! * [`floor`]: how much the code's layout alone changes a boot's length.
@@ -37,7 +38,7 @@ mod spread;
 mod stays;
 mod stretch;
 mod tables;
-mod under_way;
+mod total_time;
 mod unit_starts;
 mod waits;
 mod what_if;
@@ -60,13 +61,13 @@ pub use what_if::{Becomes, Cannot, Cut, Prices, Range, Rung, Saving, Target, Wha
 
 use timeline::{Ns, Timeline};
 
-/// From time zero to the end mark; to the last thing that is known where there is no end mark.
+/// Returns the time from zero to the end mark. Without an end mark: to the last event in the timeline.
 pub fn total(timeline: &Timeline) -> Ns {
-    let last_known = || {
+    let last_event = || {
         let spans = timeline.spans.iter().map(|(_, s)| s.end);
         let marks = timeline.marks.iter().map(|m| m.at);
         let boundaries = timeline.boundaries.iter().map(|b| b.at);
         spans.chain(marks).chain(boundaries).max().unwrap_or_default()
     };
-    timeline.end.map_or_else(last_known, |end| end.at).max(Ns::ZERO)
+    timeline.end.map_or_else(last_event, |end| end.at).max(Ns::ZERO)
 }

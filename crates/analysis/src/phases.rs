@@ -1,36 +1,33 @@
-//! The stages of the boot: from time zero to the end mark without gap or overlap.
+//! The phases of the boot: from time zero to the end mark without gap or overlap.
 //!
-//! A phase starts where the evidence with the smallest error says so and lasts until the next one
-//! starts, so the lengths sum to the total to the nanosecond whatever the evidence is. Time that no
-//! evidence reaches is a phase of its own, [`timeline::Phase::Unexplained`].
+//! A phase starts at the time with the smallest error in the evidence, and lasts until the next one starts. Therefore
+//! the lengths sum to the total to the nanosecond, whatever the evidence is. Time that no evidence covers is a phase
+//! itself, [`timeline::Phase::Unexplained`].
 
 use timeline::{Boundary, Ns, Timeline};
 
-/// One stage of the boot.
+/// A phase of the boot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// What it is.
+    /// The kind of phase.
     pub what: timeline::Phase,
-    /// What it is called.
     pub name: String,
-    /// When it starts: where the one before it ends.
+    /// Start: the end of the phase before.
     pub start: Ns,
-    /// When it ends.
     pub end: Ns,
-    /// How far off its start may be.
+    /// Maximum error of the start.
     pub error: Ns,
-    /// What shows its start.
+    /// The evidence for the start.
     pub evidence: String,
 }
 
 impl Phase {
-    /// How long it took.
     pub fn length(&self) -> Ns {
         self.end - self.start
     }
 }
 
-/// All phases in order of time. Empty only if the total is zero.
+/// Returns all phases in order of time. Empty only if the total is zero.
 pub fn phases(timeline: &Timeline) -> Vec<Phase> {
     let total = crate::total(timeline);
     let mut starts = best_boundaries(timeline);
@@ -38,20 +35,20 @@ pub fn phases(timeline: &Timeline) -> Vec<Phase> {
     for b in &mut starts {
         b.at = b.at.max(Ns::ZERO);
     }
-    // Of several that start at one instant the last is the one that lasts.
+    // If several start at one instant, the last one has the time.
     starts.sort_by_key(|b| b.at);
     let unexplained = timeline::Phase::Unexplained;
     let name = |what: timeline::Phase| what.name(&timeline.names).into_owned();
     let mut phases: Vec<Phase> = Vec::with_capacity(starts.len() + 1);
     if starts.first().is_none_or(|b| b.at > Ns::ZERO) && total > Ns::ZERO {
-        let none = "no evidence reaches here".to_owned();
+        let no_evidence = "no evidence reaches here".to_owned();
         phases.push(Phase {
             what: unexplained,
             name: name(unexplained),
             start: Ns::ZERO,
             end: total,
             error: Ns::ZERO,
-            evidence: none,
+            evidence: no_evidence,
         });
     }
     for b in starts {
@@ -65,12 +62,16 @@ pub fn phases(timeline: &Timeline) -> Vec<Phase> {
     phases
 }
 
-/// The boundary with the smallest error of each phase, the first of equals; of unexplained time, all.
+/// Returns the boundary with the smallest error of each phase, the first of equals. Returns all boundaries of
+/// unexplained time.
 fn best_boundaries(timeline: &Timeline) -> Vec<Boundary> {
     let mut best: Vec<Boundary> = Vec::new();
     for &b in &timeline.boundaries {
-        match best.iter_mut().find(|known| known.phase == b.phase && b.phase != timeline::Phase::Unexplained) {
-            Some(known) if b.error < known.error => *known = b,
+        match best
+            .iter_mut()
+            .find(|best_so_far| best_so_far.phase == b.phase && b.phase != timeline::Phase::Unexplained)
+        {
+            Some(best_so_far) if b.error < best_so_far.error => *best_so_far = b,
             Some(_) => {}
             None => best.push(b),
         }
@@ -96,10 +97,10 @@ mod tests {
     }
 
     fn check(boundaries: &[(&str, i64, i64)], end: i64, expected: &[(&str, i64, i64)]) {
-        let got = phases(&boot(boundaries, end));
-        let got: Vec<_> = got.iter().map(|p| (p.name.as_str(), p.start.0, p.end.0)).collect();
-        assert_eq!(got, expected);
-        assert_eq!(got.iter().map(|p| p.2 - p.1).sum::<i64>(), end);
+        let actual = phases(&boot(boundaries, end));
+        let actual: Vec<_> = actual.iter().map(|p| (p.name.as_str(), p.start.0, p.end.0)).collect();
+        assert_eq!(actual, expected);
+        assert_eq!(actual.iter().map(|p| p.2 - p.1).sum::<i64>(), end);
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Waits that a thread waits in turns: it looks whether all is there, waits for the next release or a time-out, and looks
+//! Waits in turns. A thread checks whether everything is there, waits for the next release or a time-out, and checks
 //! again.
 //!
-//! Turns are for one topic and in one function that the thread does not leave in between. What ended one turn need not
-//! be what the thread waited for: that ended the last one.
+//! The turns of one wait are for one topic, in one function that the thread does not leave in between. The end of one
+//! turn need not be what the thread waited for. That event ended the last turn.
 
 use crate::segments::Segments;
 use hashbrown::HashMap;
 use timeline::{Ns, Timeline, WaitedOn};
 
-/// Of each wait in the timeline, when the last turn of it ended. Linear.
+/// Returns the end of the last turn for each wait in the timeline. Linear.
 pub fn poll_ends(timeline: &Timeline, segments: &Segments) -> Vec<Ns> {
     let mut ends: Vec<Ns> = timeline.waits.iter().map(|wait| wait.woken).collect();
     let mut last = HashMap::new();

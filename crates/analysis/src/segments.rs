@@ -1,8 +1,8 @@
-//! Which span is innermost on a track at each instant: each track cut into pieces once, then looked up.
+//! The innermost span on a track at each instant. Each track is cut into pieces once, then looked up.
 
 use timeline::{Ns, SpanId, Timeline, TrackId, Wait, WaitedOn};
 
-/// A piece of a track during which one span is innermost (or none is).
+/// A piece of a track with one innermost span, or with no span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     pub from: Ns,
@@ -37,7 +37,7 @@ impl Segments {
         Segments { by_track }
     }
 
-    /// The pieces of `from..to` on a track, in order of time, covering it without gap.
+    /// Passes on the pieces of `from..to` on a track, in order of time and without gaps.
     pub fn within(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
         let all = &self.by_track[track.0 as usize];
         let mut at = from;
@@ -58,7 +58,7 @@ impl Segments {
         }
     }
 
-    /// The same from the end backwards.
+    /// Passes on the same pieces from the end backwards.
     pub fn within_backwards(&self, track: TrackId, from: Ns, to: Ns, mut each: impl FnMut(Segment)) {
         let all = &self.by_track[track.0 as usize];
         let mut at = to;
@@ -79,22 +79,24 @@ impl Segments {
         }
     }
 
-    /// When the first span on a track begins.
+    /// Returns the start of the first span on a track.
     pub fn first(&self, track: TrackId) -> Option<Ns> {
         self.by_track[track.0 as usize].first().map(|piece| piece.from)
     }
 
-    /// Since when no span was open on a track at an instant ([`Ns::MIN`]: there was none before); none if one is open.
+    /// Returns since when no span has been open on a track at `at`. [`Ns::MIN`]: no span came before. `None`: a span is
+    /// open.
     pub fn idle_since(&self, track: TrackId, at: Ns) -> Option<Ns> {
         let all = &self.by_track[track.0 as usize];
-        let over = all.partition_point(|s| s.to <= at);
-        let open = all.get(over).is_some_and(|piece| piece.from < at);
-        let last = over.checked_sub(1).map_or(Ns::MIN, |i| all[i].to);
-        (!open).then_some(last)
+        let ended = all.partition_point(|s| s.to <= at);
+        let is_open = all.get(ended).is_some_and(|piece| piece.from < at);
+        let last = ended.checked_sub(1).map_or(Ns::MIN, |i| all[i].to);
+        (!is_open).then_some(last)
     }
 
-    /// What a track was doing when it began to wait. Where it says itself that it waits, what it entered and left at that
-    /// very instant is entered and left; where its switching away is seen, that ends what it did.
+    /// Returns the innermost span of a track when it began to wait. If the track itself reports the wait, spans entered
+    /// or left at that very instant count as entered or left. If its switching away is seen, the switch ends the span
+    /// before.
     pub fn waiting(&self, wait: &Wait) -> Option<SpanId> {
         match wait.by {
             WaitedOn::Holders(_) => {
@@ -106,7 +108,7 @@ impl Segments {
         }
     }
 
-    /// The innermost span just before an instant.
+    /// Returns the innermost span just before an instant.
     fn before(&self, track: TrackId, at: Ns) -> Option<SpanId> {
         let all = &self.by_track[track.0 as usize];
         let piece = all.get(all.partition_point(|s| s.to < at))?;

@@ -1,5 +1,6 @@
-//! The boot path in as few pieces as it is walked in: while one thread has the time, it is not cut where that enters or
-//! leaves a function. Who wants each function's time cuts it into [stretches](BootPath); who draws, sweeps over the spans.
+//! The boot path in the pieces in which it is walked. A piece is not cut where its thread enters or leaves a function.
+//! A caller that needs the time of each function cuts the pieces into [stretches](BootPath). A drawing sweeps over the
+//! spans instead.
 
 use crate::chain::{Chain, Frame};
 use crate::segments::Segments;
@@ -7,23 +8,22 @@ use crate::stretch::{BootPath, CpuHeld, Stretch, StretchKind};
 use std::cell::OnceCell;
 use timeline::{Ns, Timeline, Wait, WaitedOn};
 
-/// A part of the boot path that belongs to one thread.
+/// A part of the boot path that is charged to one thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
-    /// From when.
     pub from: Ns,
-    /// Until when; later than `from`.
+    /// Always later than `from`.
     pub to: Ns,
-    /// Why the time passed.
+    /// The reason why the time passed.
     pub kind: StretchKind,
-    /// Who waited for whom; the owner last. Never empty.
+    /// The threads that waited for each other, the owner last. Never empty.
     pub chain: Chain,
-    /// Whether the owner goes on from span to span: `chain` does not say then what it was in.
+    /// True if the owner goes on from span to span. Then `chain` does not name the owner's span.
     pub goes_on: bool,
 }
 
 impl Stay {
-    /// Who waited for the owner, and the owner.
+    /// Returns the threads that waited, and the owner.
     pub fn waiters_and_owner(&self) -> (&[Frame], Frame) {
         let (owner, waiters) = self.chain.split_last().expect("a chain has an owner");
         (waiters, *owner)
@@ -34,32 +34,32 @@ impl Stay {
 pub struct Stays<'a> {
     pub(crate) timeline: &'a Timeline,
     pub(crate) all: Vec<Stay>,
-    /// If it was needed on the way.
+    /// Filled only if the walk needed it.
     pub(crate) segments: OnceCell<Segments>,
     pub(crate) cpu_held: Vec<CpuHeld>,
     pub(crate) too_deep: u64,
 }
 
 impl<'a> Stays<'a> {
-    /// A path of nothing, to be filled in.
-    pub(crate) fn none(timeline: &'a Timeline) -> Stays<'a> {
+    /// Returns an empty path for the walk to fill.
+    pub(crate) fn empty(timeline: &'a Timeline) -> Stays<'a> {
         Stays { timeline, all: Vec::new(), segments: OnceCell::new(), cpu_held: Vec::new(), too_deep: 0 }
     }
 
-    /// In order of time.
+    /// Iterates in order of time.
     pub fn iter(&self) -> std::slice::Iter<'_, Stay> {
         self.all.iter()
     }
 
-    /// The same cut into stretches.
+    /// Returns the path cut into stretches.
     pub fn path(&self) -> BootPath {
         let waits = &self.timeline.waits;
-        let told = |w: &Wait| matches!(w.by, WaitedOn::Holders(_) | WaitedOn::Halted);
+        let needs_no_scheduler = |w: &Wait| matches!(w.by, WaitedOn::Holders(_) | WaitedOn::Halted);
         let mut stretches = Vec::new();
         self.iter().for_each(|stay| self.cut(stay, |stretch| stretches.push(stretch)));
         BootPath {
             stretches,
-            scheduler_evidence: waits.iter().any(|w| !told(w)),
+            scheduler_evidence: waits.iter().any(|w| !needs_no_scheduler(w)),
             hold_evidence: !self.timeline.holds.is_empty()
                 && waits.iter().any(|w| matches!(w.by, WaitedOn::Holders(_))),
             blame_moved: self.all.iter().any(|stay| stay.chain.len() > 1),
@@ -68,7 +68,7 @@ impl<'a> Stays<'a> {
         }
     }
 
-    /// Cuts one of them where its owner enters or leaves a span.
+    /// Cuts one stay where its owner enters or leaves a span.
     pub fn cut(&self, stay: &Stay, mut each: impl FnMut(Stretch)) {
         let kind = stay.kind;
         if !stay.goes_on {

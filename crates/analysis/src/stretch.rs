@@ -1,76 +1,76 @@
-//! The boot path as it is handed out: stretches, each with its one owner. Which stretch is whose, `path` decides.
+//! The boot path as callers get it: stretches with one owner each. The module `path` decides the owners.
 
 use crate::chain::{Chain, Frame};
 use timeline::{NameId, Ns, TrackId};
 
-/// Why a stretch of the path passed.
+/// The reason why a stretch of the path took time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StretchKind {
-    /// The owner ran (or, without scheduler evidence, may have).
+    /// The owner ran. Without scheduler evidence it may also have slept.
     Running,
-    /// The thread waited for its turn on a CPU that ran the owner.
+    /// The thread waited in the run queue of a CPU that ran the owner.
     Runqueue,
-    /// The owner waited for a timer or a device: nobody ran for it.
+    /// The owner waited for a timer or a device, and no thread ran for it.
     Interrupt(NameId),
-    /// The owner waited for this topic, and nobody is seen to hold it.
+    /// The owner waited for this topic, and no thread is seen to hold it.
     Topic(NameId),
-    /// The owner waited, and the evidence does not say for whom.
+    /// The owner waited, and the evidence does not say for which thread.
     Wait,
 }
 
 /// A stretch of the boot path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// From when.
     pub from: Ns,
-    /// Until when.
     pub to: Ns,
-    /// Why the time passed.
+    /// The reason why the time passed.
     pub kind: StretchKind,
-    /// Who waited for whom: the thread the path is walked on first, the owner last. Never empty.
+    /// The thread on which the path is walked, then each thread that the one before waited for. The owner is last.
+    /// Never empty.
     pub chain: Chain,
 }
 
 impl Stretch {
-    /// Who the time belongs to.
+    /// Returns the thread that the time is charged to.
     pub fn owner(&self) -> Frame {
         *self.chain.last().expect("a chain has an owner")
     }
 
-    /// How long it is.
     pub fn length(&self) -> Ns {
         self.to - self.from
     }
 }
 
-/// While the owner of a stretch slept, another thread had the CPU, and nothing says since when the owner could have run.
+/// A piece of a stretch in which the owner slept and another thread had the CPU. The evidence does not say since when
+/// the owner could have run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuHeld {
-    /// When it began.
+    /// Start.
     pub from: Ns,
-    /// How long it was.
     pub length: Ns,
-    /// Who had the CPU.
+    /// The thread that had the CPU.
     pub by: TrackId,
-    /// Why the stretch passed.
+    /// The kind of the stretch.
     pub kind: StretchKind,
-    /// Who waited for whom; the owner last.
+    /// The threads that waited for each other, the owner last.
     pub chain: Chain,
 }
 
-/// All stretches in order of time, covering zero to the end mark without gap or overlap.
+/// All stretches, covering zero to the end mark without gap or overlap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BootPath {
     /// In order of time.
     pub stretches: Vec<Stretch>,
-    /// Whether the evidence shows who waited and who woke whom.
+    /// True if the evidence shows which threads waited and which thread woke each.
     pub scheduler_evidence: bool,
-    /// Whether it shows what threads waited for, and who held that. With neither no blame could be moved.
+    /// True if the evidence shows what threads waited for and which threads held that. Without this and
+    /// `scheduler_evidence`, no blame can move.
     pub hold_evidence: bool,
-    /// Whether any time of a wait belongs to somebody else than who waited.
+    /// True if any time of a wait is charged to a thread other than the waiter.
     pub blame_moved: bool,
-    /// Where an owner may have had no CPU.
+    /// Pieces in which an owner may have had no CPU.
     pub cpu_held: Vec<CpuHeld>,
-    /// How often waits were nested too deep, or went round in a circle: the time is then that of who waits there.
+    /// The number of waits that were nested too deep or formed a cycle. Such time is charged to the innermost waiter that was
+    /// reached.
     pub too_deep: u64,
 }

@@ -1,4 +1,4 @@
-//! The path in rows: by what one can fix, by function, and, as another view, over all threads.
+//! The path in rows: by what a developer can fix, by function, and, as another view, over all threads.
 
 use crate::Groups;
 use crate::chain::Frame;
@@ -7,50 +7,50 @@ use crate::phases::Phase;
 use crate::segments::Segments;
 use crate::spread::{Follow, Spread};
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
-use crate::under_way::UnderWay;
+use crate::total_time::TotalTimes;
 use hashbrown::{HashMap, HashSet};
 use std::borrow::Cow;
 use timeline::{DECOMPRESS, INDIRECT, NameId, NodeId, Ns, Timeline, Track, TrackId, TrackKind};
 
 mod functions;
 
-/// What a row is of. Whoever decides anything of a row goes by this, not by its name.
+/// The subject of a row. Code that decides something about a row uses this, not the row's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowKey {
-    /// Steps or functions of this name and detail, which are the timeline's.
+    /// Steps or functions of this name and detail. The names are the timeline's.
     Step(NameId, NameId),
     #[default]
-    /// Something else: a thread, what followed a message, a phase, what a rule gives a name.
+    /// Anything else: a thread, the time after a message, a phase, or a row that gets its name from a rule.
     Other,
 }
 
 /// A row of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What it is of.
+    /// The subject.
     pub key: RowKey,
-    /// The thing that it is of, in [`Things`]; 0 where that is only a phase, and in tables by function.
+    /// The subject as a number in [`Things`]. 0 if it is only a phase, and in tables by function.
     pub thing: u32,
-    /// What took the time.
+    /// The thing that took the time.
     pub name: String,
-    /// Time charged to this row; these sum to the table's whole.
+    /// Time charged to this row. The self times sum to the table's whole.
     pub self_time: Ns,
-    /// Time during which it was under way, also what other rows are charged for.
+    /// Time charged to this row and to what it called or waited for.
     pub total_time: Ns,
-    /// How often it was.
+    /// The number of times that it ran.
     pub count: u64,
     /// `self_time` as a share of the whole (0 to 1).
     pub share: f64,
-    /// Who did it.
+    /// The threads that did it.
     pub tracks: Vec<String>,
-    /// Who had the CPU while it slept, most first, where nothing says since when it could have run: it may have waited for
-    /// these.
+    /// The threads that had the CPU while this row's owner slept, longest first. The evidence does not show since when
+    /// the owner could have run, so it may have waited for them.
     pub cpu_held: Vec<(String, Ns)>,
 }
 
 impl Row {
-    /// The name by which it is compared with a row of another kernel's boot: another build may call the same function
-    /// directly and not through a pointer, and a decompressor is the same step whatever it unpacks.
+    /// Returns the name for comparison with a row of another kernel's boot. Another build may call the same function
+    /// directly instead of through a pointer. A decompressor is the same step for every format that it unpacks.
     pub fn compared_by(&self, timeline: &Timeline) -> Cow<'_, str> {
         match self.key {
             RowKey::Step(_, NameId::INDIRECT) => Cow::Owned(self.name.replacen(&format!(" {INDIRECT}"), "", 1)),
@@ -65,19 +65,19 @@ impl Row {
 /// The tables of a boot, largest rows first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
-    /// What the rows of `wheres` and `all_threads` are about.
+    /// The subjects of the rows of `wheres` and `all_threads`.
     pub things: Things,
     /// The share of the path whose rows say more than a phase does: steps, functions, threads, messages (0 to 1).
     pub explained: f64,
-    /// The boot path by what one can fix.
+    /// The boot path by what a developer can fix.
     pub wheres: Vec<Row>,
-    /// The boot path by function: `self_time` where it is innermost.
+    /// The boot path by function. `self_time` is the time in which a function was innermost.
     pub functions: Vec<Row>,
-    /// Not the path: everything that every thread did until the end mark.
+    /// Everything that every thread did until the end mark, on the path or not.
     pub all_threads: Vec<Row>,
 }
 
-/// Charges a boot path by an operating system's rules.
+/// Charges a boot path to rows by an operating system's rules.
 pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &Groups) -> Tables {
     let charger = Charger::new(timeline, groups);
     let spread = Spread::new(timeline);
@@ -87,17 +87,17 @@ pub fn tables(timeline: &Timeline, path: &BootPath, phases: &[Phase], groups: &G
         wheres.add(s.from, s.to, s.kind, &s.chain);
     }
     for held in &path.cpu_held {
-        wheres.held(held);
+        wheres.note_held(held);
     }
     let mut all_threads = Charged::new(timeline, &charger, phases, spread);
-    everything(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
+    each_piece(timeline, |from, to, frame| all_threads.add(from, to, StretchKind::Running, frame.as_slice()));
     let (wheres, explained) = wheres.rows();
     let functions = functions::functions(timeline, &charger, &path.stretches, spread);
     let all_threads = all_threads.rows().0;
     Tables { things: charger.things(), explained, wheres, functions, all_threads }
 }
 
-/// What one row of [`Charged`] is for. A stretch that nothing narrower owns is charged to its phase.
+/// The key of a row of [`Charged`]. A stretch that nothing narrower owns is charged to its phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     charge: Charge,
@@ -107,16 +107,16 @@ struct Key {
 #[derive(Default)]
 struct Sum {
     self_time: Ns,
-    /// What no stack shows: time of calls too short to be spans.
+    /// Time of calls too short to be spans, which no stack shows.
     short: Ns,
     stretches: u64,
     count: u64,
     tracks: Vec<TrackId>,
-    /// Who had the CPU meanwhile.
+    /// The threads that had the CPU meanwhile.
     held: HashMap<TrackId, Ns>,
 }
 
-/// Time that is shared out among short calls: whose, in which phase, and what is around it.
+/// Time that is shared out among short calls: its owner, its phase, and its surroundings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Shared {
     owner: Owner,
@@ -134,10 +134,10 @@ struct Charged<'a> {
     sums: Vec<Sum>,
     whole: Ns,
     explained: Ns,
-    under_way: UnderWay<'a>,
-    /// Of each base, its time as a blamed thread, which is on no stack.
+    total_times: TotalTimes<'a>,
+    /// The time of each base as a blamed thread. It is on no stack.
     blamed: HashMap<BaseId, Ns>,
-    /// Which spans were counted for which rows, which paths, and which tracks.
+    /// The spans, paths and tracks that were counted for each row.
     earners: Pairs,
     paths: Pairs,
     owners: Pairs,
@@ -160,7 +160,7 @@ impl<'a> Charged<'a> {
             sums: Vec::new(),
             whole: Ns::ZERO,
             explained: Ns::ZERO,
-            under_way: UnderWay::new(&timeline.spans, &charger.base, charger.bases.len()),
+            total_times: TotalTimes::new(&timeline.spans, &charger.base, charger.bases.len()),
             blamed: HashMap::new(),
             earners: Pairs::default(),
             paths: Pairs::default(),
@@ -171,14 +171,14 @@ impl<'a> Charged<'a> {
 
     fn add(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
         self.whole += to - from;
-        self.under_way.add(chain, to - from);
+        self.total_times.add(chain, to - from);
         let Some(&frame) = chain.last() else { return self.add_whole(from, to, kind, chain) };
         let ran = matches!(kind, StretchKind::Running | StretchKind::Runqueue);
         match self.spread.filter(|_| ran).and_then(|spread| spread.path(frame)) {
             Some(path) => {
                 let owner = Owner { track: frame.track, blamed: chain.len() > 1, kind };
                 let around = self.charger.around(frame.span);
-                // What a span earns is counted here: shared out, it is any of its kind.
+                // The span that has the row is counted here. Time that is shared out belongs to any span of its kind.
                 self.count_earner(around, owner);
                 let around = around.of_any_span();
                 let phases = self.phases;
@@ -191,15 +191,15 @@ impl<'a> Charged<'a> {
         }
     }
 
-    /// Another had the CPU, perhaps instead.
-    fn held(&mut self, held: &CpuHeld) {
+    /// Notes a stretch in which another thread had the CPU, perhaps instead of the owner.
+    fn note_held(&mut self, held: &CpuHeld) {
         let (charge, _) = self.charger.charge(held.kind, &held.chain);
         let phase = (charge.base == BaseId::NOTHING).then(|| self.phases.partition_point(|p| p.end <= held.from));
         let row = self.row(Key { charge, phase });
         *self.sums[row as usize].held.entry(held.by).or_default() += held.length;
     }
 
-    /// All of it is one charge.
+    /// Charges all of a stretch at once.
     fn add_whole(&mut self, from: Ns, to: Ns, kind: StretchKind, chain: &[Frame]) {
         let (charge, earner) = self.charger.charge(kind, chain);
         let track = chain.last().map(|owner| owner.track);
@@ -270,7 +270,7 @@ impl<'a> Charged<'a> {
             _ => None,
         };
         let more = match (path, earner) {
-            // Of what was followed, the profile knows how often it was called.
+            // For followed calls, the profile has the number of calls.
             (Some(path), _) if self.paths.add(timeline::number(path.index()), row) => {
                 self.timeline.profile.get(path).calls
             }
@@ -280,19 +280,19 @@ impl<'a> Charged<'a> {
         self.sums[row as usize].count += more;
     }
 
-    /// The rows, and the share of the time whose rows say more than a phase does.
+    /// Returns the rows, and the share of the time whose rows say more than a phase does.
     fn rows(mut self) -> (Vec<Row>, f64) {
         let to_share = std::mem::take(&mut self.to_share);
         if let Some(spread) = self.spread {
             spread.share(to_share, &mut self);
         }
         let Charged { timeline, charger, phases, whole, blamed, sums, .. } = self;
-        let totals = self.under_way.totals();
+        let totals = self.total_times.totals();
         let by_name = TracksByName::new(timeline);
         let rows = self.rows.into_iter().map(|(Key { charge, phase }, row)| (charge, phase, &sums[row as usize]));
         let rows = rows.filter(|(.., sum)| sum.stretches > 0).map(|(charge, phase, sum)| {
             let phase = phase_name(phases, phase);
-            let under_way = match charge.suffix {
+            let total = match charge.suffix {
                 Suffix::None => totals[charge.base.0 as usize] + blamed.get(&charge.base).copied().unwrap_or_default(),
                 _ => Ns::ZERO,
             };
@@ -304,7 +304,7 @@ impl<'a> Charged<'a> {
                 thing: charge.base.0,
                 name: charger.label(charge, phase),
                 self_time: sum.self_time,
-                total_time: (under_way + sum.short).max(sum.self_time),
+                total_time: (total + sum.short).max(sum.self_time),
                 count: match charger.base_of(charge.base) {
                     _ if sum.count > 0 => sum.count,
                     // A thread that was waited for.
@@ -313,7 +313,7 @@ impl<'a> Charged<'a> {
                 },
                 share: share(sum.self_time, whole),
                 tracks: by_name.names(&sum.tracks),
-                cpu_held: held(timeline, &sum.held),
+                cpu_held: times_by_thread(timeline, &sum.held),
             }
         });
         (sorted(rows.collect()), share(self.explained, whole))
@@ -343,8 +343,8 @@ impl Follow for Charged<'_> {
     }
 }
 
-/// By name, most first.
-fn held(timeline: &Timeline, by: &HashMap<TrackId, Ns>) -> Vec<(String, Ns)> {
+/// Returns the times by thread name, longest first.
+fn times_by_thread(timeline: &Timeline, by: &HashMap<TrackId, Ns>) -> Vec<(String, Ns)> {
     let mut names: HashMap<&str, Ns> = HashMap::new();
     for (&track, &length) in by {
         *names.entry(timeline.names.get(timeline.tracks.get(track).name)).or_default() += length;
@@ -358,7 +358,7 @@ fn share(part: Ns, whole: Ns) -> f64 {
     if whole > Ns::ZERO { part.0 as f64 / whole.0 as f64 } else { 0.0 }
 }
 
-/// Pairs of numbers, of which most left ones have only one right one.
+/// Pairs of numbers. Most left numbers have only one right number.
 #[derive(Default)]
 struct Pairs {
     first: Vec<Option<u32>>,
@@ -366,7 +366,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Whether the pair is new.
+    /// Adds a pair. Returns true if it is new.
     fn add(&mut self, left: u32, right: u32) -> bool {
         let at = left as usize;
         if at >= self.first.len() {
@@ -382,23 +382,23 @@ impl Pairs {
     }
 }
 
-/// The tracks' names, in their order: comparing numbers is faster, and there may be many.
+/// The tracks' names in order. Comparing their ranks is faster than comparing names, and there may be many.
 struct TracksByName<'a> {
     names: Vec<&'a str>,
-    /// Of each track, its name in `names`.
+    /// The index into `names` for each track.
     rank: Vec<u32>,
 }
 
 impl<'a> TracksByName<'a> {
     fn new(timeline: &'a Timeline) -> Self {
-        let of = |t: &Track| timeline.names.get(t.name);
-        let mut names: Vec<&str> = timeline.tracks.iter().map(|(_, t)| of(t)).collect();
+        let name_of = |t: &Track| timeline.names.get(t.name);
+        let mut names: Vec<&str> = timeline.tracks.iter().map(|(_, t)| name_of(t)).collect();
         names.sort_unstable();
         names.dedup();
         let rank = timeline
             .tracks
             .iter()
-            .map(|(_, t)| timeline::number(names.partition_point(|name| *name < of(t))))
+            .map(|(_, t)| timeline::number(names.partition_point(|name| *name < name_of(t))))
             .collect();
         TracksByName { names, rank }
     }
@@ -411,12 +411,12 @@ impl<'a> TracksByName<'a> {
     }
 }
 
-/// What the row of time is called that nothing narrower than a phase owns.
+/// Returns the name of the row of time that nothing narrower than a phase owns.
 pub(crate) fn phase_name(phases: &[Phase], phase: Option<usize>) -> &str {
     phase.and_then(|p| phases.get(p)).map_or("after the last phase", |p| p.name.as_str())
 }
 
-/// Cuts `from..to` where phases change. Without any phase it stays whole.
+/// Cuts `from..to` where phases change. Without phases it stays whole.
 pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(Option<usize>, Ns)) {
     let mut at = from;
     let first = phases.partition_point(|p| p.end <= at);
@@ -430,12 +430,12 @@ pub(crate) fn by_phase(from: Ns, to: Ns, phases: &[Phase], mut each: impl FnMut(
     }
 }
 
-/// The row of the functions' table for time in which no function is known.
+/// The row in the table by function for time in which no function is known.
 const OUTSIDE: &str = "(no function known)";
 
-/// What every thread did, piece by piece: idle loops left out, cut at the end mark. Then the time in which no thread is
-/// known to run, so that each instant of the boot is in one piece at least.
-fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
+/// Passes on what every thread did, piece by piece, cut at the end mark. Idle loops are left out. Then passes on the
+/// time in which no thread is known to run, so that at least one piece covers each instant of the boot.
+fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
     let end = crate::total(timeline);
     let segments = Segments::new(timeline);
     let mut known: Vec<(Ns, Ns)> = Vec::new();
@@ -458,23 +458,23 @@ fn everything(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) 
             add(r.track, r.from, r.to, false);
         }
     }
-    // The scheduler's trace begins late in a boot: what its threads did before, their spans show.
+    // The scheduler's trace begins late in a boot. Before it, only spans show what its threads did.
     let traced_from = timeline.running.iter().map(|r| r.from).min().unwrap_or(end);
     for (track, t) in timeline.tracks.iter() {
         if t.kind != TrackKind::Console && !t.idle {
             add(track, Ns::ZERO, if is_scheduled[track.0 as usize] { traced_from } else { end }, true);
         }
     }
-    let mut until = Ns::ZERO;
+    let mut covered_until = Ns::ZERO;
     for (from, to) in timeline::merged(known).into_iter().chain([(end, end)]) {
-        if from > until {
-            each(until, from, None);
+        if from > covered_until {
+            each(covered_until, from, None);
         }
-        until = to;
+        covered_until = to;
     }
 }
 
-/// Largest first; rows of equal size by name, so that the order is the same each time.
+/// Sorts rows, largest first. Rows of equal size are sorted by name, so that the order is reproducible.
 fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by(|a, b| (b.self_time, b.total_time, &a.name).cmp(&(a.self_time, a.total_time, &b.name)));
     rows

@@ -1,11 +1,11 @@
-//! Which wait a track is in at each instant: the innermost, where one wait lies within another.
+//! The wait that a track is in at each instant: the innermost, where one wait lies within another.
 //!
-//! A scheduler's waits never overlap, but a thread that says itself what it waits for may well wait for the one thing
-//! while it waits for the other: who waits for the root file system first waits for the disks to be idle.
+//! Waits in a scheduler's trace never overlap. A thread that reports its own waits may wait for one thing while it
+//! waits for another. For example, a wait for the root file system begins with a wait for idle disks.
 
 use timeline::{Ns, Timeline, TrackId, Wait};
 
-/// A wait's number in the timeline.
+/// The index of a wait in the timeline.
 pub type WaitNo = u32;
 
 /// A stretch in which one wait is the innermost.
@@ -19,16 +19,17 @@ pub struct WaitPiece {
 /// All waits, cut into pieces that do not overlap.
 pub struct Waits<'a> {
     waits: &'a [Wait],
-    /// Of each track, by time.
+    /// The pieces of each track, by time.
     by_track: Vec<Vec<WaitPiece>>,
-    /// Of each wait, the one around it.
+    /// The wait around each wait.
     outer: Vec<Option<WaitNo>>,
-    /// How many were nested deeper than [`DEEPEST_NEST`].
+    /// The number of waits nested deeper than [`MAX_NESTED_WAITS`].
     pub too_deep: u64,
 }
 
-/// Waits nested deeper than this on one thread are broken evidence: their time is that of the wait around them.
-const DEEPEST_NEST: usize = 64;
+/// A deeper nest of waits on one thread is broken evidence. The time of the deeper waits is that of the wait around
+/// them.
+const MAX_NESTED_WAITS: usize = 64;
 
 impl<'a> Waits<'a> {
     /// Linear in the number of waits.
@@ -47,7 +48,7 @@ impl<'a> Waits<'a> {
             while open.last().is_some_and(|&top: &WaitNo| ends_before(&waits[top as usize])) {
                 all.close(&mut open, &mut cursor);
             }
-            if open.len() == DEEPEST_NEST {
+            if open.len() == MAX_NESTED_WAITS {
                 all.too_deep += 1;
                 continue;
             }
@@ -79,19 +80,18 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The last piece on a track that begins before `at`.
+    /// Returns the last piece on a track that begins before `at`.
     pub fn before(&self, track: TrackId, at: Ns) -> Option<WaitPiece> {
         let all = &self.by_track[track.0 as usize];
         let after = all.partition_point(|piece| piece.from < at);
         after.checked_sub(1).map(|i| all[i])
     }
 
-    /// One wait.
     pub fn get(&self, wait: WaitNo) -> Wait {
         self.waits[wait as usize]
     }
 
-    /// The wait around this one.
+    /// Returns the wait around this one.
     pub fn outer(&self, wait: WaitNo) -> Option<WaitNo> {
         self.outer[wait as usize]
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn very_deep_nests_are_cut() {
         let many: Vec<(i64, i64)> = (0..100).map(|i| (i, 1_000 - i)).collect();
-        let deepest = DEEPEST_NEST as i64 - 1;
+        let deepest = MAX_NESTED_WAITS as i64 - 1;
         let mut expected: Vec<(i64, i64, u32)> = (0..deepest).map(|i| (i, i + 1, i as u32)).collect();
         expected.push((deepest, 1_000 - deepest, deepest as u32));
         expected.extend((0..deepest).rev().map(|i| (999 - i, 1_000 - i, i as u32)));

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use timeline::{Names, Os, Phase};
 
 /// The crates whose decisions rest on types, each after those that it may import.
-const DECIDING: [&str; 8] =
-    ["evidence", "analysis", "machine", "benchmark", "findings", "report", "campaigns", "cli"];
+const DECIDING: [&str; 8] = ["evidence", "analysis", "machine", "benchmark", "findings", "report", "campaigns", "cli"];
 
 /// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
 /// identifier that is stored.

@@ -152,8 +152,8 @@ impl OnPath {
 pub fn first_seen(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOver]) -> Vec<Option<Ns>> {
     let mut first: Vec<Option<Ns>> = timeline.tracks.iter().map(|(track, _)| segments.first(track)).collect();
     let since = |t: &TakenOver| {
-        let taken = timeline.holds[t.taken];
-        let given = t.given.map_or(Ns::MIN, |given| timeline.holds[given].from);
+        let taken = timeline.holds[t.releaser];
+        let given = t.taker.map_or(Ns::MIN, |given| timeline.holds[given].from);
         let created = timeline.tracks.get(taken.track).created;
         (taken.track, created.map_or(taken.to, |(at, _)| at.max(given).min(taken.to)))
     };
@@ -236,9 +236,9 @@ pub fn handovers(timeline: &Timeline, segments: &Segments, taken_over: &[TakenOv
     let mut last_release: HashMap<(NameId, TrackId), Ns> = HashMap::new();
     let asleep = Asleep::new(timeline, taken_over);
     for t in taken_over {
-        let taken = timeline.holds[t.taken];
+        let taken = timeline.holds[t.releaser];
         let busy_until = last_release.insert((taken.topic, taken.track), taken.to).unwrap_or(Ns::MIN);
-        let Some(given) = t.given.map(|given| timeline.holds[given]) else { continue };
+        let Some(given) = t.taker.map(|given| timeline.holds[given]) else { continue };
         let created = timeline.tracks.get(taken.track).created.map_or(Ns::MIN, |(at, _)| at);
         let idle = segments.idle_since(taken.track, given.from).or_else(|| asleep.since(taken.track, given.from));
         let idle = idle.map(|at| at.max(created).max(busy_until));
@@ -260,7 +260,7 @@ impl Asleep {
     /// Linear in the number of spans.
     fn new(timeline: &Timeline, taken_over: &[TakenOver]) -> Asleep {
         let mut found: HashMap<TrackId, Vec<(Ns, Ns)>> =
-            taken_over.iter().map(|t| (timeline.holds[t.taken].track, Vec::new())).collect();
+            taken_over.iter().map(|t| (timeline.holds[t.releaser].track, Vec::new())).collect();
         if found.is_empty() {
             return Asleep(found);
         }

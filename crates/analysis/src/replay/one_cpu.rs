@@ -346,7 +346,7 @@ impl<'a> Play<'a> {
 /// Of each topic, its releases, by time.
 fn topics(timeline: &Timeline, taken_over: &[TakenOver]) -> HashMap<NameId, Topic> {
     let holds = &timeline.holds;
-    let given: HashMap<usize, usize> = taken_over.iter().filter_map(|t| Some((t.taken, t.given?))).collect();
+    let given: HashMap<usize, usize> = taken_over.iter().filter_map(|t| Some((t.releaser, t.taker?))).collect();
     let mut topics: HashMap<NameId, Topic> = HashMap::new();
     for (i, hold) in holds.iter().enumerate().filter(|(_, hold)| hold.to < Ns::MAX) {
         let taken = match given.get(&i) {
@@ -386,8 +386,8 @@ impl<'a> Plan<'a> {
         for_topics.for_each(|wait| waits[wait.track.0 as usize].push(*wait));
         let mut given: Vec<Vec<(Ns, TrackId)>> = vec![Vec::new(); count];
         for t in taken_over {
-            if let Some(by) = t.given.map(|given| timeline.holds[given]) {
-                given[timeline.holds[t.taken].track.0 as usize].push((by.from, by.track));
+            if let Some(by) = t.taker.map(|given| timeline.holds[given]) {
+                given[timeline.holds[t.releaser].track.0 as usize].push((by.from, by.track));
             }
         }
         given.iter_mut().for_each(|given| given.sort_unstable_by_key(|given| given.0));

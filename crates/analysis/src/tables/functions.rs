@@ -1,57 +1,57 @@
-//! The path by function: what each did itself, and all under it.
+//! The path by function: the time that each spent itself, and with everything under it.
 //!
-//! Of a function whose calls were followed every call until the end mark is counted, on the path or not, since nothing says
-//! of short ones which were where.
+//! If a function's calls were followed, every call until the end mark is counted, on the path or not. The profile does
+//! not show where each short call was.
 
 use super::{OUTSIDE, Pairs, Row, RowKey, TracksByName, share, sorted};
 use crate::charge::{Charger, after, joined};
 use crate::spread::{Follow, Spread};
 use crate::stretch::{Stretch, StretchKind};
-use crate::under_way::{Touched, UnderWay};
+use crate::total_time::{TotalTimes, Touched};
 use hashbrown::HashMap;
 use timeline::{NodeId, Ns, Profile, SpanKind, Timeline, TrackId};
 
 #[derive(Clone, Default)]
 struct Sum {
     self_time: Ns,
-    /// In calls too short to be spans, what they called included.
+    /// Time in calls too short to be spans, including what they called.
     short: Ns,
     count: u64,
     tracks: Vec<TrackId>,
 }
 
-/// Every function on the path.
+/// Returns a row for every function on the path.
 pub fn functions(timeline: &Timeline, charger: &Charger, path: &[Stretch], spread: Option<&Spread>) -> Vec<Row> {
     let (spans, keys) = (&timeline.spans, &charger.function);
-    let mut found = Functions::new(timeline, charger);
-    let mut under_way = UnderWay::new(spans, keys, charger.functions.len());
+    let mut functions = Functions::new(timeline, charger);
+    let mut total_times = TotalTimes::new(spans, keys, charger.functions.len());
     let mut touched = Touched::new(spans);
     let mut to_share: HashMap<(NodeId, TrackId), Ns> = HashMap::new();
     for stretch in path {
-        under_way.add(&stretch.chain, stretch.length());
+        total_times.add(&stretch.chain, stretch.length());
         touched.add(&stretch.chain);
         let owner = stretch.owner();
         let ran = matches!(stretch.kind, StretchKind::Running | StretchKind::Runqueue);
         match (spread.filter(|_| ran).and_then(|spread| spread.path(owner)), owner.span) {
             (Some(path), _) => *to_share.entry((path, owner.track)).or_default() += stretch.length(),
-            (None, Some(span)) => found.sums[keys[span.0 as usize] as usize].self_time += stretch.length(),
-            (None, None) => found.outside(owner.track, stretch.length()),
+            (None, Some(span)) => functions.sums[keys[span.0 as usize] as usize].self_time += stretch.length(),
+            (None, None) => functions.add_outside(owner.track, stretch.length()),
         }
     }
     if let Some(spread) = spread {
-        spread.share(to_share, &mut found);
+        spread.share(to_share, &mut functions);
     }
     let touched = touched.with_outer(spans);
     for (id, row) in spans.iter().filter(|(id, _)| touched[id.0 as usize]) {
-        let sum = &mut found.sums[keys[id.0 as usize] as usize];
+        let sum = &mut functions.sums[keys[id.0 as usize] as usize];
         sum.count += 1;
         // Spans come track by track.
         if sum.tracks.last() != Some(&row.track) {
             sum.tracks.push(row.track);
         }
     }
-    found.count_calls(&timeline.profile);
-    found.rows(path.iter().map(Stretch::length).sum(), under_way.totals())
+    functions.count_calls(&timeline.profile);
+    functions.rows(path.iter().map(Stretch::length).sum(), total_times.totals())
 }
 
 struct Functions<'a> {
@@ -60,7 +60,7 @@ struct Functions<'a> {
     outermost: Vec<bool>,
     sums: Vec<Sum>,
     outside: Sum,
-    /// Which tracks were noted for which functions, and which for none.
+    /// The tracks that were noted for each function, and those that were noted for no function.
     tracks: Pairs,
     outsiders: Pairs,
 }
@@ -79,26 +79,26 @@ impl<'a> Functions<'a> {
         }
     }
 
-    fn outside(&mut self, track: TrackId, length: Ns) {
+    fn add_outside(&mut self, track: TrackId, length: Ns) {
         self.outside.self_time += length;
         self.outside.count += 1;
         self.outside.tracks.extend(self.outsiders.add(track.0, 0).then_some(track));
     }
 
-    fn of(&mut self, path: NodeId) -> &mut Sum {
+    fn sum_mut(&mut self, path: NodeId) -> &mut Sum {
         &mut self.sums[self.charger.path_function[path.index()] as usize]
     }
 
-    /// Of what was followed, the profile knows how often it was called.
+    /// Takes the number of calls of followed functions from the profile.
     fn count_calls(&mut self, profile: &Profile) {
         let on_the_path: Vec<bool> = self.sums.iter().map(|sum| sum.count > 0).collect();
-        let is = |id: NodeId| on_the_path[self.charger.path_function[id.index()] as usize];
-        let called: Vec<_> = profile.nodes().filter(|&(id, node)| node.parent.is_some() && is(id)).collect();
-        called.iter().for_each(|&(id, _)| self.of(id).count = 0);
-        called.iter().for_each(|&(id, node)| self.of(id).count += node.calls);
+        let is_on_path = |id: NodeId| on_the_path[self.charger.path_function[id.index()] as usize];
+        let called: Vec<_> = profile.nodes().filter(|&(id, node)| node.parent.is_some() && is_on_path(id)).collect();
+        called.iter().for_each(|&(id, _)| self.sum_mut(id).count = 0);
+        called.iter().for_each(|&(id, node)| self.sum_mut(id).count += node.calls);
     }
 
-    /// Of each name, whether it is only that of a message, whose time is what followed it.
+    /// Returns, for each name, true if only messages have it. The time of such a row is what followed the message.
     fn messages(&self) -> Vec<bool> {
         let (mut messages, mut others) = (vec![false; self.sums.len()], vec![false; self.sums.len()]);
         for (id, row) in self.timeline.spans.iter() {
@@ -144,7 +144,7 @@ impl Follow for Functions<'_> {
     fn called(&mut self, track: TrackId, path: NodeId, length: u64) -> TrackId {
         let outermost = self.outermost[path.index()];
         let new = self.tracks.add(self.charger.path_function[path.index()], track.0);
-        let sum = self.of(path);
+        let sum = self.sum_mut(path);
         sum.count += 1;
         if outermost {
             sum.short += Ns::saturated(length);
@@ -160,8 +160,8 @@ impl Follow for Functions<'_> {
     fn own(&mut self, track: TrackId, path: NodeId, length: u64) {
         let length = Ns::saturated(length);
         match self.timeline.profile.get(path).parent {
-            Some(_) => self.of(path).self_time += length,
-            None => self.outside(track, length),
+            Some(_) => self.sum_mut(path).self_time += length,
+            None => self.add_outside(track, length),
         }
     }
 }

@@ -123,8 +123,8 @@ fn windows(timeline: &Timeline) -> Vec<Window> {
 fn given(timeline: &Timeline) -> HashMap<TrackId, Vec<Ns>> {
     let mut found: HashMap<TrackId, Vec<Ns>> = HashMap::new();
     for taken_over in taken_over(timeline) {
-        if let Some(given) = taken_over.given {
-            let track = timeline.holds[taken_over.taken].track;
+        if let Some(given) = taken_over.taker {
+            let track = timeline.holds[taken_over.releaser].track;
             found.entry(track).or_default().push(timeline.holds[given].from);
         }
     }

@@ -1,20 +1,20 @@
-//! How long each thing was under way: on some stack, whichever thing was innermost.
+//! The total time of each thing: how long it was on any stack, with all that it called or waited for.
 //!
-//! A thing that is on the stacks of a chain more than once (recursion, a worker that waits for
-//! another of its kind) counts once. Stretches come in the order of the path, in which a stack
-//! seldom differs much from the one before: so what is left and what is entered is followed from
-//! stretch to stretch, and a stack is never walked for the time that passes in it.
+//! A thing that is on the stacks of a chain more than once counts once. Examples are recursion, and a worker that waits
+//! for another of its kind. Stretches come in the order of the path, and a stack seldom differs much from the one
+//! before. Therefore this module tracks only the spans that are left or entered between stretches. It never walks a
+//! whole stack to add time.
 
 use crate::chain::Frame;
 use timeline::{Ns, SpanId, Spans};
 
-/// Follows stretches; `keys` says which thing each span is.
-pub struct UnderWay<'a> {
+/// Total times of things, added up stretch by stretch. `keys` maps each span to its thing.
+pub struct TotalTimes<'a> {
     spans: &'a Spans,
     keys: &'a [u32],
     /// The innermost span of each frame of the last chain.
     chain: Vec<Option<SpanId>>,
-    /// How long all stretches so far took.
+    /// The length of all stretches added.
     now: Ns,
     things: Vec<Thing>,
 }
@@ -22,29 +22,29 @@ pub struct UnderWay<'a> {
 #[derive(Clone, Copy, Default)]
 struct Thing {
     total: Ns,
-    /// Since when it is on a stack, if it is on any.
+    /// Since when it has been on a stack, if it is on one.
     since: Ns,
-    /// How often it is on the stacks.
+    /// The number of times that it is on the stacks.
     count: u32,
 }
 
-impl<'a> UnderWay<'a> {
+impl<'a> TotalTimes<'a> {
     pub fn new(spans: &'a Spans, keys: &'a [u32], key_count: usize) -> Self {
-        UnderWay { spans, keys, chain: Vec::new(), now: Ns::ZERO, things: vec![Thing::default(); key_count] }
+        TotalTimes { spans, keys, chain: Vec::new(), now: Ns::ZERO, things: vec![Thing::default(); key_count] }
     }
 
     pub fn add(&mut self, chain: &[Frame], length: Ns) {
         for i in 0..chain.len().max(self.chain.len()) {
             let from = self.chain.get(i).copied().flatten();
-            self.go(from, chain.get(i).and_then(|frame| frame.span));
+            self.switch_stack(from, chain.get(i).and_then(|frame| frame.span));
         }
         self.chain.clear();
         self.chain.extend(chain.iter().map(|frame| frame.span));
         self.now += length;
     }
 
-    /// Leaves what is only around `from`, and enters what is only around `to`.
-    fn go(&mut self, mut from: Option<SpanId>, mut to: Option<SpanId>) {
+    /// Leaves the spans that are only around `from`, and enters those that are only around `to`.
+    fn switch_stack(&mut self, mut from: Option<SpanId>, mut to: Option<SpanId>) {
         let spans = self.spans;
         while from != to {
             match (from, to) {
@@ -77,14 +77,14 @@ impl<'a> UnderWay<'a> {
         }
     }
 
-    /// The time of each key.
+    /// Returns the total time of each key.
     pub fn totals(mut self) -> Vec<Ns> {
         self.add(&[], Ns::ZERO);
         self.things.into_iter().map(|thing| thing.total).collect()
     }
 }
 
-/// Spans that some chain had on a stack.
+/// The spans that some chain had on a stack.
 pub struct Touched(Vec<bool>);
 
 impl Touched {
@@ -98,7 +98,7 @@ impl Touched {
         }
     }
 
-    /// Of each span, whether it or one inside it was added.
+    /// Returns true for each span that was added or that contains one.
     pub fn with_outer(mut self, spans: &Spans) -> Vec<bool> {
         for (i, parent) in parents(spans).rev() {
             if let (true, Some(parent)) = (self.0[i], parent) {
@@ -109,7 +109,7 @@ impl Touched {
     }
 }
 
-/// Every span's number and parent: outer spans come first.
+/// Iterates over every span's index and parent. Outer spans come first.
 fn parents(spans: &Spans) -> impl DoubleEndedIterator<Item = (usize, Option<SpanId>)> + '_ {
     (0..spans.len()).map(|i| (i, spans.parent(SpanId(timeline::number(i)))))
 }

@@ -1,17 +1,17 @@
-//! Which names of two builds of a kernel are one function's: what a compiler or a linker adds to a name is no change of the
-//! function. Only of two kernels: in two boots of one, a part that did not run is a difference.
+//! The names that are one function's in two builds of a kernel. A suffix from a compiler or a linker does not change
+//! the function. This applies only to two kernels: in two boots of one kernel, a part that did not run is a difference.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-/// What compilers append, each with a number behind it or without: copies for constant arguments and for fewer arguments,
-/// parts that were split off, copies that link-time optimisation made.
+/// Suffixes that compilers append, with or without a number. They mark copies for constant arguments or fewer
+/// arguments, parts that were split off, and copies that link-time optimisation made.
 const SUFFIXES: [&str; 7] = ["constprop", "isra", "part", "cold", "llvm", "lto_priv", "localalias"];
-/// What is put before the name of a function for code that runs before the kernel is at its address.
+/// The prefix of a function's name for code that runs before the kernel is at its address.
 const ALIAS: &str = "__pi_";
-/// The name without what a build adds to it, in each of its words: `initcall foo.isra.0 · runqueue`.
+/// Returns the name without what a build adds to it, for each of its words: `initcall foo.isra.0 · runqueue`.
 pub fn plain(name: &str) -> Cow<'_, str> {
     if !name.contains('.') && !name.contains(ALIAS) {
         return Cow::Borrowed(name);
@@ -31,8 +31,8 @@ fn plain_word(word: &str) -> &str {
     }
 }
 
-/// What names become so that those of one function are equal, where the two sides do not have it under the same names. Beside
-/// each name is the one to compare it by.
+/// Returns new names for functions that the two sides have under different names, so that the names of one function are
+/// equal. With each name comes the name to compare it by.
 pub fn merged<'a>(
     before: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
     after: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
@@ -89,7 +89,8 @@ mod tests {
             [("isra.constprop.0", "isra"), ("isra.isra.0", "isra"), ("split", "split"), ("split.part.0", "split")];
         assert_eq!(merged, expected.map(|(from, to)| (from.to_owned(), to.to_owned())));
     }
-    /// One build calls it through a pointer, the other does not; a function whose own name says so is another.
+    /// One build calls it through a pointer, the other does not. A thread whose own name contains the mark is another
+    /// row.
     #[test]
     fn who_is_called_through_a_pointer_is_the_same() {
         let row = |key, name: &str| crate::Row { key, name: name.to_owned(), ..crate::Row::default() };
@@ -113,7 +114,7 @@ mod tests {
         );
     }
 
-    /// A step that only has a decompressor's name is another.
+    /// A thread that only has a decompressor's name is another row.
     #[test]
     fn a_decompressor_is_the_same_whatever_it_unpacks() {
         let boot = |name: &str| {
