@@ -108,6 +108,8 @@ pub struct Initcalls {
 
 /// What a probe returns to be tried again later; some kernels print it without its sign.
 const EPROBE_DEFER: i64 = 517;
+/// Two lines of `initcall_debug` take at most this long on a console of 115,200 baud.
+const PRINTED_MAX: Ns = Ns::from_ms(20);
 
 /// A kernel with all its modules prints some ten thousand of these messages.
 const MESSAGES_MAX: usize = 1 << 16;
@@ -135,6 +137,7 @@ pub fn read(
         end_to_end: end_to_end.then_some(Ns::ZERO),
         found: Initcalls { unit, ..Initcalls::default() },
         open: HashMap::new(),
+        clock_runs: false,
         last_end: HashMap::new(),
         last_said: HashMap::new(),
     };
@@ -164,6 +167,8 @@ struct Reader<'d, 'a, P> {
     /// In a log without any times: how long all that was measured so far took.
     end_to_end: Option<Ns>,
     found: Initcalls,
+    /// A figure was above 0, so the clock that the kernel measures with runs.
+    clock_runs: bool,
     /// When a thread's last initcall returned: its next one cannot have begun before.
     last_end: HashMap<u32, Ns>,
     /// When a thread printed its latest message, while the kernel measures in whole ticks; None: the log does not say who.
@@ -181,6 +186,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             }
             Message::Returned { symbol, returned, figure } => {
                 let took = figure.map(|figure| self.found.unit.length(figure));
+                self.clock_runs |= figure.is_some_and(|figure| figure > 0);
                 self.returned(line, symbol, returned, took, at, coarse);
             }
             Message::Probe { device, returned, us, again } => {
@@ -262,6 +268,8 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
     ) {
         let begun = self.take_begun(symbol, line.caller);
         let called = begun.as_ref().map(|begun| begun.at.min(end));
+        // Before its clock runs, the kernel measures 0. Then the stamps of both lines say it, beyond what printing them takes.
+        let took = took.filter(|_| self.clock_runs || called.is_none_or(|called| end - called < PRINTED_MAX));
         let thread = begun.and_then(|begun| begun.thread).or(thread_of(line.caller));
         let (kind, name) = parse::kind_and_name(symbol);
         // Where no line says, an initcall is process 1's.
@@ -489,5 +497,23 @@ mod tests {
         let levels: Vec<_> = found.levels.iter().map(|l| (l.name.as_str(), l.start.0 / 1000, l.end.0 / 1000)).collect();
         assert_eq!(levels, [("pure", 1_000_000, 1_000_200), ("core", 1_000_900, 1_000_900)]);
         assert_eq!(diagnostics.count(timeline::DiagnosticKind::InitcallWithoutReturn), 1);
+    }
+
+    #[test]
+    fn a_figure_of_a_clock_that_does_not_run_is_not_believed() {
+        let (found, _) = read_log(
+            "[    0.190491] calling  univ8250_console_init+0x0/0x2b @ 0\n\
+             [    1.488645] printk: console [ttyS0] enabled\n\
+             [    1.492945] initcall univ8250_console_init+0x0/0x2b returned 0 after 0 usecs\n\
+             [    1.500000] calling  quick+0x0/0x1 @ 1\n\
+             [    1.505000] initcall quick+0x0/0x1 returned 0 after 0 usecs\n\
+             [    2.000000] calling  a+0x0/0x1 @ 1\n\
+             [    2.050000] initcall a+0x0/0x1 returned 0 after 12 usecs\n\
+             [    3.000000] calling  b+0x0/0x1 @ 1\n\
+             [    3.500000] initcall b+0x0/0x1 returned 0 after 0 usecs\n",
+        );
+        let lengths: Vec<i64> = found.calls.iter().map(|call| (call.end - call.start).0 / 1000).collect();
+        // The second prints two lines and does nothing; once the clock runs, its figures are right.
+        assert_eq!(lengths, [1_302_454, 0, 12, 0]);
     }
 }

@@ -22,6 +22,7 @@ mod loader;
 mod mail;
 mod reader;
 mod stamp;
+mod vendor;
 
 use crate::NotThisFormat;
 use crate::input::records_max;
@@ -143,6 +144,7 @@ impl KernelLog {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         reader.keep_last_boot();
         reader.note_missing_beginning();
+        reader.unstamp_strays();
         reader.note_steps_back();
         Ok(reader.log)
     }
@@ -239,6 +241,10 @@ struct Reader<'d> {
     max: (usize, usize),
 }
 
+/// A stamp is stray if it is ahead of the next one by more than this.
+const STRAY_MIN: Ns = Ns::from_ms(100);
+/// This number of stray lines may follow each other.
+const STRAYS_MAX: usize = 8;
 /// What a Linux kernel says first, or nearly so.
 const BANNER: &[u8] = b"Linux version ";
 /// A kernel that said nothing for so long has lost its beginning.
@@ -330,6 +336,35 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Takes the stamps off lines that lie far ahead of all that follows, though what stands before them does not: a digit too
+    /// many, or a line of another log. Such a stamp is that line's fault, not the boot's length.
+    fn unstamp_strays(&mut self) {
+        let stamped: Vec<(usize, Ns)> =
+            self.log.lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.stamp?))).collect();
+        let mut place = 1;
+        while place < stamped.len() {
+            let before = stamped[place - 1].1;
+            let far = |stamp: Ns, next: Ns| stamp - next > STRAY_MIN;
+            // The lines from here on that are ahead of the one after them.
+            let strays = (1..=STRAYS_MAX).find(|count| {
+                let Some(&(_, next)) = stamped.get(place + count) else { return false };
+                before <= next && stamped[place..place + count].iter().all(|&(_, stamp)| far(stamp, next))
+            });
+            // A boot that follows in the same log begins anew and goes on: there nothing stands before it.
+            let Some(count) = strays else {
+                place += 1;
+                continue;
+            };
+            for &(at, _) in &stamped[place..place + count] {
+                let line = &mut self.log.lines[at];
+                line.stamp = None;
+                let number = line.number;
+                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
+            }
+            place += count + 1;
+        }
+    }
+
     /// Whether no more messages are kept. The rest of the file, from `line` on, is then counted.
     fn is_full(&mut self, line: text::Line<'_>, rest: &Lines<'_>) -> bool {
         let is_full = self.log.lines.len() >= self.max.0 || self.log.text.len() >= self.max.1;
@@ -375,14 +410,18 @@ impl<'d> Reader<'d> {
                 self.log.counts.blank += 1;
                 continue;
             }
-            let (host_stamp, text) = loggers.strip(text);
-            if wrap.goes_on(text) && host_stamp.is_none() {
+            let (mut host_stamp, text) = loggers.strip(text);
+            let wall_clock = host_stamp.take_if(|_| self.log.logger == Some(host_stamp::DMESG_T));
+            if wrap.goes_on(text) && host_stamp.is_none() && wall_clock.is_none() {
                 self.log.go_on(text.trim_ascii());
                 self.diagnostics.note(DiagnosticKind::LogLineWrapped, place);
                 wrap = mail::Wrap::default();
                 continue;
             }
+            let first = self.log.lines.len();
             self.messages(text, host_stamp, line.offset as u64, line.number);
+            // These stamps are the kernel's own, in whole seconds.
+            self.log.lines[first..].iter_mut().for_each(|line| line.stamp = line.stamp.or(wall_clock));
             wrap = match self.log.lines.last().filter(|last| last.stamp.is_some()) {
                 Some(last) => mail::Wrap::after(unquoted, self.log.text(last)),
                 None => mail::Wrap::default(),
@@ -524,6 +563,37 @@ mod tests {
         assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 2);
     }
 
+    #[test]
+    fn a_stray_stamp_is_that_line_s_fault() {
+        let imported = |text: &str| {
+            let mut diagnostics = Diagnostics::default();
+            let log = KernelLog::read_imported("a.log", text.as_bytes(), &mut diagnostics).unwrap();
+            let stamps: Vec<Option<i64>> =
+                log.lines.iter().map(|line| line.stamp.map(|stamp| stamp.0 / 1_000_000)).collect();
+            (stamps, diagnostics.count(DiagnosticKind::LogClockBack))
+        };
+        let log = |stamps: &[&str]| stamps.iter().map(|stamp| format!("[{stamp:>12}] x\n")).collect::<String>();
+        let found = imported(&log(&["0.100000", "14.451213", "114.461360", "114.461361", "14.466921", "39.300000"]));
+        assert_eq!(found, (vec![Some(100), Some(14_451), None, None, Some(14_466), Some(39_300)], 2));
+        // Two CPUs' clocks differ by less, and one step back for good is no stray.
+        assert_eq!(imported(&log(&["0.100000", "0.150000", "0.110000", "0.160000"])).0[1], Some(150));
+        let again = imported(&log(&["5.000000", "9.000000", "1.000000", "2.000000"]));
+        assert_eq!((again.0[1], again.1), (Some(9000), 1));
+    }
+
+    #[test]
+    fn a_vendor_s_prefix_is_no_text() {
+        let (log, _) = check(
+            b"[    0.100000]  [0:        swapper:    0] Linux version 3.10.0\n[    6.090000]  [0:           init:    1] init: x\n",
+            &[(Some(100_000_000), "Linux version 3.10.0"), (Some(6_090_000_000), "init: x")],
+        );
+        assert_eq!(log.lines[1].caller, Some(Caller::Thread(1)));
+        check(
+            b"[    0.479428] [    0.479414]@0 audit: a\n[    0.479608] [    0.479605]@0 b\n",
+            &[(Some(479_428_000), "audit: a"), (Some(479_608_000), "b")],
+        );
+    }
+
     /// As Debian's 6.1 printed it. It happens once in a boot, and before anything else.
     #[test]
     fn a_kernel_that_finds_its_counter_is_no_step_back() {
@@ -635,9 +705,13 @@ mod tests {
         assert_eq!(host, [0, 300, 550, 9_300]);
         let (log, _) = check(
             b"[Sat Nov 21 07:17:05 2026] Linux version 6.1\n[Sat Nov 21 07:17:06 2026] smp: up\n",
-            &[(None, "Linux version 6.1"), (None, "smp: up")],
+            &[(Some(0), "Linux version 6.1"), (Some(1_000_000_000), "smp: up")],
         );
-        assert_eq!(log.lines[1].host_stamp, Some(Ns(1_000_000_000)));
+        assert_eq!(
+            (log.logger, log.lines[1].host_stamp),
+            (Some(host_stamp::DMESG_T), None),
+            "they are the kernel's own"
+        );
         check(
             b"kern  :info  : [    1.500000] a\nkern  :err   : [    2.000000] b\n",
             &[(Some(1_500_000_000), "a"), (Some(2_000_000_000), "b")],

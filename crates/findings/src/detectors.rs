@@ -8,6 +8,7 @@ mod build_options;
 mod calibration;
 mod code_patching;
 mod console_characters;
+mod console_replay;
 mod cost_per_call;
 mod cost_per_gb;
 mod countdown;
@@ -55,6 +56,7 @@ pub static DETECTORS: &[Detector] = &[
     code_patching::DETECTOR,
     build_options::DETECTOR,
     tick_waits::DETECTOR,
+    console_replay::DETECTOR,
     console_characters::DETECTOR,
     probe_work::DETECTOR,
     cost_per_gb::DETECTOR,

@@ -39,10 +39,13 @@ impl Read {
 type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
 
 /// The forms, by name. The first of those that fit equally many lines is taken.
+/// The form whose stamps are the kernel's, in whole seconds of the wall clock.
+pub(super) const DMESG_T: &str = "dmesg -T";
+
 const FORMS: [(&str, Strip); 8] = [
     ("grabserial", grabserial),
     ("minicom or tio", bracketed),
-    ("dmesg -T", dmesg_t),
+    (DMESG_T, dmesg_t),
     ("syslog or ts", syslog),
     ("date and time", date_and_time),
     ("ts with a time of day", time_and_space),
@@ -244,6 +247,7 @@ fn seconds_and_space(line: &[u8]) -> Option<(Read, &[u8])> {
 fn second_stamp(line: &[u8]) -> Option<(Read, &[u8])> {
     let (ns, rest) = stamp::stamp(line)?;
     let rest = skip_spaces(rest);
-    stamp::stamp(rest)?;
-    Some((Read::plain(ns), rest))
+    let (_, after) = stamp::stamp(rest)?;
+    // A stamp that a CPU's number follows is the vendor's, and the first one is the kernel's.
+    (!after.starts_with(b"@")).then(|| (Read::plain(ns), rest))
 }

@@ -1,6 +1,7 @@
 //! The kernel's messages as evidence of a boot: marks, initcalls where the kernel printed them, and the phases they tell.
 
 use super::arrivals::Arrivals;
+use super::host_stamp::DMESG_T;
 use super::{KernelLog, Line, Prefix, kmsg_record, loader};
 use crate::boot::Boot;
 use crate::clocks::{self, log_ticks};
@@ -330,7 +331,8 @@ fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
             RateSource::FirstInstruction => Ns(stamp.0 / 5),
             _ => Ns::ZERO,
         };
-        clock.residual.max(Ns::from_us(500)) + lost
+        let resolution = if log.logger == Some(DMESG_T) { Ns::from_ms(1000) } else { Ns::from_us(500) };
+        clock.residual.max(resolution) + lost
     };
     let (handed_over, is_heard) = (linux::knows_levels(&boot.timeline), boot.is_heard);
     let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
@@ -377,16 +379,27 @@ fn program_ran(log: &KernelLog, clock: &Clock, error: &dyn Fn(Ns) -> Ns, boot: &
     let freed = log.lines.iter().position(|line| line.stamp.is_some() && user_space::frees_init(log.text(line)));
     let after = &log.lines[freed.unwrap_or_default()..];
     let is_of_a_program = |line: &&Line| line.stamp.is_some() && user_space::is_of_a_program(log.text(line));
-    let Some((line, stamp)) = after.iter().find(is_of_a_program).and_then(|line| Some((line, line.stamp?))) else {
-        return;
+    let program = after.iter().find(is_of_a_program);
+    // Without a word of a program, what follows the last words of the kernel's beginning is process 1's.
+    let last_words =
+        || log.lines.iter().rev().find(|line| line.stamp.is_some() && user_space::frees_init(log.text(line)));
+    let follows = || {
+        let last = last_words()?.number;
+        log.lines.iter().find(|line| line.number > last && line.stamp.is_some())
     };
+    let Some((line, stamp)) = program.or_else(follows).and_then(|line| Some((line, line.stamp?))) else { return };
     let since_freed = freed.and_then(|freed| log.lines[freed].stamp).map_or(Ns::ZERO, |freed| stamp - freed);
     let at = clock.to_ns(log_ticks(stamp));
     let text: String = log.text(line).chars().take(60).collect();
-    let evidence = format!("kernel log: “{text}”");
+    let evidence = match program {
+        Some(_) => format!("kernel log: “{text}”"),
+        None => format!("kernel log: the first line after the kernel's own beginning is freed: “{text}”"),
+    };
     boot.timeline.boundary(Phase::Process1, at, error(stamp).max(since_freed), &evidence);
     boot.is_start_of_process_1_unknown = true;
-    if boot.init.is_none() {
+    // Initcalls are process 1's, too: where they are known, so is its track.
+    let has_initcalls = boot.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
+    if boot.init.is_none() && !has_initcalls {
         let first = boot.first_thread();
         let name = boot.timeline.names.intern("init");
         let init = boot.timeline.tracks.add(name, TrackKind::Thread, 1);

@@ -6,7 +6,7 @@
 //! kern  :info  : [    1.234567] text    dmesg -x
 //! ```
 
-use super::Caller;
+use super::{Caller, vendor};
 use crate::text::{number, seconds, skip_spaces};
 use timeline::Ns;
 
@@ -34,7 +34,10 @@ impl Prefix {
             Some((caller, after)) => (Some(caller), after),
             None => (None, after),
         };
-        let after = after.strip_prefix(b" ").unwrap_or(after);
+        let (caller, after) = match vendor::strip(after) {
+            Some((thread, after)) => (caller.or(thread), after),
+            None => (caller, after.strip_prefix(b" ").unwrap_or(after)),
+        };
         let stamp = Some(Ns(ns)).filter(|&ns| ns > Ns::ZERO);
         (Prefix { stamp, level, caller, stamped: true }, after)
     }
@@ -63,6 +66,8 @@ pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
     } else if let Some(delta) = rest.strip_prefix(b" <") {
         rest = seconds(skip_spaces(delta))?.2.strip_prefix(b">")?;
     }
+    // Huawei's kernels print the unit.
+    let rest = rest.strip_prefix(b"s").unwrap_or(rest);
     let rest = rest.strip_prefix(b"]")?;
     (digits >= 3).then_some((i64::try_from(ns).ok()?, rest))
 }

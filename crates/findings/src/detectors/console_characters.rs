@@ -113,7 +113,7 @@ fn by_functions(seen: &Seen, functions: &[NameId]) -> Vec<Draft> {
 }
 
 /// The number of characters that are printed for a line.
-fn characters(text: &str) -> usize {
+pub(super) fn characters(text: &str) -> usize {
     text.chars().count() + STAMP + LINE_END
 }
 

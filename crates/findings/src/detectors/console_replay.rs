@@ -1,0 +1,127 @@
+//! The console's replay: what the kernel has logged so far is printed when the real console is switched on.
+
+use super::console_characters::characters;
+use crate::detector::{Detector, Draft, Left, Part};
+use crate::facts::{Confidence, Figure, Stretch, Value};
+use crate::{Need, Remedy, Seen};
+use timeline::{Mark, NameId, Ns, Os, TrackKind};
+
+pub const DETECTOR: Detector = Detector {
+    id: "console-replay",
+    title: "the boot waits until the console has printed all earlier messages",
+    rule: "A kernel keeps its messages until it has a driver for its console. When that driver registers, the kernel prints all of \
+           them at once, and the boot waits for the last character. The log shows it by the gap at `console [ttyS0] enabled`: all \
+           characters before that line, with stamps and line ends, divided by the gap, are the rate of a serial line. A console \
+           that an early console came before prints nothing again.",
+    source: "kernel/printk/printk.c, register_console: CON_PRINTBUFFER; agnos-builder PR 115: 10 s become 5.9 s with quiet",
+    threshold: "50 ms, at a rate within 15 % of a serial line's usual one",
+    price: "all of the gap goes; at the worst a tenth of it stays, which is the driver's own work",
+    needs: &[Need::BootPath, Need::Printing],
+    look,
+};
+
+const SHORTEST: Ns = Ns::from_ms(50);
+/// The usual rates of serial lines, in baud. A character takes ten bits.
+const BAUDS: [u32; 9] = [9_600, 19_200, 38_400, 57_600, 115_200, 230_400, 460_800, 921_600, 1_500_000];
+/// The rate of a log may be off by this part: other work is in the gap, and some messages are not printed.
+const MAX_OFF: f64 = 0.15;
+
+fn look(seen: &Seen) -> Vec<Draft> {
+    if seen.machine.os != Os::Linux && seen.machine.os.is_known() {
+        return Vec::new();
+    }
+    let mut lines: Vec<Mark> = seen.lines().collect();
+    lines.sort_by_key(|line| line.at);
+    let text = |line: &Mark| seen.timeline.names.get(line.name);
+    let enabled = lines.iter().position(|line| is_enabled(text(line)));
+    let early = lines.iter().position(|line| text(line).contains("bootconsole [") && text(line).contains("enabled"));
+    let Some(at) = enabled.filter(|&at| early.is_none_or(|early| early > at)) else { return Vec::new() };
+    draft(seen, &lines, at).into_iter().collect()
+}
+
+/// `console [ttyS0] enabled`, also behind `printk: ` or `legacy `. A screen is no serial line.
+fn is_enabled(text: &str) -> bool {
+    let Some((before, rest)) = text.split_once("console [") else { return false };
+    let Some((name, rest)) = rest.split_once(']') else { return false };
+    let is_screen = name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    !before.ends_with("boot") && !is_screen && rest.trim_start().starts_with("enabled")
+}
+
+fn draft(seen: &Seen, lines: &[Mark], at: usize) -> Option<Draft> {
+    let before = (lines.get(at.checked_sub(1)?)?.at, lines[at].at);
+    let after = lines.get(at + 1).map(|next| (lines[at].at, next.at));
+    // The driver prints the line before or after it replays the others.
+    let gaps = [Some((before, at)), after.map(|after| (after, at + 1))];
+    let ((from, to), printed) = gaps.into_iter().flatten().max_by_key(|((from, to), _)| *to - *from)?;
+    let gap = to - from;
+    let characters: usize = lines[..printed].iter().map(|line| characters(seen.timeline.names.get(line.name))).sum();
+    let per_s = characters as f64 / (gap.0 as f64 / 1e9);
+    let is_a_rate = |baud: &u32| (per_s * 10.0 / f64::from(*baud) - 1.0).abs() <= MAX_OFF;
+    if gap < SHORTEST || !BAUDS.iter().any(is_a_rate) {
+        return None;
+    }
+    let open = seen.spans().map(|(_, row)| row).filter(|row| row.start <= from && row.end >= to);
+    let row =
+        open.filter(|row| seen.timeline.tracks.get(row.track).kind == TrackKind::Thread).max_by_key(|row| row.start)?;
+    let stretch = Stretch { track: row.track, from, to, name: lines[at].name, detail: NameId::EMPTY, purpose: "" };
+    Some(Draft {
+        about: (lines[at].name, NameId::EMPTY),
+        figures: vec![
+            Figure { of: "characters", value: Value::Count(characters as u64) },
+            Figure { of: "each", value: Value::Time(Ns::rounded(gap.0 as f64 / characters as f64)) },
+        ],
+        parts: vec![Part { stretch, left: Left { most: 0.1, ..Left::NOTHING } }],
+        confidence: Confidence::High,
+        remedy: Remedy::append(
+            "quiet, or loglevel= with a number below 7, prints less; a faster line (console=ttyS0,921600) prints it sooner; where \
+             nobody reads the console, leave console= out",
+            &["quiet"],
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::testing::{Log, ms};
+    use timeline::SpanKind;
+
+    /// A hundred lines of 63 characters with stamp and line end, then the console, at this many µs a character.
+    fn boot(each_us: i64, enabled: &str, early: bool) -> Log {
+        let mut log = Log::linux();
+        let mut line = |text: &str, lasts: Ns| {
+            log.line(text);
+            log.step(SpanKind::Message, text, "", |log| log.call("waits", lasts));
+        };
+        if early {
+            line("bootconsole [earlycon0] enabled", ms(1));
+        }
+        for number in 0..99 {
+            line(&format!("message {number:038}"), ms(1));
+        }
+        line("serial8250: ttyS0 at I/O 0x3f8 (irq = 4)", Ns(6300 * each_us * 1000));
+        line(enabled, ms(2));
+        line("Run /sbin/init as init process", ms(1));
+        log
+    }
+
+    #[test]
+    fn all_that_was_logged_is_printed_at_the_rate_of_the_line() {
+        let found = boot(87, "printk: console [ttyS0] enabled", false).found_by(&[DETECTOR]);
+        let [only] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!(only.figures[0].of, "characters");
+        assert_eq!(only.price.likely, ms(548) + Ns(100_000));
+    }
+
+    #[test]
+    fn another_rate_a_screen_and_an_early_console_are_no_replay() {
+        for log in [
+            boot(150, "console [ttyS0] enabled", false),
+            boot(87, "console [tty0] enabled", false),
+            boot(87, "bootconsole [ttyS0] enabled", false),
+            boot(87, "console [ttyS0] enabled", true),
+        ] {
+            assert!(log.found_by(&[DETECTOR]).findings.is_empty());
+        }
+    }
+}
