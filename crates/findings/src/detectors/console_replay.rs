@@ -54,7 +54,10 @@ fn draft(seen: &Seen, lines: &[Mark], at: usize) -> Option<Draft> {
     let gaps = [Some((before, at)), after.map(|after| (after, at + 1))];
     let ((from, to), printed) = gaps.into_iter().flatten().max_by_key(|((from, to), _)| *to - *from)?;
     let gap = to - from;
-    let characters: usize = lines[..printed].iter().map(|line| characters(seen.timeline.names.get(line.name))).sum();
+    // A kernel's first messages, at 0.000000, have no place on the timeline.
+    let unplaced = seen.timeline.unplaced.iter().filter(|message| message.before.is_some_and(|before| before <= from));
+    let names = unplaced.map(|message| message.name).chain(lines[..printed].iter().map(|line| line.name));
+    let characters: usize = names.map(|name| characters(seen.timeline.names.get(name))).sum();
     let per_s = characters as f64 / (gap.0 as f64 / 1e9);
     let is_a_rate = |baud: &u32| (per_s * 10.0 / f64::from(*baud) - 1.0).abs() <= MAX_OFF;
     if gap < SHORTEST || !BAUDS.iter().any(is_a_rate) {
