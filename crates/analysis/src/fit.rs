@@ -1,85 +1,84 @@
-//! How a boot grows with its machine: a line for the time of each row over boots of several sizes.
+//! The scaling model of each row: a line for its time over boots of several sizes.
 //!
-//! Ordinary least squares, each row by itself (Draper & Smith, Applied Regression Analysis, chapters 1 and 2). A slope
-//! that is not more than its error is none: the row has a mean. A constant that is not more than its error is none: the
-//! line is fitted again through zero, or through one CPU. Errors are half the 95 % interval, from the scatter about the
-//! line; two sizes have no scatter, and so no error is known. A row that a boot does not have takes no time there.
+//! Each row is fitted by itself with ordinary least squares (Draper & Smith, Applied Regression Analysis, chapters 1
+//! and 2). A slope that does not exceed its error counts as zero: the row has a mean. A constant that does not exceed
+//! its error also counts as zero: the line is fitted again through zero, or through one CPU. Errors are half the 95 %
+//! interval, from the scatter about the line. Two sizes have no scatter, so their error is unknown. A row that a boot
+//! lacks takes no time there.
 //!
-//! A row whose points [bend](bends) follows no line: it is predicted as it was at the nearest size. The whole boot is the
-//! sum of its rows, and so are its line and its prediction.
+//! A row whose points [bend](bends) follows no line. Its forecast is its time at the nearest size. The whole boot is
+//! the sum of its rows, and so are its line and its forecast.
 
 use hashbrown::HashMap;
 use statistics::student_t::half_width;
 use timeline::Ns;
 
-/// What the boots differ in.
+/// The dimension in which the boots differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// How many CPUs there are.
+    /// The number of CPUs.
     Cpus,
-    /// How much memory there is, in GB of 2^30 bytes.
+    /// The size of the memory, in GB of 2^30 bytes.
     Memory,
 }
 
 /// A boot of some size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizedBoot {
-    /// Its size.
     pub size: f64,
-    /// How long it took.
     pub total: Ns,
-    /// What each row took.
+    /// The time of each row.
     pub rows: Vec<(String, Ns)>,
 }
 
-/// What one unit of size costs.
+/// The unit of size that a slope is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// A CPU, whichever.
+    /// Any CPU, including the first.
     Cpu,
-    /// A CPU other than the first: nothing is spent on that one.
+    /// Any CPU except the first, which costs nothing.
     Ap,
     /// A GB of 2^30 bytes.
     Gb,
 }
 
-/// How the points of a row lie.
+/// The arrangement of a row's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// It is not seen to grow.
+    /// It does not visibly grow.
     Level,
     /// It grows or shrinks along a line, by more than the error of its slope.
     Line,
-    /// It changes, and not along a line.
+    /// It changes, but not along a line.
     Neither,
 }
 
-/// How one row grows.
+/// The scaling model of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
-    /// The row; of the whole boot, [`TOTAL`].
+    /// The row. [`TOTAL`] for the whole boot.
     pub name: String,
-    /// Its line. Of a row that follows none: its mean.
+    /// The row's line, or its mean if it follows no line.
     pub line: Line,
-    /// What its slope is per.
+    /// The unit of the slope.
     pub per: Per,
-    /// How its points lie; of the whole boot, [`Shape::Line`] if any row follows one.
+    /// The arrangement of its points. For the whole boot: [`Shape::Line`] if any row follows a line.
     pub shape: Shape,
-    /// Of each boot, its size and the row's time.
+    /// The size of each boot, and the row's time in it.
     pub points: Vec<(f64, Ns)>,
 }
 
-/// The name of the growth of the whole boot.
+/// The name of the model of the whole boot.
 pub const TOTAL: &str = "total";
 
 /// A straight line by least squares: times in nanoseconds, per unit of size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Its value at size zero.
+    /// The value at size zero.
     pub base_ns: f64,
-    /// What a unit of size adds.
+    /// The time that a unit of size adds.
     pub slope_ns: f64,
-    /// What its errors come of; none for two points.
+    /// The source of its errors. `None` for two points.
     scatter: Option<Scatter>,
 }
 
@@ -87,15 +86,15 @@ pub struct Line {
 struct Scatter {
     /// Half the 95 % interval of one residual.
     half_ns: f64,
-    /// The error of the height, in units of that squared, and of the slope.
+    /// The errors of the height and of the slope, in units of `half_ns`, squared.
     height: f64,
     slope: f64,
-    /// Where the two are independent.
+    /// The size at which the two are independent.
     middle: f64,
 }
 
 impl Line {
-    /// The line through points of two sizes or more; none if there is only one size.
+    /// Returns the line through points of two sizes or more. `None` if there is only one size.
     pub fn through(points: &[(f64, Ns)]) -> Option<Line> {
         let straight = Straight::through(points.iter().map(|p| (p.0, p.1.0 as f64)))?;
         let Straight { base, slope, middle, spread } = straight;
@@ -103,15 +102,15 @@ impl Line {
         Some(line.with_scatter(points, 2, (1.0 / points.len() as f64, 1.0 / spread, middle)))
     }
 
-    /// The line that has nothing at a size.
-    fn from(size: f64, points: &[(f64, Ns)]) -> Line {
+    /// Returns the line that is zero at a size.
+    fn zero_at(size: f64, points: &[(f64, Ns)]) -> Line {
         let spread: f64 = points.iter().map(|p| (p.0 - size).powi(2)).sum();
         let slope_ns = points.iter().map(|p| (p.0 - size) * p.1.0 as f64).sum::<f64>() / spread;
         let line = Line { base_ns: -slope_ns * size, slope_ns, scatter: None };
         line.with_scatter(points, 1, (0.0, 1.0 / spread, size))
     }
 
-    /// The mean.
+    /// Returns the mean as a line without slope.
     fn level(points: &[(f64, Ns)]) -> Line {
         let line = Line { base_ns: mean(points), slope_ns: 0.0, scatter: None };
         line.with_scatter(points, 1, (1.0 / points.len() as f64, 0.0, 0.0))
@@ -119,14 +118,14 @@ impl Line {
 
     fn with_scatter(self, points: &[(f64, Ns)], fitted: usize, (height, slope, middle): (f64, f64, f64)) -> Line {
         let freedom = points.len().saturating_sub(fitted);
-        let off: f64 = points.iter().map(|p| self.off(p).powi(2)).sum();
-        let half_ns = half_width(freedom as f64) * (off / freedom.max(1) as f64).sqrt();
+        let squares: f64 = points.iter().map(|p| self.distance(p).powi(2)).sum();
+        let half_ns = half_width(freedom as f64) * (squares / freedom.max(1) as f64).sqrt();
         let scatter = (points.len() > 2).then_some(Scatter { half_ns, height, slope, middle });
         Line { scatter, ..self }
     }
 
-    /// How far a point lies above the line.
-    fn off(&self, point: &(f64, Ns)) -> f64 {
+    /// Returns the height of a point above the line.
+    fn distance(&self, point: &(f64, Ns)) -> f64 {
         point.1.0 as f64 - self.value(point.0)
     }
 
@@ -134,35 +133,35 @@ impl Line {
         self.base_ns + self.slope_ns * size
     }
 
-    /// The line's value at a size.
+    /// Returns the line's value at a size.
     pub fn at(&self, size: f64) -> Ns {
         Ns::rounded(self.value(size))
     }
 
-    /// How far off the line may be at a size; none where that is not known.
+    /// Returns the error of the line at a size, if it is known.
     pub fn error_at(&self, size: f64) -> Option<Ns> {
         let error = |s: Scatter| s.half_ns * (s.height + s.slope * (size - s.middle).powi(2)).sqrt();
         self.scatter.map(|s| Ns::rounded(error(s)))
     }
 
-    /// How far off its slope may be; none where that is not known.
+    /// Returns the error of its slope, if it is known.
     pub fn slope_error(&self) -> Option<Ns> {
         self.scatter.map(|s| Ns::rounded(s.half_ns * s.slope.sqrt()))
     }
 
-    /// Whether it rises or falls by more than the error of its slope.
+    /// True if it rises or falls by more than the error of its slope.
     fn has_slope(&self) -> bool {
         self.slope_ns.abs() >= 1.0 && self.slope_error().is_none_or(|error| self.slope_ns.abs() > error.0 as f64)
     }
 
-    /// Whether it has nothing at a size, as far as one can see.
-    fn none_at(&self, size: f64) -> bool {
-        let nothing = Ns::truncated(self.slope_ns.abs() * NOTHING);
-        self.at(size).abs() <= self.error_at(size).unwrap_or_default().max(nothing)
+    /// True if it is zero at a size, within its error.
+    fn is_zero_at(&self, size: f64) -> bool {
+        let negligible = Ns::truncated(self.slope_ns.abs() * NEGLIGIBLE_SHARE);
+        self.at(size).abs() <= self.error_at(size).unwrap_or_default().max(negligible)
     }
 }
 
-/// A line by least squares, and how far the sizes lie about their middle.
+/// A line by least squares, and the spread of the sizes about their mean.
 struct Straight {
     base: f64,
     slope: f64,
@@ -188,14 +187,14 @@ fn mean(points: &[(f64, Ns)]) -> f64 {
     points.iter().map(|p| p.1.0 as f64).sum::<f64>() / points.len() as f64
 }
 
-/// Of what a unit adds, this share counts as nothing where no error is known.
-const NOTHING: f64 = 0.02;
+/// If no error is known, this share of the time that a unit adds counts as zero.
+const NEGLIGIBLE_SHARE: f64 = 0.02;
 
-/// What changes by less than this share of the longest boot is not looked at closer.
-const SMALL: f64 = 0.01;
+/// Changes smaller than this share of the longest boot are not examined.
+const SMALL_SHARE: f64 = 0.01;
 
-/// The growth of the whole and of each row, those that add the most per unit of size first. Empty where all boots have
-/// one size.
+/// Returns the models of the whole and of each row, those that add the most per unit of size first. Empty if all boots
+/// have one size.
 pub fn growth(boots: &[SizedBoot], size: Size) -> Vec<Growth> {
     let mut rows: HashMap<&str, Vec<Ns>> = HashMap::new();
     for (i, boot) in boots.iter().enumerate() {
@@ -206,9 +205,9 @@ pub fn growth(boots: &[SizedBoot], size: Size) -> Vec<Growth> {
         }
     }
     let with_sizes = |times: Vec<Ns>| -> Vec<(f64, Ns)> { boots.iter().map(|b| b.size).zip(times).collect() };
-    let small = boots.iter().map(|b| b.total).max().unwrap_or_default().0 as f64 * SMALL;
+    let small = boots.iter().map(|b| b.total).max().unwrap_or_default().0 as f64 * SMALL_SHARE;
     let mut each: Vec<Growth> =
-        rows.into_iter().filter_map(|(name, times)| of_row(name, with_sizes(times), size, small)).collect();
+        rows.into_iter().filter_map(|(name, times)| fit_row(name, with_sizes(times), size, small)).collect();
     let adds = |g: &Growth| match g.shape {
         Shape::Line => (2, g.line.slope_ns.abs()),
         Shape::Neither => (1, range(&g.points)),
@@ -218,24 +217,24 @@ pub fn growth(boots: &[SizedBoot], size: Size) -> Vec<Growth> {
         let (a_adds, b_adds) = (adds(a), adds(b));
         b_adds.0.cmp(&a_adds.0).then(b_adds.1.total_cmp(&a_adds.1)).then_with(|| a.name.cmp(&b.name))
     });
-    let whole = of_whole(&each, with_sizes(boots.iter().map(|b| b.total).collect()), size);
+    let whole = fit_whole(&each, with_sizes(boots.iter().map(|b| b.total).collect()), size);
     whole.into_iter().chain(each).collect()
 }
 
 /// The row for the time of boots that have no path.
 const NO_PATH: &str = "(no boot path)";
 
-fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<Growth> {
+fn fit_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<Growth> {
     let full = Line::through(&points)?;
     let per = match size {
         Size::Memory => Per::Gb,
-        Size::Cpus if full.none_at(1.0) => Per::Ap,
+        Size::Cpus if full.is_zero_at(1.0) => Per::Ap,
         Size::Cpus => Per::Cpu,
     };
     let (line, shape) = match (full.has_slope(), per) {
         (false, _) => (Line::level(&points), Shape::Level),
-        (true, Per::Ap) => (Line::from(1.0, &points), Shape::Line),
-        (true, _) if full.none_at(0.0) => (Line::from(0.0, &points), Shape::Line),
+        (true, Per::Ap) => (Line::zero_at(1.0, &points), Shape::Line),
+        (true, _) if full.is_zero_at(0.0) => (Line::zero_at(0.0, &points), Shape::Line),
         (true, _) => (full, Shape::Line),
     };
     let (line, shape) = match range(&points) > small && bends(&points, &full, &line) {
@@ -245,16 +244,18 @@ fn of_row(name: &str, points: Vec<(f64, Ns)>, size: Size, small: f64) -> Option<
     Some(Growth { name: name.to_owned(), line, per, shape, points })
 }
 
-/// The whole: the sum of the lines and means of its rows, without rows that follow neither. If no row is a line and some
-/// follow neither, so does the whole. Its errors are from the scatter of the totals.
-fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
+/// Returns the model of the whole: the sum of the lines and means of its rows. Rows that follow neither are left out.
+/// If no row follows a line and some follow neither, the whole follows neither. Its errors are from the scatter of the
+/// totals.
+fn fit_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growth> {
     let full = Line::through(&points)?;
     let fitted = || rows.iter().filter(|row| row.shape != Shape::Neither);
     let sum = |part: fn(&Line) -> f64| fitted().map(|row| part(&row.line)).sum::<f64>();
     let (base_ns, slope_ns) = (sum(|line| line.base_ns), sum(|line| line.slope_ns));
     let grows = rows.iter().any(|row| row.shape == Shape::Line);
     if !grows && rows.iter().any(|row| row.shape == Shape::Neither) {
-        // What changes along no line changes the whole likewise: the mean of its other rows would be none of its own.
+        // A row that changes along no line changes the whole in the same way. The mean of the other rows would not
+        // describe the whole.
         let per = if size == Size::Memory { Per::Gb } else { Per::Cpu };
         return Some(Growth { name: TOTAL.to_owned(), line: Line::level(&points), per, shape: Shape::Neither, points });
     }
@@ -268,42 +269,44 @@ fn of_whole(rows: &[Growth], points: Vec<(f64, Ns)>, size: Size) -> Option<Growt
     Some(Growth { name: TOTAL.to_owned(), line: Line { base_ns, slope_ns, scatter }, per, shape, points })
 }
 
-/// Whether points do not lie along the line that was chosen: one is off it by a fifth of what they differ by, or the square of the size
-/// explains what the straight line leaves (at 95 %), and that is a twentieth. What seems level is only doubted where
-/// the points differ by more than their mean.
+/// True if points do not lie along the chosen line. Either one point is off it by a fifth of the range of the points.
+/// Or the square of the size explains, at 95 %, the rest that the straight line leaves, and that is a twentieth of the
+/// range. A level line is doubted only if the points differ by more than their mean.
 fn bends(points: &[(f64, Ns)], full: &Line, chosen: &Line) -> bool {
     let range = range(points);
-    let off = |line: &Line| points.iter().map(|p| line.off(p).abs()).fold(0.0, f64::max);
-    let far = off(chosen) * 5.0 > range && (chosen.slope_ns != 0.0 || range > mean(points));
-    far || off(full) * 20.0 > range && is_curved(points, full)
+    let distance = |line: &Line| points.iter().map(|p| line.distance(p).abs()).fold(0.0, f64::max);
+    let far = distance(chosen) * 5.0 > range && (chosen.slope_ns != 0.0 || range > mean(points));
+    far || distance(full) * 20.0 > range && is_curved(points, full)
 }
 
-/// Whether a square term has a coefficient that is more than its error.
+/// True if a square term has a coefficient that exceeds its error.
 fn is_curved(points: &[(f64, Ns)], line: &Line) -> bool {
     let Some(freedom) = points.len().checked_sub(3).filter(|&freedom| freedom > 0) else { return false };
-    // What of the squares is no line: the square term's coefficient is that of these and the residuals.
+    // The part of the squares that no line explains. The square term's coefficient is the slope of the residuals over
+    // this part.
     let Some(straight) = Straight::through(points.iter().map(|p| (p.0, p.0 * p.0))) else { return false };
     let bent: Vec<f64> = points.iter().map(|p| p.0 * p.0 - straight.base - straight.slope * p.0).collect();
-    let left: Vec<f64> = points.iter().map(|p| line.off(p)).collect();
+    let left: Vec<f64> = points.iter().map(|p| line.distance(p)).collect();
     let spread: f64 = bent.iter().map(|b| b * b).sum();
     let slope = bent.iter().zip(&left).map(|(b, l)| b * l).sum::<f64>() / spread;
     let rest: f64 = bent.iter().zip(&left).map(|(b, l)| (l - slope * b).powi(2)).sum();
     slope.abs() > half_width(freedom as f64) * (rest / freedom as f64 / spread).sqrt()
 }
 
-/// By how much the times of points differ.
+/// Returns the difference between the longest and the shortest time.
 fn range(points: &[(f64, Ns)]) -> f64 {
     let times = || points.iter().map(|p| p.1);
     (times().max().unwrap_or_default() - times().min().unwrap_or_default()).0 as f64
 }
 
 impl Growth {
-    /// What the row takes besides what grows: at size zero, or, per AP, at one CPU.
+    /// Returns the part that does not grow: the time at size zero, or, per AP, at one CPU.
     pub fn constant(&self) -> Ns {
         self.line.at(if self.per == Per::Ap { 1.0 } else { 0.0 })
     }
 
-    /// The slope of its points by itself and its error, where that is more than its error and not within it of the line's.
+    /// Returns the slope of a line fitted to its points alone, with its error. `None` if it does not exceed its error,
+    /// or if it agrees with the line's slope within that error.
     pub fn slope_apart(&self) -> Option<(f64, Option<Ns>)> {
         let full = Line::through(&self.points)?;
         let apart = (full.slope_ns - self.line.slope_ns).abs();
@@ -312,18 +315,19 @@ impl Growth {
     }
 }
 
-/// What a row would take.
+/// The forecast for a row at some size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// Never less than nothing.
+    /// Never negative.
     pub time: Ns,
-    /// Half the 95 % interval of the line there; none where that is not known.
+    /// Half the 95 % interval of the line there, if it is known.
     pub error: Option<Ns>,
-    /// Whether the row's line falls below zero there.
+    /// True if the row's line falls below zero there.
     pub cut: bool,
 }
 
-/// What the whole and each of its rows would take at a size, in the order of [`growth`]: the whole is the sum.
+/// Returns the forecasts for the whole and each of its rows at a size, in the order of [`growth`]. The whole is the
+/// sum.
 pub fn forecast(growths: &[Growth], size: f64) -> Vec<Forecast> {
     let mut all: Vec<Forecast> = growths.iter().map(|g| g.forecast(size)).collect();
     if let Some((whole, rows)) = all.split_first_mut() {
@@ -352,7 +356,7 @@ mod tests {
         Ns::rounded(ms * 1e6)
     }
 
-    /// Boots of one row.
+    /// Returns boots of one row.
     fn boots(points: &[(f64, f64)]) -> Vec<SizedBoot> {
         let boot =
             |&(size, time): &(f64, f64)| SizedBoot { size, total: ms(time), rows: vec![("row".to_owned(), ms(time))] };
@@ -374,22 +378,23 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_grow_says_so() {
+    fn a_row_that_does_not_grow_is_level() {
         let grown = row(&[(1.0, 500.0), (2.0, 500.0), (8.0, 500.0)], Size::Cpus);
         assert_eq!((grown.shape, grown.constant()), (Shape::Level, ms(500.0)));
         let noisy = row(&[(1.0, 500.0), (2.0, 540.0), (4.0, 480.0), (8.0, 510.0)], Size::Cpus);
         assert_eq!((noisy.shape, noisy.line.slope_ns), (Shape::Level, 0.0));
-        // The mean of four, off by 25 ms each: 3.182446 × 25 / √4.
+        // The mean of four points that are off by 25 ms each: 3.182446 × 25 / √4.
         assert_eq!((noisy.line.at(128.0), noisy.line.error_at(128.0)), (ms(507.5), Some(ms(39.780_579))));
     }
 
-    /// Worked out by hand.
+    /// Calculated by hand.
     #[test]
-    fn errors_are_those_of_the_text_book() {
+    fn errors_agree_with_the_textbook() {
         let points: Vec<(f64, Ns)> =
             [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)].map(|(x, y)| (x, ms(y))).to_vec();
         let line = Line::through(&points).unwrap();
-        // Slope 6/10, base 2.2; residual sum of squares 2.4, so 0.8 per degree of freedom, of which there are three.
+        // Slope 6/10, base 2.2. The residual sum of squares is 2.4, so 0.8 per degree of freedom, of which there are
+        // three.
         assert_eq!((line.slope_ns.round(), line.base_ns.round()), (0.6e6, 2.2e6));
         let slope_error = 3.182_446_305 * (0.8_f64 / 10.0).sqrt() * 1e6;
         assert_eq!(line.slope_error(), Some(Ns::rounded(slope_error)));
@@ -405,9 +410,9 @@ mod tests {
         assert!(growth(&[], Size::Cpus).is_empty());
     }
 
-    /// What is printed is what is used: a constant that is dropped, and a slope, leave the line that is left.
+    /// The printed line is the used line: if a constant or a slope is dropped, the remaining line is fitted again.
     #[test]
-    fn what_is_dropped_is_not_used() {
+    fn a_dropped_constant_or_slope_is_not_used() {
         let grown = row(&[(1.0, 2.1), (2.0, 3.9), (4.0, 8.0), (8.0, 16.0)], Size::Cpus);
         // Through zero: (2.1 + 7.8 + 32 + 128) / (1 + 4 + 16 + 64).
         let slope = 169.9 / 85.0;
@@ -417,28 +422,28 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_no_line_says_so_and_stays_as_it_was() {
+    fn a_row_without_a_line_keeps_its_nearest_time() {
         let sizes = [1.0, 2.0, 4.0, 8.0, 16.0];
-        let of = |truth: &dyn Fn(f64) -> f64| row(&sizes.map(|n| (n, truth(n))), Size::Cpus);
+        let row_over_sizes = |truth: &dyn Fn(f64) -> f64| row(&sizes.map(|n| (n, truth(n))), Size::Cpus);
         for (truth, at_16) in [
             (&(|n: f64| 40.0 / n) as &dyn Fn(f64) -> f64, 2.5),
             (&|n| 0.5 * n * n, 128.0),
             (&|n| if n < 4.0 { 0.0 } else { 6.0 }, 6.0),
             (&|n| 1000.0 + 0.5 * n * n, 1128.0),
         ] {
-            let grown = of(truth);
+            let grown = row_over_sizes(truth);
             assert_eq!(grown.shape, Shape::Neither, "{grown:?}");
             assert_eq!(grown.forecast(128.0), Forecast { time: ms(at_16), error: None, cut: false });
             assert_eq!(grown.forecast(1.9).time, ms(truth(2.0)));
         }
         let noise = |n: f64| [0.3, -0.4, 0.2, -0.1, 0.5][n.log2() as usize];
-        assert_eq!(of(&|n| 2.0 * n + 5.0 + noise(n)).shape, Shape::Line);
-        assert_eq!(of(&|n| 7.0 + noise(n)).shape, Shape::Level);
-        // Four boots whose noise is a third of what they differ by are still a line.
+        assert_eq!(row_over_sizes(&|n| 2.0 * n + 5.0 + noise(n)).shape, Shape::Line);
+        assert_eq!(row_over_sizes(&|n| 7.0 + noise(n)).shape, Shape::Level);
+        // Four boots whose noise is a third of their range still follow a line.
         assert_eq!(row(&[(1.0, 12.0), (2.0, 18.0), (4.0, 44.0), (8.0, 80.0)], Size::Cpus).shape, Shape::Line);
     }
 
-    /// vm_mem as the reference kernel once had it over 1, 2 and 4 GiB, and 30 ms beside it.
+    /// `vm_mem` as the reference kernel once had it over 1, 2 and 4 GiB, with 30 ms of other work.
     #[test]
     fn a_whole_that_changes_along_no_line_is_not_level() {
         let boot = |&(size, vm_mem): &(f64, f64)| {
@@ -473,7 +478,7 @@ mod tests {
             ("rest", ms(12.0), false),
         ];
         assert_eq!(then, expected);
-        // Time that no row has is one.
+        // Time without a row gets a row.
         let mut without = [1.0, 2.0, 4.0].map(boot);
         without[1].rows.clear();
         let all = growth(&without, Size::Cpus);

@@ -1,19 +1,20 @@
-//! What cannot be: figures of a boot that contradict each other. Whatever the evidence was, none of these may be shown
-//! without being said: each is a fault of the evidence that no reader noticed, or of bootscope.
+//! Figures of a boot that contradict each other. No contradiction may be shown without a diagnostic. Each is a fault of
+//! the evidence that no reader of it noticed, or of bootscope.
 //!
-//! One check for all recordings: `show` prints what it finds, and the tests run it on every recording that they make.
+//! All recordings have the same check. `show` prints what it finds, and the tests run it on every recording that they
+//! make.
 
 use crate::phases::Phase;
 use crate::stretch::BootPath;
 use crate::tables::{Row, Tables};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Running, SpanId, SpanKind, SpanRow, Timeline, TrackId};
 
-/// All that contradicts itself in a boot, by kind. Nothing, if bootscope and its evidence are as they should be.
+/// Returns all contradictions in a boot, by kind. The result is empty if bootscope and its evidence are correct.
 /// `O(n log n)` in spans and running stretches.
 pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables: &Tables) -> Diagnostics {
-    let mut found = Diagnostics::default();
-    spans(timeline, &mut found);
-    running(timeline, &mut found);
+    let mut problems = Diagnostics::default();
+    check_spans(timeline, &mut problems);
+    check_running(timeline, &mut problems);
     let contiguous = |ends: &mut dyn Iterator<Item = (Ns, Ns)>| {
         let mut at = None;
         ends.filter_map(|(from, to)| {
@@ -24,30 +25,31 @@ pub fn impossible(timeline: &Timeline, path: &BootPath, phases: &[Phase], tables
         .collect::<Vec<Ns>>()
     };
     for at in contiguous(&mut phases.iter().map(|phase| (phase.start, phase.end))) {
-        found.note(DiagnosticKind::ImpossiblePhaseGap, || format!("at {at}"));
+        problems.note(DiagnosticKind::ImpossiblePhaseGap, || format!("at {at}"));
     }
     for at in contiguous(&mut path.stretches.iter().map(|stretch| (stretch.from, stretch.to))) {
-        found.note(DiagnosticKind::ImpossiblePathGap, || format!("at {at}"));
+        problems.note(DiagnosticKind::ImpossiblePathGap, || format!("at {at}"));
     }
     let whole: Ns = path.stretches.iter().map(|stretch| stretch.length()).sum();
     for (name, rows) in [("where", &tables.wheres), ("functions", &tables.functions)] {
-        of_table(name, rows, whole, &mut found);
+        check_table(name, rows, whole, &mut problems);
     }
     let all: Ns = tables.all_threads.iter().map(|row| row.self_time).sum();
     for row in tables.all_threads.iter().filter(|row| row.self_time > all) {
-        found.note(DiagnosticKind::ImpossibleRowLongerThanBoot, || row.name.clone());
+        problems.note(DiagnosticKind::ImpossibleRowLongerThanBoot, || row.name.clone());
     }
-    // Threads work side by side, and what none of them did has a row: their sum is the boot's length at least.
+    // Threads work in parallel, and time in which none of them ran has a row. Therefore their sum is at least the
+    // boot's length.
     let total = crate::total(timeline);
     if all < total {
-        found.note(DiagnosticKind::ImpossibleSum, || format!("all threads: {all} of {total}"));
+        problems.note(DiagnosticKind::ImpossibleSum, || format!("all threads: {all} of {total}"));
     }
-    found
+    problems
 }
 
-/// Spans lie in what they are shown in, and a thread runs one initcall at a time.
-fn spans(timeline: &Timeline, found: &mut Diagnostics) {
-    // Of each span, whether an initcall is around it or is it.
+/// Checks that spans lie inside their parents, and that a thread runs one initcall at a time.
+fn check_spans(timeline: &Timeline, problems: &mut Diagnostics) {
+    // For each span: true if it is an initcall or lies in one.
     let mut in_initcall: Vec<bool> = Vec::with_capacity(timeline.spans.len());
     let mut last_initcall: Option<SpanRow> = None;
     let name = |row: &SpanRow| {
@@ -58,14 +60,14 @@ fn spans(timeline: &Timeline, found: &mut Diagnostics) {
         let parent: Option<SpanId> = timeline.spans.parent(id);
         let around = parent.map(|parent| timeline.spans.get(parent));
         if around.is_some_and(|a| a.track != row.track || row.start < a.start || row.end > a.end) {
-            found.note(DiagnosticKind::ImpossibleWorkOutside, || name(&row));
+            problems.note(DiagnosticKind::ImpossibleWorkOutside, || name(&row));
         }
         let inside = parent.is_some_and(|parent| in_initcall[parent.0 as usize]);
         let is_initcall = row.kind == SpanKind::Initcall && row.length() > Ns::ZERO;
         let overlaps = last_initcall.is_some_and(|last| last.track == row.track && row.start < last.end);
         if is_initcall {
             if inside || overlaps {
-                found.note(DiagnosticKind::ImpossibleInitcallOverlap, || name(&row));
+                problems.note(DiagnosticKind::ImpossibleInitcallOverlap, || name(&row));
             }
             last_initcall =
                 Some(last_initcall.filter(|last| last.track == row.track && last.end > row.end).unwrap_or(row));
@@ -74,37 +76,37 @@ fn spans(timeline: &Timeline, found: &mut Diagnostics) {
     }
 }
 
-/// A CPU runs one thread at a time.
-fn running(timeline: &Timeline, found: &mut Diagnostics) {
-    // Stretches of two sources meet as exactly as their clocks agree.
+/// Checks that a CPU runs one thread at a time.
+fn check_running(timeline: &Timeline, problems: &mut Diagnostics) {
+    // Stretches from two sources agree only as exactly as their clocks do.
     let tolerance = timeline.clocks.iter().map(|c| c.residual).max().unwrap_or_default().max(Ns::from_us(50));
-    let mut of_cpu: Vec<Running> = timeline.running.iter().filter(|r| r.from < r.to).copied().collect();
-    of_cpu.sort_by_key(|r| (r.cpu, r.from, r.to));
-    let mut before: Option<(u32, TrackId, Ns)> = None;
-    for r in of_cpu {
-        let overlap = before.filter(|&(cpu, track, to)| cpu == r.cpu && track != r.track && to - r.from > tolerance);
+    let mut runs: Vec<Running> = timeline.running.iter().filter(|r| r.from < r.to).copied().collect();
+    runs.sort_by_key(|r| (r.cpu, r.from, r.to));
+    let mut longest: Option<(u32, TrackId, Ns)> = None;
+    for r in runs {
+        let overlap = longest.filter(|&(cpu, track, to)| cpu == r.cpu && track != r.track && to - r.from > tolerance);
         if overlap.is_some() {
-            found.note(DiagnosticKind::ImpossibleCpuShared, || format!("CPU {} at {}", r.cpu, r.from));
+            problems.note(DiagnosticKind::ImpossibleCpuShared, || format!("CPU {} at {}", r.cpu, r.from));
         }
-        before = match before {
+        longest = match longest {
             Some((cpu, track, to)) if cpu == r.cpu && to > r.to => Some((cpu, track, to)),
             _ => Some((r.cpu, r.track, r.to)),
         };
     }
 }
 
-/// The rows of a table of the boot path sum to the path, and none is longer.
-fn of_table(table: &str, rows: &[Row], whole: Ns, found: &mut Diagnostics) {
+/// Checks that the rows of a table of the boot path sum to the path, and that no row is longer.
+fn check_table(table: &str, rows: &[Row], whole: Ns, problems: &mut Diagnostics) {
     let sum: Ns = rows.iter().map(|row| row.self_time).sum();
     if sum != whole {
-        found.note(DiagnosticKind::ImpossibleSum, || format!("{table}: {sum} of {whole}"));
+        problems.note(DiagnosticKind::ImpossibleSum, || format!("{table}: {sum} of {whole}"));
     }
     for row in rows {
         if row.total_time > whole || row.self_time > whole {
-            found.note(DiagnosticKind::ImpossibleRowLongerThanBoot, || format!("{table}: {}", row.name));
+            problems.note(DiagnosticKind::ImpossibleRowLongerThanBoot, || format!("{table}: {}", row.name));
         }
         if row.self_time > row.total_time {
-            found.note(DiagnosticKind::ImpossibleSelfOverTotal, || format!("{table}: {}", row.name));
+            problems.note(DiagnosticKind::ImpossibleSelfOverTotal, || format!("{table}: {}", row.name));
         }
     }
 }
@@ -115,7 +117,7 @@ mod tests {
     use crate::{Groups, boot_path, phases, tables};
     use timeline::{End, EndEvidence, NameId, TimeBase, TrackKind};
 
-    /// A boot of 100 ns with these spans: kind, from, to.
+    /// Returns a boot of 100 ns with these spans: kind, start, end.
     fn boot(spans: &[(SpanKind, i64, i64)]) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
         let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 1);
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_a_boot_that_adds_up() {
+    fn a_consistent_boot_has_no_contradictions() {
         use SpanKind::{Call, Initcall, Level};
         let mut t = boot(&[(Level, 0, 90), (Initcall, 10, 30), (Call, 12, 20), (Initcall, 30, 80)]);
         t.finalize(Ns::ZERO);

@@ -24,7 +24,7 @@ use crate::polls::poll_ends;
 use crate::segments::Segments;
 use crate::stays::{Stay, Stays};
 use crate::stretch::{BootPath, CpuHeld, StretchKind};
-use crate::unit_starts::{Meanwhile, UnitStarts};
+use crate::unit_starts::{UnitStarts, UnitWait};
 use crate::waits::{WaitNo, WaitPiece, Waits};
 use hashbrown::HashMap;
 use std::cell::OnceCell;
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
                 self.follow_cpu(track, from, at, chain);
                 break;
             }
-            at = match self.units.meanwhile(self.timeline, track, at).filter(|ended| ended.exited > from) {
+            at = match self.units.unit_wait(self.timeline, track, at).filter(|ended| ended.exited > from) {
                 Some(ended) => self.charge_unit_wait(track, (from, at), &ended, chain),
                 None => self.step_back(track, from, at, chain),
             };
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         &mut self,
         track: TrackId,
         (from, to): (Ns, Ns),
-        ended: &Meanwhile,
+        ended: &UnitWait,
         chain: &mut Vec<Frame>,
     ) -> Ns {
         let mut at = to;

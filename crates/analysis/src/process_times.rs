@@ -1,64 +1,64 @@
-//! What each process of user space did until the end mark: its time on a CPU, and what it waited for. The times are those of all its
-//! threads, so that they can be more than the process lasted.
+//! The time of each user-space process on a CPU until the end mark, and what it waited for. The times are sums over all
+//! threads, so they can exceed the process's lifetime.
 
 use hashbrown::HashMap;
 use timeline::{EndEvidence, InterruptKind, NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
-/// What a thread of a process waited for, by who or what ended the wait.
+/// The event that a thread of a process waited for, by the waker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitFor {
-    /// The end of a process that it had forked; of any, where process 1 waited.
+    /// The end of a process that it had forked. For process 1: the end of any process.
     Child,
-    /// Another process: for what comes through a pipe or a socket, or for a lock.
+    /// Another process: for data through a pipe or a socket, or for a lock.
     Process,
     /// Another thread of the same process.
     OwnThread,
-    /// A thread of the kernel's.
+    /// A thread of the kernel itself.
     KernelThread,
     /// A block device.
     Disk,
     /// Another device.
     Device,
-    /// A timer, or an interrupt that nothing names.
+    /// A timer, or an interrupt without a name.
     Timer,
-    /// Nobody woke it before the end mark, or the evidence does not say who.
+    /// No thread woke it before the end mark, or the evidence does not show the waker.
     Unknown,
 }
 
-/// Who or what ended a wait.
+/// The waker: the thread or interrupt that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Waker {
-    /// A process, by its place in the timeline's table.
+    /// A process, by its index in the timeline's table.
     Process(u32),
-    /// A thread of the kernel's, by its name.
+    /// A kernel thread, by its name.
     KernelThread(NameId),
     /// An interrupt, by its name.
     Interrupt(NameId),
 }
 
-/// How long, and how often.
+/// The sum and the number of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// How long.
+    /// The sum of the waits.
     pub time: Ns,
-    /// How often.
+    /// The number of waits.
     pub count: u64,
 }
 
-/// What a process did until the end mark.
+/// The times of a process until the end mark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessTimes {
-    /// How many threads it had, all in all.
+    /// The number of threads over its lifetime.
     pub threads: u64,
     /// The unit that it belonged to.
     pub unit: Option<NameId>,
-    /// On a CPU.
+    /// Time spent running.
     pub cpu: Ns,
-    /// Able to run, and without a CPU.
+    /// Time in a run queue: able to run, without a CPU.
     pub runqueue: Ns,
-    /// Asleep, by what it waited for: the longest first.
+    /// Time asleep, by what it waited for, the longest first.
     pub waits: Vec<(WaitFor, Waited)>,
-    /// Who or what ended most of the time that it waited for the first of these.
+    /// The waker that ended most of the time in the first of `waits`.
     pub woken_by: Option<(Waker, Waited)>,
 }
 
@@ -69,7 +69,7 @@ struct Sums {
     wakers: HashMap<(WaitFor, Waker), Waited>,
 }
 
-/// Until when processes are looked at: the end mark; all that is known of them where the boot ends when process 1 begins.
+/// Returns the end of the time that is summed: the end mark, or [`Ns::MAX`] if the boot ends when process 1 begins.
 pub fn processes_end(timeline: &Timeline) -> Ns {
     use EndEvidence::{Process1Arrived, Process1Sent, Process1Started, UserSpaceRan};
     let end = timeline
@@ -78,11 +78,12 @@ pub fn processes_end(timeline: &Timeline) -> Ns {
     end.map_or(Ns::MAX, |end| end.at)
 }
 
-/// Of each process in the timeline's table; none where no thread is known to be of it. Linear in the waits and running stretches.
+/// Returns the times for each process in the timeline's table. `None` if no thread is known to belong to it. Linear in
+/// the waits and running stretches.
 pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
     let end = processes_end(timeline);
     let mut all: Vec<Option<Sums>> = timeline.processes.iter().map(|_| None).collect();
-    let of = |track: TrackId| timeline.tracks.get(track).process.map(|process| process as usize);
+    let process_of = |track: TrackId| timeline.tracks.get(track).process.map(|process| process as usize);
     for (_, track) in timeline.tracks.iter() {
         let Some(sums) = track.process.and_then(|process| all.get_mut(process as usize)) else { continue };
         let sums = sums.get_or_insert_default();
@@ -90,24 +91,24 @@ pub fn process_times(timeline: &Timeline) -> Vec<Option<ProcessTimes>> {
         sums.times.unit = track.unit.or(sums.times.unit);
     }
     for r in &timeline.running {
-        if let Some(sums) = of(r.track).and_then(|process| all[process].as_mut()) {
+        if let Some(sums) = process_of(r.track).and_then(|process| all[process].as_mut()) {
             sums.times.cpu += length(r.from, r.to, end);
         }
     }
     let parents = parents(timeline);
     for wait in &timeline.waits {
-        let Some(process) = of(wait.track) else { continue };
-        let (kind, waker) = woken(timeline, &parents, process, wait);
+        let Some(process) = process_of(wait.track) else { continue };
+        let (kind, waker) = wait_and_waker(timeline, &parents, process, wait);
         let Some(sums) = all[process].as_mut() else { continue };
         sums.times.runqueue += length(wait.woken, wait.until, end);
         let slept = length(wait.from, wait.woken, end);
         if slept == Ns::ZERO {
             continue;
         }
-        let known = wait.woken <= end;
-        let kind = if known { kind } else { WaitFor::Unknown };
+        let ended_in_boot = wait.woken <= end;
+        let kind = if ended_in_boot { kind } else { WaitFor::Unknown };
         sums.waits.entry(kind).or_default().add(slept);
-        if let Some(waker) = waker.filter(|_| known) {
+        if let Some(waker) = waker.filter(|_| ended_in_boot) {
             sums.wakers.entry((kind, waker)).or_default().add(slept);
         }
     }
@@ -133,12 +134,12 @@ impl Sums {
     }
 }
 
-/// How much of a stretch lies before the end mark.
+/// Returns the part of a stretch before the end mark.
 fn length(from: Ns, to: Ns, end: Ns) -> Ns {
     (to.min(end) - from.min(end)).max(Ns::ZERO)
 }
 
-/// Of each process, the place of the one that forked it.
+/// Returns the index of each process's parent.
 fn parents(timeline: &Timeline) -> Vec<Option<usize>> {
     let mut above: Vec<usize> = Vec::new();
     let each = timeline.processes.iter().enumerate().map(|(place, process)| {
@@ -150,8 +151,13 @@ fn parents(timeline: &Timeline) -> Vec<Option<usize>> {
     each.collect()
 }
 
-/// What a thread of a process waited for, and who ended it.
-fn woken(timeline: &Timeline, parents: &[Option<usize>], own: usize, wait: &Wait) -> (WaitFor, Option<Waker>) {
+/// Returns what a thread of a process waited for, and its waker.
+fn wait_and_waker(
+    timeline: &Timeline,
+    parents: &[Option<usize>],
+    waiter: usize,
+    wait: &Wait,
+) -> (WaitFor, Option<Waker>) {
     let waker = match wait.by {
         WaitedOn::Thread(waker) => timeline.tracks.get(waker),
         WaitedOn::Interrupt(name) => {
@@ -168,11 +174,11 @@ fn woken(timeline: &Timeline, parents: &[Option<usize>], own: usize, wait: &Wait
         return (WaitFor::KernelThread, Some(Waker::KernelThread(waker.name)));
     };
     let by = place as usize;
-    // Who wakes another after its own end is noted does so because it ends.
+    // A process that wakes another after its recorded end does so because it ends.
     let ends = timeline.processes[by].end.is_some_and(|end| end <= wait.woken);
-    let is_child = parents[by] == Some(own) || timeline.processes[own].pid == 1;
+    let is_child = parents[by] == Some(waiter) || timeline.processes[waiter].pid == 1;
     let kind = match () {
-        () if by == own => WaitFor::OwnThread,
+        () if by == waiter => WaitFor::OwnThread,
         () if ends && is_child => WaitFor::Child,
         () => WaitFor::Process,
     };
@@ -184,7 +190,7 @@ mod tests {
     use super::*;
     use timeline::{End, Process, Running, TimeBase, TrackKind};
 
-    /// Process 1 with a child 2, which has two threads and a child 3.
+    /// Returns a boot of process 1 with a child 2, which has two threads and a child 3.
     fn boot() -> Timeline {
         let mut t = Timeline::new(TimeBase::Evidence);
         for (pid, depth, start, end) in [(1, 0, 0, None), (2, 1, 10, Some(90)), (3, 2, 20, Some(60))] {
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_apart_by_what_ended_the_wait() {
+    fn time_is_split_by_what_ended_the_wait() {
         let mut t = boot();
         let (disk, timer) = (t.names.intern("irq a"), t.names.intern("b"));
         t.interrupt_kinds.insert(disk, InterruptKind::Disk);
@@ -227,18 +233,18 @@ mod tests {
         t.running.push(Running { track: TrackId(1), cpu: 0, from: Ns(75), to: Ns(90) });
         t.running.push(Running { track: TrackId(2), cpu: 0, from: Ns(12), to: Ns(20) });
         let times: Vec<ProcessTimes> = process_times(&t).into_iter().map(Option::unwrap).collect();
-        let waits = |of: usize| times[of].waits.iter().map(|(kind, w)| (*kind, w.time.0)).collect::<Vec<_>>();
+        let waits = |process: usize| times[process].waits.iter().map(|(kind, w)| (*kind, w.time.0)).collect::<Vec<_>>();
         assert_eq!(waits(0), [(WaitFor::Child, 80)]);
         use WaitFor::{Child, Disk, KernelThread, OwnThread, Process, Timer, Unknown};
         let two = [(Child, 30), (Process, 10), (OwnThread, 5), (KernelThread, 4), (Disk, 3), (Timer, 2), (Unknown, 1)];
         assert_eq!(waits(1), two);
         assert_eq!((times[1].cpu, times[1].runqueue, times[1].threads), (Ns(23), Ns(6), 2));
-        // Of the waits for a child alone. Process 2 ended 10 ns more, of another kind of wait.
+        // The waker of the waits for a child only. Process 2 ended 10 ns more, in another kind of wait.
         assert_eq!(times[1].woken_by, Some((Waker::Process(2), Waited { time: Ns(30), count: 1 })));
     }
 
     #[test]
-    fn what_comes_after_the_end_mark_does_not_count() {
+    fn time_after_the_end_mark_does_not_count() {
         let mut t = boot();
         wait(&mut t, 0, (10, 90, 91), WaitedOn::Thread(TrackId(1)));
         t.running.push(Running { track: TrackId(1), cpu: 0, from: Ns(40), to: Ns(90) });

@@ -1,49 +1,52 @@
-//! Where process 1 waits for a unit: from the fork of the unit's first process to what ends its start.
+//! Waits of process 1 for a unit: from the fork of the unit's first process to the end of its start.
 //!
-//! A manager of services sleeps and is woken many times while a unit starts, mostly for other units. Where it is woken by a process
-//! of a unit, and then says that the unit has started or forks the unit's next process, it did not wait for those others: the path
-//! goes on in the unit's process, back to its fork. The same holds where a child that is of no unit wakes it, and it forks the next
-//! one: so sysvinit waits for each of its scripts, and looks around every five seconds. A unit that no log tells of has started when the
-//! process ends that wakes process 1.
+//! A service manager sleeps and is woken many times while a unit starts, mostly for other units. It may be woken by a
+//! process of a unit, and then log that the unit has started or fork the unit's next process. Then it did not wait for
+//! those other units: the path goes on in the unit's process, back to its fork.
 //!
-//! A process that ends while process 1 is at work for another, or waits in the middle of that, wakes nobody. Where process 1 says in the same
-//! run that the unit has ended, and then forks or is at the boot's end, that is what it waited for.
+//! The same applies if a child without a unit wakes it and it forks the next child. sysvinit waits in this way for each
+//! of its scripts, and checks for work every five seconds. If no log mentions a unit, the unit has started when its
+//! process that wakes process 1 ends.
+//!
+//! A process may end while process 1 works for another unit, or waits in the middle of that work. Then its end wakes no
+//! thread. If process 1 logs in the same run that the unit has ended, and then forks or reaches the boot's end, it
+//! waited for that process.
 
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
 
-/// Its log and its trace may be so far apart.
+/// Maximum difference between the log and the trace for one event.
 const TOLERANCE: Ns = Ns(1_000_000);
 
-/// What process 1 did for units.
+/// The events of process 1 that concern units.
 #[derive(Default)]
 pub struct UnitStarts {
-    /// Its threads.
+    /// The threads of process 1.
     managers: Vec<TrackId>,
-    /// Of each unit, when it had started, or failed.
+    /// The times at which each unit had started or failed.
     settled: HashMap<NameId, Vec<Ns>>,
-    /// Of each unit, and of none, when process 1 forked for it.
+    /// The times at which process 1 forked for each unit, and for no unit.
     forks: HashMap<Option<NameId>, Vec<Ns>>,
-    /// All of them, in order of time.
+    /// All forks, in order of time.
     all_forks: Vec<Ns>,
-    /// The units whose start a process ended, by when process 1 said so.
-    ended: Vec<Ended>,
-    /// Where its threads slept until something came, in order of time.
+    /// Units whose start ended with a process, by the time at which process 1 logged it.
+    ended_starts: Vec<EndedStart>,
+    /// Sleeps of the threads of process 1 until an event, in order of time.
     sleeps: HashMap<TrackId, Vec<Wait>>,
 }
 
 /// A process whose end was the end of its unit's start.
-struct Ended {
+struct EndedStart {
     settled: Ns,
     exited: Ns,
     track: TrackId,
 }
 
-/// What process 1 waited for although it slept not.
-pub struct Meanwhile {
-    /// When it forked the unit's first process.
+/// A unit that process 1 waited for although it did not sleep.
+pub struct UnitWait {
+    /// The fork of the unit's first process.
     pub forked: Ns,
-    /// When the unit's process ended.
+    /// The end of the unit's process.
     pub exited: Ns,
     /// That process.
     pub track: TrackId,
@@ -52,8 +55,8 @@ pub struct Meanwhile {
 impl UnitStarts {
     /// Linear in the tracks and units.
     pub fn new(timeline: &Timeline) -> UnitStarts {
-        let is_1 = |process: u32| timeline.processes[process as usize].pid == 1;
-        let managers = timeline.tracks.iter().filter(|(_, track)| track.process.is_some_and(is_1));
+        let is_process_1 = |process: u32| timeline.processes[process as usize].pid == 1;
+        let managers = timeline.tracks.iter().filter(|(_, track)| track.process.is_some_and(is_process_1));
         let mut starts = UnitStarts { managers: managers.map(|(id, _)| id).collect(), ..UnitStarts::default() };
         for unit in &timeline.units {
             starts.settled.entry(unit.name).or_default().extend(unit.settled);
@@ -65,44 +68,48 @@ impl UnitStarts {
             }
         }
         starts.all_forks.sort_unstable();
-        starts.ended = ended_starts(timeline, &starts.settled);
-        for wait in timeline.waits.iter().filter(|wait| starts.managers.contains(&wait.track) && sleeps(wait)) {
+        starts.ended_starts = ended_starts(timeline, &starts.settled);
+        for wait in timeline.waits.iter().filter(|wait| starts.managers.contains(&wait.track) && is_sleep(wait)) {
             starts.sleeps.entry(wait.track).or_default().push(*wait);
         }
         starts
     }
 
-    /// What process 1 waited for when it was at a fork or at the boot's end, if that ended in the run that it was in. `O(log n)` in the
-    /// forks, units and waits, but for the units of that run.
-    pub fn meanwhile(&self, timeline: &Timeline, manager: TrackId, at: Ns) -> Option<Meanwhile> {
+    /// Returns the unit that process 1 waited for at a fork or at the boot's end, if the unit's process ended in the
+    /// same run of process 1. `O(log n)` in the forks, units and waits, plus the units of that run.
+    pub fn unit_wait(&self, timeline: &Timeline, manager: TrackId, at: Ns) -> Option<UnitWait> {
         let is_end = timeline.end.is_some_and(|end| end.at == at);
-        if self.ended.is_empty() || !(is_end || self.all_forks.binary_search(&at).is_ok()) {
+        if self.ended_starts.is_empty() || !(is_end || self.all_forks.binary_search(&at).is_ok()) {
             return None;
         }
         let sleeps = self.sleeps.get(&manager)?;
         let sleep = sleeps[..sleeps.partition_point(|sleep| sleep.until <= at)].last()?;
-        let within = &self.ended[..self.ended.partition_point(|ended| ended.settled <= at + TOLERANCE)];
+        let within = &self.ended_starts[..self.ended_starts.partition_point(|ended| ended.settled <= at + TOLERANCE)];
         let mut in_run = within.iter().rev().take_while(|ended| ended.settled > sleep.woken);
-        let Ended { settled, exited, track } = *in_run.find(|ended| sleep.woken < ended.exited && ended.exited < at)?;
-        if !is_end && self.may_be_the_wakers(timeline, sleep, settled) {
+        let EndedStart { settled, exited, track } =
+            *in_run.find(|ended| sleep.woken < ended.exited && ended.exited < at)?;
+        if !is_end && self.may_be_for_waker(timeline, sleep, settled) {
             return None;
         }
         let forked = self.fork(timeline, track, timeline.tracks.get(track).unit)?;
-        Some(Meanwhile { forked, exited, track })
+        Some(UnitWait { forked, exited, track })
     }
 
-    /// Whether the unit of who ended a sleep has ended too by then, and process 1 has forked nothing since: nobody knows then for which of the
-    /// two it forks the next.
-    fn may_be_the_wakers(&self, timeline: &Timeline, sleep: &Wait, settled: Ns) -> bool {
+    /// True if the unit of the thread that ended a sleep has also settled by then, and process 1 has forked nothing
+    /// since. Then the evidence does not show for which of the two it forks the next process.
+    fn may_be_for_waker(&self, timeline: &Timeline, sleep: &Wait, settled: Ns) -> bool {
         let WaitedOn::Thread(waker) = sleep.by else { return false };
-        let of_waker = timeline.tracks.get(waker).unit.and_then(|unit| self.settled.get(&unit));
+        let settled_of_waker = timeline.tracks.get(waker).unit.and_then(|unit| self.settled.get(&unit));
         let in_run = |at: &&Ns| sleep.woken - TOLERANCE <= **at && **at < settled;
-        let Some(of_waker) = of_waker.and_then(|all| all.iter().filter(in_run).max()) else { return false };
-        let next = self.all_forks.partition_point(|fork| fork <= of_waker);
+        let Some(waker_settled) = settled_of_waker.and_then(|all| all.iter().filter(in_run).max()) else {
+            return false;
+        };
+        let next = self.all_forks.partition_point(|fork| fork <= waker_settled);
         self.all_forks.get(next).is_none_or(|fork| *fork > settled)
     }
 
-    /// Since when process 1 has waited for the process that ended this wait, if it waited for a unit's; before the wait itself.
+    /// Returns since when process 1 has waited for the process that ended this wait, if it waited for a unit's process.
+    /// The time is before the wait's start.
     pub fn since(&self, timeline: &Timeline, wait: &Wait) -> Option<Ns> {
         let WaitedOn::Thread(waker) = wait.by else { return None };
         if !self.managers.contains(&wait.track) {
@@ -114,18 +121,18 @@ impl UnitStarts {
         let within = |at: &Ns| run.0 <= *at && *at <= run.1;
         let any = |all: Option<&Vec<Ns>>| all.is_some_and(|all| all.iter().any(within));
         let settles = match unit.and_then(|unit| self.settled.get(&unit)) {
-            // Of a unit that no log tells of, the end of its process is all that there is to wait for.
-            None if unit.is_some() => ended(timeline, waker).is_some_and(|at| within(&at)),
+            // If no log mentions the unit, the end of its process is the only event to wait for.
+            None if unit.is_some() => process_end(timeline, waker).is_some_and(|at| within(&at)),
             settled => any(settled),
         };
         (fork < wait.from && (settles || any(self.forks.get(&unit)))).then_some(fork)
     }
 
-    /// When process 1 forked the process, or the ancestor of it, that is the first of its unit.
+    /// Returns the fork of the first process of a unit: of this process or of its ancestor.
     fn fork(&self, timeline: &Timeline, mut track: TrackId, unit: Option<NameId>) -> Option<Ns> {
-        /// More generations are a circle.
-        const GENERATIONS: usize = 64;
-        for _ in 0..GENERATIONS {
+        /// More generations are a cycle in broken evidence.
+        const MAX_GENERATIONS: usize = 64;
+        for _ in 0..MAX_GENERATIONS {
             let (at, by) = timeline.tracks.get(track).created?;
             if self.managers.contains(&by) {
                 return Some(at);
@@ -139,43 +146,43 @@ impl UnitStarts {
     }
 }
 
-/// When a track's process ended.
-fn ended(timeline: &Timeline, track: TrackId) -> Option<Ns> {
+/// Returns the end of a track's process.
+fn process_end(timeline: &Timeline, track: TrackId) -> Option<Ns> {
     let process = timeline.tracks.get(track).process?;
     timeline.processes[process as usize].end
 }
 
-/// Of each unit, the process that ended last before process 1 said that the unit has started or failed.
-fn ended_starts(timeline: &Timeline, settled: &HashMap<NameId, Vec<Ns>>) -> Vec<Ended> {
-    let mut of_unit: HashMap<NameId, Vec<(Ns, TrackId)>> = HashMap::new();
-    for (track, about) in timeline.tracks.iter() {
-        if let (Some(unit), Some(exited)) = (about.unit, ended(timeline, track)) {
-            of_unit.entry(unit).or_default().push((exited, track));
+/// Returns, for each unit, the process that ended last before process 1 logged that the unit has started or failed.
+fn ended_starts(timeline: &Timeline, settled: &HashMap<NameId, Vec<Ns>>) -> Vec<EndedStart> {
+    let mut exits_by_unit: HashMap<NameId, Vec<(Ns, TrackId)>> = HashMap::new();
+    for (track, data) in timeline.tracks.iter() {
+        if let (Some(unit), Some(exited)) = (data.unit, process_end(timeline, track)) {
+            exits_by_unit.entry(unit).or_default().push((exited, track));
         }
     }
-    let mut found = Vec::new();
-    for (unit, exits) in &mut of_unit {
+    let mut starts = Vec::new();
+    for (unit, exits) in &mut exits_by_unit {
         exits.sort_unstable();
         for &settled in settled.get(unit).into_iter().flatten() {
             let last = exits.partition_point(|exit| exit.0 <= settled + TOLERANCE).checked_sub(1);
-            found.extend(last.map(|last| Ended { settled, exited: exits[last].0, track: exits[last].1 }));
+            starts.extend(last.map(|last| EndedStart { settled, exited: exits[last].0, track: exits[last].1 }));
         }
     }
-    found.sort_unstable_by_key(|ended| (ended.settled, ended.exited, ended.track));
-    found
+    starts.sort_unstable_by_key(|ended| (ended.settled, ended.exited, ended.track));
+    starts
 }
 
-/// Whether a track slept until something came: it did not only lose its CPU, and did not wait in the middle of something, such as for a
-/// lock of the kernel's.
-fn sleeps(wait: &Wait) -> bool {
+/// True if a track slept until an event. It did not just lose its CPU, and did not wait in the middle of its work, for
+/// example for a lock in the kernel.
+fn is_sleep(wait: &Wait) -> bool {
     wait.by != WaitedOn::Nothing && !wait.uninterruptible
 }
 
-/// When a track slept again after a wait.
+/// Returns the time at which a track slept again after a wait.
 fn awake_until(timeline: &Timeline, wait: &Wait) -> Ns {
     let after = timeline.waits.partition_point(|other| (other.track, other.from) < (wait.track, wait.until));
     let later = timeline.waits[after..].iter().take_while(|other| other.track == wait.track);
-    later.filter(|other| sleeps(other)).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
+    later.filter(|other| is_sleep(other)).map(|other| other.from).next().unwrap_or(Ns::MAX - TOLERANCE)
 }
 
 #[cfg(test)]
@@ -188,7 +195,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Process 1 forks for `a` at 10 ms and for `b` at 12, is woken by `b` at 40 and by `a` at 90, and is at the end mark at 100.
+    /// Returns a boot in which process 1 forks for `a` at 10 ms and for `b` at 12 ms. It is woken by `b` at 40 ms and
+    /// by `a` at 90 ms, and is at the end mark at 100 ms.
     fn boot(a_settles: i64) -> Timeline {
         let mut t = Timeline::new(TimeBase::Evidence);
         for (pid, forked) in [(1, None), (2, Some(10)), (3, Some(12))] {
@@ -216,7 +224,7 @@ mod tests {
         t
     }
 
-    /// The same without units: `a` ends at 90 ms, and process 1 then forks another at 95.
+    /// The same boot without units: `a` ends at 90 ms, and process 1 then forks another child at 95 ms.
     #[test]
     fn the_path_goes_on_in_the_child_after_which_process_1_forks_the_next() {
         let mut t = boot(30);
@@ -228,7 +236,7 @@ mod tests {
         assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90)]);
     }
 
-    /// Who owns the path, and from when, in ms.
+    /// Returns the owners of the path, each with its start in ms.
     fn owners(t: &Timeline) -> Vec<(u32, i64)> {
         let mut owners: Vec<(u32, i64)> = Vec::new();
         for stretch in &boot_path(t).stretches {
@@ -242,11 +250,11 @@ mod tests {
 
     #[test]
     fn the_path_goes_on_in_the_process_of_the_unit_that_process_1_waited_for() {
-        // What woke process 1 for another unit meanwhile, the boot did not wait for.
+        // The boot did not wait for the wake-up in between, which was for another unit.
         assert_eq!(owners(&boot(92)), [(0, 0), (1, 10), (0, 90)]);
     }
 
-    /// Process 1 waits for a lock from 92 to 96 ms, which `b` has, before it can say that `a` has started.
+    /// From 92 to 96 ms, process 1 waits for a lock that `b` has, before it can log that `a` has started.
     #[test]
     fn a_wait_in_the_middle_of_its_work_is_not_the_end_of_it() {
         for (uninterruptible, since) in [(true, 10), (false, 45)] {
@@ -261,7 +269,8 @@ mod tests {
         }
     }
 
-    /// `b` ends at 92 ms, while process 1, woken by `a`, waits for a lock; it says so at 97, and is at the end mark at 100.
+    /// `b` ends at 92 ms, while process 1, woken by `a`, waits for a lock. Process 1 logs it at 97 ms, and is at the
+    /// end mark at 100 ms.
     fn busy_when_b_ends() -> Timeline {
         let mut t = boot(91);
         let name = t.names.find("b.service").unwrap();
@@ -285,17 +294,17 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_while_process_1_is_busy_is_waited_for_without_a_wake_up() {
+    fn a_process_that_ends_while_process_1_is_busy_is_waited_for() {
         let mut t = busy_when_b_ends();
         t.finalize(Ns::ZERO);
         assert_eq!(owners(&t), [(0, 0), (2, 12), (0, 92)]);
-        // What ended before process 1 was woken did not come in between.
+        // A process that ended before process 1 was woken did not end in that run.
         t.processes[2].end = Some(Ns::from_ms(89));
         assert_eq!(owners(&t), [(0, 0), (1, 10), (0, 90)]);
     }
 
     #[test]
-    fn what_process_1_forks_next_is_for_who_woke_it_unless_it_has_forked_for_that() {
+    fn the_next_fork_is_for_the_waker_unless_process_1_has_forked_for_it() {
         let mut t = busy_when_b_ends();
         let fork = |t: &mut Timeline, pid, at| {
             let child = t.tracks.add(NameId::EMPTY, TrackKind::Thread, pid);
@@ -312,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_unit_that_no_log_tells_of_the_end_of_its_process_counts() {
+    fn without_a_log_the_end_of_a_units_process_counts() {
         let mut t = boot(92);
         t.units.clear();
         assert_eq!(owners(&t), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);

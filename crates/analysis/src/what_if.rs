@@ -1,12 +1,12 @@
-//! What a boot would take if some of its work took less: one saving after the other, each on what the last one left.
+//! The length of a boot if some of its work took less time. Each saving applies to the result of the one before.
 //!
-//! Nothing is subtracted. The boot is [run again](crate::replay) with the work of a row or a function made shorter on
-//! every thread, and its path is walked anew: so a saving counts only as far as nobody else is waited for then, and two
-//! that overlap count once.
+//! Nothing is subtracted. The boot is [replayed](crate::replay) with the work of a row or a function made shorter on
+//! every thread, and its path is walked again. Therefore a saving counts only until the boot waits for something else,
+//! and savings that overlap count once.
 
 mod allowed;
-mod meant;
 mod price;
+mod target_time;
 
 pub use price::{Cut, Prices};
 
@@ -20,90 +20,90 @@ use crate::stretch::StretchKind;
 use crate::tables::tables;
 use crate::{Groups, total};
 use hashbrown::HashSet;
-use meant::{Meant, Shrunk, chain};
 use std::fmt;
+use target_time::{Shrunk, TargetTime, chain};
 use timeline::{NameId, Ns, Timeline, TrackId};
 
-/// What to make shorter.
+/// A row or function to make shorter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
-    /// A row of `where`, or any function, as the tables print them, or its detail alone if only one has that; `*` and `?`
-    /// stand for any text and any character, and a suffix (` · DELAY`) may also follow after a space or a `;`.
+    /// A row of `where`, or any function, as the tables print them. Its detail alone is enough if only one has that.
+    /// `*` and `?` stand for any text and any character. A suffix (` · DELAY`) may also follow after a space or a `;`.
     pub name: String,
-    /// What becomes of it.
+    /// Its new time.
     pub becomes: Becomes,
 }
 
-/// What becomes of the time of something.
+/// The new time of a row or function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Becomes {
     /// It takes no time.
     Nothing,
-    /// It takes so long, in place of what it takes on the boot path.
+    /// It takes this time instead of its time on the boot path.
     Takes(Ns),
-    /// It takes less by this share (0 to 1).
+    /// Its time is reduced by this share (0 to 1).
     Less(f64),
 }
 
-/// What a saving is about.
+/// The rows or functions that a saving names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// Rows of `where`: what is charged to them.
+    /// Rows of `where`, with the time charged to them.
     Rows(Vec<String>),
-    /// Functions, with all under them.
+    /// Functions, with everything under them.
     Functions(Vec<String>),
 }
 
-/// What a saving brought.
+/// The result of a saving.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
-    /// What its name stands for.
+    /// The rows or functions that its name stands for.
     pub target: Target,
-    /// The boot's length before it.
+    /// The boot's length before the saving.
     pub before: Ns,
-    /// And with it.
+    /// The boot's length with the saving.
     pub after: Ns,
-    /// Where the boots that the log allows differ in what it saves or leaves.
+    /// The range over the boots that the log allows, if their savings or lengths differ.
     pub range: Option<Range>,
-    /// What its target took on the boot path before it.
+    /// The target's time on the boot path before the saving.
     pub was: Ns,
-    /// And with it.
+    /// The target's time on the boot path with the saving.
     pub now: Ns,
-    /// Rows of the boot path that are the target's too, by other ways for time to pass (`SYSINIT cpu · DELAY`), and were
-    /// not meant.
+    /// Rows of the boot path that belong to the target through another way for time to pass (`SYSINIT cpu · DELAY`),
+    /// and that the saving's name does not include.
     pub also: Vec<String>,
-    /// Where it shall take longer than it did, or where all or a share of it is saved and less of the time in which it was
-    /// under way is its own than others': who had the rest of that time, most first.
+    /// The rows that have the rest of the target's total time, longest first. Filled in two cases. The target is to
+    /// take longer than it did. Or all or a share of it is saved, and most of its total time is charged to other rows.
     pub besides: Vec<(String, Ns)>,
 }
 
-/// What the boots that a log allows save, and how long they then take.
+/// The savings and the lengths of the boots that a log allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The least that any of them saves.
+    /// The smallest saving.
     pub saved_at_worst: Ns,
-    /// The most.
+    /// The largest saving.
     pub saved_at_best: Ns,
-    /// The longest that any of them takes.
+    /// The longest boot with the saving.
     pub after_at_worst: Ns,
-    /// The shortest.
+    /// The shortest boot with the saving.
     pub after_at_best: Ns,
 }
 
-/// Why a saving cannot be worked out.
+/// The reason why a saving cannot be calculated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cannot {
-    /// No evidence says which thread reached the end mark.
+    /// The evidence does not show which thread reached the end mark.
     NoPath,
-    /// The boot is followed on its CPU: nothing says who waited for whom, and so what would come sooner.
+    /// The evidence shows only what the CPU ran, not which thread waited for which. So it does not show what would
+    /// happen sooner.
     NoWaits,
-    /// The caller wanted no more.
+    /// The caller stopped the calculation.
     Stopped,
-    /// Nothing has that name.
+    /// No row or function has that name.
     Unknown {
-        /// The name.
         name: String,
-        /// What is called nearly so.
+        /// The most similar names.
         nearest: Vec<String>,
     },
 }
@@ -132,18 +132,18 @@ impl fmt::Display for Cannot {
 
 impl std::error::Error for Cannot {}
 
-/// A boot, and what became of it with the savings so far.
+/// A boot, and the same boot with the savings so far.
 pub struct WhatIf {
     timeline: Timeline,
-    /// The same, begun with other boots that the log allows.
+    /// Other boots that the log allows, with the same savings.
     allowed: Vec<Timeline>,
     groups: Groups,
     end: TrackId,
-    known: Known,
+    names: KnownNames,
 }
 
-/// What savings can name, as it was before any.
-struct Known {
+/// The names that savings can use, taken from the boot before any saving.
+struct KnownNames {
     /// Rows of the boot path.
     rows: Vec<String>,
     functions: Vec<(NameId, NameId)>,
@@ -152,7 +152,7 @@ struct Known {
 }
 
 impl WhatIf {
-    /// Begins with a boot as it was.
+    /// Starts from a boot without savings.
     ///
     /// # Errors
     /// [`Cannot::NoPath`], [`Cannot::NoWaits`].
@@ -161,15 +161,16 @@ impl WhatIf {
         if timeline.cpus_followed_until == Some(Ns::MAX) {
             return Err(Cannot::NoWaits);
         }
-        let known = Known::new(&timeline, &groups, end);
+        let names = KnownNames::new(&timeline, &groups, end);
         let allowed = allowed::boots(&timeline);
-        Ok(WhatIf { timeline, allowed, groups, end, known })
+        Ok(WhatIf { timeline, allowed, groups, end, names })
     }
 
-    /// How much shorter a boot would be if these rows took so long on its path: one saving after the other.
+    /// Returns the reduction of the boot's length if these rows took these times on its path. The savings apply one
+    /// after the other.
     ///
     /// # Errors
-    /// [`Cannot`], of the first saving that cannot be worked out.
+    /// [`Cannot`] for the first saving that cannot be calculated.
     pub fn foretell(timeline: &Timeline, groups: &Groups, rows: &[(String, Ns)]) -> Result<Ns, Cannot> {
         let mut boot = WhatIf::new(timeline.clone(), groups.clone())?;
         for (name, takes) in rows {
@@ -179,12 +180,12 @@ impl WhatIf {
         Ok(total(timeline) - boot.total())
     }
 
-    /// The boot with all savings so far.
+    /// Returns the boot with all savings so far.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
 
-    /// How long it takes with all savings so far.
+    /// Returns its length with all savings so far.
     pub fn total(&self) -> Ns {
         total(&self.timeline)
     }
@@ -192,43 +193,43 @@ impl WhatIf {
     /// Makes something shorter. `O(n log n)` in the number of spans.
     ///
     /// # Errors
-    /// [`Cannot::Unknown`], and nothing is changed.
+    /// [`Cannot::Unknown`]; nothing is changed then.
     pub fn save(&mut self, saving: &Saving) -> Result<Rung, Cannot> {
         self.save_unless(saving, &|| false)
     }
 
-    /// The same, given up once `stop` says so: it is called before each time that the boot is run again.
+    /// Does the same, but gives up once `stop` returns true. It is called before each replay.
     ///
     /// # Errors
-    /// As [`WhatIf::save`], and [`Cannot::Stopped`]: no more can be saved then.
+    /// As [`WhatIf::save`], and [`Cannot::Stopped`]; after that, no more can be saved.
     pub fn save_unless(&mut self, saving: &Saving, stop: &dyn Fn() -> bool) -> Result<Rung, Cannot> {
         if stop() {
             return Err(Cannot::Stopped);
         }
-        let mut target = self.known.target(&self.timeline, &saving.name)?;
-        let mut meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
-        // A row that has no span: all of it was spent in short calls, which are found by their function.
-        let no_span = matches!(target, Target::Rows(_)) && meant.anywhere() == Ns::ZERO;
-        if let Some(functions) = no_span.then(|| self.known.functions(&self.timeline, &plain(&saving.name))).flatten() {
+        let mut target = self.names.target(&self.timeline, &saving.name)?;
+        let mut target_time = TargetTime::new(&self.timeline, &self.groups, self.end, &target);
+        // A row without spans: all its time was spent in short calls, which are matched by their function.
+        let no_span = matches!(target, Target::Rows(_)) && target_time.on_all_threads() == Ns::ZERO;
+        if let Some(functions) = no_span.then(|| self.names.functions(&self.timeline, &plain(&saving.name))).flatten() {
             target = functions;
-            meant = Meant::new(&self.timeline, &self.groups, self.end, &target);
+            target_time = TargetTime::new(&self.timeline, &self.groups, self.end, &target);
         }
         let path = boot_path(&self.timeline);
-        let was = meant.on_path(&path);
+        let was = target_time.on_path(&path);
         let grows = matches!(saving.becomes, Becomes::Takes(time) if time > was);
         let besides = match saving.becomes {
             Becomes::Takes(_) if !grows => Vec::new(),
-            _ => meant.besides(&path),
+            _ => target_time.besides(&path),
         };
         let rest: Ns = besides.iter().map(|(_, time)| *time).sum();
         let besides = if grows || rest > was { besides } else { Vec::new() };
         let (factor, new, now) = match saving.becomes {
-            Becomes::Nothing => self.again(&meant, &target, 0.0),
-            Becomes::Less(share) => self.again(&meant, &target, 1.0 - share),
-            Becomes::Takes(time) if Ns::ZERO < was => self.until_it_takes(time, was, (&meant, &target), stop),
+            Becomes::Nothing => self.replay(&target_time, &target, 0.0),
+            Becomes::Less(share) => self.replay(&target_time, &target, 1.0 - share),
+            Becomes::Takes(time) if Ns::ZERO < was => self.find_factor(time, was, (&target_time, &target), stop),
             Becomes::Takes(time) => {
-                let takes = meant.anywhere();
-                self.again(&meant, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
+                let takes = target_time.on_all_threads();
+                self.replay(&target_time, &target, if takes > Ns::ZERO { time.0 as f64 / takes.0 as f64 } else { 1.0 })
             }
         };
         if stop() {
@@ -236,23 +237,23 @@ impl WhatIf {
         }
         let (before, after) = (self.total(), total(&new));
         let range = self.save_in_allowed(&target, factor, (before - after, after), stop)?;
-        let also = self.known.also(&target);
+        let also = self.names.other_rows(&target);
         self.timeline = new;
         Ok(Rung { target, before, after, range, was, now, also, besides })
     }
 
-    /// The boot with what is meant taking `factor` of its time, and what that then takes on the path.
-    fn again(&self, meant: &Meant, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
-        let shrunk = Shrunk { meant, factor };
+    /// Replays the boot with the target taking `factor` of its time. Also returns the target's time on the new path.
+    fn replay(&self, target_time: &TargetTime, target: &Target, factor: f64) -> (f64, Timeline, Ns) {
+        let shrunk = Shrunk { target: target_time, factor };
         let shared = Shared::default();
-        let mut new = Replay::new(&self.timeline, self.end, &meant.segments, &shared, &shrunk).timeline(self.end);
-        meant.scale(&mut new.profile, factor);
-        let now = Meant::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
+        let mut new = Replay::new(&self.timeline, self.end, &target_time.segments, &shared, &shrunk).timeline(self.end);
+        target_time.scale(&mut new.profile, factor);
+        let now = TargetTime::new(&new, &self.groups, self.end, target).on_path(&boot_path(&new));
         (factor, new, now)
     }
 
-    /// Makes the same shorter in the other boots that the log allows. The range of them and of what the recorded one saved
-    /// and then takes; none where all are the same.
+    /// Makes the target shorter in the other boots that the log allows. Returns the range over them and the recorded
+    /// boot. `None` if they are all equal.
     fn save_in_allowed(
         &mut self,
         target: &Target,
@@ -261,15 +262,16 @@ impl WhatIf {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Range>, Cannot> {
         let (groups, end) = (&self.groups, self.end);
-        let known = Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after };
-        let mut range = known;
+        let recorded_only =
+            Range { saved_at_worst: saved, saved_at_best: saved, after_at_worst: after, after_at_best: after };
+        let mut range = recorded_only;
         for boot in &mut self.allowed {
             if stop() {
                 return Err(Cannot::Stopped);
             }
-            let meant = Meant::new(boot, groups, end, target);
-            let (shrunk, shared) = (Shrunk { meant: &meant, factor }, Shared::default());
-            let new = Replay::new(boot, end, &meant.segments, &shared, &shrunk).timeline(end);
+            let target_time = TargetTime::new(boot, groups, end, target);
+            let (shrunk, shared) = (Shrunk { target: &target_time, factor }, Shared::default());
+            let new = Replay::new(boot, end, &target_time.segments, &shared, &shrunk).timeline(end);
             let (saved, after) = (total(boot) - total(&new), total(&new));
             range.saved_at_worst = range.saved_at_worst.min(saved);
             range.saved_at_best = range.saved_at_best.max(saved);
@@ -277,57 +279,58 @@ impl WhatIf {
             range.after_at_best = range.after_at_best.min(after);
             *boot = new;
         }
-        Ok((range != known).then_some(range))
+        Ok((range != recorded_only).then_some(range))
     }
 
-    /// Looks for the factor with which it takes `time` on the path, of `was`. Where all of it is on the path that is the
-    /// first one tried; else it also changes where nobody waits for it, and of what is left less is waited for, or of what
-    /// is added more. Where no factor does, because another is waited for at once, the nearest there is.
-    fn until_it_takes(
+    /// Searches for the factor with which the target takes `time` on the path, instead of `was`. If all of the target
+    /// is on the path, the first factor that is tried is right. Otherwise the target also changes where no thread waits
+    /// for it, so its time on the path changes by another factor. If no factor gives `time`, because the boot then
+    /// waits for something else, the result is the nearest.
+    fn find_factor(
         &self,
         time: Ns,
         was: Ns,
-        (meant, target): (&Meant, &Target),
+        (target_time, target): (&TargetTime, &Target),
         stop: &dyn Fn() -> bool,
     ) -> (f64, Timeline, Ns) {
-        const TRIES: usize = 24;
-        /// Nothing becomes longer by more.
-        const MOST: f64 = 1e6;
+        const MAX_TRIES: usize = 24;
+        /// The largest factor that is tried.
+        const MAX_FACTOR: f64 = 1e6;
         let close = Ns(1 + was.max(time).0 / 1_000_000);
         let mut best: Option<(f64, Timeline, Ns)> = None;
-        let mut take = |factor: f64| {
-            let tried = self.again(meant, target, factor);
-            let now = tried.2;
+        let mut try_factor = |factor: f64| {
+            let attempt = self.replay(target_time, target, factor);
+            let now = attempt.2;
             if best.as_ref().is_none_or(|best| (now - time).abs() < (best.2 - time).abs()) {
-                best = Some(tried);
+                best = Some(attempt);
             }
             (factor, now)
         };
         let (mut low, mut high) = ((0.0, Ns::ZERO), (1.0, was));
         let mut tries = 0;
-        while high.1 < time && high.0 < MOST && tries < TRIES && !stop() {
+        while high.1 < time && high.0 < MAX_FACTOR && tries < MAX_TRIES && !stop() {
             low = high;
-            high = take((high.0 * (time.0 as f64 / high.1.0.max(1) as f64).max(1.001)).min(MOST));
+            high = try_factor((high.0 * (time.0 as f64 / high.1.0.max(1) as f64).max(1.001)).min(MAX_FACTOR));
             tries += 1;
         }
-        for i in tries..TRIES {
+        for i in tries..MAX_TRIES {
             if stop() || [low, high].iter().any(|end| (end.1 - time).abs() <= close) && i > 0 {
                 break;
             }
             let part = if i % 3 < 2 { (time - low.1).0 as f64 / ((high.1 - low.1).0 as f64).max(1.0) } else { 0.5 };
-            let tried = take(low.0 + part * (high.0 - low.0));
+            let tried = try_factor(low.0 + part * (high.0 - low.0));
             if tried.1 < time { low = tried } else { high = tried }
         }
         best.unwrap_or_else(|| (1.0, self.timeline.clone(), was))
     }
 }
 
-impl Known {
-    fn new(timeline: &Timeline, groups: &Groups, end: TrackId) -> Known {
+impl KnownNames {
+    fn new(timeline: &Timeline, groups: &Groups, end: TrackId) -> KnownNames {
         let path = boot_path(timeline);
         let rows = tables(timeline, &path, &phases(timeline), groups).wheres.into_iter().map(|row| row.name).collect();
-        let nothing = Target::Rows(Vec::new());
-        let all = Meant::new(timeline, groups, end, &nothing);
+        let no_rows = Target::Rows(Vec::new());
+        let all = TargetTime::new(timeline, groups, end, &no_rows);
         let mut charges: HashSet<Charge> = HashSet::new();
         all.every_piece(|piece, track, blamed| {
             let frame = Frame { track, span: piece.span };
@@ -336,10 +339,10 @@ impl Known {
         charges.retain(|charge| charge.base != BaseId::NOTHING);
         let mut elsewhere: Vec<String> = charges.into_iter().map(|charge| all.charger.label(charge, "")).collect();
         elsewhere.sort_unstable();
-        Known { rows, functions: all.charger.functions.clone(), elsewhere }
+        KnownNames { rows, functions: all.charger.functions.clone(), elsewhere }
     }
 
-    /// What a name stands for: rows of the path before functions, and functions before what is not on the path.
+    /// Resolves a name. Rows of the path come before functions, and functions before rows that are not on the path.
     fn target(&self, timeline: &Timeline, name: &str) -> Result<Target, Cannot> {
         let glob = plain(name);
         let among = |rows: &[String]| -> Vec<String> {
@@ -373,29 +376,29 @@ impl Known {
         (!functions.is_empty()).then_some(Target::Functions(functions))
     }
 
-    /// The one thing that has this name but for its first word (`acpi_init` for `initcall acpi_init`); if several have,
-    /// those.
+    /// Returns the one target whose name without the first word matches (`acpi_init` for `initcall acpi_init`). If
+    /// several match, returns them as the error.
     fn by_detail(&self, timeline: &Timeline, glob: &str) -> Result<Target, Vec<String>> {
-        let is_it = |name: &&String| matches(glob, &plain(detail(name)));
+        let has_detail = |name: &&String| matches(glob, &plain(detail(name)));
         let functions: Vec<String> = self.functions.iter().map(|&(n, d)| joined(timeline, n, d)).collect();
         for (all, are_rows) in [(&self.rows, true), (&functions, false), (&self.elsewhere, true)] {
-            let found: Vec<String> = all.iter().filter(is_it).cloned().collect();
-            match found.len() {
+            let candidates: Vec<String> = all.iter().filter(has_detail).cloned().collect();
+            match candidates.len() {
                 0 => {}
-                1 if are_rows => return Ok(Target::Rows(found)),
-                1 => return Ok(Target::Functions(found)),
-                _ => return Err(found),
+                1 if are_rows => return Ok(Target::Rows(candidates)),
+                1 => return Ok(Target::Functions(candidates)),
+                _ => return Err(candidates),
             }
         }
         Err(Vec::new())
     }
 
-    /// A row's other rows.
-    fn also(&self, target: &Target) -> Vec<String> {
-        let Target::Rows(meant) = target else { return Vec::new() };
+    /// Returns the other rows of the target's rows.
+    fn other_rows(&self, target: &Target) -> Vec<String> {
+        let Target::Rows(target_rows) = target else { return Vec::new() };
         let is_other = |row: &&String| {
             let base = row.split_once(" · ").map(|(base, _)| base);
-            !meant.contains(row) && base.is_some_and(|base| meant.iter().any(|m| m == base))
+            !target_rows.contains(row) && base.is_some_and(|base| target_rows.iter().any(|m| m == base))
         };
         self.rows.iter().filter(is_other).cloned().collect()
     }
@@ -404,21 +407,22 @@ impl Known {
         const SHOWN: usize = 3;
         let functions = self.functions.iter().map(|&(n, d)| joined(timeline, n, d));
         let name = name.to_lowercase();
-        let alike = |text: &str| strsim::jaro_winkler(&plain(text).to_lowercase(), &name);
+        let similarity = |text: &str| strsim::jaro_winkler(&plain(text).to_lowercase(), &name);
         let rows = self.rows.iter().cloned().chain(functions);
-        let mut all: Vec<(f64, String)> = rows.map(|row| (alike(&row).max(alike(detail(&row))), row)).collect();
+        let mut all: Vec<(f64, String)> =
+            rows.map(|row| (similarity(&row).max(similarity(detail(&row))), row)).collect();
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         all.dedup_by(|a, b| a.1 == b.1);
         all.into_iter().take(SHOWN).map(|(_, row)| row).collect()
     }
 }
 
-/// A name without its first word; a single word is its own.
+/// Returns a name without its first word. A single word stays.
 fn detail(name: &str) -> &str {
     name.split_once(' ').map_or(name, |(_, detail)| detail)
 }
 
-/// A name with its suffix after a space, however it was set apart.
+/// Returns a name with its suffix after a space, for any separator.
 fn plain(name: &str) -> String {
     let words = name.split(|c: char| c.is_whitespace() || c == '·' || c == ';').filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")

@@ -14,11 +14,11 @@ const DECIDING: [&str; 8] = ["evidence", "analysis", "machine", "benchmark", "fi
 /// identifier that is stored.
 const READ: &[(&str, &str)] = &[
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
-    ("analysis/diff/kin.rs", "what compilers add to names"),
+    ("analysis/diff/function_names.rs", "what compilers add to names"),
     ("analysis/groups.rs", "the language of rules"),
-    ("analysis/replay/before.rs", "a function of FreeBSD's"),
+    ("analysis/replay/recorded.rs", "a function of FreeBSD's"),
     ("analysis/what_if.rs", "rows as the user names them"),
-    ("analysis/what_if/meant.rs", "rows as the user names them"),
+    ("analysis/what_if/target_time.rs", "rows as the user names them"),
     ("benchmark/budgets.rs", "the keys of a budget file"),
     ("benchmark/runs.rs", "names that an earlier version wrote"),
     ("benchmark/journal.rs", "the version of a journal"),

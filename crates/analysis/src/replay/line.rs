@@ -1,20 +1,19 @@
-//! One line of execution: what it does one after the other, and its map from when that was to when it then is.
+//! A line of execution: its steps in sequence, and the map from the recorded time of each to the replayed time.
 
-use super::{DEEPEST, Shrink};
+use super::{MAX_DEPTH, Shrink};
 use timeline::{Ns, TrackId};
 
-/// A line of execution.
 pub struct Line {
-    /// When it was created, and by whom.
+    /// The time at which it was created, and its creator.
     pub born: Option<(Ns, TrackId)>,
     pub steps: Vec<Step>,
-    /// How many steps are in `marks`.
+    /// The number of steps that are in `marks`.
     pub done: usize,
     /// The map, in pieces.
     pub marks: Vec<Mark>,
 }
 
-/// From `old` on, until the next mark.
+/// A piece of the map, from `old` until the next mark.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     pub old: Ns,
@@ -28,7 +27,7 @@ pub enum Step {
 }
 
 impl Line {
-    /// When what comes next begins, at `old` or later than all marks.
+    /// Returns the new start of the next step, at `old`, which is not earlier than any mark.
     pub fn next(&self, old: Ns) -> f64 {
         match self.marks.last() {
             Some(mark) if mark.old == old => mark.new,
@@ -36,8 +35,8 @@ impl Line {
         }
     }
 
-    /// How many marks are before an instant. A replay mostly asks for what just happened: so they are looked through from the end, in
-    /// steps that double, `O(log n)` in how many marks are later.
+    /// Returns the number of marks before an instant. A replay mostly needs recent instants. Therefore the search
+    /// starts at the end and doubles its steps: `O(log n)` in the number of later marks.
     fn marks_before(&self, old: Ns) -> usize {
         let mut later = self.marks.len();
         let mut step = 1;
@@ -52,7 +51,7 @@ impl Line {
         0
     }
 
-    /// Where the map has a step, its lower end.
+    /// Returns the new time for `old`. Where the map has a step, the lower end.
     pub fn at(&self, old: Ns) -> f64 {
         let after = self.marks_before(old);
         match after.checked_sub(1).map_or_else(|| self.marks.first(), |i| self.marks.get(i)) {
@@ -63,12 +62,12 @@ impl Line {
     }
 }
 
-/// When a line then gets to where it was at `at`, once all lines have their marks.
+/// Returns the new time at which a line gets to its state at `at`, once all lines have their marks.
 pub fn time(lines: &[Line], track: TrackId, at: Ns) -> f64 {
     let mut line = &lines[track.0 as usize];
-    // Before it was created it is its creator, but never later than when it is created.
+    // Before its creation, a line is its creator, but never later than the creation.
     let mut latest = f64::INFINITY;
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         let Some((_, by)) = line.born.filter(|&(born, _)| at < born) else { break };
         latest = latest.min(line.marks.first().map_or(latest, |m| m.new));
         line = &lines[by.0 as usize];
@@ -76,7 +75,7 @@ pub fn time(lines: &[Line], track: TrackId, at: Ns) -> f64 {
     line.at(at).min(latest)
 }
 
-/// The steps of a stretch in which a track ran.
+/// Appends the steps of a stretch in which a track ran.
 pub fn runs(track: TrackId, from: Ns, to: Ns, shrink: &dyn Shrink, steps: &mut Vec<Step>) {
     if from < to {
         let mut last = None;
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_counted_as_a_plain_search_counts_them() {
+    fn marks_before_agrees_with_a_plain_search() {
         for count in 0..40 {
             let mark = |i: i64| Mark { old: Ns(i / 3 * 10), new: 0.0, factor: 1.0 };
             let line = Line { born: None, steps: Vec::new(), done: 0, marks: (0..count).map(mark).collect() };

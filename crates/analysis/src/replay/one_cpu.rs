@@ -1,13 +1,13 @@
-//! A replay on a machine with one CPU: what a thread does delays all others.
+//! A replay on a machine with one CPU, where the work of each thread delays all others.
 //!
-//! The turns on the CPU are known ([`timeline::Occupancy`]), each with what its thread waited for before it. They are played
-//! again: of the threads that can run, the one goes first that did then; it keeps the CPU until its turn ends. A thread can
-//! run when the one that woke it gets there, when all who held its topic released it, or after as long a sleep. With nothing
-//! shortened each turn comes when it came.
+//! The turns on the CPU are known ([`timeline::Occupancy`]), each with what its thread waited for before it. They are
+//! replayed. Among the threads that can run, the one whose recorded turn came first runs next. It keeps the CPU until its
+//! turn ends. A thread can run when the thread that woke it gets there, when all holders of its topic have released it,
+//! or after a sleep of the same length. With nothing shortened, each turn begins at its recorded time.
 //!
-//! Where nothing says what ended a sleep, it was work that another thread gave it, if the CPU was not idle since; else it was
-//! a timer, which went off when the thread ran again. Other boots that the log allows are replayed as boots of their own
-//! (`what_if::allowed`).
+//! The evidence may not show what ended a sleep. If the CPU was not idle since, it was work from another thread.
+//! Otherwise it was a timer, which expired when the thread ran again. Other boots that the log allows are replayed as
+//! separate boots (`what_if::allowed`).
 
 use super::Shrink;
 use super::line::{Line, Mark, Step, runs};
@@ -17,19 +17,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use timeline::{NameId, Ns, Occupancy, OffCpu, Running, Timeline, TrackId, Wait, WaitedOn};
 
-/// Waits inside each other that are looked through for the one that lasted.
-const NESTED_MAX: usize = 64;
-/// Who was given work goes on after the CPU was idle for no longer than this: it was being switched.
-const SWITCH_MAX: Ns = Ns(50_000);
+/// Maximum number of nested waits that are searched for the one that lasted.
+const MAX_NESTED_WAITS: usize = 64;
+/// Maximum idle time of the CPU between giving a thread work and the thread's turn. The CPU was switching then.
+const MAX_SWITCH: Ns = Ns(50_000);
 
-/// What comes before a turn.
+/// The event that ends the wait before a turn.
 #[derive(Clone, Copy, Debug)]
 enum Wake {
-    /// Somebody gets to where it was then.
+    /// A thread gets to its state at a recorded time.
     Cue(TrackId, Ns),
-    /// Nobody holds a topic any more who had released it by then; the factor is the wait's.
+    /// All threads that had released a topic by a recorded time have released it. The factor is the wait's.
     Topic(NameId, Ns, f64),
-    /// So long after it left the CPU.
+    /// A length of time after it left the CPU.
     After(f64),
     /// An instant.
     At(f64),
@@ -39,15 +39,15 @@ enum Wake {
 struct Turn {
     from: Ns,
     to: Ns,
-    /// Its place among all turns.
+    /// The index among all turns.
     order: usize,
-    /// When its thread left the CPU before, or was created.
+    /// The time at which its thread left the CPU before, or was created.
     gap_from: Ns,
     wake: Wake,
-    /// When it then was ready, and how long after what woke it.
+    /// The recorded time at which it was ready, and the delay after its wake event.
     ready: Ns,
     late: f64,
-    /// What is known of the time before it.
+    /// The recorded stretch off the CPU before it.
     off: Option<OffCpu>,
 }
 
@@ -55,32 +55,32 @@ struct Turn {
 struct Thread {
     turns: Vec<Turn>,
     next: usize,
-    /// When it then left the CPU.
+    /// The new time at which it left the CPU.
     left: f64,
-    /// When it then is ready.
+    /// The new time at which it is ready.
     ready: f64,
-    /// Waits that it did not have to wait in, by when they ended.
+    /// Waits in which it did not have to wait, as (end, start, topic), by end.
     waits: Vec<(Ns, Ns, NameId)>,
 }
 
 struct Release {
     at: Ns,
     track: TrackId,
-    /// Who took it, and when.
+    /// The thread that took it, and when.
     taken: Option<(TrackId, Ns)>,
 }
 
-/// A topic's releases, by time.
+/// The releases of a topic, by time.
 #[derive(Default)]
 struct Topic {
     releases: Vec<Release>,
-    /// How many of the first were then released, and the last of these.
+    /// The number of leading releases that are replayed, and the new time of the last of them.
     done: usize,
     last: f64,
 }
 
-/// Plays the turns again. The lines of threads that have turns are filled; `other` says when a line without any gets to where
-/// it was. Returns who then has the CPU when.
+/// Replays the turns and fills the lines of the threads that have turns. `other` returns the new time of a line without
+/// turns. Returns the new occupancy of the CPU.
 pub fn play(
     timeline: &Timeline,
     lines: &mut [Line],
@@ -89,7 +89,7 @@ pub fn play(
     other: &dyn Fn(&[Line], TrackId, Ns) -> f64,
 ) -> Occupancy {
     let mut play = Play::new(timeline, lines, shrink, taken_over, other);
-    play.all();
+    play.replay_all();
     play.new.is_logged = timeline.occupancy.is_logged;
     play.new.has_timeouts = timeline.occupancy.has_timeouts;
     play.new.sort();
@@ -102,12 +102,13 @@ struct Play<'a> {
     other: &'a dyn Fn(&[Line], TrackId, Ns) -> f64,
     threads: Vec<Thread>,
     topics: HashMap<NameId, Topic>,
-    /// Of each thread, who waits for it to get on.
+    /// For each thread, the threads that wait for it.
     waiting: Vec<Vec<usize>>,
-    /// Of each turn by its order, its thread, and whether it was played; all before the first were.
+    /// The thread of each turn, and true if it was replayed, in the order of turns. All turns before `first` were
+    /// replayed.
     played: Vec<(usize, bool)>,
     first: usize,
-    /// Who is ready by when, and who is ready.
+    /// Threads that are ready later, by time, and threads that are ready now.
     later: BinaryHeap<Reverse<(u64, usize, usize)>>,
     can_run: BinaryHeap<Reverse<(usize, usize)>>,
     now: f64,
@@ -143,7 +144,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn all(&mut self) {
+    fn replay_all(&mut self) {
         for thread in 0..self.threads.len() {
             self.wait(thread);
         }
@@ -157,7 +158,7 @@ impl<'a> Play<'a> {
                 self.can_run.push(Reverse((order, thread)));
             }
             let Some(Reverse((_, thread))) = self.can_run.pop() else {
-                // Evidence that contradicts itself: somebody waits for what never comes.
+                // The evidence contradicts itself: a thread waits for an event that never comes.
                 let Some(thread) = self.first_waiting() else { break };
                 self.waiting.iter_mut().for_each(|waiting| waiting.retain(|&waiting| waiting != thread));
                 self.ready_at(thread, self.now);
@@ -167,7 +168,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Whose turn came first of those that were not played.
+    /// Returns the thread of the first turn that is not replayed.
     fn first_waiting(&mut self) -> Option<usize> {
         while self.played.get(self.first)?.1 {
             self.first += 1;
@@ -179,7 +180,7 @@ impl<'a> Play<'a> {
         self.threads[thread].turns.get(self.threads[thread].next).copied()
     }
 
-    /// A thread waits for its next turn.
+    /// Makes a thread wait for its next turn.
     fn wait(&mut self, thread: usize) {
         let Some(turn) = self.turn(thread) else { return };
         let left = self.threads[thread].left;
@@ -188,10 +189,12 @@ impl<'a> Play<'a> {
                 Some(at) => self.ready_at(thread, at + turn.late),
                 None => self.waiting[by.0 as usize].push(thread),
             },
-            Wake::Topic(topic, until, whole) => match self.released(TrackId(timeline::number(thread)), topic, until) {
-                Ok(at) => self.ready_at(thread, left + whole * (at - left).max(0.0) + turn.late),
-                Err(by) => self.waiting[by.0 as usize].push(thread),
-            },
+            Wake::Topic(topic, until, whole_factor) => {
+                match self.released(TrackId(timeline::number(thread)), topic, until) {
+                    Ok(at) => self.ready_at(thread, left + whole_factor * (at - left).max(0.0) + turn.late),
+                    Err(by) => self.waiting[by.0 as usize].push(thread),
+                }
+            }
             Wake::After(length) => self.ready_at(thread, left + length),
             Wake::At(at) => self.ready_at(thread, at),
         }
@@ -200,11 +203,11 @@ impl<'a> Play<'a> {
     fn ready_at(&mut self, thread: usize, at: f64) {
         let Some(turn) = self.turn(thread) else { return };
         self.threads[thread].ready = at;
-        // Bits of floats above zero are in their order.
+        // The bits of floats above zero have the floats' order.
         self.later.push(Reverse((at.max(0.0).to_bits(), turn.order, thread)));
     }
 
-    /// When a thread then got to where it was at `at`; none if it did not yet.
+    /// Returns the new time at which a thread got to its state at `at`. `None` if it has not got there.
     fn reached(&self, track: TrackId, at: Ns) -> Option<f64> {
         let thread = &self.threads[track.0 as usize];
         let line = &self.lines[track.0 as usize];
@@ -218,17 +221,18 @@ impl<'a> Play<'a> {
         is_there.then(|| line.at(at))
     }
 
-    /// When nobody holds a topic any more of those who had released it by `until`; if somebody does, who.
+    /// Returns the new time at which all threads that had released a topic by `until` have released it. If one still
+    /// holds it, returns that thread as the error.
     fn released(&mut self, waiter: TrackId, topic: NameId, until: Ns) -> Result<f64, TrackId> {
-        let Some(mut known) = self.topics.remove(&topic) else { return Ok(self.now) };
+        let Some(mut state) = self.topics.remove(&topic) else { return Ok(self.now) };
         let reached = |release: &Release| self.reached(release.track, release.at);
-        while let Some(at) = known.releases.get(known.done).and_then(reached) {
-            known.last = known.last.max(at);
-            known.done += 1;
+        while let Some(at) = state.releases.get(state.done).and_then(reached) {
+            state.last = state.last.max(at);
+            state.done += 1;
         }
-        let by_then = known.releases.partition_point(|release| release.at <= until);
-        let mut last = Ok(known.last);
-        for release in known.releases[..by_then].iter().skip(known.done).filter(|release| release.track != waiter) {
+        let by_then = state.releases.partition_point(|release| release.at <= until);
+        let mut last = Ok(state.last);
+        for release in state.releases[..by_then].iter().skip(state.done).filter(|release| release.track != waiter) {
             match reached(release) {
                 Some(at) => last = last.map(|last| at.max(last)),
                 None if release.taken.is_none_or(|(by, at)| self.reached(by, at).is_some()) => {
@@ -238,15 +242,15 @@ impl<'a> Play<'a> {
                 None => {}
             }
         }
-        self.topics.insert(topic, known);
+        self.topics.insert(topic, state);
         last
     }
 
-    /// A thread has its turn.
+    /// Runs a thread's turn.
     fn run(&mut self, thread: usize) {
         let Some(turn) = self.turn(thread) else { return };
         let track = TrackId(timeline::number(thread));
-        self.begin(thread, turn);
+        self.map_time_before(thread, turn);
         let Thread { waits, .. } = &self.threads[thread];
         let inside = &waits[waits.partition_point(|wait| wait.0 <= turn.from)..];
         let inside: Vec<(Ns, Ns, NameId)> = inside.iter().take_while(|wait| wait.0 <= turn.to).copied().collect();
@@ -255,11 +259,11 @@ impl<'a> Play<'a> {
             if begun < turn.from {
                 continue;
             }
-            self.go(track, from, until);
+            self.run_stretch(track, from, until);
             from = until;
             if self.released(track, topic, until).is_err() {
-                // It did not have to wait then, and now it has to.
-                self.end(thread, turn, until);
+                // It did not have to wait when recorded, but has to now.
+                self.leave_cpu(thread, turn, until);
                 let rest = Turn {
                     from: until,
                     gap_from: until,
@@ -273,18 +277,18 @@ impl<'a> Play<'a> {
                 played.turns[played.next].to = until;
                 played.next += 1;
                 played.turns.insert(played.next, rest);
-                return self.ended(thread);
+                return self.requeue(thread);
             }
         }
-        self.go(track, from, turn.to);
-        self.end(thread, turn, turn.to);
+        self.run_stretch(track, from, turn.to);
+        self.leave_cpu(thread, turn, turn.to);
         self.threads[thread].next += 1;
         self.played[turn.order].1 = true;
-        self.ended(thread);
+        self.requeue(thread);
     }
 
-    /// The time until its turn is mapped.
-    fn begin(&mut self, thread: usize, turn: Turn) {
+    /// Maps the time before the thread's turn.
+    fn map_time_before(&mut self, thread: usize, turn: Turn) {
         let Thread { left, ready, next, .. } = self.threads[thread];
         let (left, ready) = if next == 0 { (ready, ready) } else { (left, ready.max(left)) };
         let ready = ready.min(self.now);
@@ -301,14 +305,14 @@ impl<'a> Play<'a> {
         marks.push(Mark { old: turn.from, new: self.now, factor: 1.0 });
         if let Some(off) = turn.off {
             let at = |new: f64| Ns::rounded(new);
-            let known = off.ready.map(|_| at(ready));
-            self.new.off.push(OffCpu { from: at(left), ready: known, until: at(self.now), ..off });
+            let new_ready = off.ready.map(|_| at(ready));
+            self.new.off.push(OffCpu { from: at(left), ready: new_ready, until: at(self.now), ..off });
         }
         self.threads[thread].left = self.now;
     }
 
-    /// It runs.
-    fn go(&mut self, track: TrackId, from: Ns, to: Ns) {
+    /// Maps a stretch in which the thread runs.
+    fn run_stretch(&mut self, track: TrackId, from: Ns, to: Ns) {
         let mut steps = Vec::new();
         runs(track, from, to, self.shrink, &mut steps);
         let line = &mut self.lines[track.0 as usize];
@@ -322,8 +326,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// It leaves the CPU, where it was at `at`.
-    fn end(&mut self, thread: usize, turn: Turn, at: Ns) {
+    /// Takes the thread off the CPU, at its state at `at`.
+    fn leave_cpu(&mut self, thread: usize, turn: Turn, at: Ns) {
         let round = |new: f64| Ns::rounded(new);
         let (track, cpu) = (TrackId(timeline::number(thread)), self.cpu);
         let from = round(self.threads[thread].left);
@@ -334,8 +338,8 @@ impl<'a> Play<'a> {
         self.threads[thread].left = self.now;
     }
 
-    /// Whoever waited for what it did looks again.
-    fn ended(&mut self, thread: usize) {
+    /// Makes this thread, and the threads that waited for it, look for their next turns.
+    fn requeue(&mut self, thread: usize) {
         self.wait(thread);
         for waiting in std::mem::take(&mut self.waiting[thread]) {
             self.wait(waiting);
@@ -343,14 +347,15 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Of each topic, its releases, by time.
+/// Returns the releases of each topic, by time.
 fn topics(timeline: &Timeline, taken_over: &[TakenOver]) -> HashMap<NameId, Topic> {
     let holds = &timeline.holds;
-    let given: HashMap<usize, usize> = taken_over.iter().filter_map(|t| Some((t.releaser, t.taker?))).collect();
+    let taker_by_release: HashMap<usize, usize> =
+        taken_over.iter().filter_map(|t| Some((t.releaser, t.taker?))).collect();
     let mut topics: HashMap<NameId, Topic> = HashMap::new();
     for (i, hold) in holds.iter().enumerate().filter(|(_, hold)| hold.to < Ns::MAX) {
-        let taken = match given.get(&i) {
-            Some(&given) => Some((holds[given].track, holds[given].from)),
+        let taken = match taker_by_release.get(&i) {
+            Some(&taker) => Some((holds[taker].track, holds[taker].from)),
             None => Some((hold.track, hold.from)).filter(|taken| taken.1 > Ns::MIN),
         };
         topics.entry(hold.topic).or_default().releases.push(Release { at: hold.to, track: hold.track, taken });
@@ -359,18 +364,18 @@ fn topics(timeline: &Timeline, taken_over: &[TakenOver]) -> HashMap<NameId, Topi
     topics
 }
 
-/// What each turn waited for.
+/// The wait before each turn.
 struct Plan<'a> {
     timeline: &'a Timeline,
     shrink: &'a dyn Shrink,
-    /// All turns, by time; of each, when the CPU was idle last before it.
+    /// All turns by time, and for each the time at which the CPU was last idle before it.
     turns: &'a [Running],
     idle_until: Vec<Ns>,
-    /// Of each track.
+    /// Stretches off the CPU and waits for topics, for each track.
     off: Vec<Vec<OffCpu>>,
     waits: Vec<Vec<Wait>>,
-    /// Work that was given to a track: when, and by whom.
-    given: Vec<Vec<(Ns, TrackId)>>,
+    /// Work that was given to each track: when, and by which thread.
+    work_given: Vec<Vec<(Ns, TrackId)>>,
     releases: HashMap<NameId, Vec<(Ns, TrackId)>>,
 }
 
@@ -384,19 +389,19 @@ impl<'a> Plan<'a> {
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); count];
         let for_topics = timeline.waits.iter().filter(|wait| matches!(wait.by, WaitedOn::Holders(_)));
         for_topics.for_each(|wait| waits[wait.track.0 as usize].push(*wait));
-        let mut given: Vec<Vec<(Ns, TrackId)>> = vec![Vec::new(); count];
+        let mut work_given: Vec<Vec<(Ns, TrackId)>> = vec![Vec::new(); count];
         for t in taken_over {
-            if let Some(by) = t.taker.map(|given| timeline.holds[given]) {
-                given[timeline.holds[t.releaser].track.0 as usize].push((by.from, by.track));
+            if let Some(by) = t.taker.map(|taker| timeline.holds[taker]) {
+                work_given[timeline.holds[t.releaser].track.0 as usize].push((by.from, by.track));
             }
         }
-        given.iter_mut().for_each(|given| given.sort_unstable_by_key(|given| given.0));
+        work_given.iter_mut().for_each(|times| times.sort_unstable_by_key(|time| time.0));
         let mut releases: HashMap<NameId, Vec<(Ns, TrackId)>> = HashMap::new();
         for hold in timeline.holds.iter().filter(|hold| hold.to < Ns::MAX) {
             releases.entry(hold.topic).or_default().push((hold.to, hold.track));
         }
         releases.values_mut().for_each(|releases| releases.sort_unstable_by_key(|release| release.0));
-        Plan { timeline, shrink, turns, idle_until, off, waits, given, releases }
+        Plan { timeline, shrink, turns, idle_until, off, waits, work_given, releases }
     }
 
     fn threads(self) -> Vec<Thread> {
@@ -427,14 +432,14 @@ impl<'a> Plan<'a> {
         let ready = woken.max(self.idle_until[order]).clamp(gap_from, until);
         let late = (ready - woken).0.max(0) as f64;
         let wake = match wake {
-            // A sleep is as long as it was, in which something may be made shorter.
+            // A sleep keeps its length, except for work in it that is made shorter.
             None => Wake::After(self.length(track, gap_from, ready)),
             Some(wake) => wake,
         };
         Turn { from: ran.from, to: ran.to, order, gap_from, wake, ready, late, off }
     }
 
-    /// What ended a stretch off the CPU, and when that was; none: time.
+    /// Returns what ended a stretch off the CPU, and when. `None`: the passing of time.
     fn wake(
         &self,
         order: usize,
@@ -445,15 +450,15 @@ impl<'a> Plan<'a> {
         let before = order.checked_sub(1).map(|i| self.turns[i]).filter(|turn| turn.to == until && turn.track != track);
         let queued = before.map(|turn| (Some(Wake::Cue(turn.track, turn.to)), turn.to));
         if !ran_before {
-            let known = off.and_then(|off| Some((off.ready?, off.by?)));
+            let waker = off.and_then(|off| Some((off.ready?, off.by?)));
             let created = self.timeline.tracks.get(track).created.filter(|&(_, by)| by != track);
-            return match known.or(created) {
+            return match waker.or(created) {
                 Some((at, by)) => (Some(Wake::Cue(by, at)), at),
                 None => queued.unwrap_or((Some(Wake::At(until.0 as f64)), until)),
             };
         }
         let waits = &self.waits[track.0 as usize];
-        let begun = waits[..waits.partition_point(|wait| wait.from <= from)].iter().rev().take(NESTED_MAX);
+        let begun = waits[..waits.partition_point(|wait| wait.from <= from)].iter().rev().take(MAX_NESTED_WAITS);
         let wait = begun.copied().find(|wait| until <= wait.until);
         if let Some((wait, topic)) = wait.and_then(|wait| match wait.by {
             WaitedOn::Holders(topic) => Some((wait, topic)),
@@ -474,17 +479,17 @@ impl<'a> Plan<'a> {
             (Some(at), None) => return (None, at),
             (None, _) => {}
         }
-        let given = &self.given[track.0 as usize];
-        let first = given.partition_point(|given| given.0 < from);
-        // Had it been woken by the work, it would have had the CPU before that was idle.
-        let by_then = |given: &&(Ns, TrackId)| given.0 <= until && self.idle_until[order] <= given.0 + SWITCH_MAX;
-        match given.get(first).filter(by_then) {
+        let work_given = &self.work_given[track.0 as usize];
+        let next = work_given.partition_point(|time| time.0 < from);
+        // If the work had woken it, it would have had the CPU before the CPU was idle.
+        let by_then = |time: &&(Ns, TrackId)| time.0 <= until && self.idle_until[order] <= time.0 + MAX_SWITCH;
+        match work_given.get(next).filter(by_then) {
             Some(&(at, by)) => (Some(Wake::Cue(by, at)), at),
             None => (None, until),
         }
     }
 
-    /// How long a stretch then is.
+    /// Returns the new length of a stretch.
     fn length(&self, track: TrackId, from: Ns, to: Ns) -> f64 {
         let (mut steps, mut sum) = (Vec::new(), 0.0);
         runs(track, from, to, self.shrink, &mut steps);

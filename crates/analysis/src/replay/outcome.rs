@@ -1,29 +1,29 @@
-//! The boot as a replay leaves it.
+//! The boot that results from a replay.
 
 use super::Replay;
 use super::line::time;
 use timeline::{End, Ns, SpanRow, Spans, Timeline, TrackId, Wait};
 
 impl Replay<'_> {
-    /// The boot as it would have been: the same spans with the same numbers, at other times.
+    /// Returns the replayed boot: the same spans with the same numbers, at other times.
     pub fn timeline(&self, boot: TrackId) -> Timeline {
         let mut t = self.timeline.clone();
         let mut spans = Spans::default();
         for (id, row) in self.timeline.spans.iter() {
             let (start, end) = (self.time(row.track, row.start), self.time(row.track, row.end));
-            let again = spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
-            spans.set_node(again, self.timeline.spans.node(id));
+            let id = spans.push(SpanRow { start, end, ..row }, self.timeline.spans.parent(id));
+            spans.set_node(id, self.timeline.spans.node(id));
         }
         t.spans = spans;
-        let unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };
+        let time_unless_open = |track, at| if at == Ns::MAX || at == Ns::MIN { at } else { self.time(track, at) };
         for w in &mut t.waits {
-            (w.from, w.woken, w.until) = self.wait(w);
+            (w.from, w.woken, w.until) = self.replayed_wait(w);
         }
         for h in &mut t.holds {
-            (h.from, h.to) = (unless_open(h.track, h.from), unless_open(h.track, h.to));
+            (h.from, h.to) = (time_unless_open(h.track, h.from), time_unless_open(h.track, h.to));
         }
         for r in &mut t.running {
-            (r.from, r.to) = (self.time(r.track, r.from), unless_open(r.track, r.to));
+            (r.from, r.to) = (self.time(r.track, r.from), time_unless_open(r.track, r.to));
         }
         for m in &mut t.marks {
             m.at = self.time(m.track, m.at);
@@ -53,20 +53,20 @@ impl Replay<'_> {
         t
     }
 
-    fn wait(&self, w: &Wait) -> (Ns, Ns, Ns) {
-        let unless_open = |at| if at == Ns::MAX { at } else { self.time(w.track, at) };
+    fn replayed_wait(&self, w: &Wait) -> (Ns, Ns, Ns) {
+        let time_unless_open = |at| if at == Ns::MAX { at } else { self.time(w.track, at) };
         let from = self.time(w.track, w.from);
         if w.until > w.from {
-            return (from, unless_open(w.woken), unless_open(w.until));
+            return (from, time_unless_open(w.woken), time_unless_open(w.until));
         }
-        // It took no time, and now may take some: the upper end of the map's step.
+        // The wait took no time, and may take some now. The end is the upper end of the map's step.
         let line = &self.lines[w.track.0 as usize];
         let last = line.marks[..line.marks.partition_point(|m| m.old <= w.until)].last();
         let until = last.filter(|m| m.old == w.until).map_or(from, |m| Ns::rounded(m.new));
         (from, until, until)
     }
 
-    /// When a line then gets to where it was at `at`.
+    /// Returns the new time at which a line gets to its state at `at`.
     pub fn time(&self, track: TrackId, at: Ns) -> Ns {
         Ns::rounded(time(&self.lines, track, at))
     }

@@ -1,9 +1,9 @@
-//! The boots that a log allows where it does not say since when a thread could run.
+//! The boots that a log allows if it does not record since when a thread could run.
 //!
-//! With one CPU, a thread that slept while others ran became ready at some instant since the CPU was idle last. The log of
-//! a kernel that logs neither timeouts nor switches does not say at which. Each boot here is the recorded one with such
-//! instants chosen: all early, all late, some in between, and each thread by itself. A saving is worked out for each of
-//! them, and its range is from the least to the most that any of them saves. They are a sample: the actual boot can lie
+//! With one CPU, a thread that slept while others ran became ready at some instant after the CPU was last idle. A
+//! kernel that logs neither timeouts nor switches does not log that instant. Each boot here is the recorded one with
+//! such instants chosen: all early, all late, some in between, and each thread separately. A saving is calculated for
+//! each boot, and its range is from the smallest to the largest. The boots are a sample: the actual boot can lie
 //! between them, and rarely outside.
 
 use crate::holds::taken_over;
@@ -11,34 +11,36 @@ use crate::total;
 use hashbrown::HashMap;
 use timeline::{Ns, OffCpu, Timeline, TrackId, WaitedOn};
 
-/// Where in its window each instant is chosen to be: 0 is as early as the log allows, 1 is when the thread ran again.
+/// The positions in its window that are tried for each instant. 0 is as early as the log allows, 1 is when the thread
+/// ran again.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
-/// Threads that are also varied by themselves; the others only with all.
-const THREADS_MAX: usize = 8;
-/// An instant is as good as known if its window is shorter than this part of the boot.
-const WINDOW_MIN: i64 = 10_000;
-/// All boots together have no more spans, turns, waits and marks than this, but there are always [`SHARES`] of them.
-const RECORDS_MAX: usize = 1_000_000;
-/// Waits around a stretch that are looked through for a topic's.
-const NESTED_MAX: usize = 64;
+/// Maximum number of threads that are also varied separately. The others vary only with all.
+const MAX_THREADS: usize = 8;
+/// If a window is shorter than the boot's length divided by this, its instant counts as known.
+const MIN_WINDOW_DIVISOR: i64 = 10_000;
+/// Maximum number of spans, turns, waits and marks in all boots together. There are always at least as many boots as
+/// [`SHARES`].
+const MAX_RECORDS: usize = 1_000_000;
+/// Maximum number of waits around a stretch that are searched for a topic's wait.
+const MAX_NESTED_WAITS: usize = 64;
 
-/// A stretch off the CPU that ended with the thread ready since some instant in `from..until`.
+/// A stretch off the CPU at whose end the thread had been ready since some instant in `from..until`.
 struct Window {
-    /// Its place in `occupancy.off`.
+    /// The index into `occupancy.off`.
     off: usize,
     track: TrackId,
     from: Ns,
     until: Ns,
 }
 
-/// The recorded boot with instants chosen; empty where the log says all that matters.
+/// Returns the recorded boot with different instants chosen. Empty if the log records all that matters.
 pub fn boots(timeline: &Timeline) -> Vec<Timeline> {
     let windows = windows(timeline);
     let threads = threads(&windows);
     let mut chosen: Vec<Vec<(TrackId, f64)>> =
         SHARES.iter().map(|&share| threads.iter().map(|&thread| (thread, share)).collect()).collect();
     if threads.len() > 1 {
-        for &thread in threads.iter().take(THREADS_MAX) {
+        for &thread in threads.iter().take(MAX_THREADS) {
             for share in [0.0, 0.5, 1.0] {
                 chosen.push(vec![(thread, share)]);
             }
@@ -48,12 +50,12 @@ pub fn boots(timeline: &Timeline) -> Vec<Timeline> {
             }
         }
     }
-    let most = (RECORDS_MAX / records(timeline).max(1)).max(SHARES.len());
-    chosen.truncate(if windows.is_empty() { 0 } else { most });
-    chosen.iter().map(|shares| with(timeline, &windows, shares)).collect()
+    let max_boots = (MAX_RECORDS / records(timeline).max(1)).max(SHARES.len());
+    chosen.truncate(if windows.is_empty() { 0 } else { max_boots });
+    chosen.iter().map(|shares| with_ready_times(timeline, &windows, shares)).collect()
 }
 
-/// How much there is to copy of a boot.
+/// Returns the number of records to copy for a boot.
 fn records(timeline: &Timeline) -> usize {
     let occupancy = &timeline.occupancy;
     [
@@ -68,7 +70,7 @@ fn records(timeline: &Timeline) -> usize {
     .sum()
 }
 
-/// The threads with windows, those with the longest first.
+/// Returns the threads with windows, those with the longest first.
 fn threads(windows: &[Window]) -> Vec<TrackId> {
     let mut lengths: HashMap<TrackId, Ns> = HashMap::new();
     for window in windows {
@@ -79,8 +81,8 @@ fn threads(windows: &[Window]) -> Vec<TrackId> {
     threads.into_iter().map(|(track, _)| track).collect()
 }
 
-/// The boot, with the windows of some threads closed at a share of their length.
-fn with(timeline: &Timeline, windows: &[Window], shares: &[(TrackId, f64)]) -> Timeline {
+/// Returns the boot with the windows of some threads closed at a share of their length.
+fn with_ready_times(timeline: &Timeline, windows: &[Window], shares: &[(TrackId, f64)]) -> Timeline {
     let shares: HashMap<TrackId, f64> = shares.iter().copied().collect();
     let mut boot = timeline.clone();
     for window in windows {
@@ -97,13 +99,13 @@ fn windows(timeline: &Timeline) -> Vec<Window> {
     if !occupancy.is_of_one_cpu() {
         return Vec::new();
     }
-    let shortest = Ns(total(timeline).0 / WINDOW_MIN);
+    let shortest = Ns(total(timeline).0 / MIN_WINDOW_DIVISOR);
     let idle_until = occupancy.idle_until();
-    // Where timers are known, who sleeps without one is woken by the work that it is given.
-    let given = if occupancy.has_timeouts { given(timeline) } else { HashMap::new() };
-    let is_given = |track, from, until| {
-        given.get(&track).is_some_and(|given: &Vec<Ns>| {
-            given.get(given.partition_point(|&at| at < from)).is_some_and(|&at| at <= until)
+    // If the log records timers, a sleep without a timer ends with work that another thread gives.
+    let work_times = if occupancy.has_timeouts { times_given_work(timeline) } else { HashMap::new() };
+    let is_given_work = |track, from, until| {
+        work_times.get(&track).is_some_and(|times: &Vec<Ns>| {
+            times.get(times.partition_point(|&at| at < from)).is_some_and(|&at| at <= until)
         })
     };
     let mut windows = Vec::new();
@@ -111,7 +113,7 @@ fn windows(timeline: &Timeline) -> Vec<Window> {
         let turn = occupancy.turns.partition_point(|turn| turn.from < off.until);
         let idle = occupancy.turns.get(turn).filter(|turn| turn.from == off.until && turn.track == off.track);
         let Some(from) = idle.map(|_| idle_until[turn].max(off.from)) else { continue };
-        let is_known = is_given(off.track, off.from, off.until) || waits_for_topic(timeline, off);
+        let is_known = is_given_work(off.track, off.from, off.until) || waits_for_topic(timeline, off);
         if from + shortest < off.until && !is_known {
             windows.push(Window { off: i, track: off.track, from, until: off.until });
         }
@@ -119,24 +121,24 @@ fn windows(timeline: &Timeline) -> Vec<Window> {
     windows
 }
 
-/// When each thread was given work by another.
-fn given(timeline: &Timeline) -> HashMap<TrackId, Vec<Ns>> {
-    let mut found: HashMap<TrackId, Vec<Ns>> = HashMap::new();
+/// Returns the times at which each thread was given work by another.
+fn times_given_work(timeline: &Timeline) -> HashMap<TrackId, Vec<Ns>> {
+    let mut times_by_track: HashMap<TrackId, Vec<Ns>> = HashMap::new();
     for taken_over in taken_over(timeline) {
-        if let Some(given) = taken_over.taker {
+        if let Some(taker) = taken_over.taker {
             let track = timeline.holds[taken_over.releaser].track;
-            found.entry(track).or_default().push(timeline.holds[given].from);
+            times_by_track.entry(track).or_default().push(timeline.holds[taker].from);
         }
     }
-    found.values_mut().for_each(|given| given.sort_unstable());
-    found
+    times_by_track.values_mut().for_each(|times| times.sort_unstable());
+    times_by_track
 }
 
-/// Whether the log says who ended it: who released what it waited for.
+/// True if the log shows which thread ended it, by releasing what the thread waited for.
 fn waits_for_topic(timeline: &Timeline, off: &OffCpu) -> bool {
     let waits = &timeline.waits;
     let begun = waits[..waits.partition_point(|wait| (wait.track, wait.from) <= (off.track, off.from))].iter().rev();
-    let of_thread = begun.take(NESTED_MAX).take_while(|wait| wait.track == off.track);
+    let of_thread = begun.take(MAX_NESTED_WAITS).take_while(|wait| wait.track == off.track);
     let mut around = of_thread.filter(|wait| wait.until >= off.until);
     around.any(|wait| matches!(wait.by, WaitedOn::Holders(_)))
 }

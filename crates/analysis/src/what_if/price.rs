@@ -1,7 +1,7 @@
-//! What a boot would save if stretches of its threads' time were shorter.
+//! The savings of a boot if stretches of its threads' time were shorter.
 //!
-//! As with a [`super::Saving`] nothing is subtracted: the boot is run again. Stretches and not names say here what becomes
-//! shorter, so that whoever found them in the evidence need not describe them in words.
+//! As with a [`super::Saving`], nothing is subtracted: the boot is replayed. Stretches instead of names define here
+//! what becomes shorter. So code that finds stretches in the evidence need not describe them in words.
 
 use super::{Cannot, allowed};
 use crate::replay::{Replay, Shared, Shrink};
@@ -12,33 +12,31 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use timeline::{Ns, Timeline, TrackId, Wait, WaitedOn};
 
-/// A stretch of a track's time that becomes shorter: what ran there, and every wait that began there. A wait that another
-/// thread ended still lasts until that thread gets there.
+/// A stretch of a track's time that becomes shorter: the work in it, and every wait that began in it. A wait that
+/// another thread ended still lasts until that thread gets there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
-    /// Whose time.
+    /// The thread whose time it is.
     pub track: TrackId,
-    /// From when.
     pub from: Ns,
-    /// Until when.
     pub to: Ns,
-    /// What is left of it, 0 to 1.
+    /// The part of it that is left, 0 to 1.
     pub left: f64,
 }
 
-/// The boots to try cuts on: the recorded one, and the others that its log allows. They are made when first asked for: each
-/// is a whole timeline, and most boots have nothing to price.
+/// The boots to try cuts on: the recorded one, and the others that its log allows. The others are made on first use,
+/// because each is a whole timeline, and most boots have nothing to price.
 pub struct Prices<'a> {
     timeline: &'a Timeline,
     end: TrackId,
     segments: OnceLock<Segments>,
-    /// Of the recorded boot.
+    /// Data for all replays of the recorded boot.
     shared: Shared,
     allowed: OnceLock<Vec<(Timeline, Shared)>>,
 }
 
 impl<'a> Prices<'a> {
-    /// Of a finalized timeline.
+    /// The timeline must be finalized.
     ///
     /// # Errors
     /// [`Cannot::NoPath`], [`Cannot::NoWaits`].
@@ -50,21 +48,23 @@ impl<'a> Prices<'a> {
         Ok(Prices { timeline, end, segments: OnceLock::new(), shared: Shared::default(), allowed: OnceLock::new() })
     }
 
-    /// How much shorter the recorded boot would be. `O(n log n)` in the number of spans.
+    /// Returns the reduction of the recorded boot's length. `O(n log n)` in the number of spans.
     pub fn saved(&self, cuts: &[Cut]) -> Ns {
         self.saved_in(self.timeline, &self.shared, &Cuts::new(cuts))
     }
 
-    /// The least and the most that they save in any boot that the log allows. `recorded` is what they save in the recorded one.
+    /// Returns the least and the most that the cuts save in any boot that the log allows. `recorded` is their saving in
+    /// the recorded boot.
     pub fn saved_in_any(&self, cuts: &[Cut], recorded: Ns) -> (Ns, Ns) {
         let cuts = Cuts::new(cuts);
-        let with_theirs = |boot| (boot, Shared::default());
-        let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline).into_iter().map(with_theirs).collect());
+        let with_shared = |boot| (boot, Shared::default());
+        let allowed = self.allowed.get_or_init(|| allowed::boots(self.timeline).into_iter().map(with_shared).collect());
         let others = allowed.iter().map(|(boot, shared)| self.saved_in(boot, shared, &cuts));
         others.fold((recorded, recorded), |(low, high), saved| (low.min(saved), high.max(saved)))
     }
 
-    /// Other boots differ in who was ready when and in no span, so the same segments are theirs.
+    /// The other boots differ only in when threads were ready, not in their spans. Therefore the segments serve them
+    /// too.
     fn saved_in(&self, boot: &Timeline, shared: &Shared, cuts: &Cuts) -> Ns {
         let Some(end) = boot.end else { return Ns::ZERO };
         let segments = self.segments.get_or_init(|| Segments::new(self.timeline));
@@ -72,11 +72,11 @@ impl<'a> Prices<'a> {
     }
 }
 
-/// Cuts as a replay asks for them: of each track, stretches that do not overlap, by their start. Where several were given,
-/// the one that leaves least counts.
+/// Cuts in the form that a replay needs: for each track, stretches that do not overlap, by their start. Where several
+/// cuts overlap, the one that leaves least counts.
 struct Cuts {
-    of_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>,
-    /// The start of the first.
+    by_track: HashMap<TrackId, BTreeMap<Ns, (Ns, f64)>>,
+    /// The start of the first cut.
     first: Ns,
 }
 
@@ -89,30 +89,30 @@ impl Cuts {
             insert(by_track.entry(cut.track).or_default(), cut);
         }
         let first = cuts.iter().map(|cut| cut.from).min().unwrap_or(Ns::MAX);
-        Cuts { of_track: by_track, first }
+        Cuts { by_track, first }
     }
 
     fn pieces(&self, track: TrackId, from: Ns, to: Ns) -> impl Iterator<Item = (Ns, Ns, f64)> + '_ {
-        let all = self.of_track.get(&track);
+        let all = self.by_track.get(&track);
         let first = all.and_then(|all| all.range(..=from).next_back()).map_or(from, |(&start, _)| start);
-        let found = all.into_iter().flat_map(move |all| all.range(first.min(to)..to));
-        found.map(|(&start, &(end, left))| (start, end, left)).filter(move |piece| piece.1 > from)
+        let pieces = all.into_iter().flat_map(move |all| all.range(first.min(to)..to));
+        pieces.map(|(&start, &(end, left))| (start, end, left)).filter(move |piece| piece.1 > from)
     }
 }
 
-/// Adds what of a cut is in no earlier one.
+/// Adds the parts of a cut that no earlier cut covers.
 fn insert(pieces: &mut BTreeMap<Ns, (Ns, f64)>, cut: Cut) {
-    let mut at = cut.from;
-    if let Some((_, &(end, _))) = pieces.range(..=at).next_back() {
-        at = at.max(end);
+    let mut start = cut.from;
+    if let Some((_, &(end, _))) = pieces.range(..=start).next_back() {
+        start = start.max(end);
     }
-    while at < cut.to {
-        let next = pieces.range(at..cut.to).next().map(|(&start, &(end, _))| (start, end));
+    while start < cut.to {
+        let next = pieces.range(start..cut.to).next().map(|(&start, &(end, _))| (start, end));
         let (until, then) = next.map_or((cut.to, cut.to), |(start, end)| (start, end));
-        if at < until {
-            pieces.insert(at, (until, cut.left));
+        if start < until {
+            pieces.insert(start, (until, cut.left));
         }
-        at = then;
+        start = then;
     }
 }
 
@@ -139,7 +139,7 @@ impl Shrink for Cuts {
         let around = self.pieces(wait.track, wait.from, wait.from + Ns(1)).next();
         let left = around.map_or(1.0, |(_, _, left)| left);
         match wait.by {
-            // Who was preempted waits until those who then ran leave the CPU.
+            // A preempted thread waits until the threads that ran instead leave the CPU.
             WaitedOn::Thread(_) | WaitedOn::Holders(_) | WaitedOn::Nothing => (left, 1.0),
             _ => (1.0, left),
         }
@@ -153,7 +153,7 @@ mod tests {
 
     const LENGTH: Ns = Ns(1_000);
 
-    /// One thread works for [`LENGTH`], and waits for another from 400 to 700, which works from 0 to 700.
+    /// One thread works for [`LENGTH`], and from 400 to 700 it waits for another, which works from 0 to 700.
     fn boot() -> (Timeline, TrackId, TrackId) {
         let mut t = Timeline::new(TimeBase::GuestVirtual);
         let name = t.names.intern("f");
@@ -188,9 +188,9 @@ mod tests {
         assert_eq!(saved(&[]), 0);
         assert_eq!(saved(&[cut(boot, 800, 900, 0.0)]), 100);
         assert_eq!(saved(&[cut(boot, 800, 900, 0.25)]), 75);
-        // The boot then waits the longer for the other thread.
+        // The boot then waits that much longer for the other thread.
         assert_eq!(saved(&[cut(boot, 0, 300, 0.0)]), 0);
-        // The other is waited for from 400 on, and no longer than that.
+        // The boot waits for the other thread from 400 on, so at most the time after that can be saved.
         assert_eq!(saved(&[cut(other, 0, 200, 0.0)]), 200);
         assert_eq!(saved(&[cut(other, 0, 700, 0.0)]), 300);
         assert_eq!(saved(&[cut(other, 0, 700, 0.0), cut(boot, 0, 300, 0.0)]), 600);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preempted_thread_waits_for_who_has_its_cpu() {
+    fn a_preempted_thread_waits_for_the_thread_on_its_cpu() {
         let (mut t, boot, other) = boot();
         let cut = [cut(boot, 390, 410, 0.0)];
         t.waits[0] = Wait { woken: Ns(400), by: WaitedOn::Nothing, ..t.waits[0] };
