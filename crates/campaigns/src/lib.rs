@@ -9,6 +9,7 @@ pub mod bench;
 pub mod benches;
 pub mod check;
 pub mod files;
+pub mod import;
 #[cfg(feature = "lakes")]
 pub mod lake;
 pub mod look;

@@ -5,9 +5,10 @@ use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::Values;
 use evidence::calls::Followed;
-use recording::Recording;
+use recording::{Known, Recording};
 use report::{Boot, Facts, WarningLine};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use timeline::{Ns, Timeline};
 
 /// A recording, read.
@@ -22,6 +23,8 @@ pub struct Opened {
     pub facts: Facts,
     /// The command line that the kernel says it was started with.
     pub command_line: Option<String>,
+    /// The folder of a recording that was made of files for this look alone.
+    _scratch: Option<TempDir>,
 }
 
 /// What tells who did what in a boot.
@@ -74,9 +77,40 @@ pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
     Ok(opened)
 }
 
-/// Reads a recording.
+/// Reads a recording, or a file of evidence that was taken elsewhere.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
-    of_recording(open_recording(path)?)
+    open_files(&[path.to_owned()], &Silent)
+}
+
+/// Reads a recording, or files of one boot that were taken elsewhere; `-` is standard input. `notes` gets what each file is.
+///
+/// # Errors
+/// If the path is neither, or several are given and one of them is a recording.
+pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
+    if let [path] = paths {
+        let found = open_recording(path);
+        let is_file = path.as_os_str() == "-" || path.is_file();
+        if found.is_ok() || !is_file {
+            return of_recording(found?);
+        }
+    }
+    if let Some(path) = paths.iter().find(|path| path.is_dir() || Recording::open(path).is_ok_and(|r| r.has_manifest()))
+    {
+        bail!("{} is a recording: give one recording, or files of one boot", path.display());
+    }
+    let scratch = recording::private_folder().context("cannot make a temporary folder")?;
+    let folder = scratch.path().join("imported");
+    crate::import::import(paths, &folder, false, Known::default(), notes)?;
+    let opened = of_recording(Recording::open(&folder)?)?;
+    Ok(Opened { _scratch: Some(scratch), ..opened })
+}
+
+/// Takes no remarks.
+struct Silent;
+
+impl Notes for Silent {
+    fn note(&self, _: &str) {}
+    fn warn(&self, _: &str) {}
 }
 
 /// Reads the evidence of a recording that is open.
@@ -97,7 +131,7 @@ fn opened(
         Values::of_recording(&recording)?,
     );
     let command_line = loaded.subject.command_line;
-    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line })
+    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None })
 }
 
 /// Opens a recording without reading what is in it.

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use benchmark::Document;
 use regex::Regex;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use timeline::{Milestone, MilestoneKind, Names, Timeline};
 
 /// The milestone at which a boot ends, if that is not its end mark.
@@ -30,6 +30,14 @@ impl UpTo {
     pub fn open(&self, path: &Path) -> anyhow::Result<Opened> {
         let mut opened = opened::open(path)?;
         self.cut(&mut opened).with_context(|| path.display().to_string())?;
+        Ok(opened)
+    }
+
+    /// Reads a recording, or files of one boot, until the milestone.
+    pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
+        let mut opened = opened::open_files(paths, notes)?;
+        self.cut(&mut opened)
+            .with_context(|| paths.iter().map(|path| path.display().to_string()).collect::<String>())?;
         Ok(opened)
     }
 

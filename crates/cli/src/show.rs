@@ -21,7 +21,8 @@ use timeline::Unit;
 #[derive(clap::Args)]
 #[command(after_help = RULES)]
 pub struct Args {
-    /// A recording (folder or packed file), or a bench's folder; with --fit, several recordings
+    /// A recording (folder or packed file), a bench's folder, or logs of one boot (- is standard input); with --fit, several
+    /// recordings
     #[arg(required = true)]
     recordings: Vec<PathBuf>,
     /// List at most this many rows of each table [default: 20, or all with --cutoff]
@@ -97,16 +98,18 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(size) = args.fit {
         return fit(args, size, output);
     }
-    let [recording] = args.recordings.as_slice() else {
+    let recording = &args.recordings[0];
+    let is_one = args.recordings.len() == 1;
+    if !is_one && args.recordings.iter().any(|path| path.is_dir()) {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
-    };
+    }
     if let Some(journal) = benches::journal_of(recording) {
         if trial::show_again(recording, output)? {
             return Ok(Done::Well);
         }
         return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(TOP), output);
     }
-    let opened = args.up_to.milestone().open(recording)?;
+    let opened = args.up_to.milestone().open_files(&args.recordings, output)?;
     let mut boot = opened.boot(args.group.as_deref())?;
     let shows_findings = output.json || !output.quiet;
     if shows_findings && !args.no_findings {

@@ -1,0 +1,115 @@
+//! Evidence that was taken elsewhere: recognised by content, and put into a recording.
+
+use crate::Notes;
+use anyhow::{Context, bail};
+use recording::{Known, Source};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A file, and the formats in it.
+#[derive(Serialize)]
+pub struct Recognised {
+    /// Its path, or `stdin`.
+    pub file: String,
+    /// The formats, in words; empty if none is known.
+    pub formats: Vec<String>,
+}
+
+/// Makes a recording of files of one boot; `-` is standard input.
+///
+/// # Errors
+/// If a file cannot be read, nothing of a boot is in them, or the recording cannot be written.
+pub fn import(
+    paths: &[PathBuf],
+    into: &Path,
+    force: bool,
+    known: Known,
+    notes: &dyn Notes,
+) -> anyhow::Result<Vec<Recognised>> {
+    let (mut files, mut sources, mut of_a_boot, mut instead) = (Vec::new(), Vec::new(), false, None);
+    for path in paths {
+        let (source, found) = read(path)?;
+        let kinds = found.kinds;
+        of_a_boot |= found.of_a_boot;
+        instead = instead.or(found.instead);
+        if source.cut {
+            notes.note(&format!(
+                "{} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
+                source.path.display(),
+                recording::PIPE_BYTES_MAX >> 20,
+                recording::BYTES_MAX >> 20
+            ));
+        }
+        if found.cut {
+            notes.note(&format!(
+                "{} unpacks to more than {} MiB, or 200 times its size: what follows is not read; cut out the part that is of interest",
+                source.path.display(),
+                evidence::UNPACKED_BYTES_MAX >> 20
+            ));
+        }
+        notes.note(&format!(
+            "{}: {}",
+            source.path.display(),
+            if kinds.is_empty() {
+                found.instead.unwrap_or("nothing that is known").to_owned()
+            } else {
+                kinds.join(", ")
+            }
+        ));
+        files.push(Recognised { file: source.path.display().to_string(), formats: kinds });
+        sources.push(source);
+    }
+    let is_nothing = files.iter().all(|file| file.formats.is_empty());
+    if let Some(instead) = instead.filter(|_| is_nothing) {
+        bail!("nothing to import: {instead}");
+    }
+    if is_nothing {
+        bail!(
+            "nothing to import: give kernel messages (dmesg, /dev/kmsg, a capture of a serial line, with or without a \
+             logger's time stamps), the text of /sys/kernel/tracing/trace, trace-cmd's trace.dat, a perf.data, a TSLOG dump (sysctl -b debug.tslog), a \
+             libguestfs launch (boot-analysis --verbose), what systemd-analyze prints (time, blame, critical-chain, plot \
+             --json=short, dump), `systemctl show '*'`, a journal (journalctl -b -o export), a boot chart (bootchart.tgz), \
+             uftrace's directory in an archive, the times of coreboot (cbmem -t), U-Boot (bootstage report) or UEFI \
+             (grep . /sys/firmware/acpi/fpdt/boot/*), the LoaderTime variables of efivars in an archive, or several of one boot"
+        );
+    }
+    if !of_a_boot {
+        bail!(
+            "nothing of a boot to import: how fast a counter runs, and what machine it is, says nothing without a log; give \
+             them together with one (a TSLOG dump: sysctl -b debug.tslog)"
+        );
+    }
+    recording::import_known(sources, into, force, known)?;
+    Ok(files)
+}
+
+/// A file's content, looked through. What is no file can be read only once: its content is kept.
+fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
+    if path.as_os_str() == "-" {
+        let (bytes, cut) = beginning(std::io::stdin().lock()).context("cannot read standard input")?;
+        let found = evidence::recognise(&bytes);
+        return Ok((Source { path: "stdin".into(), bytes: Some(bytes), cut }, found));
+    }
+    let failed = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(failed)?;
+    let meta = file.metadata().with_context(failed)?;
+    if meta.is_file() {
+        // Checked before it is read: what is refused should cost nothing.
+        let bytes = recording::read_file(path)?;
+        return Ok((Source { path: path.to_owned(), bytes: None, cut: false }, evidence::recognise(&bytes)));
+    }
+    let (bytes, cut) = beginning(file).with_context(failed)?;
+    let found = evidence::recognise(&bytes);
+    Ok((Source { path: path.to_owned(), bytes: Some(bytes), cut }, found))
+}
+
+/// What comes, up to the most that is read of a pipe; whether there is more.
+fn beginning(from: impl Read) -> std::io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    from.take(recording::PIPE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let cut = bytes.len() as u64 > recording::PIPE_BYTES_MAX;
+    bytes.truncate(usize::try_from(recording::PIPE_BYTES_MAX).unwrap_or(usize::MAX));
+    Ok((bytes, cut))
+}
