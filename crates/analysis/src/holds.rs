@@ -88,27 +88,27 @@ impl Holds {
     }
 
     /// Returns the thread to blame for each part of `from..to` of a wait for `topic`, from the end backwards and
-    /// without gaps. `None`: no thread that `may` be blamed held the topic. `ended` is the end of the wait, including
-    /// all its turns.
+    /// without gaps. `None`: no thread for which `may_blame` is true held the topic. `ended` is the end of the wait,
+    /// including all its turns.
     pub fn blame(
         &self,
         wait: &Wait,
         topic: NameId,
         (from, to): (Ns, Ns),
         ended: Ns,
-        may: impl Fn(TrackId) -> bool,
+        may_blame: impl Fn(TrackId) -> bool,
     ) -> Vec<(Option<TrackId>, Ns, Ns)> {
         let mut blame = Vec::new();
         let mut at = to;
         if let Some(topic) = self.0.get(&topic) {
-            let may = |held: &Held| held.track != wait.track && may(held.track);
+            let may_blame = |held: &Held| held.track != wait.track && may_blame(held.track);
             let released = topic.held.partition_point(|h| h.to <= ended);
-            let ended_inside = topic.last_release_inside((wait.from, ended), may).is_some();
+            let ended_inside = topic.last_release_inside((wait.from, ended), may_blame).is_some();
             let mut above = if ended_inside { topic.held.len() } else { released };
             while let Some(i) = topic.first(above, at).filter(|_| at > from) {
                 above = i + 1;
                 let held = topic.held[i];
-                if held.seen_taken && may(&held) {
+                if held.seen_taken && may_blame(&held) {
                     let since = held.from.max(from);
                     blame.push((Some(held.track), since, at));
                     at = since;
@@ -118,7 +118,7 @@ impl Holds {
             while let Some(i) = topic.last(below, at).filter(|&i| at > from && topic.held[i].to > from) {
                 below = i;
                 let held = topic.held[i];
-                if !may(&held) {
+                if !may_blame(&held) {
                     continue;
                 }
                 if held.to < at {
@@ -139,8 +139,8 @@ impl Holds {
     /// Returns what ended a wait for a topic that lasted `from..end`.
     pub fn ender(&self, waiter: TrackId, topic: NameId, (from, end): (Ns, Ns)) -> Ender {
         let Some(topic) = self.0.get(&topic) else { return Ender::NoHolder };
-        let may = |held: &Held| held.track != waiter;
-        match (topic.last_release_inside((from, end), may), topic.first_still_held(end, may)) {
+        let may_blame = |held: &Held| held.track != waiter;
+        match (topic.last_release_inside((from, end), may_blame), topic.first_still_held(end, may_blame)) {
             (Some(at), _) => Ender::Release(at),
             (None, Some(held)) => Ender::StillHeld(held.track),
             (None, None) => Ender::NoHolder,
@@ -150,22 +150,22 @@ impl Holds {
 
 impl Topic {
     /// Returns the last release inside a wait, unless a release after its end is nearer to the end.
-    fn last_release_inside(&self, (from, end): (Ns, Ns), may: impl Fn(&Held) -> bool) -> Option<Ns> {
+    fn last_release_inside(&self, (from, end): (Ns, Ns), may_blame: impl Fn(&Held) -> bool) -> Option<Ns> {
         let mut count = self.held.partition_point(|h| h.to <= end);
-        while count > 0 && !may(&self.held[count - 1]) {
+        while count > 0 && !may_blame(&self.held[count - 1]) {
             count = self.others[count - 1];
         }
         let last = count.checked_sub(1).map(|i| self.held[i]);
         let last = last.filter(|held| held.to > from)?;
-        let next = self.first_still_held(end, may).filter(|held| held.to < Ns::MAX);
+        let next = self.first_still_held(end, may_blame).filter(|held| held.to < Ns::MAX);
         next.is_none_or(|next| end - last.to <= next.to - end).then_some(last.to)
     }
 
     /// Returns the first to release of the threads that hold at `at` and may be to blame.
-    fn first_still_held(&self, at: Ns, may: impl Fn(&Held) -> bool) -> Option<Held> {
+    fn first_still_held(&self, at: Ns, may_blame: impl Fn(&Held) -> bool) -> Option<Held> {
         let mut above = self.held.partition_point(|h| h.to <= at);
         while let Some(i) = self.first(above, at) {
-            if self.held[i].seen_taken && may(&self.held[i]) {
+            if self.held[i].seen_taken && may_blame(&self.held[i]) {
                 return Some(self.held[i]);
             }
             above = i + 1;

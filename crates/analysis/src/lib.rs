@@ -20,7 +20,7 @@
 
 mod chain;
 mod charge;
-mod cpus;
+mod cpu_occupants;
 mod diff;
 mod fit;
 pub mod floor;

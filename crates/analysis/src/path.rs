@@ -18,7 +18,7 @@
 //! ran. While the CPU slept, time is charged to what went to sleep.
 
 use crate::chain::{Chain, Frame};
-use crate::cpus::{Cpus, Occupant};
+use crate::cpu_occupants::{CpuOccupants, Occupant};
 use crate::holds::{Ender, Holds};
 use crate::polls::poll_ends;
 use crate::segments::Segments;
@@ -73,7 +73,7 @@ struct Walk<'a> {
     /// The runs on each CPU, by time, as indices into the timeline's `running`.
     cpus: HashMap<u32, Vec<u32>>,
     /// The CPU's occupants by a kernel's own log.
-    occupancy: Cpus<'a>,
+    occupancy: CpuOccupants<'a>,
     cpu_held: Vec<CpuHeld>,
     /// The last stay first.
     stays: Vec<Stay>,
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             holds: Holds::new(timeline),
             units: UnitStarts::new(timeline),
             cpus,
-            occupancy: Cpus::new(timeline),
+            occupancy: CpuOccupants::new(timeline),
             cpu_held: Vec::new(),
             stays: Vec::new(),
             nested: 0,
@@ -144,8 +144,8 @@ impl<'a> Walk<'a> {
             (Some(r), _) if r.to >= at => self.charge_running(track, r.from.max(from), at, chain),
             (_, Some(w)) if w.to >= at => self.charge_wait(w, from, at, chain),
             _ => {
-                let known = ran.map(|r| r.to).max(waited.map(|w| w.to));
-                self.charge_unseen(track, known, from, at, chain)
+                let last_seen = ran.map(|r| r.to).max(waited.map(|w| w.to));
+                self.charge_unseen(track, last_seen, from, at, chain)
             }
         }
     }
@@ -444,10 +444,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Charges time after `known`, the end of the track's last evidence. Before the track's creation the path goes on
-    /// in its creator. Otherwise the track counts as running.
-    fn charge_unseen(&mut self, track: TrackId, known: Option<Ns>, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
-        let start = known.unwrap_or(Ns(i64::MIN)).max(from);
+    /// Charges time after `last_seen`, the end of the track's last evidence. Before the track's creation the path goes
+    /// on in its creator. Otherwise the track counts as running.
+    fn charge_unseen(&mut self, track: TrackId, last_seen: Option<Ns>, from: Ns, to: Ns, chain: &mut Vec<Frame>) -> Ns {
+        let start = last_seen.unwrap_or(Ns(i64::MIN)).max(from);
         let created = self.timeline.tracks.get(track).created.filter(|&(at, by)| at > start && by != track);
         match created {
             Some((at, creator)) => {
@@ -464,8 +464,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the tracks on which the path is walked while no thread is blamed: the one that reached the end mark, its
-/// creator, and so on. With each comes the instant until which the path is on it.
+/// Returns the tracks on which the path is walked while no thread is blamed. They are the track that reached the end
+/// mark, its creator, and so on. With each comes the instant until which the path is on it.
 pub(crate) fn lineage(timeline: &Timeline, end: TrackId) -> Vec<(TrackId, Ns)> {
     let mut lineage = vec![(end, Ns::MAX)];
     let mut track = end;

@@ -1,15 +1,14 @@
-//! The owners of the time in which a span was the innermost: the span itself, and the calls in it that were too short
-//! to be spans.
+//! The owners of the time in which a span was the innermost: the span itself, and calls in it that were too short to be
+//! spans.
 //!
 //! The [profile](timeline::Profile) has every call, summed up by path. It also has the part of each path's time that
 //! lies in spans of that very path. The rest was spent in short calls, and so lies in the innermost span of their
-//! caller. Working from the leaves of the tree inwards, this gives what the spans of each path hold: the path's own
-//! time, and the time without spans of each path one call longer. A stretch in such a span is shared out in these
-//! proportions. The time of whole spans then agrees with the count, to the nanosecond. The time of parts of spans
-//! agrees on average.
+//! caller. Therefore the spans of a path hold the path's own time, and the rest of each path one call longer. The rests
+//! are calculated from the leaves of the tree inwards. A stretch in such a span is shared out in these proportions. The
+//! time of whole spans then agrees with the count, to the nanosecond. The time of parts of spans agrees on average.
 //!
-//! In the profile, interrupts hang from the bottom of a stack, wherever they came. If a path's spans hold more than all
-//! that was counted under it, the excess belongs to interrupts. It is shared out from the bottom.
+//! In the profile, interrupts hang from the bottom of a stack, wherever they occurred. If a path's spans hold more than
+//! all that was counted under it, the excess belongs to interrupts. It is shared out from the bottom.
 
 use crate::chain::Frame;
 use hashbrown::HashMap;
@@ -86,8 +85,8 @@ impl<'a> Spread<'a> {
         frame.span.and_then(|span| self.span_paths[span.0 as usize]).or_else(track_bottoms)
     }
 
-    /// Returns, for each path, the share of the time in its spans that belongs to the paths for which `is_one` is true,
-    /// or to what they call.
+    /// Returns, for each path, the share of the time in its spans that belongs to some paths or to what they call.
+    /// These are the paths for which `is_one` is true.
     pub fn share_of(&self, is_one: impl Fn(NodeId) -> bool) -> Vec<Share> {
         let mut under: Vec<bool> = Vec::with_capacity(self.pool.len());
         for (id, node) in self.profile.nodes() {

@@ -438,7 +438,7 @@ const OUTSIDE: &str = "(no function known)";
 fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) {
     let end = crate::total(timeline);
     let segments = Segments::new(timeline);
-    let mut known: Vec<(Ns, Ns)> = Vec::new();
+    let mut covered: Vec<(Ns, Ns)> = Vec::new();
     let mut add = |track: TrackId, from: Ns, to: Ns, spans_only: bool| {
         let (from, to) = (from.max(Ns::ZERO), to.min(end));
         if from >= to {
@@ -446,7 +446,7 @@ fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) 
         }
         segments.within(track, from, to, |piece| {
             if piece.span.is_some() || !spans_only {
-                known.push((piece.from, piece.to));
+                covered.push((piece.from, piece.to));
                 each(piece.from, piece.to, Some(Frame { track, span: piece.span }));
             }
         });
@@ -466,7 +466,7 @@ fn each_piece(timeline: &Timeline, mut each: impl FnMut(Ns, Ns, Option<Frame>)) 
         }
     }
     let mut covered_until = Ns::ZERO;
-    for (from, to) in timeline::merged(known).into_iter().chain([(end, end)]) {
+    for (from, to) in timeline::merged(covered).into_iter().chain([(end, end)]) {
         if from > covered_until {
             each(covered_until, from, None);
         }

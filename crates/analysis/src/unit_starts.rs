@@ -4,13 +4,13 @@
 //! process of a unit, and then log that the unit has started or fork the unit's next process. Then it did not wait for
 //! those other units: the path goes on in the unit's process, back to its fork.
 //!
-//! The same applies if a child without a unit wakes it and it forks the next child. sysvinit waits in this way for each
-//! of its scripts, and checks for work every five seconds. If no log mentions a unit, the unit has started when its
+//! The same applies if a child without a unit wakes it and it forks the next child. This is how sysvinit waits for each
+//! of its scripts, checking for work every five seconds. If no log mentions a unit, the unit has started when its
 //! process that wakes process 1 ends.
 //!
 //! A process may end while process 1 works for another unit, or waits in the middle of that work. Then its end wakes no
-//! thread. If process 1 logs in the same run that the unit has ended, and then forks or reaches the boot's end, it
-//! waited for that process.
+//! thread. Process 1 waited for that process if, in the same run, it logs the unit's end and then forks or reaches the
+//! boot's end.
 
 use hashbrown::HashMap;
 use timeline::{NameId, Ns, Timeline, TrackId, Wait, WaitedOn};
@@ -75,8 +75,8 @@ impl UnitStarts {
         starts
     }
 
-    /// Returns the unit that process 1 waited for at a fork or at the boot's end, if the unit's process ended in the
-    /// same run of process 1. `O(log n)` in the forks, units and waits, plus the units of that run.
+    /// Returns the unit that process 1 waited for at a fork or at the boot's end. The unit's process must have ended in
+    /// the same run of process 1. `O(log n)` in the forks, units and waits, plus the units of that run.
     pub fn unit_wait(&self, timeline: &Timeline, manager: TrackId, at: Ns) -> Option<UnitWait> {
         let is_end = timeline.end.is_some_and(|end| end.at == at);
         if self.ended_starts.is_empty() || !(is_end || self.all_forks.binary_search(&at).is_ok()) {

@@ -69,8 +69,8 @@ pub struct Rung {
     pub was: Ns,
     /// The target's time on the boot path with the saving.
     pub now: Ns,
-    /// Rows of the boot path that belong to the target through another way for time to pass (`SYSINIT cpu · DELAY`),
-    /// and that the saving's name does not include.
+    /// Rows of the boot path that the saving's name does not include. They belong to the target through another way for
+    /// time to pass (`SYSINIT cpu · DELAY`).
     pub also: Vec<String>,
     /// The rows that have the rest of the target's total time, longest first. Filled in two cases. The target is to
     /// take longer than it did. Or all or a share of it is saved, and most of its total time is charged to other rows.

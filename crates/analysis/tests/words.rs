@@ -1,17 +1,17 @@
-//! No decision compares text that a person reads. The sources of the crates that decide are searched for comparisons of text
-//! with a literal, also one behind the name of a constant. What bootscope itself calls things is never compared; what others
-//! write is read in the files that [`READ`] lists.
+//! No decision may compare text that a person reads. These tests search the sources of the deciding crates for
+//! comparisons of text with a literal or with a named constant. Names that bootscope itself gives are never compared.
+//! The files in [`READ`] may compare text that other programs or users write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use timeline::{Names, Os, Phase};
 
-/// The crates whose decisions rest on types, each after those that it may import.
+/// The crates whose decisions rest on types. Each comes after the crates that it may import.
 const DECIDING: [&str; 8] = ["evidence", "analysis", "machine", "benchmark", "findings", "report", "campaigns", "cli"];
 
-/// Files that compare a text with a literal, and whose words these are: a format's, the kernel's, a command line's, or an
-/// identifier that is stored.
+/// Files that compare a text with a literal, and the origin of the text: a format, the kernel, a command line, or a
+/// stored identifier.
 const READ: &[(&str, &str)] = &[
     ("analysis/charge.rs", "the first word of a span of initcalls, from the timeline"),
     ("analysis/diff/function_names.rs", "what compilers add to names"),
@@ -126,18 +126,18 @@ const READ: &[(&str, &str)] = &[
     ("cli/view/http.rs", "methods and headers of HTTP"),
 ];
 
-/// These read what their program says, all of it.
+/// All files here read text from their program.
 const READ_ALL: [&str; 4] =
     ["machine/vmm/api.rs", "machine/vmm/cloud_hypervisor/", "machine/vmm/firecracker/", "machine/vmm/qemu/"];
 
-/// Where a name of bootscope's own is compared all the same, and why.
-const STILL: [(&str, &str, &str); 3] = [
+/// Exceptions: a name of bootscope itself is compared here, for the given reason.
+const EXCEPTIONS: [(&str, &str, &str); 3] = [
     ("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
     ("cli/plan.rs", "kernel", "an option of a recording has a name and nothing else"),
     ("cli/plan.rs", "initrd", "an option of a recording has a name and nothing else"),
 ];
 
-/// What stands before a literal that a text is compared with.
+/// Code before a literal that a text is compared with.
 const BEFORE: [&str; 11] = [
     "==",
     "!=",
@@ -152,29 +152,29 @@ const BEFORE: [&str; 11] = [
     "start_of(",
 ];
 
-/// What stands behind one.
-const BEHIND: [&str; 8] = ["==", "!=", "=>", ") =>", "|", ") |", "].contains(", "].iter().any("];
+/// Code after such a literal.
+const AFTER: [&str; 8] = ["==", "!=", "=>", ") =>", "|", ") |", "].contains(", "].iter().any("];
 
-/// Words that bootscope made, each as decisions must not know it.
-fn made() -> BTreeSet<String> {
+/// Returns the words that bootscope made, in the form in which no decision may compare them.
+fn own_words() -> BTreeSet<String> {
     let names = Names::default();
-    let mut made: BTreeSet<String> = Phase::ALL.iter().map(|phase| phase.name(&names).into_owned()).collect();
+    let mut words: BTreeSet<String> = Phase::ALL.iter().map(|phase| phase.name(&names).into_owned()).collect();
     let families: Vec<String> =
-        made.iter().filter_map(|name| Some(format!("{}: ", name.split_once(": ")?.0))).collect();
-    made.extend(families);
-    made.extend(["initcalls: ", "initcalls: early", "initcalls: all levels"].map(str::to_owned));
-    made.extend([Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab].iter().map(|os| os.name().to_owned()));
-    made.extend(words_of(RATES_AND_ENDS));
+        words.iter().filter_map(|name| Some(format!("{}: ", name.split_once(": ")?.0))).collect();
+    words.extend(families);
+    words.extend(["initcalls: ", "initcalls: early", "initcalls: all levels"].map(str::to_owned));
+    words.extend([Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab].iter().map(|os| os.name().to_owned()));
+    words.extend(words_of(RATES_AND_ENDS));
     let others =
         ["reached", "boot path", "tcg", "kvm", "<...>", timeline::INDIRECT, timeline::DECOMPRESS, "kernel log", "QEMU"];
-    made.extend(others.map(str::to_owned));
-    made
+    words.extend(others.map(str::to_owned));
+    words
 }
 
-/// Where `report` makes words of types: what shows a clock's rate and a boot's end.
+/// The source of `report` that makes words from types, for the rate of a clock and the end of a boot.
 const RATES_AND_ENDS: &str = "report/sources.rs";
 
-/// What a source of `report` makes of types, as far as it is text by itself.
+/// Returns the words that a source of `report` makes from types, if they are plain text.
 fn words_of(file: &str) -> Vec<String> {
     let (krate, file) = file.split_once('/').unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src").join(file);
@@ -184,26 +184,26 @@ fn words_of(file: &str) -> Vec<String> {
     words.into_iter().filter(|word| word.trim().contains(' ') && !word.contains('{')).collect()
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         match entry.is_dir() {
-            true => sources(&entry, found),
-            false => found.push(entry),
+            true => sources(&entry, files),
+            false => files.push(entry),
         }
     }
 }
 
-/// The sources of a crate that are no tests, by their place in it.
+/// Returns the sources of a crate without its tests, with their paths in it.
 fn crate_sources(name: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
     let mut files = Vec::new();
     sources(&root, &mut files);
     files.retain(|file| file.extension().is_some_and(|e| e == "rs") && !file.ends_with("tests.rs"));
-    let place = |file: &PathBuf| format!("{name}/{}", file.strip_prefix(&root).unwrap().display());
-    files.iter().map(|file| (place(file), code(&fs::read_to_string(file).unwrap()))).collect()
+    let path_in_crate = |file: &PathBuf| format!("{name}/{}", file.strip_prefix(&root).unwrap().display());
+    files.iter().map(|file| (path_in_crate(file), code(&fs::read_to_string(file).unwrap()))).collect()
 }
 
-/// The code, without comments and without the tests, which are last in a file.
+/// Returns the code without comments and without the tests, which are last in a file.
 fn code(text: &str) -> String {
     let are_tests = |from: usize| text[from..].lines().skip(1).take(2).any(|line| line.ends_with("mod tests {"));
     let tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|&at| are_tests(at));
@@ -211,10 +211,10 @@ fn code(text: &str) -> String {
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
-/// The literals of text in code: each with where it begins and ends. Those of bytes and of characters are none.
+/// Returns the string literals in code, each with its start and end. Byte strings and characters are left out.
 fn literals(code: &str) -> Vec<(usize, usize, &str)> {
     let bytes = code.as_bytes();
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
@@ -228,7 +228,7 @@ fn literals(code: &str) -> Vec<(usize, usize, &str)> {
                     end += if bytes[end] == b'\\' { 2 } else { 1 };
                 }
                 if at == 0 || bytes[at - 1] != b'b' {
-                    found.push((at, end + 1, &code[at + 1..end.min(code.len())]));
+                    all.push((at, end + 1, &code[at + 1..end.min(code.len())]));
                 }
                 at = end;
             }
@@ -236,13 +236,13 @@ fn literals(code: &str) -> Vec<(usize, usize, &str)> {
         }
         at += 1;
     }
-    found
+    all
 }
 
-/// Whether what stands at this place of the code is what a text is compared with.
+/// True if a text is compared with the literal or name at this place of the code.
 fn is_compared(code: &str, from: usize, to: usize) -> bool {
     let before = code[..from].trim_end_matches(|c: char| c.is_whitespace() || c == '&');
-    // The other alternatives of a pattern, or the other texts of a list, say nothing else.
+    // Skip the other alternatives of a pattern, or the other texts of a list.
     let mut behind = code[to..].trim_start();
     while let Some(rest) = behind.strip_prefix(", \"").or_else(|| behind.strip_prefix(",\n")) {
         let Some(next) = rest.find('"').filter(|_| !rest.trim_start().starts_with(']')) else { break };
@@ -254,10 +254,10 @@ fn is_compared(code: &str, from: usize, to: usize) -> bool {
     }
     let is_closure = behind.starts_with("||");
     BEFORE.iter().any(|word| before.ends_with(word))
-        || (!is_closure && BEHIND.iter().any(|word| behind.starts_with(word)))
+        || (!is_closure && AFTER.iter().any(|word| behind.starts_with(word)))
 }
 
-/// The constants of text that sources have, by name: of several of one name, all that they may be.
+/// Returns the text constants in the sources, by name. If several have one name, returns all their values.
 fn constants(all: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let mut constants: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (_, code) in all {
@@ -274,38 +274,41 @@ fn constants(all: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     constants
 }
 
-/// What a source compares texts with.
+/// Returns the texts that a source compares with.
 fn compared(code: &str, constants: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let literals = literals(code);
     let by_itself = literals.iter().filter(|(from, to, _)| is_compared(code, *from, *to));
-    let mut found: BTreeSet<String> = by_itself.map(|(.., text)| (*text).to_owned()).collect();
-    for (name, texts) in constants {
+    let mut texts_compared: BTreeSet<String> = by_itself.map(|(.., text)| (*text).to_owned()).collect();
+    for (name, values) in constants {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         for (at, _) in code.match_indices(name.as_str()) {
             let whole = !code[..at].ends_with(is_name) && !code[at + name.len()..].starts_with(is_name);
             let path = code[..at].trim_end_matches(|c: char| is_name(c) || c == ':').len();
             let is_of_a_type = code[path..at].contains(|c: char| c.is_ascii_uppercase());
             if whole && !is_of_a_type && is_compared(code, path, at + name.len()) {
-                found.extend(texts.iter().cloned());
+                texts_compared.extend(values.iter().cloned());
             }
         }
     }
-    // Nothing, or the end of a line, is nobody's word.
-    found.retain(|text| !text.replace("\\n", "").trim().is_empty());
-    found
+    // An empty text or the end of a line is not a word.
+    texts_compared.retain(|text| !text.replace("\\n", "").trim().is_empty());
+    texts_compared
 }
 
-/// What is wrong with a source, given what it compares texts with.
-fn wrong(file: &str, compared: &BTreeSet<String>, made: &BTreeSet<String>) -> Vec<String> {
-    let is_still = |word: &str| STILL.iter().any(|(known, still, _)| *known == file && *still == word);
-    let own = compared.iter().filter(|word| made.contains(*word) && !is_still(word));
-    let mut wrong: Vec<String> =
-        own.map(|word| format!("{file}: \"{word}\" is a name of bootscope's own: compare its type")).collect();
-    let is_read = READ.iter().any(|(known, _)| *known == file) || READ_ALL.iter().any(|all| file.starts_with(all));
+/// Returns the faults of a source, given the texts that it compares with.
+fn faults(file: &str, compared: &BTreeSet<String>, own_words: &BTreeSet<String>) -> Vec<String> {
+    let is_exception = |word: &str| {
+        EXCEPTIONS.iter().any(|(known_file, word_allowed, _)| *known_file == file && *word_allowed == word)
+    };
+    let bad = compared.iter().filter(|word| own_words.contains(*word) && !is_exception(word));
+    let mut faults: Vec<String> =
+        bad.map(|word| format!("{file}: \"{word}\" is a name of bootscope's own: compare its type")).collect();
+    let is_read =
+        READ.iter().any(|(known_file, _)| *known_file == file) || READ_ALL.iter().any(|all| file.starts_with(all));
     if !is_read && !compared.is_empty() {
-        wrong.push(format!("{file}: whose words are {compared:?}? Compare types, or add the file to READ"));
+        faults.push(format!("{file}: whose words are {compared:?}? Compare types, or add the file to READ"));
     }
-    wrong
+    faults
 }
 
 #[test]
@@ -313,36 +316,39 @@ fn no_decision_compares_what_a_person_reads() {
     let all: Vec<(String, String)> = DECIDING.iter().flat_map(|name| crate_sources(name)).collect();
     assert!(all.len() > 150, "the sources are not where they are looked for: {}", all.len());
     let may_import = |file: &str| -> Vec<(String, String)> {
-        let of = |source: &str, name: &str| source.split('/').next() == Some(name);
-        let known = DECIDING.iter().position(|name| of(file, name)).expect("a crate that was searched");
-        let sources = all.iter().filter(|(source, _)| DECIDING[..=known].iter().any(|name| of(source, name)));
+        let is_in = |source: &str, name: &str| source.split('/').next() == Some(name);
+        let place = DECIDING.iter().position(|name| is_in(file, name)).expect("a crate that was searched");
+        let sources = all.iter().filter(|(source, _)| DECIDING[..=place].iter().any(|name| is_in(source, name)));
         sources.cloned().chain(crate_sources("timeline")).collect()
     };
     let constants: BTreeMap<&str, _> =
         DECIDING.iter().map(|name| (*name, constants(&may_import(&format!("{name}/"))))).collect();
-    let made = made();
-    let mut found: Vec<String> = Vec::new();
+    let own_words = own_words();
+    let mut all_faults: Vec<String> = Vec::new();
     let mut comparing = BTreeSet::new();
     for (file, code) in &all {
         let compared = compared(code, &constants[file.split('/').next().unwrap()]);
-        found.extend(wrong(file, &compared, &made));
-        for (known, still, _) in STILL {
-            assert!(known != file || compared.contains(still), "{known} no longer compares \"{still}\"");
+        all_faults.extend(faults(file, &compared, &own_words));
+        for (exception_file, word, _) in EXCEPTIONS {
+            assert!(
+                exception_file != file || compared.contains(word),
+                "{exception_file} no longer compares \"{word}\""
+            );
         }
         if !compared.is_empty() {
             comparing.insert(file.as_str());
         }
     }
     let stale = READ.iter().filter(|(file, _)| !comparing.contains(file));
-    found.extend(stale.map(|(file, _)| format!("{file} compares nothing and need not be in READ")));
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    all_faults.extend(stale.map(|(file, _)| format!("{file} compares nothing and need not be in READ")));
+    assert!(all_faults.is_empty(), "{}", all_faults.join("\n"));
 }
 
-/// What differs between architectures is in folders `arch`, so that another one is added there and nowhere else.
+/// Differences between architectures are in folders named `arch`, so that a new architecture is added only there.
 #[test]
 fn no_file_outside_of_arch_names_an_architecture() {
     const NAMES: [&str; 6] = ["\"x86_64\"", "\"i386\"", "\"aarch64\"", "\"arm\"", "\"riscv64\"", "target_arch"];
-    // What a recording is of that does not say it: those of before it was asked.
+    // The architecture of a recording that does not name one: a recording from before the manifest had it.
     const KNOWN: &str = "recording/spec.rs";
     let names = DECIDING.iter().chain(&["recording", "timeline", "../qemu-plugin", "../kernel/guest-init"]);
     let all: Vec<(String, String)> = names.flat_map(|name| crate_sources(name)).collect();
@@ -353,9 +359,9 @@ fn no_file_outside_of_arch_names_an_architecture() {
     assert!(outside.is_empty(), "these name an architecture: {outside:?}");
 }
 
-/// What the search takes for a comparison, and what not: each line is one source.
+/// Code that the search must or must not take for a comparison. Each line is one source.
 #[test]
-fn a_comparison_is_found_however_it_is_written() {
+fn a_comparison_is_found_in_every_form() {
     let constants = BTreeMap::from([("EARLY".to_owned(), BTreeSet::from(["early kernel".to_owned()]))]);
     let is_found = |code: &str| compared(code, &constants).contains("early kernel");
     for code in [
@@ -387,7 +393,11 @@ fn a_comparison_is_found_however_it_is_written() {
         assert!(!is_found(code), "{code}");
     }
     let early = BTreeSet::from(["early kernel".to_owned()]);
-    assert_eq!(wrong("evidence/linux.rs", &early, &made()).len(), 1, "also in a file that reads somebody's words");
-    assert_eq!(wrong("evidence/merge.rs", &early, &made()).len(), 2);
+    assert_eq!(
+        faults("evidence/linux.rs", &early, &own_words()).len(),
+        1,
+        "also in a file that reads somebody's words"
+    );
+    assert_eq!(faults("evidence/merge.rs", &early, &own_words()).len(), 2);
     assert_eq!(code("// \"x\"\nlet a = 1;\n#[cfg(test)]\nmod tests {\nlet c = 2;\n"), "let a = 1;\n");
 }

@@ -2,8 +2,9 @@
 //!
 //! The turns on the CPU are known ([`timeline::Occupancy`]), each with what its thread waited for before it. They are
 //! replayed. Among the threads that can run, the one whose recorded turn came first runs next. It keeps the CPU until its
-//! turn ends. A thread can run when the thread that woke it gets there, when all holders of its topic have released it,
-//! or after a sleep of the same length. With nothing shortened, each turn begins at its recorded time.
+//! turn ends. A thread can run when the thread that woke it gets there, or when all holders of its topic have released
+//! it. After a sleep, it can run when the same length of time has passed. With nothing shortened, each turn begins at
+//! its recorded time.
 //!
 //! The evidence may not show what ended a sleep. If the CPU was not idle since, it was work from another thread.
 //! Otherwise it was a timer, which expired when the thread ran again. Other boots that the log allows are replayed as

@@ -11,8 +11,8 @@ use crate::total;
 use hashbrown::HashMap;
 use timeline::{Ns, OffCpu, Timeline, TrackId, WaitedOn};
 
-/// The positions in its window that are tried for each instant. 0 is as early as the log allows, 1 is when the thread
-/// ran again.
+/// The positions in its window that are tried for each instant, from 0, the earliest that the log allows, to 1, when
+/// the thread ran again.
 const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Maximum number of threads that are also varied separately. The others vary only with all.
 const MAX_THREADS: usize = 8;

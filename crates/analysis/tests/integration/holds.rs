@@ -1,7 +1,8 @@
-//! Waits and holds: logs of a few lines, each with the one boot path that it means.
+//! Waits and holds: logs of a few lines, each with its only correct boot path.
 //!
-//! A log has an event a line: when, which thread, what. The path is written down as `from-to owner`, with the threads
-//! that wait for the owner before it (`main>usb`), each with its innermost function, and `~` where the owner waits itself.
+//! A log has one event in each line: time, thread, event. The path is written as `from-to owner`, with the threads that
+//! wait for the owner before it (`main>usb`). Each thread is followed by its innermost function. `~` means that the
+//! owner itself waits.
 
 use crate::common::log;
 use crate::cpu;
@@ -19,7 +20,7 @@ fn assert_covers(path: &BootPath, end: Ns) {
     assert_eq!(at, end);
 }
 
-fn told(t: &Timeline) -> Vec<String> {
+fn owners(t: &Timeline) -> Vec<String> {
     let path = boot_path(t);
     assert_covers(&path, t.end.unwrap().at);
     let mut stretches: Vec<(String, Ns, Ns)> = Vec::new();
@@ -41,11 +42,11 @@ fn told(t: &Timeline) -> Vec<String> {
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
-    assert_eq!(told(&log(text)), expected);
+    assert_eq!(owners(&log(text)), expected);
 }
 
 #[test]
-fn the_last_to_release_is_to_blame_for_as_long_as_it_held() {
+fn the_last_to_release_is_to_blame_while_it_held() {
     check(
         "0  main enter mount
          5  usb  hold root
@@ -59,8 +60,8 @@ fn the_last_to_release_is_to_blame_for_as_long_as_it_held() {
 }
 
 #[test]
-fn then_the_one_before_it() {
-    // b released last, a held before b did; c lies within b's and d within nobody's.
+fn before_that_the_previous_release_is_to_blame() {
+    // b released last, and a held before b did. c lies within b's hold, and d overlaps no other hold.
     check(
         "0  d    hold root
          5  main wait root
@@ -78,7 +79,7 @@ fn then_the_one_before_it() {
 }
 
 #[test]
-fn nobody_is_to_blame_before_it_was_created() {
+fn no_thread_is_to_blame_before_its_creation() {
     check(
         "0  main wait root
          10 usb  created
@@ -90,8 +91,8 @@ fn nobody_is_to_blame_before_it_was_created() {
 }
 
 #[test]
-fn a_release_without_a_hold_held_since_the_thread_was_there() {
-    // It is not known when disk was created: it may have held for ever.
+fn a_release_without_a_hold_held_since_the_threads_creation() {
+    // The log does not show when disk was created: it may have held for ever.
     check(
         "10 main wait root
          30 disk release root
@@ -99,7 +100,7 @@ fn a_release_without_a_hold_held_since_the_thread_was_there() {
          40 main end",
         &["0-10 main", "10-30 main>disk", "30-40 main"],
     );
-    // The boot thread holds on behalf of the one it creates, and never releases.
+    // The boot thread holds on behalf of the thread that it creates, and never releases.
     check(
         "0  main hold hooks
          5  usb  created
@@ -112,8 +113,8 @@ fn a_release_without_a_hold_held_since_the_thread_was_there() {
 }
 
 #[test]
-fn who_still_holds_when_a_wait_ends_was_waited_for() {
-    // The waiter is woken before the release is logged, on another CPU.
+fn a_thread_that_still_holds_at_the_end_may_be_to_blame() {
+    // The waiter is woken on another CPU before the release is logged.
     check(
         "0  usb  hold root
          0  disk hold root
@@ -124,7 +125,7 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
          40 main end",
         &["0-10 main", "10-30 main>usb", "30-40 main"],
     );
-    // Nobody released: it timed out.
+    // No thread released: the wait timed out.
     check(
         "0  late hold root
          0  usb  hold root
@@ -134,7 +135,8 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
          40 main end",
         &["0-10 main", "10-30 main>late", "30-40 main"],
     );
-    // Of several, the first to release then, for as long as it held; then the next, and those who released before.
+    // If several still hold, blame the first to release then, for the time in which it held. Then blame the next, and
+    // the threads that released before.
     check(
         "0  a    hold root
          10 main wait root
@@ -147,7 +149,7 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
          60 main end",
         &["0-10 main", "10-15 main>a", "15-20 main~", "20-25 main>b", "25-30 main>c", "30-60 main"],
     );
-    // Taken when nobody waited any more.
+    // The hold was taken when no thread waited any more.
     check(
         "10 main wait root
          30 main unwait root
@@ -157,7 +159,7 @@ fn who_still_holds_when_a_wait_ends_was_waited_for() {
     );
 }
 
-/// A thread that holds on did not end the wait: a release inside it did.
+/// A thread that still holds did not end the wait: a release inside it did.
 #[test]
 fn a_hold_that_is_never_released_does_not_end_a_wait() {
     check(
@@ -169,7 +171,7 @@ fn a_hold_that_is_never_released_does_not_end_a_wait() {
          50 main end",
         &["0-10 main", "10-40 main>usb", "40-41 main~", "41-50 main"],
     );
-    // Nor is it to blame while only it held: the thread went on though it still does.
+    // It is not to blame for the time in which only it held either, because the waiter went on although it still holds.
     check(
         "0  late hold root
          10 main wait root
@@ -192,7 +194,7 @@ fn a_hold_that_is_never_released_does_not_end_a_wait() {
     );
 }
 
-/// FreeBSD waits for the root mount a second at a time, and looks again at each release.
+/// FreeBSD waits for the root mount in turns of a second, and checks again at each release.
 #[test]
 fn a_wait_in_turns_is_one_wait() {
     check(
@@ -222,7 +224,7 @@ fn a_wait_in_turns_is_one_wait() {
             "90-100 main:mount",
         ],
     );
-    // Waits in two functions are two, though the one is called again.
+    // Waits in two calls are two waits, even if the calls are of one function.
     let twice = "0   usb  hold root
          0   disk hold root
          0   main enter mount
@@ -241,9 +243,9 @@ fn a_wait_in_turns_is_one_wait() {
     );
 }
 
-/// What one thread holds and another releases is the other's: the first never holds it any more.
+/// A hold that another thread releases counts as the other thread's. The first thread no longer holds it.
 #[test]
-fn what_was_handed_over_is_not_still_held() {
+fn a_hold_that_was_handed_over_is_no_longer_held() {
     check(
         "0  disk hold events
          5  geom created
@@ -253,7 +255,7 @@ fn what_was_handed_over_is_not_still_held() {
          40 main end",
         &["0-10 main", "10-20 main>geom", "20-30 main~", "30-40 main"],
     );
-    // Nor does the other hold what it is only given after the wait.
+    // The other thread does not hold work that it is given only after the wait either.
     check(
         "0  geom created
          10 main wait events
@@ -268,7 +270,7 @@ fn what_was_handed_over_is_not_still_held() {
 }
 
 #[test]
-fn a_wait_that_never_ends_is_for_what_is_never_released() {
+fn a_wait_that_never_ends_is_for_a_hold_that_is_never_released() {
     check(
         "0  usb  hold root
          5  disk hold root
@@ -277,7 +279,7 @@ fn a_wait_that_never_ends_is_for_what_is_never_released() {
          60 main end",
         &["0-10 main", "10-60 main>usb"],
     );
-    // Of several, for the one that was held longest.
+    // If there are several, the one that was held longest is to blame.
     check(
         "15 usb  hold root
          5  disk hold root
@@ -288,7 +290,7 @@ fn a_wait_that_never_ends_is_for_what_is_never_released() {
 }
 
 #[test]
-fn a_wait_with_nobody_to_blame_stays_the_waiters() {
+fn a_wait_without_a_thread_to_blame_is_charged_to_the_waiter() {
     check(
         "0  main enter mount
          10 main wait root
@@ -296,7 +298,7 @@ fn a_wait_with_nobody_to_blame_stays_the_waiters() {
          40 main end",
         &["0-10 main:mount", "10-30 main:mount~", "30-40 main:mount"],
     );
-    // What it enters while it waits, it runs.
+    // Functions that it enters while it waits are charged as running.
     check(
         "0  main enter mount
          10 main wait root
@@ -309,7 +311,7 @@ fn a_wait_with_nobody_to_blame_stays_the_waiters() {
 }
 
 #[test]
-fn topics_are_apart() {
+fn topics_are_independent() {
     check(
         "0  usb  hold usb
          0  disk hold disk
@@ -325,8 +327,8 @@ fn topics_are_apart() {
 }
 
 #[test]
-fn a_wait_within_a_wait_has_its_own_blame_and_else_the_outers() {
-    // The inner wait blames geom while that held, then usb, for which the outer wait would have gone on.
+fn an_inner_wait_has_its_own_blame_or_that_of_the_outer() {
+    // The inner wait blames geom while geom held, then usb, because the outer wait for usb would have gone on.
     check(
         "0  usb  hold root
          0  main enter mount
@@ -352,7 +354,7 @@ fn a_wait_within_a_wait_has_its_own_blame_and_else_the_outers() {
 }
 
 #[test]
-fn waits_that_cross() {
+fn waits_may_cross() {
     check(
         "0  a    hold one
          0  b    hold two
@@ -368,7 +370,7 @@ fn waits_that_cross() {
 }
 
 #[test]
-fn who_is_to_blame_may_wait_itself() {
+fn a_thread_to_blame_may_itself_wait() {
     check(
         "0  usb  hold root
          0  hub  hold ports
@@ -393,7 +395,7 @@ fn who_is_to_blame_may_wait_itself() {
 }
 
 #[test]
-fn nobody_waits_for_itself() {
+fn no_thread_waits_for_itself() {
     check(
         "0  main hold root
          10 main wait root
@@ -402,7 +404,7 @@ fn nobody_waits_for_itself() {
          40 main end",
         &["0-10 main", "10-30 main~", "30-40 main"],
     );
-    // Each holds what the other waits for: that cannot be what ended either wait.
+    // Each holds what the other waits for, so neither hold can have ended the other's wait.
     check(
         "0  main hold a
          0  usb  hold b
@@ -417,9 +419,10 @@ fn nobody_waits_for_itself() {
     );
 }
 
-/// Nor for who waits for it, though that one still holds: then for who held before.
+/// The thread does not wait for its own waiter either, even if that still holds. It waits for the threads that held
+/// before.
 #[test]
-fn who_waits_for_a_thread_is_not_what_it_waits_for() {
+fn a_thread_does_not_wait_for_its_own_waiter() {
     check(
         "0  main hold a
          0  usb  hold b
@@ -452,9 +455,9 @@ fn a_thread_that_is_created_within_a_wait_and_holds_at_once() {
 }
 
 #[test]
-fn what_evidence_there_is_of_blame() {
-    let none = boot_path(&log("0 main enter f\n10 main end"));
-    assert_eq!((none.scheduler_evidence, none.hold_evidence), (false, false));
+fn evidence_of_blame_is_reported() {
+    let no_waits = boot_path(&log("0 main enter f\n10 main end"));
+    assert_eq!((no_waits.scheduler_evidence, no_waits.hold_evidence), (false, false));
     let waits = boot_path(&log("0 main wait root\n5 main unwait root\n10 main end"));
     assert_eq!((waits.scheduler_evidence, waits.hold_evidence), (false, false), "a wait alone moves no blame");
     let holds = boot_path(&log("0 main wait root\n5 usb release root\n5 main unwait root\n10 main end"));
@@ -464,7 +467,8 @@ fn what_evidence_there_is_of_blame() {
     assert_eq!((elsewhere.hold_evidence, elsewhere.blame_moved), (true, false), "nobody held what it waited for");
 }
 
-/// Very many holds, waits and threads that wait for each other: the walk must not look at all of them for each.
+/// A very large number of holds, waits and threads that wait for each other. The walk must not visit all of them for
+/// each.
 #[test]
 fn many_holds_do_not_multiply() {
     const MANY: i64 = 100_000;
@@ -500,34 +504,36 @@ fn many_holds_do_not_multiply() {
     assert!(took_s < 10.0, "took {took_s} s");
 }
 
-/// A hold, and whether anybody is seen to take it.
-type Known = (Hold, bool);
+/// A hold, and true if a thread is seen to take it.
+type KnownHold = (Hold, bool);
 
-/// Who is to blame at `at` for a wait of `from..end`, read out slowly: of those that then held, the last to release inside
-/// the wait. If nobody released inside, or someone released sooner after the end than the last did before it, first of
-/// all those who still hold and are known since when: the first to release then.
-fn blamed(t: &Timeline, holds: &[Known], waiter: TrackId, at: i64, (from, end): (Ns, Ns)) -> Option<TrackId> {
+/// Returns the thread to blame at `at` for a wait of `from..end`, calculated slowly. Among the threads that then held,
+/// it is the last to release inside the wait. Threads that still hold at the end come first in two cases. Either no
+/// thread released inside, or the next release after the end is nearer to it than the last before it. Then the first to
+/// release counts, if its hold has a known start.
+fn blamed(t: &Timeline, holds: &[KnownHold], waiter: TrackId, at: i64, (from, end): (Ns, Ns)) -> Option<TrackId> {
     let since = |h: &Hold| t.tracks.get(h.track).created.map_or(h.from, |(created, _)| h.from.max(created));
     let held = || holds.iter().filter(|(h, _)| h.track != waiter && since(h).0 <= at && at < h.to.0);
-    let order = |(h, _): &&Known| (h.to, std::cmp::Reverse(since(h)));
+    let order = |(h, _): &&KnownHold| (h.to, std::cmp::Reverse(since(h)));
     let others = || holds.iter().filter(|(h, _)| h.track != waiter && since(h) < h.to);
     let inside = others().map(|(h, _)| h.to).filter(|&to| from < to && to <= end).max();
-    let next = others().filter(|(h, known)| *known && since(h) < end && h.to > end).map(|(h, _)| h.to).min();
+    let next = others().filter(|(h, taken)| *taken && since(h) < end && h.to > end).map(|(h, _)| h.to).min();
     let next = next.filter(|&next| next < Ns::MAX);
     let counts = inside.is_none_or(|inside| next.is_some_and(|next| next - end < end - inside));
-    let still = held().filter(|(h, known)| counts && h.to > end && *known).min_by_key(order);
+    let still = held().filter(|(h, taken)| counts && h.to > end && *taken).min_by_key(order);
     let ended = held().filter(|(h, _)| h.to <= end).max_by_key(order);
     still.or(ended).map(|(h, _)| h.track)
 }
 
-/// The first hold that was never released is that of the first to release what it never held, if that is later and another
-/// thread's.
-fn handed_over(t: &Timeline) -> Vec<Known> {
+/// Gives each hold that was never released to a release without a hold, in order. The release must be later and by
+/// another thread.
+fn handed_over(t: &Timeline) -> Vec<KnownHold> {
     let mut open: Vec<Hold> = t.holds.iter().filter(|h| h.to == Ns::MAX).copied().collect();
     open.sort_by_key(|h| h.from);
     let mut all = Vec::new();
     for &hold in t.holds.iter().filter(|h| h.to < Ns::MAX) {
-        let is_given = |given: &&Hold| hold.from == Ns::MIN && given.from < hold.to && given.track != hold.track;
+        let is_given =
+            |hold_given: &&Hold| hold.from == Ns::MIN && hold_given.from < hold.to && hold_given.track != hold.track;
         match open.first().filter(is_given) {
             Some(_) => all.push((Hold { from: open.remove(0).from, ..hold }, true)),
             None => all.push((hold, hold.from > Ns::MIN)),
@@ -537,9 +543,9 @@ fn handed_over(t: &Timeline) -> Vec<Known> {
 }
 
 proptest! {
-    /// Every nanosecond of a wait belongs to whom the rule names.
+    /// Each nanosecond of a wait is charged to the thread that the rule names.
     #[test]
-    fn the_blame_is_that_of_a_model_that_takes_no_short_cut(
+    fn the_blame_agrees_with_the_model(
         holds in prop::collection::vec((1u32..6, -5i64..60, 0i64..40, 0u32..8), 0..40),
         created in prop::collection::vec(0i64..40, 5),
         (from, length) in (0i64..30, 0i64..40),
@@ -577,7 +583,7 @@ proptest! {
     }
 }
 
-/// A hundred threads, each waiting for the next: deeper than blame is followed.
+/// A hundred threads, each waiting for the next: more than the walk follows.
 #[test]
 fn a_chain_of_waits_that_is_too_long_is_counted() {
     let thread = |i: usize| if i == 0 { "main".to_owned() } else { format!("t{i}") };

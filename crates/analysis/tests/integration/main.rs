@@ -1,4 +1,4 @@
-//! The boot path, its tables, who held up whom, and what-if: against models that take no short cut.
+//! Tests of the boot path, its tables, its holds and what-if savings, against models that take no shortcuts.
 
 mod common;
 #[path = "../../../../tests/cpu.rs"]

@@ -1,4 +1,4 @@
-//! One CPU: who waited for it is not charged for who had it, and what one thread does delays the others.
+//! One CPU: a wait for it is charged to the thread that has it, and the work of one thread delays the others.
 
 use crate::common::log;
 use analysis::{Becomes, Groups, Saving, WhatIf, boot_path, phases, tables};
@@ -9,7 +9,8 @@ fn track(t: &mut Timeline, name: &str) -> TrackId {
     t.tracks.named(name, TrackKind::Thread)
 }
 
-/// A log, whose threads have the CPU (`thread from to`) and have none (`thread from ready until`, `?` where nobody says).
+/// Returns a log with turns and stretches off the CPU. A turn is `thread from to`. A stretch off the CPU is `thread
+/// from ready until`, with `?` for an unknown `ready`.
 fn boot(text: &str, turns: &str, off: &str) -> Timeline {
     let mut t = log(text);
     let words = |text: &str| -> Vec<Vec<String>> {
@@ -32,7 +33,7 @@ fn boot(text: &str, turns: &str, off: &str) -> Timeline {
     t
 }
 
-/// A row's name, what it is charged, and who had the CPU for how much of it.
+/// A row's name, its charge, and the threads that had the CPU for part of it.
 type Charged = (String, i64, Vec<(String, i64)>);
 
 fn rows(t: &Timeline) -> Vec<Charged> {
@@ -41,8 +42,8 @@ fn rows(t: &Timeline) -> Vec<Charged> {
     assert_eq!(Some(whole), t.end.map(|end| end.at));
     let wheres = tables(t, &path, &phases(t), &Groups::freebsd()).wheres;
     assert_eq!(wheres.iter().map(|row| row.self_time).sum::<Ns>(), whole);
-    let held = |held: &[(String, Ns)]| held.iter().map(|(name, ns)| (name.clone(), ns.0)).collect();
-    wheres.into_iter().map(|row| (row.name, row.self_time.0, held(&row.cpu_held))).collect()
+    let times_by_thread = |held: &[(String, Ns)]| held.iter().map(|(name, ns)| (name.clone(), ns.0)).collect();
+    wheres.into_iter().map(|row| (row.name, row.self_time.0, times_by_thread(&row.cpu_held))).collect()
 }
 
 #[track_caller]
@@ -53,7 +54,7 @@ fn check_rows(t: &Timeline, expected: &[(&str, i64)]) {
     assert_eq!(rows, expected);
 }
 
-/// How long the boot takes without it: at worst, and at best.
+/// Checks the length of the boot without this row or function: the longest and the shortest.
 #[track_caller]
 fn check_saved(t: &Timeline, name: &str, (worst, best): (i64, i64)) {
     let mut boot = WhatIf::new(t.clone(), Groups::freebsd()).unwrap();
@@ -66,7 +67,7 @@ fn check_saved(t: &Timeline, name: &str, (worst, best): (i64, i64)) {
     }
 }
 
-/// The thread that holds was created and waits for the CPU; after its release the waiter does.
+/// The holder was created and waits for the CPU. After its release, the waiter waits for the CPU.
 const HELD: &str = "
     0   main enter SYSINIT/configure
     5   hog created main
@@ -92,7 +93,7 @@ const HELD_TURNS: &str = "
     main 90 100";
 
 #[test]
-fn who_was_created_or_released_but_had_no_cpu_is_not_charged() {
+fn a_ready_thread_without_a_cpu_is_not_charged() {
     let t = boot(HELD, HELD_TURNS, "usb 6 6 60\n hog 5 5 10\n main 10 ? 90");
     let expected =
         [("THREAD hog · runqueue", 50), ("SYSINIT configure", 20), ("THREAD usb", 20), ("THREAD late · runqueue", 10)];
@@ -103,9 +104,9 @@ fn who_was_created_or_released_but_had_no_cpu_is_not_charged() {
     check_saved(&t, "THREAD usb", (80, 80));
 }
 
-/// Who is waited for waits itself, and what it waits for was released before: it has no CPU.
+/// The thread that the boot waits for waits for another thread, which released before. It only lacks the CPU.
 #[test]
-fn who_can_run_since_before_it_is_waited_for_is_not_charged() {
+fn a_thread_that_was_ready_before_the_wait_is_not_charged() {
     let text = "
         0   main enter SYSINIT/configure
         5   outer created main
@@ -139,12 +140,12 @@ fn who_can_run_since_before_it_is_waited_for_is_not_charged() {
 }
 
 #[test]
-fn without_turns_all_is_as_it_was() {
+fn without_turns_the_holder_is_charged() {
     let t = boot(HELD, "", "");
     check_rows(&t, &[("THREAD usb", 70), ("SYSINIT configure", 20), ("SYSINIT configure · _sleep", 10)]);
 }
 
-/// A holder sleeps, and another has the CPU when its time is over.
+/// A holder sleeps, and another thread has the CPU when the sleep is over.
 const ASLEEP: &str = "
     0   main enter SYSINIT/configure
     0   usb created main
@@ -170,7 +171,7 @@ fn a_sleep_of_known_length_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn a_sleep_of_unknown_length_keeps_its_charge_and_says_who_had_the_cpu() {
+fn a_sleep_of_unknown_length_keeps_its_charge_and_names_the_thread_on_the_cpu() {
     let t = boot(ASLEEP, ASLEEP_TURNS, "usb 0 ? 80");
     let rows = rows(&t);
     let expected =
@@ -178,9 +179,9 @@ fn a_sleep_of_unknown_length_keeps_its_charge_and_says_who_had_the_cpu() {
     assert_eq!(rows, expected);
 }
 
-/// Two sleeps: of the one nobody says what ended it.
+/// Two sleeps. The log does not show what ended one of them.
 #[test]
-fn a_saving_that_is_not_known_is_a_range() {
+fn an_uncertain_saving_is_a_range() {
     let text = "
         0   main enter SYSINIT/configure
         5   hog created main
@@ -196,7 +197,7 @@ fn a_saving_that_is_not_known_is_a_range() {
     check_saved(&boot(text, turns, "hog 5 5 10\n main 10 10 80"), "spin", (30, 30));
 }
 
-/// A thread slept until a timer woke it. Work was given to it meanwhile, long before: the CPU was idle in between.
+/// A thread slept until a timer woke it. Long before, it was given work, but the CPU was idle in between.
 #[test]
 fn work_given_to_a_thread_that_left_the_cpu_idle_did_not_wake_it() {
     let text = "
@@ -222,10 +223,11 @@ fn work_given_to_a_thread_that_left_the_cpu_idle_did_not_wake_it() {
     check_saved(&t, "spin", (100_100, 100_100));
 }
 
-/// The timer of a thread went off while another ran. Without that other, the boot sleeps until 55: the thread with the timer
-/// is in its way only if it still runs then, not if its timer went off at the first or the last possible instant.
+/// The timer of a thread expired while another thread ran. Without that other thread, the boot sleeps until 55. The
+/// thread with the timer delays the boot only if it still runs then. It does not if its timer expired at the first or
+/// the last possible instant.
 #[test]
-fn a_range_has_what_lies_outside_of_its_ends() {
+fn a_range_includes_boots_beyond_its_extreme_instants() {
     let text = "
         0   late created main
         0   main enter SYSINIT/configure
@@ -253,9 +255,9 @@ fn a_range_has_what_lies_outside_of_its_ends() {
     check_saved(&boot("?"), "spin", (146, 125));
 }
 
-/// What was over before the boot waited for it is now what it waits for.
+/// A hold that was over before the boot waited for it is now what the boot waits for.
 #[test]
-fn who_is_later_than_the_boot_is_then_waited_for() {
+fn the_boot_waits_for_a_thread_that_it_has_overtaken() {
     let text = "
         0   main enter SYSINIT/a
         5   usb created main

@@ -1,4 +1,4 @@
-//! Hand-made boots whose boot path is known, and broken ones whose path must still add up.
+//! Hand-made boots with a known boot path, and broken ones whose path must still cover the boot.
 
 use analysis::{BootPath, Groups, StretchKind, boot_path, phases, tables};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use timeline::{
     End, EndEvidence, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn,
 };
 
-/// A timeline written by hand: times are in nanoseconds.
+/// A hand-made timeline. Times are in nanoseconds.
 struct Boot(Timeline);
 
 impl Boot {
@@ -46,9 +46,9 @@ impl Boot {
     }
 }
 
-/// The evidence of threads ends at 100; the one that the CPU was last seen to run is not known to have run on.
+/// The evidence of threads ends at 100. The thread that last ran on the CPU is not known to have run on.
 #[test]
-fn what_follows_the_evidence_of_threads_is_nobodys() {
+fn time_after_the_evidence_of_threads_is_an_unknown_wait() {
     let mut boot = Boot::new();
     let (init, worker) = (boot.thread("init", 1), boot.thread("worker", 9));
     boot.span(init, SpanKind::Process, ("process", "/sbin/init"), 0, 100);
@@ -71,7 +71,7 @@ fn what_follows_the_evidence_of_threads_is_nobodys() {
     }
 }
 
-/// The path must cover the boot without gap or overlap.
+/// Checks that the path covers the boot without gap or overlap.
 fn assert_covers(path: &BootPath, end: i64) {
     let mut at = Ns::ZERO;
     for s in &path.stretches {
@@ -91,13 +91,13 @@ fn rows(t: &Timeline) -> Vec<(String, i64, i64)> {
 }
 
 fn check(t: &Timeline, expected: &[(&str, i64, i64)]) {
-    let got = rows(t);
-    let got: Vec<_> = got.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
-    assert_eq!(got, expected);
+    let actual = rows(t);
+    let actual: Vec<_> = actual.iter().map(|(n, s, t)| (n.as_str(), *s, *t)).collect();
+    assert_eq!(actual, expected);
 }
 
 #[test]
-fn time_that_the_thread_ran_is_its_own() {
+fn running_time_is_charged_to_the_thread() {
     let mut b = Boot::new();
     let init = b.thread("swapper/0", 1);
     b.span(init, SpanKind::Initcall, ("initcall", "acpi_init"), 10, 60);
@@ -115,9 +115,9 @@ fn time_that_the_thread_ran_is_its_own() {
     );
 }
 
-/// The issue's own case: asynchronous work that `async_synchronize_full` waits for.
+/// The example from the issue: asynchronous work that `async_synchronize_full` waits for.
 #[test]
-fn a_blocked_stretch_belongs_to_the_waker_with_its_own_stack() {
+fn a_blocked_stretch_is_charged_to_the_waker_with_its_own_stack() {
     let mut b = Boot::new();
     let init = b.thread("swapper/0", 1);
     let worker = b.thread("kworker/u2:1", 20);
@@ -132,8 +132,8 @@ fn a_blocked_stretch_belongs_to_the_waker_with_its_own_stack() {
     check(&t, &[("work async_run_entry_fn", 60, 60), ("initcall wait_for_probes", 20, 80), ("(unexplained)", 20, 20)]);
     let path = boot_path(&t);
     let blamed = path.stretches.iter().find(|s| s.chain.len() == 2).unwrap();
-    let on = |i: usize| t.names.get(t.spans.get(blamed.chain[i].span.unwrap()).detail);
-    assert_eq!((on(0), on(1)), ("wait_for_probes", "async_run_entry_fn"));
+    let detail_of = |i: usize| t.names.get(t.spans.get(blamed.chain[i].span.unwrap()).detail);
+    assert_eq!((detail_of(0), detail_of(1)), ("wait_for_probes", "async_run_entry_fn"));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn blame_moves_on_while_the_waker_itself_waits() {
 }
 
 #[test]
-fn an_interrupt_is_a_wait_for_the_device_and_not_for_whom_it_interrupted() {
+fn an_interrupt_is_a_wait_for_the_device_not_the_interrupted_thread() {
     let mut b = Boot::new();
     let (init, other) = (b.thread("init", 1), b.thread("other", 2));
     b.span(init, SpanKind::Initcall, ("initcall", "tpm_init"), 0, 100);
@@ -167,7 +167,7 @@ fn an_interrupt_is_a_wait_for_the_device_and_not_for_whom_it_interrupted() {
 }
 
 #[test]
-fn runnable_but_not_running_belongs_to_whoever_ran_there() {
+fn time_in_the_run_queue_is_charged_to_the_thread_on_the_cpu() {
     let mut b = Boot::new();
     let (init, hog) = (b.thread("init", 1), b.thread("hog", 2));
     b.ran(init, 0, 0, 10);
@@ -180,7 +180,7 @@ fn runnable_but_not_running_belongs_to_whoever_ran_there() {
 }
 
 #[test]
-fn before_its_first_run_a_thread_is_its_creator() {
+fn before_its_first_run_the_path_is_on_the_creator() {
     let mut b = Boot::new();
     let (boot, init) = (b.thread("swapper/0", 0), b.thread("init", 1));
     b.0.tracks.get_mut(init).created = Some((Ns(60), boot));
@@ -193,7 +193,7 @@ fn before_its_first_run_a_thread_is_its_creator() {
 }
 
 #[test]
-fn what_sleeps_in_parallel_is_not_on_the_path() {
+fn a_parallel_sleep_is_not_on_the_path() {
     let mut b = Boot::new();
     let (init, sleeper) = (b.thread("init", 1), b.thread("sleeper", 2));
     b.span(sleeper, SpanKind::Work, ("work", "slow_probe"), 0, 1000);
@@ -207,7 +207,7 @@ fn what_sleeps_in_parallel_is_not_on_the_path() {
     assert_eq!(slow.self_time, Ns(100), "the other view has it, cut at the end mark");
 }
 
-/// The scheduler's trace begins at 55, a thread sleeps from 70 to 90, and nothing is known before 5.
+/// The scheduler's trace begins at 55, a thread sleeps from 70 to 90, and there is no evidence before 5.
 #[test]
 fn the_table_of_all_threads_has_each_instant_of_the_boot() {
     let mut b = Boot::new();
@@ -223,9 +223,9 @@ fn the_table_of_all_threads_has_each_instant_of_the_boot() {
     let t = b.end(init, 100);
     let all = tables(&t, &boot_path(&t), &phases(&t), &Groups::linux()).all_threads;
     let rows: Vec<(&str, i64)> = all.iter().map(|row| (row.name.as_str(), row.self_time.0)).collect();
-    let nobody = ("(unexplained) · no thread known to run", 5 + 20);
-    assert_eq!(rows, [("setup_arch", 45), nobody, ("(unexplained)", 22), ("rest_init", 8)]);
-    assert!(all.iter().all(|row| row.name != nobody.0 || row.tracks.is_empty()));
+    let no_thread = ("(unexplained) · no thread known to run", 5 + 20);
+    assert_eq!(rows, [("setup_arch", 45), no_thread, ("(unexplained)", 22), ("rest_init", 8)]);
+    assert!(all.iter().all(|row| row.name != no_thread.0 || row.tracks.is_empty()));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn printing_is_one_row_and_delays_are_suffixes() {
 }
 
 #[test]
-fn without_scheduler_evidence_a_wait_stays_where_it_is() {
+fn without_scheduler_evidence_a_wait_stays_with_the_waiter() {
     let mut b = Boot::new();
     let init = b.thread("init", 1);
     b.span(init, SpanKind::Initcall, ("initcall", "a"), 0, 90);
@@ -251,7 +251,7 @@ fn without_scheduler_evidence_a_wait_stays_where_it_is() {
     check(&t, &[("initcall a", 90, 90), ("(unexplained)", 10, 10)]);
 }
 
-/// Evidence that contradicts itself: waits and creations in circles, overlapping runs.
+/// Evidence that contradicts itself: cycles of waits and creations, and overlapping runs.
 fn broken() -> impl Strategy<Value = Timeline> {
     let stretch = (0u32..4, 0i64..200, 0i64..100, 0i64..50, 0u32..6, 0u32..2);
     (prop::collection::vec(stretch, 0..60), prop::collection::vec((0u32..4, 0i64..200, 0u32..4), 0..6)).prop_map(

@@ -1,4 +1,4 @@
-//! The tables, which take short cuts, say what a model says that takes none.
+//! The tables, which use shortcuts, agree with a model that uses none.
 
 use crate::common::log;
 use crate::cpu;
@@ -10,39 +10,39 @@ use timeline::{
     WaitedOn,
 };
 
-/// A row without the parts that are another's (its name's text, its share).
+/// A row without the parts that depend on other rows (its share) and without its name.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct Figures {
     self_time: i64,
     total_time: i64,
     count: u64,
     tracks: Vec<String>,
 }
 
-fn told(rows: &[Row]) -> BTreeMap<String, Told> {
-    let told = |r: &Row| Told {
+fn figures(rows: &[Row]) -> BTreeMap<String, Figures> {
+    let figures_of = |r: &Row| Figures {
         self_time: r.self_time.0,
         total_time: r.total_time.0,
         count: r.count,
         tracks: r.tracks.clone(),
     };
-    let all: BTreeMap<String, Told> = rows.iter().map(|r| (r.name.clone(), told(r))).collect();
+    let all: BTreeMap<String, Figures> = rows.iter().map(|r| (r.name.clone(), figures_of(r))).collect();
     assert_eq!(all.len(), rows.len(), "two rows of one name");
     all
 }
 
-/// What Linux's rules name, as far as the boots below have it.
+/// Names from the Linux rules that occur in the boots below.
 const PRINTING: [&str; 1] = ["vprintk"];
 const DELAYS: [&str; 1] = ["msleep"];
 const CONTAINERS: [&str; 2] = ["do_initcalls", "start_kernel"];
 
-/// The rules, read out slowly: every stretch looks at its whole stack.
+/// The rules, implemented slowly: every stretch searches its whole stack.
 struct Model<'a> {
     t: &'a Timeline,
     phases: &'a [Phase],
     sums: BTreeMap<String, Sum>,
-    /// By name without suffix.
-    under_way: BTreeMap<String, i64>,
+    /// Total time by name without suffix.
+    totals: BTreeMap<String, i64>,
 }
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ struct Sum {
     stretches: u64,
     spans: BTreeSet<SpanId>,
     tracks: BTreeSet<String>,
-    /// Those that were waited for.
+    /// Threads that were waited for.
     threads: BTreeSet<TrackId>,
 }
 
@@ -76,13 +76,13 @@ impl Model<'_> {
         if row.kind == SpanKind::Message { format!("after “{name}”") } else { name }
     }
 
-    fn is(&self, row: &SpanRow, names: &[&str]) -> bool {
+    fn has_name(&self, row: &SpanRow, names: &[&str]) -> bool {
         names.contains(&self.name(row.name))
     }
 
     fn base(&self, row: &SpanRow) -> String {
         match row.kind {
-            SpanKind::Call if self.is(row, &PRINTING) => "printing".to_owned(),
+            SpanKind::Call if self.has_name(row, &PRINTING) => "printing".to_owned(),
             SpanKind::Message => format!("after “{}”", self.name(row.name)),
             SpanKind::Level => format!("between initcalls, level {}", self.name(row.detail)),
             _ => self.function(row),
@@ -93,15 +93,15 @@ impl Model<'_> {
         let stack = self.stack(&s.owner());
         let call = |row: &SpanRow| row.kind == SpanKind::Call;
         let whole = [SpanKind::Probe, SpanKind::Module, SpanKind::Work];
-        let delay = stack.iter().position(|(_, r)| self.is(r, &DELAYS));
-        // What a delay calls is the delay.
+        let delay = stack.iter().position(|(_, r)| self.has_name(r, &DELAYS));
+        // Calls of a delay are part of the delay.
         let above = &stack[..delay.unwrap_or(stack.len())];
-        let prints = above.iter().find(|(_, r)| call(r) && self.is(r, &PRINTING));
+        let prints = above.iter().find(|(_, r)| call(r) && self.has_name(r, &PRINTING));
         let earner = prints
             .or_else(|| above.iter().find(|(_, r)| whole.contains(&r.kind)))
             .or_else(|| above.iter().rfind(|(_, r)| r.kind == SpanKind::Initcall));
         let blamed = earner.is_none() && s.chain.len() > 1;
-        let step = || above.iter().find(|(_, r)| call(r) && !self.is(r, &CONTAINERS));
+        let step = || above.iter().find(|(_, r)| call(r) && !self.has_name(r, &CONTAINERS));
         let delay = delay.map(|i| &stack[i]);
         let earner = if blamed { None } else { earner.or_else(step).or(above.last()).or(delay) };
         let delay = delay.filter(|_| blamed || !above.is_empty());
@@ -118,7 +118,7 @@ impl Model<'_> {
             s.chain.iter().flat_map(|f| self.stack(f)).map(|(_, r)| self.base(&r)).collect();
         bases.extend(base.clone().filter(|_| blamed));
         for base in bases {
-            *self.under_way.entry(base).or_default() += s.length().0;
+            *self.totals.entry(base).or_default() += s.length().0;
         }
         let pieces = match &base {
             Some(base) => vec![(base.clone(), s.length().0)],
@@ -137,7 +137,7 @@ impl Model<'_> {
         }
     }
 
-    /// A stretch nanosecond by nanosecond, each charged to its phase.
+    /// Splits a stretch nanosecond by nanosecond, each charged to its phase.
     fn pieces(&self, s: &Stretch) -> Vec<(String, i64)> {
         let mut pieces: BTreeMap<usize, i64> = BTreeMap::new();
         for at in s.from.0..s.to.0 {
@@ -148,11 +148,11 @@ impl Model<'_> {
         pieces.into_iter().map(|(i, length)| (format!("({})", name(i)), length)).collect()
     }
 
-    fn rows(self) -> BTreeMap<String, Told> {
-        let under_way = &self.under_way;
-        let row = |sum: Sum| Told {
+    fn rows(self) -> BTreeMap<String, Figures> {
+        let totals = &self.totals;
+        let row = |sum: Sum| Figures {
             self_time: sum.self_time,
-            total_time: sum.base.and_then(|b| under_way.get(&b).copied()).unwrap_or(0).max(sum.self_time),
+            total_time: sum.base.and_then(|b| totals.get(&b).copied()).unwrap_or(0).max(sum.self_time),
             count: match sum.spans.len() as u64 {
                 0 if sum.threads.is_empty() => sum.stretches,
                 0 => sum.threads.len() as u64,
@@ -163,22 +163,22 @@ impl Model<'_> {
         self.sums.into_iter().map(|(name, sum)| (name, row(sum))).collect()
     }
 
-    fn functions(&self, stretches: &[Stretch]) -> BTreeMap<String, Told> {
-        let mut sums: BTreeMap<String, (Told, BTreeSet<SpanId>, BTreeSet<String>)> = BTreeMap::new();
+    fn functions(&self, stretches: &[Stretch]) -> BTreeMap<String, Figures> {
+        let mut sums: BTreeMap<String, (Figures, BTreeSet<SpanId>, BTreeSet<String>)> = BTreeMap::new();
         for s in stretches {
-            let mut seen = BTreeSet::new();
+            let mut counted = BTreeSet::new();
             for (id, row) in s.chain.iter().flat_map(|f| self.stack(f)) {
                 let function = self.function(&row);
-                let (told, spans, tracks) = sums.entry(function.clone()).or_default();
+                let (figures, spans, tracks) = sums.entry(function.clone()).or_default();
                 spans.insert(id);
                 tracks.insert(self.track(row.track));
-                told.total_time += if seen.insert(function) { s.length().0 } else { 0 };
+                figures.total_time += if counted.insert(function) { s.length().0 } else { 0 };
             }
             if let Some(span) = s.owner().span {
                 sums.entry(self.function(&self.t.spans.get(span))).or_default().0.self_time += s.length().0;
             }
         }
-        let mut outside = Told::default();
+        let mut outside = Figures::default();
         for s in stretches.iter().filter(|s| s.owner().span.is_none()) {
             outside.self_time += s.length().0;
             outside.count += 1;
@@ -187,10 +187,10 @@ impl Model<'_> {
         outside.total_time = outside.self_time;
         outside.tracks.sort();
         outside.tracks.dedup();
-        let row = |(told, spans, tracks): (Told, BTreeSet<_>, BTreeSet<_>)| Told {
+        let row = |(figures, spans, tracks): (Figures, BTreeSet<_>, BTreeSet<_>)| Figures {
             count: spans.len() as u64,
             tracks: tracks.into_iter().collect(),
-            ..told
+            ..figures
         };
         let outside = (outside.count > 0).then(|| ("(no function known)".to_owned(), outside));
         sums.into_iter().map(|(name, sum)| (name, row(sum))).chain(outside).collect()
@@ -248,12 +248,12 @@ fn boots() -> impl Strategy<Value = Timeline> {
 }
 
 fn model<'a>(t: &'a Timeline, phases: &'a [Phase], path: &BootPath) -> Model<'a> {
-    let mut model = Model { t, phases, sums: BTreeMap::new(), under_way: BTreeMap::new() };
+    let mut model = Model { t, phases, sums: BTreeMap::new(), totals: BTreeMap::new() };
     path.stretches.iter().for_each(|s| model.charge(s));
     model
 }
 
-/// Broken or hostile evidence: initcalls that never return, and a wait in each of very many moments.
+/// Broken or hostile evidence: initcalls that never return, and a very large number of waits.
 #[test]
 fn depth_and_waits_do_not_multiply() {
     const MANY: i64 = 30_000;
@@ -281,7 +281,7 @@ fn depth_and_waits_do_not_multiply() {
     assert!(took_s < 10.0, "took {took_s} s");
 }
 
-/// A kernel of one's own, of which no rule knows a name.
+/// A custom kernel, whose names no rule knows.
 #[test]
 fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
     let t = log("
@@ -300,9 +300,10 @@ fn a_function_that_spans_its_phase_is_not_narrower_than_it() {
     assert_eq!(all.explained, 0.97);
 }
 
-/// A step of the monitor's is a row, whatever system's rules hold, and so is what no rule names; a whole phase is none.
+/// A step of the monitor has a row under the rules of any system. So does a step that no rule names. A level or
+/// function that spans a whole phase explains nothing.
 #[test]
-fn what_is_explained_is_what_rows_say_more_of_than_a_phase() {
+fn only_rows_that_say_more_than_a_phase_explain() {
     let mut t = Timeline::new(TimeBase::Host);
     let track = t.names.intern("qemu");
     let track = t.tracks.add(track, TrackKind::Vmm, 0);
@@ -325,9 +326,9 @@ fn what_is_explained_is_what_rows_say_more_of_than_a_phase() {
     }
 }
 
-/// The time after a message is no function's.
+/// The time after a message is not charged to a function.
 #[test]
-fn a_message_is_listed_as_one_among_functions() {
+fn a_message_is_listed_as_a_message_among_functions() {
     let mut t = Timeline::new(TimeBase::Host);
     let track = t.names.intern("firmware");
     let track = t.tracks.add(track, TrackKind::Firmware, 0);
@@ -342,8 +343,7 @@ fn a_message_is_listed_as_one_among_functions() {
     assert_eq!(rows, [("after “Booting”", 6), ("f", 4)]);
 }
 
-/// A wait with nobody to blame says what it was for.
-/// A view that shows a row finds its places by these.
+/// A row refers to its spans and threads, so that a view can show where they are.
 #[test]
 fn a_row_leads_to_its_spans_and_its_threads() {
     let mut t = Timeline::new(TimeBase::Host);
@@ -373,8 +373,8 @@ fn a_row_leads_to_its_spans_and_its_threads() {
     let tables = tables(&t, &boot_path(&t), &phases(&t), &Groups::of(&Os::Linux));
     let thing = |name: &str| tables.wheres.iter().find(|row| row.name == name).map(|row| row.thing);
     let starts = |name: &str| -> Vec<i64> {
-        let of = thing(name).expect("a row");
-        let spans = t.spans.iter().filter(|(id, _)| tables.things.of_span[id.0 as usize] == of);
+        let wanted = thing(name).expect("a row");
+        let spans = t.spans.iter().filter(|(id, _)| tables.things.of_span[id.0 as usize] == wanted);
         spans.map(|(_, row)| row.start.0).collect()
     };
     assert_eq!(starts("f"), [0, 9]);
@@ -382,6 +382,7 @@ fn a_row_leads_to_its_spans_and_its_threads() {
     assert_eq!(thing("THREAD worker").or(thing("thread worker")), Some(tables.things.of_track[worker.0 as usize]));
 }
 
+/// A wait without a thread to blame names its topic.
 #[test]
 fn a_wait_has_its_topic() {
     let t = log("
@@ -396,14 +397,14 @@ fn a_wait_has_its_topic() {
 }
 
 proptest! {
-    // What was found is to become a test of its own; files of seeds are not kept.
+    // A failing case becomes a test here. Seed files are not kept.
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn the_tables_are_those_of_a_model_that_takes_no_short_cut(t in boots()) {
+    fn the_tables_agree_with_the_model(t in boots()) {
         let (path, phases) = (boot_path(&t), phases(&t));
         let tables = tables(&t, &path, &phases, &Groups::linux());
         let model = model(&t, &phases, &path);
-        prop_assert_eq!(told(&tables.functions), model.functions(&path.stretches));
-        prop_assert_eq!(told(&tables.wheres), model.rows());
+        prop_assert_eq!(figures(&tables.functions), model.functions(&path.stretches));
+        prop_assert_eq!(figures(&tables.wheres), model.rows());
     }
 }

@@ -1,11 +1,11 @@
-//! Savings on hand-made logs, each with the one answer that it has.
+//! Savings on hand-made logs, each with its only correct result.
 
 use crate::common::log;
 use analysis::{Becomes, Cannot, Groups, Saving, Target, WhatIf, boot_path};
 use proptest::prelude::*;
 use timeline::{Hold, NameId, Ns, Running, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
-/// `NAME`, `NAME=20` (nanoseconds) or `NAME=-50%`.
+/// Parses `NAME`, `NAME=20` (nanoseconds) or `NAME=-50%`.
 fn saving(text: &str) -> Saving {
     let (name, becomes) = match text.split_once('=') {
         None => (text, Becomes::Nothing),
@@ -17,7 +17,7 @@ fn saving(text: &str) -> Saving {
     Saving { name: name.to_owned(), becomes }
 }
 
-/// After each saving the boot takes so long.
+/// Checks the boot's length after each saving.
 #[track_caller]
 fn check(text: &str, savings: &[(&str, i64)]) -> WhatIf {
     check_timeline(log(text), savings)
@@ -59,14 +59,14 @@ const ALONE: &str = "
     130 main end";
 
 #[test]
-fn what_is_saved_on_one_thread_is_gone() {
+fn savings_on_one_thread_shorten_the_boot() {
     check(ALONE, &[("_vprintf", 100), ("DEVICE_PROBE psm", 90), ("SYSINIT clocks · DELAY=5", 45)]);
     check(ALONE, &[("_vprintf=-50%", 115), ("_vprintf=-50%", 108), ("_vprintf", 100), ("_vprintf", 100)]);
 }
 
-/// Before the kernel traces, its CPU is followed: one thing after the other, also where one comes back.
+/// Before the kernel traces, the CPU is followed: one thing after the other, even if one of them comes back.
 #[test]
-fn what_is_saved_before_there_are_threads_is_gone() {
+fn savings_before_there_are_threads_shorten_the_boot() {
     let text = "
         0   firmware enter post
         10  rom  created firmware
@@ -96,7 +96,7 @@ fn what_is_saved_before_there_are_threads_is_gone() {
 }
 
 #[test]
-fn a_row_has_its_suffix_however_it_is_written() {
+fn a_rows_suffix_may_follow_any_separator() {
     for name in ["SYSINIT clocks · DELAY", "SYSINIT clocks DELAY", "SYSINIT clocks;DELAY", "SYSINIT clocks * DELAY*"] {
         check(ALONE, &[(name, if name.contains('*') { 130 } else { 80 })][..usize::from(!name.contains('*'))]);
     }
@@ -133,9 +133,9 @@ fn a_detail_alone_is_enough_if_only_one_has_it() {
     assert_eq!(nearest[0], "SYSINIT clocks");
 }
 
-/// What shall take longer than it took: of the time it was under way, who had the rest.
+/// A target that is to take longer than it took: the rows with the rest of its total time are named.
 #[test]
-fn what_is_made_longer_says_who_had_the_rest() {
+fn a_target_made_longer_names_the_rows_with_the_rest() {
     let waits = "
         0   main enter SYSINIT/algapi
         5   main wait tests
@@ -153,9 +153,9 @@ fn what_is_made_longer_says_who_had_the_rest() {
     assert!(boot.save(&saving("SYSINIT algapi=10")).unwrap().besides.is_empty());
 }
 
-/// A row whose time is nearly all below it saves next to nothing: who has that time is named, and can be saved.
+/// A row saves almost nothing if nearly all its time is below it. The row with that time is named, and can be saved.
 #[test]
-fn what_saves_nothing_says_where_the_time_below_it_is_charged() {
+fn a_saving_of_nothing_names_the_rows_below_it() {
     let binds = "
         0   main enter SYSINIT/cpu_stop_init
         1   main enter kthread_bind
@@ -184,18 +184,18 @@ const TWO_HOLD: &str = "
     110 main exit mount
     110 main end";
 
-/// The longer of two holds is saved: the other one is still waited for.
+/// The longer of two holds is saved. The wait for the other one remains.
 #[test]
-fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
+fn a_saving_within_a_wait_counts_until_another_thread_holds() {
     check(TWO_HOLD, &[("THREAD usb", 70), ("THREAD disk", 18)]);
     check(TWO_HOLD, &[("THREAD usb=-30%", 83), ("THREAD usb=-30%", 70)]);
-    // The shorter one alone was waited for by nobody.
+    // No thread waited for the shorter hold alone.
     check(TWO_HOLD, &[("THREAD disk", 110), ("THREAD usb", 18)]);
 }
 
-/// 500 of explore's 2500 are on the path. To take 1000 of it, explore has to take 3000, and not twice as long.
+/// 500 of the 2500 of `explore` are on the path. To take 1000 of the path, `explore` must take 3000, not twice as long.
 #[test]
-fn what_grows_off_the_path_too_grows_until_it_takes_what_was_asked_for() {
+fn a_target_that_is_partly_off_the_path_reaches_the_requested_time() {
     const LOG: &str = "
         0     main created
         0     usb  created main
@@ -211,34 +211,34 @@ fn what_grows_off_the_path_too_grows_until_it_takes_what_was_asked_for() {
     check(LOG, &[("THREAD usb=600", 2700), ("explore", 2100)]);
 }
 
-/// The caller is asked before each time that the boot is run again, so one saving takes no longer than one run more.
+/// The caller is asked before each replay, so stopping a saving takes at most one more replay.
 #[test]
-fn a_saving_is_given_up_where_its_caller_says_so() {
+fn a_caller_can_stop_a_saving() {
     for text in ["_vprintf", "_vprintf=-50%", "_vprintf=3", "_vprintf=30"] {
-        let asked = std::cell::Cell::new(0);
+        let calls = std::cell::Cell::new(0);
         let mut boot = check(ALONE, &[]);
         let count = || {
-            asked.set(asked.get() + 1);
+            calls.set(calls.get() + 1);
             false
         };
         assert!(boot.save_unless(&saving(text), &count).is_ok());
-        let all = asked.get();
+        let all = calls.get();
         for allowed in 0..all {
             let mut boot = check(ALONE, &[]);
-            asked.set(0);
+            calls.set(0);
             let stop = || {
-                asked.set(asked.get() + 1);
-                asked.get() > allowed
+                calls.set(calls.get() + 1);
+                calls.get() > allowed
             };
             assert_eq!(boot.save_unless(&saving(text), &stop), Err(Cannot::Stopped), "{text}, {allowed} of {all}");
-            assert!(asked.get() <= allowed + 2, "{text}: it goes on after {allowed} of {all}");
+            assert!(calls.get() <= allowed + 2, "{text}: it goes on after {allowed} of {all}");
         }
     }
 }
 
-/// A wait and what it waited for are over at one instant, and so is the creation of a thread.
+/// A wait, its hold and the creation of a thread end at one instant.
 #[test]
-fn what_is_released_at_an_instant_ends_the_waits_that_end_then() {
+fn a_release_ends_the_waits_that_end_at_its_instant() {
     check(
         "
         0    main created
@@ -258,22 +258,22 @@ fn what_is_released_at_an_instant_ends_the_waits_that_end_then() {
 }
 
 #[test]
-fn what_is_not_on_the_path_saves_nothing() {
+fn a_target_off_the_path_saves_nothing() {
     let mut boot = WhatIf::new(log(TWO_HOLD), Groups::freebsd()).unwrap();
     let rung = boot.save(&saving("THREAD disk=-50%")).unwrap();
     assert_eq!((rung.was, rung.now, rung.before, rung.after), (Ns(0), Ns(0), Ns(110), Ns(110)));
 }
 
 #[test]
-fn not_calling_what_waits_is_not_waiting() {
+fn a_removed_caller_does_not_wait() {
     let within = TWO_HOLD.replace("0   main enter mount", "0   main enter vfs\n0   main enter mount");
     let within = within.replace("110 main end", "110 main exit vfs\n110 main end");
     check(&within, &[("vfs=-50%", 55), ("vfs", 0)]);
 }
 
-/// What was over before the wait began is what it waits for when it begins earlier.
+/// If a wait begins earlier, it may wait for a hold that was over before it began.
 #[test]
-fn a_saving_before_a_wait_may_only_be_waited_for() {
+fn a_saving_before_a_wait_may_lengthen_the_wait() {
     check(
         "0   usb  created main
          0   usb  enter explore
@@ -286,7 +286,7 @@ fn a_saving_before_a_wait_may_only_be_waited_for() {
          70  usb  release root",
         &[("SYSINIT cpu=50", 80), ("SYSINIT cpu=20", 80), ("THREAD usb", 30)],
     );
-    // Not for a hold that only begins when nobody waits any more.
+    // It does not wait for a hold that begins only when no thread waits any more.
     check(
         "0   usb  created main
          0   usb  enter explore
@@ -318,7 +318,7 @@ fn a_thread_begins_when_its_creator_gets_there() {
     check(&created.replace("50  usb  created main", ""), &[("SYSINIT cpu", 110)]);
 }
 
-/// A thread that waits for work has not waited longer if the work comes earlier.
+/// A thread that waits for work does not wait longer if the work comes earlier.
 #[test]
 fn work_that_is_handed_over_begins_when_it_is_handed_over() {
     let events = "
@@ -333,7 +333,7 @@ fn work_that_is_handed_over_begins_when_it_is_handed_over() {
         130 main unwait events
         140 main end";
     check(events, &[("SYSINIT cpu", 40), ("THREAD geom", 20)]);
-    // Busy with something else it did not wait.
+    // The thread was busy with something else, so it did not wait.
     let busy = events.replace("100 geom enter taste", "50 geom enter taste");
     check(
         &busy.replace("0   geom created main", "0   geom created main\n0   geom enter g_run"),
@@ -341,7 +341,7 @@ fn work_that_is_handed_over_begins_when_it_is_handed_over() {
     );
 }
 
-/// Who sleeps until work is handed over, and says that it sleeps, is no more at work than who says nothing.
+/// A thread that logs its sleep until work comes is treated like a thread that logs nothing.
 #[test]
 fn a_thread_that_sleeps_until_work_is_handed_over_waits_for_it() {
     let sleeps = "
@@ -361,17 +361,17 @@ fn a_thread_that_sleeps_until_work_is_handed_over_waits_for_it() {
         88  main  unwait events
         90  main  exit  g_waitidle
         100 main  end";
-    // With no work nobody waits for the thread, so that what follows its release goes too.
+    // Without the work, no thread waits for it, so the time after its release is saved too.
     check(sleeps, &[("em_stop", 50), ("THREAD event", 28)]);
-    // A sleep within its work is its work's.
+    // A sleep within a thread's work is part of the work.
     let at_work = sleeps.replace("6   event enter _sleep", "6   event enter probe\n6 event enter _sleep");
     let at_work = at_work.replace("67  event enter taste", "67 event exit probe\n67  event enter taste");
     check(&at_work, &[("em_stop", 100)]);
 }
 
-/// Until its first record a thread is not known to run: on a machine of one CPU it could not, while the boot did.
+/// Until its first record, a thread is not known to run. On a machine with one CPU it could not, while the boot ran.
 #[test]
-fn a_thread_of_which_nothing_is_known_yet_waits_for_the_boot() {
+fn a_thread_without_records_yet_waits_for_the_boot() {
     let first_seen_late = "
         12  geom created
         12  main enter SYSINIT/psm
@@ -381,19 +381,20 @@ fn a_thread_of_which_nothing_is_known_yet_waits_for_the_boot() {
         65  geom release root
         65  main unwait root
         70  main end";
-    // Of 12 to 62 it is known that the boot had waited for it since 61.
+    // In 12 to 62, it is known only that the boot had waited for it since 61.
     check(first_seen_late, &[("SYSINIT psm", 22), ("THREAD geom=1", 20)]);
     check(first_seen_late, &[("SYSINIT psm=24", 46)]);
-    // It held since it was created, or since the boot thread held for it: that is known of it.
+    // The thread held since its creation, or since the boot thread held for it. That is evidence of the thread.
     let released = first_seen_late.replace("62  geom hold root", "");
     check(&released, &[("SYSINIT psm", 65 + 5)]);
     check(&released.replace("12  geom created", "11  main hold root\n12  geom created"), &[("SYSINIT psm", 70)]);
     check(&released.replace("61  main wait", "60  main hold root\n61  main wait"), &[("SYSINIT psm", 22)]);
 }
 
-/// Woken before the release is logged, or by a time-out: a wait ends when who still held then gets there.
+/// The waiter was woken before the release was logged, or by a time-out. The wait ends when the thread that still held
+/// gets there.
 #[test]
-fn who_still_holds_when_a_wait_ends_is_waited_for() {
+fn a_wait_is_for_the_thread_that_still_holds_at_its_end() {
     let race = "
         0   usb  enter explore
         10  usb  hold root
@@ -406,14 +407,14 @@ fn who_still_holds_when_a_wait_ends_is_waited_for() {
         71  usb  exit explore
         75  main end";
     check(race, &[("THREAD usb=20", 45), ("THREAD usb", 35)]);
-    // Then the other one is waited for.
+    // Then the wait is for the other hold.
     check(&race.replace("30  disk", "60  disk"), &[("THREAD usb", 65)]);
-    // It timed out: nobody released inside.
+    // It timed out: no thread released inside.
     let timed_out = race.replace("71  usb  release root", "").replace("30  disk", "15  disk");
     check(&timed_out, &[("THREAD usb=-50%", 40)]);
 }
 
-/// A release inside a wait ended it, though another thread still holds.
+/// A release inside a wait ended it, although another thread still holds.
 #[test]
 fn a_release_inside_a_wait_ends_it_although_another_holds_on() {
     let log = "
@@ -430,7 +431,7 @@ fn a_release_inside_a_wait_ends_it_although_another_holds_on() {
     check(log, &[("THREAD usb=20", 45), ("THREAD usb", 20 + 4)]);
 }
 
-/// It does not wait for what the boot waited for before.
+/// The thread does not wait for what the boot waited for before.
 #[test]
 fn a_thread_that_begins_when_a_wait_of_the_boots_is_over() {
     check(
@@ -453,7 +454,7 @@ fn a_thread_that_begins_when_a_wait_of_the_boots_is_over() {
 }
 
 #[test]
-fn who_is_waited_for_may_wait_itself() {
+fn a_thread_that_is_waited_for_may_itself_wait() {
     check(
         "0   main enter mount
          0   usb  hold root
@@ -465,7 +466,7 @@ fn who_is_waited_for_may_wait_itself() {
          80  usb  release root
          81  main unwait root
          90  main end",
-        // 20 and 8 of usb's, then 1 and 9 of the boot thread's.
+        // 20 and 8 of usb, then 1 and 9 of the boot thread.
         &[("THREAD hub", 38), ("THREAD usb", 19)],
     );
 }
@@ -489,7 +490,7 @@ fn a_wait_within_a_wait() {
     );
 }
 
-/// With a scheduler's evidence a wait ends when the waker gets there, a timer keeps its length.
+/// With a scheduler's evidence, a wait ends when the waker gets there. A timer keeps its length.
 #[test]
 fn wakers_and_timers() {
     let mut t = Timeline::new(TimeBase::Host);
@@ -524,9 +525,10 @@ fn wakers_and_timers() {
     assert_eq!(boot.save(&saving("initcall waits · wait for timer")).unwrap().after, Ns(25));
 }
 
-/// A CPU that is started is seen first when it says that it is there. Who boots waits for it until then, and had started it.
+/// A CPU that is started is first seen when it reports that it is up. The boot thread had started it, and waits for it
+/// until then.
 #[test]
-fn who_is_first_seen_while_the_boot_waits_was_started_before_the_wait() {
+fn a_cpu_first_seen_during_a_wait_was_started_before_it() {
     let mut t = Timeline::new(TimeBase::Host);
     let mut thread = |name: &str, id| {
         let name = t.names.intern(name);
@@ -550,9 +552,9 @@ fn who_is_first_seen_while_the_boot_waits_was_started_before_the_wait() {
     check_with(t, Groups::linux(), &[("thread swapper/1=20", 40), ("thread swapper/1", 18)]);
 }
 
-/// One CPU: what is saved before a worker gets its turn is gone, and so it is where a thread on a timer comes in between.
+/// One CPU: time saved before a worker's turn shortens the boot, even if a thread with a timer runs in between.
 #[test]
-fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
+fn a_turn_begins_when_the_thread_before_it_leaves_the_cpu() {
     let mut t = Timeline::new(TimeBase::Host);
     let mut thread = |name: &str, id| {
         let name = t.names.intern(name);
@@ -590,9 +592,9 @@ fn a_turn_on_a_cpu_comes_when_who_had_it_leaves_it() {
     check_with(t, Groups::linux(), &[("initcall early", 54), ("initcall unpack=10", 44)]);
 }
 
-/// Without a function nobody waits in it, but who took the CPU from it has as much to do as before.
+/// Without the function no thread waits in it, but the thread that took its CPU has as much to do as before.
 #[test]
-fn a_function_that_lost_its_cpu_is_saved_without_what_then_ran() {
+fn a_saving_leaves_out_the_thread_that_took_the_cpu() {
     let mut t = Timeline::new(TimeBase::Host);
     let [init, other] = [("init", 1), ("other", 2)].map(|(name, id)| {
         let name = t.names.intern(name);
@@ -617,9 +619,10 @@ fn a_function_that_lost_its_cpu_is_saved_without_what_then_ran() {
     check_with(t, Groups::linux(), &[("f=-50%", 75)]);
 }
 
-/// A worker that an interrupt wakes: idle, it waited for the boot to give it work; at work, for a timer.
+/// An interrupt wakes a worker. If it was idle, it waited for the boot to give it work. If it was working, it waited
+/// for a timer.
 #[test]
-fn who_waits_outside_of_any_work_waits_for_the_boot() {
+fn an_idle_worker_waits_for_the_boot() {
     let boot = |at_work: bool, followed: bool| {
         let mut t = Timeline::new(TimeBase::Host);
         let mut thread = |name: &str, id| {
@@ -661,14 +664,14 @@ fn who_waits_outside_of_any_work_waits_for_the_boot() {
     // 10 of the idle wait were waited for, then 20 of work and 10 more.
     assert_eq!(boot(false, false), Ns(60));
     assert_eq!(boot(true, false), Ns(90));
-    // That all calls were followed gives it no work: it sleeps in its main loop.
+    // Followed calls alone do not show that it works: it sleeps in its main loop.
     assert_eq!(boot(false, true), Ns(60));
     assert_eq!(boot(true, true), Ns(90));
 }
 
-/// While the boot waits for one worker, a timer wakes another that has nothing to do: the first gave it that work.
+/// While the boot waits for one worker, a timer wakes another that is idle: the first gave it work.
 #[test]
-fn who_waits_outside_of_any_work_waits_for_whom_the_boot_waits_for() {
+fn an_idle_worker_waits_for_the_thread_on_the_path() {
     let mut t = Timeline::new(TimeBase::Host);
     let mut thread = |name: &str, id| {
         let name = t.names.intern(name);
@@ -700,7 +703,7 @@ fn who_waits_outside_of_any_work_waits_for_whom_the_boot_waits_for() {
 }
 
 #[test]
-fn what_is_unknown_is_refused_with_what_is_nearly_called_so() {
+fn an_unknown_name_is_rejected_with_similar_names() {
     let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
     let error = boot.save(&saving("SYSINIT clock DELAY")).unwrap_err();
     let Cannot::Unknown { nearest, .. } = &error else { panic!("{error}") };
@@ -712,7 +715,7 @@ fn what_is_unknown_is_refused_with_what_is_nearly_called_so() {
     assert_eq!(WhatIf::new(nowhere, Groups::freebsd()).err(), Some(Cannot::NoPath));
 }
 
-/// Threads that run, hold, wait for topics and for each other, and are created by each other, in any contradiction.
+/// Threads that run, hold, wait for topics and for each other, and create each other, with any contradiction.
 fn broken() -> impl Strategy<Value = Timeline> {
     let span = (0u32..4, 0usize..4, 0i64..180, 0i64..60);
     let hold = (0u32..4, 0usize..2, 0i64..180, 0i64..60, 0u32..6);
@@ -778,7 +781,7 @@ fn broken() -> impl Strategy<Value = Timeline> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A boot from which nothing is saved is the same boot, whatever its evidence.
+    /// A boot from which nothing is saved is the same boot, for any evidence.
     #[test]
     fn nothing_saved_changes_nothing(t in broken()) {
         let mut boot = WhatIf::new(t.clone(), Groups::freebsd()).unwrap();
@@ -793,9 +796,9 @@ proptest! {
         }
     }
 
-    /// Any saving leaves a boot whose path covers it, of spans that still lie within each other.
+    /// Any saving leaves a boot whose path covers it, with spans that still lie inside their parents.
     #[test]
-    fn whatever_is_saved_leaves_a_boot(t in broken(), share in 0.0f64..1.0) {
+    fn any_saving_leaves_a_consistent_boot(t in broken(), share in 0.0f64..1.0) {
         let mut boot = WhatIf::new(t, Groups::freebsd()).unwrap();
         for name in ["_vprintf", "* DELAY", "f", "THREAD a"] {
             let _ = boot.save(&Saving { name: name.to_owned(), becomes: Becomes::Less(share) });
@@ -811,7 +814,7 @@ proptest! {
     }
 }
 
-/// Of 60 ns in `outer` itself, ten calls of `short` took half; none of them is a span.
+/// Ten calls of `short` took half of the 60 ns in `outer` itself. None of the ten calls is a span.
 fn with_short_calls() -> Timeline {
     let mut t = log("
         0   main enter outer
@@ -837,7 +840,7 @@ fn with_short_calls() -> Timeline {
 }
 
 #[test]
-fn calls_too_short_to_be_spans_are_saved_too() {
+fn calls_too_short_to_be_spans_can_be_saved() {
     check_timeline(with_short_calls(), &[("short", 70), ("long", 30), ("outer", 0)]);
     check_timeline(with_short_calls(), &[("short=-50%", 85), ("short", 70), ("short", 70)]);
     check_timeline(with_short_calls(), &[("short=10", 80), ("long=-50%", 60)]);

@@ -1,12 +1,12 @@
-//! Hand-made logs, an event a line: when (ns), which thread, what.
+//! Hand-made logs with one event in each line: time (ns), thread, event.
 
 use std::collections::HashMap;
 use timeline::{
     End, EndEvidence, Hold, NameId, Ns, SpanBuilder, SpanKind, TimeBase, Timeline, TrackId, TrackKind, Wait, WaitedOn,
 };
 
-/// The log as a timeline: `enter F`, `exit F`, `wait T`, `unwait T`, `hold T`, `release T`, `created`, `end`. A function
-/// may have a detail (`SYSINIT/cpu`), a thread a creator (`created main`).
+/// Returns the log as a timeline. Events: `enter F`, `exit F`, `wait T`, `unwait T`, `hold T`, `release T`, `created`,
+/// `end`. A function may have a detail (`SYSINIT/cpu`), a thread a creator (`created main`).
 pub fn log(text: &str) -> Timeline {
     let mut t = Timeline::new(TimeBase::Evidence);
     let mut spans = SpanBuilder::default();
@@ -53,7 +53,7 @@ pub fn log(text: &str) -> Timeline {
                 t.holds.push(Hold { topic: what, track, from, to: at });
             }
             "created" => {
-                // That it does not say who created it stands as its having created itself.
+                // A log that does not name the creator is represented by the thread creating itself.
                 let by = if words.len() > 3 { t.tracks.named(what, TrackKind::Thread) } else { track };
                 t.tracks.get_mut(track).created = Some((at, by));
             }

@@ -26,7 +26,7 @@ pub struct OccupantPiece {
 }
 
 /// Turns and stretches off the CPU, for look-up.
-pub struct Cpus<'a> {
+pub struct CpuOccupants<'a> {
     /// Stretches off the CPU for each track, by time.
     off: Vec<&'a [OffCpu]>,
     /// Turns for each CPU, by time.
@@ -36,11 +36,11 @@ pub struct Cpus<'a> {
     single_cpu: Option<u32>,
 }
 
-impl<'a> Cpus<'a> {
+impl<'a> CpuOccupants<'a> {
     /// Linear in the number of turns and stretches.
-    pub fn new(timeline: &'a Timeline) -> Cpus<'a> {
+    pub fn new(timeline: &'a Timeline) -> CpuOccupants<'a> {
         let occupancy = &timeline.occupancy;
-        let mut cpus = Cpus {
+        let mut cpus = CpuOccupants {
             off: vec![&[]; timeline.tracks.len()],
             turns: HashMap::new(),
             turn_starts: HashMap::new(),
