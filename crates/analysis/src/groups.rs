@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_rules_are_rules() {
+    fn the_built_in_rules_can_be_parsed() {
         for (name, text) in BUILT_IN {
             let groups = Groups::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(!groups.rules.is_empty() && !groups.delays.is_empty() && !groups.skips.is_empty());
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused_with_its_line() {
+    fn a_malformed_rule_is_rejected_with_its_line() {
         for (text, words) in [
             ("inner *\n\nentire *", "line 3: \"entire\" is none of whole, outer"),
             ("whole", "\"whole\" is not followed"),

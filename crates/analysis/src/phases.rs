@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_evidence_reaches_is_unexplained() {
+    fn time_without_evidence_is_unexplained() {
         check(&[("kernel", 500, 0)], 900, &[("unexplained", 0, 500), ("kernel", 500, 900)]);
         check(&[], 900, &[("unexplained", 0, 900)]);
         check(

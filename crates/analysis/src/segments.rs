@@ -136,7 +136,7 @@ mod tests {
     use timeline::{NameId, SpanKind, SpanRow, TimeBase, TrackKind};
 
     #[test]
-    fn backwards_is_the_same_the_other_way_round() {
+    fn backwards_gives_the_same_pieces_in_reverse() {
         let mut t = Timeline::new(TimeBase::Evidence);
         let track = t.tracks.add(NameId::EMPTY, TrackKind::Thread, 1);
         for (start, end) in [(10, 50), (20, 30), (30, 35), (60, 70)] {

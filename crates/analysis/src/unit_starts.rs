@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_end_its_units_start_has_the_last_wait_alone() {
+    fn a_process_that_does_not_end_its_units_start_has_only_the_last_wait() {
         assert_eq!(owners(&boot(30)), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);
     }
 }

@@ -39,8 +39,8 @@ pub fn merged<'a>(
 ) -> HashMap<String, String> {
     let mut families: BTreeMap<String, [BTreeSet<&'a str>; 2]> = BTreeMap::new();
     let sides = before.map(|name| (0, name)).chain(after.map(|name| (1, name)));
-    for (side, (name, by)) in sides {
-        families.entry(plain(&by).into_owned()).or_default()[side].insert(name);
+    for (side, (name, compared_name)) in sides {
+        families.entry(plain(&compared_name).into_owned()).or_default()[side].insert(name);
     }
     let mut merged = HashMap::new();
     for (plain, [before, after]) in families {
@@ -59,7 +59,7 @@ mod tests {
     use timeline::NameId;
 
     #[test]
-    fn what_a_build_adds_to_a_name_is_left_out() {
+    fn suffixes_from_a_build_are_left_out() {
         for (name, expected) in [
             ("vli_mmod_fast.isra.0", "vli_mmod_fast"),
             ("f.constprop.0.isra.12", "f"),
@@ -78,11 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_sides_have_under_other_names_becomes_one() {
+    fn only_functions_with_different_names_are_merged() {
         let before = ["same.isra.0", "split", "gone.cold", "isra.isra.0"];
         let after = ["same.isra.0", "split", "split.part.0", "isra.constprop.0"];
-        let itself = |name| (name, Cow::Borrowed(name));
-        let merged = merged(before.into_iter().map(itself), after.into_iter().map(itself));
+        let with_itself = |name| (name, Cow::Borrowed(name));
+        let merged = merged(before.into_iter().map(with_itself), after.into_iter().map(with_itself));
         let mut merged: Vec<_> = merged.into_iter().collect();
         merged.sort();
         let expected =
@@ -92,7 +92,7 @@ mod tests {
     /// One build calls it through a pointer, the other does not. A thread whose own name contains the mark is another
     /// row.
     #[test]
-    fn who_is_called_through_a_pointer_is_the_same() {
+    fn an_indirect_call_is_the_same_function() {
         let row = |key, name: &str| crate::Row { key, name: name.to_owned(), ..crate::Row::default() };
         let (prepare, indirect) = (NameId::EMPTY, NameId::INDIRECT);
         let rows = [
@@ -116,7 +116,7 @@ mod tests {
 
     /// A thread that only has a decompressor's name is another row.
     #[test]
-    fn a_decompressor_is_the_same_whatever_it_unpacks() {
+    fn a_decompressor_is_the_same_for_every_format() {
         let boot = |name: &str| {
             let mut timeline = timeline::Timeline::default();
             timeline.decompressor = Some(timeline.names.intern(name));

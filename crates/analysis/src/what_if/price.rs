@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_the_path_costs_nothing_and_overlaps_count_once() {
+    fn cuts_off_the_path_save_nothing_and_overlaps_count_once() {
         let (t, boot, other) = boot();
         let prices = Prices::new(&t).unwrap();
         let saved = |cuts: &[Cut]| prices.saved(cuts).0;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_another_thread_lasts_until_that_gets_there() {
+    fn a_wait_for_another_thread_lasts_until_it_gets_there() {
         let (mut t, boot, other) = boot();
         assert_eq!(Prices::new(&t).unwrap().saved(&[cut(boot, 390, 410, 0.0)]), Ns(0), "until 700 another works");
         let topic = t.names.intern("topic");

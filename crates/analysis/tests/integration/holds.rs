@@ -440,7 +440,7 @@ fn a_thread_does_not_wait_for_its_own_waiter() {
 }
 
 #[test]
-fn a_thread_that_is_created_within_a_wait_and_holds_at_once() {
+fn a_thread_created_within_a_wait_may_be_to_blame_at_once() {
     check(
         "0  main wait root
          5  hub  hold root

@@ -433,7 +433,7 @@ fn a_release_inside_a_wait_ends_it_although_another_holds_on() {
 
 /// The thread does not wait for what the boot waited for before.
 #[test]
-fn a_thread_that_begins_when_a_wait_of_the_boots_is_over() {
+fn a_thread_that_begins_after_a_wait_of_the_boot_does_not_share_it() {
     check(
         "0   usb  created main
          0   usb  enter explore
