@@ -15,6 +15,9 @@ pub(crate) const UNITS_MAX: usize = 100_000;
 /// How the message begins in which it says its version.
 pub const BEGINS: &str = "systemd[1]: systemd ";
 
+/// How the message begins in which it says that the boot is done.
+pub const FINISHED: &str = "systemd[1]: Startup finished in ";
+
 /// Targets that many wait for, and the phase that begins when one is reached.
 pub const MILESTONES: [(&str, Phase); 3] = [
     ("sysinit.target", Phase::AfterSysinit),

@@ -12,7 +12,7 @@ use crate::initcalls;
 use crate::input::{File, Input};
 use crate::linux::{self, user_space};
 use crate::offers::{Offers, Stamped, StampedText};
-use crate::reader::{Evidence, Own, Reader};
+use crate::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
 use crate::readers::MESSAGES;
 use crate::subject::Subject;
 use crate::{android_words, arch, systemd_words as systemd, text, tslog};
@@ -20,8 +20,8 @@ use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Milestone, MilestoneKind, Ns, Os, Phase, RateSource, SpanKind,
-    Ticks, Timeline, TrackKind, Unplaced,
+    Clock, DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Mark, Milestone, MilestoneKind, Ns, Os, Phase,
+    RateSource, SpanKind, Ticks, Timeline, TrackKind, Unplaced,
 };
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
@@ -242,6 +242,18 @@ impl Evidence for Messages<'_> {
         {
             loader::place(&heard.log, (heard.file, heard.index), kernel, boot);
         }
+    }
+
+    /// systemd prints when the boot is done, where it prints into the kernel's log.
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let (_, log) = self.log.as_ref().filter(|_| boot.is_imported())?;
+        let line = log.lines.iter().rfind(|line| log.text(line).starts_with(systemd::FINISHED))?;
+        let at = match (line.stamp, &boot.clocks.printk) {
+            (Some(stamp), Some(clock)) => clock.to_ns(log_ticks(stamp)),
+            _ => line.host_stamp?,
+        };
+        let (rank, evidence) = (EndRank::BootDone, EndEvidence::SystemdFinished);
+        Some(EndCandidate { rank, at, error: Ns::from_ms(1), evidence, track: boot.init })
     }
 
     fn last_sign(&self, boot: &Boot<'_>) -> Option<Ns> {

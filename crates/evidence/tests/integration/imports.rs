@@ -13,7 +13,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// As `import` and `show` read these files.
-fn imported(files: &[&str]) -> Timeline {
+pub(super) fn imported(files: &[&str]) -> Timeline {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("imports-{}-{number}", std::process::id()));
@@ -37,7 +37,7 @@ fn check_sums(timeline: &Timeline) {
 }
 
 /// A row: its phase, from when to when in µs.
-fn phase_rows(timeline: &Timeline) -> Vec<(String, i64, i64)> {
+pub(super) fn phase_rows(timeline: &Timeline) -> Vec<(String, i64, i64)> {
     phases(timeline).into_iter().map(|phase| (phase.name, phase.start.0 / 1000, phase.end.0 / 1000)).collect()
 }
 

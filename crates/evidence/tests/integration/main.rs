@@ -11,6 +11,7 @@ mod guestfs;
 mod hostile_imports;
 mod imports;
 mod logs;
+mod pasted;
 mod perf_data;
 mod processes;
 mod support;

@@ -1,0 +1,76 @@
+//! Logs that people pasted, with the answer that is known of each: the longest gap, and where process 1 began.
+
+use super::imports::{imported, phase_rows};
+use analysis::{Groups, boot_path, phases, tables, total};
+use timeline::{EndEvidence, Ns, Timeline};
+
+/// The longest row of the boot path, and its time in µs. Stretches that no evidence covers are left out.
+fn longest_row(timeline: &Timeline) -> (String, i64) {
+    let all = tables(timeline, &boot_path(timeline), &phases(timeline), &Groups::linux());
+    let mut rows: Vec<(String, Ns)> = all.wheres.iter().map(|row| (row.name.clone(), row.self_time)).collect();
+    rows.retain(|row| row.0 != "(unexplained)");
+    let (name, time) = rows.into_iter().max_by_key(|row| row.1).unwrap();
+    (name, time.0 / 1000)
+}
+
+#[test]
+fn the_longest_gap_is_the_first_row() {
+    for (file, begins, us) in [
+        ("i8042-probe", "after “bootserver=255.255.255.255, rootserver=255.255.255.255", 512_930),
+        ("disk-spin-up", "after “clocksource: tsc: mask: 0xffffffffffffffff max_cycles", 11_129_428),
+        ("usb-input-timeouts", "after “hid-generic 0003:1B1C:1B20.0002: input,hidraw2", 9_999_892),
+        ("swap-then-90-s", "after “Adding 102396k swap on /var/swap.", 84_774_873),
+        ("random-numbers", "after “systemd[1]: Set hostname to <localhost>.", 2_107_579),
+        ("linux-3.1-console-replay", "after “serial8250.0: ttyS0 at MMIO 0x70006300 (irq = 122)", 592_529),
+        // The stamps of its two lines, where the kernel says 0 usecs.
+        ("initcalls-of-0-usecs", "initcall univ8250_console_init", 1_302_454),
+    ] {
+        let timeline = imported(&[&format!("log/pasted-{file}.log")]);
+        let (name, found_us) = longest_row(&timeline);
+        assert!(name.starts_with(begins), "{file}: {name}");
+        assert!((found_us - us).abs() <= 1, "{file}: {found_us}");
+    }
+}
+
+/// Where process 1 begins, in µs, and how far off that may be.
+fn process_1(file: &str) -> (i64, i64) {
+    let timeline = imported(&[&format!("log/pasted-{file}.log")]);
+    let phase = phases(&timeline).into_iter().find(|phase| phase.name == "process 1");
+    let phase = phase.unwrap_or_else(|| panic!("{file}: {:?}", phase_rows(&timeline)));
+    (phase.start.0 / 1000, phase.error.0 / 1000)
+}
+
+#[test]
+fn programs_prove_that_process_1_runs() {
+    // Its first message, and at most the time since the kernel freed its beginning earlier.
+    assert_eq!(process_1("linux-4.9-no-run-line"), (5_302_914, 319_475));
+    assert_eq!(process_1("linux-3.10-rockchip-prefix"), (6_142_185, 227_051));
+    assert_eq!(process_1("android-two-stamps"), (2_942_309, 582_911));
+    assert_eq!(process_1("swap-then-90-s"), (8_545_604, 500));
+    assert_eq!(process_1("random-numbers"), (277_681, 500));
+    // No program speaks: what follows the last words of the kernel's beginning is user space.
+    let (at, error) = process_1("linux-3.8-freeing-init-memory");
+    assert!(at - error <= 908_365 && at > 908_365, "{at} ± {error}");
+}
+
+#[test]
+fn lines_of_process_1_are_not_the_first_thread_s() {
+    let timeline = imported(&["log/pasted-swap-then-90-s.log"]);
+    let gap = timeline.spans.iter().map(|(_, span)| span).max_by_key(|span| span.length()).unwrap();
+    assert_eq!(timeline.names.get(timeline.tracks.get(gap.track).name), "init");
+}
+
+#[test]
+fn one_stamp_ahead_does_not_make_the_boot_longer() {
+    let timeline = imported(&["log/pasted-linux-4.4-one-stamp-ahead.log"]);
+    assert_eq!(total(&timeline).0 / 1_000_000, 39_289);
+    assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::LogClockBack), 1);
+}
+
+#[test]
+fn whole_seconds_of_dmesg_have_phases_within_a_second() {
+    let timeline = imported(&["log/pasted-linux-6.12-dmesg-T.log"]);
+    assert_eq!(total(&timeline), Ns::from_ms(7000));
+    assert_eq!(timeline.end.unwrap().evidence, EndEvidence::Process1Started);
+    assert!(phases(&timeline).iter().all(|phase| phase.error >= Ns::from_ms(1000)));
+}
