@@ -1,7 +1,7 @@
-//! A VMM's API: HTTP/1.1 over a Unix socket, one request after the other on one connection.
+//! A client of a VMM's API: HTTP/1.1 over a Unix socket, one request after the other on one connection.
 //!
-//! It is the little of HTTP that such a server speaks: a status line, headers, and a body of as many bytes as `Content-Length`
-//! says. What it answers is bounded, and so is the time that it may take.
+//! It supports the part of HTTP that such a server uses: a status line, headers, and a body with a `Content-Length`. The size of an
+//! answer and the wait for it are bounded.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -14,35 +14,34 @@ use serde_json::Value;
 use crate::Error;
 use crate::lines::shown;
 
-/// A start loads the kernel from a disk, and the host may be busy.
-const ANSWER: Duration = Duration::from_secs(30);
-/// The longest answer.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// So much of what is wrong is shown.
-const SHOWN_CHARS: usize = 400;
+/// Longest wait for an answer. A start loads the kernel from a disk, and the host may be busy.
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(30);
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+/// Longest quotation of an error, in characters.
+const MAX_QUOTED_CHARS: usize = 400;
 
-/// Why something was not done.
+/// The reason why a request failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Undone {
-    /// The server refuses it.
+pub(super) enum RequestError {
+    /// The server refused it.
     Refused { status: u16, why: String },
-    /// It ended, or did not answer.
+    /// The server ended, or did not answer.
     Gone(String),
-    /// What it answers is no HTTP.
+    /// The answer is not HTTP.
     Malformed(String),
 }
 
-impl fmt::Display for Undone {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undone::Refused { status, why } => write!(f, "it was refused with status {status}: {why}"),
-            Undone::Gone(why) => write!(f, "there was no answer: {why}"),
-            Undone::Malformed(found) => write!(f, "the answer is no HTTP: {found}"),
+            RequestError::Refused { status, why } => write!(f, "it was refused with status {status}: {why}"),
+            RequestError::Gone(why) => write!(f, "there was no answer: {why}"),
+            RequestError::Malformed(answer) => write!(f, "the answer is no HTTP: {answer}"),
         }
     }
 }
 
-/// A resource and what it is set to, or an action that needs nothing said.
+/// A resource and its new value, or an action without a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -54,20 +53,20 @@ impl Request {
         Request { path: path.into(), body: Some(body) }
     }
 
-    /// Without a body.
+    /// A request without a body.
     pub(super) fn bare(path: impl Into<String>) -> Request {
         Request { path: path.into(), body: None }
     }
 
-    /// For the recording: what a person would send.
+    /// The request as text for the recording.
     pub(super) fn text(&self) -> String {
         let body = self.body.as_ref().map_or_else(String::new, |body| format!(" {body}"));
         format!("PUT {}{body}", self.path)
     }
 }
 
-/// A path as JSON takes it, which is UTF-8; `name` is the VMM that is told of it.
-pub(super) fn text_of<'p>(path: &'p Path, name: &str) -> Result<&'p str, Error> {
+/// A path as a JSON string, which must be UTF-8. `name` is the VMM that receives it.
+pub(super) fn utf8_path<'p>(path: &'p Path, name: &str) -> Result<&'p str, Error> {
     path.to_str()
         .ok_or_else(|| Error::option(format!("{}: {name} takes only paths in UTF-8: rename the file", path.display())))
 }
@@ -76,40 +75,40 @@ pub(super) fn text_of<'p>(path: &'p Path, name: &str) -> Result<&'p str, Error> 
 #[derive(Debug)]
 pub(super) struct Api {
     socket: UnixStream,
-    /// What has arrived of the next answer.
+    /// The received bytes of the next answer.
     read: Vec<u8>,
 }
 
 impl Api {
-    pub(super) fn new(socket: UnixStream) -> Result<Api, Undone> {
-        let gone = |e: std::io::Error| Undone::Gone(e.to_string());
-        socket.set_write_timeout(Some(ANSWER)).map_err(gone)?;
+    pub(super) fn new(socket: UnixStream) -> Result<Api, RequestError> {
+        let gone = |e: std::io::Error| RequestError::Gone(e.to_string());
+        socket.set_write_timeout(Some(MAX_ANSWER_WAIT)).map_err(gone)?;
         Ok(Api { socket, read: Vec::new() })
     }
 
     /// Sends a request, and waits for the answer.
-    pub(super) fn put(&mut self, request: &Request) -> Result<(), Undone> {
+    pub(super) fn put(&mut self, request: &Request) -> Result<(), RequestError> {
         let body = request.body.as_ref().map_or_else(String::new, Value::to_string);
-        let of_body = match body.len() {
+        let body_headers = match body.len() {
             0 => String::new(),
             length => format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"),
         };
         let path = &request.path;
         let request =
-            format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n{of_body}\r\n{body}");
-        self.socket.write_all(request.as_bytes()).map_err(|e| Undone::Gone(e.to_string()))?;
-        let (status, body) = self.answer(Instant::now() + ANSWER)?;
+            format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n{body_headers}\r\n{body}");
+        self.socket.write_all(request.as_bytes()).map_err(|e| RequestError::Gone(e.to_string()))?;
+        let (status, body) = self.answer(Instant::now() + MAX_ANSWER_WAIT)?;
         match status {
             200..=299 => Ok(()),
-            _ => Err(Undone::Refused { status, why: fault(&body) }),
+            _ => Err(RequestError::Refused { status, why: fault(&body) }),
         }
     }
 
-    /// Status and body of the next answer, all of which has to come by then.
-    fn answer(&mut self, by: Instant) -> Result<(u16, Vec<u8>), Undone> {
+    /// The status and body of the next answer, which must be complete by then.
+    fn answer(&mut self, by: Instant) -> Result<(u16, Vec<u8>), RequestError> {
         let head = self.until(by, |read| memchr::memmem::find(read, b"\r\n\r\n").map(|at| at + 4))?;
         let head = String::from_utf8_lossy(&head).into_owned();
-        let malformed = || Undone::Malformed(shown(head.as_bytes(), SHOWN_CHARS));
+        let malformed = || RequestError::Malformed(shown(head.as_bytes(), MAX_QUOTED_CHARS));
         let mut lines = head.lines();
         let status = lines.next().and_then(status).ok_or_else(malformed)?;
         let mut length = 0;
@@ -118,52 +117,52 @@ impl Api {
                 length = value.trim().parse::<usize>().map_err(|_| malformed())?;
             }
         }
-        if length > ANSWER_BYTES_MAX {
+        if length > MAX_ANSWER_BYTES {
             return Err(malformed());
         }
         Ok((status, self.until(by, |read| (read.len() >= length).then_some(length))?))
     }
 
-    /// Reads until enough is there; takes as much as is wanted.
-    fn until(&mut self, by: Instant, enough: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<u8>, Undone> {
+    /// Reads until `enough` returns a length, then removes and returns that number of bytes.
+    fn until(&mut self, by: Instant, enough: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<u8>, RequestError> {
         let mut piece = [0; 4096];
         loop {
             if let Some(bytes) = enough(&self.read) {
                 return Ok(self.read.drain(..bytes).collect());
             }
-            if self.read.len() > ANSWER_BYTES_MAX {
-                return Err(Undone::Malformed(shown(&self.read, SHOWN_CHARS)));
+            if self.read.len() > MAX_ANSWER_BYTES {
+                return Err(RequestError::Malformed(shown(&self.read, MAX_QUOTED_CHARS)));
             }
-            let late = || Undone::Gone(format!("none within {} s", ANSWER.as_secs()));
-            // No time at all is an error of its own; less than a millisecond may be.
+            let late = || RequestError::Gone(format!("none within {} s", MAX_ANSWER_WAIT.as_secs()));
+            // A timeout of zero is an error, and one below a millisecond may be one too.
             let left = by.saturating_duration_since(Instant::now());
             if left < Duration::from_millis(1) {
                 return Err(late());
             }
-            self.socket.set_read_timeout(Some(left)).map_err(|e| Undone::Gone(e.to_string()))?;
+            self.socket.set_read_timeout(Some(left)).map_err(|e| RequestError::Gone(e.to_string()))?;
             match self.socket.read(&mut piece) {
-                Ok(0) => return Err(Undone::Gone("it closed the connection".to_owned())),
+                Ok(0) => return Err(RequestError::Gone("it closed the connection".to_owned())),
                 Ok(n) => self.read.extend_from_slice(&piece[..n]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Err(late()),
-                Err(e) => return Err(Undone::Gone(e.to_string())),
+                Err(e) => return Err(RequestError::Gone(e.to_string())),
             }
         }
     }
 }
 
-/// `HTTP/1.1 204 No Content`.
+/// The status code of a line such as `HTTP/1.1 204 No Content`.
 fn status(line: &str) -> Option<u16> {
     line.strip_prefix("HTTP/1.")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the server says is wrong: Firecracker in a field, cloud-hypervisor as a list from the outermost reason to the innermost.
+/// The error message in an answer: in Firecracker's a field, in cloud-hypervisor's a list of reasons, the outermost first.
 fn fault(body: &[u8]) -> String {
     let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let chain = || said.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<&str>>>();
     let said =
         said.get("fault_message").and_then(Value::as_str).map(str::to_owned).or_else(|| Some(chain()?.join(": ")));
-    shown(said.as_ref().map_or(body, |said| said.as_bytes()), SHOWN_CHARS)
+    shown(said.as_ref().map_or(body, |said| said.as_bytes()), MAX_QUOTED_CHARS)
 }
 
 #[cfg(test)]
@@ -172,8 +171,8 @@ mod tests {
     use serde_json::json;
     use std::thread;
 
-    /// Sends these answers, each after a request; what came of the requests, and the requests.
-    fn check(answers: &[&str]) -> (Vec<Result<(), Undone>>, Vec<String>) {
+    /// Serves these answers, each after a request. Returns the results of the requests, and the requests.
+    fn check(answers: &[&str]) -> (Vec<Result<(), RequestError>>, Vec<String>) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let answers: Vec<String> = answers.iter().map(|&answer| answer.to_owned()).collect();
         let count = answers.len();
@@ -182,7 +181,7 @@ mod tests {
             let mut socket = theirs;
             for answer in answers {
                 requests.push(request(&mut socket));
-                // In pieces, as a socket may hand it on.
+                // In pieces, as a socket may deliver it.
                 for piece in answer.as_bytes().chunks(7) {
                     socket.write_all(piece).unwrap();
                 }
@@ -190,11 +189,11 @@ mod tests {
             requests
         });
         let mut api = Api::new(ours).unwrap();
-        let came = (0..count).map(|n| api.put(&Request::new(format!("/x{n}"), json!({"n": n})))).collect();
-        (came, server.join().unwrap())
+        let results = (0..count).map(|n| api.put(&Request::new(format!("/x{n}"), json!({"n": n})))).collect();
+        (results, server.join().unwrap())
     }
 
-    /// A whole request, by its length.
+    /// Reads a whole request, up to its `Content-Length`.
     fn request(socket: &mut UnixStream) -> String {
         let mut text = String::new();
         loop {
@@ -212,13 +211,13 @@ mod tests {
 
     #[test]
     fn requests_are_answered_one_after_the_other() {
-        let (came, requests) = check(&[
+        let (results, requests) = check(&[
             "HTTP/1.1 204 \r\nServer: Firecracker API\r\nConnection: keep-alive\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
             "HTTP/1.1 400 \r\nContent-Length: 34\r\n\r\n{\"fault_message\":\"no such kernel\"}",
         ]);
-        let refused = Undone::Refused { status: 400, why: "no such kernel".to_owned() };
-        assert_eq!(came, [Ok(()), Ok(()), Err(refused)]);
+        let refused = RequestError::Refused { status: 400, why: "no such kernel".to_owned() };
+        assert_eq!(results, [Ok(()), Ok(()), Err(refused)]);
         assert!(requests[0].starts_with("PUT /x0 HTTP/1.1\r\n") && requests[0].ends_with("\r\n\r\n{\"n\":0}"));
         assert!(requests[2].ends_with("{\"n\":2}"), "{requests:?}");
     }
@@ -226,9 +225,9 @@ mod tests {
     #[test]
     fn a_chain_of_reasons_is_one_sentence() {
         let body = r#"["Error from API","The VM could not boot","Failed to load kernel"]"#;
-        let (came, _) = check(&[&format!("HTTP/1.1 500 \r\nContent-Length: {}\r\n\r\n{body}", body.len())]);
+        let (results, _) = check(&[&format!("HTTP/1.1 500 \r\nContent-Length: {}\r\n\r\n{body}", body.len())]);
         let why = "Error from API: The VM could not boot: Failed to load kernel".to_owned();
-        assert_eq!(came, [Err(Undone::Refused { status: 500, why })]);
+        assert_eq!(results, [Err(RequestError::Refused { status: 500, why })]);
         assert_eq!(fault(b"[1]"), "[1]");
     }
 
@@ -243,23 +242,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_said() {
+    fn malformed_answers_are_errors() {
         for bad in ["hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 204 \r\nContent-Length: -1\r\n\r\n"] {
-            let (came, _) = check(&[bad]);
-            assert!(matches!(&came[0], Err(Undone::Malformed(_))), "{bad:?}: {came:?}");
+            let (results, _) = check(&[bad]);
+            assert!(matches!(&results[0], Err(RequestError::Malformed(_))), "{bad:?}: {results:?}");
         }
-        let (came, _) = check(&["HTTP/1.1 204 \r\nContent-Length: 99999999\r\n\r\n"]);
-        assert!(matches!(&came[0], Err(Undone::Malformed(_))), "nobody reads so much: {came:?}");
-        let endless = "x".repeat(2 * ANSWER_BYTES_MAX);
+        let (results, _) = check(&["HTTP/1.1 204 \r\nContent-Length: 99999999\r\n\r\n"]);
+        assert!(matches!(&results[0], Err(RequestError::Malformed(_))), "nobody reads so much: {results:?}");
+        let endless = "x".repeat(2 * MAX_ANSWER_BYTES);
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        // Open until the request is sent too.
+        // The server keeps its end open until the request is sent too.
         let server = thread::spawn(move || (theirs.write_all(endless.as_bytes()), theirs));
-        let came = Api::new(ours).unwrap().put(&Request::bare("/"));
-        assert!(matches!(came, Err(Undone::Malformed(_))), "{came:?}");
+        let results = Api::new(ours).unwrap().put(&Request::bare("/"));
+        assert!(matches!(results, Err(RequestError::Malformed(_))), "{results:?}");
         drop(server.join().unwrap());
-        let (came, _) = check(&["HTTP/1.1 400 \r\nContent-Length: 30\r\n\r\nshort"]);
-        assert_eq!(came, [Err(Undone::Gone("it closed the connection".to_owned()))]);
-        let (came, _) = check(&["HTTP/1.1 500 \r\nContent-Length: 8\r\n\r\nno\x1bjson!"]);
-        assert_eq!(came, [Err(Undone::Refused { status: 500, why: "no?json!".to_owned() })]);
+        let (results, _) = check(&["HTTP/1.1 400 \r\nContent-Length: 30\r\n\r\nshort"]);
+        assert_eq!(results, [Err(RequestError::Gone("it closed the connection".to_owned()))]);
+        let (results, _) = check(&["HTTP/1.1 500 \r\nContent-Length: 8\r\n\r\nno\x1bjson!"]);
+        assert_eq!(results, [Err(RequestError::Refused { status: 500, why: "no?json!".to_owned() })]);
     }
 }

@@ -1,12 +1,12 @@
-//! One thread that listens to everything a machine says, by whatever ways, and stamps it.
+//! One thread that reads all output of a machine, from any number of descriptors, and stamps it on arrival.
 //!
-//! It does nothing else, so that writing files, reading guest memory or asking a VMM never makes a stamp late: wait for
-//! any descriptor, take the time, read, hand on. What it hands on is bounded: when the receiver falls behind by
-//! [`WAITING_MAX`] pieces, listening stops, the pipes fill and who speaks waits; nothing is lost and memory stays small. Only
-//! a serial port does not wait: what its driver cannot keep is lost.
+//! It waits for any descriptor, takes the time, reads, and forwards the bytes. It must do nothing else, so that writing files, reading
+//! guest memory or questions to a VMM never make a stamp late. The queue is bounded: when the receiver falls behind by
+//! [`MAX_QUEUED_PIECES`], the thread waits, the pipes fill, and the writers wait. Nothing is lost and memory stays small. Only a
+//! serial port does not wait: its driver drops bytes that it cannot keep.
 //!
-//! Ears that are in front are handed on first where several have something to say. A VMM's monitor stands last: what the guest
-//! wrote before its reset reaches the receiver before the news of that reset.
+//! If several inputs are readable, the first in the list is forwarded first. A VMM's monitor is the last: output that the guest wrote
+//! before its reset reaches the receiver before the news of that reset.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,83 +18,83 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::Error;
 use crate::clock::monotonic_ns;
 
-/// Pieces of at most [`PIECE_BYTES`] that may wait for the receiver.
-pub(super) const WAITING_MAX: usize = 256;
-const PIECE_BYTES: usize = 64 << 10;
+/// Pieces of at most [`MAX_PIECE_BYTES`] that may wait for the receiver.
+pub(super) const MAX_QUEUED_PIECES: usize = 256;
+const MAX_PIECE_BYTES: usize = 64 << 10;
 
-/// Something that was said.
+/// A piece of output.
 #[derive(Debug)]
-pub(super) struct Piece<E> {
-    /// By which way.
-    pub(super) ear: E,
-    /// CLOCK_MONOTONIC when it was there to be read.
+pub(super) struct Piece<I> {
+    pub(super) input: I,
+    /// CLOCK_MONOTONIC when the piece became readable.
     pub(super) at_ns: i64,
-    pub(super) what: What,
+    pub(super) content: Content,
 }
 
-/// What comes by a way.
+/// The content of a piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Content {
     /// Bytes: at least one.
-    Said(Vec<u8>),
-    /// Nothing will come any more, for this reason if there is one.
+    Bytes(Vec<u8>),
+    /// The input has ended, with an error or without.
     Ended(Option<rustix::io::Errno>),
 }
 
-/// Where pieces go, also those that no descriptor says.
-pub(super) fn ways<E>() -> (SyncSender<Piece<E>>, Receiver<Piece<E>>) {
-    sync_channel(WAITING_MAX)
+/// The bounded queue of pieces. Other threads may also send, for example the end of a process.
+pub(super) fn piece_queue<I>() -> (SyncSender<Piece<I>>, Receiver<Piece<I>>) {
+    sync_channel(MAX_QUEUED_PIECES)
 }
 
-/// Starts listening. The channel ends when all descriptors have, and nobody else sends.
-pub(super) fn listen<E: Copy + Send + 'static>(
-    ears: Vec<(E, OwnedFd)>,
-    sender: SyncSender<Piece<E>>,
+/// Starts the thread. The queue ends when all descriptors have ended and no other sender is left.
+pub(super) fn listen<I: Copy + Send + 'static>(
+    inputs: Vec<(I, OwnedFd)>,
+    sender: SyncSender<Piece<I>>,
 ) -> Result<JoinHandle<()>, Error> {
     thread::Builder::new()
         .name("listen".to_owned())
-        .spawn(move || hand_on_all(ears, &sender))
+        .spawn(move || forward_all(inputs, &sender))
         .map_err(Error::host("start a thread"))
 }
 
-fn hand_on_all<E: Copy>(mut ears: Vec<(E, OwnedFd)>, sender: &SyncSender<Piece<E>>) {
-    let mut buffer = vec![0; PIECE_BYTES];
-    while !ears.is_empty() {
-        let Ok(ready) = wait(&ears) else {
+fn forward_all<I: Copy>(mut inputs: Vec<(I, OwnedFd)>, sender: &SyncSender<Piece<I>>) {
+    let mut buffer = vec![0; MAX_PIECE_BYTES];
+    while !inputs.is_empty() {
+        let Ok(ready) = wait(&inputs) else {
             return;
         };
         let at_ns = monotonic_ns();
         let mut ended = Vec::new();
         for at in ready {
-            let (ear, fd) = &ears[at];
-            let what = match rustix::io::read(fd, &mut buffer) {
-                Ok(0) => What::Ended(None),
-                Ok(n) => What::Said(buffer[..n].to_vec()),
+            let (input, fd) = &inputs[at];
+            let content = match rustix::io::read(fd, &mut buffer) {
+                Ok(0) => Content::Ended(None),
+                Ok(n) => Content::Bytes(buffer[..n].to_vec()),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
-                // A socket whose other end died with unread data, or a device that is gone.
-                Err(errno) => What::Ended(Some(errno)),
+                // The peer of a socket died with unread data, or a device is gone.
+                Err(errno) => Content::Ended(Some(errno)),
             };
-            if matches!(what, What::Ended(_)) {
+            if matches!(content, Content::Ended(_)) {
                 ended.push(at);
             }
-            if sender.send(Piece { ear: *ear, at_ns, what }).is_err() {
+            if sender.send(Piece { input: *input, at_ns, content }).is_err() {
                 return;
             }
         }
         for at in ended.into_iter().rev() {
-            // In order: the last ear stays the last.
-            ears.remove(at);
+            // `remove` keeps the order: the last input stays the last.
+            inputs.remove(at);
         }
     }
 }
 
-/// Waits until something can be read. Returns the places of those ears, in their order.
+/// Waits until an input is readable. Returns the indices of the readable inputs, ascending.
 ///
-/// The system looks at the last ear first. Where it finds something there, all that was said before that is there too, and
-/// is found when it comes to the ears in front. In the other order, the guest's last message could come between the two looks.
-fn wait<E>(ears: &[(E, OwnedFd)]) -> io::Result<Vec<usize>> {
+/// The descriptors are passed to `poll` in reverse, so that the kernel checks the last input first. If that one is readable, `poll`
+/// also finds everything that was written to the other inputs before. In list order, the guest's last message could arrive between
+/// the two checks.
+fn wait<I>(inputs: &[(I, OwnedFd)]) -> io::Result<Vec<usize>> {
     let mut polled: Vec<PollFd<'_>> =
-        ears.iter().rev().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+        inputs.iter().rev().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     loop {
         match poll(&mut polled, None) {
             Ok(_) => break,
@@ -111,42 +111,42 @@ mod tests {
     use rustix::pipe::pipe;
 
     #[test]
-    fn what_is_said_arrives_in_order_with_rising_stamps_until_all_have_ended() {
+    fn pieces_arrive_in_order_with_rising_stamps_until_all_inputs_have_ended() {
         let ((a, to_a), (b, to_b)) = (pipe().unwrap(), pipe().unwrap());
-        let (sender, heard) = ways();
+        let (sender, pieces) = piece_queue();
         listen(vec![('a', a), ('b', b)], sender).unwrap();
         let before = monotonic_ns();
         rustix::io::write(&to_a, b"one").unwrap();
-        let first = heard.recv().unwrap();
+        let first = pieces.recv().unwrap();
         rustix::io::write(&to_b, b"two").unwrap();
-        let second = heard.recv().unwrap();
-        let said = |bytes: &[u8]| What::Said(bytes.to_vec());
-        assert_eq!((first.ear, first.what), ('a', said(b"one")));
-        assert_eq!((second.ear, second.what), ('b', said(b"two")));
+        let second = pieces.recv().unwrap();
+        let bytes_of = |bytes: &[u8]| Content::Bytes(bytes.to_vec());
+        assert_eq!((first.input, first.content), ('a', bytes_of(b"one")));
+        assert_eq!((second.input, second.content), ('b', bytes_of(b"two")));
         assert!(before <= first.at_ns && first.at_ns <= second.at_ns && second.at_ns <= monotonic_ns());
         drop(to_a);
-        let ended = heard.recv().unwrap();
-        assert_eq!((ended.ear, ended.what), ('a', What::Ended(None)));
+        let ended = pieces.recv().unwrap();
+        assert_eq!((ended.input, ended.content), ('a', Content::Ended(None)));
         rustix::io::write(&to_b, b"three").unwrap();
-        assert_eq!(heard.recv().unwrap().what, said(b"three"));
+        assert_eq!(pieces.recv().unwrap().content, bytes_of(b"three"));
         drop(to_b);
-        assert_eq!(heard.recv().unwrap().what, What::Ended(None));
-        assert!(heard.recv().is_err());
+        assert_eq!(pieces.recv().unwrap().content, Content::Ended(None));
+        assert!(pieces.recv().is_err());
     }
 
     #[test]
-    fn what_was_said_first_is_handed_on_before_the_news_that_followed_it() {
+    fn output_is_forwarded_before_the_news_that_followed_it() {
         for _ in 0..300 {
             let ((ended, to_ended), (guest, to_guest), (monitor, to_monitor)) =
                 (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
-            let (sender, heard) = ways();
-            // One ends, so the order is also that of those that are left.
+            let (sender, pieces) = piece_queue();
+            // One input ends, so this also checks the order of the remaining ones.
             drop(to_ended);
             listen(vec![('x', ended), ('g', guest), ('m', monitor)], sender).unwrap();
-            assert_eq!(heard.recv().unwrap().ear, 'x');
+            assert_eq!(pieces.recv().unwrap().input, 'x');
             rustix::io::write(&to_guest, b"end").unwrap();
             rustix::io::write(&to_monitor, b"reset").unwrap();
-            assert_eq!((heard.recv().unwrap().ear, heard.recv().unwrap().ear), ('g', 'm'));
+            assert_eq!((pieces.recv().unwrap().input, pieces.recv().unwrap().input), ('g', 'm'));
         }
     }
 }

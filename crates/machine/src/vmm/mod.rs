@@ -1,26 +1,26 @@
-//! The virtual machine monitor: what a recorder needs of it, and nothing of how one does it.
+//! The interface between the recorder and a virtual machine monitor (VMM). It must not depend on one VMM.
 //!
-//! A [`Program`] is found once and starts machines; a [`Vmm`] is a machine that was started. The watcher
-//! receives what it says, piece by piece ([`Heard`]), and asks it for what only it knows ([`Question`]). While the watcher waits
-//! for an answer it goes on receiving, so a question never delays the stamps of arrivals.
+//! A [`Program`] is found once and starts machines. A [`Vmm`] is a machine that was started. The watcher receives its output piece
+//! by piece ([`Heard`]), and sends it a [`Question`] about the machine's state. While the watcher waits for an answer it goes on
+//! receiving, so a question never delays the stamps of arrivals.
 //!
-//! Only `qemu/` knows QEMU: its options, its monitor's language, the form of its answers. So it is with `firecracker/` and `cloud_hypervisor/`,
-//! which share an API over HTTP ([`api`]). `serial/` is a board on a serial port, which is heard and cannot be asked. Another VMM is another folder and a line in [`find`]. Nothing here
-//! decides what a fact means: see [`crate::ending`].
+//! The options, the monitor protocol and the answer formats of QEMU stay within `qemu/`. `firecracker/` and `cloud_hypervisor/`
+//! contain theirs, and share an API over HTTP ([`api`]). `serial/` is a board on a serial port, which answers no questions.
+//! Another VMM is another folder and a line in [`find`]. This module does not interpret facts: see [`crate::ending`].
 
 mod api;
-mod asked;
+mod api_vmm;
 pub(crate) mod channel;
 pub(crate) mod cloud_hypervisor;
 pub(crate) mod firecracker;
-mod folder;
 mod listen;
 mod process;
 pub(crate) mod qemu;
 pub(crate) mod serial;
-mod started;
+mod socket_folder;
 #[cfg(test)]
 pub(crate) mod stub;
+mod unsupported_options;
 
 use std::fmt;
 use std::fs::File;
@@ -37,16 +37,16 @@ use crate::cpu_time::CpuTimes;
 use crate::memory::Extent;
 use channel::Wire;
 
-/// How late what is said on a pipe is stamped, at most, on a host that is not overloaded.
+/// Output on a pipe is stamped at most this late, on a host that is not overloaded.
 pub(crate) const ARRIVAL_ERROR_NS: i64 = 1_000_000;
 
-/// The program that a guest asks for, or the port of a board.
+/// Finds the program that the guest specification names, or the port of its board.
 ///
 /// # Errors
 /// If it is not there, does not run, or is too old.
 pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
     Ok(match (&guest.board, guest.vmm) {
-        (Some(board), _) => Box::new(serial::Line::of(board)?),
+        (Some(board), _) => Box::new(serial::BoardPort::of(board)?),
         (None, VmmKind::Qemu) => Box::new(qemu::Qemu::find(&guest.qemu)?),
         (None, VmmKind::Firecracker) => Box::new(firecracker::Firecracker::find(&guest.qemu)?),
         (None, VmmKind::CloudHypervisor) => Box::new(cloud_hypervisor::CloudHypervisor::find(&guest.qemu)?),
@@ -55,101 +55,100 @@ pub(crate) fn find(guest: &GuestSpec) -> Result<Box<dyn Program>, Error> {
 
 /// A VMM that is installed here.
 pub(crate) trait Program: fmt::Debug {
-    /// What people call it.
+    /// The name for messages to the user.
     fn name(&self) -> &'static str;
 
-    /// Where it is.
     fn path(&self) -> &Path;
 
-    /// Its version, as it says.
+    /// The version that the program reports.
     fn version(&self) -> &str;
 
-    /// Says what this guest asks for that this version cannot do, or cannot do twice alike where that is asked for.
-    /// `spared` are devices that this guest sends no request, and `yields` whether its waiting CPUs let others run.
+    /// Checks that this version can run the guest, and can repeat the boot exactly if the guest is deterministic.
+    /// `spared` are devices to which this guest sends no request. `yields` is true if its waiting CPUs let others run.
     ///
     /// # Errors
-    /// If there is anything.
+    /// The first option that this version does not support.
     fn check(&self, guest: &GuestSpec, spared: &[&str], yields: bool) -> Result<(), Error>;
 
-    /// bootscope's plugin, if this version loads it; or why not.
+    /// The path of bootscope's plugin, if this version loads it. The error is the reason why not.
     fn plugin(&self) -> Result<PathBuf, String>;
 
-    /// Whether its guests run by KVM alone.
+    /// True if its guests run only with KVM.
     fn needs_kvm(&self) -> bool {
         false
     }
 
-    /// Whether guest RAM can be a file of ours, so that logs and traces are read there.
+    /// True if guest RAM can be a file of bootscope's, from which logs and traces are read.
     fn shows_memory(&self) -> bool {
         true
     }
 
-    /// Starts a machine. The thread that calls this must stay until the machine has ended: it ends with its thread.
+    /// Starts a machine. The calling thread must stay until the machine has ended, because the machine ends with its thread.
     ///
     /// # Errors
     /// If the machine cannot be described, or the program cannot be executed.
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error>;
 }
 
-/// What is started, and with which instruments.
+/// The machine to start, and its instruments.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) guest: &'a GuestSpec,
-    /// Whether the host's hardware runs the guest's instructions.
+    /// True if the host's hardware runs the guest's instructions.
     pub(crate) kvm: bool,
     pub(crate) kernel_line: &'a str,
     pub(crate) initrd: Option<&'a File>,
-    /// Where the guest writes its messages, if it does.
+    /// The device to which the guest writes its messages, if it has one.
     pub(crate) channel: Option<Wire>,
     pub(crate) instruments: Instruments<'a>,
 }
 
-/// What watches the boot from outside. With none of it, only console and channel are heard.
+/// The instruments that watch the boot from outside. Without any, only the console and the channel are recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Instruments<'a> {
-    /// Guest RAM in a file of ours.
+    /// True if guest RAM is a file of bootscope's.
     pub(crate) ram: bool,
     /// The firmware's debug port.
     pub(crate) firmware: Option<u16>,
-    /// The plugin's object.
+    /// The plugin's shared object.
     pub(crate) plugin: Option<&'a Path>,
-    /// Where it notes first executions.
+    /// The file for the plugin's first-execution trace.
     pub(crate) first_executions: Option<&'a File>,
-    /// Where it notes calls.
+    /// The file for the plugin's call trace.
     pub(crate) calls: Option<&'a File>,
-    /// The shortest call that it notes with its times.
+    /// The plugin records the times of calls that took at least this long.
     pub(crate) min_call_ns: Option<u64>,
-    /// After how many blocks of user space it notes no more first executions.
+    /// After this number of blocks of user space, the plugin records no more first executions.
     pub(crate) user_blocks: Option<u32>,
-    /// The dynamic linker's statistics.
+    /// True if the dynamic linker's statistics are recorded.
     pub(crate) linker: bool,
-    /// A gdbstub, through which vCPUs can be stopped and read.
+    /// True if the machine has a gdbstub, through which vCPUs can be stopped and read.
     pub(crate) gdbstub: bool,
-    /// The port of the host that leads to the guest's, where a service of the guest's is waited for.
+    /// The host port that is forwarded to the guest port of the awaited service.
     pub(crate) port: Option<u16>,
-    /// Whether the vCPUs wait at their first instruction until somebody lets them run.
+    /// True if the vCPUs wait at their first instruction until the recorder resumes them.
     pub(crate) held: bool,
 }
 
 /// A machine that was started. Dropping it ends it.
 ///
-/// Times are ns since time zero, unless they say otherwise. One that can only be heard leaves what it has not as it is here.
+/// Times are ns since time zero, unless documented otherwise. A machine with only a serial port (a board) keeps these defaults.
 pub(crate) trait Vmm: fmt::Debug {
-    /// What people call it.
+    /// The name for messages to the user.
     fn name(&self) -> &'static str;
 
-    /// Time zero. Until a board is switched on it is not known, and no time passes.
+    /// Time zero. Before a board is switched on, it is the present moment.
     fn zero(&self) -> Zero;
 
-    /// Now.
+    /// The present time. It stays 0 until a board is switched on.
     fn elapsed_ns(&self) -> i64;
 
-    /// Time since listening began: the same, but it also passes before a board is switched on.
+    /// The time since listening began. It equals `elapsed_ns`, but also advances before a board is switched on.
     fn listened_ns(&self) -> i64 {
         self.elapsed_ns()
     }
 
-    /// True if a signal has stopped its process (SIGSTOP), so that it answers nothing.
+    /// True if a signal (SIGSTOP) has stopped its process, which then answers no question.
     fn is_suspended(&self) -> bool {
         false
     }
@@ -157,66 +156,66 @@ pub(crate) trait Vmm: fmt::Debug {
     /// The full command line.
     fn command(&self) -> &[String];
 
-    /// Waits for something to be said, so long at most.
+    /// Waits for output or news, at most for `patience`.
     fn hear(&mut self, patience: Duration) -> Heard;
 
-    /// Asks, and waits for nothing: the answer comes while one hears on. None if it cannot be asked.
+    /// Sends a question without waiting: the answer arrives during later calls of `hear`. `None` if it cannot be sent.
     fn ask(&mut self, _question: Question) -> Option<Ticket> {
         None
     }
 
-    /// The answer to a question, if it has come: and that may be a refusal.
+    /// The answer to a question: `None` if it has not arrived yet, `Some(None)` if the VMM refused.
     fn answer(&mut self, _ticket: Ticket) -> Option<Option<Answer>> {
         Some(None)
     }
 
-    /// The connection to its gdbstub, if one was asked for: once.
+    /// The connection to its gdbstub, if the machine was started with one. Only the first call returns it.
     fn gdbstub(&mut self) -> Option<UnixStream> {
         None
     }
 
-    /// Lets the vCPUs run on, which somebody may have stopped by the gdbstub and not let go.
+    /// Resumes the vCPUs, which a gdbstub client may have left stopped.
     fn let_run(&mut self) {}
 
-    /// The file that guest RAM is, if it was asked for.
+    /// The file that holds guest RAM, if the machine was started with one.
     fn ram(&self) -> Option<&File> {
         None
     }
 
-    /// How much the instruments have noted: it grows while code runs that never ran before.
+    /// The size of the instruments' records. It grows while code runs that never ran before.
     fn noted_bytes(&self) -> u64 {
         0
     }
 
-    /// What its threads have used of the host's CPUs.
+    /// The host CPU time that its threads have used.
     fn cpu_times(&self) -> CpuTimes;
 
-    /// Asks it to end; whether that could be said.
+    /// Requests its end. Returns true if the request was sent.
     fn quit(&mut self) -> bool;
 
-    /// Ends it, if it still runs, and what it started.
+    /// Ends it, if it still runs, and the processes that it started.
     fn kill(&mut self);
 
-    /// Waits for its end, and tells what it used.
+    /// Waits for its end, and returns its exit status and resource usage.
     ///
     /// # Errors
     /// If the system refuses.
     fn wait(&mut self) -> Result<Exit, Error>;
 
-    /// How far off the stamps of what it says may be, on a host that is not overloaded.
+    /// The largest error of its output's stamps, on a host that is not overloaded.
     fn arrival_error_ns(&self) -> i64;
 
-    /// What the user has to do now for the machine to start, in a sentence; none if nothing.
+    /// The action that the user has to take now for the machine to start, as a sentence.
     fn wants(&self) -> Option<String> {
         None
     }
 
-    /// What a reader should know of how it was heard, in sentences.
+    /// Notes for the recording on the quality of the output and its stamps, in sentences.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// How it set the machine up, as far as that was seen. `counter_hz` is the rate of the host's counter, if known.
+    /// The steps of the machine's set-up that were observed. `counter_hz` is the rate of the host's counter, if known.
     fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark>;
 }
 
@@ -225,27 +224,27 @@ pub(crate) trait Vmm: fmt::Debug {
 pub(crate) struct Zero {
     /// CLOCK_MONOTONIC.
     pub(crate) ns: i64,
-    /// On both clocks, a moment earlier.
+    /// The same on both clocks, read shortly before.
     pub(crate) moment: Option<Moment>,
 }
 
-/// What one hears in a moment.
+/// The result of one wait for output.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Somebody said something.
+    /// Output from a source.
     Said { source: Source, at_ns: i64, bytes: Vec<u8> },
-    /// The VMM told something of the machine; nothing, where that was only an answer.
+    /// News of the machine from the VMM. It is empty if the VMM only answered a question.
     News { news: Vec<News>, at_ns: i64 },
-    /// Nothing was said in that time.
+    /// No output and no news arrived in that time.
     Silence,
-    /// The VMM has ended, and all that it said was heard.
+    /// The VMM has ended, and all its output was received.
     Gone,
 }
 
-/// Who said something.
+/// The source of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The console.
+    /// The serial console.
     Console,
     /// The firmware's debug port.
     Firmware,
@@ -255,22 +254,22 @@ pub(crate) enum Source {
     Vmm,
 }
 
-/// Something about the machine.
+/// A change of the machine's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// The guest's CPUs run.
     Running,
     /// They were stopped.
     Stopped,
-    /// The guest is at its end.
+    /// The guest has ended.
     Off(GuestEnd),
-    /// The guest told the VMM that it panicked.
+    /// The guest reported to the VMM that it panicked.
     Panicked,
-    /// A line that the VMM logs because the guest asked for it: it may be the end mark.
+    /// A line that the guest caused the VMM to log. It may be the end mark.
     Logged(String),
 }
 
-/// Why a guest is at its end.
+/// The reason why a guest has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GuestEnd {
     /// It reset the machine.
@@ -279,74 +278,73 @@ pub(crate) enum GuestEnd {
     PowerOff,
     /// It panicked, and the VMM stopped it for that.
     Panic,
-    /// Somebody told the VMM to end.
+    /// The VMM was requested to end.
     Asked,
-    /// Another reason, in the VMM's word.
+    /// Another reason, as the VMM names it.
     Other(String),
 }
 
-/// What only the VMM knows.
+/// A question that only the VMM can answer, or a request to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Where guest RAM lies in its file.
+    /// The layout of guest RAM in its file.
     Ram,
-    /// Where the CPUs stand.
+    /// The instruction each CPU is at.
     Cpus,
-    /// How much the disks were asked for.
+    /// The number of requests to the disks.
     Disks,
-    /// Which connections from the host the guest has accepted.
+    /// The connections from the host that the guest has accepted.
     Connections,
-    /// That it stops the CPUs, and that they stand.
+    /// A request to stop the CPUs. The answer says that they have stopped.
     Stop,
 }
 
-/// What it says.
+/// The VMM's answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Guest RAM.
+    /// The layout of guest RAM in its file.
     Ram(Vec<Extent>),
-    /// The CPUs.
     Cpus(Cpus),
-    /// Requests to all disks so far.
+    /// The number of requests to all disks since the start.
     Disks(u64),
-    /// Of each accepted connection, the port of the host's that it came to.
+    /// The host port of each accepted connection.
     Accepted(Vec<u16>),
-    /// The CPUs stand.
+    /// The CPUs have stopped.
     Stopped,
 }
 
-/// The CPUs, as the VMM sees them.
+/// The CPUs, as the VMM reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus {
-    /// Where each stands.
+    /// The position of each CPU.
     pub(crate) stands: Vec<Stand>,
-    /// All registers, for people.
+    /// All registers, as text for the user.
     pub(crate) text: String,
-    /// Where that text is from.
+    /// The origin of that text.
     pub(crate) origin: &'static str,
 }
 
-/// Where a CPU stands.
+/// The position of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stand {
     pub(crate) halted: bool,
     pub(crate) address: u64,
 }
 
-/// A question that was asked.
+/// The number of a question that was sent, by which its answer is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// How the VMM ended.
+/// The end of the VMM.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
-    /// In words that follow its name.
+    /// The predicate of a sentence whose subject is the VMM's name.
     pub(crate) how: String,
-    /// None of what is no process.
+    /// `None` for a board, which has no process.
     pub(crate) used: Option<Used>,
 }
 
-/// What the VMM's process used.
+/// The resource usage of the VMM's process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) max_rss_bytes: u64,
@@ -354,7 +352,7 @@ pub(crate) struct Used {
     pub(crate) system_ns: u64,
 }
 
-/// A moment of the set-up, as `vmm.json` lists them, in order of time.
+/// A step of the machine's set-up. `vmm.json` lists them in order of time.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct SetUpMark {
     pub(crate) name: &'static str,

@@ -1,4 +1,4 @@
-//! A VMM that is a program of this host's: how it is found and asked its version, and how its process is ended.
+//! A VMM that is a program on this host: finds it, reads its version, and ends its process.
 
 #![allow(unsafe_code, reason = "wait4 is a call of C")]
 
@@ -16,13 +16,15 @@ use crate::Error;
 use crate::child::ends_with_us;
 use crate::vmm::{Exit, Used};
 
-/// How long threads may take to stand still.
-const STOPPING: Duration = Duration::from_millis(500);
-const STOPPING_TICK: Duration = Duration::from_micros(200);
+/// Longest wait for all threads of a process to stop.
+const MAX_STOP_WAIT: Duration = Duration::from_millis(500);
+const STOP_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// Fails unless it is the program itself, which one names `by` an option. A script's VMM is its child: the kernel would kill the script
-/// when we end, and the VMM would run on for ever; and what is stamped and measured would be the script.
-pub(super) fn check_program(path: &Path, vmm: &str, by: &str) -> Result<(), Error> {
+/// Fails unless the path is the program itself. `option` is the option that names it.
+///
+/// The VMM of a wrapper script is the script's child. When bootscope ends, the kernel would kill the script, and the VMM would run on
+/// for ever. bootscope would also stamp and measure the script.
+pub(super) fn check_program(path: &Path, vmm: &str, option: &str) -> Result<(), Error> {
     let mut magic = [0; 4];
     let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).map_err(|e| broken(e.to_string()))?;
@@ -31,24 +33,24 @@ pub(super) fn check_program(path: &Path, vmm: &str, by: &str) -> Result<(), Erro
     }
     Err(broken(format!(
         "it is a script that starts {vmm}, and if bootscope were killed, {vmm} would run on: name the program itself \
-         with {by}"
+         with {option}"
     )))
 }
 
-/// A VMM's program that runs guests by KVM alone.
+/// The program of a VMM that runs guests only with KVM.
 #[derive(Clone, Debug)]
 pub(super) struct Binary {
     pub(super) path: PathBuf,
-    /// As the program says it, such as `1.7.0`.
+    /// The version that the program reports, such as `1.7.0`.
     pub(super) version: String,
 }
 
 impl Binary {
-    /// Finds the program, by path or in `$PATH`, and asks its version, which it says behind these words.
+    /// Finds the program, by path or in `$PATH`, and reads its version, which follows `prefix` in its output.
     ///
     /// # Errors
     /// If it is not there, is a script, or is another program.
-    pub(super) fn find(binary: &Path, kind: VmmKind, words: &str) -> Result<Binary, Error> {
+    pub(super) fn find(binary: &Path, kind: VmmKind, prefix: &str) -> Result<Binary, Error> {
         let (name, option) = (kind.name(), kind.as_str());
         let path = which(binary).ok_or_else(|| {
             let binary = binary.display();
@@ -57,7 +59,7 @@ impl Binary {
             ))
         })?;
         check_program(&path, name, "--vmm")?;
-        let version = ask_version(&path, words)?;
+        let version = ask_version(&path, prefix)?;
         Ok(Binary { path, version })
     }
 }
@@ -72,24 +74,24 @@ pub(super) fn which(binary: &Path) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// The version that the program says behind these words.
+/// Runs the program with `--version`, and returns the version that follows `prefix` in its output.
 ///
 /// # Errors
-/// If it does not run, or says something else.
-pub(super) fn ask_version(path: &Path, words: &str) -> Result<String, Error> {
+/// If it does not run, or prints something else.
+pub(super) fn ask_version(path: &Path, prefix: &str) -> Result<String, Error> {
     let broken = |why: String| Error::VmmBroken { binary: path.to_path_buf(), why };
     let mut command = Command::new(path);
     ends_with_us(command.arg("--version").stdin(Stdio::null()));
     let output = command.output().map_err(|e| broken(e.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.lines().next().and_then(|line| line.strip_prefix(words));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let version = stdout.lines().next().and_then(|line| line.strip_prefix(prefix));
     version.map(|version| version.trim().to_owned()).ok_or_else(|| {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        broken(format!("`--version` says {:?}", said.lines().chain(stderr.lines()).next().unwrap_or("nothing")))
+        broken(format!("`--version` says {:?}", stdout.lines().chain(stderr.lines()).next().unwrap_or("nothing")))
     })
 }
 
-/// A VMM's process, which leads a process group of its own. Dropping it ends it.
+/// The process of a VMM, which leads its own process group. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Pid,
@@ -97,62 +99,60 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// That was just started.
     pub(super) fn new(child: &Child) -> Process {
         Process { pid: Pid::from_child(child), exit: None }
     }
 
-    /// Its number.
     pub(super) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Whether it was waited for.
     pub(super) fn is_reaped(&self) -> bool {
         self.exit.is_some()
     }
 
-    /// Whether it has ended. It is still to be waited for.
+    /// True if it has ended. This does not reap it.
     pub(super) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.is_reaped() || matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 
-    /// Has all its threads stand still, those that run guest code too. It goes no further than to its end.
+    /// Stops all its threads with a signal, also those that run guest code. It can then only be ended.
     pub(super) fn suspend(&self) {
         if !self.is_reaped() {
-            // It can only fail because it has ended by itself.
+            // This can fail only if the process has ended by itself.
             let _ = kill_process(self.pid, Signal::STOP);
         }
     }
 
-    /// Waits until they do, for a moment; whether they do. A thread that waits in the kernel for another one never will.
-    pub(super) fn is_suspended(&self) -> bool {
+    /// Waits for a moment until all threads have stopped. Returns false if they have not: a thread that waits in the kernel for
+    /// another one never stops.
+    pub(super) fn wait_until_stopped(&self) -> bool {
         let began = Instant::now();
-        while !self.has_ended() && began.elapsed() < STOPPING {
-            if self.stands() {
+        while !self.has_ended() && began.elapsed() < MAX_STOP_WAIT {
+            if self.is_stopped() {
                 return true;
             }
-            std::thread::sleep(STOPPING_TICK);
+            std::thread::sleep(STOP_POLL_INTERVAL);
         }
         false
     }
 
-    /// True if a signal has stopped it (SIGSTOP), and nothing has let it go on.
-    pub(super) fn stands(&self) -> bool {
+    /// True if a signal (SIGSTOP) has stopped it and it was not resumed.
+    pub(super) fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !self.is_reaped() && matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
     }
 
-    /// Ends it, and what it started.
+    /// Ends it, and the processes that it started.
     pub(super) fn kill(&mut self) {
         if !self.is_reaped() {
-            // Its group's number is no other's until it is reaped. It can only fail because it has ended by itself.
+            // The group's number cannot be reused before the process is reaped. This can fail only if the process has ended by itself.
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
     }
 
-    /// Waits for its end, and tells what it used.
+    /// Waits for its end, and returns its exit status and resource usage.
     ///
     /// # Errors
     /// If the system refuses.
@@ -172,10 +172,10 @@ impl Drop for Process {
     }
 }
 
-/// `wait4`, which alone tells what one child used: `getrusage` sums over all there ever were.
+/// Reaps a child by `wait4`, the only call that returns the usage of one child. `getrusage` sums over all children.
 fn reap(pid: Pid) -> io::Result<Exit> {
     let mut status = 0;
-    // SAFETY: `rusage` is plain numbers, for which zeros are valid.
+    // SAFETY: `rusage` consists of plain numbers, and zero is a valid value of each.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: both pointers are to live variables of the types that wait4 fills in, and outlive the call.
@@ -193,7 +193,7 @@ fn reap(pid: Pid) -> io::Result<Exit> {
     Ok(Exit {
         how: format!("ended with {}", ExitStatus::from_raw(status)),
         used: Some(Used {
-            // Linux counts it in KiB.
+            // Linux counts `ru_maxrss` in KiB.
             max_rss_bytes: unsigned(usage.ru_maxrss) * 1024,
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),

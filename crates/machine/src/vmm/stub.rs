@@ -1,7 +1,7 @@
-//! A VMM that replays a scripted boot out of memory, for tests of the code that watches one.
+//! A VMM that replays a scripted boot, for tests of the code that watches a boot. It executes no program and touches no file.
 //!
-//! Its clock is the script's: hearing moves it on to the next thing that is said, or by as long as was waited for. So a
-//! boot of ten minutes takes no time, and ends at the same nanosecond each time. Nothing is executed, no file is touched.
+//! Its clock is the script's: `hear` advances it to the next step, or by the time that it waited. So a boot of ten minutes takes no
+//! time, and ends at the same nanosecond each time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -20,25 +20,25 @@ use crate::Error;
 use crate::cpu_time::CpuTimes;
 use crate::memory::Extent;
 
-/// A boot, as it will be.
+/// The course of a boot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) steps: VecDeque<(i64, Step)>,
-    /// Whether the CPU stays where it is.
+    /// True if the CPU stays at one address.
     pub(crate) stands_still: bool,
-    /// Whether it does not end when it is asked to.
+    /// True if the VMM ignores the request to end.
     pub(crate) stubborn: bool,
-    /// Whether it answers no question.
+    /// True if the VMM answers no question.
     pub(crate) mute: bool,
-    /// Whether its process is stopped.
+    /// True if the VMM's process is stopped.
     pub(crate) suspended: bool,
     /// Guest RAM, from address 0 on.
     pub(crate) ram: Option<Arc<File>>,
-    /// When it was killed.
+    /// The time at which it was killed.
     pub(crate) killed_ns: Arc<Mutex<Option<i64>>>,
-    /// Our end of the connection to its gdbstub, if it has one.
+    /// The recorder's end of the connection to its gdbstub, if it has one.
     pub(crate) gdbstub: Arc<Mutex<Option<UnixStream>>>,
-    /// What was done to it.
+    /// The actions that the recorder took on it.
     pub(crate) done: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -50,19 +50,19 @@ pub(crate) enum Step {
 }
 
 impl Script {
-    /// Somebody says this, so many ms after time zero; steps are given in order of time.
+    /// Adds output at `at_ms` after time zero. Steps are added in order of time.
     pub(crate) fn says(mut self, at_ms: i64, source: Source, text: &str) -> Script {
         self.steps.push_back((at_ms * 1_000_000, Step::Say(source, text.as_bytes().to_vec())));
         self
     }
 
-    /// The VMM has news of the machine.
+    /// Adds news of the machine.
     pub(crate) fn has_news(mut self, at_ms: i64, news: News) -> Script {
         self.steps.push_back((at_ms * 1_000_000, Step::News(news)));
         self
     }
 
-    /// The VMM ends by itself.
+    /// Adds the end of the VMM, by itself.
     pub(crate) fn ends(mut self, at_ms: i64) -> Script {
         self.steps.push_back((at_ms * 1_000_000, Step::Gone));
         self
@@ -95,35 +95,35 @@ impl Program for Stub {
     }
 
     fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(Played {
+        Ok(Box::new(ScriptedVmm {
             script: self.0.clone(),
             command: vec!["stub".to_owned(), format!("{:?}", launch.channel)],
             now_ns: 0,
             over: false,
-            hurries: 0,
-            asked: BTreeMap::new(),
+            zero_waits: 0,
+            questions: BTreeMap::new(),
         }))
     }
 }
 
 #[derive(Debug)]
-struct Played {
+struct ScriptedVmm {
     script: Script,
     command: Vec<String>,
     now_ns: i64,
     over: bool,
-    /// How often in a row it was heard without any patience.
-    hurries: u32,
-    asked: BTreeMap<Ticket, Question>,
+    /// The number of calls of `hear` in a row that did not wait.
+    zero_waits: u32,
+    questions: BTreeMap<Ticket, Question>,
 }
 
-impl Played {
+impl ScriptedVmm {
     fn note(&self, what: &'static str) {
         self.script.done.lock().unwrap().push(what);
     }
 }
 
-impl Vmm for Played {
+impl Vmm for ScriptedVmm {
     fn name(&self) -> &'static str {
         "Stub"
     }
@@ -144,8 +144,8 @@ impl Vmm for Played {
         if self.over {
             return Heard::Gone;
         }
-        self.hurries = if patience.is_zero() { self.hurries + 1 } else { 0 };
-        assert!(self.hurries < 1000, "somebody waits without waiting");
+        self.zero_waits = if patience.is_zero() { self.zero_waits + 1 } else { 0 };
+        assert!(self.zero_waits < 1000, "somebody waits without waiting");
         let until_ns = self.now_ns + patience.as_nanos() as i64;
         if self.script.steps.front().is_none_or(|(at_ns, _)| *at_ns > until_ns) {
             self.now_ns = until_ns;
@@ -164,8 +164,8 @@ impl Vmm for Played {
     }
 
     fn ask(&mut self, question: Question) -> Option<Ticket> {
-        let ticket = Ticket(self.asked.len() as u64);
-        self.asked.insert(ticket, question);
+        let ticket = Ticket(self.questions.len() as u64);
+        self.questions.insert(ticket, question);
         Some(ticket)
     }
 
@@ -175,7 +175,7 @@ impl Vmm for Played {
         }
         let address = if self.script.stands_still { 0x1000 } else { self.now_ns as u64 };
         let stands = vec![Stand { halted: false, address }];
-        Some(match self.asked.get(&ticket)? {
+        Some(match self.questions.get(&ticket)? {
             Question::Cpus => Some(Answer::Cpus(Cpus { stands, text: "IP=1".to_owned(), origin: "a script" })),
             Question::Disks => Some(Answer::Disks(0)),
             Question::Connections => None,

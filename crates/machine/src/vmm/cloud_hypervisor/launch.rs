@@ -1,11 +1,12 @@
-//! Starting cloud-hypervisor, hearing it, and ending it.
+//! Starts cloud-hypervisor, reads its output, and ends it.
 //!
-//! It inherits all that it needs: pipes for console, log and events, the listening socket of its API, guest RAM, the initrd. The
-//! socket has a name in a folder that nobody else may enter, and only until bootscope has connected, which is
-//! before cloud-hypervisor is executed. A socket without a name would be one that every user of the host can connect to.
+//! cloud-hypervisor inherits all it needs: pipes for console, log and events, the listening socket of its API, guest RAM, and the initrd.
+//! The socket has a name in a folder that no other user may enter. The name exists only until bootscope has connected, before
+//! cloud-hypervisor is executed. Every user of the host could connect to a socket without a name.
 //!
-//! A guest that resets is started anew in the same memory, for ever, and one that switches its machine off takes cloud-hypervisor
-//! with it. Either is the end of a recording, so the process is stopped as soon as an event says so: memory stays as it was.
+//! A guest that resets is started again by cloud-hypervisor in the same memory, for ever. If a guest switches its machine off,
+//! cloud-hypervisor ends. Both end the recording, so bootscope stops the process as soon as an event reports either. The
+//! memory then stays unchanged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -25,51 +26,52 @@ use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
 use crate::lines::{Lines, shown};
 use crate::vmm::api::Api;
-use crate::vmm::folder::socket_folder;
-use crate::vmm::started::{Next, Runs, Started, pipe, stdio};
+use crate::vmm::api_vmm::{ApiVmm, Next, VcpuStart, pipe, stdio};
+use crate::vmm::socket_folder::socket_folder;
 use crate::vmm::{
     ARRIVAL_ERROR_NS, Answer, Exit, GuestEnd, Heard, Launch, News, Question, SetUpMark, Source, Ticket, Vmm, Zero,
 };
 
-/// Who said something.
+/// The source of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ear {
-    /// What is recorded.
-    Of(Source),
+enum Input {
+    /// Output that is recorded.
+    Recorded(Source),
     /// The event monitor.
     Events,
 }
 
-/// When it had done what, in ns since time zero.
+/// Times of the steps of the start, in ns since time zero.
 #[derive(Debug, Default)]
-struct Said {
+struct Milestones {
     booting_ns: Option<i64>,
     booted_ns: Option<i64>,
     answered_ns: Option<i64>,
-    /// When the guest's first byte came.
+    /// Arrival of the guest's first byte.
     printed_ns: Option<i64>,
 }
 
 /// A running cloud-hypervisor.
 #[derive(Debug)]
 pub(super) struct Machine {
-    vmm: Started<Ear>,
-    /// News that are not told yet.
+    vmm: ApiVmm<Input>,
+    /// News that `hear` has not returned yet.
     waiting: VecDeque<Heard>,
     log: Lines,
     events: Events,
-    said: Said,
-    /// Why a vCPU could not go on.
+    milestones: Milestones,
+    /// The reason why a vCPU could not go on.
     failed: Option<String>,
-    /// Whether the machine has ended, and stands still since.
+    /// True if the machine has ended, and is stopped since then.
     is_over: bool,
     ram: Option<(File, u64)>,
-    /// How often it was asked, and the answers that nobody has taken.
-    asked: u64,
+    /// The number of questions so far.
+    question_count: u64,
+    /// The answers that are not fetched yet.
     answers: BTreeMap<Ticket, Answer>,
 }
 
-/// Starts the cloud-hypervisor at this path, and in it a machine.
+/// Starts the cloud-hypervisor at this path, and a machine in it.
 pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Error> {
     let ram = launch.instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
     if let Some(ram) = &ram {
@@ -87,30 +89,30 @@ pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Erro
         waiting: VecDeque::new(),
         log: Lines::default(),
         events: Events::default(),
-        said: Said::default(),
+        milestones: Milestones::default(),
         failed: None,
         is_over: false,
         ram: ram.map(|file| (file, launch.guest.memory_bytes)),
-        asked: 0,
+        question_count: 0,
         answers: BTreeMap::new(),
     };
-    // Its own copy is the only one now, so that a request ends with it.
+    // cloud-hypervisor's copy of the listener is now the only one, so a request fails when cloud-hypervisor ends.
     drop(listener);
-    let mut api = Api::new(ours).map_err(|undone| vm.vmm.refusal(&undone.to_string(), is_complaint))?;
+    let mut api = Api::new(ours).map_err(|error| vm.vmm.refusal(&error.to_string(), is_complaint))?;
     vm.vmm.request(&mut api, &request, is_complaint)?;
     vm.vmm.request(&mut api, &boot(), is_complaint)?;
     let at_ns = vm.elapsed_ns();
     vm.waiting.push_back(Heard::News { news: vec![News::Running], at_ns });
-    vm.said.answered_ns = Some(at_ns);
+    vm.milestones.answered_ns = Some(at_ns);
     Ok(vm)
 }
 
-/// Whether somebody's line says what is wrong.
-fn is_complaint(ear: Ear, line: &str) -> bool {
-    ear == Ear::Of(Source::Vmm) && log::is_complaint(line)
+/// True if a line reports an error.
+fn is_complaint(input: Input, line: &str) -> bool {
+    input == Input::Recorded(Source::Vmm) && log::is_complaint(line)
 }
 
-/// The socket of its API, and a connection to it, which is accepted once it runs.
+/// The socket of its API, and a connection to it, which cloud-hypervisor accepts once it runs.
 fn api_socket() -> Result<(UnixListener, UnixStream), Error> {
     const DOING: &str = "make a socket for cloud-hypervisor's API";
     let folder = socket_folder().map_err(Error::host(DOING))?;
@@ -120,7 +122,7 @@ fn api_socket() -> Result<(UnixListener, UnixStream), Error> {
     Ok((listener, ours))
 }
 
-fn execute(program: &Path, listener: &UnixListener, inherited: &[BorrowedFd<'_>]) -> Result<Started<Ear>, Error> {
+fn execute(program: &Path, listener: &UnixListener, inherited: &[BorrowedFd<'_>]) -> Result<ApiVmm<Input>, Error> {
     let ((console, to_console), (log, to_log), (events, to_events)) = (pipe()?, pipe()?, pipe()?);
     let mut command = Command::new(program);
     command
@@ -129,42 +131,43 @@ fn execute(program: &Path, listener: &UnixListener, inherited: &[BorrowedFd<'_>]
         .stdout(stdio(&to_console)?)
         .stderr(stdio(&to_log)?);
     let inherited: Vec<BorrowedFd<'_>> = inherited.iter().copied().chain([to_events.as_fd()]).collect();
-    // Why a machine was switched off is read before that it was.
-    let ears = vec![(Ear::Of(Source::Vmm), log), (Ear::Of(Source::Console), console), (Ear::Events, events)];
-    Started::execute(NAME, command, &inherited, ears)
+    // The log is first, so that the reason for an end is read before the event of that end.
+    let inputs =
+        vec![(Input::Recorded(Source::Vmm), log), (Input::Recorded(Source::Console), console), (Input::Events, events)];
+    ApiVmm::execute(NAME, command, &inherited, inputs)
 }
 
 impl Machine {
-    /// Takes what it logs; what of it is news.
+    /// Parses bytes of its log, and returns the news in them.
     fn take_log(&mut self, bytes: &[u8]) -> Vec<News> {
         let (failed, mut news) = (&mut self.failed, Vec::new());
         self.log.feed(bytes, &mut |line| {
             if !line.whole {
                 return;
             }
-            match log::told(&String::from_utf8_lossy(line.text)) {
-                Some(log::Told::Failed(text)) => drop(failed.get_or_insert_with(|| shown(text.as_bytes(), 200))),
-                Some(log::Told::Because(text)) => {
+            match log::parse_line(&String::from_utf8_lossy(line.text)) {
+                Some(log::LogEvent::Failed(text)) => drop(failed.get_or_insert_with(|| shown(text.as_bytes(), 200))),
+                Some(log::LogEvent::Because(text)) => {
                     failed.iter_mut().for_each(|failed| *failed = shown(text.as_bytes(), 200));
                 }
-                Some(log::Told::Reported(text)) => news.push(News::Logged(shown(text.as_bytes(), 200))),
+                Some(log::LogEvent::Reported(text)) => news.push(News::Logged(shown(text.as_bytes(), 200))),
                 None => {}
             }
         });
         news
     }
 
-    /// Takes events; what of them is news.
+    /// Parses bytes of its event monitor, and returns the news in them.
     fn take_events(&mut self, bytes: &[u8], at_ns: i64) -> Vec<News> {
         let mut news = Vec::new();
-        for told in self.events.feed(bytes) {
-            match told {
-                events::Told::Runs => {}
-                events::Told::Booting => drop(self.said.booting_ns.get_or_insert(at_ns)),
-                events::Told::Booted => drop(self.said.booted_ns.get_or_insert(at_ns)),
-                events::Told::Panicked => news.push(News::Panicked),
-                events::Told::Resets => news.extend(self.end(GuestEnd::Reset)),
-                events::Told::Off => {
+        for event in self.events.feed(bytes) {
+            match event {
+                events::MachineEvent::Runs => {}
+                events::MachineEvent::Booting => drop(self.milestones.booting_ns.get_or_insert(at_ns)),
+                events::MachineEvent::Booted => drop(self.milestones.booted_ns.get_or_insert(at_ns)),
+                events::MachineEvent::Panicked => news.push(News::Panicked),
+                events::MachineEvent::Resets => news.extend(self.end(GuestEnd::Reset)),
+                events::MachineEvent::Off => {
                     let failed = self.failed.as_ref().map(|why| format!("a vCPU could not go on: {why}"));
                     news.extend(self.end(failed.map_or(GuestEnd::PowerOff, GuestEnd::Other)));
                 }
@@ -173,8 +176,8 @@ impl Machine {
         news
     }
 
-    /// The machine has ended so, and is kept as it is. Where a vCPU cannot go on, cloud-hypervisor ends in its own way. None if the
-    /// machine had ended before, because the guest was started anew.
+    /// Notes the end of the machine, and stops the process to keep the memory unchanged. If a vCPU cannot go on, cloud-hypervisor ends by
+    /// itself. Returns `None` if the machine had ended before, because the guest was started again.
     fn end(&mut self, how: GuestEnd) -> Option<News> {
         if self.failed.is_none() {
             self.vmm.process.suspend();
@@ -204,18 +207,18 @@ impl Vmm for Machine {
         if let Some(heard) = self.waiting.pop_front() {
             return heard;
         }
-        let (ear, at_ns, bytes) = match self.vmm.next(patience) {
-            Next::Said { ear, at_ns, bytes } => (ear, at_ns, bytes),
+        let (input, at_ns, bytes) = match self.vmm.next(patience) {
+            Next::Output { input, at_ns, bytes } => (input, at_ns, bytes),
             Next::Silence => return Heard::Silence,
             Next::Ended => return Heard::Gone,
         };
-        match ear {
-            // That one of its pipes is closed is no news: when all are, it has ended.
+        match input {
+            // One of its pipes was closed, which is no news. When all are, cloud-hypervisor has ended.
             _ if bytes.is_empty() => Heard::News { news: Vec::new(), at_ns },
-            Ear::Events => Heard::News { news: self.take_events(&bytes, at_ns), at_ns },
-            Ear::Of(source) => {
+            Input::Events => Heard::News { news: self.take_events(&bytes, at_ns), at_ns },
+            Input::Recorded(source) => {
                 if source == Source::Console {
-                    self.said.printed_ns.get_or_insert(at_ns);
+                    self.milestones.printed_ns.get_or_insert(at_ns);
                 }
                 if source == Source::Vmm {
                     let news = self.take_log(&bytes);
@@ -231,17 +234,17 @@ impl Vmm for Machine {
             Question::Ram => Answer::Ram(extents(self.ram.as_ref()?.1)),
             Question::Stop => {
                 self.vmm.process.suspend();
-                // At its end no vCPU runs any more, and what still does takes the machine apart.
-                if !(self.is_over || self.vmm.process.is_suspended()) {
+                // After its end no vCPU runs. The threads that still run dismantle the machine.
+                if !(self.is_over || self.vmm.process.wait_until_stopped()) {
                     return None;
                 }
                 Answer::Stopped
             }
             Question::Cpus | Question::Disks | Question::Connections => return None,
         };
-        self.asked += 1;
-        self.answers.insert(Ticket(self.asked), answer);
-        Some(Ticket(self.asked))
+        self.question_count += 1;
+        self.answers.insert(Ticket(self.question_count), answer);
+        Some(Ticket(self.question_count))
     }
 
     fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>> {
@@ -257,7 +260,7 @@ impl Vmm for Machine {
     }
 
     fn quit(&mut self) -> bool {
-        // It has nothing to put away. Where a vCPU cannot go on, it is about to end.
+        // cloud-hypervisor has no state to save. If a vCPU cannot go on, it is about to end by itself.
         self.failed.is_some()
     }
 
@@ -274,20 +277,20 @@ impl Vmm for Machine {
     }
 
     fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {
-        let said = &self.said;
+        let milestones = &self.milestones;
         self.vmm.marks(
             &[
-                ("monitor ready", said.booting_ns, "cloud-hypervisor's event vm booting: the machine is described"),
+                ("monitor ready", milestones.booting_ns, "cloud-hypervisor's event vm booting: the machine is described"),
                 (
                     "machine complete",
-                    said.booted_ns,
+                    milestones.booted_ns,
                     "cloud-hypervisor's event vm booted: the machine was made and its vCPUs started",
                 ),
             ],
-            // An event comes by another way than the answer, and on a busy host can be heard later than what follows it.
-            &Runs {
-                known_ns: &[said.booted_ns, said.answered_ns, said.printed_ns],
-                since_ns: said.booting_ns,
+            // The event arrives on another descriptor than the answer. On a busy host it can be read later than output that followed it.
+            &VcpuStart {
+                known_ns: &[milestones.booted_ns, milestones.answered_ns, milestones.printed_ns],
+                since_ns: milestones.booting_ns,
                 evidence: "cloud-hypervisor's answer to vm.boot, its event vm booted, or the guest's first byte: the vCPUs run",
             },
         )

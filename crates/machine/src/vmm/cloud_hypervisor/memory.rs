@@ -1,11 +1,11 @@
-//! Where guest RAM lies in its file: below 3 GiB, where its PC has registers up to 4 GiB, and the rest from there on.
+//! The layout of guest RAM in its file. RAM lies below 3 GiB and above 4 GiB; between them are the PC's device registers.
 
 use crate::memory::Extent;
 
 const BELOW_BYTES: u64 = 3 << 30;
 const ABOVE_PHYS: u64 = 4 << 30;
 
-/// The extents of so much RAM, in its file one behind the other.
+/// The extents of `bytes` of RAM, consecutive in the file.
 pub(super) fn extents(bytes: u64) -> Vec<Extent> {
     let below = Extent { phys: 0, file_offset: 0, bytes: bytes.min(BELOW_BYTES) };
     let above = Extent { phys: ABOVE_PHYS, file_offset: BELOW_BYTES, bytes: bytes.saturating_sub(BELOW_BYTES) };

@@ -1,23 +1,23 @@
 //! cloud-hypervisor.
 //!
-//! [`CloudHypervisor`] is the binary and what is known of it. A machine is described and started through its API ([`super::api`]) on a
-//! socket that it inherits ([`launch`]). Its event monitor tells how the machine starts and ends ([`events`]), its log why a vCPU
-//! cannot go on ([`log`]).
+//! [`CloudHypervisor`] is the binary and its known properties. A machine is described and started through its API ([`super::api`]) on a
+//! socket that it inherits ([`launch`]). Its event monitor reports the start and the end of the machine ([`events`]). Its log
+//! contains the reason why a vCPU cannot go on ([`log`]).
 //!
-//! It shows guest memory: guest RAM is a file of ours ([`memory`]). It tells nothing of where a vCPU stands, and bootscope gives it no
-//! network. Its debug console takes what a guest writes to port 0xe9 and gives a read no answer, so guest-init sees nobody there.
-//! [`asked`] refuses what would need any of them.
+//! Guest RAM is a file of bootscope's ([`memory`]). cloud-hypervisor does not report a vCPU's position, and bootscope gives it no network.
+//! Its debug console records writes to port 0xe9 but does not answer reads, so guest-init does not detect it. [`unsupported_options`] refuses
+//! options that would need any of these.
 
-mod asked;
 mod events;
 mod launch;
 mod log;
 mod memory;
 mod program;
 mod requests;
+mod unsupported_options;
 
-/// What people call it.
+/// The name for messages to the user.
 const NAME: &str = recording::VmmKind::CloudHypervisor.name();
 
-pub(crate) use asked::check;
 pub(crate) use program::CloudHypervisor;
+pub(crate) use unsupported_options::check;

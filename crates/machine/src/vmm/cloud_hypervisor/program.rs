@@ -1,4 +1,4 @@
-//! The cloud-hypervisor to boot with: where it is, and its version.
+//! Finds cloud-hypervisor, and reads its version.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use crate::Error;
 use crate::vmm::process::Binary;
 use crate::vmm::{Launch, Program, Vmm};
 
-/// A cloud-hypervisor binary and what is known of it.
+/// A cloud-hypervisor binary and its known properties.
 #[derive(Clone, Debug)]
 pub(crate) struct CloudHypervisor(Binary);
 
 impl CloudHypervisor {
-    /// Finds the binary, by path or in `$PATH`, and asks its version.
+    /// Finds the binary, by path or in `$PATH`, and reads its version.
     pub(crate) fn find(binary: &Path) -> Result<CloudHypervisor, Error> {
         Binary::find(binary, VmmKind::CloudHypervisor, "cloud-hypervisor v").map(CloudHypervisor)
     }
@@ -34,7 +34,7 @@ impl Program for CloudHypervisor {
     }
 
     fn check(&self, _guest: &GuestSpec, _spared: &[&str], _yields: bool) -> Result<(), Error> {
-        // What it cannot do, no version of it can: that is checked before it is looked for.
+        // The supported options are the same in all versions, and are checked before the binary is searched.
         Ok(())
     }
 

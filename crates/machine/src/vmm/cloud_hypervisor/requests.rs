@@ -1,4 +1,4 @@
-//! What cloud-hypervisor is asked for: the request that describes a machine, and the one that starts it.
+//! The requests to cloud-hypervisor: one that describes a machine, and one that starts it.
 
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::NAME;
 use crate::Error;
 use crate::image::disk_format;
-use crate::vmm::api::{Request, text_of};
-use crate::vmm::asked::disks;
+use crate::vmm::api::{Request, utf8_path};
+use crate::vmm::unsupported_options::disks;
 
-/// Descriptors that it inherits and opens again by their numbers.
+/// Descriptors that cloud-hypervisor inherits, and opens again through `/proc`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inherited {
     pub(super) initrd: Option<RawFd>,
@@ -24,15 +24,16 @@ pub(super) fn boot() -> Request {
     Request::bare("/api/v1/vm.boot")
 }
 
-/// The request before it. The serial port is its standard output, to which it writes byte for byte.
+/// The request that describes the machine, to be sent before that. The serial port is cloud-hypervisor's standard output, to which it
+/// writes byte by byte.
 pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, fds: Inherited) -> Result<Request, Error> {
     let kernel = guest.kernel.as_deref().unwrap_or(Path::new(""));
-    let mut payload = json!({"kernel": text_of(kernel, NAME)?, "cmdline": boot_args(guest, kernel_line)});
+    let mut payload = json!({"kernel": utf8_path(kernel, NAME)?, "cmdline": boot_args(guest, kernel_line)});
     if let Some(fd) = fds.initrd {
         payload["initramfs"] = Value::from(opened_again(fd));
     }
     let memory = match fds.ram {
-        // Its zones are its memory then.
+        // The zones are all of the memory then.
         Some(fd) => json!({"size": 0, "zones": [
             {"id": "ram", "size": guest.memory_bytes, "file": opened_again(fd), "shared": true}
         ]}),
@@ -52,13 +53,13 @@ pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, fds: Inherited) -> R
     Ok(Request::new("/api/v1/vm.create", config))
 }
 
-/// bootscope writes to nobody's image.
+/// A disk, opened read-only: bootscope must not write to an image.
 fn disk(path: &Path) -> Result<Value, Error> {
     let format = if disk_format(path)? == "qcow2" { "Qcow2" } else { "Raw" };
-    Ok(json!({"path": text_of(path, NAME)?, "readonly": true, "image_type": format}))
+    Ok(json!({"path": utf8_path(path, NAME)?, "readonly": true, "image_type": format}))
 }
 
-/// Firecracker tells the kernel its root itself. What the user says comes after it and wins.
+/// Adds the parameters for the root, which Firecracker would add itself. The user's own parameters come later and override them.
 fn boot_args(guest: &GuestSpec, kernel_line: &str) -> String {
     format!("{}{kernel_line}", if guest.root.is_some() { "root=/dev/vda ro " } else { "" })
 }

@@ -1,10 +1,10 @@
-//! Starting Firecracker, hearing it, and ending it.
+//! Starts Firecracker, reads its output, and ends it.
 //!
-//! Console and log are pipes that it inherits. It makes the socket of its API itself, in a folder that nobody else may
-//! enter; the folder goes as soon as there is a connection. Time zero is taken just before it is executed.
+//! Firecracker inherits pipes for console and log. It makes the socket of its API itself, in a folder that no other user may enter. The
+//! folder is removed once there is a connection. Time zero is taken just before Firecracker is executed.
 //!
-//! Firecracker ends when its guest resets, and also when a vCPU cannot go on; its exit status can be 0 for both. Its log tells them
-//! apart.
+//! Firecracker ends when its guest resets, and also when a vCPU cannot go on. The exit status can be 0 for both. The log
+//! distinguishes them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,45 +18,46 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use tempfile::TempDir;
 
 use super::NAME;
-use super::log::{Told, told};
+use super::log::{LogEvent, parse_line};
 use super::requests::{machine, start as start_vcpus};
 use crate::Error;
 use crate::cpu_time::CpuTimes;
 use crate::lines::{Lines, shown};
 use crate::vmm::api::Api;
-use crate::vmm::folder::socket_folder;
-use crate::vmm::started::{Next, Runs, Started, pipe, stdio};
+use crate::vmm::api_vmm::{ApiVmm, Next, VcpuStart, pipe, stdio};
+use crate::vmm::socket_folder::socket_folder;
 use crate::vmm::{ARRIVAL_ERROR_NS, Exit, GuestEnd, Heard, Launch, News, SetUpMark, Source, Vmm, Zero};
 
-/// How long the socket of the API may take to be there.
-const SOCKET: Duration = Duration::from_secs(10);
-/// How often it is looked for.
-const SOCKET_TICK: Duration = Duration::from_millis(1);
-/// When it had done what, in ns since time zero.
+/// Longest wait for the socket of the API.
+const MAX_SOCKET_WAIT: Duration = Duration::from_secs(10);
+/// Time between two attempts to connect to it.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Times of the steps of the start, in ns since time zero.
 #[derive(Debug, Default)]
-struct Said {
+struct Milestones {
     listens_ns: Option<i64>,
     complete_ns: Option<i64>,
     started_ns: Option<i64>,
-    /// When the guest's first byte came.
+    /// Arrival of the guest's first byte.
     printed_ns: Option<i64>,
 }
 
 /// A running Firecracker.
 #[derive(Debug)]
 pub(super) struct Machine {
-    vmm: Started<Source>,
-    /// What was heard before somebody listened, and news that are not told yet.
+    vmm: ApiVmm<Source>,
+    /// News that `hear` has not returned yet.
     waiting: VecDeque<Heard>,
     log: Lines,
-    said: Said,
-    /// Why a vCPU could not go on.
+    milestones: Milestones,
+    /// The reason why a vCPU could not go on.
     failed: Option<String>,
-    /// That the end was told.
+    /// True if `hear` has returned the end of the guest.
     is_over: bool,
 }
 
-/// Starts the Firecracker at this path, and in it a machine.
+/// Starts the Firecracker at this path, and a machine in it.
 pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Error> {
     let requests = machine(launch.guest, launch.kernel_line, launch.initrd.map(AsRawFd::as_raw_fd))?;
     let folder = socket_folder().map_err(Error::host("make a folder for Firecracker's socket"))?;
@@ -67,10 +68,10 @@ pub(super) fn start(program: &Path, launch: &Launch<'_>) -> Result<Machine, Erro
         vm.vmm.request(&mut api, request, is_complaint)?;
     }
     vm.vmm.request(&mut api, &start_vcpus(), is_complaint)?;
-    // Where its log does not say when that was.
+    // Used if the log does not contain the start of the vCPUs.
     let at_ns = vm.elapsed_ns();
     vm.waiting.push_back(Heard::News { news: vec![News::Running], at_ns });
-    vm.said.started_ns = Some(at_ns);
+    vm.milestones.started_ns = Some(at_ns);
     Ok(vm)
 }
 
@@ -87,12 +88,12 @@ fn execute(program: &Path, folder: &TempDir, initrd: Option<&File>) -> Result<(M
         .stderr(stdio(&to_log)?);
     let mut inherited = vec![to_log.as_fd()];
     inherited.extend(initrd.map(AsFd::as_fd));
-    let ears = vec![(Source::Console, console), (Source::Vmm, log)];
+    let inputs = vec![(Source::Console, console), (Source::Vmm, log)];
     let vm = Machine {
-        vmm: Started::execute(NAME, command, &inherited, ears)?,
+        vmm: ApiVmm::execute(NAME, command, &inherited, inputs)?,
         waiting: VecDeque::new(),
         log: Lines::default(),
-        said: Said::default(),
+        milestones: Milestones::default(),
         failed: None,
         is_over: false,
     };
@@ -100,43 +101,45 @@ fn execute(program: &Path, folder: &TempDir, initrd: Option<&File>) -> Result<(M
 }
 
 impl Machine {
-    /// Connects to its API, once that is there.
+    /// Waits for the socket of its API, and connects to it.
     fn connect(&mut self, socket: &Path) -> Result<Api, Error> {
         let began = Instant::now();
         loop {
             match UnixStream::connect(socket) {
                 Ok(stream) => {
-                    return Api::new(stream).map_err(|undone| self.vmm.refusal(&undone.to_string(), is_complaint));
+                    return Api::new(stream).map_err(|error| self.vmm.refusal(&error.to_string(), is_complaint));
                 }
-                Err(error) if self.vmm.process.has_ended() || began.elapsed() > SOCKET => {
+                Err(error) if self.vmm.process.has_ended() || began.elapsed() > MAX_SOCKET_WAIT => {
                     return Err(self.vmm.refusal(&format!("its API could not be reached: {error}"), is_complaint));
                 }
-                Err(_) => std::thread::sleep(SOCKET_TICK),
+                Err(_) => std::thread::sleep(CONNECT_INTERVAL),
             }
         }
     }
 
-    /// Takes what it logs; what of it is news.
+    /// Parses bytes of its log, and returns the news in them.
     fn take_log(&mut self, bytes: &[u8], at_ns: i64) -> Vec<News> {
-        let (said, failed, mut news) = (&mut self.said, &mut self.failed, Vec::new());
+        let (milestones, failed, mut news) = (&mut self.milestones, &mut self.failed, Vec::new());
         self.log.feed(bytes, &mut |line| {
             if !line.whole {
                 return;
             }
-            match told(&String::from_utf8_lossy(line.text)) {
-                Some(Told::Listens) => drop(said.listens_ns.get_or_insert(at_ns)),
-                Some(Told::Complete) => drop(said.complete_ns.get_or_insert(at_ns)),
-                // The API's answer comes after it.
-                Some(Told::Started) => said.started_ns = Some(said.started_ns.map_or(at_ns, |ns| ns.min(at_ns))),
-                Some(Told::Booted(text)) => news.push(News::Logged(shown(text.as_bytes(), 200))),
-                Some(Told::Failed(text)) => drop(failed.get_or_insert_with(|| shown(text.as_bytes(), 200))),
+            match parse_line(&String::from_utf8_lossy(line.text)) {
+                Some(LogEvent::Listens) => drop(milestones.listens_ns.get_or_insert(at_ns)),
+                Some(LogEvent::Complete) => drop(milestones.complete_ns.get_or_insert(at_ns)),
+                // The log can report the start before the API's answer arrives.
+                Some(LogEvent::Started) => {
+                    milestones.started_ns = Some(milestones.started_ns.map_or(at_ns, |ns| ns.min(at_ns)))
+                }
+                Some(LogEvent::Booted(text)) => news.push(News::Logged(shown(text.as_bytes(), 200))),
+                Some(LogEvent::Failed(text)) => drop(failed.get_or_insert_with(|| shown(text.as_bytes(), 200))),
                 None => {}
             }
         });
         news
     }
 
-    /// How the guest ended, when Firecracker has: by its log, and by its exit status.
+    /// The reason why the guest ended, once Firecracker has ended: from its log, and from its exit status.
     fn ending(&self) -> Option<GuestEnd> {
         if let Some(why) = &self.failed {
             return Some(GuestEnd::Other(format!("a vCPU could not go on: {why}")));
@@ -148,7 +151,7 @@ impl Machine {
     }
 }
 
-/// Whether a line says what is wrong: all else that it logs is how it goes on.
+/// True if a line reports an error. All lines of the levels INFO, DEBUG and WARN report progress.
 fn is_complaint(_: Source, line: &str) -> bool {
     let is_log = line.contains(":INFO] ") || line.contains(":DEBUG] ") || line.contains(":WARN] ");
     !is_log && !line.trim().is_empty()
@@ -176,7 +179,7 @@ impl Vmm for Machine {
             return heard;
         }
         let (source, at_ns, bytes) = match self.vmm.next(patience) {
-            Next::Said { ear, at_ns, bytes } => (ear, at_ns, bytes),
+            Next::Output { input, at_ns, bytes } => (input, at_ns, bytes),
             Next::Silence => return Heard::Silence,
             Next::Ended => {
                 let end = if self.is_over || self.vmm.process.is_reaped() { None } else { self.ending() };
@@ -185,12 +188,12 @@ impl Vmm for Machine {
                 return end.map_or(Heard::Gone, |end| Heard::News { news: vec![News::Off(end)], at_ns });
             }
         };
-        // That one of its two pipes is closed is no news: when both are, it has ended.
+        // One of its two pipes was closed, which is no news. When both are, Firecracker has ended.
         if bytes.is_empty() {
             return Heard::News { news: Vec::new(), at_ns };
         }
         if source == Source::Console {
-            self.said.printed_ns.get_or_insert(at_ns);
+            self.milestones.printed_ns.get_or_insert(at_ns);
         }
         if source == Source::Vmm {
             let news = self.take_log(&bytes, at_ns);
@@ -206,7 +209,7 @@ impl Vmm for Machine {
     }
 
     fn quit(&mut self) -> bool {
-        // It has nothing to put away, and asks the guest where it is told to end.
+        // Firecracker has no state to save, and it would pass a request to end on to the guest.
         false
     }
 
@@ -223,15 +226,19 @@ impl Vmm for Machine {
     }
 
     fn set_up(&mut self, _counter_hz: Option<f64>) -> Vec<SetUpMark> {
-        let said = &self.said;
+        let milestones = &self.milestones;
         self.vmm.marks(
             &[
-                ("monitor ready", said.listens_ns, "Firecracker's log: API server started"),
-                ("machine complete", said.complete_ns, "Firecracker's log: the machine is built, the kernel loaded"),
+                ("monitor ready", milestones.listens_ns, "Firecracker's log: API server started"),
+                (
+                    "machine complete",
+                    milestones.complete_ns,
+                    "Firecracker's log: the machine is built, the kernel loaded",
+                ),
             ],
-            &Runs {
-                known_ns: &[said.started_ns, said.printed_ns],
-                since_ns: said.complete_ns,
+            &VcpuStart {
+                known_ns: &[milestones.started_ns, milestones.printed_ns],
+                since_ns: milestones.complete_ns,
                 evidence: "Firecracker's log, its answer to InstanceStart, or the guest's first byte: the vCPUs run",
             },
         )

@@ -1,21 +1,21 @@
 //! Firecracker.
 //!
-//! [`Firecracker`] is the binary and what is known of it. A machine is described and started through its API ([`super::api`]), a Unix socket
-//! that it is told to make ([`launch`]). A configuration file would do without the socket. The API says instead which setting is
-//! refused and why, and what is set up has been set up before the vCPUs are started.
+//! [`Firecracker`] is the binary and its known properties. A machine is described and started through its API ([`super::api`]), on a
+//! Unix socket that it makes ([`launch`]). A configuration file would need no socket. But the API reports which setting is refused and
+//! why, and sets the machine up before the vCPUs start.
 //!
-//! Its one serial port is its standard output. It shows no guest memory, has no monitor that tells where a vCPU stands, and gives a
-//! guest no way for messages that needs no driver: [`asked`] refuses what would need any of them. What it logs goes into a pipe, and
-//! tells when it had set up what ([`log`]).
+//! Its one serial port is its standard output. It gives bootscope no access to guest memory, reports no vCPU's position, and has no
+//! device for messages that works without a driver. [`unsupported_options`] refuses options that would need any of these. Its log goes into a pipe,
+//! and contains the steps of the set-up ([`log`]).
 
-mod asked;
 mod launch;
 mod log;
 mod program;
 mod requests;
+mod unsupported_options;
 
-/// What people call it.
+/// The name for messages to the user.
 const NAME: &str = recording::VmmKind::Firecracker.name();
 
-pub(crate) use asked::check;
 pub(crate) use program::Firecracker;
+pub(crate) use unsupported_options::check;

@@ -1,4 +1,4 @@
-//! What Firecracker is asked for: the requests that describe a machine, and the last one that starts it.
+//! The requests to Firecracker that describe a machine, and the last one that starts it.
 
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::NAME;
 use crate::Error;
-use crate::vmm::api::{Request, text_of};
-use crate::vmm::asked::disks;
+use crate::vmm::api::{Request, utf8_path};
+use crate::vmm::unsupported_options::disks;
 
 /// The request that starts the vCPUs.
 pub(super) fn start() -> Request {
     Request::new("/actions", json!({"action_type": "InstanceStart"}))
 }
 
-/// The requests before it.
+/// The requests that describe the machine, to be sent before that.
 pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, initrd: Option<RawFd>) -> Result<Vec<Request>, Error> {
     let kernel = guest.kernel.as_deref().unwrap_or(Path::new(""));
-    let mut boot = json!({"kernel_image_path": text_of(kernel, NAME)?, "boot_args": boot_args(kernel_line)});
+    let mut boot = json!({"kernel_image_path": utf8_path(kernel, NAME)?, "boot_args": boot_args(kernel_line)});
     if let Some(fd) = initrd {
         boot["initrd_path"] = Value::from(format!("/proc/self/fd/{fd}"));
     }
@@ -27,15 +27,15 @@ pub(super) fn machine(guest: &GuestSpec, kernel_line: &str, initrd: Option<RawFd
     let mut all = vec![Request::new("/machine-config", config), Request::new("/boot-source", boot)];
     for (n, (path, is_root)) in disks(guest).enumerate() {
         let id = format!("disk{n}");
-        // bootscope writes to nobody's image, and Firecracker has no snapshots of disks.
-        let drive = json!({"drive_id": id, "path_on_host": text_of(path, NAME)?, "is_root_device": is_root, "is_read_only": true});
+        // bootscope must not write to an image, and Firecracker has no snapshots of disks.
+        let drive = json!({"drive_id": id, "path_on_host": utf8_path(path, NAME)?, "is_root_device": is_root, "is_read_only": true});
         all.push(Request::new(format!("/drives/{id}"), drive));
     }
     Ok(all)
 }
 
-/// Firecracker ends when its guest resets by the keyboard controller, and knows no other end: `reboot=k` has Linux do that. What the
-/// user says comes after it and wins.
+/// Adds `reboot=k`, which makes Linux reset by the keyboard controller. That is the only reset at which Firecracker ends. The user's own
+/// parameters come later and override it.
 fn boot_args(kernel_line: &str) -> String {
     format!("reboot=k {kernel_line}").trim_end().to_owned()
 }

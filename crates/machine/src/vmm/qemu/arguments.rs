@@ -1,16 +1,16 @@
-//! QEMU's command line.
+//! Builds QEMU's command line.
 //!
-//! The machine's own defaults stay (its display adapter, network card, CD-ROM drive), because a boot is recorded as
-//! the user would run it; `-- -nodefaults` takes them away. Added is what watching needs:
-//! - `-S` with a `cont` that waits in the monitor's socket before QEMU is even started: the guest runs as soon as the
-//!   machine is complete, and the monitor says when that was;
+//! The machine keeps its defaults (display adapter, network card, CD-ROM drive), because a boot is recorded as the user would
+//! run it. `-- -nodefaults` removes them. bootscope adds the options that watching needs:
+//! - `-S`, and a `cont` that waits in the monitor's socket before QEMU is even started: the guest runs as soon as the
+//!   machine is complete, and the monitor reports when that was;
 //! - `-no-reboot -no-shutdown`: a guest that resets or powers off is paused, so that its end can be recorded and its
 //!   memory read;
-//! - console, firmware's debug port and guest-init's port each on an inherited pipe, the monitor on an inherited
-//!   socket: nothing in the file system, nothing to clean up;
+//! - console, firmware's debug port and guest-init's port, each on an inherited pipe, and the monitor on an inherited
+//!   socket: there is nothing in the file system to clean up;
 //! - guest RAM in an inherited memfd.
 //!
-//! Everything that is the user's to choose comes after, so that `--` can override it.
+//! The user's own arguments come last, so that they can override the others.
 
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -27,44 +27,44 @@ use crate::vmm::channel::Wire;
 #[derive(Clone, Debug)]
 pub(crate) struct Inherited {
     pub(crate) monitor: RawFd,
-    /// The gdbstub's, where somebody speaks to it.
+    /// The gdbstub's, if the recorder uses it.
     pub(crate) gdbstub: Option<RawFd>,
     pub(crate) console: RawFd,
-    /// The guest's channel, and what the guest writes to.
+    /// The guest's channel, and the device that the guest writes to.
     pub(crate) guest: Option<(RawFd, Wire)>,
-    /// The firmware's debug port, and where it is.
+    /// The firmware's debug port, and its number.
     pub(crate) firmware: Option<(RawFd, u16)>,
     pub(crate) ram: Option<RawFd>,
     pub(crate) initrd: Option<RawFd>,
-    /// The host's port that leads to the guest's: no descriptor, but as much the machine's.
+    /// The host port that is forwarded to the guest. It is not a descriptor, but belongs to the machine like these.
     pub(crate) port: Option<u16>,
 }
 
-/// A plugin object to load, without the arguments that are known only at the start.
+/// A plugin to load, and its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Plugin<'a> {
     pub(crate) object: &'a Path,
-    /// Where first executions go.
+    /// The file for first executions.
     pub(crate) fd: Option<RawFd>,
-    /// Where calls go.
+    /// The file for calls.
     pub(crate) calls_fd: Option<RawFd>,
-    /// The shortest call that is noted with its times.
+    /// The plugin records the times of calls that took at least this long.
     pub(crate) min_call_ns: Option<u64>,
-    /// After how many blocks of user space no more first executions are noted.
+    /// After this number of blocks of user space, the plugin records no more first executions.
     pub(crate) user_blocks: Option<u32>,
     pub(crate) zero_ns: i64,
 }
 
-/// What the guest's CPUs are.
+/// The model of the guest's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cpu {
     /// The host's, run by KVM.
     Host,
-    /// Those of a model, or of QEMU's own choice, translated.
+    /// Translated CPUs of this model, or of QEMU's default.
     Translated(Option<&'static str>),
 }
 
-/// The arguments, without the program's own name.
+/// The arguments, without the program's name.
 pub(crate) fn arguments(
     guest: &GuestSpec,
     cpu: Cpu,
@@ -103,7 +103,8 @@ impl Line {
 
     fn plugin(&mut self, guest: &GuestSpec, plugin: &Plugin<'_>) -> Result<(), Error> {
         let mut value = escaped(plugin.object)?;
-        let mut add = |name: &str, what: Option<String>| value.extend(what.map(|what| format!(",{name}={what}")));
+        let mut add =
+            |name: &str, value_text: Option<String>| value.extend(value_text.map(|text| format!(",{name}={text}")));
         add("fd", plugin.fd.map(|fd| fd.to_string()));
         add("calls-fd", plugin.calls_fd.map(|fd| fd.to_string()));
         add("min-call", plugin.min_call_ns.map(|ns| ns.to_string()));
@@ -125,7 +126,7 @@ impl Line {
         self.pair("-machine", machine);
         self.pair("-accel", if cpu == Cpu::Host { "kvm" } else { "tcg" });
         match cpu {
-            // What anyone uses with KVM; QEMU's default model hides half of the CPU.
+            // The usual choice with KVM: QEMU's default model hides half of the CPU's features.
             Cpu::Host => self.pair("-cpu", "host"),
             Cpu::Translated(Some(model)) => self.pair("-cpu", model),
             Cpu::Translated(None) => {}
@@ -157,7 +158,7 @@ impl Line {
     }
 
     fn disks(&mut self, guest: &GuestSpec) -> Result<(), Error> {
-        // First, so that it is the guest's first.
+        // The root comes first, so that it is the guest's first disk.
         for (flag, value) in root_device::device(guest)? {
             self.pair(flag, value);
         }
@@ -168,8 +169,8 @@ impl Line {
         Ok(())
     }
 
-    /// Gives a guest that is awaited on a TCP port a card that every kernel for virtual machines knows, in place of the
-    /// machine's own. An isolated guest reaches nothing through its card.
+    /// Adds the network card. If the end mark is an answer on a TCP port, the guest gets a card that every kernel for virtual machines
+    /// supports, in place of the machine's own. An isolated guest reaches nothing through its card.
     fn network(&mut self, guest: &GuestSpec, port: Option<u16>) {
         let restrict = if guest.isolated { ",restrict=on" } else { "" };
         let Some(guest_port) = guest.until.port() else {
@@ -209,13 +210,13 @@ impl Line {
                     self.pair("-device", format!("virtio-serial-device,id=guest-port,bus=virtio-mmio-bus.{place}"));
                     self.pair("-device", "virtconsole,bus=guest-port.0,chardev=guest");
                 }
-                // It is one of the machine's serial ports.
+                // `serial_ports` connects it.
                 Wire::SerialPort { .. } => {}
             }
         }
     }
 
-    /// The machine's serial ports up to the last that somebody listens to.
+    /// Adds the machine's serial ports, up to the last one that is recorded.
     fn serial_ports(&mut self, fds: &Inherited, console_place: u8) {
         let guest_place = match fds.guest {
             Some((_, Wire::SerialPort { place, .. })) => Some(place),
@@ -233,17 +234,17 @@ impl Line {
         }
     }
 
-    /// A pipe is written through its file: QEMU's sockets cost it more, and it needs to hear nothing back.
+    /// Adds a character device that writes to a pipe, by its path in `/proc`. A socket would cost QEMU more, and no answer goes back.
     fn pipe(&mut self, id: &str, fd: RawFd) {
         self.pair("-chardev", format!("file,id={id},path=/proc/self/fd/{fd}"));
     }
 
     fn deterministic(&mut self) {
-        // One instruction is one nanosecond, idle time is skipped, every clock is the guest's.
+        // One instruction lasts one nanosecond, idle time is skipped, and every clock follows the guest's.
         self.pair("-icount", "shift=0,sleep=off");
         self.pair("-rtc", "base=2020-01-01T00:00:00,clock=vm");
         self.pair("-seed", "1");
-        // The default network card and drives would be answered by the host.
+        // The default network card and drives depend on the host's timing.
         self.flag("-nodefaults");
     }
 }
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_watched_through_what_it_inherits() {
+    fn a_machine_is_watched_through_inherited_descriptors() {
         let line = line(|_| {});
         for part in [
             "-object memory-backend-file,id=ram,size=512M,share=on,mem-path=/proc/self/fd/7",
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gdbstub_is_there_only_where_somebody_speaks_to_it() {
+    fn a_gdbstub_is_there_only_if_it_is_used() {
         assert!(!line(|_| {}).contains("gdb"));
         let guest = GuestSpec::default();
         let fds = Inherited { gdbstub: Some(9), ..fds() };
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_is_asked_has_a_network_card_for_that() {
+    fn a_guest_with_an_awaited_port_has_a_network_card() {
         let guest = GuestSpec { until: recording::Until::Tcp(22), ..GuestSpec::default() };
         let fds = Inherited { port: Some(4022), ..fds() };
         let line = arguments(&guest, Cpu::Translated(None), "", &fds, None).unwrap().join(" ");
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plugin_learns_time_zero() {
+    fn the_plugin_receives_time_zero() {
         let guest = GuestSpec { deterministic: true, ..GuestSpec::default() };
         let object = Path::new("/lib/p,1.so");
         let plugin =

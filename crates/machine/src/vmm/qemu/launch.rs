@@ -1,9 +1,9 @@
-//! Starting QEMU, and ending it.
+//! Starts QEMU, talks to it, and ends it.
 //!
-//! Everything it needs is inherited: pipes, the monitor's socket, guest RAM, the initrd. Time zero is taken just before
-//! it is executed, when all else is done. It never outlives us: the kernel kills it when the thread that started it
-//! ends (so a [`Machine`] must be started by a thread that stays), and dropping a [`Machine`] kills it too. It is in its own
-//! process group: Ctrl-C reaches us, and we end it.
+//! QEMU inherits all it needs: pipes, the monitor's socket, guest RAM, the initrd. Time zero is taken just before it is executed, when
+//! everything else is prepared. QEMU must not outlive bootscope. The kernel kills it when the thread that started it ends, so that
+//! thread must stay. Dropping a [`Machine`] kills it too. It runs in its own process group: Ctrl-C reaches bootscope, which then ends
+//! QEMU.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,14 +24,14 @@ use super::linker::Linker;
 use super::monitor::{Event, Monitor};
 use super::mtree::ram_extents;
 use super::replies::{accepted, disk_requests, stands};
-use super::set_up::{Said, marks};
+use super::set_up::{Milestones, marks};
 use crate::Error;
 use crate::arch::{self, Arch};
 use crate::child::{ends_with_us, inherit, words};
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 use crate::host::memory_file;
-use crate::vmm::listen::{Piece, What, listen, ways};
+use crate::vmm::listen::{Content, Piece, listen, piece_queue};
 use crate::vmm::process::Process;
 use crate::vmm::{
     ARRIVAL_ERROR_NS, Answer, Cpus, Exit, Heard, Instruments, Launch, News, Question, SetUpMark, Source, Ticket, Vmm,
@@ -42,11 +42,11 @@ use crate::vmm::{
 const REGISTERS: &str = "info registers -a";
 const REGISTERS_ORIGIN: &str = "QEMU's `info registers -a`, at the end";
 
-/// Who said something.
+/// The source of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ear {
-    /// What is recorded.
-    Of(Source),
+enum Input {
+    /// Output that is recorded.
+    Recorded(Source),
     /// QEMU's monitor.
     Monitor,
 }
@@ -56,17 +56,17 @@ enum Ear {
 pub(super) struct Machine {
     process: Process,
     zero: Zero,
-    /// When the program had been executed, at the latest.
+    /// The program was executed at this time or earlier.
     executed_ns: i64,
-    heard: Receiver<Piece<Ear>>,
+    pieces: Receiver<Piece<Input>>,
     monitor: Monitor,
-    /// Our end of the connection to the gdbstub, until somebody takes it.
+    /// The recorder's end of the connection to the gdbstub, until it is taken.
     gdbstub: Option<UnixStream>,
-    said: Said,
-    /// What each question that is not answered yet was.
-    asked: BTreeMap<Ticket, Question>,
+    milestones: Milestones,
+    /// The questions that are not answered yet.
+    questions: BTreeMap<Ticket, Question>,
     ram: Option<File>,
-    /// Where the plugin notes first executions.
+    /// The file for the plugin's first-execution trace.
     first_executions: Option<File>,
     command: Vec<String>,
     linker: Option<Linker>,
@@ -76,7 +76,7 @@ pub(super) struct Machine {
 /// The id of guest RAM's memory backend.
 const RAM_ID: &str = "ram";
 
-/// Starts the QEMU at this path, with these CPUs. What the plugin has to know before it is installed is in the environment.
+/// Starts the QEMU at this path, with these CPUs. `environment` configures the plugin before it is installed.
 pub(super) fn start(
     qemu: &Path,
     cpu: Cpu,
@@ -93,14 +93,14 @@ pub(super) fn start(
     let (gdbstub, to_gdbstub) = instruments.gdbstub.then(gdbstub).transpose()?.unzip();
     let ram = instruments.ram.then(|| memory_file("bootscope-ram")).transpose()?;
 
-    let mut ears = vec![(Ear::Of(Source::Console), console), (Ear::Of(Source::Vmm), vmm)];
-    ears.extend(guest.map(|fd| (Ear::Of(Source::Guest), fd)));
-    ears.extend(firmware.map(|fd| (Ear::Of(Source::Firmware), fd)));
-    // Last, so that what the guest said before its end is heard before the news of that end.
+    let mut inputs = vec![(Input::Recorded(Source::Console), console), (Input::Recorded(Source::Vmm), vmm)];
+    inputs.extend(guest.map(|fd| (Input::Recorded(Source::Guest), fd)));
+    inputs.extend(firmware.map(|fd| (Input::Recorded(Source::Firmware), fd)));
+    // The monitor is last, so that the guest's output from before its end is received before the news of that end.
     let also_ours = ours.try_clone().map_err(Error::host("copy a socket"))?;
-    ears.push((Ear::Monitor, OwnedFd::from(also_ours)));
-    let (sender, heard) = ways();
-    listen(ears, sender)?;
+    inputs.push((Input::Monitor, OwnedFd::from(also_ours)));
+    let (sender, pieces) = piece_queue();
+    listen(inputs, sender)?;
     let monitor = Monitor::new(ours, instruments.held).map_err(Error::host("write to a socket"))?;
 
     let fds = Inherited {
@@ -137,11 +137,11 @@ pub(super) fn start(
         process: Process::new(&child),
         zero,
         executed_ns: monotonic_ns() - zero.ns,
-        heard,
+        pieces,
         monitor,
         gdbstub,
-        said: Said::default(),
-        asked: BTreeMap::new(),
+        milestones: Milestones::default(),
+        questions: BTreeMap::new(),
         ram,
         first_executions,
         command: words(&command),
@@ -166,7 +166,7 @@ fn command(qemu: &Path, to_vmm: &OwnedFd, linker: Option<&Linker>) -> Result<Com
     let mut command = Command::new(qemu);
     command.stdin(Stdio::null()).stdout(copy()?).stderr(copy()?).process_group(0);
     if let Some(path) = linker.and_then(Linker::output) {
-        // glibc's linker counts its own cycles and writes them there; others do nothing.
+        // glibc's linker counts its own cycles and writes them there. Other linkers ignore these variables.
         command.env("LD_DEBUG", "statistics").env("LD_DEBUG_OUTPUT", path);
     }
     Ok(command)
@@ -178,13 +178,13 @@ impl Machine {
         for event in self.monitor.feed(bytes) {
             match event {
                 Event::Greeting => {
-                    self.said.greeting_ns.get_or_insert(at_ns);
+                    self.milestones.greeting_ns.get_or_insert(at_ns);
                     self.linker.as_mut().map(Linker::read);
                 }
-                Event::Complete => drop(self.said.complete_ns.get_or_insert(at_ns)),
+                Event::Complete => drop(self.milestones.complete_ns.get_or_insert(at_ns)),
                 Event::News(news) => {
                     if news == News::Running {
-                        self.said.running_ns.get_or_insert(at_ns);
+                        self.milestones.running_ns.get_or_insert(at_ns);
                     }
                     all.push(news);
                 }
@@ -213,17 +213,17 @@ impl Vmm for Machine {
 
     fn hear(&mut self, patience: Duration) -> Heard {
         loop {
-            let piece = match self.heard.recv_timeout(patience) {
+            let piece = match self.pieces.recv_timeout(patience) {
                 Ok(piece) => piece,
                 Err(RecvTimeoutError::Timeout) => return Heard::Silence,
                 Err(RecvTimeoutError::Disconnected) => return Heard::Gone,
             };
             let at_ns = piece.at_ns - self.zero.ns;
-            match (piece.ear, piece.what) {
-                // QEMU has ended when all its ways have.
-                (_, What::Ended(_)) => {}
-                (Ear::Of(source), What::Said(bytes)) => return Heard::Said { source, at_ns, bytes },
-                (Ear::Monitor, What::Said(bytes)) => {
+            match (piece.input, piece.content) {
+                // QEMU has ended when all inputs have.
+                (_, Content::Ended(_)) => {}
+                (Input::Recorded(source), Content::Bytes(bytes)) => return Heard::Said { source, at_ns, bytes },
+                (Input::Monitor, Content::Bytes(bytes)) => {
                     return Heard::News { news: self.take_events(&bytes, at_ns), at_ns };
                 }
             }
@@ -239,13 +239,13 @@ impl Vmm for Machine {
             Question::Stop => "stop",
         };
         let ticket = Ticket(self.monitor.ask(words).ok()?);
-        self.asked.insert(ticket, question);
+        self.questions.insert(ticket, question);
         Some(ticket)
     }
 
     fn answer(&mut self, ticket: Ticket) -> Option<Option<Answer>> {
         let answer = self.monitor.answer(ticket.0)?;
-        let question = self.asked.remove(&ticket);
+        let question = self.questions.remove(&ticket);
         Some(question.zip(answer.ok()).and_then(|(question, text)| match question {
             Question::Ram => ram_extents(&text, RAM_ID).ok().map(Answer::Ram),
             Question::Cpus => Some(Answer::Cpus(Cpus {
@@ -264,7 +264,7 @@ impl Vmm for Machine {
     }
 
     fn let_run(&mut self) {
-        // It can only fail because QEMU has ended.
+        // This can fail only if QEMU has ended.
         let _ = self.monitor.cont();
     }
 
@@ -281,7 +281,7 @@ impl Vmm for Machine {
     }
 
     fn is_suspended(&self) -> bool {
-        self.process.stands()
+        self.process.is_stopped()
     }
 
     fn quit(&mut self) -> bool {
@@ -302,6 +302,6 @@ impl Vmm for Machine {
 
     fn set_up(&mut self, counter_hz: Option<f64>) -> Vec<SetUpMark> {
         let linker = self.linker.as_mut().map_or("", Linker::read);
-        marks(self.executed_ns, &self.said, linker, counter_hz)
+        marks(self.executed_ns, &self.milestones, linker, counter_hz)
     }
 }

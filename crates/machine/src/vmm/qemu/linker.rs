@@ -1,17 +1,17 @@
-//! What glibc's dynamic linker says about its own work at the start of QEMU.
+//! Collects the statistics that glibc's dynamic linker writes at the start of QEMU.
 //!
-//! It writes into a file whose name it makes itself (`PATH.<pid>`), so it is given a folder of its own, outside the
-//! recording, that nobody else may write into. The text is there before the program's own first instruction: the
-//! folder is emptied and removed as soon as QEMU has said anything, so that hardly a kill can leave it behind.
+//! The linker chooses the name of its file (`PATH.<pid>`), so it gets a folder outside the recording that no other user may write
+//! into. It writes before the program's own first instruction. So the folder is read and removed at QEMU's first output, and
+//! a kill can hardly leave it behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::vmm::folder::socket_folder;
+use crate::vmm::socket_folder::socket_folder;
 
-/// A folder that the linker writes into, and then what it wrote.
+/// The folder that the linker writes into. Once the folder is removed, the text that it contained.
 #[derive(Debug)]
 pub(super) struct Linker {
     folder: Option<TempDir>,
@@ -19,7 +19,7 @@ pub(super) struct Linker {
 }
 
 impl Linker {
-    /// Makes the folder; none where it cannot be made, and then the linker is not asked.
+    /// Makes the folder. Returns `None` if that fails, and then no statistics are requested.
     pub(super) fn ask() -> Option<Linker> {
         Some(Linker::ask_in(socket_folder().ok()?))
     }
@@ -33,7 +33,7 @@ impl Linker {
         Some(self.folder.as_ref()?.path().join("linker"))
     }
 
-    /// Reads what there is, if that was not done yet, and removes the folder: it holds nothing that is still needed.
+    /// Returns the text. The first call reads it and removes the folder.
     pub(super) fn read(&mut self) -> &str {
         if let Some(folder) = self.folder.take() {
             self.text = written(folder.path());
@@ -42,7 +42,7 @@ impl Linker {
     }
 }
 
-/// All that was written into a folder.
+/// The text of all files in a folder.
 fn written(folder: &Path) -> String {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()

@@ -1,22 +1,22 @@
 //! QEMU.
 //!
-//! [`Qemu`] is the binary and what is known of it; it starts machines ([`launch`]) whose command line is made in
-//! [`arguments`], and which are watched through what they inherit: pipes, the monitor's socket ([`monitor`]), a file that
-//! is guest RAM. Its answers are text, and [`replies`] reads it.
+//! [`Qemu`] is the binary and its known properties. It starts machines ([`launch`]) with a command line from [`arguments`]. The recorder
+//! watches them through inherited descriptors: pipes, the monitor's socket ([`monitor`]) and a file that holds guest RAM. [`replies`]
+//! parses the monitor's answers, which are text.
 
 mod arguments;
 mod escape;
+mod host_devices;
 pub(in crate::vmm) mod launch;
 mod linker;
 mod monitor;
 mod mtree;
 pub(in crate::vmm) mod program;
-mod refused;
 mod replies;
 mod root_device;
 mod set_up;
 
-/// What people call it.
+/// The name for messages to the user.
 const NAME: &str = recording::VmmKind::Qemu.name();
 
 pub use mtree::{MtreeError, ram_extents};

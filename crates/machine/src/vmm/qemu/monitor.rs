@@ -1,10 +1,10 @@
-//! QEMU's monitor (QMP): what is sent to it, and what it says of the machine.
+//! A client of QEMU's monitor protocol (QMP): sends commands, and parses events and answers.
 //!
-//! One JSON document a line, both ways (QEMU's docs/interop/qmp-spec). What comes back is read without types of its own:
-//! they differ from version to version, and an event that a later version adds must not end a recording. So all that is
-//! asked is asked in ways whose answer is text (`human-monitor-command`), and events are taken by name.
+//! Both sides send one JSON document per line (QEMU's docs/interop/qmp-spec). The types of the documents differ between versions, and
+//! an event that a later version adds must not end a recording. So every question is one with an answer in text
+//! (`human-monitor-command`), and events are recognized by name.
 //!
-//! Nothing here waits: bytes are fed in as they are heard, answers are kept until they are fetched.
+//! This module must not wait for input: the caller feeds bytes as they arrive, and fetches answers later.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,23 +15,22 @@ use serde_json::{Value, json};
 
 use crate::vmm::{GuestEnd, News};
 
-/// No answer that is asked for comes near it.
-const LINE_BYTES_MAX: usize = 16 << 20;
+/// Longest line. The answers to bootscope's questions are far shorter.
+const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// How long QEMU may leave a command unread.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for QEMU to read a command.
+const MAX_WRITE_WAIT: Duration = Duration::from_secs(5);
 
 const CAPABILITIES_ID: u64 = 1;
 const CONT_ID: u64 = 2;
 
-/// Something that the monitor said.
+/// An event from the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The monitor is there.
+    /// The monitor is ready.
     Greeting,
     /// The machine is complete, and QEMU's main loop runs.
     Complete,
-    /// Something about the guest.
     News(News),
 }
 
@@ -42,20 +41,20 @@ pub(super) struct Monitor {
     partial: Vec<u8>,
     answers: BTreeMap<u64, Result<String, String>>,
     last_id: u64,
-    /// Commands whose answers nobody fetches.
-    unawaited: Vec<u64>,
-    /// Lines that could not be understood.
+    /// Commands whose answers are dropped.
+    ignored_ids: Vec<u64>,
+    /// The number of lines that could not be parsed.
     pub(super) malformed: u64,
 }
 
 impl Monitor {
-    /// Takes the host's end of the socket and writes what the guest's start waits for. QEMU finds it there as soon as
-    /// it looks; nobody has to wait for anybody. A guest that is `held` is started by somebody else.
+    /// Takes the host's end of the socket and writes the commands that start the guest. QEMU reads them as soon as it is ready, so neither
+    /// side waits for the other. If the guest is `held`, the caller starts it later.
     pub(super) fn new(socket: UnixStream, held: bool) -> io::Result<Monitor> {
-        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        socket.set_write_timeout(Some(MAX_WRITE_WAIT))?;
         let answers = BTreeMap::new();
         let mut monitor =
-            Monitor { socket, partial: Vec::new(), answers, last_id: 0, unawaited: Vec::new(), malformed: 0 };
+            Monitor { socket, partial: Vec::new(), answers, last_id: 0, ignored_ids: Vec::new(), malformed: 0 };
         monitor.send("qmp_capabilities", None)?;
         if held {
             monitor.last_id = CONT_ID;
@@ -66,43 +65,43 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Asks a question in the human monitor's language; the answer comes under the number returned.
+    /// Sends a command of the human monitor. The returned number identifies its answer.
     pub(super) fn ask(&mut self, command_line: &str) -> io::Result<u64> {
         self.send("human-monitor-command", Some(json!({ "command-line": command_line })))
     }
 
-    /// Tells QEMU to let the vCPUs run. The answer is of no interest.
+    /// Resumes the vCPUs. The answer is dropped.
     pub(super) fn cont(&mut self) -> io::Result<()> {
         let id = self.send("cont", None)?;
-        self.unawaited.push(id);
+        self.ignored_ids.push(id);
         Ok(())
     }
 
-    /// Tells QEMU to leave.
+    /// Requests QEMU's end.
     pub(super) fn quit(&mut self) -> io::Result<()> {
         self.send("quit", None).map(drop)
     }
 
-    /// The answer to a question, if it has come: the text, or QEMU's complaint.
+    /// The answer to a command, if it has arrived: the text, or QEMU's error message.
     pub(super) fn answer(&mut self, id: u64) -> Option<Result<String, String>> {
         self.answers.remove(&id)
     }
 
-    /// Takes bytes that QEMU said.
+    /// Parses bytes from QEMU, and returns the events of all complete lines.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for piece in bytes.split_inclusive(|&b| b == b'\n') {
-            if self.partial.len() + piece.len() > LINE_BYTES_MAX {
+            if self.partial.len() + piece.len() > MAX_LINE_BYTES {
                 self.partial.clear();
                 self.malformed += 1;
             }
             self.partial.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.partial);
-                news.extend(self.take_line(&line));
+                events.extend(self.take_line(&line));
             }
         }
-        news
+        events
     }
 
     fn send(&mut self, command: &str, arguments: Option<Value>) -> io::Result<u64> {
@@ -130,7 +129,7 @@ impl Monitor {
             return match event {
                 "RESUME" => Some(Event::News(News::Running)),
                 "STOP" => Some(Event::News(News::Stopped)),
-                "SHUTDOWN" => Some(Event::News(News::Off(off(reason.unwrap_or("unknown"))))),
+                "SHUTDOWN" => Some(Event::News(News::Off(guest_end(reason.unwrap_or("unknown"))))),
                 "GUEST_PANICKED" => Some(Event::News(News::Panicked)),
                 _ => None,
             };
@@ -141,8 +140,8 @@ impl Monitor {
             (_, Some(error)) => Err(error["desc"].as_str().unwrap_or("no reason given").to_owned()),
             (None, None) => Err("neither answer nor error".to_owned()),
         };
-        if self.unawaited.contains(&id) {
-            self.unawaited.retain(|&unawaited| unawaited != id);
+        if self.ignored_ids.contains(&id) {
+            self.ignored_ids.retain(|&ignored| ignored != id);
             return None;
         }
         if id > CONT_ID {
@@ -153,8 +152,8 @@ impl Monitor {
     }
 }
 
-/// QEMU's word for why a guest is at its end (`ShutdownCause` in its qapi/run-state.json).
-fn off(reason: &str) -> GuestEnd {
+/// Translates QEMU's reason for the end of a guest (`ShutdownCause` in its qapi/run-state.json).
+fn guest_end(reason: &str) -> GuestEnd {
     match reason {
         "guest-reset" => GuestEnd::Reset,
         "guest-shutdown" => GuestEnd::PowerOff,
@@ -174,7 +173,7 @@ mod tests {
         (Monitor::new(ours, false).unwrap(), BufReader::new(qemus))
     }
 
-    fn said(qemu: &mut BufReader<UnixStream>) -> Value {
+    fn next_command(qemu: &mut BufReader<UnixStream>) -> Value {
         let mut line = String::new();
         qemu.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
@@ -183,23 +182,23 @@ mod tests {
     #[test]
     fn the_start_waits_in_the_socket() {
         let (_monitor, mut qemu) = monitor();
-        assert_eq!(said(&mut qemu)["execute"], "qmp_capabilities");
-        assert_eq!(said(&mut qemu)["execute"], "cont");
+        assert_eq!(next_command(&mut qemu)["execute"], "qmp_capabilities");
+        assert_eq!(next_command(&mut qemu)["execute"], "cont");
     }
 
     #[test]
     fn a_guest_that_is_held_is_started_later() {
         let (ours, qemus) = UnixStream::pair().unwrap();
         let (mut monitor, mut qemu) = (Monitor::new(ours, true).unwrap(), BufReader::new(qemus));
-        assert_eq!(said(&mut qemu)["execute"], "qmp_capabilities");
+        assert_eq!(next_command(&mut qemu)["execute"], "qmp_capabilities");
         let first = monitor.ask("x").unwrap();
-        assert_eq!(said(&mut qemu)["execute"], "human-monitor-command");
+        assert_eq!(next_command(&mut qemu)["execute"], "human-monitor-command");
         monitor.feed(format!("{{\"return\": \"text\", \"id\": {first}}}\n").as_bytes());
         assert_eq!(monitor.answer(first), Some(Ok("text".to_owned())));
     }
 
     #[test]
-    fn a_boot_is_told_as_it_goes() {
+    fn events_are_parsed_in_order() {
         let (mut monitor, _qemu) = monitor();
         let text = "{\"QMP\": {\"version\": {}, \"capabilities\": [\"oob\"]}}\r\n{\"return\": {}, \"id\": 1}\r\n\
                     {\"timestamp\": {}, \"event\": \"RESUME\"}\r\n{\"return\": {}, \"id\": 2}\r\n\
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_its_name() {
+    fn each_shutdown_reason_is_translated() {
         let reasons = ["guest-reset", "guest-shutdown", "guest-panic", "host-signal", "host-error"];
         let ends = [
             GuestEnd::Reset,
@@ -226,14 +225,14 @@ mod tests {
             GuestEnd::Asked,
             GuestEnd::Other("host-error".to_owned()),
         ];
-        assert_eq!(reasons.map(off), ends);
+        assert_eq!(reasons.map(guest_end), ends);
     }
 
     #[test]
     fn answers_find_their_questions() {
         let (mut monitor, mut qemu) = monitor();
         let (first, second) = (monitor.ask("info mtree -f").unwrap(), monitor.ask("x").unwrap());
-        let asked = std::iter::repeat_with(|| said(&mut qemu)).nth(2).unwrap();
+        let asked = std::iter::repeat_with(|| next_command(&mut qemu)).nth(2).unwrap();
         assert_eq!(asked["arguments"]["command-line"], "info mtree -f");
         assert_eq!(asked["id"], first);
         assert_eq!(monitor.answer(first), None);

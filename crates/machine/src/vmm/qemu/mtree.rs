@@ -1,23 +1,23 @@
-//! Where guest RAM lies, from QEMU's `info mtree -f` (over QMP: `human-monitor-command`).
+//! Parses the layout of guest RAM from QEMU's `info mtree -f` (over QMP: `human-monitor-command`).
 //!
-//! The text is a list of flat views; the one of the address space "memory" is what CPUs see. A line of it:
+//! The text is a list of flat views. The view of the address space "memory" is the memory that CPUs access. One of its lines:
 //! ```text
 //!   0000000100000000-000000013fffffff (prio 0, ram): ram @00000000c0000000
 //! ```
-//! first and last address, priority and type, the region's name (a memory backend's is its id), and from where in
-//! the region it is taken (left out when from its start). `-f` has resolved what covers what: a stretch of RAM that
-//! firmware hides is not listed. Which stretches below 1 MB are RAM changes while firmware runs; the rest does not.
-//! The text may come through a terminal: `\r` and what stands before it on the line is no business of this reader.
+//! It contains the first and last address, priority and type, the region's name (for a memory backend, its id), and the offset
+//! within the region (left out if it is 0). `-f` has resolved overlaps: a stretch of RAM that firmware hides is not listed. The
+//! stretches of RAM below 1 MB change while firmware runs; the others do not. The text may come through a terminal, so lines may
+//! end with `\r`.
 
 use crate::memory::Extent;
 
-/// Why a text gave no extents.
+/// The reason why a text contains no extents.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MtreeError {
-    /// The text has no view of the CPUs' memory.
+    /// The text contains no view of the CPUs' memory.
     #[error("`info mtree -f` shows no flat view of the address space \"memory\": is this QEMU older than 2.10?")]
     NoView,
-    /// The view has none of the backend's memory.
+    /// The view contains no memory of the backend.
     #[error("`info mtree -f` shows no RAM of the memory backend \"{0}\": is it the machine's memory-backend?")]
     NoRam(String),
 }
@@ -25,7 +25,7 @@ pub enum MtreeError {
 /// The extents of the memory backend with the id `backend`, ascending.
 ///
 /// # Errors
-/// When the text shows none of it.
+/// If the text contains no memory of this backend.
 pub fn ram_extents(mtree: &str, backend: &str) -> Result<Vec<Extent>, MtreeError> {
     let view = mtree
         .split("FlatView #")
@@ -40,12 +40,12 @@ pub fn ram_extents(mtree: &str, backend: &str) -> Result<Vec<Extent>, MtreeError
     Ok(extents)
 }
 
-/// The extent that a line stands for, if it is RAM of this backend.
+/// The extent in a line, if the line describes RAM of this backend.
 fn extent(line: &str, backend: &str) -> Option<Extent> {
     let (addresses, rest) = line.trim().split_once(" (prio ")?;
     let (first, last) = addresses.split_once('-')?;
     let (kind, region) = rest.split_once("): ")?;
-    // A write-protected part of RAM (a shadowed option ROM) is called rom; it lies in the same file.
+    // A write-protected part of RAM (a shadowed option ROM) has the type rom. It lies in the same file.
     if !["ram", "rom"].contains(&kind.split_once(", ")?.1) {
         return None;
     }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(got, expected);
     }
 
-    // What QEMU 7.2 says; the views of other address spaces and most devices are left out.
+    // Output of QEMU 7.2. The views of other address spaces and most devices are left out.
 
     #[test]
     fn pc_with_256_mb() {

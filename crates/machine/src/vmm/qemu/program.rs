@@ -1,7 +1,7 @@
-//! The QEMU to boot with: where it is, its version, and whether it takes bootscope's plugin.
+//! Finds QEMU, reads its version, and checks whether it loads bootscope's plugin.
 //!
-//! Asking a binary costs tens of milliseconds, so the answers are remembered for as long as the file is the same
-//! (path, size and time of change).
+//! To run the binary for that costs tens of milliseconds, so the answers are cached while the file is the same (path, size and time of
+//! change).
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::Cpu;
 use super::escape::escaped;
-use super::refused::outside_device;
+use super::host_devices::host_timed_device;
 use super::{NAME, launch};
 use crate::check::WHY_NOT_REPEATED;
 use crate::child::ends_with_us;
@@ -23,15 +23,15 @@ use crate::vmm::process::{ask_version, check_program, which};
 use crate::vmm::{Launch, Program, Vmm};
 use crate::{Error, arch, library, memo};
 
-/// `-action`-era option syntax, `memory-backend` for every machine and `-S` with a socket by descriptor.
-const OLDEST: (u32, u32) = (6, 0);
-const OLDEST_TEXT: &str = "6.0";
+/// The first version with the option syntax of `-action`, `memory-backend` for every machine, and `-S` with a socket by descriptor.
+const OLDEST_VERSION: (u32, u32) = (6, 0);
+const OLDEST_VERSION_TEXT: &str = "6.0";
 
-/// Several vCPUs under icount: in 7.2 Linux hangs, with 10.0 it works. CPUs that wait with `pause`, which gives the next
-/// one its turn, work in both.
-const ICOUNT_SMP: (u32, u32) = (10, 0);
+/// The first version known to run Linux on several vCPUs under icount: Linux hangs in 7.2 and works in 10.0. Both work if waiting CPUs
+/// use `pause`, which lets the next CPU run.
+const OLDEST_VERSION_WITH_ICOUNT_SMP: (u32, u32) = (10, 0);
 
-/// A QEMU binary and what is known of it.
+/// A QEMU binary and its known properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Qemu {
     path: PathBuf,
@@ -45,14 +45,14 @@ struct Version {
     version: String,
 }
 
-/// Has the plugin declare this version of QEMU's interface (`qemu-plugin/src/api.rs`).
+/// The environment variable that makes the plugin declare this version of QEMU's interface (`qemu-plugin/src/api.rs`).
 const PLUGIN_VERSION: &str = "BOOTSCOPE_QEMU_PLUGIN_VERSION";
 
 #[derive(Serialize, Deserialize)]
 struct PluginTaken {
     taken: bool,
     why_not: String,
-    /// The version that the plugin has to declare, if it is not the one that the plugin chooses itself.
+    /// The version that the plugin has to declare, if it differs from the plugin's default.
     version: Option<u32>,
 }
 
@@ -71,20 +71,20 @@ impl Qemu {
             }
         };
         match parse_version(&version) {
-            Some(found) if found >= OLDEST => {
+            Some(found) if found >= OLDEST_VERSION => {
                 check_program(&path, NAME, "--qemu, and give further arguments for it after --")?;
                 Ok(Qemu { path, version, identity })
             }
-            _ => Err(Error::VmmTooOld { binary: path, found: version, needed: OLDEST_TEXT }),
+            _ => Err(Error::VmmTooOld { binary: path, found: version, needed: OLDEST_VERSION_TEXT }),
         }
     }
 
     /// Major and minor version.
     fn number(&self) -> (u32, u32) {
-        parse_version(&self.version).unwrap_or(OLDEST)
+        parse_version(&self.version).unwrap_or(OLDEST_VERSION)
     }
 
-    /// The CPUs that this QEMU is asked for.
+    /// The CPU model to request from this QEMU.
     fn cpu(&self, guest: &GuestSpec, kvm: bool) -> Cpu {
         if kvm { Cpu::Host } else { Cpu::Translated(arch::of(guest).cpu(guest, self.number().0)) }
     }
@@ -116,12 +116,12 @@ impl Program for Qemu {
         if !guest.deterministic {
             return Ok(());
         }
-        if let Some(device) = outside_device(&guest.extra, spared) {
+        if let Some(device) = host_timed_device(&guest.extra, spared) {
             return Err(Error::option(format!(
                 "--deterministic takes no block or network device, but `{device}` makes one: {WHY_NOT_REPEATED}"
             )));
         }
-        if guest.cpus > 1 && !yields && self.number() < ICOUNT_SMP {
+        if guest.cpus > 1 && !yields && self.number() < OLDEST_VERSION_WITH_ICOUNT_SMP {
             return Err(Error::option(format!(
                 "--deterministic with --cpus {} hangs in QEMU {}: use --cpus 1, or QEMU 10",
                 guest.cpus, self.version
@@ -144,7 +144,7 @@ impl Program for Qemu {
     }
 }
 
-/// What changes when the file is another one.
+/// A key that changes when the file changes.
 fn identity(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let meta = fs::metadata(&path).ok()?;
@@ -156,19 +156,19 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Whether QEMU takes the object: by the version that the object declares by itself, else by the oldest that QEMU says it accepts.
+/// Tries to load the plugin: first with the version that the plugin declares by default, then with the oldest that QEMU accepts.
 fn try_plugin(qemu: &Path, object: &Path) -> PluginTaken {
-    let by_itself = try_plugin_as(qemu, object, None);
-    match oldest_accepted(&by_itself.why_not) {
-        Some(version) if !by_itself.taken => match try_plugin_as(qemu, object, Some(version)) {
-            as_asked if as_asked.taken => as_asked,
-            _ => by_itself,
+    let by_default = try_plugin_as(qemu, object, None);
+    match oldest_accepted(&by_default.why_not) {
+        Some(version) if !by_default.taken => match try_plugin_as(qemu, object, Some(version)) {
+            with_version if with_version.taken => with_version,
+            _ => by_default,
         },
-        _ => by_itself,
+        _ => by_default,
     }
 }
 
-/// What QEMU's refusal says: `plugin requires API version 4, but this QEMU supports only a minimum version of 7`.
+/// The version in QEMU's refusal, such as `plugin requires API version 4, but this QEMU supports only a minimum version of 7`.
 fn oldest_accepted(why_not: &str) -> Option<u32> {
     let (_, number) = why_not.rsplit_once("supports only a minimum version of ")?;
     number.trim_end().parse().ok()
@@ -178,7 +178,7 @@ fn plugin_environment(version: Option<u32>) -> Option<(&'static str, String)> {
     version.map(|version| (PLUGIN_VERSION, version.to_string()))
 }
 
-/// Loads the object into a machine that has nothing, and leaves at once.
+/// Loads the plugin into an empty machine, and quits at once.
 fn try_plugin_as(qemu: &Path, object: &Path, version: Option<u32>) -> PluginTaken {
     let refused = |why_not: String| PluginTaken { taken: false, why_not, version };
     let object = match escaped(object) {
@@ -194,11 +194,11 @@ fn try_plugin_as(qemu: &Path, object: &Path, version: Option<u32>) -> PluginTake
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // Killed before it was told to quit, it would wait for that for ever.
+    // If bootscope were killed before it sent `quit`, QEMU would wait for it for ever.
     ends_with_us(&mut command);
     let output = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // If it has refused the plugin nobody reads this: the exit status tells.
+            // The result is ignored: if QEMU has refused the plugin, it does not read this, and the exit status reports it.
             let _ = stdin.write_all(b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n");
         }
         child.wait_with_output()
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program that says `text` and exits.
+    /// A program that prints `text` and exits.
     fn program(dir: &Path, text: &str) -> PathBuf {
         let path = dir.join("qemu");
         fs::write(&path, format!("#!/bin/sh\necho '{text}'\n")).unwrap();
@@ -241,7 +241,7 @@ mod tests {
         assert!(matches!(Qemu::find(Path::new("/nonexistent/qemu")), Err(Error::VmmMissing { .. })));
     }
 
-    /// A QEMU that wants this version of the plugin interface, and says so as QEMU does.
+    /// A QEMU that requires this version of the plugin interface, with QEMU's own message.
     fn wants(dir: &Path, version: u32) -> PathBuf {
         let path = dir.join("qemu");
         let script = format!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_offered_again_by_the_version_that_qemu_asks_for() {
+    fn a_plugin_is_tried_again_with_the_version_that_qemu_requires() {
         let dir = tempfile::tempdir().unwrap();
         let object = Path::new("/nonexistent/x.so");
         let taken = try_plugin(&wants(dir.path(), 7), object);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_qemu_and_a_program_that_is_none_are_named() {
+    fn an_old_qemu_and_another_program_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let old = program(dir.path(), "QEMU emulator version 5.2.0 (Debian 1:5.2)");
         let error = Qemu::find(&old).unwrap_err().to_string();

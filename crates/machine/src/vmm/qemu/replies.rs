@@ -1,11 +1,11 @@
-//! What QEMU's human monitor answers, read.
+//! Parses the answers of QEMU's human monitor.
 //!
-//! It is asked there because the answers are text that hardly changed in ten years; those of its machine protocol are of
-//! one version's types.
+//! These answers are text that hardly changed in ten years. The answers of the machine protocol have types that differ between
+//! versions.
 
 use crate::vmm::Stand;
 
-/// Where the CPUs stand, out of the text of `info registers -a`.
+/// The positions of the CPUs, from the text of `info registers -a`.
 pub(super) fn stands(registers: &str, instruction_pointers: &[&str]) -> Vec<Stand> {
     let mut cpus: Vec<Stand> = Vec::new();
     for line in registers.lines().map(str::trim) {
@@ -29,25 +29,25 @@ pub(super) fn stands(registers: &str, instruction_pointers: &[&str]) -> Vec<Stan
     cpus
 }
 
-/// Requests to all disks, out of the text of `info blockstats`.
+/// The number of requests to all disks, from the text of `info blockstats`.
 pub(crate) fn disk_requests(statistics: &str) -> u64 {
-    // `virtio0: rd_bytes=512 … rd_operations=1 wr_operations=0 … idle_time_ns=5`: the last changes by itself.
+    // `virtio0: rd_bytes=512 … rd_operations=1 wr_operations=0 … idle_time_ns=5`: the idle time also changes without requests.
     let counts = statistics.split_whitespace().filter_map(|word| word.split_once("_operations="));
     counts.filter_map(|(_, count)| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
-/// Of each connection that the guest has accepted the port of the host's that it came to, out of the text of `info usernet`.
+/// The host port of each connection that the guest has accepted, from the text of `info usernet`.
 pub(super) fn accepted(connections: &str) -> Vec<u16> {
-    // `TCP[ESTABLISHED]  37  127.0.0.1 39083  10.0.2.15 22  0 0`: state, descriptor, the host's end, the guest's. One that the
-    // guest has not answered yet is `TCP[SYN_SENT]`. (libslirp's src/misc.c: slirp_connection_info.)
-    let mut found = Vec::new();
+    // `TCP[ESTABLISHED]  37  127.0.0.1 39083  10.0.2.15 22  0 0`: state, descriptor, the host's end, the guest's end. A connection that
+    // the guest has not answered yet is `TCP[SYN_SENT]`. (libslirp's src/misc.c: slirp_connection_info.)
+    let mut ports = Vec::new();
     for line in connections.lines() {
         let mut words = line.split_whitespace();
         if words.next() == Some("TCP[ESTABLISHED]") {
-            found.extend(words.nth(2).and_then(|port| port.parse::<u16>().ok()));
+            ports.extend(words.nth(2).and_then(|port| port.parse::<u16>().ok()));
         }
     }
-    found
+    ports
 }
 
 #[cfg(test)]

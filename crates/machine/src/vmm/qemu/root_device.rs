@@ -1,4 +1,5 @@
-//! The root image as one of QEMU's devices. Neither kind is ever written: a disk is a snapshot, the memory a private mapping.
+//! Options for the root image as a disk or as persistent memory. QEMU must not write to the image: the disk is a snapshot, and the
+//! memory is a private mapping.
 
 use recording::GuestSpec;
 
@@ -6,18 +7,18 @@ use super::escape::escaped;
 use crate::Error;
 use crate::root::image_bytes;
 
-/// What `-m` says of room for persistent memory beside the RAM.
+/// The part of `-m` that reserves room for persistent memory beside the RAM.
 pub(crate) fn room(guest: &GuestSpec) -> Result<String, Error> {
     match &guest.root {
         Some(path) if guest.dax => {
-            let most_mib = (guest.memory_bytes + image_bytes(path)?).div_ceil(1 << 20);
-            Ok(format!(",slots=1,maxmem={most_mib}M"))
+            let max_mib = (guest.memory_bytes + image_bytes(path)?).div_ceil(1 << 20);
+            Ok(format!(",slots=1,maxmem={max_mib}M"))
         }
         _ => Ok(String::new()),
     }
 }
 
-/// The device: QEMU's options and their values.
+/// The options and their values for the device.
 pub(crate) fn device(guest: &GuestSpec) -> Result<Vec<(&'static str, String)>, Error> {
     let Some(path) = &guest.root else { return Ok(Vec::new()) };
     let file = escaped(path)?;

@@ -1,23 +1,23 @@
-//! `vmm.json`: how QEMU set the machine up, as the host saw it.
+//! The content of `vmm.json`: the steps in which QEMU set the machine up, as observed from the host.
 //!
-//! A list of `{"name", "at_ns", "error_ns", "evidence"}`, in order of time; `at_ns` counts from time zero. What was not
-//! seen is not there.
+//! The file is a list of `{"name", "at_ns", "error_ns", "evidence"}` in order of time. `at_ns` counts from time zero. A step that was
+//! not observed is left out.
 
 use crate::vmm::SetUpMark;
 
-/// How late a waiting thread usually runs on a host that is not overloaded.
+/// Usual delay of a waiting thread on a host that is not overloaded.
 const WAKE_ERROR_NS: i64 = 100_000;
 
-/// When the monitor said what, in ns since time zero.
+/// Times of the monitor's first messages, in ns since time zero.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Milestones {
     pub(super) greeting_ns: Option<i64>,
     pub(super) complete_ns: Option<i64>,
     pub(super) running_ns: Option<i64>,
 }
 
-/// The marks of a boot. `linker` is what the dynamic linker left, `tsc_hz` the rate that its cycles count at.
-pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64>) -> Vec<SetUpMark> {
+/// The marks of a boot. `linker` is the dynamic linker's statistics, and `tsc_hz` the rate of its cycle count.
+pub(super) fn marks(executed: i64, milestones: &Milestones, linker: &str, tsc_hz: Option<f64>) -> Vec<SetUpMark> {
     let mut marks = vec![SetUpMark {
         name: "executed",
         at_ns: executed,
@@ -36,19 +36,19 @@ pub(super) fn marks(executed: i64, said: &Said, linker: &str, tsc_hz: Option<f64
             evidence: format!("the dynamic linker says that it took {:.2} ms", took_s * 1e3),
         });
     }
-    let heard = [
-        ("monitor ready", said.greeting_ns, "QMP greeting"),
-        ("machine complete", said.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
-        ("first instruction", said.running_ns, "QMP event RESUME: the vCPUs were started"),
+    let seen = [
+        ("monitor ready", milestones.greeting_ns, "QMP greeting"),
+        ("machine complete", milestones.complete_ns, "QMP answers: QEMU's main loop runs, all devices are made"),
+        ("first instruction", milestones.running_ns, "QMP event RESUME: the vCPUs were started"),
     ];
-    for (name, at_ns, evidence) in heard {
+    for (name, at_ns, evidence) in seen {
         let evidence = evidence.to_owned();
         marks.extend(at_ns.map(|at_ns| SetUpMark { name, at_ns, error_ns: WAKE_ERROR_NS, evidence }));
     }
     marks
 }
 
-/// Cycles that glibc's linker needed before the program's own first instruction.
+/// The cycles that glibc's linker needed before the program's own first instruction.
 fn linker_cycles(statistics: &str) -> Option<u64> {
     let line = statistics.lines().find(|line| line.contains("total startup time in dynamic loader:"))?;
     line.rsplit(':').next()?.split_whitespace().next()?.parse().ok()

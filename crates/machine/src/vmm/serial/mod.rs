@@ -1,14 +1,14 @@
-//! A board, which is heard through its serial port and switched on by a command or by hand. Behind the seam it is a VMM that
-//! can be heard and never asked: it has no memory, no CPUs and no process that anybody here could look at.
+//! A board, whose output is read from its serial port and which is switched on by a command or by hand. It implements [`Vmm`], but
+//! answers no question: the host cannot read its memory or CPUs, and it has no process. It must never write to a board. To a
+//! terminal server it writes only that its options are refused.
 //!
-//! **Time zero** is the moment when the power-cycle command has ended, because the last thing that such a command does is to
-//! switch the board on; what the port says before is of the boot before, or noise of a supply that comes and goes, and is
-//! dropped and counted. What the command itself prints is never dropped, however late it is read. Without a command, time
-//! zero is the first byte that arrives. Until then the boot's own time stands at 0, and the timeout counts from when listening
-//! began: a board that never says anything ends a recording too.
+//! **Time zero** is the end of the power-cycle command, because such a command switches the board on as its last step. Earlier output
+//! of the port is from the boot before, or noise of the switched supply. It is dropped and counted. Output of the command itself is
+//! never dropped, however late it is read. Without a command, time zero is the first byte that arrives. Until time zero, the
+//! boot's time stays at 0, and the timeout counts from the start of listening: a silent board ends a recording too.
 //!
-//! `port` opens and closes it, `stamps` says when a byte came, `telnet` takes a terminal server's language off, `power` runs the
-//! command. Nothing is ever written to a board; to a terminal server only that its options are refused.
+//! `port` opens and closes the port, `stamps` computes when a byte arrived, `telnet` removes a terminal server's protocol, and `power`
+//! runs the command.
 
 mod port;
 mod power;
@@ -29,51 +29,56 @@ use recording::{Board, GuestSpec};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::listen::{Piece, WAITING_MAX, What, listen, ways};
+use super::listen::{Content, MAX_QUEUED_PIECES, Piece, listen, piece_queue};
 use super::{ARRIVAL_ERROR_NS, Exit, Heard, Launch, News, Program, SetUpMark, Source, Vmm, Zero};
 use crate::Error;
 use crate::clock::{Moment, monotonic_ns};
 use crate::cpu_time::CpuTimes;
 pub(crate) use port::Address;
 use port::Port;
-use power::Cycle;
+use power::PowerCycle;
 use stamps::Stamps;
 use telnet::Telnet;
 
-/// What people call it.
+/// The name for messages to the user.
 const NAME: &str = "the board";
-/// So long the command may take.
-const CYCLE_MAX: Duration = Duration::from_secs(60);
-/// So long its last words may be on their way once it has ended.
-const LAST_WORDS_NS: i64 = 500_000_000;
-/// Most bytes and pieces that are kept while the command runs: those at the end may turn out to have come after it.
-const HELD_BYTES_MAX: usize = 1 << 20;
-const HELD_MAX: usize = 4096;
-/// With so many bytes it is worth saying that they are no text.
-const BYTES_ENOUGH: u64 = 64;
+/// Longest duration of the power-cycle command.
+const MAX_CYCLE_TIME: Duration = Duration::from_secs(60);
+/// Longest wait for the command's last output once it has ended.
+const MAX_LAST_OUTPUT_NS: i64 = 500_000_000;
+/// Bytes and pieces that are kept while the command runs. The newest may turn out to have arrived after its end.
+const MAX_EARLY_BYTES: usize = 1 << 20;
+const MAX_EARLY_PIECES: usize = 4096;
+/// From this number of bytes on, a note reports that most of them are not text.
+const MIN_JUDGED_BYTES: u64 = 64;
 
-/// The port of a board, which was not opened yet.
+/// The port of a board, not yet opened.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct BoardPort {
     board: Board,
     address: Address,
     path: PathBuf,
-    cycle_max: Duration,
+    max_cycle_time: Duration,
 }
 
-impl Line {
-    /// That of this board.
+impl BoardPort {
+    /// The port that the board's specification names.
     ///
     /// # Errors
-    /// If it has no port of this name.
-    pub(crate) fn of(board: &Board) -> Result<Line, Error> {
+    /// If there is no such port.
+    pub(crate) fn of(board: &Board) -> Result<BoardPort, Error> {
         let address = Address::of(&board.serial)?;
         address.check()?;
-        Ok(Line { board: board.clone(), address, path: PathBuf::from(&board.serial), cycle_max: CYCLE_MAX })
+        Ok(BoardPort {
+            board: board.clone(),
+            address,
+            path: PathBuf::from(&board.serial),
+            max_cycle_time: MAX_CYCLE_TIME,
+        })
     }
 }
 
-impl Program for Line {
+impl Program for BoardPort {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -95,48 +100,47 @@ impl Program for Line {
     }
 
     fn start(&self, _launch: &Launch<'_>) -> Result<Box<dyn Vmm>, Error> {
-        Ok(Box::new(Connected::start(self)?))
+        Ok(Box::new(ConnectedBoard::start(self)?))
     }
 }
 
-/// Who said something.
+/// The source of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ear {
-    /// The board.
+enum Input {
+    /// Output of the board.
     Port,
-    /// The power-cycle command.
+    /// Output of the power-cycle command.
     Command,
-    /// Nobody: that command has ended.
+    /// The end of the power-cycle command.
     Cycled(ExitStatus),
-    /// Nobody: who listens is to stop.
+    /// The request to end the thread that listens.
     Stop,
 }
 
-/// How far the board's power is.
+/// The state of the board's power.
 #[derive(Debug)]
 enum Power {
-    /// The command runs, and what was heard meanwhile.
-    Cycled(Cycle, Held),
-    /// The user is to switch it on.
+    /// The power-cycle command runs. The second value is the board's output since its start.
+    Cycling(PowerCycle, EarlyOutput),
+    /// The user has to switch the board on.
     ByHand,
-    /// It is on.
     On,
 }
 
 /// The newest output of a board that is being switched on.
 #[derive(Debug, Default)]
-struct Held {
+struct EarlyOutput {
     pieces: VecDeque<(i64, Vec<u8>)>,
     bytes: usize,
 }
 
-impl Held {
-    /// Keeps a piece. Returns how many bytes of older ones had to go for it.
+impl EarlyOutput {
+    /// Keeps a piece. Returns the number of bytes of older pieces that were dropped for it.
     fn push(&mut self, at_ns: i64, bytes: Vec<u8>) -> u64 {
         let mut gone = 0;
         self.bytes += bytes.len();
         self.pieces.push_back((at_ns, bytes));
-        while self.pieces.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
+        while self.pieces.len() > MAX_EARLY_PIECES || self.bytes > MAX_EARLY_BYTES {
             let Some((_, oldest)) = self.pieces.pop_front() else { break };
             self.bytes -= oldest.len();
             gone += oldest.len() as u64;
@@ -145,13 +149,13 @@ impl Held {
     }
 }
 
-/// A board that is listened to.
+/// A board whose port is open.
 #[derive(Debug)]
-struct Connected {
-    /// When listening began.
+struct ConnectedBoard {
+    /// The start of listening.
     began_ns: i64,
-    /// The number of pieces that are still handed on, once listening is to end: those that waited then.
-    left: Option<usize>,
+    /// Once listening is to end, the number of pieces that are still forwarded: those that were queued then.
+    pieces_left: Option<usize>,
     serial: String,
     command: Vec<String>,
     port: Port,
@@ -159,39 +163,39 @@ struct Connected {
     telnet: Option<Telnet>,
     power: Power,
     zero: Option<Zero>,
-    /// None once nobody listens any more.
-    heard: Option<Receiver<Piece<Ear>>>,
-    /// Closed, it ends the thread that listens.
+    /// `None` once listening has ended.
+    pieces: Option<Receiver<Piece<Input>>>,
+    /// Closing it ends the thread that listens.
     stop: Option<OwnedFd>,
     listener: Option<JoinHandle<()>>,
-    /// What was heard and not handed on yet.
-    said: VecDeque<Heard>,
-    /// How it ended, in words that follow its name.
-    over: Option<String>,
+    /// Received and not yet returned by `hear`.
+    queue: VecDeque<Heard>,
+    /// The reason of the end. The text follows the board's name.
+    end_reason: Option<String>,
     early_bytes: u64,
     bytes: u64,
-    /// Those of them that are in no text.
-    odd_bytes: u64,
+    /// The bytes among them that do not occur in text.
+    binary_bytes: u64,
 }
 
-impl Connected {
-    fn start(line: &Line) -> Result<Connected, Error> {
+impl ConnectedBoard {
+    fn start(line: &BoardPort) -> Result<ConnectedBoard, Error> {
         let port = Port::open(&line.address, line.board.baud)?;
-        let (sender, heard) = ways();
+        let (sender, pieces) = piece_queue();
         let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"))?;
-        let mut ears = vec![(Ear::Port, port.reader()?), (Ear::Stop, stopped)];
+        let mut inputs = vec![(Input::Port, port.reader()?), (Input::Stop, stopped)];
         let mut power = Power::ByHand;
         let mut command = Vec::new();
         if let Some(text) = &line.board.power_cycle {
-            let (cycle, output) = Cycle::start(text, line.cycle_max, sender.clone())?;
-            ears.push((Ear::Command, output));
-            power = Power::Cycled(cycle, Held::default());
+            let (cycle, output) = PowerCycle::start(text, line.max_cycle_time, sender.clone())?;
+            inputs.push((Input::Command, output));
+            power = Power::Cycling(cycle, EarlyOutput::default());
             command = ["sh", "-c", text].map(str::to_owned).to_vec();
         }
-        let listener = listen(ears, sender)?;
-        Ok(Connected {
+        let listener = listen(inputs, sender)?;
+        Ok(ConnectedBoard {
             began_ns: monotonic_ns(),
-            left: None,
+            pieces_left: None,
             serial: line.board.serial.clone(),
             command,
             stamps: Stamps::new(port.character_ns()),
@@ -199,29 +203,31 @@ impl Connected {
             port,
             power,
             zero: None,
-            heard: Some(heard),
+            pieces: Some(pieces),
             stop: Some(stop),
             listener: Some(listener),
-            said: VecDeque::new(),
-            over: None,
+            queue: VecDeque::new(),
+            end_reason: None,
             early_bytes: 0,
             bytes: 0,
-            odd_bytes: 0,
+            binary_bytes: 0,
         })
     }
 
-    fn take(&mut self, piece: Piece<Ear>) {
-        let Piece { ear, at_ns, what } = piece;
-        match (ear, what) {
-            (Ear::Port, What::Said(bytes)) => self.take_port(bytes, at_ns),
-            (Ear::Port, What::Ended(why)) => self.over = self.over.take().or_else(|| Some(self.lost(why))),
-            (Ear::Command, What::Said(bytes)) => {
-                // It is never too early: all that it does is before time zero.
-                let at_ns = self.zero.map_or(0, |zero| (at_ns - zero.ns).max(0));
-                self.said.push_back(Heard::Said { source: Source::Vmm, at_ns, bytes });
+    fn take(&mut self, piece: Piece<Input>) {
+        let Piece { input, at_ns, content } = piece;
+        match (input, content) {
+            (Input::Port, Content::Bytes(bytes)) => self.take_port(bytes, at_ns),
+            (Input::Port, Content::Ended(why)) => {
+                self.end_reason = self.end_reason.take().or_else(|| Some(self.lost(why)))
             }
-            (Ear::Cycled(status), _) => self.take_cycled(status, at_ns),
-            (Ear::Command | Ear::Stop, _) => {}
+            (Input::Command, Content::Bytes(bytes)) => {
+                // Unlike the port's output, it is kept even from before time zero.
+                let at_ns = self.zero.map_or(0, |zero| (at_ns - zero.ns).max(0));
+                self.queue.push_back(Heard::Said { source: Source::Vmm, at_ns, bytes });
+            }
+            (Input::Cycled(status), _) => self.take_cycle_end(status, at_ns),
+            (Input::Command | Input::Stop, _) => {}
         }
     }
 
@@ -239,64 +245,64 @@ impl Connected {
                 self.begin(at_ns);
             }
             match &mut self.power {
-                Power::Cycled(_, held) => self.early_bytes += held.push(at_ns, bytes),
-                Power::On | Power::ByHand => self.hand_on(bytes, at_ns),
+                Power::Cycling(_, held) => self.early_bytes += held.push(at_ns, bytes),
+                Power::On | Power::ByHand => self.forward(bytes, at_ns),
             }
         }
     }
 
-    /// Hands on what the board said since it was switched on.
-    fn hand_on(&mut self, bytes: Vec<u8>, at_ns: i64) {
+    /// Queues output that the board wrote since it was switched on.
+    fn forward(&mut self, bytes: Vec<u8>, at_ns: i64) {
         let Some(zero) = self.zero.filter(|zero| at_ns >= zero.ns) else {
             self.early_bytes += bytes.len() as u64;
             return;
         };
         let is_text = |b: &u8| matches!(b, b'\t' | b'\r' | b'\n' | 0x1b | b' '..=b'~');
         self.bytes += bytes.len() as u64;
-        self.odd_bytes += bytes.iter().filter(|b| !is_text(b)).count() as u64;
-        self.said.push_back(Heard::Said { source: Source::Console, at_ns: at_ns - zero.ns, bytes });
+        self.binary_bytes += bytes.iter().filter(|b| !is_text(b)).count() as u64;
+        self.queue.push_back(Heard::Said { source: Source::Console, at_ns: at_ns - zero.ns, bytes });
     }
 
-    /// The board is switched on.
+    /// Notes that the board was switched on.
     fn begin(&mut self, at_ns: i64) {
         self.zero = Some(Zero { ns: at_ns, moment: Moment::now() });
-        self.said.push_back(Heard::News { news: vec![News::Running], at_ns: 0 });
-        if let Power::Cycled(_, held) = std::mem::replace(&mut self.power, Power::On) {
-            held.pieces.into_iter().for_each(|(at_ns, bytes)| self.hand_on(bytes, at_ns));
+        self.queue.push_back(Heard::News { news: vec![News::Running], at_ns: 0 });
+        if let Power::Cycling(_, held) = std::mem::replace(&mut self.power, Power::On) {
+            held.pieces.into_iter().for_each(|(at_ns, bytes)| self.forward(bytes, at_ns));
         }
     }
 
-    fn take_cycled(&mut self, status: ExitStatus, at_ns: i64) {
-        let Power::Cycled(cycle, _) = &mut self.power else { return };
-        match cycle.over(status) {
+    fn take_cycle_end(&mut self, status: ExitStatus, at_ns: i64) {
+        let Power::Cycling(cycle, _) = &mut self.power else { return };
+        match cycle.failure(status) {
             None => self.begin(at_ns),
             Some(why) => {
-                self.hear_last_words();
-                self.over.get_or_insert(why);
+                self.take_last_output();
+                self.end_reason.get_or_insert(why);
             }
         }
     }
 
-    /// Waits for what the command that failed still says: it may be on its way.
-    fn hear_last_words(&mut self) {
-        let until_ns = monotonic_ns() + LAST_WORDS_NS;
-        for _ in 0..WAITING_MAX {
+    /// Waits for the last output of a command that failed, which may still be in its pipe.
+    fn take_last_output(&mut self) {
+        let until_ns = monotonic_ns() + MAX_LAST_OUTPUT_NS;
+        for _ in 0..MAX_QUEUED_PIECES {
             let Some(left) = u64::try_from(until_ns - monotonic_ns()).ok().filter(|&left| left > 0) else { return };
-            match self.heard.as_ref().map(|heard| heard.recv_timeout(Duration::from_nanos(left))) {
-                Some(Ok(Piece { ear: Ear::Command, what: What::Ended(_), .. }) | Err(_)) | None => return,
+            match self.pieces.as_ref().map(|pieces| pieces.recv_timeout(Duration::from_nanos(left))) {
+                Some(Ok(Piece { input: Input::Command, content: Content::Ended(_), .. }) | Err(_)) | None => return,
                 Some(Ok(piece)) => self.take(piece),
             }
         }
     }
 
-    /// What it means that nothing will come from the port any more.
+    /// The reason of the end, for a port that was lost.
     fn lost(&self, why: Option<Errno>) -> String {
         let why = why.map_or(String::new(), |errno| format!(" ({})", std::io::Error::from(errno)));
         format!("is not heard any more: {}{why}", self.port.lost())
     }
 }
 
-impl Vmm for Connected {
+impl Vmm for ConnectedBoard {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -318,28 +324,28 @@ impl Vmm for Connected {
     }
 
     fn hear(&mut self, patience: Duration) -> Heard {
-        if self.said.is_empty() && self.over.is_none() {
-            if let Power::Cycled(cycle, _) = &mut self.power {
+        if self.queue.is_empty() && self.end_reason.is_none() {
+            if let Power::Cycling(cycle, _) = &mut self.power {
                 cycle.end_if_late();
             }
-            if self.left == Some(0) {
-                self.heard = None;
+            if self.pieces_left == Some(0) {
+                self.pieces = None;
             }
-            let patience = if self.left.is_some() { Duration::ZERO } else { patience };
-            match self.heard.as_ref().map(|heard| heard.recv_timeout(patience)) {
+            let patience = if self.pieces_left.is_some() { Duration::ZERO } else { patience };
+            match self.pieces.as_ref().map(|pieces| pieces.recv_timeout(patience)) {
                 Some(Ok(piece)) => {
-                    self.left = self.left.map(|left| left - 1);
+                    self.pieces_left = self.pieces_left.map(|left| left - 1);
                     self.take(piece);
                 }
-                Some(Err(RecvTimeoutError::Timeout)) if self.left.is_some() => self.left = Some(0),
+                Some(Err(RecvTimeoutError::Timeout)) if self.pieces_left.is_some() => self.pieces_left = Some(0),
                 Some(Err(RecvTimeoutError::Timeout)) => return Heard::Silence,
                 Some(Err(RecvTimeoutError::Disconnected)) | None => {
-                    self.over.get_or_insert_with(|| "was not listened to any more".to_owned());
+                    self.end_reason.get_or_insert_with(|| "was not listened to any more".to_owned());
                 }
             }
         }
-        let nothing = if self.over.is_some() { Heard::Gone } else { Heard::Silence };
-        self.said.pop_front().unwrap_or(nothing)
+        let nothing = if self.end_reason.is_some() { Heard::Gone } else { Heard::Silence };
+        self.queue.pop_front().unwrap_or(nothing)
     }
 
     fn cpu_times(&self) -> CpuTimes {
@@ -350,20 +356,20 @@ impl Vmm for Connected {
         false
     }
 
-    /// The board stays on: only listening ends. What waits to be handed on still is, piece by piece: all at once it could be more
-    /// than there is memory for, and a board that talks on would never let it end.
+    /// Ends listening; the board stays on. Queued pieces are still returned one by one. Taken all at once they could exceed memory, and a
+    /// board that goes on printing would prolong this for ever.
     fn kill(&mut self) {
-        self.left.get_or_insert(WAITING_MAX);
+        self.pieces_left.get_or_insert(MAX_QUEUED_PIECES);
     }
 
     fn wait(&mut self) -> Result<Exit, Error> {
-        let now = if self.left.is_some() { "was not listened to any more" } else { "is still listened to" };
-        let how = self.over.clone().unwrap_or_else(|| now.to_owned());
+        let now = if self.pieces_left.is_some() { "was not listened to any more" } else { "is still listened to" };
+        let how = self.end_reason.clone().unwrap_or_else(|| now.to_owned());
         Ok(Exit { how, used: None })
     }
 
     fn arrival_error_ns(&self) -> i64 {
-        ARRIVAL_ERROR_NS + self.port.late().ns + self.port.character_ns()
+        ARRIVAL_ERROR_NS + self.port.latency().ns + self.port.character_ns()
     }
 
     fn wants(&self) -> Option<String> {
@@ -373,7 +379,7 @@ impl Vmm for Connected {
 
     fn notes(&self) -> Vec<String> {
         let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);
-        let late = self.port.late();
+        let latency = self.port.latency();
         let wire = match self.port.character_ns() {
             0 => String::new(),
             ns => format!(" by its place on the wire, where a character takes {}", ms(ns)),
@@ -381,8 +387,8 @@ impl Vmm for Connected {
         let error = ms(self.arrival_error_ns());
         let mut notes = vec![format!(
             "what the board said is stamped on arrival{wire}: a stamp may be off by {error}, of which {} are {}",
-            ms(late.ns),
-            late.why
+            ms(latency.ns),
+            latency.why
         )];
         if self.early_bytes > 0 {
             notes.push(format!(
@@ -390,10 +396,10 @@ impl Vmm for Connected {
                 self.early_bytes
             ));
         }
-        if self.bytes >= BYTES_ENOUGH && self.odd_bytes * 4 > self.bytes {
+        if self.bytes >= MIN_JUDGED_BYTES && self.binary_bytes * 4 > self.bytes {
             notes.push(format!(
                 "{} of the {} bytes from the board are no text: check --baud, which must be the rate of the board's console",
-                self.odd_bytes, self.bytes
+                self.binary_bytes, self.bytes
             ));
         }
         if self.bytes == 0 && self.zero.is_some() {
@@ -415,13 +421,13 @@ impl Vmm for Connected {
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectedBoard {
     /// The port is closed when this returns, so that the next boot can open it.
     fn drop(&mut self) {
-        drop(self.heard.take());
+        drop(self.pieces.take());
         drop(self.stop.take());
         if let Some(listener) = self.listener.take() {
-            // It has no way to panic, and nobody could do anything about it.
+            // The thread cannot panic, and a panic could not be handled here.
             let _ = listener.join();
         }
     }

@@ -1,5 +1,5 @@
-//! The way to a board's console: a serial device of this host, or a port of a terminal server's. It is opened raw and for
-//! nobody else, and closed as it was found. What a board hears of that is in `docs/machines.md`.
+//! The connection to a board's console: a serial device of this host, or a port of a terminal server. A device is opened raw and
+//! exclusively, and its settings are restored on close. `docs/machines.md` describes the effects on a board.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -20,18 +20,18 @@ use rustix::termios::{
 
 use crate::Error;
 
-/// So long a terminal server may take to accept.
-const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// A start bit, eight bits, a stop bit.
+/// Longest wait for a terminal server to accept the connection.
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// A start bit, eight data bits, and a stop bit.
 const BITS_PER_CHARACTER: i64 = 10;
-/// A USB adapter sends what it has so long after the last character, where nobody set another time (FTDI's is 16 ms).
+/// The delay after the last character before a USB adapter sends its buffer. The default of FTDI is 16 ms.
 const USB_LATENCY_MS: i64 = 16;
-/// A UART tells of so many characters at once.
+/// Largest number of characters that a UART reports at once.
 const FIFO_CHARACTERS: i64 = 16;
-/// A rate of a port further off than this is another one.
-const BAUD_OFF_MAX: f64 = 0.03;
+/// Largest relative difference between the requested rate and the port's.
+const MAX_BAUD_ERROR: f64 = 0.03;
 
-/// Where a board's console is.
+/// The address of a board's console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Device(PathBuf),
@@ -39,7 +39,7 @@ pub(crate) enum Address {
     Telnet(Server),
 }
 
-/// A port of a terminal server's.
+/// A port of a terminal server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     host: String,
@@ -54,10 +54,10 @@ impl fmt::Display for Server {
 }
 
 impl Address {
-    /// `/dev/ttyUSB0`, `tcp:HOST:PORT`, `telnet:HOST:PORT`
+    /// Parses `/dev/ttyUSB0`, `tcp:HOST:PORT` or `telnet:HOST:PORT`.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// If the text has another form.
     pub(crate) fn of(text: &str) -> Result<Address, Error> {
         let server = |rest: &str| {
             let (host, port) = rest.rsplit_once(':')?;
@@ -77,20 +77,20 @@ impl Address {
         })
     }
 
-    /// Whether it may be one, by a look that does not open it: to open a port is a signal to some boards.
+    /// Checks that a device is there and may be a port. It must not open the port, because some boards take that as a signal.
     ///
     /// # Errors
-    /// If it is not there, or something else.
+    /// If it is not there, or is another kind of file.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Address::Device(path) = self else { return Ok(()) };
         let meta = fs::metadata(path).map_err(|why| not_opened(path, &why))?;
-        if meta.file_type().is_char_device() { Ok(()) } else { Err(no_terminal(path)) }
+        if meta.file_type().is_char_device() { Ok(()) } else { Err(not_a_port(path)) }
     }
 }
 
-/// How late the port is, and why.
+/// The largest delay of a port, and its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Late {
+pub(super) struct Latency {
     pub(super) ns: i64,
     pub(super) why: String,
 }
@@ -98,22 +98,22 @@ pub(super) struct Late {
 /// A port that is open.
 #[derive(Debug)]
 pub(super) struct Port {
-    way: Way,
+    connection: Connection,
     character_ns: i64,
-    late: Late,
+    latency: Latency,
 }
 
 #[derive(Debug)]
-enum Way {
-    Device { path: PathBuf, file: File, before: Box<Termios> },
+enum Connection {
+    Device { path: PathBuf, file: File, original: Box<Termios> },
     Server { address: Server, stream: TcpStream },
 }
 
 impl Port {
-    /// Opens it; a device at this rate, or [`Board::BAUD`].
+    /// Opens the port; a device at this rate, or [`Board::BAUD`].
     ///
     /// # Errors
-    /// If it cannot be had.
+    /// If it cannot be opened.
     pub(super) fn open(address: &Address, baud: Option<u32>) -> Result<Port, Error> {
         match address {
             Address::Device(path) => Port::open_device(path, baud.unwrap_or(Board::BAUD)),
@@ -122,12 +122,12 @@ impl Port {
     }
 
     fn open_device(path: &Path, baud: u32) -> Result<Port, Error> {
-        // Without waiting for a carrier, which three wires do not have.
+        // `NONBLOCK` skips the wait for a carrier, which a connection of three wires does not have.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| not_opened(path, &why.into()))?;
         let file = File::from(file);
         if !isatty(&file) {
-            return Err(no_terminal(path));
+            return Err(not_a_port(path));
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| in_use(path))?;
         let before = tcgetattr(&file).map_err(Error::host("read how the serial port is set"))?;
@@ -138,13 +138,17 @@ impl Port {
                 path.display()
             ))
         })?;
-        // Root may open it all the same, and the lock is for those who ask for one.
+        // Root may still open the port, and the lock above is only advisory.
         let _ = ioctl_tiocexcl(&file);
-        // What the board said to nobody.
+        // Drop output that arrived before the port was opened.
         let _ = tcflush(&file, QueueSelector::IFlush);
         let character_ns = if is_pty { 0 } else { character_ns(baud) };
-        let late = device_late(path, is_pty, character_ns);
-        Ok(Port { way: Way::Device { path: path.to_owned(), file, before: Box::new(before) }, character_ns, late })
+        let latency = device_latency(path, is_pty, character_ns);
+        Ok(Port {
+            connection: Connection::Device { path: path.to_owned(), file, original: Box::new(before) },
+            character_ns,
+            latency,
+        })
     }
 
     fn connect(server: &Server, baud: Option<u32>) -> Result<Port, Error> {
@@ -158,15 +162,15 @@ impl Port {
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in addresses {
             let began = Instant::now();
-            match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+            match TcpStream::connect_timeout(&address, MAX_CONNECT_TIME) {
                 Ok(stream) => {
-                    let there_and_back_ns = i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX);
+                    let round_trip_ns = i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX);
                     stream.set_nonblocking(true).map_err(Error::host("set up a socket"))?;
                     return Ok(Port {
-                        way: Way::Server { address: server.clone(), stream },
+                        connection: Connection::Server { address: server.clone(), stream },
                         character_ns: baud.map_or(0, character_ns),
-                        late: Late {
-                            ns: there_and_back_ns,
+                        latency: Latency {
+                            ns: round_trip_ns,
                             why: "the network's, as long as connecting took; what the terminal server holds back is not known".to_owned(),
                         },
                     });
@@ -177,42 +181,42 @@ impl Port {
         Err(refused(&last))
     }
 
-    /// What the thread that listens reads from.
+    /// The descriptor for the thread that listens.
     pub(super) fn reader(&self) -> Result<OwnedFd, Error> {
-        let fd = match &self.way {
-            Way::Device { file, .. } => file.as_fd(),
-            Way::Server { stream, .. } => stream.as_fd(),
+        let fd = match &self.connection {
+            Connection::Device { file, .. } => file.as_fd(),
+            Connection::Server { stream, .. } => stream.as_fd(),
         };
         fd.try_clone_to_owned().map_err(Error::host("copy a descriptor"))
     }
 
-    /// What a character takes on the wire, in ns; 0 where there is none, or its rate is not known.
+    /// The duration of a character on the wire, in ns; 0 where there is no wire, or its rate is not known.
     pub(super) fn character_ns(&self) -> i64 {
         self.character_ns
     }
 
-    /// How late what it says is, beside the host's own part.
-    pub(super) fn late(&self) -> &Late {
-        &self.late
+    /// The delay of the port's output, without the host's own part.
+    pub(super) fn latency(&self) -> &Latency {
+        &self.latency
     }
 
-    /// Answers a terminal server. Nothing is written to a board.
+    /// Sends bytes to a terminal server. For a device it does nothing.
     pub(super) fn reply(&self, bytes: &[u8]) {
-        if let Way::Server { stream, .. } = &self.way {
-            // A server that does not read its answers has no need of them.
+        if let Connection::Server { stream, .. } = &self.connection {
+            // The result is ignored: a server that does not read replies does not need them.
             let mut stream: &TcpStream = stream;
             let _ = stream.write(bytes);
         }
     }
 
-    /// What it most likely means that nothing comes any more.
+    /// The most likely reason why the port ended.
     pub(super) fn lost(&self) -> String {
-        match &self.way {
-            Way::Device { path, .. } => format!(
+        match &self.connection {
+            Connection::Device { path, .. } => format!(
                 "{} has gone. Was the adapter unplugged, or is it powered by the board? Such a one cannot hear a power cycle",
                 path.display()
             ),
-            Way::Server { address, .. } => {
+            Connection::Server { address, .. } => {
                 format!("{address} has closed the connection. Look at the terminal server, or who else connected to it")
             }
         }
@@ -221,16 +225,16 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        if let Way::Device { file, before, .. } = &self.way {
-            // A device that is gone needs neither.
+        if let Connection::Device { file, original, .. } = &self.connection {
+            // Both fail only if the device is gone.
             let _ = ioctl_tiocnxcl(file);
-            let _ = tcsetattr(file, OptionalActions::Now, before);
+            let _ = tcsetattr(file, OptionalActions::Now, original);
         }
     }
 }
 
-/// Bytes as they come, at this rate, without a word to the modem lines: neither waits for them nor hangs up at the end, so that
-/// a board whose reset is at DTR is not reset by us once more.
+/// Sets the port to raw bytes at this rate. It ignores the modem lines: it neither waits for them nor hangs up on close. Otherwise a board
+/// whose reset is wired to DTR would be reset once more.
 fn set_raw(file: &File, before: &Termios, baud: u32) -> io::Result<()> {
     let mut raw = before.clone();
     raw.make_raw();
@@ -238,9 +242,9 @@ fn set_raw(file: &File, before: &Termios, baud: u32) -> io::Result<()> {
     raw.control_modes &= !(ControlModes::HUPCL | ControlModes::CRTSCTS | ControlModes::CSTOPB);
     raw.set_speed(baud)?;
     tcsetattr(file, OptionalActions::Now, &raw)?;
-    // A driver takes the nearest rate that it has, and says nothing.
+    // A driver silently takes the nearest rate that it supports.
     let set = tcgetattr(file)?.input_speed();
-    if (f64::from(set) / f64::from(baud) - 1.0).abs() > BAUD_OFF_MAX {
+    if (f64::from(set) / f64::from(baud) - 1.0).abs() > MAX_BAUD_ERROR {
         tcsetattr(file, OptionalActions::Now, before)?;
         return Err(io::Error::other(format!("the port has {set} instead")));
     }
@@ -251,31 +255,31 @@ fn character_ns(baud: u32) -> i64 {
     BITS_PER_CHARACTER * 1_000_000_000 / i64::from(baud.max(1))
 }
 
-/// A pseudo-terminal has a rate that slows nobody.
+/// True for a pseudo-terminal, whose rate has no effect.
 fn is_pseudo_terminal(path: &Path) -> bool {
     fs::canonicalize(path).is_ok_and(|path| path.starts_with("/dev/pts"))
 }
 
-/// How late a device tells of a character, by what the system says of it.
-fn device_late(path: &Path, is_pty: bool, character_ns: i64) -> Late {
-    let late = |ns: i64, why: &str| Late { ns, why: why.to_owned() };
+/// The largest delay between a character's arrival and its report by a device, from what `/sys` says of the device.
+fn device_latency(path: &Path, is_pty: bool, character_ns: i64) -> Latency {
+    let latency = |ns: i64, why: &str| Latency { ns, why: why.to_owned() };
     if is_pty {
-        return late(0, "a pseudo-terminal's, which holds nothing back");
+        return latency(0, "a pseudo-terminal's, which holds nothing back");
     }
     let device = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let sys = Path::new("/sys/class/tty").join(&name).join("device");
     if let Some(ms) = latency_timer_ms(&sys) {
-        return late(ms.saturating_mul(1_000_000), "the latency timer of the USB adapter");
+        return latency(ms.saturating_mul(1_000_000), "the latency timer of the USB adapter");
     }
     let is_usb = fs::canonicalize(&sys).is_ok_and(|path| path.to_string_lossy().contains("/usb"));
     if is_usb || name.starts_with("ttyUSB") || name.starts_with("ttyACM") {
-        return late(USB_LATENCY_MS * 1_000_000, "assumed for the USB adapter, which does not say its latency");
+        return latency(USB_LATENCY_MS * 1_000_000, "assumed for the USB adapter, which does not say its latency");
     }
-    late(FIFO_CHARACTERS * character_ns, "the FIFO of the UART, of 16 characters")
+    latency(FIFO_CHARACTERS * character_ns, "the FIFO of the UART, of 16 characters")
 }
 
-/// Of a port's folder in `/sys`.
+/// The latency timer in a port's folder in `/sys`, in ms.
 fn latency_timer_ms(sys: &Path) -> Option<i64> {
     fs::read_to_string(sys.join("latency_timer")).ok()?.trim().parse().ok().filter(|ms| (0..=255).contains(ms))
 }
@@ -296,7 +300,7 @@ fn not_opened(path: &Path, why: &io::Error) -> Error {
     Error::option(format!("--serial {device} {what}"))
 }
 
-fn no_terminal(path: &Path) -> Error {
+fn not_a_port(path: &Path) -> Error {
     Error::option(format!(
         "--serial {} is no serial port: give a device such as /dev/ttyUSB0, or tcp:HOST:PORT for a terminal server",
         path.display()
@@ -313,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_a_device_or_a_servers() {
+    fn a_port_is_on_a_device_or_a_server() {
         let server = |host: &str, port| Server { host: host.to_owned(), port };
         let check = |text: &str, expected: Address| assert_eq!(Address::of(text).unwrap(), expected, "{text}");
         check("/dev/ttyUSB0", Address::Device("/dev/ttyUSB0".into()));
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_is_refused_with_what_to_do() {
+    fn other_files_are_refused_with_what_to_do() {
         let refused = |path: &str| Address::of(path).unwrap().check().unwrap_err().to_string();
         assert!(refused("/dev/nonexistent").contains("ls /dev/serial/by-id"), "{}", refused("/dev/nonexistent"));
         assert!(refused("/proc/self/stat").contains("no serial port"), "{}", refused("/proc/self/stat"));
@@ -337,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn how_late_a_port_is_stands_in_the_system_or_is_assumed() {
+    fn the_latency_of_a_port_is_read_from_sys_or_assumed() {
         let sys = tempfile::tempdir().unwrap();
         assert_eq!(latency_timer_ms(sys.path()), None);
         for (text, ms) in [("1\n", Some(1)), ("16\n", Some(16)), ("x", None), ("-1", None), ("9999999", None)] {
@@ -345,7 +349,7 @@ mod tests {
             assert_eq!(latency_timer_ms(sys.path()), ms);
         }
         assert_eq!(character_ns(115_200), 86_805);
-        let late = |path: &str| device_late(Path::new(path), false, 86_805).ns;
+        let late = |path: &str| device_latency(Path::new(path), false, 86_805).ns;
         assert_eq!((late("/dev/ttyUSB77"), late("/dev/ttyAMA77")), (16_000_000, 16 * 86_805));
     }
 }

@@ -1,4 +1,4 @@
-//! The user's command that switches a board off and on.
+//! Runs the user's command that switches a board off and on.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -10,32 +10,32 @@ use std::time::{Duration, Instant};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Ear;
+use super::Input;
 use crate::Error;
 use crate::child::ends_with_us;
 use crate::clock::monotonic_ns;
-use crate::vmm::listen::{Piece, What};
+use crate::vmm::listen::{Content, Piece};
 
-/// The command, which runs.
+/// The running command.
 #[derive(Debug)]
-pub(super) struct Cycle {
+pub(super) struct PowerCycle {
     text: String,
     pid: Pid,
     began: Instant,
-    within: Duration,
+    time_limit: Duration,
     is_late: bool,
-    /// Whether it has ended, and its number may be another's.
+    /// True if it has ended. Another process may then have its number.
     is_over: bool,
 }
 
-impl Cycle {
-    /// Runs it by the shell, with what it prints as a pipe. Its end is sent with the moment, which is the board's time zero: a thread
-    /// does nothing but wait for it.
+impl PowerCycle {
+    /// Starts the command with `sh`, and returns the pipe with its output. A thread that does nothing else waits for its end, and sends
+    /// the moment of the end, which is the board's time zero.
     pub(super) fn start(
         text: &str,
-        within: Duration,
-        sender: SyncSender<Piece<Ear>>,
-    ) -> Result<(Cycle, OwnedFd), Error> {
+        time_limit: Duration,
+        sender: SyncSender<Piece<Input>>,
+    ) -> Result<(PowerCycle, OwnedFd), Error> {
         let (output, to_output) = pipe_with(PipeFlags::CLOEXEC).map_err(Error::host("make a pipe"))?;
         let also = to_output.try_clone().map_err(Error::host("copy a pipe"))?;
         let mut command = Command::new("sh");
@@ -43,37 +43,45 @@ impl Cycle {
         command.stdin(Stdio::null()).stdout(Stdio::from(to_output)).stderr(Stdio::from(also));
         ends_with_us(&mut command);
         let mut child = command.spawn().map_err(Error::host("start sh for --power-cycle"))?;
-        // The command has its own copies of the pipe's end; ours would keep it open.
+        // The command has its own copies of the pipe's end. The copies here would keep it open.
         drop(command);
         let pid = Pid::from_child(&child);
         let wait = move || {
             let status = child.wait();
             let at_ns = monotonic_ns();
             if let Ok(status) = status {
-                // Nobody is left to hear it where that fails.
-                let _ = sender.send(Piece { ear: Ear::Cycled(status), at_ns, what: What::Ended(None) });
+                // This fails only if the receiver is gone.
+                let _ = sender.send(Piece { input: Input::Cycled(status), at_ns, content: Content::Ended(None) });
             }
         };
         thread::Builder::new().name("power".to_owned()).spawn(wait).map_err(Error::host("start a thread"))?;
         Ok((
-            Cycle { text: text.to_owned(), pid, began: Instant::now(), within, is_late: false, is_over: false },
+            PowerCycle {
+                text: text.to_owned(),
+                pid,
+                began: Instant::now(),
+                time_limit,
+                is_late: false,
+                is_over: false,
+            },
             output,
         ))
     }
 
     /// Ends the command if it has run for too long.
     pub(super) fn end_if_late(&mut self) {
-        if !self.is_late && self.began.elapsed() > self.within {
+        if !self.is_late && self.began.elapsed() > self.time_limit {
             self.is_late = true;
             self.end();
         }
     }
 
-    /// Why the board is not switched on after the command ended so, in words that follow the board's name; none if it is.
-    pub(super) fn over(&mut self, status: ExitStatus) -> Option<String> {
+    /// The reason why the board is not switched on after the command ended with `status`. The text follows the board's name.
+    /// Returns `None` if the board is switched on.
+    pub(super) fn failure(&mut self, status: ExitStatus) -> Option<String> {
         self.is_over = true;
         let how = match (self.is_late, status.success()) {
-            (true, _) => format!("did not end within {} s", self.within.as_secs()),
+            (true, _) => format!("did not end within {} s", self.time_limit.as_secs()),
             (false, false) => format!("ended with {status}"),
             (false, true) => return None,
         };
@@ -81,13 +89,13 @@ impl Cycle {
     }
 
     fn end(&self) {
-        // It leads its own process group. It can only fail because the command has ended by itself.
+        // The command leads its own process group. This can fail only if the command has ended by itself.
         let _ = kill_process_group(self.pid, Signal::KILL);
     }
 }
 
-impl Drop for Cycle {
-    /// What the command left running once the board was switched on is the user's; a command that still runs is not.
+impl Drop for PowerCycle {
+    /// Ends a command that still runs. Processes that an ended command left running belong to the user, and stay.
     fn drop(&mut self) {
         if !self.is_over {
             self.end();

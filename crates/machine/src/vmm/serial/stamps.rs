@@ -1,12 +1,12 @@
-//! When each byte came: by its place on the wire. One read brings several characters, and is stamped when the last of them was
-//! there; each of the others came a character's time before the one behind it.
+//! Computes when each byte of a read arrived. One read returns several characters and is stamped at the arrival of the last one. Each
+//! other character arrived one character's time before its successor.
 
-/// Places bytes in time.
+/// Computes the arrival times of the bytes of a port.
 #[derive(Debug)]
 pub(super) struct Stamps {
-    /// What a character takes on the wire, in ns; 0 where there is no wire.
+    /// The duration of a character on the wire, in ns; 0 where there is no wire.
     character_ns: i64,
-    /// When the last byte came.
+    /// The arrival of the last byte.
     last_ns: i64,
 }
 
@@ -15,8 +15,8 @@ impl Stamps {
         Stamps { character_ns, last_ns: i64::MIN }
     }
 
-    /// Cuts the bytes of one read into pieces that end where lines do, each with the moment of its first byte. Without a wire all of
-    /// it came at one moment, and is one piece.
+    /// Splits the bytes of one read into lines, each with the arrival of its first byte. Without a wire all bytes arrived at one
+    /// moment, and are one piece.
     pub(super) fn place(&mut self, bytes: Vec<u8>, at_ns: i64) -> Vec<(i64, Vec<u8>)> {
         let mut left = bytes.len();
         if self.character_ns == 0 && left > 0 {
@@ -26,9 +26,9 @@ impl Stamps {
         let mut placed = Vec::new();
         for line in bytes.split_inclusive(|&b| b == b'\n') {
             let behind = i64::try_from(left).unwrap_or(i64::MAX) - 1;
-            let came_ns = at_ns.saturating_sub(behind.saturating_mul(self.character_ns));
-            // A read that was late itself has more in it than fits behind the one before.
-            placed.push((came_ns.max(self.last_ns), line.to_vec()));
+            let arrival_ns = at_ns.saturating_sub(behind.saturating_mul(self.character_ns));
+            // A late read contains more characters than fit in the time since the read before.
+            placed.push((arrival_ns.max(self.last_ns), line.to_vec()));
             left -= line.len();
         }
         self.last_ns = self.last_ns.max(at_ns);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_of_a_read_has_its_own_moment() {
+    fn each_line_of_a_read_has_its_own_stamp() {
         let mut stamps = Stamps::new(100);
         let placed = stamps.place(b"ab\ncd\ne".to_vec(), 10_000);
         let expected = [(9_400, "ab\n"), (9_700, "cd\n"), (10_000, "e")];
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_wire_all_came_when_it_was_read() {
+    fn without_a_wire_bytes_arrive_when_they_are_read() {
         let placed = Stamps::new(0).place(b"a\nb\n".to_vec(), 5);
         assert_eq!(placed, [(5, b"a\nb\n".to_vec())], "64 KiB of newlines are one piece, not 65 536");
     }

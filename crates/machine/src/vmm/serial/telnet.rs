@@ -1,5 +1,5 @@
-//! The language of terminal servers (telnet, RFC 854), taken off what they send: negotiation, which is refused throughout
-//! (RFC 855), doubled 0xFF, and the NUL behind a carriage return. It arrives in pieces that may be cut anywhere.
+//! Removes the protocol of terminal servers (telnet, RFC 854) from their output: negotiation, which is always refused (RFC 855), doubled
+//! 0xFF, and the NUL after a carriage return. The output arrives in pieces that may be cut anywhere.
 
 const IAC: u8 = 255;
 const DONT: u8 = 254;
@@ -9,24 +9,25 @@ const WILL: u8 = 251;
 const SUBNEGOTIATION: u8 = 250;
 const SUBNEGOTIATION_END: u8 = 240;
 
-/// What the next byte is.
+/// The meaning of the next byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Next {
     #[default]
     Text,
     AfterReturn,
     Command,
-    /// The option of this verb.
+    /// The option of a command with this verb.
     Option(u8),
     Parameter,
     ParameterCommand,
 }
 
-/// What a terminal server sends.
+/// A decoder for the output of a terminal server.
 #[derive(Debug)]
 pub(super) struct Telnet {
     next: Next,
-    /// Which options were refused already, ours and its: each is once, or two that refuse would go on for ever.
+    /// The options already refused: first those that the server requests, then those that it offers. Each is refused once. Otherwise two
+    /// sides that refuse would go on for ever.
     refused: [[bool; 256]; 2],
 }
 
@@ -37,7 +38,7 @@ impl Default for Telnet {
 }
 
 impl Telnet {
-    /// What the board said, and what the server is answered.
+    /// Decodes bytes. Returns the board's output, and the reply to the server.
     pub(super) fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut text, mut replies) = (Vec::with_capacity(bytes.len()), Vec::new());
         for &byte in bytes {
@@ -64,13 +65,13 @@ impl Telnet {
     }
 
     fn refusal(&mut self, verb: u8, option: u8) -> Option<[u8; 3]> {
-        let (whose, answer) = match verb {
+        let (side, answer) = match verb {
             DO => (0, WONT),
             WILL => (1, DONT),
-            // What it does not want, it has.
+            // WONT and DONT need no reply: the option is already off.
             _ => return None,
         };
-        let refused = &mut self.refused[whose][usize::from(option)];
+        let refused = &mut self.refused[side][usize::from(option)];
         (!std::mem::replace(refused, true)).then_some([IAC, answer, option])
     }
 }
@@ -79,7 +80,7 @@ impl Telnet {
 mod tests {
     use super::*;
 
-    /// The same, whether it comes at once or byte by byte.
+    /// Checks that the result is the same for all bytes at once and byte by byte.
     fn check(sent: &[u8], text: &[u8], replies: &[u8]) {
         assert_eq!(Telnet::default().take(sent), (text.to_vec(), replies.to_vec()), "{sent:?} at once");
         let (mut telnet, mut all) = (Telnet::default(), (Vec::new(), Vec::new()));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_refused_once_and_what_the_board_said_is_left() {
+    fn options_are_refused_once_and_removed() {
         check(b"U-Boot 2024.01\r\nlogin: ", b"U-Boot 2024.01\r\nlogin: ", b"");
         check(b"a\xff\xfb\x01b\xff\xfd\x18c", b"abc", b"\xff\xfe\x01\xff\xfc\x18");
         check(b"\xff\xfb\x01\xff\xfb\x01\xff\xfd\x01", b"", b"\xff\xfe\x01\xff\xfc\x01");

@@ -1,4 +1,4 @@
-//! A board that is a pseudo-terminal: what is of its boot, what is not, and how it ends.
+//! Tests with a board that is a pseudo-terminal: which output belongs to its boot, and how the recording ends.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::*;
 
-/// The board's end of the line, and the name of ours.
+/// The board's end of a pseudo-terminal, and the name of the recorder's end.
 fn line() -> (File, String) {
     let board: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&board).unwrap();
@@ -19,13 +19,13 @@ fn line() -> (File, String) {
     (File::from(board), name)
 }
 
-fn connected(serial: &str, power_cycle: Option<&str>, cycle_max: Duration) -> Connected {
+fn connected(serial: &str, power_cycle: Option<&str>, max_cycle_time: Duration) -> ConnectedBoard {
     let board = Board { serial: serial.to_owned(), power_cycle: power_cycle.map(str::to_owned), ..Board::default() };
-    Connected::start(&Line { cycle_max, ..Line::of(&board).unwrap() }).unwrap()
+    ConnectedBoard::start(&BoardPort { max_cycle_time, ..BoardPort::of(&board).unwrap() }).unwrap()
 }
 
-/// What is heard until `is_enough`, or for 10 s.
-fn hear(board: &mut Connected, is_enough: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
+/// Collects what arrives until `is_enough`. Panics after 10 s.
+fn hear(board: &mut ConnectedBoard, is_enough: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
     let (mut all, began) = (Vec::new(), std::time::Instant::now());
     while !is_enough(&all) {
         assert!(began.elapsed() < Duration::from_secs(10), "it is never heard: {all:?}");
@@ -37,9 +37,9 @@ fn hear(board: &mut Connected, is_enough: impl Fn(&[Heard]) -> bool) -> Vec<Hear
     all
 }
 
-fn said(all: &[Heard], whose: Source) -> (Vec<i64>, String) {
+fn said(all: &[Heard], wanted: Source) -> (Vec<i64>, String) {
     let of = all.iter().filter_map(|heard| match heard {
-        Heard::Said { source, at_ns, bytes } if *source == whose => Some((*at_ns, bytes.clone())),
+        Heard::Said { source, at_ns, bytes } if *source == wanted => Some((*at_ns, bytes.clone())),
         _ => None,
     });
     let (at, bytes): (Vec<i64>, Vec<Vec<u8>>) = of.unzip();
@@ -53,9 +53,9 @@ fn is_gone(all: &[Heard]) -> bool {
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
-fn what_came_before_the_command_ended_is_dropped_and_what_the_command_says_is_not() {
+fn output_before_the_end_of_the_command_is_dropped_but_not_that_of_the_command() {
     let (mut board, name) = line();
-    // The last word is still in its pipe when the command has ended: only then is anything heard.
+    // `hear` is called only after the command has ended, so the command's output is still in its pipe.
     let mut heard = connected(&name, Some("sleep 0.3; echo relay on"), LONG);
     assert_eq!(heard.elapsed_ns(), 0, "no time passes before");
     board.write_all(b"of the boot before\n").unwrap();
@@ -66,8 +66,8 @@ fn what_came_before_the_command_ended_is_dropped_and_what_the_command_says_is_no
         hear(&mut heard, |all| said(all, Source::Console).1.ends_with("login: ") && said(all, Source::Vmm).1.len() > 8);
     let (at, text) = said(&all, Source::Vmm);
     assert_eq!(text, "relay on\n");
-    // It was in its pipe at time zero, and is stamped when it is read.
-    assert!(at.iter().all(|at| (0..LAST_WORDS_NS).contains(at)), "{at:?}");
+    // The output was in its pipe at time zero, and is stamped when it is read.
+    assert!(at.iter().all(|at| (0..MAX_LAST_OUTPUT_NS).contains(at)), "{at:?}");
     let (at, text) = said(&all, Source::Console);
     assert_eq!(text, "U-Boot 2024.01\r\nlogin: ");
     assert!(at.iter().all(|&at| (100_000_000..2_000_000_000).contains(&at)), "{at:?}");
@@ -81,7 +81,7 @@ fn what_came_before_the_command_ended_is_dropped_and_what_the_command_says_is_no
 }
 
 #[test]
-fn a_command_that_fails_says_its_last_words() {
+fn last_output_of_a_failing_command_is_kept() {
     let (_board, name) = line();
     let mut heard = connected(&name, Some("echo no such relay >&2; exit 3"), LONG);
     let all = hear(&mut heard, is_gone);
@@ -91,7 +91,7 @@ fn a_command_that_fails_says_its_last_words() {
 }
 
 #[test]
-fn a_command_that_does_not_end_is_ended() {
+fn a_command_that_does_not_end_is_killed() {
     let (_board, name) = line();
     let mut heard = connected(&name, Some("echo waiting; sleep 1000"), Duration::from_secs(1));
     let all = hear(&mut heard, is_gone);
@@ -116,7 +116,7 @@ fn by_hand_the_boot_begins_with_the_first_byte() {
 }
 
 #[test]
-fn a_line_that_ends_is_a_board_that_is_gone_after_all_it_said() {
+fn a_line_that_ends_ends_the_recording_after_all_output() {
     let (mut board, name) = line();
     let mut heard = connected(&name, None, LONG);
     board.write_all(b"last words\n").unwrap();
@@ -129,31 +129,31 @@ fn a_line_that_ends_is_a_board_that_is_gone_after_all_it_said() {
 }
 
 /// A terminal server that sends newlines without an end, and a recorder that listens to it.
-fn flooded(baud: Option<u32>) -> Connected {
+fn flooded(baud: Option<u32>) -> ConnectedBoard {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let serial = format!("tcp:{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         let (mut board, _) = listener.accept().unwrap();
-        // Until nobody listens any more.
+        // Until the recorder closes the connection.
         while board.write_all(&[b'\n'; 1 << 16]).is_ok() {}
     });
     let board = Board { serial, baud, ..Board::default() };
-    Connected::start(&Line { cycle_max: LONG, ..Line::of(&board).unwrap() }).unwrap()
+    ConnectedBoard::start(&BoardPort { max_cycle_time: LONG, ..BoardPort::of(&board).unwrap() }).unwrap()
 }
 
 #[test]
-fn listening_to_a_board_that_never_falls_silent_ends_and_takes_little_memory() {
+fn listening_to_a_board_that_never_falls_silent_ends_and_needs_little_memory() {
     for baud in [None, Some(115_200)] {
         let (sender, over) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut heard = flooded(baud);
             hear(&mut heard, |all| said(all, Source::Console).1.len() > 100);
-            // All that can wait to be handed on does.
+            // By now the queue is full.
             std::thread::sleep(Duration::from_millis(500));
             heard.kill();
-            let mut most = heard.said.len();
+            let mut most = heard.queue.len();
             while !matches!(heard.hear(Duration::from_millis(20)), Heard::Gone) {
-                most = most.max(heard.said.len());
+                most = most.max(heard.queue.len());
             }
             sender.send(most).unwrap();
         });
@@ -174,8 +174,8 @@ fn time_passes_for_a_board_that_is_never_switched_on() {
 }
 
 #[test]
-fn of_what_comes_before_the_power_is_on_little_is_kept() {
-    let (mut held, mut gone) = (Held::default(), 0);
+fn output_before_the_power_is_on_is_bounded() {
+    let (mut held, mut gone) = (EarlyOutput::default(), 0);
     for n in 0..100 {
         gone += held.push(n, vec![0; 1 << 16]);
     }
@@ -183,7 +183,7 @@ fn of_what_comes_before_the_power_is_on_little_is_kept() {
     for n in 0..10_000 {
         held.push(n, vec![b'\n']);
     }
-    assert_eq!((held.pieces.len(), held.bytes), (HELD_MAX, HELD_MAX));
+    assert_eq!((held.pieces.len(), held.bytes), (MAX_EARLY_PIECES, MAX_EARLY_PIECES));
 }
 
 #[test]

@@ -1,21 +1,21 @@
-//! What a boot asks for that Firecracker cannot do, each with what to do instead. Starts nothing.
+//! Refuses options that Firecracker does not support, each with the alternative. It starts no program.
 
 use recording::{Init, Until};
 
 use super::NAME;
 use crate::image::{disk_format, head};
-use crate::vmm::asked::{check_only_qemus, disks, refuse};
+use crate::vmm::unsupported_options::{disks, refuse, refuse_qemu_options};
 use crate::{Error, RecordOptions};
 
-/// What `--vmm` takes.
+/// The value of `--vmm`.
 const OPTION: &str = "firecracker";
 
-/// Says what Firecracker cannot do of what is asked for.
+/// Checks that Firecracker supports all options of a recording.
 ///
 /// # Errors
-/// If there is anything.
+/// The first option that it does not support.
 pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
-    check_only_qemus(options, NAME, OPTION)?;
+    refuse_qemu_options(options, NAME, OPTION)?;
     let guest = &options.guest;
     refuse(
         OPTION,
@@ -63,7 +63,7 @@ mod tests {
     use recording::{Accel, GuestSpec, ObserveSpec, VmmKind};
 
     #[test]
-    fn what_firecracker_cannot_do_is_refused_with_what_to_do() {
+    fn unsupported_options_are_refused_with_what_to_do() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: &[u8]| {
             let path = dir.path().join(name);

@@ -1,18 +1,18 @@
-//! What a boot asks for that cloud-hypervisor cannot do, each with what to do instead. Starts nothing.
+//! Refuses options that cloud-hypervisor does not support, each with the alternative. It starts no program.
 
 use recording::Init;
 
 use super::NAME;
-use crate::vmm::asked::{check_only_qemus, refuse};
 use crate::vmm::channel::Wire;
+use crate::vmm::unsupported_options::{refuse, refuse_qemu_options};
 use crate::{Error, RecordOptions};
 
-/// Says what cloud-hypervisor cannot do of what is asked for.
+/// Checks that cloud-hypervisor supports all options of a recording.
 ///
 /// # Errors
-/// If there is anything.
+/// The first option that it does not support.
 pub(crate) fn check(options: &RecordOptions) -> Result<(), Error> {
-    check_only_qemus(options, NAME, NAME)?;
+    refuse_qemu_options(options, NAME, NAME)?;
     let guest = &options.guest;
     let is_pc = matches!(crate::arch::of(guest).channel(guest).wire(), Wire::IoPort(_));
     refuse(
@@ -45,7 +45,7 @@ mod tests {
     use recording::{Accel, GuestSpec, ObserveSpec, Until, VmmKind};
 
     #[test]
-    fn what_it_cannot_do_is_refused_with_what_to_do() {
+    fn unsupported_options_are_refused_with_what_to_do() {
         let base = || {
             let (vmm, init, kernel) = (VmmKind::CloudHypervisor, Init::Keep, Some("/boot/vmlinux".into()));
             RecordOptions::of(GuestSpec { vmm, init, kernel, ..GuestSpec::default() })

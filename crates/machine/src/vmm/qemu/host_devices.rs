@@ -1,7 +1,8 @@
-//! Which of a user's own arguments for QEMU make a boot that cannot repeat.
+//! Finds arguments of the user for QEMU that make devices whose timing depends on the host. A boot with such a device cannot repeat
+//! exactly.
 
-/// The first of QEMU's arguments that makes a block or network device, but for those that are spared.
-pub(crate) fn outside_device(extra: &[String], spared: &[&str]) -> Option<String> {
+/// The first of QEMU's arguments that makes a block or network device that is not in `spared`.
+pub(crate) fn host_timed_device(extra: &[String], spared: &[&str]) -> Option<String> {
     const OPTIONS: &[&str] = &[
         "drive", "blockdev", "hda", "hdb", "hdc", "hdd", "cdrom", "fda", "fdb", "sd", "mtdblock", "pflash", "netdev",
         "iscsi", "virtfs", "fsdev", "loadvm",
@@ -68,12 +69,12 @@ mod tests {
             &["-m", "1G", "-nic", "user"],
             &["-hda", "x"],
         ] {
-            assert!(outside_device(&extra(bad), &[]).is_some(), "{bad:?}");
+            assert!(host_timed_device(&extra(bad), &[]).is_some(), "{bad:?}");
         }
         for good in [&["-device", "virtio-rng-pci"][..], &["-nic", "none"], &["-cpu", "max"], &[]] {
-            assert_eq!(outside_device(&extra(good), &[]), None, "{good:?}");
+            assert_eq!(host_timed_device(&extra(good), &[]), None, "{good:?}");
         }
         let two = extra(&["-device", "nvme,serial=a", "-device", "virtio-net-pci"]);
-        assert_eq!(outside_device(&two, &["nvme"]).as_deref(), Some("-device virtio-net-pci"));
+        assert_eq!(host_timed_device(&two, &["nvme"]).as_deref(), Some("-device virtio-net-pci"));
     }
 }

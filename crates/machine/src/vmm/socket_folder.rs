@@ -1,10 +1,10 @@
-//! A folder of our own for a moment, outside the recording, that nobody else may enter.
+//! A temporary folder for sockets, outside the recording, that no other user may enter.
 
 use std::io;
 
 use tempfile::TempDir;
 
-/// Makes one where the user's other sockets are. It goes, with all that is in it, when it is dropped.
+/// Makes the folder beside the user's other sockets. Dropping it removes it with its contents.
 pub(super) fn socket_folder() -> io::Result<TempDir> {
     let user = xdg::BaseDirectories::new();
     recording::private_folder_in(user.get_runtime_directory().unwrap_or(&std::env::temp_dir()))

@@ -1,31 +1,31 @@
-//! What a boot asks for that a VMM cannot do, each with what to do instead. Starts nothing.
+//! Refuses options that a VMM does not support, each with the alternative. It starts no program.
 
 use recording::{Accel, GuestSpec, Until};
 
 use crate::{Error, RecordOptions};
 
-/// Something that may be asked for: whether it is, how one asks for it, and why it cannot be had and what to do instead.
-pub(super) type Asked<'a> = (bool, &'a str, &'a str);
+/// An unsupported option: true if the user set it, its spelling, and why it is refused with what to do instead.
+pub(super) type Unsupported<'a> = (bool, &'a str, &'a str);
 
-/// The first of these that is asked for, as an error. `option` is what `--vmm` takes.
-pub(super) fn refuse(option: &str, all: &[Asked<'_>]) -> Result<(), Error> {
-    match all.iter().find(|(is_asked, ..)| *is_asked) {
+/// Fails with the first of these options that the user set. `option` is the VMM's value for `--vmm`.
+pub(super) fn refuse(option: &str, all: &[Unsupported<'_>]) -> Result<(), Error> {
+    match all.iter().find(|(is_set, ..)| *is_set) {
         Some((_, what, why)) => Err(Error::option(format!("{what} with --vmm {option}: {why}"))),
         None => Ok(()),
     }
 }
 
-/// What only QEMU can do. What `arch` and `machine` are where nobody says one, is as for QEMU.
-pub(super) fn check_only_qemus(options: &RecordOptions, name: &str, option: &str) -> Result<(), Error> {
+/// Refuses the options that only QEMU supports. `arch` and `machine` default as for QEMU.
+pub(super) fn refuse_qemu_options(options: &RecordOptions, name: &str, option: &str) -> Result<(), Error> {
     let (guest, observe) = (&options.guest, &options.observe);
-    let usual = crate::arch::of(guest);
+    let default_arch = crate::arch::of(guest);
     let stops = observe.silence_ms.is_some() || observe.watch.is_some() || !guest.patches.is_empty();
     let asks_network = matches!(guest.until, Until::Tcp(_) | Until::Http(_));
     refuse(
         option,
         &[
             (
-                !usual.is_hosts,
+                !default_arch.is_hosts,
                 &format!("--arch {}", guest.arch),
                 &format!("{name} runs only what this host's CPUs can; use --vmm qemu"),
             ),
@@ -36,7 +36,7 @@ pub(super) fn check_only_qemus(options: &RecordOptions, name: &str, option: &str
             ),
             (guest.deterministic, "--deterministic", "only QEMU counts instructions; use --vmm qemu"),
             (
-                guest.machine != usual.machine,
+                guest.machine != default_arch.machine,
                 &format!("--machine {}", guest.machine),
                 &format!("{name} has one machine; leave it out"),
             ),
@@ -53,7 +53,7 @@ pub(super) fn check_only_qemus(options: &RecordOptions, name: &str, option: &str
     )
 }
 
-/// The disks in the order in which the guest finds them, the root first.
+/// The disks in the guest's order, the root first. The flag is true for the root.
 pub(super) fn disks(guest: &GuestSpec) -> impl Iterator<Item = (&std::path::Path, bool)> {
     let disks = guest.disks.iter().map(|disk| (disk.as_path(), false));
     guest.root.iter().map(|root| (root.as_path(), true)).chain(disks)
