@@ -87,11 +87,12 @@ pub fn open(path: &Path) -> anyhow::Result<Opened> {
 /// # Errors
 /// If the path is neither, or several are given and one of them is a recording.
 pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
+    let mut refused = None;
     if let [path] = paths {
-        let found = open_recording(path);
-        let is_file = path.as_os_str() == "-" || path.is_file();
-        if found.is_ok() || !is_file {
-            return of_recording(found?);
+        match open_recording(path) {
+            Ok(recording) => return of_recording(recording),
+            Err(error) if path.as_os_str() != "-" && (!path.is_file() || is_packed(path)) => return Err(error),
+            Err(error) => refused = Some(error),
         }
     }
     if let Some(path) = paths.iter().find(|path| path.is_dir() || Recording::open(path).is_ok_and(|r| r.has_manifest()))
@@ -100,9 +101,18 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     }
     let scratch = recording::private_folder().context("cannot make a temporary folder")?;
     let folder = scratch.path().join("imported");
-    crate::import::import(paths, &folder, false, Known::default(), notes)?;
+    let imported = crate::import::import(paths, &folder, false, Known::default(), notes);
+    imported.map_err(|error| refused.unwrap_or(error))?;
     let opened = of_recording(Recording::open(&folder)?)?;
     Ok(Opened { _scratch: Some(scratch), ..opened })
+}
+
+/// True if a file is packed as recordings are, so that its own error says more than that it is no log.
+fn is_packed(path: &Path) -> bool {
+    const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let mut begins = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begins));
+    read.is_ok() && begins == ZSTD
 }
 
 /// Takes no remarks.

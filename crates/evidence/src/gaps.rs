@@ -4,7 +4,7 @@
 //! It must not take time from evidence that says more: spans, a trace of the scheduler, or calls.
 
 use crate::boot::Boot;
-use crate::firmware::shorten;
+use hashbrown::HashSet;
 use timeline::{NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// A gap shorter than this part of the boot is added to the other gaps of its origin.
@@ -23,14 +23,19 @@ pub(crate) fn place(boot: &mut Boot<'_>) {
     let Some(end) = timeline.end.map(|end| end.at) else { return };
     let created = timeline.tracks.get(init).created.map_or(Ns::MIN, |(at, _)| at);
     let mut covered = covered(timeline, &[first, init]);
+    let elided = elided(timeline);
     let messages = messages(timeline, end);
     let begin = messages.first().map_or(end, |message| message.0);
     let short = Ns((end - begin).0 / SHORT_SHARE);
     let ends = messages.iter().skip(1).map(|next| next.0).chain([end]);
-    let gaps: Vec<(Ns, Ns, NameId)> =
-        messages.iter().zip(ends).map(|(&(at, name), until)| (at, until, name)).filter(|gap| gap.0 < gap.1).collect();
+    let gaps: Vec<(Ns, Ns, NameId)> = messages
+        .iter()
+        .zip(ends)
+        .map(|(&(at, name), until)| (at, until, name))
+        .filter(|gap| gap.0 < gap.1 && !elided.contains(&gap.1))
+        .collect();
     for (from, to, message) in gaps {
-        let name = if to - from < short { origin(timeline, message) } else { shortened(timeline, message) };
+        let name = if to - from < short { origin(timeline, message) } else { message };
         for (start, end) in covered.free(from, to) {
             // The first thread becomes process 1's, or the idle one.
             for (start, end, track) in [(start, end.min(created), first), (start.max(created), end, init)] {
@@ -41,6 +46,20 @@ pub(crate) fn place(boot: &mut Boot<'_>) {
             }
         }
     }
+}
+
+/// The ends of gaps in which the writer of a paste left lines out, and says so by a line such as `...` or `[snip]`.
+fn elided(timeline: &Timeline) -> HashSet<Ns> {
+    let unplaced = timeline.unplaced.iter().filter(|message| is_elision(timeline.names.get(message.name)));
+    unplaced.filter_map(|message| message.before).collect()
+}
+
+/// True if a line stands for lines that were left out.
+fn is_elision(line: &str) -> bool {
+    const WORDS: [&str; 6] = ["snip", "snipped", "cut", "skipped", "omitted", "trimmed"];
+    let inside = line.trim_matches(|c: char| c.is_whitespace() || "<>[](){}-=*#".contains(c));
+    let is_dots = inside.chars().all(|c| c == '.' || c == '…') && (inside.contains('…') || inside.len() >= 2);
+    is_dots || WORDS.iter().any(|word| inside.eq_ignore_ascii_case(word))
 }
 
 /// The messages of the kernel before the end mark, in order of time.
@@ -57,13 +76,7 @@ fn origin(timeline: &mut Timeline, message: NameId) -> NameId {
     let text = timeline.names.get(message).trim_start_matches(['[', ' ', '<']);
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
     let Some(word) = text.get(..end.min(MAX_ORIGIN_BYTES)).filter(|word| !word.is_empty()) else { return message };
-    let name = format!("{word} …");
-    timeline.names.intern(&name)
-}
-
-/// A message as the name of a row.
-fn shortened(timeline: &mut Timeline, message: NameId) -> NameId {
-    let name = shorten(timeline.names.get(message));
+    let name = format!("{word} *");
     timeline.names.intern(&name)
 }
 
@@ -131,13 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_were_left_out_are_said_to_be() {
+        for line in ["...", "[...]", " … ", "<snip>", "--- cut ---", "(omitted)", "....."] {
+            assert!(is_elision(line), "{line}");
+        }
+        for line in [".", "", "----", "done...", "cut the wire", "[ OK ]"] {
+            assert!(!is_elision(line), "{line}");
+        }
+    }
+
+    #[test]
     fn an_origin_is_the_first_word() {
         let mut timeline = Timeline::new(timeline::TimeBase::Evidence);
         for (message, expected) in [
-            ("pci 0000:00:1f.2: [8086:2922] type 00", "pci …"),
-            ("[drm] Initialized", "drm …"),
-            ("ata1.00: ATA-7: QEMU", "ata1 …"),
-            ("systemd[1]: Hostname set", "systemd …"),
+            ("pci 0000:00:1f.2: [8086:2922] type 00", "pci *"),
+            ("[drm] Initialized", "drm *"),
+            ("ata1.00: ATA-7: QEMU", "ata1 *"),
+            ("systemd[1]: Hostname set", "systemd *"),
             ("…", "…"),
         ] {
             let name = timeline.names.intern(message);

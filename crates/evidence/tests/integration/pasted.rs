@@ -16,7 +16,7 @@ fn longest_row(timeline: &Timeline) -> (String, i64) {
 #[test]
 fn the_longest_gap_is_the_first_row() {
     for (file, begins, us) in [
-        ("i8042-probe", "after “bootserver=255.255.255.255, rootserver=255.255.255.255", 512_930),
+        ("i8042-probe", "after “     bootserver=255.255.255.255, rootserver=255.255.255.255", 512_930),
         ("disk-spin-up", "after “clocksource: tsc: mask: 0xffffffffffffffff max_cycles", 11_129_428),
         ("usb-input-timeouts", "after “hid-generic 0003:1B1C:1B20.0002: input,hidraw2", 9_999_892),
         ("swap-then-90-s", "after “Adding 102396k swap on /var/swap.", 84_774_873),
@@ -64,7 +64,7 @@ fn lines_of_process_1_are_not_the_first_thread_s() {
 fn one_stamp_ahead_does_not_make_the_boot_longer() {
     let timeline = imported(&["log/pasted-linux-4.4-one-stamp-ahead.log"]);
     assert_eq!(total(&timeline).0 / 1_000_000, 39_289);
-    assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::LogClockBack), 1);
+    assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::LogClockBack), 2, "one line is out of order, too");
 }
 
 #[test]

@@ -213,6 +213,8 @@ fn other_kernels_are_not_accused() {
     ] {
         let found = found_in(&published("log").join(log), &[]);
         let found: Vec<(&str, i64)> = found.iter().map(|f| (text(&f["id"]), ns(&f["cost_ns"]))).collect();
+        // Gaps are a fact of any log, and accuse nothing by name here.
+        let found: Vec<(&str, i64)> = found.into_iter().filter(|(id, _)| *id != "log-gaps").collect();
         assert_eq!(found, expected, "{log}");
     }
 }
