@@ -1,6 +1,6 @@
-//! What is known of a boot so far: facts, noted as they are heard, of which [`crate::ending`] makes an end.
+//! The known facts of a boot, from which [`crate::ending`] determines its end.
 //!
-//! Nothing here decides anything. Times are ns since time zero.
+//! This module only notes facts as they arrive, and must not judge them. Times are ns since time zero.
 
 use std::collections::VecDeque;
 
@@ -10,75 +10,75 @@ use crate::lines::{Line, shown};
 use crate::vmm::GuestEnd;
 use recording::{End, EndMark};
 
-/// The line that names a panic, of every Linux there is.
+/// The start of the line that reports a panic, the same in every version of Linux.
 const PANIC: &[u8] = b"Kernel panic - not syncing";
 const PANIC_END: &[u8] = b"end Kernel panic";
-/// So many of the VMM's last lines are kept for people.
-const VMM_LINES_MAX: usize = 5;
+/// The number of the VMM's last lines that are kept for error messages.
+const MAX_VMM_LINES: usize = 5;
 
-/// Something that was seen, and when.
+/// An observation and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) at_ns: i64,
     pub(crate) what: String,
 }
 
-/// That the guest is at its end, and when.
+/// The end of the guest and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shutdown {
     pub(crate) at_ns: i64,
     pub(crate) why: GuestEnd,
 }
 
-/// What is known of the boot so far.
+/// The known facts of a boot.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// What people call the VMM.
+    /// The VMM's name for messages to the user.
     pub(crate) vmm: &'static str,
-    /// How far off the stamps of what is heard may be.
+    /// The largest error of the stamps of output.
     pub(crate) arrival_error_ns: i64,
     pub(crate) running_ns: Option<i64>,
-    /// Process 1 is guest-init, and runs.
+    /// The start of guest-init as process 1.
     pub(crate) init_ns: Option<i64>,
-    /// guest-init is done.
+    /// The end of guest-init's work.
     pub(crate) guest_done: Option<Seen>,
-    /// The line that was waited for.
+    /// The end mark.
     pub(crate) matched: Option<End>,
-    /// Its end is not printed yet.
+    /// True if the end mark is a line that is not printed to its end yet.
     pub(crate) matched_line_open: bool,
-    /// The unit that was waited for has failed.
+    /// The failure of the awaited unit.
     pub(crate) unit_failed: Option<Seen>,
     pub(crate) panic: Option<Seen>,
-    /// The panic's last line was printed.
+    /// True if the panic's last line was printed.
     pub(crate) panic_over: bool,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) hang: Option<Hang>,
-    /// The VMM has ended by itself.
+    /// True if the VMM has ended by itself.
     pub(crate) gone: bool,
-    /// Why the root could not be mounted.
+    /// The reason why the root could not be mounted.
     pub(crate) no_root: Option<String>,
-    /// Why the workload was not done.
+    /// The reason why the workload did not run to its end.
     pub(crate) no_workload: Option<String>,
-    /// Why a change to the guest's code could not be made.
+    /// The reason why a patch to the guest's code could not be written.
     pub(crate) unpatched: Option<Seen>,
-    /// Which changes to the guest's code are still to be made.
+    /// The patches that are not written yet.
     pub(crate) missed: Option<String>,
-    /// Why a variable is not read any more.
+    /// The reason why the watched variable is no longer read.
     pub(crate) unwatched: Option<String>,
-    /// When anything was heard last.
+    /// The arrival of the last output.
     pub(crate) heard_ns: i64,
-    /// For how long the machine has been listened to, when it was looked at last: a board's time zero may never come.
+    /// The time since listening began, at the last check: a board's time zero may never come.
     pub(crate) listened_ns: i64,
-    /// Nothing more came for a moment after the guest was off: all that it said before is known.
+    /// True if no output arrived for a moment after the guest was off, so all its output is known.
     pub(crate) heard_out: bool,
     pub(crate) console_bytes: u64,
     pub(crate) last_line: String,
-    /// The end of what the VMM itself said.
+    /// The last lines of the VMM's own output.
     pub(crate) vmm_said: VecDeque<String>,
 }
 
 impl Facts {
-    /// Takes a line of the console, or as much of it as there is. `until` is the line that is waited for.
+    /// Takes a line of the console, or its beginning if it is not complete. `until` is the pattern of the end mark.
     pub(super) fn take_console_line(&mut self, line: &Line<'_>, until: Option<&mut Awaited>, at_ns: i64) {
         self.note_panic(line, at_ns);
         let meaning = until.map_or(Meaning::Nothing, |until| until.hear(line.text));
@@ -106,17 +106,17 @@ impl Facts {
         }
     }
 
-    /// Takes a line of the VMM's own.
+    /// Takes a line of the VMM's own output.
     pub(super) fn take_vmm_line(&mut self, line: &Line<'_>) {
         if line.whole && !line.text.is_empty() {
             self.vmm_said.push_back(shown(line.text, 300));
-            if self.vmm_said.len() > VMM_LINES_MAX {
+            if self.vmm_said.len() > MAX_VMM_LINES {
                 self.vmm_said.pop_front();
             }
         }
     }
 
-    /// The unit that is waited for has failed.
+    /// Notes that the awaited unit has failed.
     pub(super) fn note_failed(&mut self, what: String, at_ns: i64) {
         self.unit_failed.get_or_insert(Seen { at_ns, what });
     }
@@ -132,7 +132,7 @@ impl Facts {
     }
 }
 
-/// What is said of a panic of which only the VMM heard.
+/// The message for a panic that only the VMM reported.
 pub(crate) fn panicked(vmm: &str) -> String {
     format!("the guest told {vmm} that it panicked")
 }

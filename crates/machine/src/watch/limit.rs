@@ -1,22 +1,22 @@
-//! The end of a piece of work for a boot. A guest can cause work on the host, and a VMM can leave questions unanswered. So
-//! each piece has an end, and between pieces the recorder looks at the clock and at the user's Ctrl-C.
+//! Limits for pieces of work. A guest can cause work on the host, and a VMM can leave questions unanswered. So each piece of work has a
+//! limit, and between pieces the recorder checks the clock and the user's Ctrl-C.
 
 use std::cell::RefCell;
 
 use crate::Observer;
 use crate::vmm::Vmm;
 
-/// When a piece of work has to end.
+/// The conditions that end a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     /// On the clock of [`Vmm::listened_ns`].
     pub(super) until_ns: i64,
-    /// True if it also ends when the user stops the recording. Work that begins after that has a few milliseconds instead.
+    /// True if the work also ends when the user stops the recording. Work that begins after that gets a few milliseconds instead.
     pub(super) until_stop: bool,
 }
 
 impl Limit {
-    /// True if it has to end now.
+    /// True if the work has to end now.
     pub(super) fn is_over(self, vm: &dyn Vmm, observer: &RefCell<&mut dyn Observer>) -> bool {
         vm.listened_ns() >= self.until_ns || self.until_stop && observer.borrow_mut().stop()
     }

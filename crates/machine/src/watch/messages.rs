@@ -1,4 +1,4 @@
-//! What the guest says on its channel: guest-init's messages, and the evidence that comes between them or is announced.
+//! Receives the guest's channel: guest-init's messages, and the evidence between them or announced by them.
 
 use std::collections::VecDeque;
 
@@ -10,20 +10,20 @@ use super::streams::Streams;
 use crate::vmm::Source;
 use crate::vmm::channel::GuestChannel;
 
-/// Most rounds that wait to be read. guest-init offers one, and waits for the answer.
-const ROUNDS_MAX: usize = 16;
+/// Largest number of rounds that wait to be read. guest-init offers one, and waits for the answer.
+const MAX_QUEUED_ROUNDS: usize = 16;
 
-/// One guest's channel, and what came by it and is not dealt with yet.
+/// A guest's channel, and the evidence from it that is not processed yet.
 #[derive(Debug)]
 pub(super) struct Messages {
     channel: Box<dyn GuestChannel>,
-    /// When the first byte of the present line came.
+    /// Arrival of the first byte of the current line.
     line_ns: Option<i64>,
-    /// Where in guest memory evidence lies ready.
+    /// Addresses in guest memory of evidence that is ready.
     pub(super) rounds: VecDeque<u64>,
-    /// Evidence that came by the channel itself.
+    /// Evidence that was sent over the channel itself.
     pub(super) chunks: Vec<(Chunk, Vec<u8>)>,
-    /// Lines that were no messages.
+    /// The number of lines that are no messages.
     pub(super) malformed: u64,
 }
 
@@ -32,32 +32,32 @@ impl Messages {
         Messages { channel, line_ns: None, rounds: VecDeque::new(), chunks: Vec::new(), malformed: 0 }
     }
 
-    /// Keeps a round that lies ready at this address. False if too many wait already: a guest can offer thousands in no time.
+    /// Queues a round that is ready at this address. Returns false if the queue is full: a guest can offer thousands in no time.
     pub(super) fn keep_round(&mut self, header_phys: u64) -> bool {
-        let has_room = self.rounds.len() < ROUNDS_MAX;
+        let has_room = self.rounds.len() < MAX_QUEUED_ROUNDS;
         if has_room {
             self.rounds.push_back(header_phys);
         }
         has_room
     }
 
-    /// Takes what arrived: the lines go into the stream, the messages come back, each with when it began.
+    /// Parses bytes that arrived. The output goes into the stream. Returns the messages, each with the arrival of its first byte.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
         at_ns: i64,
         streams: &mut Streams,
     ) -> Result<Vec<(Message, i64)>, recording::Error> {
-        let (mut words, mut kept) = (Vec::new(), Ok(()));
+        let (mut messages, mut result) = (Vec::new(), Ok(()));
         let Messages { channel, line_ns, chunks, malformed, .. } = self;
-        channel.feed(bytes, &mut |said| match said {
+        channel.feed(bytes, &mut |event| match event {
             PortEvent::Output(bytes) => {
                 line_ns.get_or_insert(at_ns);
-                if kept.is_ok() {
-                    kept = streams.append(Source::Guest, bytes, at_ns);
+                if result.is_ok() {
+                    result = streams.append(Source::Guest, bytes, at_ns);
                 }
             }
-            PortEvent::Message(word) => words.push((word, line_ns.take().unwrap_or(at_ns))),
+            PortEvent::Message(message) => messages.push((message, line_ns.take().unwrap_or(at_ns))),
             PortEvent::Malformed(_) => {
                 line_ns.take();
                 *malformed += 1;
@@ -67,6 +67,6 @@ impl Messages {
                 chunks.push((chunk, bytes.to_vec()));
             }
         });
-        kept.map(|()| words)
+        result.map(|()| messages)
     }
 }

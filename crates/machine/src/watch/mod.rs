@@ -1,14 +1,14 @@
-//! Watching one boot: what is heard goes into the recording, and is looked at for how the boot goes.
+//! Watches one boot: writes the machine's output into the recording, and follows the boot's progress in it.
 //!
-//! One thread, one loop: hear (for a moment at most), act on what was heard, decide whether it is over. Hearing only
-//! notes [`Facts`]; acting and asking happen between. Nothing here decides what an end *means*: see [`crate::ending`].
+//! One thread runs one loop: receive output for a moment, act on it, and decide whether the boot is over. Receiving only notes
+//! [`Facts`]. Actions and questions happen in between. This module must not decide what an end *means*: see [`crate::ending`].
 
-mod ask;
 mod facts;
+mod kernel_log;
 mod limit;
-mod log;
 mod messages;
 mod process;
+mod questions;
 mod service;
 mod streams;
 
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use guest_init::messages::{Lacked, Message};
 use recording::{End, EndMark, Until, Writer};
 
-use ask::{HURRY_NS, LAST_EVIDENCE_NS, Layout};
 pub(crate) use facts::{Facts, Seen, Shutdown, panicked};
+use kernel_log::LogWatch;
 use limit::Limit;
-use log::LogWatch;
 use messages::Messages;
 use process::ProcessWatch;
+use questions::{Layout, MAX_HURRIED_NS, MAX_LAST_EVIDENCE_NS};
 use service::ServiceWatch;
 pub(crate) use service::free_port;
 use streams::Streams;
@@ -44,23 +44,25 @@ use crate::vmm::channel::GuestChannel;
 use crate::vmm::{Heard, News, Source, Vmm};
 use crate::{Error, Observer, Progress, Stage, arch};
 
-/// How long nothing may be heard before other things are looked after.
+/// Longest wait for output before other work is done.
 const TICK: Duration = Duration::from_millis(50);
-/// Longest wait for the end of a VMM that is requested to end; if the user waits, [`HURRY_NS`].
-const QUIT_NS: i64 = 3_000_000_000;
-/// Longest wait for the last output of a VMM that was killed; and if the user waits.
-const LAST_WORDS_NS: i64 = 2_000_000_000;
-const HURRIED_WORDS_NS: i64 = 300_000_000;
-/// After this time without output, a guest that is off has nothing more to say.
-const HEARD_OUT_NS: i64 = 20_000_000;
-/// So often vCPUs are let run that stop after their stub failed. They stop again for ever where the VMM stops them itself.
-const LET_RUN_MAX: u32 = 16;
-/// While a stop is waited for, so many pieces are heard before it is looked for again.
-const PIECES_MAX: u32 = 256;
-/// How often the machine is looked at for a hang.
+/// Longest wait for the end of a VMM that is requested to end. If the user waits, the limit is [`MAX_HURRIED_NS`].
+const MAX_QUIT_NS: i64 = 3_000_000_000;
+/// Longest wait for the last output of a VMM that was killed.
+const MAX_LAST_OUTPUT_NS: i64 = 2_000_000_000;
+/// The same, if the user waits.
+const MAX_HURRIED_OUTPUT_NS: i64 = 300_000_000;
+/// After this time without output from a guest that is off, its output is complete.
+const COMPLETE_AFTER_NS: i64 = 20_000_000;
+/// vCPUs that stop after their stub failed are resumed at most this number of times. If the VMM itself stops them, they stop again for
+/// ever.
+const MAX_RESUMES: u32 = 16;
+/// While the recorder waits for a stop, at most this number of pieces is received between two checks for it.
+const MAX_PIECES_PER_STEP: u32 = 256;
+/// Time between two checks for a hang.
 const LOOK_NS: i64 = 1_000_000_000;
 
-/// One boot that is being watched.
+/// A boot that is being watched.
 pub(crate) struct Watch<'a> {
     pub(crate) vm: Box<dyn Vmm>,
     pub(crate) facts: Facts,
@@ -70,7 +72,7 @@ pub(crate) struct Watch<'a> {
     console: Lines,
     vmm: Lines,
     messages: Option<Messages>,
-    /// The pattern of the end mark where that is a line.
+    /// The pattern of the end mark, if the end mark is a line.
     until: Option<Awaited>,
     /// The same for the kernel's log in memory.
     until_in_log: Option<Awaited>,
@@ -80,33 +82,33 @@ pub(crate) struct Watch<'a> {
     layout: Layout,
     /// Follows the boot for the user, and may stop it.
     observer: RefCell<&'a mut dyn Observer>,
-    /// When all work has to end: with the boot's timeout, and once it is over, a while after that.
+    /// The deadline of all work: the boot's timeout, and once the boot is over, a while after its end.
     ends_ns: i64,
-    /// The boot is over, and its last evidence is taken.
+    /// True if the boot is over, and its last evidence is being read.
     is_over: bool,
-    /// The user waits for the end of that.
+    /// True if the user waits for the end of the last evidence.
     is_hurried: bool,
-    /// The VMM has left a question unanswered.
+    /// True if the VMM has left a question unanswered.
     is_mute: bool,
-    /// The time for the last evidence was up before all was read.
+    /// True if the time for the last evidence was up before all was read.
     is_cut: bool,
     log: LogWatch,
-    /// The service of the guest's that its boot ends with.
+    /// The watch for the guest's service, if the end mark is a service.
     service: Option<ServiceWatch>,
-    /// The process of the guest's that its boot ends with.
+    /// The watch for the guest's process, if the end mark is a process.
     process: Option<ProcessWatch>,
-    /// Who stops the vCPUs when the console is silent, if somebody asked for it.
+    /// Stops the vCPUs when the console is silent, if that was requested.
     silence: Option<SilenceWatch>,
-    /// Who stops them at functions, if something is to be done there.
+    /// Stops the vCPUs at functions, for patches and watched variables.
     functions: Option<FunctionStops>,
-    /// How often the vCPUs were let run since their stub failed; none while it has not.
-    let_run: Option<u32>,
-    /// Whether nothing more has been said that was not looked at.
+    /// The number of times that the vCPUs were resumed since their stub failed. `None` while it has not failed.
+    resume_count: Option<u32>,
+    /// True if all output has been received.
     heard_out: bool,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch. `until` is the pattern of the end mark where that is a line.
+    /// Begins to watch. `until` is the pattern of the end mark, if the end mark is a line.
     pub(crate) fn new(
         options: &RecordOptions,
         profile: &GuestProfile,
@@ -151,13 +153,13 @@ impl<'a> Watch<'a> {
             process: None,
             silence,
             functions: None,
-            let_run: None,
+            resume_count: None,
             heard_out: false,
         })
     }
 
-    /// Waits for what `until` says, if it has to be looked for: a service, at this port of the host's, or a process, by what the
-    /// kernel's image says of processes.
+    /// Sets up the watch for an end mark that has to be polled. This is a service, reached through the host port `port`, or a process in
+    /// the kernel's list, whose layout `tasks` describes.
     pub(crate) fn look_for(&mut self, until: &Until, port: Option<u16>, tasks: Option<&TaskList>) {
         self.service = ServiceWatch::new(until, port);
         if let (Until::Process(name), Some(tasks)) = (until, tasks) {
@@ -165,8 +167,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Lets the vCPUs run, which are held, and does what is to be done at functions. The wait for the VMM ends with the boot's
-    /// time, or when the user stops it.
+    /// Starts the held vCPUs, and executes the plan for stops at functions. The wait for the VMM ends at the boot's timeout, or when
+    /// the user stops the recording.
     pub(crate) fn stop_at_functions(&mut self, plan: Plan, arch: &'static Arch) {
         self.facts.missed = plan.missed();
         let limit = self.limit(i64::MAX);
@@ -182,13 +184,13 @@ impl<'a> Watch<'a> {
             None => Err(Undone::Failed("there is no gdbstub".to_owned())),
         };
         if matches!(begun, Err(Undone::Refused(_))) {
-            // The vCPUs have not run yet. The boot ends as one that was not patched, and that is one that ran.
+            // The vCPUs have not run yet. The outcome is a boot that ran without the patch, so they are started.
             self.vm.let_run();
         }
         self.take_undone(begun);
     }
 
-    /// What the variable was that was to be read, as a file; none if nobody asked.
+    /// The values of the watched variable, as the content of a file, if a variable was watched.
     pub(crate) fn watched(&self) -> Option<String> {
         self.functions.as_ref().and_then(FunctionStops::watched)
     }
@@ -198,10 +200,10 @@ impl<'a> Watch<'a> {
             Ok(()) => return,
             Err(Undone::Refused(why)) => format!("--patch {why}"),
             Err(Undone::Failed(why)) => {
-                self.let_run = Some(0);
+                self.resume_count = Some(0);
                 self.vm.let_run();
                 if self.facts.missed.is_none() {
-                    // Nothing is missing but evidence.
+                    // All patches were written, so only evidence is missing.
                     self.facts.unwatched.get_or_insert(format!(
                         "--watch ended early: {why}. The boot went on, and what was read before is kept: record once more for the rest"
                     ));
@@ -214,7 +216,7 @@ impl<'a> Watch<'a> {
         self.facts.unpatched.get_or_insert(Seen { at_ns, what });
     }
 
-    /// Does what is to be done where the vCPUs have come to a function.
+    /// Handles vCPUs that have stopped at a function.
     fn look_at_functions(&mut self, is_over: &dyn Fn(&Facts) -> bool) {
         let Some(functions) = &mut self.functions else { return };
         let facts = &mut self.facts;
@@ -231,8 +233,8 @@ impl<'a> Watch<'a> {
         self.take_undone(looked);
     }
 
-    /// Hears for a moment, and acts on what was heard. `is_over` says whether the boot has reached its end mark: no code is
-    /// changed after it.
+    /// Receives output for a moment, and acts on it. `is_over` returns true if the boot has reached its end mark: no code is changed
+    /// after it.
     pub(crate) fn step(&mut self, is_over: &dyn Fn(&Facts) -> bool) -> Result<(), Error> {
         if self.waits_for_function() {
             self.hear_all()?;
@@ -240,7 +242,7 @@ impl<'a> Watch<'a> {
             self.hear(if self.has_rounds() { Duration::ZERO } else { self.patience() })?;
         }
         self.look_at_functions(is_over);
-        // One of them can be 64 MiB to read: the clock is looked at before the next.
+        // Only one per step: a round can be 64 MiB, and the clock must be checked before the next.
         if let Some(phys) = self.messages.as_mut().and_then(|messages| messages.rounds.pop_front()) {
             self.take_round(phys)?;
         }
@@ -257,17 +259,17 @@ impl<'a> Watch<'a> {
         waits && !self.transfer.is_spent()
     }
 
-    /// Whether a function is still to be entered. Then each step waits for that, and for nothing that is said.
+    /// True if a function is still to be entered. Then each step waits for that, and not for output.
     fn waits_for_function(&self) -> bool {
         let facts = &self.facts;
         let is_running = !facts.gone && facts.shutdown.is_none() && facts.unpatched.is_none();
         is_running && self.functions.as_ref().is_some_and(FunctionStops::is_waiting)
     }
 
-    /// Hears what was said until now: one piece for each look would hold up a console that says much.
+    /// Receives all output so far. One piece per step would delay a console with much output.
     fn hear_all(&mut self) -> Result<(), Error> {
         let began = Instant::now();
-        for _ in 0..PIECES_MAX {
+        for _ in 0..MAX_PIECES_PER_STEP {
             self.hear(Duration::ZERO)?;
             if self.heard_out || self.facts.gone || began.elapsed() > TICK {
                 break;
@@ -276,7 +278,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// How long nothing may be heard before something else is due.
+    /// The longest wait for output before something else is due.
     fn patience(&self) -> Duration {
         if self.facts.shutdown.is_some() {
             return TICK;
@@ -290,32 +292,33 @@ impl<'a> Watch<'a> {
         left_ns.map_or(TICK, |left_ns| Duration::from_nanos(left_ns).min(TICK))
     }
 
-    /// Looks where the vCPUs are, if the console has been silent for so long as was asked for.
+    /// Stops the vCPUs and reads their stacks, if the console has been silent for the requested time.
     fn look_into_silence(&mut self, now_ns: i64) {
         let limit = self.limit(i64::MAX);
         let Some(silence) = &mut self.silence else { return };
-        // What was said and is still to be heard ends the silence.
+        // Output that is not received yet would end the silence.
         let is_due = self.heard_out && silence.next_ns().is_some_and(|due_ns| now_ns >= due_ns);
         let is_over = &mut || limit.is_over(&*self.vm, &self.observer);
         if is_due && !silence.stop(&|| self.vm.elapsed_ns(), is_over) {
-            self.let_run = Some(0);
+            self.resume_count = Some(0);
             self.vm.let_run();
         }
     }
 
-    /// The vCPUs stopped. Where their stub failed, it was told to stop them before and did it now: nobody else lets them run.
+    /// Resumes vCPUs that have stopped after their stub failed. The stub acts on an earlier stop command then, and no other code resumes
+    /// them.
     fn take_stop(&mut self) {
         let facts = &self.facts;
         let is_at_end = facts.gone || facts.shutdown.is_some() || facts.panic.is_some();
-        if let (Some(times), false) = (&mut self.let_run, is_at_end) {
-            if *times < LET_RUN_MAX {
-                *times += 1;
+        if let (Some(count), false) = (&mut self.resume_count, is_at_end) {
+            if *count < MAX_RESUMES {
+                *count += 1;
                 self.vm.let_run();
             }
         }
     }
 
-    /// The last silence ends: with the first thing that tells of the boot's end, or now if it `is_over`.
+    /// Ends the last silence: at the first sign of the boot's end, or now if the boot `is_over`.
     pub(crate) fn end_silence(&mut self, is_over: bool) {
         let Some(silence) = &mut self.silence else { return };
         let facts = &self.facts;
@@ -328,7 +331,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Where the vCPUs were in each silence, as a file; none if nobody asked. `names` is made from what was seen.
+    /// The stacks of the vCPUs in each silence, as the content of a file, if that was requested. `names` finds names for the addresses
+    /// on the stacks.
     pub(crate) fn silences(&mut self, names: impl FnOnce(&OnStacks) -> Names) -> Option<String> {
         self.end_silence(true);
         self.silence.take().map(|silence| silence.finish(names))
@@ -339,7 +343,7 @@ impl<'a> Watch<'a> {
         self.observer.borrow_mut().stop()
     }
 
-    /// Shows the user how the boot goes.
+    /// Reports the progress of the boot to the observer.
     pub(crate) fn show_progress(&self, elapsed_ns: i64) {
         let facts = &self.facts;
         self.observer.borrow_mut().progress(&Progress {
@@ -351,7 +355,7 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Looks at the kernel log and the CPUs where the console alone does not tell.
+    /// Polls the evidence beyond the console: the kernel log, the service or process of the end mark, and signs of a hang.
     pub(crate) fn look(&mut self) -> Result<(), Error> {
         if self.facts.gone
             || self.facts.shutdown.is_some()
@@ -375,16 +379,16 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Ends the VMM, hears what it still says, and closes the streams; at once if writing has `failed` already.
+    /// Ends the VMM, receives its last output, and closes the streams. If writing has `failed` already, it kills the VMM at once.
     pub(crate) fn finish(mut self, failed: Option<Error>) -> Finished<'a> {
         let mut notes = Vec::new();
-        let failed = failed.or_else(|| self.let_end().err());
+        let failed = failed.or_else(|| self.end_vmm().err());
         self.vm.kill();
         notes.extend(self.transfer.notes());
         if self.is_cut {
             notes.push(format!(
                 "guest memory was read for {} s once the boot was over, and not to its end: a log or a trace may be missing or cut",
-                LAST_EVIDENCE_NS / 1_000_000_000
+                MAX_LAST_EVIDENCE_NS / 1_000_000_000
             ));
         }
         notes.extend(self.facts.unwatched.take());
@@ -406,19 +410,19 @@ impl<'a> Watch<'a> {
         finished
     }
 
-    /// Asks the VMM to end, kills it if it does not, and hears it out.
-    fn let_end(&mut self) -> Result<(), Error> {
-        // One that answers nothing does not end by itself either.
+    /// Requests the end of the VMM, kills it if it does not end, and receives its last output.
+    fn end_vmm(&mut self) -> Result<(), Error> {
+        // A VMM that answers no question does not end on request either.
         let is_mute = self.is_mute || self.vm.is_suspended();
-        let patience_ns = if is_mute { HURRY_NS } else { QUIT_NS };
+        let patience_ns = if is_mute { MAX_HURRIED_NS } else { MAX_QUIT_NS };
         if self.vm.quit() {
-            self.hear_out(patience_ns, HURRY_NS)?;
+            self.hear_out(patience_ns, MAX_HURRIED_NS)?;
         }
         self.vm.kill();
-        self.hear_out(LAST_WORDS_NS, HURRIED_WORDS_NS)
+        self.hear_out(MAX_LAST_OUTPUT_NS, MAX_HURRIED_OUTPUT_NS)
     }
 
-    /// Hears until the VMM has ended, for this time at most; for the other one if the user waits.
+    /// Receives output until the VMM has ended, at most for `patience_ns`, or `hurried_ns` if the user waits.
     fn hear_out(&mut self, patience_ns: i64, hurried_ns: i64) -> Result<(), Error> {
         let until_stop = !self.is_hurried();
         let until_ns = self.vm.listened_ns() + if until_stop { patience_ns } else { hurried_ns };
@@ -429,7 +433,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// What was said on all ports, and what the plugin has noted.
+    /// The bytes of output on all ports, and of the plugin's records.
     fn bytes_heard(&self) -> u64 {
         self.streams.total_bytes() + self.vm.noted_bytes()
     }
@@ -453,7 +457,7 @@ impl<'a> Watch<'a> {
     fn note_silence(&mut self) {
         let (now_ns, facts) = (self.vm.elapsed_ns(), &mut self.facts);
         let last_ns = facts.shutdown.as_ref().map(|shutdown| shutdown.at_ns.max(facts.heard_ns));
-        facts.heard_out |= last_ns.is_some_and(|last_ns| now_ns - last_ns >= HEARD_OUT_NS);
+        facts.heard_out |= last_ns.is_some_and(|last_ns| now_ns - last_ns >= COMPLETE_AFTER_NS);
     }
 
     fn take(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), Error> {
@@ -478,14 +482,14 @@ impl<'a> Watch<'a> {
         let Some(messages) = &mut self.messages else {
             return Ok(());
         };
-        for (word, at_ns) in messages.take(bytes, at_ns, &mut self.streams)? {
-            self.take_word(word, at_ns);
+        for (message, at_ns) in messages.take(bytes, at_ns, &mut self.streams)? {
+            self.take_message(message, at_ns);
         }
         Ok(())
     }
 
-    fn take_word(&mut self, word: Message, at_ns: i64) {
-        match word {
+    fn take_message(&mut self, message: Message, at_ns: i64) {
+        match message {
             Message::Init { .. } => {
                 self.facts.init_ns.get_or_insert(at_ns);
             }
@@ -512,7 +516,7 @@ impl<'a> Watch<'a> {
                     facts.running_ns = Some(at_ns);
                     self.silence.iter_mut().for_each(|silence| silence.heard(at_ns));
                 }
-                // The answer is needed for the transfer of evidence, and may be all there is to go by should the VMM die.
+                // The transfer of evidence needs the answer, and a VMM that dies later cannot give it.
                 self.ask_layout();
             }
             News::Stopped => self.take_stop(),
@@ -525,7 +529,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The guest had the VMM log a line, which may be the one that is waited for.
+    /// Takes a line that the guest caused the VMM to log. It may be the end mark.
     fn take_logged(&mut self, line: &str, at_ns: i64) {
         let is_awaited = |until: &mut Awaited| until.hear(line.as_bytes()) == Meaning::Reached;
         if self.facts.matched.is_none() && self.until.as_mut().is_some_and(is_awaited) {
@@ -536,7 +540,7 @@ impl<'a> Watch<'a> {
 
     fn take_round(&mut self, phys: u64) -> Result<(), Error> {
         if self.ram()?.is_none() {
-            // The guest gets no answer, and takes the port when it has waited long enough.
+            // The guest gets no answer, and after a while sends its evidence through the port.
             return Ok(());
         }
         if let Layout::Known(ram) = &self.layout {
@@ -545,7 +549,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Looks for the awaited line in the kernel log in memory, where it was not seen on the console.
+    /// Looks for the awaited line in the kernel log in memory, if it has not appeared on the console.
     fn look_for_line(&mut self, now_ns: i64) -> Result<(), Error> {
         if self.until.is_none() || self.facts.matched.is_some() || !self.log.is_due(now_ns) || self.ram()?.is_none() {
             return Ok(());
@@ -563,19 +567,20 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// What systemd logged in place of the unit that was waited for, on the console or in the kernel's log: where it said more.
+    /// The unit lines that systemd logged instead of the awaited unit. They are taken from the console or the kernel log, whichever
+    /// has more of them.
     pub(crate) fn instead_of_unit(&self) -> Option<String> {
         self.until.iter().chain(&self.until_in_log).max_by_key(|until| until.units()).and_then(Awaited::instead)
     }
 
-    /// Asks the service of the guest's that is waited for.
+    /// Tries to connect to the awaited service of the guest.
     fn look_for_service(&mut self) {
         if let (Some(service), None, Some(_)) = (&mut self.service, &self.facts.matched, self.facts.running_ns) {
             self.facts.matched = service.look(&mut *self.vm);
         }
     }
 
-    /// Looks for the process of the guest's that is waited for.
+    /// Looks for the awaited process of the guest.
     fn look_for_process(&mut self) -> Result<(), Error> {
         if self.process.is_none() || self.facts.matched.is_some() || self.ram()?.is_none() {
             return Ok(());
@@ -589,26 +594,26 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The VMM's gdbstub, if it has one that nobody has taken.
+/// A client of the VMM's gdbstub, if it has one that is not taken yet.
 fn stub(vm: &mut dyn Vmm) -> Option<Client> {
     vm.gdbstub().and_then(|socket| Client::new(socket).ok())
 }
 
-/// What is left of a boot that was watched.
+/// The results of watching a boot.
 pub(crate) struct Finished<'a> {
     pub(crate) vm: Box<dyn Vmm>,
     pub(crate) facts: Facts,
     pub(crate) writer: &'a mut Writer,
-    /// What was written into the guest's code, in sentences.
+    /// The patches written into the guest's code, in sentences.
     pub(crate) patched: Vec<String>,
-    /// What a reader should know, in sentences.
+    /// Notes for the recording, in sentences.
     pub(crate) notes: Vec<String>,
-    /// What could not be written first.
+    /// The first error of writing the recording.
     pub(crate) failed: Option<Error>,
 }
 
 impl Finished<'_> {
-    /// Goes on where something cannot be written: what there is of the recording is finished all the same.
+    /// Returns the value, or keeps the error if it is the first. The rest of the recording is then still finished.
     pub(crate) fn keep<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => Some(value),

@@ -1,37 +1,36 @@
-//! A process of the guest's that is waited for by name: its list of processes is looked at while the guest runs.
+//! Waits for a process of the guest by name: polls the guest's list of processes while the guest runs.
 
 use recording::{End, EndMark};
 
 use crate::memory::{PhysicalMemory, TaskList, Tasks};
 
-/// How soon the list is looked at again.
+/// Pause between two looks at the list.
 const LOOK_NS: i64 = 5_000_000;
-/// How soon memory is searched again for a kernel that has not said where it runs.
-const FIND_NS: i64 = 500_000_000;
+/// Pause between two searches of memory, while the kernel's address is not known.
+const FIND_PAUSE_NS: i64 = 500_000_000;
 
-/// The wait.
+/// The wait for a process.
 #[derive(Debug)]
 pub(super) struct ProcessWatch {
     name: String,
     list: TaskList,
     tasks: Option<Tasks>,
     next_ns: i64,
-    /// When the last look began that did not find it.
+    /// The start of the last look that did not find the process.
     absent_ns: i64,
 }
 
 impl ProcessWatch {
-    /// For a process of this name.
     pub(super) fn new(name: &str, list: TaskList) -> ProcessWatch {
         ProcessWatch { name: name.to_owned(), list, tasks: None, next_ns: 0, absent_ns: 0 }
     }
 
-    /// When the next look is due.
+    /// The time at which the next look is due.
     pub(super) fn next_ns(&self) -> i64 {
         self.next_ns
     }
 
-    /// Looks, if that is due. `now` says what time it is.
+    /// Looks for the process, if that is due. `now` returns the present time.
     pub(super) fn look(&mut self, ram: &dyn PhysicalMemory, now: &dyn Fn() -> i64) -> Option<End> {
         let began_ns = now();
         if began_ns < self.next_ns {
@@ -40,7 +39,7 @@ impl ProcessWatch {
         self.tasks = self.tasks.take().or_else(|| self.list.find(ram));
         let found = self.tasks.as_ref().is_some_and(|tasks| tasks.has(ram, &self.name).unwrap_or(false));
         let at_ns = now();
-        self.next_ns = at_ns + if self.tasks.is_some() { LOOK_NS } else { FIND_NS };
+        self.next_ns = at_ns + if self.tasks.is_some() { LOOK_NS } else { FIND_PAUSE_NS };
         if !found {
             self.absent_ns = began_ns;
             return None;

@@ -1,4 +1,4 @@
-//! The streams of a recording that grow while a machine runs: one for each source.
+//! Writes the streams of a recording that grow while a machine runs, one for each source.
 
 use recording::{Stream, Writer};
 
@@ -7,18 +7,18 @@ use crate::options::RecordOptions;
 use crate::vmm::Source;
 use crate::vmm::channel::GuestChannel;
 
-/// A stream, and whose it is.
-struct Named {
+/// A stream with its source and name.
+struct NamedStream {
     source: Source,
     name: &'static str,
     stream: Stream,
 }
 
-/// One for each source that is recorded.
-pub(super) struct Streams(Vec<Named>);
+/// The streams, one for each recorded source.
+pub(super) struct Streams(Vec<NamedStream>);
 
 impl Streams {
-    /// Begins them. `channel` is the guest's, if it has one.
+    /// Begins the streams. `channel` is the guest's, if it has one.
     pub(super) fn begin(
         options: &RecordOptions,
         vmm: &str,
@@ -41,13 +41,13 @@ impl Streams {
         for (source, name, origin) in all {
             if let Some(origin) = origin {
                 let stream = writer.stream(name, origin, options.observe.stream_bytes_max)?;
-                streams.push(Named { source, name, stream });
+                streams.push(NamedStream { source, name, stream });
             }
         }
         Ok(Streams(streams))
     }
 
-    /// Appends what was heard, where that source is recorded.
+    /// Appends output, if its source is recorded.
     pub(super) fn append(&mut self, source: Source, bytes: &[u8], at_ns: i64) -> Result<(), recording::Error> {
         match self.0.iter_mut().find(|named| named.source == source) {
             Some(named) => named.stream.append(bytes, at_ns),
@@ -55,12 +55,12 @@ impl Streams {
         }
     }
 
-    /// What was said on all of them.
+    /// The bytes of output of all sources.
     pub(super) fn total_bytes(&self) -> u64 {
         self.0.iter().map(|named| named.stream.total_bytes()).sum()
     }
 
-    /// Ends each: its name, and how many bytes of it were not kept, or why it could not be written.
+    /// Ends all streams. Returns the name of each, and the number of its bytes that were not kept, or the error of writing it.
     pub(super) fn finish(self) -> impl Iterator<Item = (&'static str, Result<u64, recording::Error>)> {
         self.0.into_iter().map(|named| (named.name, named.stream.finish().map(|end| end.dropped_bytes)))
     }

@@ -5,8 +5,8 @@
 //! contains the reason why a vCPU cannot go on ([`log`]).
 //!
 //! Guest RAM is a file of bootscope's ([`memory`]). cloud-hypervisor does not report a vCPU's position, and bootscope gives it no network.
-//! Its debug console records writes to port 0xe9 but does not answer reads, so guest-init does not detect it. [`unsupported_options`] refuses
-//! options that would need any of these.
+//! Its debug console records writes to port 0xe9 but does not answer reads, so guest-init does not detect it.
+//! [`unsupported_options`] refuses options that would need any of these.
 
 mod events;
 mod launch;

@@ -5,8 +5,8 @@
 //! why, and sets the machine up before the vCPUs start.
 //!
 //! Its one serial port is its standard output. It gives bootscope no access to guest memory, reports no vCPU's position, and has no
-//! device for messages that works without a driver. [`unsupported_options`] refuses options that would need any of these. Its log goes into a pipe,
-//! and contains the steps of the set-up ([`log`]).
+//! device for messages that works without a driver. [`unsupported_options`] refuses options that would need any of these. Its log goes
+//! into a pipe, and contains the steps of the set-up ([`log`]).
 
 mod launch;
 mod log;

@@ -1,4 +1,5 @@
-//! Asking the VMM and reading guest memory, each within a limit: both can take as long as a guest or a stopped VMM likes.
+//! Sends questions to the VMM and reads guest memory. Each must end within a limit, because a guest or a stopped VMM can make it
+//! take arbitrarily long.
 
 use super::limit::Limit;
 use super::{TICK, Watch};
@@ -7,51 +8,55 @@ use crate::hang::{Movement, Now};
 use crate::memory::{EventLog, GuestRam, KernelLog, KernelTrace, Limited, PhysicalMemory, TraceImage};
 use crate::vmm::{Answer, Cpus, Question, Ticket};
 
-/// Longest wait for an answer of the VMM's.
-const ANSWER_NS: i64 = 5_000_000_000;
-/// Longest last step after Ctrl-C: a search of memory, an answer of the VMM's, its end. All are over in 0.3 s. A VMM that has
-/// left a question unanswered has no more time for the next.
-pub(super) const HURRY_NS: i64 = 40_000_000;
+/// Longest wait for an answer of the VMM.
+const MAX_ANSWER_NS: i64 = 5_000_000_000;
+/// Longest last step after Ctrl-C: a search of memory, an answer of the VMM, its end. All together are over in 0.3 s. A VMM that has
+/// left a question unanswered gets no more than this for the next one.
+pub(super) const MAX_HURRIED_NS: i64 = 40_000_000;
 /// Longest time in all for what is read and requested once the boot is over.
-pub(super) const LAST_EVIDENCE_NS: i64 = 10_000_000_000;
+pub(super) const MAX_LAST_EVIDENCE_NS: i64 = 10_000_000_000;
 
-/// Where guest RAM lies in its file: not asked yet, asked, or settled.
+/// The state of the question for the layout of guest RAM in its file.
 pub(super) enum Layout {
+    /// The question was not sent yet.
     Unknown,
+    /// The question was sent.
     Asked(Ticket),
     Known(GuestRam),
+    /// The VMM has no such file, or gave no usable answer.
     Impossible,
 }
 
 impl Watch<'_> {
-    /// The boot is over: what is read and asked from now on has a limit of its own.
+    /// Notes that the boot is over. Reads and questions from now on end by a new deadline.
     pub(crate) fn begin_last_evidence(&mut self) {
         self.is_over = true;
-        self.ends_ns = self.vm.listened_ns().saturating_add(LAST_EVIDENCE_NS);
+        self.ends_ns = self.vm.listened_ns().saturating_add(MAX_LAST_EVIDENCE_NS);
     }
 
-    /// True if the user waits for the end: what can still be had at once is taken, and no more.
+    /// True if the user waits for the end. Then only evidence that is available at once is read.
     pub(crate) fn is_hurried(&mut self) -> bool {
         self.is_hurried |= self.is_over && self.observer.borrow_mut().stop();
         self.is_hurried
     }
 
-    /// The limit of work that begins now and takes `ns_max` at most.
+    /// The limit for work that begins now and may take at most `ns_max`.
     pub(super) fn limit(&mut self, ns_max: i64) -> Limit {
         let now_ns = self.vm.listened_ns();
         if self.is_hurried() {
-            return Limit { until_ns: now_ns + HURRY_NS.min(ns_max), until_stop: false };
+            return Limit { until_ns: now_ns + MAX_HURRIED_NS.min(ns_max), until_stop: false };
         }
         Limit { until_ns: now_ns.saturating_add(ns_max).min(self.ends_ns), until_stop: true }
     }
 
-    /// Reads the kernel log out of memory; or why it cannot be.
+    /// Reads the kernel log from guest memory. The inner error is the reason why that is impossible.
     pub(crate) fn kernel_log(&mut self) -> Result<Result<KernelLog, String>, Error> {
         let log = self.read_memory(|memory| crate::memory::kernel_log(memory))?;
         Ok(log.and_then(|log| log.map_err(|error| error.to_string())))
     }
 
-    /// Reads the kernel's trace out of memory; or why it cannot be. The guest stands still from then on.
+    /// Reads the kernel's trace from guest memory. The inner error is the reason why that is impossible. The guest is stopped first, and
+    /// stays stopped.
     pub(crate) fn kernel_trace(&mut self, image: &TraceImage) -> Result<Result<KernelTrace, String>, Error> {
         if self.ask(Question::Stop)? != Some(Answer::Stopped) {
             return Ok(Err("the machine did not stop, and writes on into its trace: end it with --timeout".to_owned()));
@@ -60,12 +65,12 @@ impl Watch<'_> {
         Ok(trace.and_then(|trace| trace.map_err(|error| error.to_string())))
     }
 
-    /// Reads the event log out of memory, if the guest keeps one.
+    /// Reads the event log from guest memory, if the guest keeps one.
     pub(crate) fn event_log(&mut self) -> Result<Option<EventLog>, Error> {
         Ok(self.read_memory(|memory| crate::memory::event_log(memory))?.ok().flatten())
     }
 
-    /// Reads guest memory within the limit. What is lost to the limit is noted; the error says why there is no memory.
+    /// Reads guest memory within the limit, and notes if the limit cut the read. The inner error is the reason why there is no memory.
     fn read_memory<T>(&mut self, read: impl FnOnce(&dyn PhysicalMemory) -> T) -> Result<Result<T, String>, Error> {
         self.ram()?;
         let limit = self.limit(i64::MAX);
@@ -73,13 +78,13 @@ impl Watch<'_> {
             return Ok(Err(format!("{} could not say where guest memory lies", self.vm.name())));
         };
         let is_over = || limit.is_over(&*self.vm, &self.observer);
-        let found = read(&Limited { memory: ram, is_over: &is_over });
-        // Where the user stopped the recording, its outcome says why evidence is missing.
+        let value = read(&Limited { memory: ram, is_over: &is_over });
+        // If the user stopped the recording, its outcome already explains missing evidence.
         self.is_cut |= !self.is_hurried && self.is_over && self.vm.listened_ns() >= limit.until_ns;
-        Ok(Ok(found))
+        Ok(Ok(value))
     }
 
-    /// Where the CPUs stand, if the VMM can say.
+    /// The positions of the CPUs, if the VMM can report them.
     pub(crate) fn cpus(&mut self) -> Result<Option<Cpus>, Error> {
         Ok(match self.ask(Question::Cpus)? {
             Some(Answer::Cpus(cpus)) => Some(cpus),
@@ -87,7 +92,7 @@ impl Watch<'_> {
         })
     }
 
-    /// Asks the VMM, and waits for the answer while hearing on.
+    /// Sends a question to the VMM, and waits for the answer. Output is received meanwhile.
     fn ask(&mut self, question: Question) -> Result<Option<Answer>, Error> {
         if self.facts.gone {
             return Ok(None);
@@ -98,7 +103,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Guest RAM, if it is a file of ours and the VMM says where in it what lies.
+    /// Guest RAM, if it is a file of bootscope's and the VMM reports its layout.
     pub(super) fn ram(&mut self) -> Result<Option<&GuestRam>, Error> {
         self.ask_layout();
         if let Layout::Asked(ticket) = self.layout {
@@ -123,7 +128,7 @@ impl Watch<'_> {
     }
 
     fn wait_for_answer(&mut self, ticket: Ticket) -> Result<Option<Answer>, Error> {
-        let limit = self.limit(if self.is_mute { HURRY_NS } else { ANSWER_NS });
+        let limit = self.limit(if self.is_mute { MAX_HURRIED_NS } else { MAX_ANSWER_NS });
         let began_ns = self.vm.listened_ns();
         loop {
             if let Some(answer) = self.vm.answer(ticket) {
@@ -135,7 +140,7 @@ impl Watch<'_> {
             }
             let is_suspended = self.vm.is_suspended();
             if is_suspended || limit.is_over(&*self.vm, &self.observer) {
-                self.is_mute |= is_suspended || self.vm.listened_ns() - began_ns >= ANSWER_NS;
+                self.is_mute |= is_suspended || self.vm.listened_ns() - began_ns >= MAX_ANSWER_NS;
                 return Ok(None);
             }
             self.hear(TICK)?;

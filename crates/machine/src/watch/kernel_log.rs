@@ -1,5 +1,4 @@
-//! The kernel's log in guest memory, looked at while the guest runs: for the line that is waited for, and for whether it
-//! grows.
+//! Polls the kernel log in guest memory while the guest runs: for the awaited line, and for growth.
 
 use recording::{End, EndMark};
 
@@ -8,34 +7,34 @@ use crate::lines::shown;
 use crate::memory::{EventLogPlace, LogProbe, PhysicalMemory};
 use crate::vmm::Vmm;
 
-/// How soon memory is searched for a kernel log again: by how long the last search took, within these.
-const FIND_NS: std::ops::RangeInclusive<i64> = 100_000_000..=1_000_000_000;
-/// A search may take one part in five of a host CPU.
-const FIND_REST: i64 = 4;
+/// Bounds of the pause between two searches of memory for a kernel log.
+const FIND_PAUSE_NS: std::ops::RangeInclusive<i64> = 100_000_000..=1_000_000_000;
+/// The pause after a search, as a multiple of its duration. So searches take at most one fifth of a host CPU.
+const FIND_PAUSE_FACTOR: i64 = 4;
 
 /// The kernel log in memory, while the guest runs.
 pub(super) struct LogWatch {
     probe: Option<LogProbe>,
-    /// Where a recorder inside the kernel keeps its events, once a hang was suspected.
+    /// The place of the events of a recorder inside the kernel. It is searched only when a hang is suspected.
     events: Option<EventLogPlace>,
     looks: Looks,
-    /// Records below this were looked at.
+    /// Records below this sequence number were checked.
     looked_below: u64,
     next_find_ns: i64,
 }
 
-/// Since when which records were there: what a look at the newest number tells about every record.
+/// The history of looks at the newest sequence number, from which the age of a record is bounded.
 #[derive(Debug, Default)]
 struct Looks {
     newest: Option<u64>,
-    /// The last look.
+    /// The time of the last look.
     last_ns: i64,
-    /// The last look at which the newest of now was not there yet.
+    /// The time of the last look at which the present newest record was absent.
     before_ns: i64,
 }
 
 impl Looks {
-    /// Notes a look that was begun at `at_ns`.
+    /// Notes a look that began at `at_ns`.
     fn note(&mut self, at_ns: i64, newest: Option<u64>) {
         if newest != self.newest {
             self.newest = newest;
@@ -44,7 +43,7 @@ impl Looks {
         self.last_ns = at_ns;
     }
 
-    /// The last look at which this record, which is new, was not there; the start, if there was none.
+    /// The time of the last look at which this new record was absent, or 0 if there was no look.
     fn absent_ns(&self, seq: u64) -> i64 {
         if self.newest.is_none_or(|newest| seq > newest) { self.last_ns } else { self.before_ns }
     }
@@ -52,15 +51,21 @@ impl Looks {
 
 impl LogWatch {
     pub(super) fn new() -> LogWatch {
-        LogWatch { probe: None, events: None, looks: Looks::default(), looked_below: 0, next_find_ns: *FIND_NS.start() }
+        LogWatch {
+            probe: None,
+            events: None,
+            looks: Looks::default(),
+            looked_below: 0,
+            next_find_ns: *FIND_PAUSE_NS.start(),
+        }
     }
 
-    /// Whether a look is due: one at a log that was found costs little, a search much.
+    /// True if a look is due. A look at a log that was found is cheap; a search is expensive.
     pub(super) fn is_due(&self, now_ns: i64) -> bool {
         self.probe.is_some() || now_ns >= self.next_find_ns
     }
 
-    /// Looks for the awaited line: on a quiet console it never appears. `running_ns` is when the guest's CPUs began to run.
+    /// Looks for the awaited line, which never appears on a quiet console. `running_ns` is the time at which the guest's CPUs began to run.
     pub(super) fn look(
         &mut self,
         until: &mut Awaited,
@@ -71,15 +76,16 @@ impl LogWatch {
     ) -> Option<(Meaning, End)> {
         let Some(probe) = self.probe.take().or_else(|| LogProbe::find(ram).ok()) else {
             let done_ns = vm.elapsed_ns();
-            let rest_ns = (FIND_REST * (done_ns - began_ns)).clamp(*FIND_NS.start(), *FIND_NS.end());
-            self.next_find_ns = done_ns + rest_ns;
+            let pause_ns =
+                (FIND_PAUSE_FACTOR * (done_ns - began_ns)).clamp(*FIND_PAUSE_NS.start(), *FIND_PAUSE_NS.end());
+            self.next_find_ns = done_ns + pause_ns;
             return None;
         };
-        // One that is no longer where it was is looked for again.
-        let found = probe.newest_seq(ram).ok()?;
+        // If the log is no longer there, the probe is dropped and the next look searches again.
+        let newest = probe.newest_seq(ram).ok()?;
         let end =
-            if found == self.looks.newest { None } else { self.match_records(&probe, until, ram, running_ns, vm) };
-        self.looks.note(began_ns, found);
+            if newest == self.looks.newest { None } else { self.match_records(&probe, until, ram, running_ns, vm) };
+        self.looks.note(began_ns, newest);
         self.probe = Some(probe);
         end
     }
@@ -95,7 +101,7 @@ impl LogWatch {
         let records = probe.read(ram).map(|log| log.records).unwrap_or_default();
         let looked_below = self.looked_below;
         if let Some(last) = records.last() {
-            // The newest may still be being written: it is looked at again.
+            // The kernel may still be writing the newest record, so it is checked again.
             self.looked_below = last.seq;
         }
         let mut fresh = records.iter().filter(|record| record.seq >= looked_below);
@@ -104,7 +110,7 @@ impl LogWatch {
             meaning => Some((meaning, record)),
         })?;
         let at_ns = vm.elapsed_ns();
-        // 0 is no time: the kernel's clock did not run yet.
+        // 0 means that the kernel's clock did not run yet.
         let printk_ns = i64::try_from(record.ts_ns).ok().filter(|&ns| ns > 0);
         // The kernel's clock began after the machine did.
         let not_before_ns = printk_ns.zip(running_ns).map_or(0, |(ns, from)| from.saturating_add(ns));
@@ -119,7 +125,7 @@ impl LogWatch {
         Some((meaning, end))
     }
 
-    /// A number that changes with every record: of the kernel's log, else of the events that a recorder inside it keeps.
+    /// A number that changes with every record of the kernel log, or else with every event of a recorder inside the kernel.
     pub(super) fn newest_record(&mut self, ram: &dyn PhysicalMemory) -> Option<u64> {
         self.probe = self.probe.take().or_else(|| LogProbe::find(ram).ok());
         let newest = self.probe.as_ref().and_then(|probe| probe.newest_seq(ram).ok()).flatten();
@@ -143,7 +149,7 @@ mod tests {
         assert_eq!(looks.absent_ns(6), 200);
         looks.note(300, Some(6));
         looks.note(400, Some(6));
-        // Seen as a number at 300, but its text only now.
+        // The number was seen at 300, and the text only now.
         assert_eq!(looks.absent_ns(6), 200);
         assert_eq!(looks.absent_ns(9), 400);
     }
