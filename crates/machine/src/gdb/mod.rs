@@ -1,9 +1,9 @@
-//! A client of a stub that speaks the GDB remote serial protocol, as VMMs have one: it stops the vCPUs, not the guest, and
-//! reads their registers and the guest's memory as the vCPU sees it.
+//! A client for the gdbstub of a VMM (GDB remote serial protocol). It stops the vCPUs without the guest's involvement, and reads their
+//! registers and the guest's memory at the vCPUs' addresses.
 //!
-//! A [`Client`] waits for each answer, but never long: a stub that is silent, gone or not understood is a [`GdbError`],
-//! after which the client is of no more use. It knows the protocol and no VMM; what a register is called and where it lies
-//! is for [`crate::arch`] to say.
+//! A [`Client`] waits a bounded time for each answer. A stub that is silent, gone or malformed causes a [`GdbError`], and then
+//! the client must not be used again. This module implements the protocol and must not depend on one VMM. [`crate::arch`] defines the
+//! layout of registers.
 
 mod packet;
 
@@ -16,29 +16,29 @@ use std::time::{Duration, Instant};
 pub use packet::{Packets, Received};
 use packet::{bytes_of, packet};
 
-/// How long a stub may take to answer. On a busy host QEMU's main loop has to get its turn.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is asked whether to go on waiting.
-const TURN: Duration = Duration::from_millis(50);
-/// So many bytes of memory are asked for at once: QEMU's packets hold 4096 bytes, in which a byte has two digits.
-const READ_BYTES: usize = 1 << 10;
-/// More threads than a stub can have vCPUs are not listed.
-const THREADS_MAX: usize = 1024;
+/// Longest wait for an answer. On a busy host QEMU's main loop has to wait for a CPU.
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(3);
+/// Time between two checks whether to go on waiting.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// Largest read of memory in one request: QEMU's packets hold 4096 bytes, and each byte of memory takes two digits.
+const MAX_READ_BYTES: usize = 1 << 10;
+/// Largest number of threads, more than a stub can have vCPUs.
+const MAX_THREADS: usize = 1024;
 
-/// Why a stub is of no use.
+/// The reason why a stub cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GdbError {
-    /// It closed the connection.
+    /// The stub closed the connection.
     Gone,
-    /// It did not answer in time.
+    /// The stub did not answer in time.
     Silent,
-    /// It answered something else than what was asked for.
+    /// The stub's answer does not fit the request.
     Odd(String),
-    /// It refused, with this number.
+    /// The stub refused the request, with this error number.
     Refused(String),
     /// The host refused to read or write.
     Io(String),
-    /// The caller ended it before it was done.
+    /// The caller ended the request before it was complete.
     Cut,
 }
 
@@ -68,12 +68,12 @@ impl From<io::Error> for GdbError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread(String);
 
-/// That the vCPUs stand.
+/// A stop of the vCPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// The vCPU that caused it.
     pub thread: Thread,
-    /// Whether it is at a breakpoint or has made its step; else somebody stopped it, or the guest is at its end.
+    /// True if that vCPU is at a breakpoint or has completed a step. False if a command stopped it, or the guest has ended.
     pub is_trap: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Client {
     packets: Packets,
     received: VecDeque<Received>,
     patience: Duration,
-    /// Until when the stub may answer at most, whatever it is asked.
+    /// Deadline for all answers of the stub.
     until: Option<Instant>,
 }
 
@@ -94,31 +94,31 @@ impl Client {
     /// # Errors
     /// If the host refuses.
     pub fn new(socket: UnixStream) -> io::Result<Client> {
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(MAX_ANSWER_WAIT))?;
         let (packets, received) = (Packets::default(), VecDeque::new());
-        Ok(Client { socket, packets, received, patience: PATIENCE, until: None })
+        Ok(Client { socket, packets, received, patience: MAX_ANSWER_WAIT, until: None })
     }
 
-    /// All that is asked from now on is to be answered by then.
+    /// Sets a deadline for all further answers.
     pub fn end_by(&mut self, until: Instant) {
         self.until = Some(until);
     }
 
-    /// Each answer may take so long from now on.
+    /// Sets the longest wait for each further answer.
     pub fn be_patient(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// Waits until the stub answers at all, or it `is_over`: of a VMM that has just started, that can be long.
+    /// Waits until the stub answers for the first time, or the wait `is_over`. This can take long if the VMM has just started.
     ///
     /// # Errors
     /// If it does not answer in time.
     pub fn reach(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), GdbError> {
         let deadline = self.deadline();
-        // Why the vCPUs stand: what a debugger asks first.
+        // Asks for the reason of the stop, as a debugger does first.
         self.socket.write_all(&packet("?"))?;
         while Instant::now() < deadline {
-            match self.next_packet(deadline.min(Instant::now() + TURN)) {
+            match self.next_packet(deadline.min(Instant::now() + WAIT_SLICE)) {
                 Ok(_) => return Ok(()),
                 Err(GdbError::Silent) if is_over() => return Err(GdbError::Cut),
                 Err(GdbError::Silent) => {}
@@ -128,16 +128,16 @@ impl Client {
         Err(GdbError::Silent)
     }
 
-    /// Stops all vCPUs, and waits until they stand or it `is_over`. After an error they may stop at any later time.
+    /// Stops all vCPUs, and waits until they have stopped or the wait `is_over`. After an error they may stop at any later time.
     ///
     /// # Errors
-    /// If the stub does not say that they do.
+    /// If the stub does not report the stop.
     pub fn stop(&mut self, is_over: &mut dyn FnMut() -> bool) -> Result<(), GdbError> {
         let deadline = self.deadline();
         self.received.clear();
         self.socket.write_all(&[0x03])?;
         while Instant::now() < deadline {
-            if self.wait_for_stop(TURN)?.is_some() {
+            if self.wait_for_stop(WAIT_SLICE)?.is_some() {
                 return Ok(());
             }
             if is_over() {
@@ -147,10 +147,10 @@ impl Client {
         Err(GdbError::Silent)
     }
 
-    /// Waits so long at most for the vCPUs to stop, for whatever reason.
+    /// Waits at most `patience` for the vCPUs to stop, for any reason.
     ///
     /// # Errors
-    /// If the stub is gone, or says something else.
+    /// If the stub is gone, or sends something else.
     pub fn wait_for_stop(&mut self, patience: Duration) -> Result<Option<Stopped>, GdbError> {
         const TRAP: &str = "05";
         match self.next_packet(Instant::now() + patience) {
@@ -161,25 +161,25 @@ impl Client {
                     let is_trap = text.get(1..3) == Some(TRAP);
                     Ok(Some(Stopped { thread: Thread(thread.unwrap_or("0").to_owned()), is_trap }))
                 }
-                _ => Err(odd(&data)),
+                _ => Err(unexpected(&data)),
             },
             Err(GdbError::Silent) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Lets all vCPUs run.
+    /// Resumes all vCPUs.
     ///
     /// # Errors
-    /// If the stub does not take the command.
+    /// If the stub does not acknowledge the command.
     pub fn resume(&mut self) -> Result<(), GdbError> {
         self.send("c")
     }
 
-    /// Lets one vCPU execute one instruction, while the others stand.
+    /// Lets one vCPU execute one instruction, while the others stay stopped.
     ///
     /// # Errors
-    /// If the stub does not say that it did.
+    /// If the stub does not report the end of the step.
     pub fn step(&mut self, thread: &Thread) -> Result<(), GdbError> {
         self.send(&format!("vCont;s:{}", thread.0))?;
         self.wait_for_stop(self.patience)?.ok_or(GdbError::Silent).map(drop)
@@ -195,39 +195,41 @@ impl Client {
         while let Some(names) = data.strip_prefix(b"m") {
             let names = String::from_utf8_lossy(names).into_owned();
             threads.extend(names.split(',').map(|name| Thread(name.to_owned())));
-            if threads.len() > THREADS_MAX {
-                return Err(GdbError::Odd(format!("more than {THREADS_MAX} threads")));
+            if threads.len() > MAX_THREADS {
+                return Err(GdbError::Odd(format!("more than {MAX_THREADS} threads")));
             }
             data = self.ask("qsThreadInfo")?;
         }
-        if data == b"l" && !threads.is_empty() { Ok(threads) } else { Err(odd(&data)) }
+        if data == b"l" && !threads.is_empty() { Ok(threads) } else { Err(unexpected(&data)) }
     }
 
-    /// A vCPU's registers, as the stub lays them out; what is asked of memory next is asked of this vCPU.
+    /// The registers of a vCPU, in the stub's layout. The following reads of memory use this vCPU's addresses.
     ///
     /// # Errors
-    /// If the stub does not give them.
+    /// If the stub does not return them.
     pub fn registers(&mut self, thread: &Thread) -> Result<Vec<u8>, GdbError> {
         self.order(&format!("Hg{}", thread.0))?;
         let data = self.ask("g")?;
-        bytes_of(&data).filter(|bytes| !bytes.is_empty()).ok_or_else(|| odd(&data))
+        bytes_of(&data).filter(|bytes| !bytes.is_empty()).ok_or_else(|| unexpected(&data))
     }
 
-    /// As much memory from a virtual address on as is mapped there, and so much at most.
+    /// Reads at most `length` bytes at a virtual address, and fewer if the rest is not mapped. If nothing is mapped there, the result is
+    /// empty.
     ///
     /// # Errors
-    /// If the stub is gone or not understood. That nothing is mapped there is no error: then there are no bytes.
+    /// If the stub is gone or its answer is malformed.
     pub fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError> {
         let mut bytes = Vec::new();
         while bytes.len() < length {
-            // No piece crosses a page: of one that does, the stub gives nothing if its end is not mapped.
+            // A piece must not cross a page: the stub returns no byte of a piece whose end is not mapped.
             let at = address.wrapping_add(bytes.len() as u64);
-            let to_page = READ_BYTES - usize::try_from(at % READ_BYTES as u64).unwrap_or(0);
+            let to_page = MAX_READ_BYTES - usize::try_from(at % MAX_READ_BYTES as u64).unwrap_or(0);
             let piece = (length - bytes.len()).min(to_page);
             match self.ask(&format!("m{at:x},{piece:x}")) {
                 Ok(data) => {
-                    let found = bytes_of(&data).filter(|found| found.len() == piece).ok_or_else(|| odd(&data))?;
-                    bytes.extend(found);
+                    let bytes_read =
+                        bytes_of(&data).filter(|bytes| bytes.len() == piece).ok_or_else(|| unexpected(&data))?;
+                    bytes.extend(bytes_read);
                 }
                 Err(GdbError::Refused(_)) => break,
                 Err(error) => return Err(error),
@@ -239,13 +241,13 @@ impl Client {
     /// Writes to memory at a virtual address.
     ///
     /// # Errors
-    /// If the stub does not say that it did.
+    /// If the stub does not confirm it.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), GdbError> {
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         self.order(&format!("M{address:x},{:x}:{digits}", bytes.len()))
     }
 
-    /// Has the vCPUs stop before the instruction at this address, by a hardware breakpoint.
+    /// Sets a hardware breakpoint: the vCPUs stop before the instruction at this address.
     ///
     /// # Errors
     /// If the stub has none left.
@@ -253,24 +255,24 @@ impl Client {
         self.order(&format!("Z1,{address:x},1"))
     }
 
-    /// Takes that back.
+    /// Clears a hardware breakpoint.
     ///
     /// # Errors
-    /// If the stub does not say that it did.
+    /// If the stub does not confirm it.
     pub fn clear_breakpoint(&mut self, address: u64) -> Result<(), GdbError> {
         self.order(&format!("z1,{address:x},1"))
     }
 
-    /// Until when an answer to what is asked now may take.
+    /// The deadline for the answer to a request that is sent now.
     fn deadline(&self) -> Instant {
         let deadline = Instant::now() + self.patience;
         self.until.map_or(deadline, |until| until.min(deadline))
     }
 
-    /// Sends a command that is answered by `OK`.
+    /// Sends a command, and expects the answer `OK`.
     fn order(&mut self, command: &str) -> Result<(), GdbError> {
         let data = self.ask(command)?;
-        if data == b"OK" { Ok(()) } else { Err(odd(&data)) }
+        if data == b"OK" { Ok(()) } else { Err(unexpected(&data)) }
     }
 
     fn ask(&mut self, command: &str) -> Result<Vec<u8>, GdbError> {
@@ -283,18 +285,18 @@ impl Client {
         Ok(data)
     }
 
-    /// Sends a packet, once more where the stub asks for that, until the stub says that it has it.
+    /// Sends a packet, again if the stub requests that, until the stub acknowledges it.
     fn send(&mut self, command: &str) -> Result<(), GdbError> {
-        const TRIES: u32 = 3;
+        const MAX_TRIES: u32 = 3;
         let deadline = self.deadline();
         self.received.clear();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             self.socket.write_all(&packet(command))?;
             loop {
                 match self.next(deadline)? {
                     Received::Ack => return Ok(()),
                     Received::Nack => break,
-                    // Left over from before.
+                    // Left over from an earlier request.
                     Received::Packet(_) | Received::Malformed => self.socket.write_all(b"+")?,
                 }
             }
@@ -302,9 +304,9 @@ impl Client {
         Err(GdbError::Odd("-".to_owned()))
     }
 
-    /// The next packet, whose receipt is confirmed.
+    /// Waits for the next packet, and acknowledges it.
     fn next_packet(&mut self, deadline: Instant) -> Result<Vec<u8>, GdbError> {
-        const TRIES: u32 = 3;
+        const MAX_TRIES: u32 = 3;
         let mut malformed = 0;
         loop {
             match self.next(deadline)? {
@@ -314,7 +316,7 @@ impl Client {
                 }
                 Received::Malformed => {
                     malformed += 1;
-                    if malformed == TRIES {
+                    if malformed == MAX_TRIES {
                         return Err(GdbError::Odd("a packet that does not fit its checksum".to_owned()));
                     }
                     self.socket.write_all(b"-")?;
@@ -346,7 +348,7 @@ impl Client {
     }
 }
 
-fn odd(data: &[u8]) -> GdbError {
+fn unexpected(data: &[u8]) -> GdbError {
     GdbError::Odd(crate::lines::shown(data, 60))
 }
 
@@ -355,14 +357,14 @@ pub(crate) mod tests {
     use super::*;
     use std::thread;
 
-    /// A stub that answers from a script: what it expects, and what it says then. It goes away after the last answer.
+    /// A client of a stub with a script of expected requests and their answers. The stub closes the connection after the last answer.
     pub(crate) fn scripted(script: &[(&'static str, &'static str)]) -> Client {
         let mut client = Client::new(scripted_socket(script)).unwrap();
         client.patience = Duration::from_millis(300);
         client
     }
 
-    /// The host's end of a connection to it.
+    /// The host's end of a connection to such a stub.
     pub(crate) fn scripted_socket(script: &[(&'static str, &'static str)]) -> UnixStream {
         let (ours, mut stubs) = UnixStream::pair().unwrap();
         let script = script.to_vec();
@@ -374,21 +376,21 @@ pub(crate) mod tests {
                     if stubs.read(&mut byte).unwrap_or(0) == 0 {
                         return;
                     }
-                    let is_it = match packets.feed(&byte).pop() {
+                    let is_expected = match packets.feed(&byte).pop() {
                         Some(Received::Packet(data)) => {
                             assert_eq!(String::from_utf8(data).unwrap(), expected);
                             true
                         }
                         _ => byte == [0x03] && expected == "\x03",
                     };
-                    if is_it {
+                    if is_expected {
                         break;
                     }
                 }
                 // The client may be gone by now.
                 let _ = stubs.write_all(answer.as_bytes());
             }
-            // Gone, but not before what it said was heard: closing with something unread would lose that.
+            // Closing the socket with unread input would drop the answers, so the input is read to its end first.
             let _ = stubs.shutdown(std::net::Shutdown::Write);
             let _ = stubs.read_to_end(&mut Vec::new());
         });
@@ -396,7 +398,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_vcpus_stop_are_read_and_go_on() {
+    fn the_vcpus_stop_are_read_and_resume() {
         let mut client = scripted(&[
             ("\x03", "$T02thread:01;#04"),
             ("qfThreadInfo", "+$m01#ce"),
@@ -419,13 +421,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_packet_that_was_damaged_is_asked_for_again() {
+    fn a_damaged_packet_is_requested_again() {
         let mut client = scripted(&[("Hg1", "+$OK#00$OK#9a"), ("g", "-"), ("g", "+$00#60")]);
         assert_eq!(client.registers(&Thread("1".to_owned())), Ok(vec![0]));
     }
 
     #[test]
-    fn a_stub_that_goes_away_is_silent_or_talks_nonsense_is_an_error() {
+    fn a_stub_that_is_gone_silent_or_malformed_is_an_error() {
         let thread = Thread("1".to_owned());
         let mut gone = scripted(&[("\x03", "$T02thread:01;#04"), ("qfThreadInfo", "+$m0")]);
         gone.stop(&mut || false).unwrap();
@@ -434,7 +436,7 @@ pub(crate) mod tests {
         let mut silent = Client::new(ours).unwrap();
         silent.patience = Duration::from_millis(20);
         assert_eq!(silent.stop(&mut || false), Err(GdbError::Silent));
-        silent.patience = PATIENCE;
+        silent.patience = MAX_ANSWER_WAIT;
         assert_eq!(silent.stop(&mut || true), Err(GdbError::Cut));
         silent.end_by(Instant::now() + Duration::from_millis(20));
         assert_eq!(silent.resume(), Err(GdbError::Silent), "what is asked ends then too");

@@ -1,27 +1,27 @@
-//! Packets of the GDB remote serial protocol, as a stub sends them: `$data#checksum`, answered by `+` or `-`.
+//! Parses the packets of a stub in the GDB remote serial protocol: `$data#checksum`, answered by `+` or `-`.
 //!
-//! Bytes are fed in as they come; nothing here waits. A stub is anybody's: a packet that is longer than any that is asked
-//! for, that does not fit its checksum or that expands without bound is dropped and counted.
+//! The caller feeds bytes as they arrive; this module must not wait. A stub is not trusted: a packet that is too long, does not fit its
+//! checksum or expands without bound is reported as malformed.
 
-/// The most that a packet may hold, expanded. What is asked for is at most 2 KiB of memory, in hexadecimal digits.
-const PACKET_BYTES_MAX: usize = 64 << 10;
+/// Longest packet, expanded. An answer to a read of memory has at most 2 KiB: hexadecimal digits for 1 KiB of memory.
+const MAX_PACKET_BYTES: usize = 64 << 10;
 
-/// Something that a stub sent.
+/// A message from a stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// It has our packet.
+    /// The stub has received the client's packet.
     Ack,
-    /// It wants our packet once more.
+    /// The stub requests the client's packet again.
     Nack,
     /// A packet, expanded.
     Packet(Vec<u8>),
-    /// A packet that is no good: its checksum or its form is wrong, or it is too long.
+    /// A packet with a wrong checksum or form, or one that is too long.
     Malformed,
 }
 
-/// Where in a packet the next byte is.
+/// The position of the next byte in a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum Position {
     #[default]
     Between,
     Data,
@@ -29,39 +29,39 @@ enum At {
     SecondDigit(u8),
 }
 
-/// Takes what a stub sends apart.
+/// A parser for the output of a stub.
 #[derive(Clone, Debug, Default)]
 pub struct Packets {
-    at: At,
-    /// What is in the packet, as it was sent.
+    position: Position,
+    /// The packet's data so far, not expanded.
     raw: Vec<u8>,
     sum: u8,
     is_too_long: bool,
 }
 
 impl Packets {
-    /// Takes bytes, and gives what they complete.
+    /// Parses bytes, and returns the messages that they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Received> {
         bytes.iter().filter_map(|&byte| self.take(byte)).collect()
     }
 
     fn take(&mut self, byte: u8) -> Option<Received> {
-        match (self.at, byte) {
-            // Also in the middle of one: the stub begins again.
-            (_, b'$') => *self = Packets { at: At::Data, ..Packets::default() },
-            (At::Between, b'+') => return Some(Received::Ack),
-            (At::Between, b'-') => return Some(Received::Nack),
-            (At::Between, _) => {}
-            (At::Data, b'#') => self.at = At::FirstDigit,
-            (At::Data, _) => {
+        match (self.position, byte) {
+            // A `$` in the middle of a packet also begins a new one.
+            (_, b'$') => *self = Packets { position: Position::Data, ..Packets::default() },
+            (Position::Between, b'+') => return Some(Received::Ack),
+            (Position::Between, b'-') => return Some(Received::Nack),
+            (Position::Between, _) => {}
+            (Position::Data, b'#') => self.position = Position::FirstDigit,
+            (Position::Data, _) => {
                 self.sum = self.sum.wrapping_add(byte);
-                self.is_too_long |= self.raw.len() >= PACKET_BYTES_MAX;
+                self.is_too_long |= self.raw.len() >= MAX_PACKET_BYTES;
                 if !self.is_too_long {
                     self.raw.push(byte);
                 }
             }
-            (At::FirstDigit, _) => self.at = At::SecondDigit(byte),
-            (At::SecondDigit(first), _) => {
+            (Position::FirstDigit, _) => self.position = Position::SecondDigit(byte),
+            (Position::SecondDigit(first), _) => {
                 let whole = std::mem::take(self);
                 let is_right = !whole.is_too_long && byte_of(first, byte) == Some(whole.sum);
                 let data = is_right.then(|| expanded(&whole.raw)).flatten();
@@ -72,8 +72,8 @@ impl Packets {
     }
 }
 
-/// What escapes (`}` and a byte, of which bit 5 is flipped) and runs (a byte, `*`, and how often it is repeated, plus 29)
-/// stand for; none if they do not fit together, or stand for too much.
+/// Expands escapes (`}`, and a byte with bit 5 flipped) and runs (a byte, `*`, and the number of repetitions plus 29). Returns `None`
+/// if they are malformed, or the result is too long.
 fn expanded(raw: &[u8]) -> Option<Vec<u8>> {
     let mut data: Vec<u8> = Vec::with_capacity(raw.len());
     let mut rest = raw.iter().copied();
@@ -87,20 +87,20 @@ fn expanded(raw: &[u8]) -> Option<Vec<u8>> {
             }
             byte => data.push(byte),
         }
-        if data.len() > PACKET_BYTES_MAX {
+        if data.len() > MAX_PACKET_BYTES {
             return None;
         }
     }
     Some(data)
 }
 
-/// What we send, as a packet. Nothing that is sent here has to be escaped.
+/// A packet with this data. The data that bootscope sends never needs escapes.
 pub(super) fn packet(data: &str) -> Vec<u8> {
     let sum = data.bytes().fold(0u8, u8::wrapping_add);
     format!("${data}#{sum:02x}").into_bytes()
 }
 
-/// The bytes that hexadecimal digits stand for; none if they are no such digits.
+/// The bytes of a text in hexadecimal digits, or `None` if it has other characters or an odd length.
 pub(super) fn bytes_of(digits: &[u8]) -> Option<Vec<u8>> {
     let pairs = digits.chunks_exact(2);
     if pairs.remainder().is_empty() { pairs.map(|pair| byte_of(pair[0], pair[1])).collect() } else { None }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_taken_apart_in_whatever_pieces_it_comes() {
+    fn a_packet_is_parsed_in_any_pieces() {
         let bytes = b"+$OK#9a$T05thread:01;#07-";
         let expected = [Received::Ack, data("OK"), data("T05thread:01;"), Received::Nack];
         assert_eq!(Packets::default().feed(bytes), expected);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_malformed_and_the_next_packet_is_read() {
+    fn a_malformed_packet_does_not_affect_the_next() {
         for bad in ["$OK#9b", "$OK#zz", "$*!#4b", "$}#7d", "$0*\x01#5b"] {
             let both = format!("{bad}$OK#9a");
             assert_eq!(Packets::default().feed(both.as_bytes()), [Received::Malformed, data("OK")], "{bad:?}");
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(packets.feed(b"$half of it$OK#9a"), [data("OK")]);
         packets.feed(b"$");
         (0..1000).for_each(|_| drop(packets.feed(&[b'x'; 1000])));
-        assert!(packets.raw.len() <= PACKET_BYTES_MAX);
+        assert!(packets.raw.len() <= MAX_PACKET_BYTES);
         assert_eq!(packets.feed(b"#00"), [Received::Malformed]);
         let runs = format!("${}", "0*~".repeat(2000));
         let sum = runs.bytes().skip(1).fold(0u8, u8::wrapping_add);
@@ -156,12 +156,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_we_send_could_be_read(data in "[0-9a-zA-Z,:;]{0,200}") {
+        fn packets_for_the_stub_can_be_parsed(data in "[0-9a-zA-Z,:;]{0,200}") {
             prop_assert_eq!(Packets::default().feed(&packet(&data)), [self::data(&data)]);
         }
 
         #[test]
-        fn any_bytes_are_taken_in_any_pieces(bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 0usize..500) {
+        fn any_bytes_are_parsed_in_any_pieces(bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 0usize..500) {
             let cut = cut.min(bytes.len());
             let mut packets = Packets::default();
             let pieces = [packets.feed(&bytes[..cut]), packets.feed(&bytes[cut..])].concat();

@@ -1,11 +1,11 @@
-//! Where the vCPUs are while the guest says nothing: they are stopped for a moment, not the guest, and their stacks are read.
+//! Samples the vCPUs' stacks while the console is silent. The vCPUs are stopped for a moment, without the guest's involvement.
 //!
-//! [`SilenceWatch`] decides when: once the console has said nothing for so long, and again each time that the silence has
-//! become half as long again, so that a silence of any length costs a few stops. Silence is of the host's time, because
-//! the host stamps what the console says. Each stop costs the guest time, which is measured and kept beside it.
+//! [`SilenceWatch`] decides when to stop them: after a given time of silence, and again each time that the silence has grown by half.
+//! So a silence of any length costs a few stops. Silence is measured in wall-clock time, because the host stamps the console's output.
+//! Each stop costs the guest time, which is measured and recorded.
 //!
-//! A gdbstub that fails ends the stops and not the boot: the caller lets the vCPUs run. No stop is long, because all else
-//! that watches the boot stands still with the vCPUs.
+//! A gdbstub that fails ends the stops, but must not end the boot: the caller resumes the vCPUs. Stops must be short, because the whole
+//! recorder waits with the vCPUs.
 
 mod names;
 mod stack;
@@ -17,33 +17,33 @@ use std::time::{Duration, Instant};
 use crate::arch::{Arch, Registers};
 use crate::gdb::{Client, GdbError, Thread};
 pub(crate) use names::Names;
-use stack::{How, Memory, Stack, Walker};
+use stack::{Memory, Method, Stack, Walker};
 pub(crate) use text::FILE;
 
-/// So many stops within one silence: from 100 ms on, these reach to 18 minutes.
-const STOPS_OF_ONE_MAX: usize = 24;
-/// So many of a boot.
-const STOPS_MAX: usize = 400;
-/// Once the file has so many lines, there is no other stop. One stop adds 2^17 at most, and its reader takes 2^20.
-const LINES_MAX: usize = 1 << 19;
-/// So many silences without a stop are kept.
-const UNSTOPPED_MAX: usize = 1000;
-/// The vCPUs are stopped and read for so long at most.
-const STOP_MAX: Duration = Duration::from_secs(3);
-/// The stub may take so long to let them run, also where nothing is left of that.
-const RESUME_MAX: Duration = Duration::from_secs(1);
+/// Largest number of stops in one silence. If the first is at 100 ms, these reach to 18 minutes.
+const MAX_STOPS_PER_SILENCE: usize = 24;
+/// Largest number of stops in a boot.
+const MAX_STOPS: usize = 400;
+/// Once the file has this number of lines, there are no more stops. One stop adds at most 2^17 lines, and the file's reader accepts 2^20.
+const MAX_LINES: usize = 1 << 19;
+/// Largest number of silences without a stop that are kept.
+const MAX_UNSTOPPED_SILENCES: usize = 1000;
+/// Longest duration of a stop with the reads in it.
+const MAX_STOP_TIME: Duration = Duration::from_secs(3);
+/// Time that the stub always has to resume the vCPUs, even if the time of the stop is used up.
+const RESUME_TIME: Duration = Duration::from_secs(1);
 
-/// The vCPUs, stopped once.
+/// A stop of all vCPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stop {
     at_ns: i64,
-    /// How long they stood, at most: from before they were told to stop until they were told to go on.
+    /// Upper bound of its duration: from before the command to stop until after the command to resume.
     stood_ns: i64,
-    /// Those that were read: fewer, or none, where reading failed or took too long.
+    /// The stacks that were read. Some or all are missing if reading failed or took too long.
     cpus: Vec<Stack>,
 }
 
-/// A time in which the console said nothing, and the stops in it.
+/// A time without output on the console, and the stops in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Silence {
     from_ns: i64,
@@ -51,12 +51,12 @@ struct Silence {
     stops: Vec<Stop>,
 }
 
-/// What was seen on the stacks, by which names for them are found.
+/// The evidence on the stacks against which lists of functions are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OnStacks {
-    /// Where calls lead to.
+    /// The targets of calls.
     pub(crate) called: BTreeSet<u64>,
-    /// Whether there are stacks without frame pointers.
+    /// True if there are stacks without frame pointers.
     pub(crate) needs_tables: bool,
 }
 
@@ -64,31 +64,31 @@ pub(crate) struct OnStacks {
 #[derive(Debug)]
 pub(crate) struct SilenceWatch {
     after_ns: i64,
-    /// None since it failed, or if there is none.
+    /// `None` if there is no gdbstub, or it has failed.
     client: Option<Client>,
     walker: Walker,
-    /// How long a stop may take.
-    stop_max: Duration,
+    /// Longest duration of a stop.
+    max_stop_time: Duration,
     has_ended: bool,
-    /// Since when it has been silent, once the vCPUs run.
+    /// The start of the current silence, once the vCPUs run.
     since_ns: Option<i64>,
     next_ns: i64,
-    /// The stops of the silence of now.
+    /// The stops in the current silence.
     stops: Vec<Stop>,
     silences: Vec<Silence>,
     stops_before: usize,
-    /// Lines that all stops so far take in the file.
+    /// The number of lines in the file for all stops so far.
     lines: usize,
-    lines_max: usize,
-    /// Stops that took too long.
-    cut: usize,
-    /// Silences without a stop; of those beyond the bound only this number is kept.
-    unstopped: usize,
+    max_lines: usize,
+    /// The number of stops that took too long.
+    cut_count: usize,
+    /// The number of silences without a stop, also those beyond the bound, which are not kept.
+    unstopped_count: usize,
     remarks: Vec<String>,
 }
 
 impl SilenceWatch {
-    /// Stops the vCPUs by this client once there was silence for so long.
+    /// A watch that stops the vCPUs through this client after `after_ms` of silence.
     pub(crate) fn new(after_ms: u64, client: Option<Client>, arch: &'static Arch) -> SilenceWatch {
         let remarks = if client.is_some() {
             Vec::new()
@@ -99,7 +99,7 @@ impl SilenceWatch {
             after_ns: i64::try_from(after_ms).unwrap_or(i64::MAX / 2_000_000).saturating_mul(1_000_000),
             client,
             walker: Walker::new(arch),
-            stop_max: STOP_MAX,
+            max_stop_time: MAX_STOP_TIME,
             has_ended: false,
             since_ns: None,
             next_ns: i64::MAX,
@@ -107,20 +107,20 @@ impl SilenceWatch {
             silences: Vec::new(),
             stops_before: 0,
             lines: 0,
-            lines_max: LINES_MAX,
-            cut: 0,
-            unstopped: 0,
+            max_lines: MAX_LINES,
+            cut_count: 0,
+            unstopped_count: 0,
             remarks,
         }
     }
 
-    /// Stops the vCPUs by this client, which somebody else had before.
+    /// Uses this client for the stops from now on, after other code has finished with it.
     pub(crate) fn take_over(&mut self, client: Client) {
         self.client = Some(client);
         self.remarks.clear();
     }
 
-    /// The vCPUs began to run, or the console said something, at this time.
+    /// Notes that the vCPUs began to run, or output arrived on the console, at this time.
     pub(crate) fn heard(&mut self, at_ns: i64) {
         if self.has_ended {
             return;
@@ -130,7 +130,7 @@ impl SilenceWatch {
         self.next_ns = at_ns.saturating_add(self.after_ns);
     }
 
-    /// The boot is over, or what is looked at of it: no silence ends later. All but the first call does nothing.
+    /// Notes the end of the boot, or of its watched part: no silence ends later. Only the first call has an effect.
     pub(crate) fn end(&mut self, at_ns: i64) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.close(at_ns);
@@ -138,61 +138,61 @@ impl SilenceWatch {
         }
     }
 
-    /// When the vCPUs are to be stopped next, if nothing is said until then.
+    /// The time of the next stop, if no output arrives before it.
     pub(crate) fn next_ns(&self) -> Option<i64> {
-        let spent = self.stops.len() >= STOPS_OF_ONE_MAX || self.stops_before + self.stops.len() >= STOPS_MAX;
-        (self.client.is_some() && self.since_ns.is_some() && !spent && self.lines < self.lines_max)
+        let spent = self.stops.len() >= MAX_STOPS_PER_SILENCE || self.stops_before + self.stops.len() >= MAX_STOPS;
+        (self.client.is_some() && self.since_ns.is_some() && !spent && self.lines < self.max_lines)
             .then_some(self.next_ns)
     }
 
-    /// Stops the vCPUs, reads their stacks, and lets them run, also where it `is_over` before all is read. False if they
-    /// may stand still or stop later: there is no other stop then.
+    /// Stops the vCPUs, reads their stacks, and resumes them, also if the recording `is_over` before all is read. Returns false if the
+    /// vCPUs may still be stopped or may stop later. Then there are no more stops.
     #[must_use]
     pub(crate) fn stop(&mut self, now_ns: &dyn Fn() -> i64, is_over: &mut dyn FnMut() -> bool) -> bool {
         let (Some(client), Some(since_ns)) = (&mut self.client, self.since_ns) else { return true };
         let (at_ns, mut cpus) = (now_ns(), Vec::new());
-        let read = stacks(client, &mut self.walker, self.stop_max, is_over, &mut cpus);
+        let read = read_stacks(client, &mut self.walker, self.max_stop_time, is_over, &mut cpus);
         let stood_ns = now_ns() - at_ns;
         self.lines += 1 + cpus.iter().map(|stack| 2 + stack.returns.len()).sum::<usize>();
         self.stops.push(Stop { at_ns, stood_ns, cpus });
         let at_ms = at_ns / 1_000_000;
         match read {
-            Ok(is_whole) => self.cut += usize::from(!is_whole),
+            Ok(is_whole) => self.cut_count += usize::from(!is_whole),
             Err(error) => {
                 self.client = None;
                 self.remarks.push(format!("there is no stop after {at_ms} ms: {error}"));
                 return false;
             }
         }
-        // What the stop itself took is no reason for the next.
+        // The duration of this stop must not cause the next one.
         self.next_ns = (at_ns + (at_ns - since_ns) / 2).max(at_ns + stood_ns.saturating_mul(10));
-        if self.lines >= self.lines_max {
+        if self.lines >= self.max_lines {
             self.remarks.push(format!("there is no stop after {at_ms} ms: what was read fills {} lines", self.lines));
-        } else if self.stops_before + self.stops.len() == STOPS_MAX {
-            self.remarks.push(format!("there is no stop after {at_ms} ms: it was the boot's stop {STOPS_MAX}"));
-        } else if self.stops.len() == STOPS_OF_ONE_MAX {
+        } else if self.stops_before + self.stops.len() == MAX_STOPS {
+            self.remarks.push(format!("there is no stop after {at_ms} ms: it was the boot's stop {MAX_STOPS}"));
+        } else if self.stops.len() == MAX_STOPS_PER_SILENCE {
             let since_ms = since_ns / 1_000_000;
             self.remarks.push(format!(
-                "the silence from {since_ms} ms on has no stop after {at_ms} ms: it was its stop {STOPS_OF_ONE_MAX}"
+                "the silence from {since_ms} ms on has no stop after {at_ms} ms: it was its stop {MAX_STOPS_PER_SILENCE}"
             ));
         }
         true
     }
 
-    /// All that was seen, as the file that the recording keeps. `names` is made from what was seen.
+    /// The silences and stacks as the text of a file in the recording. `names` finds names for the addresses on the stacks.
     pub(crate) fn finish(mut self, names: impl FnOnce(&OnStacks) -> Names) -> String {
-        if self.cut > 0 {
-            let (cut, limit) = (self.cut, self.stop_max.as_secs());
+        if self.cut_count > 0 {
+            let (cut, limit) = (self.cut_count, self.max_stop_time.as_secs());
             let why = format!("after {limit} s, or because the recording was ended");
             self.remarks.push(format!("stops that were broken off before all was read, {why}: {cut}"));
         }
-        if self.unstopped > UNSTOPPED_MAX {
-            let left = self.unstopped - UNSTOPPED_MAX;
+        if self.unstopped_count > MAX_UNSTOPPED_SILENCES {
+            let left = self.unstopped_count - MAX_UNSTOPPED_SILENCES;
             self.remarks.push(format!("{left} later silences are not listed: no stop was made in them"));
         }
         let stacks = || self.silences.iter().flat_map(|silence| &silence.stops).flat_map(|stop| &stop.cpus);
         let returns = stacks().flat_map(|stack| &stack.returns);
-        let called: BTreeSet<u64> = returns.filter_map(|found| found.called).collect();
+        let called: BTreeSet<u64> = returns.filter_map(|word| word.called).collect();
         let seen = OnStacks { called, needs_tables: stacks().any(|stack| stack.top.is_some()) };
         let mut names = if stacks().next().is_none() { Names::default() } else { names(&seen) };
         let stops = self.silences.iter_mut().flat_map(|silence| &mut silence.stops);
@@ -207,8 +207,8 @@ impl SilenceWatch {
             if at_ns - from_ns < self.after_ns {
                 return;
             }
-            self.unstopped += 1;
-            if self.unstopped > UNSTOPPED_MAX {
+            self.unstopped_count += 1;
+            if self.unstopped_count > MAX_UNSTOPPED_SILENCES {
                 return;
             }
         }
@@ -217,36 +217,36 @@ impl SilenceWatch {
     }
 }
 
-/// The stack of each vCPU, all of which stand meanwhile and run when this is done; and whether all was read in time.
-/// After an error they may stand, or stop later.
-fn stacks(
+/// Stops all vCPUs, reads the stack of each, and resumes them. Returns true if all stacks were read in time. After an error the vCPUs may
+/// still be stopped, or may stop later.
+fn read_stacks(
     client: &mut Client,
     walker: &mut Walker,
     limit: Duration,
     is_over: &mut dyn FnMut() -> bool,
-    found: &mut Vec<Stack>,
+    stacks: &mut Vec<Stack>,
 ) -> Result<bool, GdbError> {
     let deadline = Instant::now() + limit;
     client.end_by(deadline);
     client.stop(is_over)?;
     let is_over = &mut || Instant::now() >= deadline || is_over();
-    let read = read(&mut Bounded { client, is_over }, walker, found);
+    let read = read_threads(&mut BoundedClient { client, is_over }, walker, stacks);
     if !matches!(read, Ok(()) | Err(GdbError::Cut)) {
         return read.map(|()| true);
     }
-    client.end_by(deadline.max(Instant::now() + RESUME_MAX));
+    client.end_by(deadline.max(Instant::now() + RESUME_TIME));
     client.resume()?;
     Ok(read.is_ok())
 }
 
-fn read(from: &mut Bounded<'_>, walker: &mut Walker, found: &mut Vec<Stack>) -> Result<(), GdbError> {
-    for thread in from.client.threads()? {
-        let at = from.registers(&thread, walker.arch())?;
-        let walked = walker.walk(at, from);
+fn read_threads(source: &mut BoundedClient<'_>, walker: &mut Walker, stacks: &mut Vec<Stack>) -> Result<(), GdbError> {
+    for thread in source.client.threads()? {
+        let registers = source.registers(&thread, walker.arch())?;
+        let walked = walker.walk(registers, source);
         let is_cut = walked == Err(GdbError::Cut);
-        // Where it was is known all the same.
-        found.push(if is_cut {
-            Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new(), top: None }
+        // The vCPU's position is known even then.
+        stacks.push(if is_cut {
+            Stack { pc: registers.pc, mode: registers.mode, method: Method::Unknown, returns: Vec::new(), top: None }
         } else {
             walked?
         });
@@ -257,27 +257,27 @@ fn read(from: &mut Bounded<'_>, walker: &mut Walker, found: &mut Vec<Stack>) -> 
     Ok(())
 }
 
-/// A stopped machine that is read until it is over.
-struct Bounded<'a> {
+/// A client whose reads end when the stop has to.
+struct BoundedClient<'a> {
     client: &'a mut Client,
     is_over: &'a mut dyn FnMut() -> bool,
 }
 
-impl Bounded<'_> {
+impl BoundedClient<'_> {
     fn registers(&mut self, thread: &Thread, arch: &Arch) -> Result<Registers, GdbError> {
-        self.go_on()?;
+        self.check_limit()?;
         let registers = self.client.registers(thread)?;
         (arch.registers)(&registers).ok_or_else(|| GdbError::Odd(format!("{} bytes of registers", registers.len())))
     }
 
-    fn go_on(&mut self) -> Result<(), GdbError> {
+    fn check_limit(&mut self) -> Result<(), GdbError> {
         if (self.is_over)() { Err(GdbError::Cut) } else { Ok(()) }
     }
 }
 
-impl Memory for Bounded<'_> {
+impl Memory for BoundedClient<'_> {
     fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError> {
-        self.go_on()?;
+        self.check_limit()?;
         self.client.read(address, length)
     }
 }
@@ -290,7 +290,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A stub whose one vCPU is still in firmware, for so many stops.
+    /// A stub for this number of stops, whose one vCPU is still in firmware.
     fn in_firmware(stops: usize) -> Client {
         let registers = format!("+{}", packet(&"00".repeat(600)));
         let registers: &'static str = registers.leak();
@@ -331,18 +331,18 @@ mod tests {
 
     #[test]
     fn stops_are_bounded() {
-        let mut watch = SilenceWatch::new(100, Some(in_firmware(STOPS_OF_ONE_MAX + 1)), &ARCH);
+        let mut watch = SilenceWatch::new(100, Some(in_firmware(MAX_STOPS_PER_SILENCE + 1)), &ARCH);
         watch.heard(0);
         let mut stops = 0;
         while let Some(due) = watch.next_ns() {
             assert!(watch.stop(&|| due, &mut || false));
             stops += 1;
         }
-        assert_eq!(stops, STOPS_OF_ONE_MAX);
+        assert_eq!(stops, MAX_STOPS_PER_SILENCE);
         watch.end(i64::MAX);
         let text = watch.finish(|_| Names::default());
         assert!(text.contains("it was its stop 24"), "{text}");
-        let mut watch = SilenceWatch::new(100, Some(in_firmware(STOPS_MAX + 1)), &ARCH);
+        let mut watch = SilenceWatch::new(100, Some(in_firmware(MAX_STOPS + 1)), &ARCH);
         let mut now_ns = 0;
         watch.heard(0);
         while let Some(due) = watch.next_ns() {
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn the_file_is_bounded() {
         let mut watch = SilenceWatch::new(100, Some(in_firmware(5)), &ARCH);
-        watch.lines_max = 7;
+        watch.max_lines = 7;
         watch.heard(0);
         for due in [100, 150, 225] {
             assert_eq!(watch.next_ns(), Some(due * MS));
@@ -393,7 +393,7 @@ mod tests {
             left -= 1;
             left <= 1
         };
-        watch.stop_max = Duration::from_secs(60);
+        watch.max_stop_time = Duration::from_secs(60);
         assert!(watch.stop(&|| 100 * MS, &mut || false));
         watch.client = Some(scripted(&[
             ("\x03", "$T02thread:01;#04"),
@@ -405,7 +405,7 @@ mod tests {
         assert!(watch.client.is_some(), "later stops go on");
         let (ours, _silent) = std::os::unix::net::UnixStream::pair().unwrap();
         watch.client = Some(Client::new(ours).unwrap());
-        watch.stop_max = Duration::from_millis(100);
+        watch.max_stop_time = Duration::from_millis(100);
         let (begun, now) = (Instant::now(), std::cell::Cell::new(200 * MS));
         let counted = || {
             now.set(now.get() + 7 * MS);
@@ -438,7 +438,7 @@ mod tests {
         (0..=1200).for_each(|n| watch.heard(n * 100 * MS));
         watch.heard(1200 * 100 * MS + 99 * MS);
         let text = watch.finish(|_| panic!("there is nothing to name"));
-        assert_eq!(text.lines().filter(|line| line.starts_with("silence ")).count(), UNSTOPPED_MAX);
+        assert_eq!(text.lines().filter(|line| line.starts_with("silence ")).count(), MAX_UNSTOPPED_SILENCES);
         assert!(text.contains("200 later silences are not listed"), "{text}");
     }
 }

@@ -1,11 +1,11 @@
-//! The stack of a stopped vCPU: who called whom, as far as the guest's memory shows it.
+//! Finds the callers on the stack of a stopped vCPU, as far as the guest's memory contains them.
 //!
-//! A chain of frame pointers is believed where a call instruction lies before each return address. Where there is no such
-//! chain (a kernel that was built without frame pointers), all words of the stack that lie behind a call are collected:
-//! what was called once and has returned is among them. The stack's bytes are kept too: if the kernel's image has unwind tables,
-//! they say which of the words are the callers. Else [`super::names`] keeps those of which each calls the next.
+//! A chain of frame pointers is accepted if a call instruction lies before each return address. If there is no such chain (the kernel was
+//! built without frame pointers), all words on the stack are collected that point behind a call. Functions that have already returned
+//! are among them. The stack's bytes are kept too: unwind tables in the kernel's image, if any, select the callers among the words.
+//! Without them, [`super::names`] keeps the words that each call the next.
 //!
-//! The guest is not trusted: every length and every number of steps is bounded.
+//! The guest is not trusted: every length and every number of steps must be bounded.
 
 use std::collections::HashMap;
 
@@ -13,43 +13,42 @@ use crate::arch::orc::Top;
 use crate::arch::{Arch, Call, Mode, Registers};
 use crate::gdb::GdbError;
 
-/// No stack is deeper. illumos' in the seed of this has 40 entries.
-const FRAMES_MAX: usize = 64;
-/// So much of a stack is looked at for return addresses.
+/// Deepest stack. The deepest one seen, of illumos, has 40 entries.
+const MAX_FRAMES: usize = 64;
+/// Size of the part of a stack that is searched for return addresses.
 const SCANNED_BYTES: usize = 8 << 10;
-/// So many bytes of stacks are kept at a time, for unwind tables: those of the first 4096 stops of a CPU.
-const KEPT_BYTES_MAX: usize = 32 << 20;
-/// So many words that lie behind a call are kept of a stack without frame pointers.
-const WORDS_MAX: usize = 128;
-/// A caller's frame is not further from its callee's than this, unless it is on another stack.
-const FRAME_BYTES_MAX: u64 = 64 << 10;
-/// Chains of fewer callers are also found by chance.
-pub(crate) const CALLERS_MIN: usize = 2;
+/// Largest total of the stacks' bytes that are kept for unwind tables: those of the first 4096 stops of one CPU.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+/// Largest number of words that are kept from a stack without frame pointers.
+const MAX_WORDS: usize = 128;
+/// Largest distance between the frames of a caller and its callee on one stack.
+const MAX_FRAME_BYTES: u64 = 64 << 10;
+/// Shortest accepted chain. Shorter ones are also found by chance.
+pub(crate) const MIN_CALLERS: usize = 2;
 /// The longest call instruction.
 const CALL_BYTES: usize = 7;
-/// So much of a function's beginning says whether it has its frame.
+/// Size of the code from which [`Walker::without_frame`] recognizes that a function has no frame.
 const ENTRY_BYTES: usize = 16;
-/// So many places of code are remembered.
-const PLACES_MAX: usize = 1 << 16;
+/// Largest number of return addresses whose calls are cached.
+const MAX_CACHED_CALLS: usize = 1 << 16;
 
-/// How the callers were found.
+/// The method by which the callers were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// By frame pointers.
+pub(crate) enum Method {
     FramePointers,
-    /// By the unwind tables of the kernel's image.
+    /// The unwind tables of the kernel's image.
     Tables,
-    /// By what looks like return addresses.
+    /// Words that look like return addresses.
     Words,
-    /// They were not: no kernel runs, or its stack cannot be read.
-    Not,
+    /// No callers are known: no kernel runs, or its stack cannot be read.
+    Unknown,
 }
 
 /// An address on the stack behind a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Return {
     pub(crate) address: u64,
-    /// What that call leads to, where the instruction says it.
+    /// The target of that call, if the instruction contains it.
     pub(crate) called: Option<u64>,
 }
 
@@ -58,24 +57,24 @@ pub(crate) struct Return {
 pub(crate) struct Stack {
     pub(crate) pc: u64,
     pub(crate) mode: Mode,
-    pub(crate) how: How,
+    pub(crate) method: Method,
     /// The innermost caller first.
     pub(crate) returns: Vec<Return>,
-    /// What unwind tables are about, where there are no frame pointers.
+    /// The input for unwind tables, if there are no frame pointers.
     pub(crate) top: Option<Top>,
 }
 
-/// The guest's memory as a stopped vCPU sees it: as much as is mapped there, and so much at most.
+/// The guest's memory at the addresses of a stopped vCPU. A read returns at most `length` bytes, and fewer if the rest is not mapped.
 pub(crate) trait Memory {
     fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, GdbError>;
 }
 
-/// Walks stacks. It remembers what it saw of the code, because code does not change.
+/// Walks stacks. It caches the calls in the code, because code does not change.
 #[derive(Debug)]
 pub(crate) struct Walker {
     arch: &'static Arch,
     calls: HashMap<u64, Option<Return>>,
-    /// Of the stacks' bytes.
+    /// The size of the stacks' bytes kept so far.
     kept_bytes: usize,
 }
 
@@ -84,60 +83,61 @@ impl Walker {
         Walker { arch, calls: HashMap::new(), kept_bytes: 0 }
     }
 
-    /// Whose stacks they are.
     pub(crate) fn arch(&self) -> &'static Arch {
         self.arch
     }
 
     /// The stack of the vCPU with these registers.
-    pub(crate) fn walk(&mut self, at: Registers, memory: &mut dyn Memory) -> Result<Stack, GdbError> {
-        let mut stack = Stack { pc: at.pc, mode: at.mode, how: How::Not, returns: Vec::new(), top: None };
-        if at.mode != Mode::Kernel {
+    pub(crate) fn walk(&mut self, registers: Registers, memory: &mut dyn Memory) -> Result<Stack, GdbError> {
+        let mut stack =
+            Stack { pc: registers.pc, mode: registers.mode, method: Method::Unknown, returns: Vec::new(), top: None };
+        if registers.mode != Mode::Kernel {
             return Ok(stack);
         }
-        let bytes = memory.read(at.sp, SCANNED_BYTES)?;
-        let (returns, is_whole) = self.by_frame_pointers(at, &bytes, memory)?;
-        if returns.len() >= CALLERS_MIN || is_whole {
-            let direct = self.without_frame(at, &bytes, memory)?;
-            (stack.how, stack.returns) = (How::FramePointers, direct.into_iter().chain(returns).collect());
+        let bytes = memory.read(registers.sp, SCANNED_BYTES)?;
+        let (returns, is_whole) = self.by_frame_pointers(registers, &bytes, memory)?;
+        if returns.len() >= MIN_CALLERS || is_whole {
+            let direct = self.without_frame(registers, &bytes, memory)?;
+            (stack.method, stack.returns) = (Method::FramePointers, direct.into_iter().chain(returns).collect());
             return Ok(stack);
         }
         for word in bytes.chunks_exact(8) {
             let word = u64::from_le_bytes(word.try_into().expect("it has 8 bytes"));
-            // Code is near code: what is further than 2 GiB cannot be called.
-            let is_near = word.abs_diff(at.pc) < 1 << 31;
-            if let Some(found) = if is_near { self.behind_call(word, memory)? } else { None } {
-                stack.returns.push(found);
+            // An address more than 2 GiB away cannot be reached by a call.
+            let is_near = word.abs_diff(registers.pc) < 1 << 31;
+            if let Some(return_address) = if is_near { self.behind_call(word, memory)? } else { None } {
+                stack.returns.push(return_address);
             }
-            if stack.returns.len() == WORDS_MAX {
+            if stack.returns.len() == MAX_WORDS {
                 break;
             }
         }
         if !stack.returns.is_empty() {
-            stack.how = How::Words;
-            if self.kept_bytes + bytes.len() <= KEPT_BYTES_MAX {
+            stack.method = Method::Words;
+            if self.kept_bytes + bytes.len() <= MAX_KEPT_BYTES {
                 self.kept_bytes += bytes.len();
-                stack.top = Some(Top { sp: at.sp, fp: at.fp, bytes });
+                stack.top = Some(Top { sp: registers.sp, fp: registers.fp, bytes });
             }
         }
         Ok(stack)
     }
 
-    /// Follows frame pointers: what they lead to, and whether the chain ends as a whole one does, in a zero.
+    /// Follows frame pointers. Returns the callers, and true if the chain is complete, which means that it ends in a zero.
     fn by_frame_pointers(
         &mut self,
-        at: Registers,
+        registers: Registers,
         stack: &[u8],
         memory: &mut dyn Memory,
     ) -> Result<(Vec<Return>, bool), GdbError> {
-        let (mut returns, mut pointer, mut below) = (Vec::new(), at.fp, at.sp);
-        while returns.len() < FRAMES_MAX {
+        let (mut returns, mut pointer, mut below) = (Vec::new(), registers.fp, registers.sp);
+        while returns.len() < MAX_FRAMES {
             let fp = pointer.wrapping_sub(self.arch.frame_below);
-            // A frame lies further out than its callee's: so no chain is a circle.
-            if fp % 8 != 0 || fp < below || fp - below > FRAME_BYTES_MAX {
+            // A caller's frame must lie further out than its callee's, so a chain cannot be a circle.
+            if fp % 8 != 0 || fp < below || fp - below > MAX_FRAME_BYTES {
                 return Ok((returns, false));
             }
-            let within = usize::try_from(fp - at.sp).ok().and_then(|from| stack.get(from..from.checked_add(16)?));
+            let within =
+                usize::try_from(fp - registers.sp).ok().and_then(|from| stack.get(from..from.checked_add(16)?));
             let frame = match within {
                 Some(frame) => frame.to_vec(),
                 None => memory.read(fp, 16)?,
@@ -146,7 +146,7 @@ impl Walker {
             let (Ok(next), Ok(address)) = (next.try_into(), address.try_into()) else { return Ok((returns, false)) };
             let (next, address) = (u64::from_le_bytes(next), u64::from_le_bytes(address));
             match self.behind_call(address, memory)? {
-                Some(found) => returns.push(found),
+                Some(return_address) => returns.push(return_address),
                 None => return Ok((returns.clone(), next == 0 && !returns.is_empty())),
             }
             if next == 0 {
@@ -157,22 +157,22 @@ impl Walker {
         Ok((returns, true))
     }
 
-    /// The caller of a function that has no frame of its own: the frame pointer is still its caller's, so the chain leaves that
-    /// caller out. QEMU stops vCPUs between blocks of code, and many blocks begin or end with a function.
+    /// The caller of a function that has no frame. The frame pointer is then still the caller's, so the chain omits that caller. QEMU stops
+    /// vCPUs between blocks of code, and many blocks begin or end with a function.
     fn without_frame(
         &mut self,
-        at: Registers,
+        registers: Registers,
         stack: &[u8],
         memory: &mut dyn Memory,
     ) -> Result<Option<Return>, GdbError> {
-        let code = memory.read(at.pc.wrapping_sub(1), 1 + ENTRY_BYTES)?;
+        let code = memory.read(registers.pc.wrapping_sub(1), 1 + ENTRY_BYTES)?;
         let Some((&before, code)) = code.split_first() else { return Ok(None) };
         let above = (self.arch.return_without_frame)(before, code).and_then(|above| usize::try_from(above).ok());
         let word = above.and_then(|above| stack.get(above..)?.first_chunk::<8>());
         word.map_or(Ok(None), |word| self.behind_call(u64::from_le_bytes(*word), memory))
     }
 
-    /// This address, if it lies behind a call.
+    /// The return address with the call's target, if the address lies behind a call.
     fn behind_call(&mut self, address: u64, memory: &mut dyn Memory) -> Result<Option<Return>, GdbError> {
         if let Some(&known) = self.calls.get(&address) {
             return Ok(known);
@@ -180,15 +180,15 @@ impl Walker {
         let from = address.wrapping_sub(CALL_BYTES as u64);
         let code = memory.read(from, CALL_BYTES)?;
         let call = if code.len() == CALL_BYTES { (self.arch.call_before)(&code) } else { None };
-        let found = call.map(|call| match call {
+        let return_address = call.map(|call| match call {
             Call::By(distance) => Return { address, called: Some(address.wrapping_add_signed(distance.into())) },
             Call::Indirect => Return { address, called: None },
         });
-        // What was not mapped may be later.
-        if code.len() == CALL_BYTES && self.calls.len() < PLACES_MAX {
-            self.calls.insert(address, found);
+        // Code that is not mapped now may be mapped later, so it is not cached.
+        if code.len() == CALL_BYTES && self.calls.len() < MAX_CACHED_CALLS {
+            self.calls.insert(address, return_address);
         }
-        Ok(found)
+        Ok(return_address)
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     use crate::arch::x86_64::ARCH;
     use proptest::prelude::*;
 
-    /// One piece of memory.
+    /// A contiguous piece of memory.
     struct Piece {
         at: u64,
         bytes: Vec<u8>,
@@ -250,7 +250,7 @@ mod tests {
         }
         let stack = walk(kernel(0x10210, 0x12ff0, 0x13000), &mut memory);
         let found: Vec<(u64, Option<u64>)> = stack.returns.iter().map(|r| (r.address, r.called)).collect();
-        assert_eq!(stack.how, How::FramePointers);
+        assert_eq!(stack.method, Method::FramePointers);
         assert_eq!(found, [(0x10105, Some(0x10200)), (0x10305, Some(0x10100)), (0x10405, Some(0x10300))]);
     }
 
@@ -269,7 +269,7 @@ mod tests {
         memory.put(0x12fe8, 0x13000);
         let callers = |pc, sp, memory: &mut Piece| {
             let stack = walk(kernel(pc, sp, 0x13000), memory);
-            assert_eq!(stack.how, How::FramePointers);
+            assert_eq!(stack.method, Method::FramePointers);
             stack.returns.iter().map(|r| r.address).collect::<Vec<u64>>()
         };
         assert_eq!(callers(0x10200, 0x12ff0, &mut memory), [0x10105, 0x10305, 0x10405], "before the push");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn without_frame_pointers_what_lies_behind_a_call_is_kept() {
+    fn without_frame_pointers_words_behind_calls_are_kept() {
         let mut memory = Piece::new();
         memory.put(0x13010, 0x10105);
         memory.call(0x10105, 0x10200);
@@ -287,10 +287,14 @@ mod tests {
         memory.put(0x13028, 0xdead_beef_0000);
         for fp in [0, 7, 0x13018, 0x12000, u64::MAX] {
             let stack = walk(kernel(0x10210, 0x13000, fp), &mut memory);
-            assert_eq!((stack.how, stack.returns.len()), (How::Words, 1), "fp {fp:#x}");
+            assert_eq!((stack.method, stack.returns.len()), (Method::Words, 1), "fp {fp:#x}");
             assert_eq!(stack.top.map(|top| (top.sp, top.fp, top.bytes.len())), Some((0x13000, fp, 0x1000)));
         }
-        assert_eq!(walk(kernel(0x10210, 0xffff_0000, 0), &mut memory).how, How::Not, "its stack is not mapped");
+        assert_eq!(
+            walk(kernel(0x10210, 0xffff_0000, 0), &mut memory).method,
+            Method::Unknown,
+            "its stack is not mapped"
+        );
         let user = Registers { mode: Mode::User, ..kernel(0x10210, 0x13000, 0x13000) };
         assert_eq!(walk(user, &mut memory).returns, [], "of a process only that it is one");
     }
@@ -313,7 +317,7 @@ mod tests {
             memory.bytes.fill(code);
             words.iter().for_each(|&(at, word)| memory.put(0x10000 + at * 8, word));
             let stack = walk(kernel(0x10000, sp, fp), &mut memory);
-            prop_assert!(stack.returns.len() <= WORDS_MAX.max(FRAMES_MAX));
+            prop_assert!(stack.returns.len() <= MAX_WORDS.max(MAX_FRAMES));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The file of silences, as `docs/json.md` describes it: a line a fact, so that people can read it too.
+//! Writes the file of silences, which `docs/json.md` describes. Each line is one fact, so that a user can read it too.
 
 use std::fmt::Write;
 
 use super::names::Names;
-use super::stack::{How, Stack};
+use super::stack::{Method, Stack};
 use super::{Silence, Stop};
 use crate::arch::Mode;
 
-/// Its name in the recording.
+/// The file's name in the recording.
 pub(crate) const FILE: &str = "silence.txt";
 
 pub(super) fn write(after_ns: i64, silences: &[Silence], names: &Names, remarks: &[String]) -> String {
@@ -31,21 +31,21 @@ pub(super) fn write(after_ns: i64, silences: &[Silence], names: &Names, remarks:
 }
 
 fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
-    // Firmware and a kernel's decompressor run in a kernel's mode too: in the lower half, where no kernel's list names them.
+    // Firmware and a kernel's decompressor also run in a kernel's mode, but in the lower half, where no kernel's list has a name.
     let in_kernel = stack.mode == Mode::Kernel && (stack.pc >> 63 == 1 || names.place(stack.pc).is_some());
     let mode = match stack.mode {
         Mode::Kernel if in_kernel => "in-kernel",
         Mode::User => "in-process",
         Mode::Boot | Mode::Kernel => "in-firmware",
     };
-    let (how, returns) = if in_kernel { (stack.how, &stack.returns[..]) } else { (How::Not, &[][..]) };
-    let how = match how {
-        How::FramePointers => "frame-pointers",
-        How::Tables => "unwind-tables",
-        How::Words => "words",
-        How::Not => "none",
+    let (method, returns) = if in_kernel { (stack.method, &stack.returns[..]) } else { (Method::Unknown, &[][..]) };
+    let method_name = match method {
+        Method::FramePointers => "frame-pointers",
+        Method::Tables => "unwind-tables",
+        Method::Words => "words",
+        Method::Unknown => "none",
     };
-    line(out, format_args!("cpu {number} {mode} {how}"));
+    line(out, format_args!("cpu {number} {mode} {method_name}"));
     let mut entry = |sign: char, address: u64| {
         let place = names.place(address).filter(|_| in_kernel);
         match place {
@@ -55,9 +55,9 @@ fn cpu(out: &mut String, number: usize, stack: &Stack, names: &Names) {
     };
     entry(' ', stack.pc);
     let callers = names.callers(stack);
-    for found in returns {
-        let sign = if callers.iter().any(|caller| std::ptr::eq(*caller, found)) { ' ' } else { '?' };
-        entry(sign, found.address);
+    for word in returns {
+        let sign = if callers.iter().any(|caller| std::ptr::eq(*caller, word)) { ' ' } else { '?' };
+        entry(sign, word.address);
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         let written = |pc: u64, mode| {
             let returns = vec![Return { address: pc + 0x100, called: None }];
             let mut out = String::new();
-            cpu(&mut out, 0, &Stack { pc, mode, how: How::FramePointers, returns, top: None }, &names);
+            cpu(&mut out, 0, &Stack { pc, mode, method: Method::FramePointers, returns, top: None }, &names);
             out
         };
         let upper = written(0xffff_ffff_8100_0000, Mode::Kernel);
