@@ -69,9 +69,11 @@ pub fn claims(text: &[u8]) -> bool {
         Some(b'`' | b'|' | 0xe2 | 0x1b) => {
             link(crate::kernel_log::Cleaner::default().clean(text).0.trim_ascii_end()).is_some()
         }
+        // The head of a chain has no time where its unit is not active yet.
         Some(_) => {
-            text.contains(&b'@')
-                && link(text.trim_ascii_end()).is_some_and(|link| matches!(link, Line::Link(link) if link.at.is_some()))
+            let has_mark = text.contains(&b'@') || memchr::memmem::find(text, b" +").is_some();
+            let has_time = |line| matches!(line, Line::Link(link) if link.at.is_some() || link.took.is_some());
+            has_mark && link(text.trim_ascii_end()).is_some_and(has_time)
         }
         None => false,
     }

@@ -170,15 +170,16 @@ impl Evidence for Startup {
         let finished = analysis.finished.as_ref().filter(|finished| finished.has(Stage::Userspace));
         let mut name = |unit: &str| boot.timeline.names.intern(unit);
         let cut = |figures| analysis.resolution.cut(figures);
-        let (after, error, evidence) = match (finished, &analysis.reached, analysis.chain.first()) {
-            (Some(finished), ..) => {
-                let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
-                (took, cut(finished.stages.len()), EndEvidence::SystemdFinished)
-            }
-            (None, Some((unit, after)), _) => (*after, cut(1), EndEvidence::SystemdReached(name(unit))),
-            (None, None, Some(head)) => (active(head)?, cut(1), EndEvidence::SystemdActive(name(&head.unit))),
-            (None, None, None) => return None,
-        };
+        let (after, error, evidence) =
+            match (finished, &analysis.reached, analysis.chain.iter().find(|link| link.at.is_some())) {
+                (Some(finished), ..) => {
+                    let took = finished.stages.last().map_or(Ns::ZERO, |(_, took)| *took);
+                    (took, cut(finished.stages.len()), EndEvidence::SystemdFinished)
+                }
+                (None, Some((unit, after)), _) => (*after, cut(1), EndEvidence::SystemdReached(name(unit))),
+                (None, None, Some(head)) => (active(head)?, cut(1), EndEvidence::SystemdActive(name(&head.unit))),
+                (None, None, None) => return None,
+            };
         Some(EndCandidate { rank: EndRank::BootDone, at: self.userspace() + after, error, evidence, track: None })
     }
 }
@@ -252,13 +253,14 @@ impl Startup {
         units
     }
 
-    /// Each link is begun by the one that it waited for: of several the one that was active last.
+    /// systemd waits for each unit of the chain while that unit starts. Between them no unit of the chain ran, and nothing says what
+    /// did: a unit outside of the chain, or systemd itself.
     fn chain(&self, init: TrackId, units: &HashMap<&str, Unit>, boot: &mut Boot<'_>) {
         let placed = |link: &Link| units.get(&*link.unit).copied();
-        // What is above a link: the last one that is less deep.
+        // The links above one: those that are less deep.
         let mut above: Vec<&Link> = Vec::new();
-        let mut begun: HashMap<TrackId, Ns> = HashMap::new();
-        let mut first: Option<Ns> = None;
+        // For each unit that waited, the one that it waited for: of several the one that was active last.
+        let mut waited_for: HashMap<TrackId, Unit> = HashMap::new();
         for link in &self.analysis.chain {
             while above.last().is_some_and(|last| last.depth >= link.depth) {
                 above.pop();
@@ -271,26 +273,20 @@ impl Startup {
                 continue;
             }
             above.push(link);
-            let Some(unit) = unit else { continue };
-            first = Some(first.map_or(unit.start, |first| first.min(unit.start)));
-            let Some(waiting) = waiting.filter(|waiting| unit.track != waiting.track) else { continue };
-            let last = begun.entry(waiting.track).or_insert(Ns::MIN);
-            if unit.end > *last {
-                *last = unit.end;
-                boot.timeline.tracks.get_mut(waiting.track).created = Some((waiting.start, unit.track));
+            let Some((waiting, unit)) = waiting.zip(unit) else { continue };
+            if unit.track != waiting.track {
+                let last = waited_for.entry(waiting.track).or_insert(unit);
+                if unit.end > last.end {
+                    *last = unit;
+                }
             }
         }
-        let head = self.analysis.chain.first().and_then(placed);
-        if let (Some(head), Some(from)) = (head, first.filter(|from| head.is_some_and(|head| *from < head.end))) {
-            let by = WaitedOn::Thread(head.track);
-            boot.timeline.waits.push(Wait {
-                track: init,
-                from,
-                woken: head.end,
-                until: head.end,
-                by,
-                uninterruptible: false,
-            });
+        // Each unit ends before the one that waited for it starts, so this ends.
+        let head = self.analysis.chain.iter().find_map(placed);
+        let chain = std::iter::successors(head, |unit| waited_for.get(&unit.track).copied());
+        for unit in chain.filter(|unit| unit.start < unit.end) {
+            let (from, woken, until, by) = (unit.start, unit.end, unit.end, WaitedOn::Thread(unit.track));
+            boot.timeline.waits.push(Wait { track: init, from, woken, until, by, uninterruptible: false });
         }
     }
 

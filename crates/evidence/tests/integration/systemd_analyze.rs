@@ -52,6 +52,24 @@ fn span(timeline: &Timeline, name: &str) -> Option<(i64, i64)> {
     timeline.spans.iter().map(|(_, s)| s).find(|s| s.name == name).map(|s| (ms(s.start), ms(s.end)))
 }
 
+/// A unit that is not active yet has no time, and the chain below it is whole.
+#[test]
+fn a_chain_whose_head_is_not_active_ends_with_its_first_active_unit() {
+    let text = "weston.service +368ms\n└─systemd-user-sessions.service @8.381s +37ms\n  └─network.target @8.355s\n    \
+                └─NetworkManager.service @4.766s +3.588s\n      └─dbus.service @4.520s +206ms\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chain.txt");
+    std::fs::write(&file, text).unwrap();
+    let timeline = imported(&[file]);
+    assert_eq!(ms(analysis::total(&timeline)), 8_418);
+    let all = tables(&timeline, &boot_path(&timeline), &phases(&timeline), &analysis::Groups::linux());
+    let time =
+        |name: &str| all.wheres.iter().filter(|row| row.name.ends_with(name)).map(|row| ms(row.self_time)).sum::<i64>();
+    assert_eq!((time("NetworkManager.service"), time("dbus.service"), time("network.target")), (3_588, 206, 0));
+    // Before dbus, between dbus and NetworkManager, and up to the user sessions no unit of the chain ran.
+    assert_eq!(time("(unexplained)"), 8_418 - 3_588 - 206 - 37);
+}
+
 /// The chain names a mount of 6.581 s below a target that was reached at 6.317 s. Nothing waited for it.
 #[test]
 fn a_chain_goes_on_past_a_unit_that_was_active_later() {
@@ -59,10 +77,10 @@ fn a_chain_goes_on_past_a_unit_that_was_active_later() {
     let path = boot_path(&timeline);
     let all = tables(&timeline, &path, &phases(&timeline), &analysis::Groups::linux());
     let row = |name: &str| all.wheres.iter().find(|row| row.name.ends_with(name)).map(|row| ms(row.self_time));
-    // Each from its start until that of what waited for it.
+    // Each by its + figure. What lies between two of them is unexplained.
     let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (&*row.name, ms(row.self_time))).collect();
     for (name, took) in
-        [("networking.service", 4_719), ("systemd-fsck-root.service", 1_601), ("systemd-sysusers.service", 484)]
+        [("networking.service", 4_703), ("systemd-fsck-root.service", 1_543), ("systemd-sysusers.service", 436)]
     {
         assert_eq!(row(name), Some(took), "{name} in {rows:?}");
     }
