@@ -1,11 +1,11 @@
-//! Embeds the page's application, which `make build` leaves in `page/dist`. Nothing is built here, and no network is asked:
-//! where the application is not there, pages have tables and no charts, and say so.
+//! Embeds the page's application, which `make build` leaves in `page/dist`. It must not build anything or use the
+//! network. If the application is missing, pages have tables but no charts, and say so.
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    // Asked for when it runs: a build folder that was moved or copied has a build script that was compiled elsewhere.
+    // Read at run time: if the build folder was moved or copied, this script was compiled in another place.
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
     let built = Path::new(&package).join("../../page/dist");
     println!("cargo::rerun-if-changed={}", built.display());
@@ -18,8 +18,8 @@ fn main() {
     let what_if = if program.is_file() { format!("Some(include_bytes!({program:?}))") } else { "None".to_owned() };
     let code = format!(
         "/// The page's application, as script and style; none where it was not built.\n\
+         /// The page's application, as script and style; `None` if it was not built.\n\
          const APPLICATION: Option<(&str, &str)> = {application};\n\
-         /// What runs a boot again in a page, as compressed WebAssembly; none where it was not built.\n\
          const WHAT_IF: Option<&[u8]> = {what_if};\n"
     );
     let out = env::var_os("OUT_DIR").expect("Cargo sets it");

@@ -1,8 +1,8 @@
-//! A boot read back from the parts of a page: all that running it again needs, to the nanosecond.
+//! Reads a boot back from the parts of a page, exact to the nanosecond, with everything that what-if needs.
 //!
-//! `crates/report/src/page/parts.rs` says which tables there are. Names are those that the page shows: harmless, and cut where
-//! they are very long. Their order is that of the recording, because ties are broken by it. Two that became the same text stay
-//! two names.
+//! `crates/report/src/page/parts.rs` lists the tables. Names are the page's: control characters are replaced
+//! (`harmless`), and very long names are cut. They keep the recording's order, because it breaks ties. Two names that
+//! became the same text stay two names.
 
 use crate::table::{Column, Table};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use timeline::{
     ServiceUnit, SpanId, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn,
 };
 
-/// The kinds of spans, by the numbers that a page has.
+/// The kinds of spans. A kind's place is its number in a page.
 const KINDS: [SpanKind; 12] = [
     SpanKind::Stage,
     SpanKind::Level,
@@ -31,25 +31,26 @@ const KINDS: [SpanKind; 12] = [
 const TRACK_KINDS: [TrackKind; 6] =
     [TrackKind::Vmm, TrackKind::Firmware, TrackKind::Thread, TrackKind::Cpu, TrackKind::Interrupts, TrackKind::Console];
 
-/// The number of a phase that the evidence brings a name for; below it are those of [`Phase::ALL`].
+/// The number of a phase that the evidence names. Smaller numbers are places in [`Phase::ALL`].
 const OTHER_PHASE: u64 = 1_000;
 
-/// Initcalls without a name of their own, by their numbers after [`OTHER_PHASE`]; those of a level come after them.
+/// Initcall phases without a name in the evidence; their numbers follow [`OTHER_PHASE`]. The initcalls of a level come
+/// after them.
 const INITCALLS: [Initcalls; 4] = [Initcalls::All, Initcalls::OfTheLog, Initcalls::Early, Initcalls::PureToLate];
 
-/// The number of a phase in a page, and the name that belongs to it.
+/// The number of a phase in a page, and the name that the number needs.
 ///
 /// # Panics
-/// If the table of phases lacks one.
+/// If the table of phases lacks it.
 pub fn phase_number(phase: Phase) -> (u64, NameId) {
-    let place = |found: Option<usize>| found.expect("each is in its table") as u64;
+    let number = |place: Option<usize>| place.expect("each is in its table") as u64;
     match phase {
         Phase::Other(name) => (OTHER_PHASE, name),
         Phase::Initcalls(Initcalls::Level(level)) => (OTHER_PHASE + 1 + INITCALLS.len() as u64, level),
         Phase::Initcalls(which) => {
-            (OTHER_PHASE + 1 + place(INITCALLS.iter().position(|one| *one == which)), NameId::EMPTY)
+            (OTHER_PHASE + 1 + number(INITCALLS.iter().position(|one| *one == which)), NameId::EMPTY)
         }
-        known => (place(Phase::ALL.iter().position(|one| *one == known)), NameId::EMPTY),
+        named => (number(Phase::ALL.iter().position(|one| *one == named)), NameId::EMPTY),
     }
 }
 
@@ -62,12 +63,12 @@ fn phase(number: u64, name: NameId) -> Option<Phase> {
     }
 }
 
-/// Whether a boot can be run again at all: it has a boot path, and what its threads waited for.
+/// True if what-if can run the boot again: it has a boot path, and the evidence has what its threads waited for.
 pub fn can_run_again(timeline: &Timeline) -> bool {
     timeline.end.is_some_and(|end| end.track.is_some()) && timeline.cpus_followed_until != Some(Ns::MAX)
 }
 
-/// What a page lacks to be run again.
+/// The part or table that a page lacks, so that its boot cannot be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing(&'static str);
 
@@ -79,25 +80,24 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// The parts of one boot, in any number.
+/// The tables of one boot, in the order in which they were added.
 #[derive(Default)]
 pub struct Parts(Vec<Table<'static>>);
 
 impl Parts {
-    /// Adds the next part.
     pub fn add(&mut self, table: Table<'static>) {
         self.0.push(table);
     }
 
-    /// The boot.
+    /// Builds the timeline from the tables. A boot that what-if cannot run again gets its end and its CPUs only.
     ///
     /// # Errors
-    /// [`Missing`].
+    /// [`Missing`], with the name of the first table that is missing or malformed.
     pub fn timeline(&self) -> Result<Timeline, Missing> {
         let mut t = Timeline::default();
         self.model(&mut t)?;
         if !can_run_again(&t) {
-            // Nothing else of it is needed to say why.
+            // The caller needs no more to say why the boot cannot be run again.
             return Ok(t);
         }
         let ids = self.names(&mut t)?;
@@ -108,12 +108,12 @@ impl Parts {
         let track = |number: u64| u32::try_from(number).ok().filter(|n| *n < tracks).map(TrackId);
         self.calls(&mut t, &name)?;
         self.spans(&mut t, &name, &track)?;
-        self.who_ran(&mut t, &name, &track)?;
+        self.waits_and_cpus(&mut t, &name, &track)?;
         for i in self.rows("marks") {
             let (at, mark, on) =
                 (self.at("marks", "at", i)?, self.at("marks", "name", i)?, self.at("marks", "track", i)?);
-            let known = name(u(mark)).zip(track(u(on)));
-            let (name, track) = known.ok_or(Missing("marks"))?;
+            let both = name(u(mark)).zip(track(u(on)));
+            let (name, track) = both.ok_or(Missing("marks"))?;
             t.marks.push(Mark { at: Ns(at), name, track });
         }
         for i in self.rows("boundaries") {
@@ -126,13 +126,13 @@ impl Parts {
         Ok(t)
     }
 
-    /// All rows of the tables of a name, as if they were one: which table, and which of its rows.
+    /// The rows of all tables with this name, in order, each as the place of its table and the place in it.
     fn rows(&self, name: &'static str) -> impl Iterator<Item = (usize, usize)> + '_ {
         let tables = self.0.iter().enumerate().filter(move |(_, table)| table.name == name);
         tables.flat_map(|(i, table)| (0..table.rows).map(move |row| (i, row)))
     }
 
-    /// A number, with the bits that it has.
+    /// The value of a column. A count beyond `i64::MAX` keeps its bits.
     fn at(&self, what: &'static str, column: &str, (table, row): (usize, usize)) -> Result<i64, Missing> {
         match self.0[table].column(column) {
             Some(Column::Bytes(values)) => Ok(values[row].into()),
@@ -149,7 +149,7 @@ impl Parts {
         }
     }
 
-    /// Names by their numbers in the page.
+    /// The names, by their numbers in the page.
     fn names(&self, t: &mut Timeline) -> Result<Vec<NameId>, Missing> {
         let texts = self.rows("names").map(|i| self.text("names", "name", i)).collect::<Result<Vec<&str>, _>>()?;
         let mut ids = vec![NameId::EMPTY; texts.len()];
@@ -179,7 +179,7 @@ impl Parts {
         let at = |column| self.at(WHAT, column, row);
         t.os = Os::of(self.text(WHAT, "os", row)?);
         let track = u(at("end_track")?).checked_sub(1).and_then(|n| u32::try_from(n).ok());
-        // What shows the end is only said, never asked.
+        // The page shows the kind of end evidence, and no analysis reads it.
         let evidence = EndEvidence::OfAllEvidence;
         t.end = Some(End { at: Ns(at("end")?), error: Ns::ZERO, track: track.map(TrackId), evidence });
         t.cpu_count = u32::try_from(at("cpus")?).map_err(|_| Missing(WHAT))?;
@@ -280,7 +280,7 @@ impl Parts {
         Ok(())
     }
 
-    fn who_ran(
+    fn waits_and_cpus(
         &self,
         t: &mut Timeline,
         name: &impl Fn(u64) -> Option<NameId>,
@@ -333,17 +333,17 @@ impl Parts {
         }
         for i in self.rows("holds") {
             let at = |column| self.at("holds", column, i);
-            let known = name(u(at("topic")?)).zip(track(u(at("track")?)));
-            let (topic, track) = known.ok_or(Missing("holds"))?;
+            let both = name(u(at("topic")?)).zip(track(u(at("track")?)));
+            let (topic, track) = both.ok_or(Missing("holds"))?;
             t.holds.push(Hold { topic, track, from: Ns(at("from")?), to: Ns(at("to")?) });
         }
-        // By topic: the page's numbers of names are in another order.
+        // The numbers of names in the page have another order, so sort again.
         t.holds.sort_by_key(|h| (h.topic, h.to, h.from));
         Ok(())
     }
 }
 
-/// The bits of a number that is not negative.
+/// The bits of a value that is not negative.
 fn u(value: i64) -> u64 {
     u64::from_ne_bytes(value.to_ne_bytes())
 }
@@ -352,7 +352,7 @@ fn kind(number: i64) -> Option<SpanKind> {
     usize::try_from(number).ok().and_then(|kind| KINDS.get(kind)).copied()
 }
 
-/// The end of what has one more than its length; of 0 there is none.
+/// The end of an interval. Its length is stored plus one; a stored 0 means that the interval is open.
 fn until(from: i64, length: i64) -> Ns {
     if length == 0 { Ns::MAX } else { Ns(from.wrapping_add(length).wrapping_sub(1)) }
 }

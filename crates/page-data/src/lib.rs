@@ -1,7 +1,8 @@
-//! What a page carries of a boot: the [format](Table) of its parts, and the [boot](Parts) read back from them, so that
-//! [what-if](answer) runs in a browser as it runs in the program.
+//! The data of a boot in a page: the [format](Table) of its tables, and the [boot](Parts) read back from them.
+//! [What-if](answer) then runs in a browser as it runs in the program.
 //!
-//! It is compiled for WebAssembly too: so it does no I/O, and without the feature `zlib` it neither packs nor unpacks.
+//! The crate is also compiled for WebAssembly. It must do no I/O, and without the feature `zlib` it neither packs nor
+//! unpacks.
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 

@@ -1,7 +1,8 @@
-//! The columns in which a page carries a boot: what `bootscope report` writes and `page/src/data/table.ts` reads.
+//! The table format in which a page carries a boot: `bootscope report` writes it and `page/src/data/table.ts` reads it.
 //!
-//! A page has parts. Each is one [`Table`], compressed as a zlib stream (RFC 1950), which a browser unpacks by itself
-//! (`DecompressionStream("deflate")`) and whose checksum it verifies. What is in which table, `crates/report/src/page/parts.rs` says.
+//! A page has parts. Each is one [`Table`], compressed as a zlib stream (RFC 1950). A browser unpacks it without a
+//! library (`DecompressionStream("deflate")`) and verifies its checksum. `crates/report/src/page/parts.rs` lists the
+//! tables.
 //!
 //! ```text
 //! table    = text(name) varint(rows) varint(columns) column*
@@ -14,13 +15,13 @@
 //!   2 deltas   for each row the difference to the row before, or of the first row to zero: modulo 2^64, as a varint of
 //!              its zigzag form (0, -1, 1, -2 are 0, 1, 2, 3)
 //!   3 texts    a varint for each row, its bytes; then the UTF-8 of all rows
-//!   + 0x80     wide: a number of the column or a difference lies beyond 2^52, so that a reader whose numbers are
-//!              doubles needs whole ones of 64 bits for it. Only with counts and deltas.
+//!   + 0x80     wide: a number of the column or a difference lies beyond 2^52. A reader whose numbers are doubles needs
+//!              64-bit integers for it. Only with counts and deltas.
 //! ```
 //!
-//! Times are deltas: sorted ones take two or three bytes, and each is exact. The reader here is for tests, and for
-//! programs that read a page without a browser. It fails on bytes that break the format, allocates no more than the bytes warrant, and
-//! knows no limit but [`MOST_BYTES`].
+//! Times are deltas: sorted times take two or three bytes, and each is exact. The reader in this file is for tests and
+//! for programs that read a page without a browser. It fails on bytes that break the format, allocates in proportion to
+//! the bytes, and has no limit but [`MOST_BYTES`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,10 +31,10 @@ use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
 #[cfg(feature = "zlib")]
 use std::io::{Read, Write};
 
-/// Bytes that an unpacked table has at most. A part has some hundred thousand; only a damaged one has more.
+/// The most bytes of an unpacked table. A real part has some hundred thousand; only a damaged part has more.
 pub const MOST_BYTES: u64 = 1 << 28;
 
-/// Doubles are whole numbers up to twice this, and so is the zigzag form of what is smaller.
+/// Doubles hold every whole number up to twice this. The zigzag form of any smaller value is below that.
 const EXACT: u64 = 1 << 52;
 
 const WIDE: u8 = 0x80;
@@ -41,11 +42,10 @@ const WIDE: u8 = 0x80;
 /// Named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<'a> {
-    /// What it is of.
+    /// The kind of its rows, such as `spans`.
     pub name: Cow<'a, str>,
-    /// How long each column is.
+    /// The length of each column.
     pub rows: usize,
-    /// The columns, in order.
     pub columns: Vec<(Cow<'a, str>, Column<'a>)>,
 }
 
@@ -56,9 +56,8 @@ pub enum Column<'a> {
     Bytes(Vec<u8>),
     /// Numbers that are not negative: lengths, places in other tables.
     Counts(Vec<u64>),
-    /// Numbers of which neighbours are near each other: times.
+    /// Numbers whose neighbours are near each other: times.
     Deltas(Vec<i64>),
-    /// Texts.
     Texts(Vec<Cow<'a, str>>),
 }
 
@@ -73,7 +72,7 @@ impl Column<'_> {
     }
 }
 
-/// Why bytes are no table.
+/// The reason why bytes are not a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The zlib stream is damaged or ends too early.
@@ -86,7 +85,7 @@ pub enum Malformed {
     LeftOver,
     /// A varint has more than 64 bits.
     Number,
-    /// No column is encoded so.
+    /// No encoding has this number.
     Encoding(u8),
     /// A text is not UTF-8.
     Text,
@@ -114,10 +113,10 @@ impl<'a> Table<'a> {
         Table { name: Cow::Borrowed(name), rows, columns: Vec::new() }
     }
 
-    /// The same with one column more.
+    /// The same table with one more column.
     ///
     /// # Panics
-    /// If it has not as many rows as the table.
+    /// If the column and the table differ in their number of rows.
     #[must_use]
     pub fn with(mut self, name: &'a str, column: Column<'a>) -> Table<'a> {
         assert_eq!(column.len(), self.rows, "rows of column {name}");
@@ -132,7 +131,7 @@ impl<'a> Table<'a> {
         zlib.write_all(&self.plain()).and_then(|()| zlib.finish()).expect("memory takes all that is written")
     }
 
-    /// The same before it is compressed.
+    /// The table's bytes before compression.
     pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
         text(&mut out, &self.name);
@@ -148,10 +147,10 @@ impl<'a> Table<'a> {
         out
     }
 
-    /// Reads what [`Table::packed`] wrote.
+    /// Reads the output of [`Table::packed`].
     ///
     /// # Errors
-    /// What breaks the format.
+    /// [`Malformed`], at the first violation of the format.
     #[cfg(feature = "zlib")]
     pub fn read(packed: &[u8]) -> Result<Table<'static>, Malformed> {
         let mut plain = Vec::new();
@@ -163,10 +162,10 @@ impl<'a> Table<'a> {
         Table::of_plain(&plain)
     }
 
-    /// Reads what [`Table::plain`] wrote.
+    /// Reads the output of [`Table::plain`].
     ///
     /// # Errors
-    /// What breaks the format.
+    /// [`Malformed`], at the first violation of the format.
     pub fn of_plain(plain: &[u8]) -> Result<Table<'static>, Malformed> {
         let mut input = Input(plain);
         let name = Cow::Owned(input.text()?);
@@ -185,9 +184,9 @@ impl<'a> Table<'a> {
         Ok(Table { name, rows, columns })
     }
 
-    /// A column by its name.
+    /// The column with this name.
     pub fn column(&self, name: &str) -> Option<&Column<'a>> {
-        self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
+        self.columns.iter().find(|(column, _)| column == name).map(|(_, column)| column)
     }
 }
 
@@ -224,7 +223,7 @@ fn wide(is_wide: bool) -> u8 {
 }
 
 fn decoded(encoding: u8, rows: usize, mut data: Input) -> Result<Column<'static>, Malformed> {
-    // A row takes a byte or more: so what is allocated for them is bounded by what there is.
+    // A row takes at least one byte, so the data bounds what is allocated for the rows.
     if rows > data.0.len() {
         return Err(Malformed::CutOff);
     }
@@ -282,7 +281,7 @@ fn text(out: &mut Vec<u8>, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-/// What is not read yet.
+/// The bytes that are not read yet.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -351,7 +350,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(table in table()) {
+        fn tables_survive_a_round_trip(table in table()) {
             prop_assert_eq!(Table::read(&table.packed()), Ok(table));
         }
 
@@ -373,7 +372,7 @@ mod tests {
         }
     }
 
-    /// What another reader is written by: page/test/table.test.ts reads the same bytes.
+    /// The reference bytes for other readers: page/test/table.test.mjs reads the same bytes.
     #[test]
     fn the_bytes_are_these() {
         let table = Table::new("t", 3)
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_format_is_named() {
+    fn the_error_names_what_breaks_the_format() {
         let packed = |bytes: &[u8]| {
             let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
             zlib.write_all(bytes).unwrap();

@@ -1,30 +1,31 @@
-//! What savings bring, asked by a page of itself: as `bootscope what-if --save 'ROW=-PERCENT%'`, one after the other.
+//! Answers a page's what-if questions. Savings apply one after the other, as with `bootscope what-if --save
+//! 'ROW=-PERCENT%'`.
 
 use analysis::{Becomes, Groups, Saving, WhatIf, boot_path, phases, tables};
 use std::fmt::Write;
 use timeline::Timeline;
 
-/// A row, and by what share it takes less.
+/// A row, and the share that it is made shorter by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Less {
-    /// The row, as the page shows it.
+    /// The row's name as the page shows it.
     pub row: String,
-    /// From 0 to 1.
+    /// The saved share, from 0 to 1.
     pub by: f64,
 }
 
-/// The answer as JSON: the fields of `what-if --json` that the page shows, numbers that a double may not hold as texts; or
-/// `wrong`, why there is none.
+/// The answer as JSON, with the fields of `what-if --json` that the page shows. A number that a double may not hold is
+/// a text. On failure there is one field, `wrong`, with the reason.
 pub fn answer(timeline: &Timeline, savings: &[Less]) -> String {
-    worked_out(timeline, savings).unwrap_or_else(|why| wrong(&why))
+    try_answer(timeline, savings).unwrap_or_else(|why| wrong(&why))
 }
 
-/// The answer where there is none, and why.
+/// The JSON answer that carries only the reason for a failure.
 pub fn wrong(why: &str) -> String {
     format!("{{\"wrong\":{}}}", quoted(why))
 }
 
-fn worked_out(timeline: &Timeline, savings: &[Less]) -> Result<String, String> {
+fn try_answer(timeline: &Timeline, savings: &[Less]) -> Result<String, String> {
     let groups = Groups::of(&timeline.os);
     let mut boot = WhatIf::new(timeline.clone(), groups.clone()).map_err(|e| e.to_string())?;
     let mut steps = Vec::new();

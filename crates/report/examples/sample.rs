@@ -1,5 +1,5 @@
-//! Writes a made-up boot in every format to a folder: `sample FOLDER [SPANS]`. The checks by other programs
-//! read these files; with a number of spans it prints how long each format takes.
+//! Writes a made-up boot in every format to a folder: `sample FOLDER [SPANS]`. Other programs check these files. With a
+//! number of spans it prints how long each format takes.
 
 #[path = "../tests/integration/sample/mod.rs"]
 mod sample;
@@ -76,7 +76,8 @@ fn main() -> std::io::Result<()> {
     std::fs::write(folder.join("show.json"), Summary::of(&boot).to_json())
 }
 
-/// What a made-up lake says of three kinds of machine in thirty days. With the second kernel, of day ten, a row is slower on two kinds.
+/// A made-up lake with three kinds of machine over thirty days. From day ten on, with the second kernel, a row is
+/// slower on two kinds.
 fn lake() -> serde_json::Value {
     let day = |day: u64| format!("2026-03-{:02}", day + 1);
     let hardware = |kind: u64| if kind == 2 { sample::HOSTILE.to_owned() } else { format!("kind-{kind}") };
@@ -115,7 +116,7 @@ fn lake() -> serde_json::Value {
     })
 }
 
-/// A made-up silence in which two CPUs were looked at three times.
+/// A made-up silence with three snapshots of two CPUs.
 fn silent() -> Silences {
     let cpu = |stack: &[&str]| StoppedCpu {
         stack: stack.iter().map(|&name| name.to_owned()).collect(),
@@ -131,7 +132,7 @@ fn silent() -> Silences {
     Silences { after: Ns::from_ms(50), silences: vec![silence], ..Silences::default() }
 }
 
-/// Samples and nothing else, on a clock of their own.
+/// A boot with samples only, on the samples' clock.
 fn sampled() -> Timeline {
     let mut t = Timeline::new(TimeBase::Evidence);
     let [thread, event] = ["init", "cycles"].map(|name| t.names.intern(name));
@@ -155,7 +156,7 @@ fn sampled() -> Timeline {
     t
 }
 
-/// A made-up finding, of a span that the boot has.
+/// A made-up finding about a span that the boot has.
 fn found() -> Findings {
     let evidence = FindingEvidence {
         track: "swapper/0".to_owned(),
@@ -172,7 +173,7 @@ fn found() -> Findings {
         cost_low_ns: 19_000_000,
         cost_high_ns: 21_000_000,
         confidence: "high".to_owned(),
-        // More than a reader sees at first, and more than a page has.
+        // More evidence than a reader sees at first, and more than a page has.
         evidence: vec![evidence; 25],
         evidence_count: 30,
         remedy: "let it not sleep".to_owned(),
@@ -206,7 +207,7 @@ fn bench() -> Document {
         for (variant, &(cpus, _, gib)) in grid.iter().enumerate() {
             let number = timeline::number(boots.len());
             let row = |name: &str, ms: f64, salt: u32| {
-                // Scatter of up to 4 ms, the same each time.
+                // Scatter of up to 4 ms, the same in each run.
                 let scatter = (number.wrapping_add(salt).wrapping_mul(2_654_435_761) >> 8) % 4_000_000;
                 PhaseTime { name: name.to_owned(), ns: (ms * 1e6) as i64 + i64::from(scatter) }
             };
@@ -227,7 +228,7 @@ fn bench() -> Document {
     Document::new(head, boots, Some(Ended::Rounds))
 }
 
-/// Pages of boots of odd shapes, and what `show --json` says of each.
+/// Writes the pages of boots of unusual shapes, and the `show --json` document of each.
 fn odd_pages(folder: &Path) -> std::io::Result<()> {
     let folder = folder.join("odd");
     std::fs::create_dir_all(&folder)?;
@@ -245,9 +246,9 @@ fn odd_pages(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Nothing, one span, no path, times beyond 2^53, very many threads, very deep, very long names.
+/// Boots with no spans, one span, no path, times beyond 2^53, many threads, deep nesting, long names.
 fn odd_boots() -> Vec<(&'static str, Timeline)> {
-    /// Of each span the track, the name, start and end; the end mark is on the first track.
+    /// Each span is its track, name, start and end. The end mark is on the first track.
     fn made(tracks: usize, spans: &[(u32, String, i64, i64)], end: Option<i64>) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
         for i in 0..tracks {
@@ -279,7 +280,7 @@ fn odd_boots() -> Vec<(&'static str, Timeline)> {
     ]
 }
 
-/// Lines with stamps, and all that a guest can do to whoever shows its console.
+/// Console lines with stamps, and hostile lines: everything that a guest can send to harm a viewer of its console.
 fn console() -> Vec<ConsoleLine<'static>> {
     let mut lines: Vec<ConsoleLine> = (0..400)
         .map(|i| ConsoleLine {

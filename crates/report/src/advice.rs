@@ -1,4 +1,4 @@
-//! Findings on a terminal: at the end of `show`, and by themselves with their evidence.
+//! Findings on a terminal: the list at the end of `show`, and the full list with evidence.
 
 use crate::findings::what;
 use crate::paragraph::paragraph;
@@ -47,7 +47,7 @@ impl FoundLine {
         self.remarks(findings, layout.unit).iter().for_each(|text| paragraph(text, "", layout, out));
     }
 
-    /// What is said once after the findings: what they save together, and how many there are besides.
+    /// The remarks after a list of findings: what they save together, and how many more there are.
     pub(crate) fn remarks(&self, findings: &[Finding], unit: Unit) -> Vec<String> {
         let time = |ns| unit.show(Ns(ns));
         let (count, is_at_best) = (findings.len(), findings.iter().any(Finding::is_at_best));
@@ -88,10 +88,10 @@ impl FoundLine {
     }
 }
 
-/// What stands before it.
+/// The text before each item of [`FoundLine::not_looked_for`].
 pub(crate) const NOT_LOOKED_FOR: &str = "not looked for: ";
 
-/// The end of what `show` prints.
+/// Writes the findings at the end of `show`.
 pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, out: &mut String) {
     if findings.is_empty() {
         return;
@@ -107,39 +107,39 @@ pub(crate) fn advice(findings: &[Finding], found: &FoundLine, layout: Layout, ou
     found.text(findings, layout, out);
 }
 
-/// What stands above a list of findings.
+/// The heading of a list of findings.
 pub(crate) const HEADING: &str = "what to do, most valuable first";
 
-/// How wide a price is: `up to 1.60 s`.
+/// Characters of a price column, enough for `up to 1.60 s`.
 const PRICE: usize = 13;
 
 impl Finding {
-    /// Its price and title.
+    /// Writes the finding's price and title.
     fn head(&self, layout: Layout, out: &mut String) {
         let price = format!("{:>PRICE$}  ", self.price(layout.unit));
         paragraph(&harmless(&self.title), &price, layout, out);
     }
 
-    /// Its price, as the first thing that is said of it.
+    /// The price that a finding's first line begins with.
     pub(crate) fn price(&self, unit: Unit) -> String {
         let up_to = if self.is_at_best() { "up to " } else { "" };
         format!("{up_to}{}", unit.show(Ns(self.cost_ns)))
     }
 
-    /// Its price as a range, against the whole boot, and how sure its cause is.
+    /// The price as a range, against the whole boot, and the confidence in the cause.
     pub(crate) fn saves(&self, total_ns: i64, unit: Unit) -> String {
         let [low, high, total] = [self.cost_low_ns, self.cost_high_ns, total_ns].map(|ns| unit.show(Ns(ns)));
         format!("{low} to {high} of {total}; {} confidence", self.confidence)
     }
 
-    /// What each span of its evidence is for, where the rule knows.
+    /// The purpose of each span of the evidence that has one.
     fn purposes(&self, unit: Unit) -> impl Iterator<Item = String> + '_ {
         let spans = self.evidence.iter().filter(|span| !span.purpose.is_empty());
         spans
             .map(move |span| format!("{}, {}: {}", span.name, unit.show(Ns(span.end_ns - span.start_ns)), span.purpose))
     }
 
-    /// Whether its price is the most that it may save, and the least is not even half of that.
+    /// True if the price is the most that the remedy may save, and the least is not even half of that.
     fn is_at_best(&self) -> bool {
         self.cost_ns == self.cost_high_ns && self.cost_low_ns < self.cost_high_ns / 2
     }
@@ -158,7 +158,7 @@ impl Finding {
 }
 
 impl ChangeLine {
-    /// Of what kind it is, what comes and what goes.
+    /// The kind of the change, what it adds and what it removes.
     pub(crate) fn text(&self) -> String {
         let (from, to) = (self.from.join(" "), self.to.join(" "));
         match (from.is_empty(), to.is_empty()) {
@@ -171,12 +171,12 @@ impl ChangeLine {
 }
 
 impl PastProof {
-    /// What came out, and when.
+    /// The verdict, the measured range and the day.
     pub(crate) fn text(&self) -> String {
         let day: String = self.created.chars().take(10).collect();
         let verdict = crate::trial::word(self.verdict);
         let claimed = crate::trial::range(self.claimed);
-        let found = match self.measured {
+        let outcome = match self.measured {
             Some(measured) => {
                 format!("; it saved {}, where {claimed} was claimed", crate::trial::range(Some(measured)))
             }
@@ -188,12 +188,15 @@ impl PastProof {
         } else {
             format!(", with nearly this remedy ({})", booted.join(", "))
         };
-        format!("{verdict} on this kernel and machine type{nearly} ({day}, bench {} of the history){found}", self.bench)
+        format!(
+            "{verdict} on this kernel and machine type{nearly} ({day}, bench {} of the history){outcome}",
+            self.bench
+        )
     }
 }
 
 impl ChangeLine {
-    /// What comes, or what goes.
+    /// What the change adds, or what it removes.
     pub(crate) fn short(&self) -> String {
         match (self.from.is_empty(), self.to.is_empty()) {
             (true, true) => self.kind.clone(),
@@ -203,7 +206,7 @@ impl ChangeLine {
     }
 }
 
-/// What `--explain` prints of a rule.
+/// The text that `--explain` prints about a rule.
 pub fn explain(rule: &Detector, layout: Layout) -> String {
     let mut out = format!("{}\n", layout.style.heading(rule.id));
     let needs: Vec<&str> = rule.needs.iter().map(|&need| what(need)).collect();

@@ -1,44 +1,43 @@
-//! A boot with everything the views need of it, each computed once, and the tables only for views that show them.
+//! A boot with everything that the views need, each computed once. The tables are computed only for views that show
+//! them.
 
 use crate::{Facts, Findings, WhereLine};
 use analysis::{BootPath, Groups, Phase, ProcessTimes, Stays, Tables};
 use std::cell::OnceCell;
 use timeline::{Ns, Os, Timeline, TrackId};
 
-/// A finalized timeline, what the analysis says of it, and how it was run.
+/// A finalized timeline with its analysis and the facts of its run.
 pub struct Boot<'a> {
-    /// The evidence.
     pub timeline: &'a Timeline,
-    /// How it was run.
+    /// The configuration of the run.
     pub facts: &'a Facts,
-    /// From time zero to the end mark.
+    /// The time from zero to the end mark.
     pub total: Ns,
-    /// The stages of the boot.
     pub phases: Vec<Phase>,
-    /// What is slow in it; none where nobody looked.
+    /// The findings; `None` if no rules ran.
     pub findings: Option<Findings>,
-    /// What the boot waited on at each instant, in as few pieces as possible.
+    /// What the boot waited for at each instant, in as few pieces as possible.
     pub(crate) stays: Stays<'a>,
     path: OnceCell<BootPath>,
-    /// The rules by which the path is put in rows.
+    /// The rules that put the path in rows.
     groups: Groups,
     tables: OnceCell<Tables>,
     process_times: OnceCell<Vec<Option<ProcessTimes>>>,
 }
 
 impl<'a> Boot<'a> {
-    /// Analyses a finalized timeline, with the rules of its operating system.
+    /// Analyses a finalized timeline with the rules of its operating system.
     pub fn new(timeline: &'a Timeline, facts: &'a Facts) -> Self {
         Boot::with_groups(timeline, facts, Boot::groups_of(timeline, facts))
     }
 
-    /// The rules for rows of a boot's operating system.
+    /// The rules for rows of the boot's operating system.
     pub fn groups_of(timeline: &Timeline, facts: &Facts) -> Groups {
-        let said = Os::of(&facts.subject.os);
-        Groups::of(if timeline.os.is_known() { &timeline.os } else { &said })
+        let subject_os = Os::of(&facts.subject.os);
+        Groups::of(if timeline.os.is_known() { &timeline.os } else { &subject_os })
     }
 
-    /// Analyses a finalized timeline, with rules of one's own.
+    /// Analyses a finalized timeline with the caller's rules.
     pub fn with_groups(timeline: &'a Timeline, facts: &'a Facts, groups: Groups) -> Self {
         Boot {
             timeline,
@@ -54,7 +53,7 @@ impl<'a> Boot<'a> {
         }
     }
 
-    /// What the boot waited on at each instant.
+    /// The boot path: what the boot waited for at each instant.
     pub fn path(&self) -> &BootPath {
         self.path.get_or_init(|| self.stays.path())
     }
@@ -64,22 +63,22 @@ impl<'a> Boot<'a> {
         self.tables.get_or_init(|| analysis::tables(self.timeline, self.path(), &self.phases, &self.groups))
     }
 
-    /// What each process did.
+    /// The times of each process.
     pub(crate) fn process_times(&self) -> &[Option<ProcessTimes>] {
         self.process_times.get_or_init(|| analysis::process_times(self.timeline))
     }
 
-    /// The rows of the path as documents have them.
+    /// The rows of the path, as documents list them.
     pub fn wheres(&self) -> Vec<WhereLine> {
         self.tables().wheres.iter().map(WhereLine::of).collect()
     }
 
-    /// The rules by which the path is put in rows.
+    /// The rules that put the path in rows.
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// A track's name, as the evidence has it.
+    /// A track's name, unchanged from the evidence.
     pub(crate) fn track_name(&self, track: TrackId) -> &'a str {
         self.timeline.names.get(self.timeline.tracks.get(track).name)
     }

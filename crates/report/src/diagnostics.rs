@@ -1,7 +1,7 @@
-//! The sentences of diagnostics: what was wrong and what that does to the result, for each kind that there is.
+//! The sentences of diagnostics, one for each kind.
 //!
-//! A sentence says what could not be used, how much of it, what that does to the result, and what to do. Nothing decides by
-//! one: programs compare the codes of [`DiagnosticKind`].
+//! A sentence says what could not be used, how much of it, what that does to the result, and what to do. Programs must
+//! not parse sentences: they compare the codes of [`DiagnosticKind`].
 
 use crate::text::thousands;
 use serde::{Deserialize, Serialize};
@@ -16,32 +16,32 @@ pub struct DiagnosticLine {
     pub code: String,
     /// What was wrong, without its count.
     pub kind: String,
-    /// What it is about, where the evidence names it: a file, or what could not be gathered; else empty.
+    /// The file or the evidence that it is about, if the evidence names it; else empty.
     #[serde(default)]
     pub about: String,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// Where first, as `file:line`; empty if there is no place.
+    /// The place of the first occurrence, as `file:line`; empty if there is no place.
     pub first: String,
     /// `harmless`, `figures affected` or `unusable`.
     #[serde(default)]
     pub severity: String,
-    /// Which figures are affected; empty where none are, or a whole piece of evidence is not used.
+    /// The affected figures; empty if there are none, or if a whole piece of evidence is not used.
     #[serde(default)]
     pub affects: String,
-    /// What it does to the result, and what to do.
+    /// The effect on the result, and what to do.
     #[serde(default)]
     pub effect: String,
-    /// How much time it is about; `null` where that is not known.
+    /// The affected time; `null` if it is not known.
     #[serde(default)]
     pub cost_ns: Option<i64>,
-    /// All of it but the place, in a sentence.
+    /// The whole sentence, without the place.
     #[serde(default)]
     pub text: String,
 }
 
 impl DiagnosticLine {
-    /// A diagnostic of a timeline that counts in `unit`.
+    /// Makes the line of a diagnostic, for a timeline that counts in `unit`.
     pub fn new(d: &Diagnostic, unit: Unit) -> DiagnosticLine {
         let (what, effect) = sentence(d.kind);
         let cost = d.cost.map_or(String::new(), |cost| format!(" ({})", unit.show(cost)));
@@ -62,12 +62,12 @@ impl DiagnosticLine {
         }
     }
 
-    /// Whether no figure is different because of it.
+    /// True if the trouble changes no figure.
     pub fn is_harmless(&self) -> bool {
         self.severity == severity(Severity::Harmless)
     }
 
-    /// All of it in a line.
+    /// The sentence, the affected figures and the place, on one line.
     pub(crate) fn line(&self) -> String {
         let affects = if self.affects.is_empty() { String::new() } else { format!("affects {}", self.affects) };
         let place = if self.first.is_empty() { String::new() } else { format!("first at {}", self.first) };
@@ -99,7 +99,7 @@ pub(crate) fn figures(figures: Figures) -> &'static str {
     }
 }
 
-/// A text with the endings in its brackets for so many: before the bar for one, behind it for many; with no bar, for many.
+/// Chooses the endings in brackets for a count: `[one|several]`. Without a bar, the ending is for several.
 fn worded(text: &str, count: u64) -> String {
     let mut worded = String::with_capacity(text.len());
     let mut rest = text;
@@ -114,10 +114,10 @@ fn worded(text: &str, count: u64) -> String {
     worded
 }
 
-/// What one can do about figures that contradict each other.
+/// The remedy for figures that contradict each other.
 const REPORT: &str = "do not rely on [it|them], and report this recording";
 
-/// What was wrong, and what that does to the result. `{n}` is the count, `{name}` what the evidence names.
+/// The trouble, and its effect on the result. `{n}` stands for the count, `{name}` for the name in the evidence.
 #[rustfmt::skip]
 fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
     match kind {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn one_and_many_are_worded_apart() {
+    fn one_and_several_have_different_endings() {
         let many = line(K::MessagesWithoutStamp, "", 1500, None, "");
         assert_eq!(
             many.line(),
@@ -339,9 +339,9 @@ mod tests {
         );
     }
 
-    /// What a guest calls something is not read as a part of the sentence.
+    /// Brackets and placeholders in a name from the guest are not replaced.
     #[test]
-    fn a_name_stands_as_the_evidence_has_it() {
+    fn brackets_in_a_name_are_kept() {
         let found = line(K::EvidenceNotGathered, "a[b|c]{n}{name}: full", 1, None, "guest.log:3");
         let said = "process 1 could not gather 1 piece of evidence (a[b|c]{n}{name}: full); the result is without it";
         assert_eq!((found.text.as_str(), found.about.as_str()), (said, "a[b|c]{n}{name}: full"));
@@ -358,7 +358,7 @@ mod tests {
         );
     }
 
-    /// Each kind has a sentence that says how often, in which all brackets are closed, and a name where it has one.
+    /// Each kind has a sentence with its count, with closed brackets, and with a name if the kind has one.
     #[test]
     fn every_sentence_is_whole() {
         for &kind in DiagnosticKind::ALL {

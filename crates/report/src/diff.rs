@@ -1,8 +1,8 @@
-//! Two boots side by side, as a document and as text.
+//! The comparison of two boots, as a document and as text.
 //!
-//! The document has the schema `bootscope.diff/1`; fields are added, never renamed or removed. `diff.example.json`, beside
-//! this file, is a whole document; a test parses it. Where both boots' calls were followed, each function and each path is
-//! compared; what is spent is counted in nanoseconds, which in a deterministic boot are instructions.
+//! The document has the schema `bootscope.diff/1`; fields are added, never renamed or removed. `diff.example.json`,
+//! beside this file, is a complete document; a test parses it. If both boots have a call trace, the diff compares each
+//! function and each call path. Amounts are in nanoseconds; in a deterministic boot these are instructions.
 
 mod dither;
 mod tables;
@@ -20,13 +20,13 @@ use std::fmt::Write;
 use tables::{Whole, row_table, table};
 use timeline::{Ns, TimeBase};
 
-/// What became of a function that both boots have.
+/// The label of a function that both boots have.
 const CHANGED: &str = "changed";
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.diff/1";
 
-/// What of two boots is compared.
+/// The evidence that a diff compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Compared {
     /// Every call.
@@ -47,67 +47,66 @@ pub struct Diff {
     pub before: DiffSide,
     /// The other.
     pub after: DiffSide,
-    /// What was compared: `calls`, each of them; or `boot path`, of which functions are compared.
+    /// What was compared: `calls` for every call, or `boot path` for the functions of the boot paths.
     pub evidence: Compared,
-    /// Whether one of the two has a trace or a log of its kernel's that the other lacks, and which was therefore left out.
+    /// True if only one boot has a trace or a kernel log, which was therefore left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evidence_left_out: bool,
-    /// Whether both boots are deterministic: a nanosecond is an instruction, and whatever differs has a cause.
+    /// True if both boots are deterministic: a nanosecond is an instruction, and every difference has a cause.
     pub deterministic: bool,
-    /// Whether one is deterministic and the other is not, so that their times are of two kinds.
+    /// True if one boot is deterministic and the other is not: their times are of two kinds.
     #[serde(default)]
     pub clocks_differ: bool,
-    /// Whether kernel, initrd and command line are known to be the same.
+    /// True if kernel, initrd and command line are known to be the same.
     pub same_inputs: bool,
-    /// In what the two boots were run differently, as far as their recordings say.
+    /// The differences in how the two boots were run, according to their recordings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub how_differs: Vec<Difference>,
-    /// Of deterministic boots with different inputs: a total that moves by a smaller share says nothing. `null` otherwise.
+    /// For deterministic boots with different inputs: a smaller relative change of the total says nothing. `null`
+    /// otherwise.
     pub floor: Option<f64>,
-    /// Where each side was booted several times with dummy arguments: how. Then only what changed by more than it moves by
-    /// itself is listed.
+    /// The dithering, if each side was booted several times with dummy arguments. Only changes larger than the noise
+    /// are then listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dither: Option<Dither>,
-    /// How many functions were compared.
+    /// The number of functions that were compared.
     pub functions_compared: usize,
-    /// How many paths of calls were.
+    /// The number of call paths that were compared.
     pub paths_compared: usize,
-    /// Phases that are not as long, in order of time.
+    /// Phases whose length changed, in order of time.
     pub phases: Vec<DiffRow>,
-    /// Rows of `where` that are not charged the same, the greatest effect first.
+    /// Rows of `where` whose charge changed, the greatest effect first.
     pub rows: Vec<DiffRow>,
     /// Functions that differ, the greatest effect on the boot path first.
     pub functions: Vec<DiffLine>,
-    /// Paths of calls that differ themselves, not only in what they call.
+    /// Call paths whose own time changed, not only that of their callees.
     pub paths: Vec<DiffLine>,
 }
 
-/// One of the boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffSide {
     /// The recording.
     pub recording: String,
-    /// What was booted.
+    /// The name of the kernel.
     pub kernel: String,
-    /// How it ended.
+    /// The outcome of the boot.
     pub outcome: String,
-    /// How long it took to the end mark.
+    /// The time to the end mark.
     pub total_ns: i64,
 }
 
-/// A phase that is not as long, or a row.
+/// A phase or a row that changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffRow {
-    /// What it is.
     pub name: String,
-    /// How long it was; `null`: it appeared.
+    /// The time before; `null` if the row appeared.
     pub before_ns: Option<i64>,
-    /// How long it is; `null`: it vanished.
+    /// The time after; `null` if the row vanished.
     pub after_ns: Option<i64>,
-    /// Of dithered boots, by how much it changed: median less median.
+    /// For dithered boots, the difference of the medians.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_ns: Option<i64>,
-    /// Of dithered boots, how far it moves by itself.
+    /// For dithered boots, the noise of the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_ns: Option<i64>,
 }
@@ -118,40 +117,40 @@ impl DiffRow {
     }
 }
 
-/// A function, or a path.
+/// A function or a call path that changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffLine {
     /// The function.
     pub name: String,
-    /// Of a path, who called it: the thread first.
+    /// For a call path, the callers, with the thread first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<String>,
     /// `changed`, `appeared` or `vanished`.
     pub what: String,
-    /// What it was likely called before, if the other kernel has it under another name.
+    /// The function's likely name in the first kernel, if that is another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
-    /// Of what appeared or vanished: the function that its code is likely in, in the kernel that lacks it.
+    /// For a function that appeared or vanished: the function that likely contains its code in the other kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inlined_in: Option<String>,
-    /// What it was; `null`: it appeared.
+    /// The amounts before; `null` if it appeared.
     pub before: Option<DiffAmount>,
-    /// What it is; `null`: it vanished.
+    /// The amounts after; `null` if it vanished.
     pub after: Option<DiffAmount>,
-    /// By how much the boot path became longer in it itself; of dithered boots, median less median.
+    /// The change of its self time on the boot path; for dithered boots, the difference of the medians.
     pub on_path_change_ns: i64,
-    /// Of dithered boots, how far that moves by itself.
+    /// For dithered boots, the noise of that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_ns: Option<i64>,
 }
 
 impl DiffLine {
-    /// What it is, whatever it took.
+    /// The identity of a line: its callers and its name.
     fn key(&self) -> (&[String], &str) {
         (&self.callers, &self.name)
     }
 
-    /// The name, and where the other kernel likely has the function.
+    /// The name, and the likely name or caller in the other kernel.
     fn name_and_kin(&self) -> String {
         match (&self.renamed_from, &self.inlined_in) {
             (Some(old), _) => format!("{} (likely {old} before)", self.name),
@@ -162,16 +161,16 @@ impl DiffLine {
     }
 }
 
-/// What a function or a path took.
+/// The amounts of a function or a call path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffAmount {
-    /// Calls until the end mark.
+    /// Calls before the end mark.
     pub calls: u64,
-    /// In it itself.
+    /// Self time.
     pub self_ns: i64,
-    /// In it and what it called.
+    /// Total time: its own and that of its callees.
     pub total_ns: i64,
-    /// Of the boot path, in it itself.
+    /// Self time on the boot path.
     pub on_path_ns: i64,
 }
 
@@ -182,10 +181,10 @@ impl From<Amount> for DiffAmount {
 }
 
 impl Diff {
-    /// Compares two boots by their recordings' names.
+    /// Compares two boots, each with the name of its recording.
     pub fn new(before: (&str, &Boot), after: (&str, &Boot), same_inputs: bool) -> Diff {
-        let of = |boot: &Boot| -> (TimeBase, Ns) { (boot.timeline.time_base, boot.total) };
-        let deterministic = [before.1, after.1].iter().all(|boot| of(boot).0 == TimeBase::GuestVirtual);
+        let base_and_total = |boot: &Boot| -> (TimeBase, Ns) { (boot.timeline.time_base, boot.total) };
+        let deterministic = [before.1, after.1].iter().all(|boot| base_and_total(boot).0 == TimeBase::GuestVirtual);
         let [old, new] = [before.1, after.1].map(|boot| Side {
             timeline: boot.timeline,
             path: boot.path(),
@@ -207,7 +206,7 @@ impl Diff {
             evidence: if found.followed { Compared::Calls } else { Compared::BootPath },
             evidence_left_out: false,
             deterministic,
-            clocks_differ: of(before.1).0 != of(after.1).0,
+            clocks_differ: base_and_total(before.1).0 != base_and_total(after.1).0,
             same_inputs,
             how_differs: Vec::new(),
             floor: (deterministic && !same_inputs).then_some(floor::VIRTUAL_TIME),
@@ -229,8 +228,8 @@ impl Diff {
         }
     }
 
-    /// Functions and paths as another diff of the same two boots has them: where a kernel's own log tells of its phases
-    /// and rows, and its followed calls of each function.
+    /// Takes functions and paths from another diff of the same two boots. The phases and rows then come from a kernel's
+    /// log, and the functions from its call trace.
     pub fn with_functions_of(mut self, calls: Diff) -> Diff {
         self.evidence = calls.evidence;
         (self.functions_compared, self.paths_compared) = (calls.functions_compared, calls.paths_compared);
@@ -238,12 +237,12 @@ impl Diff {
         self
     }
 
-    /// Says that one of the two boots has evidence that the other lacks, and that it was left out.
+    /// Marks that one of the two boots has evidence that the other lacks, and that it was left out.
     pub fn although_more_is_known(self) -> Diff {
         Diff { evidence_left_out: true, ..self }
     }
 
-    /// Whether nothing differs.
+    /// True if nothing differs.
     pub fn is_empty(&self) -> bool {
         let same_length = self.before.total_ns == self.after.total_ns;
         same_length
@@ -253,7 +252,6 @@ impl Diff {
             && self.paths.is_empty()
     }
 
-    /// As text.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         self.before_the_figures(layout, &mut out);
@@ -279,7 +277,7 @@ impl Diff {
         out
     }
 
-    /// What a table has to sum to, in which so many changed by no more than their noise.
+    /// The sums of a table in which `within_noise` rows changed by no more than their noise.
     fn whole(&self, within_noise: Option<usize>) -> Whole {
         let (before_ns, after_ns) = (self.before.total_ns, self.after.total_ns);
         let change_ns = match (&self.dither, within_noise) {
@@ -289,12 +287,12 @@ impl Diff {
         Whole { before_ns, after_ns, change_ns, is_dithered: self.dither.is_some(), within_noise }
     }
 
-    /// How far the total moves by itself, as a share; none where nobody knows.
+    /// The noise of the total, as a share; `None` if it is not known.
     fn noise(&self) -> Option<f64> {
         self.floor.or((self.deterministic && !self.clocks_differ).then_some(0.0))
     }
 
-    /// What one has to know before one believes a figure.
+    /// Writes the differences and warnings that a reader needs before the figures.
     fn before_the_figures(&self, layout: Layout, out: &mut String) {
         let value =
             |text: &str| if text.is_empty() { "not given".to_owned() } else { format!("“{}”", harmless(text)) };
@@ -315,7 +313,7 @@ impl Diff {
         }
         let change = self.after.total_ns - self.before.total_ns;
         let share = if self.before.total_ns > 0 { change as f64 / self.before.total_ns as f64 } else { 0.0 };
-        // Of dithered boots the line below says it: these are only the first of each side.
+        // For dithered boots the line below has the total: these figures are of each side's first boot only.
         if self.dither.is_none() {
             let _ = writeln!(out, "total   {} ({})", signed(change, layout), signed_percent(share, self.noise()));
         }
@@ -347,7 +345,7 @@ impl Diff {
     }
 }
 
-/// What dithered boots say of the total, and how much is left out.
+/// Writes the change of the dithered total, and the number of rows that are left out.
 fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String) {
     let share = |ns: i64| if before_ns > 0 { ns as f64 / before_ns as f64 } else { 0.0 };
     let (change, floor) = (dither.total_change_ns, dither.total_floor_ns);
@@ -371,7 +369,7 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
     paragraph(&text, "", layout, out);
 }
 
-/// A change of a share, with the sign that lengths have. As many digits as its noise leaves; two where nobody knows it.
+/// A relative change with its sign. Its digits depend on the noise; there are two if the noise is unknown.
 fn signed_percent(share: f64, noise: Option<f64>) -> String {
     const DECIMALS_MOST: f64 = 3.0;
     let sign = if share < 0.0 { "−" } else { "+" };
@@ -428,13 +426,13 @@ fn line(change: &Change, name: String, callers: Vec<String>) -> DiffLine {
     }
 }
 
-/// Phases by name, in the order of the boots; one that there are several of (what no evidence reaches) is one.
+/// Phases by name, in the order of the boots. Phases of one name (stretches without evidence) are added up.
 fn phases(before: &Boot, after: &Boot) -> Vec<DiffRow> {
     let lengths = |boot: &Boot| boot.phases.iter().map(|phase| (phase.name.clone(), phase.length().0)).collect();
     merged(lengths(before), lengths(after))
 }
 
-/// Two lists of phases as one. A phase that only the second boot has stands behind the one that it follows there.
+/// Merges two lists of phases. A phase that only the second boot has stands after its predecessor in that boot.
 fn merged(before: Vec<(String, i64)>, after: Vec<(String, i64)>) -> Vec<DiffRow> {
     let mut all: Vec<DiffRow> = Vec::new();
     let mut add = |phases: Vec<(String, i64)>, slot: fn(&mut DiffRow) -> &mut Option<i64>| {
@@ -491,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_and_that_the_noise_is_unknown_stand_before_the_figures() {
+    fn differences_and_unknown_noise_stand_before_the_figures() {
         let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
         let text = |diff: &Diff| diff.text(Layout::default());
         assert!(
@@ -506,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_that_only_one_boot_has_is_said_to_be_left_out() {
+    fn evidence_of_only_one_boot_is_reported_as_left_out() {
         let example: Diff = serde_json::from_str(include_str!("diff.example.json")).expect("the example parses");
         let says = |diff: &Diff| {
             let text = diff.text(Layout::default()).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,33 +1,32 @@
-//! What a view shows beside the timeline: how the boot was run and what it used.
+//! The facts that a view shows beside the timeline: how the boot was run and what it used.
 //!
-//! Unknown text is empty, an unknown number is 0 or `None`; a view then leaves it out.
+//! Unknown text is empty, and an unknown number is 0 or `None`; views leave these out.
 
 use benchmark::Values;
 use recording::{EndMark, GuestSpec, Manifest, OutcomeKind};
 use serde::{Deserialize, Serialize};
 
-/// Everything about a boot that is not time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// What was booted.
     pub subject: Subject,
-    /// How it ended, as one word (`reached`, `panic`, `hang`, …).
+    /// The outcome in one word (`reached`, `panic`, `hang`, …).
     pub outcome: String,
     /// The line, reason or message that shows the outcome.
     pub outcome_detail: String,
-    /// What was measured beside the time.
+    /// The measured metrics.
     pub metrics: Values,
-    /// What recording costs on this machine, as last measured.
+    /// The cost of recording on this machine, as last measured.
     pub overhead: Option<Overhead>,
-    /// How it was run, as the page lists it: label and text (`command line`, `host CPU`, `kernel sha256`, …).
+    /// The configuration of the run, as the page lists it: label and text (`command line`, `host CPU`, `kernel sha256`,
+    /// …).
     pub how: Vec<(String, String)>,
-    /// What else a reader should know, in sentences.
+    /// Further remarks for the reader, in sentences.
     pub notes: Vec<String>,
-    /// When the recording was begun, RFC 3339; empty if that is not known.
+    /// The start of the recording, RFC 3339; empty if it is not known.
     pub created: String,
 }
 
-/// What was booted.
+/// The kernel and the machine of a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// Operating system, such as `Linux`.
@@ -44,7 +43,7 @@ pub struct Subject {
     pub memory_bytes: u64,
 }
 
-/// What recording costs: recorded boot ÷ plain boot.
+/// The cost of recording: recorded boot ÷ plain boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Overhead {
     /// Ratio of medians.
@@ -53,13 +52,13 @@ pub struct Overhead {
     pub low: f64,
     /// Upper end of its interval.
     pub high: f64,
-    /// How it was measured.
+    /// The method of the measurement.
     pub how: String,
 }
 
 impl Facts {
-    /// The facts of a recording: its manifest, what was booted, how that ended (and what the kernel said if its evidence shows
-    /// a panic), and what was measured.
+    /// Collects the facts of a recording from its manifest, its subject, its outcome (with the kernel's message, if
+    /// there was a panic), and its metrics.
     pub fn of(
         manifest: &Manifest,
         booted: recording::Subject,
@@ -86,15 +85,15 @@ impl Facts {
     }
 }
 
-/// What shows how the boot ended. That process 1 was reached, or that the machine went off as it was to, the line of the end
-/// mark says already.
+/// The detail of the outcome. It is empty if the end mark is reached and is not a log line: the line about the end mark
+/// has it.
 fn outcome_detail(manifest: &Manifest, panic: Option<&str>) -> String {
     let Some(outcome) = &manifest.outcome else { return panic.unwrap_or_default().to_owned() };
     let is_a_line = manifest.end.as_ref().is_none_or(|end| end.mark() == EndMark::Line);
     if outcome.kind == OutcomeKind::Reached && !is_a_line { String::new() } else { outcome.detail.clone() }
 }
 
-/// How it was run, for the page: what is known, in the order in which a reader asks.
+/// The known configuration of the run, in the order of a reader's interest.
 fn how(manifest: &Manifest) -> Vec<(String, String)> {
     let mut how: Vec<(String, String)> = Vec::new();
     let mut add = |label: &str, text: String| {
@@ -123,10 +122,10 @@ fn how(manifest: &Manifest) -> Vec<(String, String)> {
     how
 }
 
-/// A command line as one would type it.
+/// The command line, quoted for a shell.
 pub fn shell_words(command: &[String]) -> String {
     let quoted = shlex::Quoter::new().allow_nul(true).join(command.iter().map(String::as_str));
-    // Only a NUL cannot be quoted, and here it may stand as it is.
+    // Only a NUL cannot be quoted, and this text may have one.
     quoted.unwrap_or_else(|_| command.join(" "))
 }
 
@@ -139,7 +138,7 @@ mod tests {
         let words = ["qemu", "-append", "quiet a='b c'", "", "it's", "$x `y` !z", "two\nlines"].map(str::to_owned);
         assert_eq!(shlex::split(&shell_words(&words)).unwrap(), words);
         let printed = format!("printf '%s|' {}", shell_words(&words));
-        let said = std::process::Command::new("sh").args(["-c", &printed]).output().unwrap().stdout;
-        assert_eq!(String::from_utf8(said).unwrap(), words.map(|word| word + "|").concat());
+        let output = std::process::Command::new("sh").args(["-c", &printed]).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(output).unwrap(), words.map(|word| word + "|").concat());
     }
 }

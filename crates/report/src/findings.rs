@@ -1,8 +1,7 @@
-//! Findings as documents have them. What was found, and what it costs, `findings` decides; what a rule says of itself is the
-//! rule's. `advice` shows them on a terminal.
+//! Findings as documents list them. The crate `findings` decides what was found and what it costs; each rule brings its
+//! own texts. `advice` shows findings on a terminal.
 //!
-//! The document of `bootscope findings --json` is `bootscope.findings/1`; `show --json` has the same list, and what stands
-//! beside it.
+//! `bootscope findings --json` prints the document `bootscope.findings/1`; `show --json` has the same list.
 
 use crate::past_tries::{Likeness, says};
 use benchmark::history::PastTrial;
@@ -19,13 +18,13 @@ pub const SCHEMA: &str = "bootscope.findings/1";
 pub struct Findings {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What the numbers of all fields in `_ns` count, as in `show`.
+    /// The unit of all fields in `_ns`, as in `show`.
     pub unit: String,
-    /// How long the boot took.
+    /// The length of the boot.
     pub total_ns: i64,
-    /// The most valuable first.
+    /// The findings, the most valuable first.
     pub findings: Vec<Finding>,
-    /// What stands beside the list.
+    /// The figures for all findings together.
     pub found: FoundLine,
 }
 
@@ -34,66 +33,62 @@ pub struct Findings {
 pub struct Finding {
     /// The rule's stable name.
     pub id: String,
-    /// What is wrong and where, in a sentence.
+    /// The problem and its place, in a sentence.
     pub title: String,
-    /// What it costs on the boot path: how much shorter the boot becomes, by a replay.
+    /// The cost on the boot path: by how much a replay shortens the boot.
     pub cost_ns: i64,
-    /// At the worst.
+    /// The lowest plausible cost.
     #[serde(default)]
     pub cost_low_ns: i64,
-    /// At the best.
+    /// The highest plausible cost.
     #[serde(default)]
     pub cost_high_ns: i64,
     /// `high` or `medium`.
     pub confidence: String,
-    /// Spans that show it, the longest first; not more than twenty, on a page not more than a thousand.
+    /// Spans that show it, the longest first; at most twenty, or at most a thousand on a page.
     pub evidence: Vec<FindingEvidence>,
-    /// How many there are in all.
+    /// The number of spans in all.
     #[serde(default)]
     pub evidence_count: u64,
     /// What to do about it.
     pub remedy: String,
-    /// The same as changes that can be tried; empty where only a change of code helps.
+    /// The remedy as changes that can be tried; empty if only a change of code helps.
     #[serde(default)]
     pub changes: Vec<ChangeLine>,
-    /// Where it was first described.
+    /// The first description of this cause.
     pub seed: String,
-    /// What came out when its remedy was booted last, or nearly its remedy, on this kernel and machine type; left out if the
-    /// history does not say.
+    /// The last result of booting this remedy, or nearly this remedy, on this kernel and machine type. Left out if the
+    /// history has no such result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<PastProof>,
 }
 
-/// What came out of an earlier try.
+/// The result of an earlier try.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PastProof {
     /// The bench's number in the history.
     pub bench: i64,
-    /// When it began, RFC 3339, UTC.
+    /// The start of the bench, RFC 3339, UTC.
     pub created: String,
-    /// The changes that were booted, where these are nearly the finding's and not the very same; else left out.
+    /// The changes that were booted, if they nearly match the finding's; left out if they are the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub booted: Vec<ChangeLine>,
-    /// The verdict.
     pub verdict: Option<Proof>,
-    /// What was claimed then.
+    /// The saving that the finding claimed then.
     pub claimed: Option<Saved>,
-    /// What the remedy saved.
+    /// The saving that was measured.
     pub measured: Option<Saved>,
 }
 
 /// A span that shows a finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingEvidence {
-    /// On which thread.
+    /// The thread.
     pub track: String,
-    /// From when.
     pub start_ns: i64,
-    /// Until when.
     pub end_ns: i64,
-    /// What.
     pub name: String,
-    /// What it is for, where the rule has a table that says so; else left out.
+    /// The purpose of the span, if the rule has a table of purposes; else left out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub purpose: String,
 }
@@ -103,53 +98,52 @@ pub struct FindingEvidence {
 pub struct ChangeLine {
     /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `memory`, `patch`, `unpacked-kernel`, `unpacked-initrd` or `kernel-config`.
     pub kind: String,
-    /// What goes.
+    /// What the change removes.
     pub from: Vec<String>,
-    /// What comes.
+    /// What the change adds.
     pub to: Vec<String>,
 }
 
-/// What stands beside a list of findings.
+/// The figures for all findings together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FoundLine {
-    /// What those in the list save together: what they share counts once.
+    /// The saving of the listed findings together; time that several share counts once.
     pub together_ns: i64,
-    /// Cheaper ones are counted and not listed. It is 0.075 % of the boot, or the error of the end mark or of a clock if that is
-    /// more.
+    /// Findings below this cost are counted and not listed. It is 0.075 % of the boot, or the error of the end mark or
+    /// of a clock if that is larger.
     pub noise_ns: i64,
-    /// How many those are.
+    /// The number of findings below the noise.
     pub below_noise: u64,
-    /// How many more there are than were asked for.
+    /// The number of findings beyond the requested number.
     pub more: u64,
-    /// Rules that could not look, by what they lack.
+    /// The rules that could not look, by the evidence that they lack.
     pub missing: Vec<MissingLine>,
 }
 
 /// Evidence that rules lack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissingLine {
-    /// The rules.
     pub rules: Vec<String>,
-    /// What they lack, and what to record for it.
+    /// The missing evidence, and what to record for it.
     pub record: String,
 }
 
-/// Spans of evidence that a document lists of a finding.
+/// The most spans of evidence per finding in a document.
 const EVIDENCE_LISTED: usize = 20;
 
 impl Findings {
-    /// Of a boot.
+    /// Makes the document for the findings of a boot.
     pub fn new(timeline: &Timeline, found: &findings::Found) -> Findings {
         Findings::with_evidence(timeline, found, EVIDENCE_LISTED)
     }
 
-    /// The same for a page, whose reader can open the rest of a list.
+    /// Makes the document for a page, whose reader can open the rest of a list.
     pub fn of_page(timeline: &Timeline, found: &findings::Found) -> Findings {
         Findings::with_evidence(timeline, found, usize::MAX)
     }
 
-    fn with_evidence(timeline: &Timeline, found: &findings::Found, most: usize) -> Findings {
-        let list = found.findings.iter().map(|finding| Finding::of(timeline, finding, most));
+    fn with_evidence(timeline: &Timeline, found: &findings::Found, max_evidence: usize) -> Findings {
+        let list = found.findings.iter().map(|finding| Finding::of(timeline, finding, max_evidence));
         Findings {
             schema: SCHEMA.to_owned(),
             unit: timeline.unit.name().to_owned(),
@@ -159,8 +153,8 @@ impl Findings {
         }
     }
 
-    /// The same, and of each finding what came out when it was tried last: of tries on the same kernel and machine type, the
-    /// oldest first.
+    /// Adds the last result of trying each finding. `past` are tries on the same kernel and machine type, the oldest
+    /// first.
     #[must_use]
     pub fn with_tried(mut self, found: &findings::Found, past: &[PastTrial]) -> Findings {
         for (line, finding) in self.findings.iter_mut().zip(&found.findings) {
@@ -220,7 +214,7 @@ impl Finding {
     }
 }
 
-/// What is wrong and where, in a sentence.
+/// The problem and its place, in a sentence.
 pub fn finding_title(timeline: &Timeline, finding: &findings::Finding) -> String {
     let figures: Vec<String> = finding.figures.iter().map(|figure| figure_text(*figure, timeline.unit)).collect();
     let figures = if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) };
@@ -262,7 +256,7 @@ impl ChangeLine {
 }
 
 fn figure_text(figure: Figure, unit: Unit) -> String {
-    /// Numbers that are no count of what stands beside them.
+    /// Labels of numbers that are not a count of the words in the label.
     const NO_COUNT: [&str; 3] = ["HZ", "of", "twice the least from call"];
     let value = match figure.value {
         Value::Count(count) if !NO_COUNT.contains(&figure.of) => return counted(count, figure.of),
@@ -276,14 +270,14 @@ fn figure_text(figure: Figure, unit: Unit) -> String {
     format!("{} {value}", figure.of)
 }
 
-/// `21 tests`, `1 piece of work`.
+/// A count with its noun: `21 tests`, `1 piece of work`.
 fn counted(count: u64, of: &str) -> String {
     let (first, rest) = of.split_at(of.find(' ').unwrap_or(of.len()));
     let one = first.strip_suffix('s').filter(|_| count == 1);
     format!("{count} {}{rest}", one.unwrap_or(first))
 }
 
-/// What a rule lacks, and what to record for it.
+/// The evidence that a rule lacks, and what to record for it.
 fn record(need: Need) -> &'static str {
     match need {
         Need::Rate => "the times are in ticks, and nobody knows how long one is: import it with --tsc-frequency",
@@ -310,7 +304,7 @@ fn record(need: Need) -> &'static str {
     }
 }
 
-/// A kind of evidence, in words.
+/// The kind of evidence, in words.
 pub(crate) fn what(need: Need) -> &'static str {
     match need {
         Need::Rate => "times in nanoseconds",
@@ -326,29 +320,29 @@ pub(crate) fn what(need: Need) -> &'static str {
     }
 }
 
-/// A document about a rule.
+/// The document about a rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rule {
     /// `bootscope.rule/1`.
     pub schema: String,
-    /// Its stable name.
+    /// The rule's stable name.
     pub id: String,
     /// What it finds.
     pub title: String,
     /// The rule, in sentences.
     pub rule: String,
-    /// From how much on it finds something.
+    /// The smallest amount that makes a finding.
     pub threshold: String,
-    /// What its price assumes.
+    /// The assumption behind its price.
     pub price: String,
-    /// What it has to see.
+    /// The evidence that it needs.
     pub needs: Vec<String>,
-    /// Where the cause was first described.
+    /// The first description of the cause.
     pub source: String,
 }
 
 impl Rule {
-    /// Of a detector.
+    /// Makes the document about a detector.
     pub fn of(rule: &Detector) -> Rule {
         Rule {
             schema: "bootscope.rule/1".to_owned(),

@@ -1,7 +1,7 @@
-//! How a boot grows with its machine, over recordings of several sizes.
+//! The growth of a boot with its machine, from recordings of several sizes.
 //!
 //! As a document it has the schema `bootscope.fit/1`; fields are added, never renamed or removed. `fit.example.json`,
-//! beside this file, is a whole document; a test parses it.
+//! beside this file, is a complete document; a test parses it.
 
 use crate::table::{Align, Column, Line as TableLine, render};
 use crate::text::counted;
@@ -19,56 +19,52 @@ const SCHEMA: &str = "bootscope.fit/1";
 pub struct Fit {
     /// `bootscope.fit/1`.
     pub schema: String,
-    /// What the recordings differ in: `cpus`, or `memory` in GB of 2^30 bytes.
+    /// The size in which the recordings differ: `cpus`, or `memory` in GB of 2^30 bytes.
     pub size: String,
     /// The recordings, the smallest first.
     pub recordings: Vec<FitRecording>,
-    /// First the whole boot (`total`), then its rows: those that add the most per unit of size first.
+    /// First the whole boot (`total`), then its rows; those that add the most per unit of size come first.
     pub rows: Vec<FitRow>,
-    /// What the totals by themselves add per unit of size, where that is not the sum of the rows' slopes; `null` where
-    /// they agree, or the totals show no slope.
+    /// The slope of the totals alone per unit of size, if it is not the sum of the rows' slopes. `null` if they agree,
+    /// or if the totals show no slope.
     #[serde(default)]
     pub total_apart_ns: Option<f64>,
-    /// Half the 95 % interval of that; `null` with two sizes.
+    /// Half the 95 % interval of that slope; `null` with two sizes.
     #[serde(default)]
     pub total_apart_error_ns: Option<i64>,
 }
 
-/// One of the recordings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FitRecording {
-    /// Its path.
     pub recording: String,
-    /// Its size.
     pub size: f64,
-    /// How long its boot took.
+    /// The length of its boot.
     pub total_ns: i64,
 }
 
-/// How a row of `where` grows.
+/// The growth of a row of `where`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FitRow {
-    /// The row.
     pub name: String,
-    /// Whether it grows or shrinks along a line, by more than the error of its slope.
+    /// True if it grows or shrinks along a line, by more than the error of its slope.
     pub grows: bool,
-    /// How its points lie. Of the total, the sum of the others: `line` if any of them is one, else `none` if any of them
-    /// follows none.
+    /// The scaling model of its points. The total is the sum of the others: `line` if any of them is one, else `none`
+    /// if any of them follows no model.
     #[serde(default, rename = "law")]
     pub model: RowModel,
-    /// What the slope is per: `CPU`, `AP` (a CPU other than the first, where one CPU takes nothing), or `GB` of 2^30
+    /// The unit of the slope: `CPU`, `AP` (a CPU other than the first, if one CPU takes nothing), or `GB` of 2^30
     /// bytes.
     pub per: String,
-    /// What a unit of size adds: 0 where it is not seen to grow.
+    /// The time that a unit of size adds: 0 if no growth is seen.
     pub slope_ns: f64,
-    /// Half the 95 % interval of that; of a mean, of the mean; `null` with two sizes.
+    /// Half the 95 % interval of the slope, or of the mean if the row is constant; `null` with two sizes.
     pub slope_error_ns: Option<i64>,
-    /// The value of its line at size zero; per AP, at one CPU. The total's has no part of rows that follow none.
-    /// The mean of a row that follows none, and of such a total.
+    /// The value of its line at size zero; per AP, at one CPU. Rows without a model have no part in the total's. A row
+    /// without a model, and a total of such rows, has its mean here.
     pub constant_ns: i64,
-    /// What was measured, in the order of `recordings`.
+    /// The measured times, in the order of `recordings`.
     pub measured_ns: Vec<i64>,
-    /// What it would take at other sizes.
+    /// The predictions for other sizes.
     pub predicted: Vec<Predicted>,
 }
 
@@ -79,29 +75,29 @@ pub enum RowModel {
     /// It grows or shrinks along a line.
     #[default]
     Line,
-    /// It is not seen to grow.
+    /// No growth is seen.
     Mean,
-    /// It changes, and not along a line.
+    /// It changes, but not along a line.
     None,
 }
 
-/// What a row would take.
+/// The prediction for a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Predicted {
-    /// At what size.
+    /// The size.
     pub at: f64,
-    /// So long.
+    /// The predicted time.
     pub ns: i64,
-    /// Half the 95 % interval of the line there; `null` with two sizes, and for what follows none: that is taken to stay as
-    /// it was at the nearest size.
+    /// Half the 95 % interval of the line there; `null` with two sizes, and for a row without a model. Such a row is
+    /// predicted to stay as at the nearest size.
     pub error_ns: Option<i64>,
-    /// Whether the line falls below zero there.
+    /// True if the line falls below zero there.
     #[serde(default)]
     pub cut: bool,
 }
 
 impl Fit {
-    /// Fits the rows of boots of several sizes; each has its name and its size. `at` are sizes to predict.
+    /// Fits the rows of boots of several sizes; each has its name and its size. `at` are the sizes to predict.
     pub fn new(boots: &[(String, f64, &Boot)], size: Size, at: &[f64]) -> Fit {
         let mut boots: Vec<_> = boots.iter().collect();
         boots.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -132,7 +128,7 @@ impl Fit {
         }
     }
 
-    /// As text for a terminal: how each row grows, what it would take, and what does not grow.
+    /// The text for a terminal: the growth of each row, the predictions, and the rows that do not grow.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         for r in &self.recordings {
@@ -166,12 +162,12 @@ impl Fit {
         out
     }
 
-    /// How many rows no line fits; the total is not counted.
+    /// The number of rows that no line fits, without the total.
     fn unfitted(&self) -> usize {
         self.rows.iter().skip(1).filter(|row| row.model == RowModel::None).count()
     }
 
-    /// What a reader would wonder about.
+    /// Writes the remarks that explain unexpected figures.
     fn remarks(&self, out: &mut String) {
         let unfitted = self.unfitted();
         if unfitted > 0 {
@@ -248,7 +244,7 @@ fn line(row: &FitRow, unfitted: usize) -> TableLine {
     TableLine { cells, faint: is_total }
 }
 
-/// `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
+/// The model in words: `41.0 ms per AP`, `2.68 s + 35.0 ms per CPU`.
 fn takes(row: &FitRow) -> String {
     let slope = Ns::rounded(row.slope_ns);
     let sign = if slope < Ns::ZERO { "−" } else { "+" };
@@ -264,7 +260,7 @@ fn takes(row: &FitRow) -> String {
     }
 }
 
-/// What a slope is per, as text has it.
+/// The unit of a slope, as text shows it.
 fn unit(per: &str, ap: bool) -> &str {
     match per {
         "GB" => "GiB",
@@ -296,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_along_no_line_is_called_that() {
+    fn a_total_along_no_line_is_reported() {
         let row = |name: &str, model: RowModel, measured_ms: [i64; 3]| FitRow {
             name: name.to_owned(),
             model,
@@ -320,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_said_as_people_say_them() {
+    fn lines_read_as_plain_sentences() {
         let ms = 1_000_000;
         let row = |per: &str, constant: i64, slope_ms: f64, model: RowModel| FitRow {
             per: per.to_owned(),

@@ -1,4 +1,4 @@
-//! Past benches: a list, a picture of one setup's medians over time, and where they changed level.
+//! Past benches: a list, a plot of one setup's medians over time, and the changes of level.
 //!
 //! As a document it has the schema `bootscope.history/1`; fields are added, never renamed or removed.
 
@@ -21,34 +21,33 @@ pub const SCHEMA: &str = "bootscope.history/1";
 pub struct PastBenches {
     /// `bootscope.history/1`.
     pub schema: String,
-    /// The database.
+    /// The path of the database.
     pub database: String,
-    /// How many entries fit what was asked for; the list may be shorter.
+    /// The number of entries that match the request; the list may be shorter.
     pub entries_in_all: u64,
     /// The newest of them, the oldest first: one variant of one bench each.
     pub entries: Vec<Entry>,
-    /// The setup whose medians are drawn; `null` where no boot ever reached its end mark.
+    /// The setup whose medians are drawn; `null` if no boot ever reached its end mark.
     pub setup: Option<Setup>,
-    /// The metric whose medians these are, as budgets name it.
+    /// The metric of the medians, as budgets name it.
     #[serde(default = "length")]
     pub metric: String,
-    /// Its medians in order of time, each with its bench.
+    /// The medians in order of time, each with its bench.
     pub medians: Vec<Median>,
-    /// How many of the newest medians were asked for changes.
+    /// The number of the newest medians that were searched for changes.
     pub asked_for_changes: u64,
-    /// Where they changed level, oldest first.
+    /// The changes of level, oldest first.
     pub changes: Vec<LevelChange>,
 }
 
-/// The median of one bench.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Median {
     /// The bench's number in the database.
     pub bench: i64,
-    /// Median of the metric, in its unit.
+    /// The median of the metric, in its unit.
     #[serde(default)]
     pub median: f64,
-    /// The same, where the metric is the boot's length.
+    /// The same value, if the metric is the boot's length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ns: Option<f64>,
 }
@@ -60,28 +59,27 @@ pub struct LevelChange {
     pub bench: i64,
     /// Its place among the medians.
     pub at: usize,
-    /// When it began.
+    /// The start of that bench.
     pub created: String,
-    /// Its kernel.
     pub kernel: String,
-    /// Median of the medians since the change before, in the metric's unit.
+    /// The median of the medians since the change before, in the metric's unit.
     #[serde(default)]
     pub before: f64,
-    /// And until the next change.
+    /// The median of the medians up to the next change.
     #[serde(default)]
     pub after: f64,
-    /// `before`, where the metric is the boot's length.
+    /// `before`, if the metric is the boot's length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<f64>,
-    /// `after`, where the metric is the boot's length.
+    /// `after`, if the metric is the boot's length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<f64>,
-    /// The probability of so clear a change without any.
+    /// The probability that medians without a change of level look as different.
     pub p: f64,
 }
 
 impl LevelChange {
-    /// A change that was found at a place among all medians.
+    /// Makes the entry for a change that was found at a place among all medians.
     pub fn of(metric: &Metric, change: &Change, at: usize, entry: &Entry) -> LevelChange {
         LevelChange {
             bench: entry.bench,
@@ -104,7 +102,7 @@ impl Median {
     }
 }
 
-/// What a document says by its older name, if the metric is the one that it always had.
+/// The value of a field with the older name, which only the boot's length has.
 fn ns(metric: &Metric, value: f64) -> Option<f64> {
     (*metric == TOTAL).then_some(value)
 }
@@ -118,19 +116,19 @@ impl PastBenches {
         Metric::named(&self.metric).unwrap_or(&TOTAL)
     }
 
-    /// As text for a terminal.
+    /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "{} in {}", entries(self.entries_in_all), harmless(&self.database));
         if let Some(setup) = &self.setup {
             out.push('\n');
-            paragraph(&harmless(&said(setup)), "", layout, &mut out);
+            paragraph(&harmless(&setup_line(setup)), "", layout, &mut out);
             let medians: Vec<f64> = self.medians.iter().map(|m| m.median).collect();
             let changes: Vec<usize> = self.changes.iter().map(|c| c.at).collect();
             if self.metric() != &TOTAL {
                 let _ = writeln!(out, "{}", self.metric().text);
             }
-            // One bench has no course.
+            // A single bench has nothing to plot.
             if medians.len() > 1 {
                 out.push_str(&plot(&medians, &changes, self.metric().unit, layout));
                 self.levels(layout, &mut out);
@@ -141,7 +139,7 @@ impl PastBenches {
         out
     }
 
-    /// What changed when.
+    /// Writes the changes of level.
     fn levels(&self, layout: Layout, out: &mut String) {
         let all = self.medians.len() as u64;
         let of = if self.asked_for_changes < all {
@@ -212,7 +210,7 @@ impl PastBenches {
 }
 
 /// A setup in a line.
-fn said(setup: &Setup) -> String {
+fn setup_line(setup: &Setup) -> String {
     let append = if setup.append.is_empty() { String::new() } else { format!(" · \"{}\"", setup.append) };
     format!(
         "setup {}: {} under {} · {} · {}{append} · {} · {}",

@@ -1,4 +1,4 @@
-//! What well-known rows are, in one clause each, out of the table `known.tsv`. It explains and decides nothing.
+//! Explanations of well-known rows, one clause each, from the table `known.tsv`. No analysis may depend on it.
 
 use timeline::INDIRECT;
 
@@ -9,10 +9,10 @@ const TABLE: &str = include_str!("known.tsv");
 const KINDS: [&str; 9] =
     ["initcall ", "SYSINIT ", "thread ", "THREAD ", "work ", "DEVICE_PROBE ", "DEVICE_ATTACH ", "probe ", "attach "];
 
-/// What comes after a row's name says how it took its time.
+/// The separator between a row's name and how it took its time.
 const MECHANISM: &str = " · ";
 
-/// What the row called `name` is, and whether it only had the CPU that the boot path needed.
+/// An explanation of the row called `name`, and a note if it only had the CPU that the boot path needed.
 pub fn clause(name: &str) -> Option<String> {
     let (name, mechanism) = name.rsplit_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
     let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
@@ -43,7 +43,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_row_is_known_whatever_its_kind() {
+    fn a_row_of_any_kind_has_its_clause() {
         let acpi = clause("initcall acpi_init");
         assert!(acpi.as_deref().is_some_and(|clause| clause.contains("ACPI")), "{acpi:?}");
         assert_eq!(clause("acpi_init"), acpi);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_took_its_time_is_said() {
+    fn the_clause_says_how_a_row_took_its_time() {
         assert_eq!(clause("work f · runqueue").as_deref(), Some("had the CPU that the boot needed"));
         assert!(clause("thread kthreadd · runqueue").is_some_and(|c| c.starts_with("had the CPU: creates")));
         let of_unit = clause("unit ssh.service · sshd · runqueue");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_form() {
+    fn the_table_is_well_formed() {
         let mut names = BTreeSet::new();
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             let (name, clause) = line.split_once('\t').unwrap_or_else(|| panic!("no tab: {line}"));

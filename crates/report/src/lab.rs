@@ -1,8 +1,9 @@
-//! The reference kernel's experiments as a document, a table and a page: what each boot took slow and with its remedy,
-//! beside what was published, which rows were blamed, and what `what-if` foretold. What two boots say is `trial`'s.
+//! The reference kernel's experiments as a document, a table and a page. For each experiment they have the slow boot,
+//! the boot with the remedy, the published figures, the blamed rows, and the prediction of `what-if`. `trial` compares
+//! the two boots.
 //!
 //! As a document it has the schema `bootscope.lab/1`; fields are added, never renamed or removed. `lab.example.json`,
-//! beside this file, is a whole document; a test parses it. The page that `--page` writes is the same as Markdown.
+//! beside this file, is a complete document; a test parses it. The page that `--page` writes is the same as Markdown.
 
 mod amount;
 mod boot;
@@ -24,7 +25,7 @@ use timeline::Ns;
 
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.lab/1";
-/// A share of the saving that is worth a word in the table.
+/// The share of the saving below which the table adds a remark.
 const NOT_ALL: f64 = 0.995;
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,25 +34,25 @@ pub struct Lab {
     pub schema: String,
     /// The VMM that ran the boots.
     pub vmm: String,
-    /// What a nanosecond is in these boots.
+    /// The meaning of a nanosecond in these boots.
     pub unit: String,
-    /// One for each remedy of each experiment.
+    /// A trial for each remedy of each experiment.
     pub trials: Vec<LabTrial>,
 }
 
 impl Lab {
-    /// Of trials that were run, in boots with one instruction a nanosecond.
+    /// Makes the document of trials that ran in boots with one instruction per nanosecond.
     pub fn new(vmm: &str, trials: Vec<LabTrial>) -> Lab {
         let unit = "guest time of a deterministic boot: one instruction is one nanosecond";
         Lab { schema: SCHEMA.to_owned(), vmm: vmm.to_owned(), unit: unit.to_owned(), trials }
     }
 
-    /// Whether the right rows were blamed everywhere, and every saving was foretold.
+    /// True if every trial blamed the right rows, and `what-if` predicted every saving.
     pub fn all_right(&self) -> bool {
         self.trials.iter().all(|trial| trial.right)
     }
 
-    /// As text for a terminal: a line for each figure.
+    /// The text for a terminal: a line for each figure.
     pub fn text(&self, layout: Layout) -> String {
         let mut columns: Vec<Column> =
             TITLES.iter().map(|(title, align)| Column::new(*title, *align, Some(48))).collect();
@@ -68,11 +69,12 @@ impl Lab {
                 let _ = writeln!(out, "{} {}: {what}: {}", trial.name, harmless(&trial.remedy), harmless(why));
             }
         }
-        for (what, of) in [("chosen", (|t| &t.chosen) as fn(&LabTrial) -> &String), ("note", |t| &t.note)] {
-            let mut said: Vec<(&str, &str)> = self.trials.iter().map(|t| (t.name.as_str(), of(t).as_str())).collect();
-            said.retain(|(_, text)| !text.is_empty());
-            said.dedup();
-            for (name, text) in said {
+        for (what, field) in [("chosen", (|t| &t.chosen) as fn(&LabTrial) -> &String), ("note", |t| &t.note)] {
+            let mut texts: Vec<(&str, &str)> =
+                self.trials.iter().map(|t| (t.name.as_str(), field(t).as_str())).collect();
+            texts.retain(|(_, text)| !text.is_empty());
+            texts.dedup();
+            for (name, text) in texts {
                 let _ = writeln!(out, "{name}: {what}: {}", harmless(text));
             }
         }
@@ -90,7 +92,7 @@ impl Lab {
         out
     }
 
-    /// As a page of Markdown, each row with the words to boot it by.
+    /// The page in Markdown, each row with the words to boot it by.
     pub fn page(&self) -> String {
         let mut out = PAGE.to_owned();
         let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
@@ -133,7 +135,7 @@ impl Lab {
             let checked = trial.check.iter().map(LabCheck::cells);
             for (n, figures) in checked.chain(timed).chain(trial.amounts.iter().map(LabAmount::cells)).enumerate() {
                 let first = |text: String| if n == 0 { text } else { String::new() };
-                // Where a check decides, nothing is foretold, and a time says nothing.
+                // If a check decides, there is no prediction, and times mean nothing.
                 let time = |ns: Option<i64>| match (&trial.check, ns) {
                     (None, Some(ns)) => first(Ns(ns).to_string()),
                     _ => String::new(),
@@ -203,12 +205,12 @@ switch either way (`kernel/lab/README.md`).
 ";
 
 impl LabTrial {
-    /// The rows, and their share of what the boot became shorter if that is not all of it.
+    /// The blamed rows, and their share of the saving if it is not all of it.
     fn blame(&self) -> String {
         let rows: Vec<&str> = self.blamed.iter().map(|blame| blame.row.as_str()).collect();
         let saved: i64 = self.blamed.iter().map(|blame| blame.saved_ns).sum();
         let share = saved as f64 / self.saved_ns as f64;
-        // What else the remedy costs is not in the saving.
+        // A remedy that adds time saves less than its rows, so the share would mislead.
         let share = if share < NOT_ALL && !rows.is_empty() && self.added.is_empty() {
             format!(" ({:.0} % of the saving)", 100.0 * share)
         } else {
@@ -218,7 +220,7 @@ impl LabTrial {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
-    /// What the remedy adds; empty if nothing.
+    /// The rows that the remedy adds time to; empty if there are none to list.
     fn costs(&self) -> String {
         let rows: Vec<&str> = self.added.iter().map(|added| added.row.as_str()).collect();
         let added: i64 = self.added.iter().map(|added| added.added_ns).sum();
@@ -236,7 +238,7 @@ impl LabTrial {
         }
     }
 
-    /// What the verdict alone does not say.
+    /// The remarks beyond the verdict.
     fn remarks(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let of_check = |counted: fn(&LabCheck) -> &String| self.check.as_ref().map_or("", |check| counted(check));
         let all = [
@@ -284,22 +286,22 @@ mod tests {
         }
     }
 
-    /// 4.6 % of the saving are 1.15 times the boot: never without a word.
+    /// 4.6 % of the saving is 1.15 times the boot: such a difference always needs a remark.
     #[test]
     fn a_boot_that_took_something_else_than_foretold_says_why() {
         let mut lab = lab();
         let trial = &mut lab.trials[0];
         (trial.foretold_total_ns, trial.fast_total_ns, trial.total_near) = (Some(747_000_000), 347_000_000, false);
         trial.differs = "the remedy needs ada0 alone".to_owned();
-        let of = |lab: &Lab| lab.text(Layout { wide_tables: true, ..Layout::default() });
+        let text = |lab: &Lab| lab.text(Layout { wide_tables: true, ..Layout::default() });
         for words in
             ["747 ms", "347 ms", "right, total differs", "vm_page=one-pass: total differs: the remedy needs ada0"]
         {
-            assert!(of(&lab).contains(words), "no {words:?} in {}", of(&lab));
+            assert!(text(&lab).contains(words), "no {words:?} in {}", text(&lab));
         }
         assert!(lab.page().contains("  * total differs: the remedy needs ada0 alone\n"), "{}", lab.page());
         lab.trials[0].no_better = "a tick is waited for".to_owned();
-        let line = of(&lab);
+        let line = text(&lab);
         let line = line.lines().find(|line| line.starts_with("page-array")).unwrap();
         assert!(line.ends_with("no better") && !line.contains("right"), "{line}");
     }
@@ -319,7 +321,7 @@ mod tests {
         assert!(text.ends_with("; 2 wrong\n"), "{text}");
     }
 
-    /// It costs more than it saves, and both are in its row.
+    /// The remedy costs more than it saves, and its row has both figures.
     #[test]
     fn what_a_remedy_adds_is_shown_and_taken_off() {
         let mut lab = lab();
@@ -337,12 +339,14 @@ mod tests {
     #[test]
     fn a_check_has_a_verdict_in_the_place_of_a_time() {
         let mut lab = lab();
-        let of = |lab: &Lab| lab.text(Layout { wide_tables: true, ..Layout::default() });
-        let line = |lab: &Lab| of(lab).lines().find(|line| line.starts_with("tlb-shootdown")).unwrap().to_owned();
+        let text = |lab: &Lab| lab.text(Layout { wide_tables: true, ..Layout::default() });
+        let line = |lab: &Lab| text(lab).lines().find(|line| line.starts_with("tlb-shootdown")).unwrap().to_owned();
         let cells: Vec<String> = line(&lab).split("  ").map(|cell| cell.trim().to_owned()).collect();
         let cells: Vec<&str> = cells.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells, ["tlb-shootdown", "shootdown=ipi", "tlb-shootdown", "broken → correct", "right"]);
-        assert!(of(&lab).contains("tlb-shootdown shootdown=ipi: counted with the remedy: 1000 rounds, 3000 faults\n"));
+        assert!(
+            text(&lab).contains("tlb-shootdown shootdown=ipi: counted with the remedy: 1000 rounds, 3000 faults\n")
+        );
         for (slow, fast) in [("broken", "broken"), ("correct", "correct"), ("broken", ""), ("", "correct")] {
             let check = LabCheck { slow: slow.to_owned(), fast: fast.to_owned(), ..LabCheck::default() };
             assert!(!check.is_right(), "{slow} {fast}");

@@ -1,4 +1,4 @@
-//! Each variant against the first: the verdict in words one can act on, and what moved.
+//! Each variant against the first: a verdict to act on, and the rows that changed.
 
 use super::tables::{between, time, time_beside, unit};
 use crate::diff::signed;
@@ -11,14 +11,14 @@ use benchmark::{Against, Document, Metric, Moved, VariantRuns};
 use statistics::verdict::{Basis, Change, Comparison};
 use timeline::{Unit, rounded};
 
-/// More comparisons than this, and those of a sweep with scaling models, are in the table alone, unless the whole is asked
-/// for.
-const TOLD_MOST: usize = 4;
+/// More comparisons than this are only in the table, and so are those of a sweep with scaling models. `--verbose`
+/// prints all.
+const MAX_EXPLAINED: usize = 4;
 
-/// All comparisons.
+/// Writes all comparisons.
 pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut String) {
     let results = &document.results;
-    let in_table = results.comparisons.len() > TOLD_MOST || !results.scaling.is_empty();
+    let in_table = results.comparisons.len() > MAX_EXPLAINED || !results.scaling.is_empty();
     if in_table && !whole {
         // Scaling models list rows. Without them, the reader must learn how to see the rows.
         if results.scaling.is_empty() {
@@ -32,7 +32,7 @@ pub fn comparisons(document: &Document, whole: bool, layout: Layout, out: &mut S
         };
         let text = verdict(document, against, &first.name, &second.name);
         paragraph(&harmless(&text), "", layout, out);
-        moved(against, first, second, layout, out);
+        write_changes(against, first, second, layout, out);
         likely(against, layout, out);
         metrics(&against.metrics, layout, out);
         out.push('\n');
@@ -49,9 +49,9 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
     let unit = unit(document);
     let counts = if unit == Unit::Instructions { " instructions" } else { "" };
     let d = &total.difference;
-    let interval = if d.is_sure() { format!(" ({})", turned(unit, d.low, d.high)) } else { String::new() };
+    let interval = if d.is_sure() { format!(" ({})", unsigned_interval(unit, d.low, d.high)) } else { String::new() };
     let by = format!("by {}{counts}{interval}", time(unit, d.estimate.abs()));
-    let say = match total.change {
+    let verdict = match total.change {
         Change::Less => format!("{second} is faster than {first} {by}"),
         Change::More => format!("{second} is slower than {first} {by}"),
         Change::NoDifference => format!("{second} and {first}: no difference beyond {margin}"),
@@ -60,20 +60,20 @@ fn verdict(document: &Document, against: &Against, first: &str, second: &str) ->
         }
         Change::TooFew => format!("{second} and {first}: too few boots for a verdict; {}", least(document)),
     };
-    [say, ratio(total), chance(total), power(total, ask.margin)]
+    [verdict, ratio(total), chance(total), power(total, ask.margin)]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("; ")
 }
 
-/// An interval of a difference as lengths, the smaller first.
-fn turned(unit: Unit, low: f64, high: f64) -> String {
+/// The interval of a difference as lengths without a sign, the smaller first.
+fn unsigned_interval(unit: Unit, low: f64, high: f64) -> String {
     let interval = |low, high| between(unit, &statistics::Interval { estimate: low, low, high, confidence: 0.0 });
     if high <= 0.0 { interval(-high, -low) } else { interval(low, high) }
 }
 
-/// How many boots could have said something.
+/// The number of boots that a verdict needs.
 fn least(document: &Document) -> String {
     let test = benchmark::Test::of(&document.head);
     let rounds = benchmark::rounds_least(document.head.variants.len().saturating_sub(1), test);
@@ -110,7 +110,7 @@ fn chance(total: &Comparison) -> String {
     }
 }
 
-/// What these boots could have shown, and how many would show what matters.
+/// The minimum detectable difference, and how many pairs would detect the margin.
 fn power(total: &Comparison, margin: f64) -> String {
     let Some(shown) = total.shown_from.filter(|_| total.change != Change::TooFew) else { return String::new() };
     if let Basis::Dithered(..) = total.basis {
@@ -124,8 +124,8 @@ fn power(total: &Comparison, margin: f64) -> String {
     }
 }
 
-/// Which phases and rows moved, the largest effect first.
-fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: Layout, out: &mut String) {
+/// Writes the phases and rows that changed, the largest effect first.
+fn write_changes(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: Layout, out: &mut String) {
     let phase =
         |runs: &VariantRuns, name: &str| runs.phases.iter().find(|p| p.name == name).map_or(0.0, |p| p.length.mean);
     let row = |runs: &VariantRuns, name: &str| runs.rows.iter().find(|r| r.name == name).map_or(0.0, |r| r.mean);
@@ -156,7 +156,7 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
         let rest = rest(against, listed, all.len(), [first, second], mean, layout);
         let has_rest = rest.is_some();
         lines.extend(rest);
-        // Of boots that only repeat there is none.
+        // Repeated deterministic boots have no confidence interval.
         let interval =
             if changed.iter().all(|m| m.by.difference.is_sure()) { "95 % interval" } else { "range over layouts" };
         let columns = [
@@ -185,7 +185,7 @@ fn moved(against: &Against, first: &VariantRuns, second: &VariantRuns, layout: L
     }
 }
 
-/// What is not listed, so that a table sums to the total and to its difference.
+/// A row for everything that is not listed, so that the table sums to the total and to its difference.
 fn rest(
     against: &Against,
     listed: &[&Moved],
@@ -206,7 +206,7 @@ fn rest(
     Some(Line { cells, faint: true })
 }
 
-/// The rows that may be why a phase moved, where none is proven to.
+/// Writes the rows that may be the cause of a phase's change, if no row is proven to be.
 fn likely(against: &Against, layout: Layout, out: &mut String) {
     let Some(likely) = &against.likely_rows else { return };
     let (phase, moved) = (harmless(&likely.phase), signed(rounded(likely.phase_ns), layout));
@@ -223,7 +223,7 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
         let interval = format!("{} to {}", signed(d.low), signed(d.high));
         Line { cells: vec![harmless(&m.name).into_owned(), signed(d.estimate), interval, p], faint: false }
     };
-    let lines: Vec<Line> = likely.rows.iter().take(layout.top.min(LIKELY_MOST)).map(line).collect();
+    let lines: Vec<Line> = likely.rows.iter().take(layout.top.min(MAX_LIKELY)).map(line).collect();
     let columns = [
         Column::new("likely row (not proven)", Align::Left, None),
         Column::new("by", Align::Right, Some(10)),
@@ -244,10 +244,10 @@ fn likely(against: &Against, layout: Layout, out: &mut String) {
     paragraph(&text, "", layout, out);
 }
 
-/// So many likely rows are listed.
-const LIKELY_MOST: usize = 8;
+/// The most likely rows that are listed.
+const MAX_LIKELY: usize = 8;
 
-/// What movement must exceed. Phases are tested together, and so are rows ([`statistics::max_t`]).
+/// The threshold that a change must exceed. Phases are tested together, and so are rows ([`statistics::max_t`]).
 fn beyond(by: &Comparison) -> &'static str {
     match by.basis {
         Basis::Repeated(_) => "another memory layout alone changes them",
@@ -259,7 +259,7 @@ fn changed(comparison: &Comparison) -> bool {
     matches!(comparison.change, Change::Less | Change::More)
 }
 
-/// Which metrics changed, where any did.
+/// Writes the metrics that changed.
 fn metrics(all: &[Moved], layout: Layout, out: &mut String) {
     for moved in all.iter().filter(|m| changed(&m.by)) {
         let Some(metric) = Metric::named(&moved.name) else { continue };

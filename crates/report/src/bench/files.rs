@@ -1,4 +1,4 @@
-//! A bench for other tools: every boot as comma-separated values, the table of variants as Markdown.
+//! A bench for other tools: every boot as comma-separated values, and the variants as a Markdown table.
 
 use super::tables::{of_time, spread, time, unit};
 use crate::export::csv::{cell, writer};
@@ -7,11 +7,11 @@ use benchmark::{Boot, Document, METRICS, Metric};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// A line for each boot, warm-ups too (theirs is the empty round); behind the fixed columns one for each phase. Times in
-/// ns, memory in bytes; what is not known is empty.
+/// Writes a line for each boot. Warm-up boots have an empty round. After the fixed columns comes one for each phase.
+/// Times are in ns and memory in bytes; an unknown value is empty.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If `out` cannot be written.
 pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let mut phases: Vec<&str> = Vec::new();
     for phase in document.boots.iter().flat_map(|b| &b.measured.phases) {
@@ -31,7 +31,7 @@ pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The metrics that have a column: of a workload only where there was one.
+/// The metrics that have a column. A workload's metric needs a boot that has it.
 fn metrics(document: &Document) -> Vec<&'static Metric> {
     let known = |metric: &Metric| document.boots.iter().any(|boot| boot.measured.metrics.get(metric).is_some());
     METRICS.iter().filter(|metric| !metric.is_mentioned_if_known() || known(metric)).collect()
@@ -58,14 +58,14 @@ fn boot_line(document: &Document, boot: &Boot, metrics: &[&Metric], phases: &[&s
     line
 }
 
-/// The table of variants.
+/// The table of variants, as Markdown.
 pub fn bench_markdown(document: &Document) -> String {
     let unit = unit(document);
     let mut out =
         "| variant | boots | mean | sd | median | least | most | ratio | 95 % interval | verdict |\n".to_owned();
     out.push_str("|:---|---:|---:|---:|---:|---:|---:|---:|:---|:---|\n");
     for (i, runs) in document.results.variants.iter().enumerate() {
-        // In a table cell a bar ends it.
+        // A bar would end the table cell.
         let name = harmless(&runs.name).replace('|', "\\|");
         let all: usize = runs.outcomes.values().sum();
         let against = document.results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());

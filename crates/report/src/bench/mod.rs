@@ -1,5 +1,5 @@
-//! What a bench says, as text: each variant, whether it differs from the first, what moved, and what one must know before
-//! believing it. From the document alone, so that it can be printed again.
+//! The text of a bench: each variant, its comparison with the first, the rows that changed, and the remarks to read
+//! first. It is made from the document alone, so that it can be printed again.
 
 mod compared;
 mod files;
@@ -18,7 +18,7 @@ use crate::{Layout, harmless, text};
 use benchmark::{Document, Ended};
 use std::fmt::Write;
 
-/// Everything that `bootscope bench` prints; with `whole` also each variant's own tables where there are several.
+/// The output of `bootscope bench`. With `whole`, each variant's tables are included if there are several.
 pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
     let layout = Layout { unit: tables::unit(document), ..layout };
     let mut out = String::new();
@@ -101,7 +101,7 @@ fn header(document: &Document, layout: Layout, out: &mut String) {
     out.push('\n');
 }
 
-/// Why there are no more boots.
+/// The reason why the bench ended.
 fn ended(document: &Document) -> String {
     match document.ended {
         Some(Ended::Rounds) => "all rounds are done".to_owned(),

@@ -1,7 +1,7 @@
-//! A bench as one page that opens from disk: its text, every boot as a dot, the plots of a sweep, and the application that shows
-//! them.
+//! A bench as one page that opens from disk: its text, every boot as a dot, the plots of a sweep, and the application
+//! that shows them.
 //!
-//! All text passes [`esc`], and the page's content policy is that of a boot's page: no script but the application.
+//! All text must pass [`esc`]. The content policy is that of a boot's page: no script but the application.
 
 use super::tables::{time, unit};
 use super::{plot, scaling};
@@ -12,13 +12,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use timeline::Unit;
 
-/// Rows whose growth is drawn, of each slice.
+/// The most rows per slice whose growth is drawn.
 const DRAWN_MOST: usize = 12;
 
 /// Writes the page.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let kernel = document.head.variants.first().map_or("", |v| v.booted.kernel.as_str());
     let title = if kernel.is_empty() { "Bench".to_owned() } else { format!("Bench of {kernel}") };
@@ -50,12 +50,12 @@ fn grown(row: &RowScaling, unit: &str, counts: Unit, out: &mut String) {
     plot::svg(row, counts, out);
 }
 
-/// Text whose lines are each escaped.
+/// The text with each line escaped.
 fn lines(text: &str) -> String {
     text.lines().map(esc).collect::<Vec<_>>().join("\n")
 }
 
-/// Every boot that counts as a dot, a line for each variant, and its median as a bar.
+/// Writes each counted boot as a dot on the line of its variant, and the median as a bar.
 fn dots(document: &Document, out: &mut String) {
     const WIDTH: f64 = 960.0;
     const NAME: f64 = 260.0;

@@ -7,12 +7,12 @@ use benchmark::RowScaling;
 use std::fmt::Write;
 use timeline::Unit;
 
-/// Lines of a plot in a terminal.
+/// Lines of a plot on a terminal.
 const LINES: usize = 12;
-/// Columns of its scale.
+/// Columns of the plot's scale.
 const SCALE: usize = 9;
 
-/// The points (`●`) and the scaling model (`·`), from zero to the largest, `width` columns wide.
+/// A plot of the points (`●`) and the scaling model (`·`), from zero to the largest, `width` columns wide.
 pub fn plot(row: &RowScaling, unit: Unit, width: usize) -> String {
     let Some(bounds) = Bounds::of(row) else { return String::new() };
     let columns = width.saturating_sub(SCALE + 3).max(16);
@@ -44,7 +44,7 @@ pub fn plot(row: &RowScaling, unit: Unit, width: usize) -> String {
     out
 }
 
-/// The same as SVG, for a page.
+/// Writes the same plot as SVG, for a page.
 pub fn svg(row: &RowScaling, unit: Unit, out: &mut String) {
     const WIDTH: f64 = 640.0;
     const HEIGHT: f64 = 240.0;
@@ -81,7 +81,7 @@ pub fn svg(row: &RowScaling, unit: Unit, out: &mut String) {
     let _ = writeln!(out, "</svg>");
 }
 
-/// What a plot spans: sizes from the least to the most, times from zero on.
+/// The bounds of a plot: sizes from the smallest to the largest, times from zero.
 struct Bounds {
     least: f64,
     most: f64,
@@ -90,7 +90,7 @@ struct Bounds {
 
 impl Bounds {
     fn of(row: &RowScaling) -> Option<Bounds> {
-        // What is predicted far beyond would leave the points a corner.
+        // Predictions for far larger sizes are left out, or the points would be squeezed into a corner.
         let sizes = || row.points.iter().map(|p| p.size);
         let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
         let most_ns = row.points.iter().map(|p| p.mean).chain([row.at(most)]).fold(0.0, f64::max);
@@ -136,7 +136,7 @@ mod tests {
         assert!(lines[0].starts_with("  80.0 ms ┤") && lines[0].ends_with('●'), "{text}");
         assert_eq!(text.matches('●').count(), 3, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 60), "{text}");
-        // What is predicted far away does not squeeze them.
+        // A prediction for a far larger size does not squeeze the points.
         assert!(lines[LINES + 1].ends_with('8') && !text.contains("1000"), "{text}");
         let mut drawn = String::new();
         svg(&row, Unit::Nanoseconds, &mut drawn);

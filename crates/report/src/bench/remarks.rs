@@ -1,4 +1,4 @@
-//! What one must know before believing a variant's figures: boots that failed, outliers, two modes, an order that matters.
+//! Remarks that qualify a variant's figures: failed boots, outliers, two modes, an effect of the order.
 
 use crate::paragraph::paragraph;
 use crate::text::counted;
@@ -8,28 +8,28 @@ use recording::OutcomeKind;
 use statistics::describe::Description;
 use timeline::{Ns, Unit};
 
-/// An order this rare by chance is said.
+/// The p value below which an effect of the order is reported.
 const ORDER_P: f64 = 0.01;
-/// So many outliers are listed.
-const LISTED_MOST: usize = 8;
+/// The most outliers that are listed.
+const MAX_OUTLIERS: usize = 8;
 
-/// All of it, for one variant.
+/// Writes the remarks on one variant.
 pub fn remarks(document: &Document, variant: usize, layout: Layout, out: &mut String) {
     let Some(runs) = document.results.variants.get(variant) else { return };
-    let own = || document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
-    let mut said = failures(own());
+    let boots = || document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+    let mut remarks = failures(boots());
     if let Some(total) = &runs.total {
-        let mut reached: Vec<&Boot> = own().filter(|b| b.measured.total_ns.is_some()).collect();
+        let mut reached: Vec<&Boot> = boots().filter(|b| b.measured.total_ns.is_some()).collect();
         reached.sort_by_key(|b| b.round);
-        said.extend(of_runs(total, &reached, layout.unit));
+        remarks.extend(of_runs(total, &reached, layout.unit));
     }
     let name = if document.head.variants.len() > 1 { format!("{}: ", runs.name) } else { String::new() };
-    for remark in said {
+    for remark in remarks {
         paragraph(&harmless(&format!("{name}{remark}")), "note: ", layout, out);
     }
 }
 
-/// Which boots failed, and how the first of each kind did.
+/// The kinds of failure, each with its count and its first boot.
 fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
     let mut kinds: Vec<(String, usize, &Boot)> = Vec::new();
     for boot in boots.filter(|b| b.measured.total_ns.is_none()) {
@@ -47,7 +47,7 @@ fn failures<'a>(boots: impl Iterator<Item = &'a Boot>) -> Vec<String> {
     kinds.iter().map(say).collect()
 }
 
-/// Of a boot without a length: one that reached its end mark failed all the same.
+/// The failure of a boot without a length. A boot that reached its end mark may still not be measurable.
 fn how_it_failed(outcome: &str) -> String {
     if outcome == OutcomeKind::Reached.as_str() {
         return "reached the end mark but cannot be measured".to_owned();
@@ -56,14 +56,14 @@ fn how_it_failed(outcome: &str) -> String {
 }
 
 fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut remarks = Vec::new();
     let time = |ns: f64| unit.show(Ns::rounded(ns));
     if !total.outliers.is_empty() {
         let total_of_median = total.median.estimate;
         let boots: Vec<String> = total
             .outliers
             .iter()
-            .take(LISTED_MOST)
+            .take(MAX_OUTLIERS)
             .filter_map(|&place| reached.get(place))
             .map(|b| {
                 let total = b.measured.total_ns.unwrap_or_default();
@@ -72,16 +72,16 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
                 format!("{} ({}, {} {than} than the median)", b.number, unit.show(Ns(total)), time(more.abs()))
             })
             .collect();
-        let more = if total.outliers.len() > LISTED_MOST { ", …" } else { "" };
+        let more = if total.outliers.len() > MAX_OUTLIERS { ", …" } else { "" };
         let count = counted(total.outliers.len() as u64, "outlier");
-        said.push(format!(
+        remarks.push(format!(
             "{count}: boot {}{more}; all figures include {}",
             boots.join(", "),
             if total.outliers.len() == 1 { "it" } else { "them" }
         ));
     }
     if let Some(modes) = &total.modes {
-        said.push(format!(
+        remarks.push(format!(
             "the boots fall into two groups: {} take about {}, {} about {}; mean and median describe neither",
             modes.low_count,
             time(modes.low),
@@ -90,13 +90,13 @@ fn of_runs(total: &Description, reached: &[&Boot], unit: Unit) -> Vec<String> {
         ));
     }
     if total.order.is_some_and(|order| order.p < ORDER_P) {
-        said.push("each boot takes about as long as the one before: the host became slower or faster meanwhile, which adds to the spread".to_owned());
+        remarks.push("each boot takes about as long as the one before: the host became slower or faster meanwhile, which adds to the spread".to_owned());
     }
     if total.count > 1 && total.min == total.max {
-        said.push(format!(
+        remarks.push(format!(
             "all boots took exactly as long, to the {}",
             if unit == Unit::Nanoseconds { "nanosecond" } else { "instruction" }
         ));
     }
-    said
+    remarks
 }

@@ -1,4 +1,4 @@
-//! How a swept boot grows: a table of scaling models for each axis of the grid, and the totals as a plot.
+//! The growth of a swept boot: a table of scaling models for each axis of the grid, and the totals as a plot.
 
 use super::plot::plot;
 use super::tables::time;
@@ -9,7 +9,7 @@ use benchmark::{AxisScaling, Document, GrowthTest, Predicted, RowScaling, Scalin
 use std::fmt::Write;
 use timeline::Unit;
 
-/// All slices.
+/// Writes every slice.
 pub fn scaling(document: &Document, layout: Layout, out: &mut String) {
     for slice in &document.results.scaling {
         let title = title(slice);
@@ -22,7 +22,7 @@ pub fn scaling(document: &Document, layout: Layout, out: &mut String) {
     }
 }
 
-/// `growing with cpus (memory=1G)`
+/// The heading of a slice, such as `growing with cpus (memory=1G)`.
 pub fn title(slice: &AxisScaling) -> String {
     let held: Vec<String> = slice.held.iter().map(|s| format!("{}={}", s.key, s.value)).collect();
     let held = if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) };
@@ -65,7 +65,7 @@ fn table(slice: &AxisScaling, layout: Layout, out: &mut String) {
     }
 }
 
-/// What is said of the rows that are not listed, and of how that was told.
+/// The rows that do not grow, and the test that found so.
 fn level(slice: &AxisScaling) -> String {
     let (level, all) = (slice.level, slice.level + slice.rows.len().saturating_sub(1));
     match slice.test {
@@ -79,12 +79,13 @@ fn level(slice: &AxisScaling) -> String {
     }
 }
 
-/// Where the rows lead to something else than the total does: a share of the total that matters, and beyond its band.
+/// A sentence if the predictions of the rows sum to something else than the total's prediction. The gap must be large
+/// enough to matter and lie outside the total's band.
 fn beyond(predicted: &Predicted, counts: Unit) -> Option<String> {
     const MATTERS: f64 = 0.01;
     let rows = predicted.rows?;
     let apart = (rows - predicted.time).abs();
-    // The band was widened so far.
+    // The band was widened to include the sum; the tolerance is for rounding.
     let outside = predicted.band.is_none_or(|band| apart >= band * 0.999_999);
     (outside && apart > MATTERS * predicted.time).then(|| {
         let (size, rows, total) = (predicted.size, time(counts, rows), time(counts, predicted.time));
@@ -94,7 +95,7 @@ fn beyond(predicted: &Predicted, counts: Unit) -> Option<String> {
     })
 }
 
-/// `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`
+/// The cost of a row in words: `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, `3.00 ms · n²`.
 pub fn takes(row: &RowScaling, unit: &str, counts: Unit) -> String {
     let ap = row.from_one && unit == "CPU";
     let step = match row.model {

@@ -11,24 +11,24 @@ use statistics::verdict::Change;
 use std::fmt::Write;
 use timeline::{Ns, Unit};
 
-/// What takes more than this of the whole is marked.
+/// The share of the whole above which a row is marked.
 const MARKED: f64 = 0.01;
 const MARK: &str = "*";
 
-/// What the lengths of a bench count: deterministic boots take instructions, and no time that a clock on a wall would show.
+/// The unit of a bench's lengths. A deterministic boot counts instructions and has no wall-clock time.
 pub fn unit(document: &Document) -> Unit {
     if document.head.deterministic { Unit::Instructions } else { Unit::Nanoseconds }
 }
 
-/// A length that was computed; [`unit`] says what it counts.
+/// A computed length in the bench's [`unit`].
 pub fn time(unit: Unit, ns: f64) -> String {
     unit.show(Ns::rounded(ns))
 }
 
-/// Digits that a length has at most.
+/// The most digits of a length.
 const DIGITS_MOST: i32 = 7;
 
-/// The same with so many more digits that two of this difference show: 877.12 M and 877.54 M, not twice 877 M.
+/// The length with enough digits to show a difference of this size: 877.12 M and 877.54 M, not twice 877 M.
 pub fn time_beside(unit: Unit, ns: f64, difference: f64) -> String {
     let short = time(unit, ns);
     let (size, whole_digits) = match ns.abs() {
@@ -51,12 +51,12 @@ pub fn between(unit: Unit, interval: &Interval) -> String {
     format!("{} to {}", time(unit, interval.low), time(unit, interval.high))
 }
 
-/// A standard deviation, where there is one.
+/// A standard deviation, or nothing if there is none to show.
 pub fn spread(unit: Unit, sd: Option<f64>) -> String {
     sd.map_or_else(String::new, |sd| format!("± {}", time(unit, sd)))
 }
 
-/// How a time changed, in a word or two.
+/// The change of a time, in a word or two.
 pub(crate) fn of_time(change: Change) -> &'static str {
     match change {
         Change::Less => "faster",
@@ -67,7 +67,7 @@ pub(crate) fn of_time(change: Change) -> &'static str {
     }
 }
 
-/// The figures of the only variant.
+/// Writes the figures of the only variant.
 pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else {
         let reached = runs.outcomes.contains_key(OutcomeKind::Reached.as_str());
@@ -96,7 +96,7 @@ pub fn alone(runs: &VariantRuns, layout: Layout, out: &mut String) {
     }
 }
 
-/// All variants, each against the first.
+/// Writes all variants, each against the first.
 pub fn variants(document: &Document, layout: Layout, out: &mut String) {
     let columns = [
         Column::new("variant", Align::Left, None),
@@ -135,7 +135,7 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
     out.push('\n');
 }
 
-/// The phases in the order of the boot, over all runs.
+/// Writes the phases over all runs, in the order of the boot.
 pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = &runs.total else { return };
     let columns = [
@@ -164,7 +164,7 @@ pub fn phases(runs: &VariantRuns, layout: Layout, out: &mut String) {
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
-/// What the boot path was charged to, the longest first.
+/// Writes the rows that the boot path was charged to, the longest first.
 pub fn rows(runs: &VariantRuns, layout: Layout, out: &mut String) {
     let Some(total) = runs.total.as_ref().filter(|_| !runs.rows.is_empty()) else { return };
     let columns = [
@@ -204,17 +204,17 @@ fn mark(ns: f64, whole_ns: f64) -> String {
     if ns > MARKED * whole_ns { MARK.to_owned() } else { String::new() }
 }
 
-/// Columns of variants that stand side by side.
-const BESIDE: usize = 3;
+/// The most variants that stand side by side as columns.
+const MAX_BESIDE: usize = 3;
 
-/// The metrics, as far as they are known: a row for each, a column for each variant.
+/// Writes the known metrics: a row for each metric, a column for each variant.
 pub fn metrics(results: &Results, layout: Layout, out: &mut String) {
     let is_known = |metric: &&Metric| results.variants.iter().any(|runs| runs.metrics.known(metric.name).is_some());
     let known: Vec<&Metric> = METRICS.iter().filter(is_known).collect();
     if known.is_empty() {
         return;
     }
-    for variants in results.variants.chunks(BESIDE) {
+    for variants in results.variants.chunks(MAX_BESIDE) {
         let mut columns = vec![Column::new("metric, mean and sd", Align::Left, None)];
         let title = |runs: &VariantRuns| harmless(&runs.name).into_owned();
         columns.extend(variants.iter().map(|runs| Column::new(title(runs), Align::Right, Some(22))));
@@ -245,10 +245,10 @@ mod tests {
         let show = |ns: f64, difference: f64| time_beside(Unit::Instructions, ns, difference);
         assert_eq!([show(877_123_456.0, 420_000.0), show(877_543_456.0, 420_000.0)], ["877.12 M", "877.54 M"]);
         assert_eq!(time_beside(Unit::Nanoseconds, 2_345_678_901.0, 1_500_000.0), "2.3457 s");
-        // Where three digits show it, and where nothing differs.
+        // Three digits show the difference, or nothing differs.
         assert_eq!([show(877_123_456.0, 90_000_000.0), show(877_123_456.0, f64::MAX)], ["877 M", "877 M"]);
         assert_eq!([show(877_123_456.0, 0.0), show(877.0, 1.0), show(0.0, 1.0)], ["877 M", "877", "0"]);
-        // As many as there are, and no more.
+        // All digits of the number, and no more.
         assert_eq!(show(877_123_456.0, 1.0), "877.1235 M");
     }
 }

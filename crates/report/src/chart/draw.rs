@@ -1,8 +1,8 @@
-//! The chart as SVG.
+//! Draws the chart as SVG.
 //!
-//! Drawn for a width of [`WIDTH`] pixels, so that it is whole without a script, as in a preview; `chart.js` lays it out
-//! again for the width there is. What it needs for that is in the markup: the length of the chart, and each frame's
-//! start and length, exact. All text has passed [`crate::harmless`] before it is escaped here.
+//! The drawing is [`WIDTH`] pixels wide, so that it is complete without a script, as in a preview. `chart.js` lays it
+//! out again for the actual width. The markup has what the script needs: the length of the chart, and the exact start
+//! and length of each frame. All text must pass [`crate::harmless`] before it is escaped here.
 
 use super::{Frame, Layout, SCRIPT, What};
 use crate::Boot;
@@ -14,36 +14,36 @@ use timeline::{Ns, SpanKind, Unit};
 
 /// Pixels of the drawing without a script.
 pub(crate) const WIDTH: f64 = 1200.0;
-/// Left and right of the frames.
+/// Pixels left and right of the frames.
 pub(crate) const MARGIN: f64 = 10.0;
-/// From one row to the next, and what of it is coloured.
+/// Pixels from one row to the next, and the coloured height within a row.
 const ROW: f64 = 18.0;
 const FRAME: i64 = 17;
-/// The time axis above the frames.
+/// Pixels of the time axis above the frames.
 pub(crate) const AXIS: f64 = 24.0;
-/// A character of the monospace type at 12 pixels.
+/// Pixels of a character of the monospace type at 12 pixels.
 const CHARACTER: f64 = 7.25;
-/// Fewer characters than these are not worth their place.
+/// The fewest characters of a name that are worth showing in a frame.
 const FEWEST_CHARACTERS: usize = 3;
-/// A line of the heading.
+/// Pixels of a line of the heading.
 pub(crate) const LINE: f64 = 19.0;
 
-/// What a chart that stands alone says above its frames.
+/// The text above the frames of a chart that stands alone.
 pub(crate) struct Heading {
-    /// What it is of, harmless.
+    /// The title, already harmless.
     pub title: String,
-    /// What it shows, in a sentence, harmless.
+    /// A sentence about the chart's content, already harmless.
     pub about: String,
-    /// What one must know first, each harmless.
+    /// Warnings to read before any figure, each already harmless.
     pub warnings: Vec<String>,
-    /// What one goes back to.
+    /// The label of the control that shows the whole chart again.
     pub whole: &'static str,
-    /// Of how many samples it is, where it is of samples: shares then have an error, and places no meaning.
+    /// The effective number of samples, for a chart of samples. Shares then have an error, and positions mean nothing.
     pub effective_samples: Option<f64>,
 }
 
 impl Heading {
-    /// Of the boot path.
+    /// The heading of a chart of the boot path.
     pub(crate) fn of_boot_path(boot: &Boot) -> Heading {
         let s = &boot.facts.subject;
         Heading {
@@ -56,7 +56,7 @@ impl Heading {
     }
 }
 
-/// A document of its own, with heading, warnings first, and script.
+/// Writes a complete document with heading, warnings first, and script.
 pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut dyn Write) -> io::Result<()> {
     let title = heading.title.clone();
     let about = format!("{}. {} A click zooms.", heading.about, layout.left_out(boot));
@@ -70,7 +70,7 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut d
         let (y, weight) = (LINE * (i + 1) as f64, if i == 0 { " font-weight=\"bold\"" } else { "" });
         writeln!(out, "<text x=\"{MARGIN}\" y=\"{y}\"{weight}>{}</text>", esc(line))?;
     }
-    // The script shows them: without it they would do nothing.
+    // The script makes the tools visible: without it they would do nothing.
     writeln!(
         out,
         "<g class=\"tools\" display=\"none\" text-anchor=\"end\" cursor=\"pointer\" fill=\"#2b6cb0\">\
@@ -79,7 +79,7 @@ pub(crate) fn alone(boot: &Boot, layout: &Layout, heading: &Heading, out: &mut d
         2.0 * LINE
     )?;
     frames(boot, layout, heading.effective_samples, top, out)?;
-    // `]]>` does not occur in it; a test says so.
+    // The script cannot contain `]]>`; a test checks that.
     writeln!(out, "<script><![CDATA[\n{SCRIPT}\nstandAlone(document.documentElement);\n]]></script>\n</svg>")
 }
 
@@ -108,15 +108,15 @@ fn frames(boot: &Boot, layout: &Layout, samples: Option<f64>, top: f64, out: &mu
     writeln!(out, "</g>")
 }
 
-/// Where a moment is, in pixels.
+/// The horizontal position of a moment, in pixels.
 pub(crate) fn x(boot: &Boot, at: Ns) -> f64 {
     MARGIN + at.0 as f64 / boot.total.0.max(1) as f64 * (WIDTH - 2.0 * MARGIN)
 }
 
-/// Lines at round times, at least so many pixels apart.
+/// Writes vertical lines at round times, at least `MIN_GAP` pixels apart.
 pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> io::Result<()> {
-    const APART: f64 = 90.0;
-    let least = boot.total.0.max(1) as f64 / (WIDTH - 2.0 * MARGIN) * APART;
+    const MIN_GAP: f64 = 90.0;
+    let least = boot.total.0.max(1) as f64 / (WIDTH - 2.0 * MARGIN) * MIN_GAP;
     let decade = 10_f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * decade).into_iter().find(|&step| step >= least);
     let step = step.unwrap_or(10.0 * decade).max(1.0);
@@ -135,20 +135,20 @@ pub(crate) fn axis(boot: &Boot, top: f64, bottom: f64, out: &mut dyn Write) -> i
     writeln!(out, "</g>")
 }
 
-/// Writes frames. What names look like is worked out once.
+/// Writes frames. The text and colour of each name are computed once.
 struct Pen<'a> {
     boot: &'a Boot<'a>,
-    /// Of how many samples shares are, if they are.
+    /// The effective number of samples, if shares are sampled.
     samples: Option<f64>,
-    /// The length under which slices are drawn together.
+    /// The length below which slices are drawn together, as text.
     shortest: String,
     rows: Vec<Row>,
     names: HashMap<Named, Name>,
-    /// The frame being written.
+    /// A buffer for the frame being written.
     text: Text,
 }
 
-/// Where the frames of a row and their text are, as it is written.
+/// The vertical positions of a row's frames and of their text, as written.
 struct Row {
     frame: String,
     text: String,
@@ -165,7 +165,7 @@ impl Row {
     }
 }
 
-/// What has a name: a slice, or so many short ones.
+/// The key of a name: a slice, or a number of short slices.
 #[derive(PartialEq, Eq, Hash)]
 enum Named {
     Slice(Label),
@@ -176,7 +176,7 @@ enum Named {
 struct Name {
     plain: String,
     escaped: String,
-    /// For the shade of its colour: so that neighbours can be told apart however narrow they are.
+    /// Selects the shade of the colour, so that neighbours are distinguishable at any width.
     hash: u32,
 }
 
@@ -209,8 +209,8 @@ impl Pen<'_> {
     }
 }
 
-/// One frame: its name with its length, share and start for whoever points at it, and as much of the name as fits. A sampled
-/// share has its error in the place of a start.
+/// Writes one frame: a tooltip with its name, length, share and start, and as much of the name as fits. A sampled share
+/// has its error instead of a start.
 fn place(
     out: &mut Text,
     boot: &Boot,
@@ -243,7 +243,7 @@ fn place(
     out.put("</g>\n");
 }
 
-/// A frame's markup. A large chart is half a million numbers, and `write!` would be half of the time it takes.
+/// The markup of a frame. A large chart has half a million numbers, and `write!` would take half of the time.
 #[derive(Default)]
 struct Text(String);
 
@@ -262,7 +262,7 @@ impl Text {
         self
     }
 
-    /// A number to two decimals: enough for a pixel and a per cent.
+    /// Writes a number with two decimals: enough for a pixel and a per cent.
     fn hundredths(&mut self, number: f64) -> &mut Text {
         let hundredths = timeline::rounded(number * 100.0).max(0);
         self.integer(hundredths / 100).put(timeline::point_and_two_digits(hundredths.unsigned_abs()))
@@ -276,7 +276,7 @@ impl Text {
     }
 }
 
-/// As much of a name as there is room for, in characters.
+/// As much of the name as fits in `room` characters.
 fn cut(name: &str, room: usize) -> String {
     if name.chars().nth(room).is_none() {
         return name.to_owned();
@@ -284,7 +284,7 @@ fn cut(name: &str, room: usize) -> String {
     name.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// Light enough for black text, one hue per kind of thing, waiting is grey; a little lighter or darker by name.
+/// The colour of a slice: light enough for black text, one hue per kind, grey for waits, the shade by name.
 fn colour(slice: &Slice, hash: u32) -> (u8, u8, u8) {
     let (r, g, b) = match (slice.label, slice.kind) {
         (Label::Thread(_), _) => (203, 197, 222),

@@ -1,8 +1,9 @@
 //! The flame chart of the boot path: time runs to the right, callees hang below their callers.
 //!
-//! Made of the path's slices in one pass each: [`layout`](Layout) decides what is drawn one by one, [`draw`] writes SVG,
-//! `chart.js` zooms it and marks frames. The export `svg` and the page show the same chart. A chart of everything would
-//! be too large to open, so beyond the [`MOST_FRAMES`] longest, neighbours are drawn as one, and the chart says so.
+//! It is made of the path's slices in one pass per step: [`Layout`] decides what is drawn one by one, [`draw`] writes
+//! SVG, `chart.js` zooms it and marks frames. The export `svg` and the page show the same chart. A chart of every slice
+//! would be too large to open. Beyond the [`MOST_FRAMES`] longest, neighbours are therefore drawn as one, and the chart
+//! says so.
 
 mod draw;
 
@@ -13,10 +14,10 @@ use crate::lanes::Slice;
 use crate::text::counted;
 use timeline::Ns;
 
-/// What zooms a chart and marks its frames: defines `flameChart(svg)`.
+/// The script that zooms a chart and marks its frames. It defines `flameChart(svg)`.
 pub(crate) const SCRIPT: &str = include_str!("chart.js");
 
-/// About 200 bytes each in the SVG, and what a browser still zooms at once.
+/// The most slices drawn one by one. Each takes about 200 bytes of SVG, and a browser still zooms these without delay.
 const MOST_FRAMES: usize = 6_000;
 
 /// A frame of the chart.
@@ -24,7 +25,7 @@ const MOST_FRAMES: usize = 6_000;
 struct Frame {
     start: Ns,
     end: Ns,
-    /// Rows above it.
+    /// The number of rows above it.
     depth: u32,
     what: What,
 }
@@ -33,17 +34,17 @@ struct Frame {
 enum What {
     /// One slice.
     Slice(Slice),
-    /// Neighbours that are too short to be drawn one by one, what they call among them: how many.
+    /// The number of neighbours that are drawn as one, with their callees, because each is too short.
     Together(u64),
 }
 
-/// What is drawn where.
+/// The frames of a chart and their positions.
 pub(crate) struct Layout {
-    /// Callers before what they call.
+    /// The frames, callers before their callees.
     frames: Vec<Frame>,
     /// Slices shorter than this are drawn together.
     shortest: Ns,
-    /// How many those are.
+    /// The number of those slices.
     short: usize,
 }
 
@@ -54,7 +55,7 @@ impl Layout {
         (!slices.is_empty()).then(|| Layout::of_slices(slices))
     }
 
-    /// Linear in the slices, besides finding the length that [`MOST_FRAMES`] reach.
+    /// Lays out slices, in linear time but for the search for the length that [`MOST_FRAMES`] slices reach.
     pub(crate) fn of_slices(slices: Vec<Slice>) -> Layout {
         let (shortest, short) = threshold(&slices);
         let frames = Vec::with_capacity(slices.len().min(2 * MOST_FRAMES));
@@ -63,7 +64,7 @@ impl Layout {
         Layout { frames: drawing.frames, shortest, short }
     }
 
-    /// What the chart does not show one by one, in a sentence; empty if nothing.
+    /// A sentence about the slices that the chart draws together; empty if there are none to draw so.
     pub(crate) fn left_out(&self, boot: &Boot) -> String {
         match self.short {
             0 => String::new(),
@@ -75,13 +76,14 @@ impl Layout {
         }
     }
 
-    /// Rows that it takes.
+    /// The number of rows of the chart.
     fn rows(&self) -> u32 {
         self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0)
     }
 }
 
-/// The length that only [`MOST_FRAMES`] slices reach, and how many do not reach it.
+/// The shortest length to draw one by one, so that at most about [`MOST_FRAMES`] slices are, and the number of shorter
+/// slices.
 fn threshold(slices: &[Slice]) -> (Ns, usize) {
     if slices.len() <= MOST_FRAMES {
         return (Ns::ZERO, 0);
@@ -95,18 +97,19 @@ fn threshold(slices: &[Slice]) -> (Ns, usize) {
 struct Drawing {
     shortest: Ns,
     frames: Vec<Frame>,
-    /// The slices under way that are drawn one by one.
+    /// The open slices that are drawn one by one.
     open: Vec<Open>,
 }
 
 struct Open {
     slice: Slice,
-    /// The run of short slices that was last drawn in it.
+    /// The frame of the last run of short slices within it.
     run: Option<usize>,
 }
 
 impl Drawing {
-    /// Slices come in order, outer ones first. What a short one calls is as short, and in the same run.
+    /// Adds a slice. Slices come in order, outer ones first. A callee of a short slice is short too, and joins the same
+    /// run.
     fn add(&mut self, slice: Slice) {
         while self.open.last().is_some_and(|top| !top.slice.holds(&slice)) {
             self.open.pop();
@@ -122,7 +125,7 @@ impl Drawing {
         self.open.push(Open { slice, run: None });
     }
 
-    /// A short slice: goes on with the run before it if hardly anything lies between them.
+    /// Adds a short slice. It joins the run before it if the gap between them is shorter than `shortest`.
     fn together(&mut self, slice: Slice) {
         let run = self.open.last().and_then(|around| around.run).map(|run| &mut self.frames[run]);
         match run.filter(|run| slice.start - run.end < self.shortest) {

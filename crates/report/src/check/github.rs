@@ -1,14 +1,14 @@
-//! Budgets as GitHub's workflow commands, which it shows beside the file of budgets.
+//! Budgets as GitHub's workflow commands. GitHub shows them beside the file of budgets.
 //!
-//! <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>; values are escaped as its own
-//! toolkit does it (`packages/core/src/command.ts`): % and line ends, in properties also : and comma.
+//! The format: <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>. Values are escaped
+//! as in GitHub's toolkit (`packages/core/src/command.ts`): % and line ends, in properties also : and comma.
 
 use super::{Check, failed, sentence};
 use benchmark::budgets::Status;
 use std::fmt::Write;
 
 impl Check {
-    /// A line for each budget that is over or cannot be told, and for boots that failed.
+    /// A line for each budget that is over or cannot be decided, and for boots that failed.
     pub fn github(&self) -> String {
         let mut out = String::new();
         let file = property(&self.file);

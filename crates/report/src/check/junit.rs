@@ -1,7 +1,8 @@
 //! Budgets as JUnit's XML, the form that CI systems read: a test case for each budget, and one for all boots.
 //!
-//! There is no official schema; what Jenkins and GitLab read is (<https://github.com/testmoapp/junitxml>). What cannot be
-//! told is *skipped*: it neither passed nor failed.
+//! There is no official schema; this is the part that Jenkins and GitLab read
+//! (<https://github.com/testmoapp/junitxml>). A budget that cannot be decided is *skipped*: it neither passed nor
+//! failed.
 
 use super::{Check, failed, sentence};
 use crate::html::esc as escaped;
@@ -9,7 +10,6 @@ use benchmark::budgets::Status;
 use std::fmt::Write;
 
 impl Check {
-    /// The whole file.
     pub fn junit(&self) -> String {
         let over = self.budgets.iter().filter(|c| c.status == Status::Over).count();
         let skipped = self.budgets.iter().filter(|c| c.status == Status::CannotTell).count();
@@ -23,11 +23,11 @@ impl Check {
             case(&boots.of, "every boot reaches its end mark", &inner, &mut out);
         }
         for c in &self.budgets {
-            let said = sentence(c);
+            let message = sentence(c);
             let inner = match c.status {
-                Status::Within => format!("<system-out>{}</system-out>", escaped(&said)),
-                Status::Over => failure(&said),
-                Status::CannotTell => format!("<skipped message=\"{}\"/>", escaped(&said)),
+                Status::Within => format!("<system-out>{}</system-out>", escaped(&message)),
+                Status::Over => failure(&message),
+                Status::CannotTell => format!("<skipped message=\"{}\"/>", escaped(&message)),
             };
             case(&c.of, &format!("{} at most {}", c.what, c.limit), &inner, &mut out);
         }
@@ -36,8 +36,8 @@ impl Check {
     }
 }
 
-fn failure(said: &str) -> String {
-    format!("<failure message=\"{}\"/>", escaped(said))
+fn failure(message: &str) -> String {
+    format!("<failure message=\"{}\"/>", escaped(message))
 }
 
 fn case(class: &str, name: &str, inner: &str, out: &mut String) {

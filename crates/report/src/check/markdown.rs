@@ -1,4 +1,4 @@
-//! Budgets as a Markdown table, as for a job's summary.
+//! Budgets as a Markdown table, for example for the summary of a CI job.
 
 use super::{Check, amount, between, failed, limit, rank, word};
 use crate::harmless;
@@ -6,7 +6,7 @@ use benchmark::budgets::Checked;
 use std::fmt::Write;
 
 impl Check {
-    /// The whole text: the outcome, and a table with what is over first.
+    /// The complete text: the outcome, and a table with the budgets that are over first.
     pub fn markdown(&self) -> String {
         let mut out = format!("### Boot budgets: {}\n\n{}\n\n", word(self.status), self.sentence());
         for boots in self.boots.iter().filter(|b| b.failed > 0) {
@@ -33,7 +33,7 @@ impl Check {
     }
 }
 
-/// Text that neither ends a cell nor is markup.
+/// The text escaped, so that it neither ends a table cell nor is read as markup.
 fn cell(text: &str) -> String {
     let mut out = String::new();
     for c in harmless(text).chars() {

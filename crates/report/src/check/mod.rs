@@ -1,4 +1,4 @@
-//! Budgets that were checked, for people and for what runs in CI: text, JUnit XML, GitHub annotations, Markdown.
+//! The result of checking budgets, for a reader and for CI systems: text, JUnit XML, GitHub annotations, Markdown.
 //!
 //! As a document it has the schema `bootscope.check/1`; fields are added, never renamed or removed.
 
@@ -25,27 +25,27 @@ pub struct Check {
     pub schema: String,
     /// The file of budgets.
     pub file: String,
-    /// The worst of all: `over`, `cannot-tell`, `within`. A boot that failed is over.
+    /// The worst status of all: `over`, `cannot-tell`, `within`. A boot that failed counts as over.
     pub status: Status,
-    /// Whose boots were checked.
+    /// The sets of boots that were checked.
     pub boots: Vec<CheckedBoots>,
-    /// Every budget of each, in the order of the file.
+    /// Every budget of each set, in the order of the file.
     pub budgets: Vec<Checked>,
 }
 
-/// Boots that were checked.
+/// A set of boots that was checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckedBoots {
-    /// What they are boots of.
+    /// The recording or bench that the boots belong to.
     pub of: String,
-    /// How many reached their end mark.
+    /// The number of boots that reached their end mark.
     pub reached: usize,
-    /// How many did not.
+    /// The number of boots that did not.
     pub failed: usize,
 }
 
 impl Check {
-    /// Of boots and what was found about their budgets.
+    /// Makes the document from the boots and the results for their budgets.
     pub fn new<'a>(file: &str, observed: impl Iterator<Item = &'a Observed>, budgets: Vec<Checked>) -> Check {
         let boots = observed.map(|o| CheckedBoots { of: o.name.clone(), reached: o.boots, failed: o.failed });
         let boots: Vec<CheckedBoots> = boots.collect();
@@ -58,7 +58,7 @@ impl Check {
         Check { schema: SCHEMA.to_owned(), file: file.to_owned(), status, boots, budgets }
     }
 
-    /// As text for a terminal: what is over first.
+    /// The text for a terminal, with the budgets that are over first.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         for boots in self.boots.iter().filter(|b| b.failed > 0) {
@@ -137,7 +137,7 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// `+5% (1.05 s)` over a baseline, else as it is written.
+/// The limit as a budget states it, or `+5% (1.05 s)` over a baseline.
 fn limit(c: &Checked) -> String {
     match c.baseline {
         Some(_) => format!("{} ({})", c.limit, amount(c.what.kind, c.limit_value)),
@@ -159,7 +159,7 @@ fn between(c: &Checked) -> String {
     if c.median.confidence == 0.0 {
         return String::new();
     }
-    // Of five boots it is their range, and less sure.
+    // Five boots give only their range, with less than 95 % confidence.
     let less = if c.median.is_sure() { String::new() } else { format!(" ({})", percent(c.median.confidence)) };
     format!("{} to {}{less}", amount(c.what.kind, c.median.low), amount(c.what.kind, c.median.high))
 }
@@ -178,7 +178,7 @@ fn sentence(c: &Checked) -> String {
     }
 }
 
-/// Why these boots cannot tell.
+/// The reason why these boots cannot decide the budget.
 fn why_not(c: &Checked) -> String {
     match c.p_over {
         Some(_) if c.boots < 5 => {

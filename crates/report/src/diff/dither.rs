@@ -1,33 +1,34 @@
-//! What of a diff is more than chance: each side booted several times, each time with a dummy argument of another length.
+//! Separates the changes of a diff from noise, with dithered boots: each side is booted several times, each time with a
+//! dummy argument of another length.
 //!
-//! Such boots differ in nothing that matters, and yet in layout and hashing: how far a row, a function or a path moves among
-//! them (most less least) is its *floor*. Its change is that of the medians, and counts if it is more than the floor of
-//! either side. For thousands of functions a test of significance is too weak with a handful of boots; that a change is
-//! larger than anything seen without one is not.
+//! Such boots differ only in memory layout and hashing. The range of a row, a function or a call path among them
+//! (largest minus smallest) is its *floor*. Its change is the difference of the medians, and counts if it exceeds the
+//! floor of both sides. With a handful of boots a test of significance is too weak for thousands of functions;
+//! comparing with the largest random change is not.
 
 use super::{Diff, DiffLine};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// How a diff of dithered boots came about.
+/// The figures of a diff of dithered boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Dither {
     /// Boots of each side.
     pub boots: usize,
-    /// By how much the total changed: median less median.
+    /// The change of the total: the difference of the medians.
     pub total_change_ns: i64,
-    /// How far the total moves by itself.
+    /// The noise of the total.
     pub total_floor_ns: i64,
-    /// Rows that changed by no more than they move by themselves, and so are left out.
+    /// The number of rows that changed by no more than their noise and are left out.
     pub rows_within: usize,
-    /// The same of functions.
+    /// The number of functions left out for the same reason.
     pub functions_within: usize,
-    /// The same of paths.
+    /// The number of call paths left out for the same reason.
     pub paths_within: usize,
 }
 
-/// By how much something changes from each side's first boot to its others (the first itself included, as 0).
+/// The changes from a side's first boot to its other boots, by key. The first boot itself counts as 0.
 struct Moves<K> {
     boots: usize,
     by: HashMap<K, Vec<i64>>,
@@ -42,7 +43,7 @@ impl<K: Hash + Eq> Moves<K> {
         Moves { boots: others.len() + 1, by }
     }
 
-    /// The median, and most less least. In boots that are not listed it was as in the first.
+    /// The median change, and the range of the changes. A boot without an entry did not change.
     fn spread(&self, key: &K) -> (i64, i64) {
         let mut changes = self.by.get(key).cloned().unwrap_or_default();
         changes.resize(self.boots, 0);
@@ -52,8 +53,8 @@ impl<K: Hash + Eq> Moves<K> {
 }
 
 impl Diff {
-    /// Leaves what changed by more than its noise. This is a diff of the sides' first boots; `before` and `after`
-    /// are those of each side's first boot with each of its others.
+    /// Keeps only what changed by more than its noise. `self` compares the first boots of both sides. `before` and
+    /// `after` compare the first boot of a side with each other boot of that side.
     pub fn dithered(mut self, before: &[Diff], after: &[Diff]) -> Diff {
         let totals = [before, after]
             .map(|others| Moves::of(others, |d| vec![((), d.after.total_ns - d.before.total_ns)]).spread(&()));
@@ -88,14 +89,14 @@ impl Diff {
     }
 }
 
-/// The change of medians and the floor, if that is more than chance.
+/// The difference of the medians and the floor, if the change exceeds the floor.
 fn counts<K: Hash + Eq>(key: K, first: i64, moves: &[Moves<K>; 2]) -> Option<(i64, i64)> {
     let [before, after] = [0, 1].map(|side| moves[side].spread(&key));
     let (change, floor) = (first + after.0 - before.0, before.1.max(after.1));
     (change.abs() > floor).then_some((change, floor))
 }
 
-/// Keeps what counts; how many do not.
+/// Keeps the items that `counts` accepts. Returns how many it removed.
 fn keep<T>(all: &mut Vec<T>, counts: impl Fn(&T) -> Option<(i64, i64)>, set: impl Fn(&mut T, (i64, i64))) -> usize {
     let listed = all.len();
     all.retain_mut(|one| match counts(one) {
@@ -136,7 +137,7 @@ mod tests {
 
     /// `grown` takes 50 more, and moves by 4; `shaky` took 40 more, and moves by 60; `late` is only in the other boots.
     #[test]
-    fn what_moves_by_itself_does_not_count() {
+    fn changes_within_the_noise_are_left_out() {
         let first = diff((1000, 1090), &[("grown", 100, 150), ("shaky", 200, 240)]);
         let before =
             [diff((1000, 1060), &[("shaky", 200, 260)]), diff((1000, 1004), &[("grown", 100, 104), ("late", 10, 9)])];

@@ -1,27 +1,28 @@
-//! The tables of a diff. Each sums to the change of the whole: what is cut off and what is not listed has a row, too.
+//! The tables of a diff. Each table sums to the total change, so rows that are cut off or not listed get a row that
+//! sums them up.
 
 use super::{CHANGED, DiffAmount, DiffLine, DiffRow, signed};
 use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, thousands};
 use crate::{Layout, harmless};
 
-/// Rows that took as long as before, as one row.
+/// The name of the row for everything that took as long as before.
 const UNCHANGED: &str = "unchanged";
 
-/// What the rows of a table have to sum to.
+/// The sums that the rows of a table must reach.
 pub(super) struct Whole {
     pub before_ns: i64,
     pub after_ns: i64,
     pub change_ns: i64,
     pub is_dithered: bool,
-    /// Of dithered boots, how many rows are left out because they changed by no more than their noise.
+    /// For dithered boots, the number of rows left out because they changed by no more than their noise.
     pub within_noise: Option<usize>,
 }
 
-/// Times of a row before and after, where they are known.
+/// The times of a row before and after, if known.
 type Times = [Option<i64>; 2];
 
-/// A row that sums up others: its name, its change, and the times where rows have them.
+/// A row that sums up others: its name, its change, and its times if the rows have them.
 struct Sum {
     name: String,
     change_ns: i64,
@@ -29,21 +30,21 @@ struct Sum {
 }
 
 impl Whole {
-    /// The rows that a table needs to sum to the whole: what was cut off (`cut`), what is not listed, the total. `all` are
-    /// the changes and times of all rows that a table could list.
+    /// The rows that make a table sum to the whole: rows that were cut off, rows that are not listed, the total. `all`
+    /// are the changes and times of all rows that the table could list.
     fn sums(&self, all: &[(i64, Times)], listed: usize, unlisted: &str) -> Vec<Sum> {
         let cut = &all[listed..];
         let sum = |rows: &[(i64, Times)]| -> (i64, [i64; 2]) {
-            let of = |side: usize| rows.iter().filter_map(|row| row.1[side]).sum();
-            (rows.iter().map(|row| row.0).sum(), [of(0), of(1)])
+            let side_sum = |side: usize| rows.iter().filter_map(|row| row.1[side]).sum();
+            (rows.iter().map(|row| row.0).sum(), [side_sum(0), side_sum(1)])
         };
-        // Of several boots a side only the first one's times are known, and changes are those of medians.
+        // With several boots per side, only the first boot's times are known, and changes are differences of medians.
         let times = |times: [i64; 2]| if self.within_noise.is_some() { [None; 2] } else { times.map(Some) };
         let mut sums = Vec::new();
         if !cut.is_empty() {
-            let (change_ns, of) = sum(cut);
+            let (change_ns, cut_times) = sum(cut);
             let name = format!("everything else ({})", counted(cut.len() as u64, "row"));
-            sums.push(Sum { name, change_ns, times: times(of) });
+            sums.push(Sum { name, change_ns, times: times(cut_times) });
         }
         let (change_ns, [before, after]) = sum(all);
         let rest = (self.change_ns - change_ns, [self.before_ns - before, self.after_ns - after]);
@@ -62,7 +63,7 @@ impl Whole {
     }
 }
 
-/// What changed of phases or rows: the first `top`, everything else, the total.
+/// Writes a table of phases or rows: the first `top`, everything else, the total.
 pub(super) fn row_table(
     title: &'static str,
     all: &[DiffRow],
@@ -94,12 +95,12 @@ pub(super) fn row_table(
     out.push('\n');
 }
 
-/// What changed of functions or paths: the first ones, everything else, the total of what is on the boot path.
+/// Writes a table of functions or call paths: the first ones, everything else, the total on the boot path.
 pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout: Layout, out: &mut String) {
     if all.is_empty() {
         return;
     }
-    // What is the same in every row says nothing, and is no column.
+    // A column with the same value in every row is left out.
     let has_own_self = all.iter().any(|l| change(l, |a| a.self_ns) != l.on_path_change_ns);
     let has_own_total = all.iter().any(|l| change(l, |a| a.total_ns) != change(l, |a| a.self_ns));
     let has_calls = all.iter().any(|l| change(l, calls) != 0);
@@ -122,7 +123,7 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     let row = |l: &DiffLine| Line { cells: cells.iter().map(|cell| cell(l, layout)).collect(), faint: false };
     let listed = layout.top.min(all.len());
     let mut lines: Vec<Line> = all[..listed].iter().map(row).collect();
-    // Other columns are of all threads, and a function is in the total of its callers: only the path has a sum.
+    // Other columns cover all threads, and a function is in the total of its callers. Only the boot path can be summed.
     let figures: Vec<(i64, Times)> = all.iter().map(|l| (l.on_path_change_ns, [None; 2])).collect();
     for Sum { name, change_ns, .. } in whole.sums(&figures, listed, "in no function") {
         if name != UNCHANGED {
@@ -135,7 +136,7 @@ pub(super) fn table(title: &'static str, all: &[DiffLine], whole: &Whole, layout
     out.push('\n');
 }
 
-/// By how much an amount changed.
+/// The change of an amount.
 fn change(line: &DiffLine, amount: fn(&DiffAmount) -> i64) -> i64 {
     let [before, after] = [&line.before, &line.after].map(|side| side.as_ref().map_or(0, amount));
     after - before

@@ -1,8 +1,8 @@
-//! Chrome's JSON trace events (chrome://tracing, Perfetto, Firefox Profiler and others read it).
+//! Chrome's JSON trace events, which chrome://tracing, Perfetto, Firefox Profiler and others read.
 //!
-//! Groups of lanes stand as processes, lanes as threads, slices as strictly nested complete events
-//! (`"ph":"X"`) in order of start, marks as instants. Times are microseconds with three decimals, so exact; `otherData` has
-//! what they count where that is not time, and the warnings.
+//! Groups of lanes are processes and lanes are threads. Slices are strictly nested complete events (`"ph":"X"`) in
+//! order of start, and marks are instants. Times are microseconds with three decimals, so they are exact. `otherData`
+//! has the warnings, and the unit if it is not time.
 
 use super::Export;
 use crate::Boot;
@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{NameId, Ns};
 
-/// The `chrome` format.
 pub struct Chrome;
 
 impl Export for Chrome {
@@ -84,7 +83,7 @@ fn write_marks(boot: &Boot, lanes: &[Lane], zero: Ns, out: &mut dyn Write) -> io
     Ok(())
 }
 
-/// Nanoseconds written as microseconds; never negative here.
+/// Nanoseconds written as microseconds. They must not be negative.
 struct Us(Ns);
 
 impl std::fmt::Display for Us {

@@ -1,8 +1,8 @@
 //! Comma-separated values (RFC 4180): `csv` has a row per span, `csv-where` a row per row of `where`.
 //!
-//! Columns are named in the first line; times are integers of nanoseconds (`_ns`), or of
-//! the counter's ticks (`_ticks`). Text passes `harmless`, so a row is a line; a cell
-//! that a spreadsheet would compute (`=`, `+`, `-`, `@` at its start) gets an apostrophe before it.
+//! The first line names the columns. Times are integers, in nanoseconds (`_ns`) or in the counter's ticks (`_ticks`).
+//! Text passes `harmless`, so a row is one line. A cell that a spreadsheet would compute (`=`, `+`, `-`, `@` at its
+//! start) gets an apostrophe in front.
 
 use super::Export;
 use crate::{Boot, harmless};
@@ -53,7 +53,7 @@ impl Export for Spans {
     }
 }
 
-/// The `csv-where` format: the boot path by what one can fix.
+/// The `csv-where` format: the boot path in the rows that a reader can act on.
 pub struct Where;
 
 impl Export for Where {
@@ -85,7 +85,7 @@ impl Export for Where {
     }
 }
 
-/// What the columns of times count, at the end of their names.
+/// The unit of the times, as a suffix of the column names.
 fn unit(boot: &Boot) -> &'static str {
     boot.timeline.unit.name()
 }
@@ -108,12 +108,12 @@ pub fn kind(kind: SpanKind) -> &'static str {
     }
 }
 
-/// Writes records, each as a line that ends with a line feed.
+/// A writer that ends each record with a line feed.
 pub(crate) fn writer<W: Write>(out: W) -> Writer<W> {
     WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out)
 }
 
-/// Text for a cell: harmless to a terminal, and to a spreadsheet. The writer quotes it where it must be.
+/// Text for a cell, harmless to a terminal and to a spreadsheet. The writer adds quotes.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     let text = harmless(text);
     if text.starts_with(['=', '+', '-', '@']) { Cow::Owned(format!("'{text}")) } else { text }

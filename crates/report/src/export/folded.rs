@@ -1,9 +1,9 @@
-//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stack, in the order in which they first came.
+//! Folded stacks: `frame;frame;frame nanoseconds`, a line per stack, in the order of first appearance.
 //!
-//! Where calls were followed, those too short to be spans are in the stacks as well. Rules of the format: `;` sets frames apart, the last word is the number, a number
-//! before it would be taken for a second one, and a line that begins with `# ` is a comment; [`frame`] keeps names clear of
-//! all that. Of a stack of more than [`MOST_FRAMES`] the outermost are written, and all that is deeper is one frame,
-//! `(deeper)`.
+//! With a call trace, the stacks also have the calls that are too short to be spans. The format has these rules: `;`
+//! separates frames, the last word is the number, a number before it would count as a second one, and a line that
+//! begins with `# ` is a comment. [`frame`] keeps names within these rules. A stack of more than [`MOST_FRAMES`] keeps
+//! its outermost frames; one frame, `(deeper)`, stands for the rest.
 
 use super::{Export, MOST_FRAMES};
 use crate::Boot;
@@ -15,7 +15,7 @@ use timeline::{NameId, NodeId, Ns, SpanKind, TrackId};
 
 /// The `folded` formats.
 pub struct Folded {
-    /// Every thread's own time instead of the boot path.
+    /// Every thread's self time instead of the boot path.
     pub all_threads: bool,
 }
 
@@ -37,7 +37,7 @@ impl Export for Folded {
     }
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
-        // In brackets, so that no comment ends in a number.
+        // The brackets keep a comment from ending in a number.
         super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
         let mut names = Names::new(boot);
         if !self.all_threads {
@@ -58,11 +58,11 @@ impl Export for Folded {
     }
 }
 
-/// The boot path with every call that was followed: a line per stack, in the order in which spans first show them.
+/// Writes the boot path with every recorded call: a line per stack, in the order in which spans first show them.
 fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
     let mut stacks = Stacks::new(boot);
     let mut open = Open::new(boot.path_slices());
-    // In order, so that one boot gives the same lines in each run.
+    // Sorted, so that each run writes the same lines for a boot.
     let mut to_share: BTreeMap<(NodeId, (u32, TrackId)), Ns> = BTreeMap::new();
     for stretch in &boot.path().stretches {
         let stack = open.at(stretch.from).iter().fold(Stacks::EMPTY, |stack, slice| stacks.with(stack, slice.label));
@@ -77,7 +77,7 @@ fn sums(boot: &Boot, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
     stacks.write(out)
 }
 
-/// Stacks, each one frame on top of another, and the time in which each was what ran.
+/// Stacks, each one frame on top of another, and the time that each was the running stack.
 struct Stacks<'a> {
     boot: &'a Boot<'a>,
     numbers: HashMap<(u32, Label), u32>,
@@ -144,7 +144,7 @@ impl Follow for Stacks<'_> {
     }
 }
 
-/// Stacks as they are written, each once, with the time in which it was the whole stack.
+/// The text of each stack once, with the time that it was the running stack.
 #[derive(Default)]
 struct Sums {
     places: HashMap<String, usize>,
@@ -167,7 +167,7 @@ impl Sums {
     }
 }
 
-/// Adds the stacks of nested slices on top of `bottom`. Where there is nothing on top of `bottom`, nothing is added.
+/// Adds the stacks of nested slices on top of `bottom`, but not `bottom` alone.
 fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, folded: &mut Sums) {
     let mut stack = bottom.to_owned();
     let mut ends: Vec<usize> = Vec::new();
@@ -200,7 +200,7 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, fo
 
 const DEEPER: usize = MOST_FRAMES + 1;
 
-/// Frames' texts, made once.
+/// The text of each frame, computed once.
 struct Names<'a> {
     boot: &'a Boot<'a>,
     texts: HashMap<Label, String>,

@@ -2,24 +2,25 @@
 //!
 //! One object with, in this order: `schema`, `time_base`, `total_ns`, `end` (at_ns, error_ns, track, evidence, and code: the
 //! evidence's name for programs), and these arrays, one element per line:
-//! * `warnings`: what a reader must know first, a sentence each
-//! * `warning_lines`: the same, each with code, affects, text
+//! * `warnings`: a sentence for each warning
+//! * `warning_lines`: the same warnings, each with code, affects, text
 //! * `clocks`: name, hz, residual_ns, rate_from
 //! * `tracks`: track (its number below), name, kind, id (the evidence's number), created_ns, created_by, idle
 //! * `phases`: name, start_ns, end_ns, error_ns, evidence
 //! * `spans`: track, start_ns, end_ns, depth, kind, name, detail; by track, then start, outer ones first
 //! * `marks`: track, at_ns, name
 //! * `waits`: track, from_ns, woken_ns, until_ns (`null`: never), by (`thread`, `interrupt`, `holders`, `halted`,
-//!   `nothing`, `unknown`), and which thread, interrupt or topic
+//!   `nothing`, `unknown`), and the thread, interrupt or topic
 //! * `running`: track, cpu, from_ns, to_ns
-//! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; of more than
-//!   [`MOST_FRAMES`] the outermost ones, how many are between, and the innermost)
+//! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; above
+//!   [`MOST_FRAMES`] frames: the outermost ones, the number of frames left out, and the innermost one)
 //! * `findings`: the most valuable ones, at most five, each as in `show --json`
 //! * `diagnostics`: code, kind, about, count, first, severity, affects, effect, cost_ns, text
 //!
-//! Beside the arrays stands `found`, as in `show --json`: what the findings save together, and which rules could not look.
+//! The object also has `found`, as in `show --json`: what the findings save together, and the rules that could not
+//! look.
 //!
-//! Text is as the evidence has it, quoted as JSON demands: a program reads it.
+//! Text is unchanged from the evidence, quoted as JSON demands, because a program reads it.
 
 use super::{Export, MOST_FRAMES, csv};
 use crate::lanes::{Open, Slice};
@@ -31,7 +32,6 @@ use serde_json::json;
 use std::io::{self, Write};
 use timeline::{Ns, TrackKind, WaitedOn};
 
-/// The `json` format.
 pub struct Json;
 
 impl Export for Json {
@@ -100,7 +100,7 @@ fn array<T: Serialize>(out: &mut dyn Write, name: &str, rows: impl Iterator<Item
     write!(out, "]")
 }
 
-/// Spans are the many: a plain struct, no tree of values.
+/// Spans outnumber everything else: a plain struct is faster than a tree of values.
 #[derive(Serialize)]
 struct SpanOut<'a> {
     track: u32,
@@ -162,7 +162,7 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
     WaitOut { track: w.track.0, from_ns: w.from.0, woken_ns: w.woken.0, until_ns, by, thread, interrupt }
 }
 
-/// An end that is none is `null`.
+/// An open end is `null`.
 fn hold(boot: &Boot, h: &timeline::Hold) -> serde_json::Value {
     let known = |at: Ns| (at != Ns::MIN && at != Ns::MAX).then_some(at.0);
     json!({
@@ -223,7 +223,7 @@ fn track_row(boot: &Boot, number: u32, track: &timeline::Track) -> serde_json::V
         TrackKind::Vmm => "vmm",
         TrackKind::Firmware => "firmware",
         TrackKind::Thread => "thread",
-        // By one word: a document of an earlier version has no other.
+        // Both are `cpu`, because earlier versions of the document have no other word.
         TrackKind::Cpu | TrackKind::Interrupts => "cpu",
         TrackKind::Console => "console",
     };

@@ -1,8 +1,8 @@
-//! Exports: the whole boot in the formats of other programs. One file per format, one trait for all.
+//! Exports: the whole boot in the formats of other programs. Each format has one file; all share one trait.
 //!
-//! Each writes as it goes, in time linear in the number of spans. Names in them have passed
-//! [`crate::harmless`]; times are exact to the nanosecond wherever the format allows it. What a reader must know first stands
-//! in each that has a place for it: all but CSV, of which the columns' names say what they count.
+//! Each format writes as it goes, in time linear in the number of spans. Names have passed [`crate::harmless`]. Times
+//! are exact to the nanosecond if the format allows it. Every format with a place for warnings has them: all but CSV,
+//! whose column names state the unit.
 
 mod chrome;
 pub(crate) mod csv;
@@ -23,36 +23,38 @@ use std::io::{self, Write};
 
 /// A format that a boot can be written in.
 pub trait Export: Sync {
-    /// What `--to` calls it.
+    /// Its name in `--to`.
     fn name(&self) -> &'static str;
-    /// The usual ending of its files, without the dot.
+    /// The usual file extension, without the dot.
     fn extension(&self) -> &'static str;
-    /// What it holds and who reads it, in a line.
+    /// Its content and its readers, in a line.
     fn about(&self) -> &'static str;
-    /// Whether it is something else than text.
+    /// True if it is not text.
     fn is_binary(&self) -> bool {
         false
     }
-    /// Whether each of its lines is a document that a collector takes.
+    /// True if each of its lines is a document that a collector accepts.
     fn has_signals(&self) -> bool {
         false
     }
-    /// Whether it lists the boot's findings.
+    /// True if it lists the boot's findings.
     fn has_findings(&self) -> bool {
         false
     }
     /// Writes the boot. `out` should be buffered.
     ///
     /// # Errors
-    /// What `out` says; for `svg`, also a boot without a path, and for `processes-svg` one without processes.
+    /// If `out` cannot be written; for `svg`, also if the boot has no path; for `processes-svg`, if it has no
+    /// processes.
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Frames of a stack where a format repeats the whole stack for every change in it: a log of a deep nest would else become
-/// a file that grows with its square. A kernel's stacks have some twenty. What is left out is a frame that says so.
+/// The most frames of a stack in formats that repeat the whole stack at every change. Without a limit, the file of a
+/// deep nest would grow with the square of its depth. A kernel's stacks have some twenty frames. One frame stands for
+/// those left out.
 const MOST_FRAMES: usize = 128;
 
-/// What a reader must know first, harmless, for formats that have a place for it.
+/// The warnings, made harmless, for formats that have a place for them.
 pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {
     WarningLine::all(boot.timeline).into_iter().map(|warning| harmless(&warning.text).into_owned())
 }
@@ -73,7 +75,7 @@ pub const FORMATS: [&dyn Export; 12] = [
     &tslog::Tslog,
 ];
 
-/// The format of that name.
+/// The format with this name.
 pub fn format(name: &str) -> Option<&'static dyn Export> {
     FORMATS.into_iter().find(|f| f.name() == name)
 }

@@ -1,15 +1,15 @@
 //! OpenTelemetry's data: a trace of the boot, and metrics, as OTLP's JSON.
 //!
-//! Two lines: `{"resourceSpans":…}` and `{"resourceMetrics":…}`, as a collector's `otlpjsonfile` receiver reads them from a file and its
-//! `otlp` receiver takes them by HTTP at `/v1/traces` and `/v1/metrics`. By the OTLP specification 1.x: ids are hexadecimal, numbers of 64
-//! bits are text.
+//! There are two lines, `{"resourceSpans":…}` and `{"resourceMetrics":…}`. A collector's `otlpjsonfile` receiver reads
+//! them from a file. Its `otlp` receiver takes them by HTTP at `/v1/traces` and `/v1/metrics`. As in the OTLP
+//! specification 1.x, ids are hexadecimal, and numbers of 64 bits are text.
 //!
-//! One trace per boot. The span `boot` holds all: a span for each phase, for each unit, and the span `boot path`, whose children are what
-//! the boot waited for, as nested as the chart has it. Metrics are gauges: the boot's length, each phase, each unit, each row of
-//! the boot path, and what was measured beside the time.
+//! Each boot is one trace. The span `boot` holds all others: a span for each phase, for each unit, and the span `boot
+//! path`. The children of `boot path` are what the boot waited for, nested as in the chart. Metrics are gauges: the
+//! length of the boot, of each phase and of each unit, each row of the boot path, and the measured metrics.
 //!
-//! Time zero is when the recording was begun, as its manifest says; that of imported evidence is when it was imported. Ids are
-//! hashes of the content, so a boot that is exported twice is the same trace.
+//! Time zero is the start of the recording, from its manifest; for imported evidence it is the time of the import. Ids
+//! are hashes of the content, so a boot that is exported twice is the same trace.
 
 mod content;
 mod wire;
@@ -19,7 +19,6 @@ use crate::Boot;
 use content::Content;
 use std::io::{self, Write};
 
-/// The `otlp` format.
 pub struct Otlp;
 
 impl Export for Otlp {

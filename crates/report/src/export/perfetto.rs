@@ -1,10 +1,13 @@
 //! Perfetto's protobuf trace: packets of track descriptors and track events (ui.perfetto.dev opens it).
 //!
-//! The messages below are the few fields needed of Perfetto's public `trace_packet.proto`,
-//! `track_event.proto`, `track_descriptor.proto` and `interned_data.proto`, with their numbers; a
-//! test decodes the output with Perfetto's own schema. Layout: groups of lanes stand as processes, lanes as their
-//! threads. A thread of a user process stands in that process, by its number; the tree of processes says who its parent is. Slices are begin and end events; marks and warnings are instants. A watched variable is a counter where its
-//! times, the host's, are the timeline's. Names are interned on one sequence, each in the packet that first uses it.
+//! The messages below have only the needed fields of Perfetto's public `trace_packet.proto`, `track_event.proto`,
+//! `track_descriptor.proto` and `interned_data.proto`, with their numbers. A test decodes the output with Perfetto's
+//! schema.
+//!
+//! Groups of lanes are processes, and lanes are their threads. A thread of a user process is in that process, by its
+//! number; the process tree has its parent. Slices are begin and end events; marks and warnings are instants. A watched
+//! variable is a counter, if the host's times are the timeline's. All events share one sequence with interned names;
+//! the packet that first uses a name carries it.
 
 use super::Export;
 use crate::lanes::{Edge, Group, Label, Lane, edges};
@@ -14,7 +17,6 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{Ns, Process, TimeBase, TrackId, TrackKind};
 
-/// The `perfetto` format.
 pub struct Perfetto;
 
 impl Export for Perfetto {
@@ -61,9 +63,9 @@ const SEQUENCE: u32 = 1;
 /// Lanes and groups have smaller numbers.
 const WARNINGS: u64 = 1 << 32;
 const WATCHED: u64 = WARNINGS + 1;
-/// The tracks of processes have these numbers and their own beyond.
+/// The tracks of processes have numbers from here on: this plus the process number.
 const PROCESSES: u64 = 1 << 33;
-/// What is no thread of a process has a number that no thread has: Linux gives 22 bits.
+/// The thread number of a lane that is not a thread of a process. Linux thread numbers have at most 22 bits.
 const NO_THREAD: u32 = 1_100_000_000;
 
 #[derive(Clone, PartialEq, Message)]
@@ -132,7 +134,7 @@ struct TrackDescriptor {
     counter: Option<CounterDescriptor>,
 }
 
-/// What makes a track a counter's; we say nothing of its unit.
+/// Marks a track as a counter's. It names no unit.
 #[derive(Clone, PartialEq, Message)]
 struct CounterDescriptor {}
 
@@ -154,7 +156,7 @@ struct ThreadDescriptor {
     thread_name: String,
 }
 
-/// Who the processes are, and whose children.
+/// The processes and their parents.
 #[derive(Clone, PartialEq, Message)]
 struct ProcessTree {
     #[prost(message, repeated, tag = "1")]
@@ -171,7 +173,7 @@ struct ProcessOfTree {
     cmdline: Vec<String>,
 }
 
-/// The process of each track that is the last one to have its number.
+/// The process of each track. If several processes had the number, the last one counts.
 fn owners<'a>(boot: &'a Boot) -> HashMap<TrackId, &'a Process> {
     let tracks = &boot.timeline.tracks;
     let is_thread = |process: &&Process| process.pid > 0 && process.pid < u64::from(Group::Boot.number());
@@ -182,12 +184,12 @@ fn owners<'a>(boot: &'a Boot) -> HashMap<TrackId, &'a Process> {
 struct Packets<'a> {
     boot: &'a Boot<'a>,
     out: &'a mut dyn Write,
-    /// The number that each name was interned under.
+    /// The interned number of each name.
     names: HashMap<Label, u64>,
-    /// Threads that a process is.
+    /// The process of each thread that has one.
     owners: HashMap<TrackId, &'a Process>,
     begun: bool,
-    /// Perfetto's times are unsigned: all of ours are moved so that the earliest is at zero.
+    /// Perfetto's times are unsigned, so all times are moved to put the earliest at zero.
     zero: Ns,
 }
 
@@ -213,7 +215,7 @@ impl Packets<'_> {
         self.put(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })
     }
 
-    /// Processes as the kernel has them.
+    /// Writes the kernel's processes.
     fn processes(&mut self) -> io::Result<()> {
         let mut all: Vec<&Process> = self.owners.values().copied().collect();
         all.sort_by_key(|process| process.pid);
@@ -242,7 +244,7 @@ impl Packets<'_> {
         Ok(())
     }
 
-    /// Where a lane stands: the track of its process, that one's number, its own number, and its name.
+    /// The place of a lane: the track and number of its process, its number as a thread, and its name.
     fn place(&self, lane: &Lane) -> (u64, i32, i32, String) {
         let owner = lane.track.and_then(|track| Some((track, *self.owners.get(&track)?)));
         match owner {
@@ -272,7 +274,7 @@ impl Packets<'_> {
         })
     }
 
-    /// Marks lie on the lane of their track.
+    /// Writes each mark on the lane of its track.
     fn marks(&mut self, lanes: &[Lane]) -> io::Result<()> {
         let numbers: HashMap<_, _> = lanes.iter().filter_map(|l| Some((l.track?, l.number))).collect();
         for mark in &self.boot.timeline.marks {
@@ -283,7 +285,7 @@ impl Packets<'_> {
         Ok(())
     }
 
-    /// What a reader must know first: instants at the beginning, on a track of their own.
+    /// Writes the warnings as instants at the beginning, on a separate track.
     fn warnings(&mut self) -> io::Result<()> {
         let boot = self.boot;
         for (i, warning) in super::warnings(boot).enumerate() {
@@ -299,7 +301,7 @@ impl Packets<'_> {
         Ok(())
     }
 
-    /// What a variable was, as a counter. On a guest's own clock nothing says where the host's times lie.
+    /// Writes a watched variable as a counter. On a guest's clock the host's times have no place.
     fn watched(&mut self) -> io::Result<()> {
         let timeline = self.boot.timeline;
         let Some(watched) = timeline.watched.as_ref().filter(|_| timeline.time_base == TimeBase::Host) else {
@@ -351,12 +353,12 @@ impl Packets<'_> {
     }
 }
 
-/// Numbers of processes are smaller than those of groups.
+/// Process numbers are smaller than group numbers.
 fn as_pid(number: u64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Lanes and groups have numbers below 2^31.
+/// Lane and group numbers are below 2^31.
 fn as_id(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watched_variable_is_a_counter_on_a_track_of_its_own() {
+    fn a_watched_variable_is_a_counter_on_a_separate_track() {
         let packets = exported(TimeBase::Host);
         let counters = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());
         let counters: Vec<_> = counters.filter(|track| track.counter.is_some()).collect();

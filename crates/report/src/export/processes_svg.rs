@@ -1,7 +1,8 @@
-//! The processes of a boot as a drawing, in the manner of bootchart: time from left to right, a row for each process below its parent,
-//! from its fork to its end, darker where it had a CPU.
+//! A drawing of a boot's processes in the style of bootchart: time from left to right, a row for each process below its
+//! parent, from its fork to its end, darker while it had a CPU.
 //!
-//! It needs no script, so any viewer shows it whole. Of more than [`ROWS_MAX`] processes those that last longest are drawn.
+//! It needs no script, so any viewer shows it whole. If there are more than [`ROWS_MAX`] processes, those that last
+//! longest are drawn.
 
 use super::Export;
 use crate::chart::{AXIS, LINE, MARGIN, WIDTH, axis, x};
@@ -11,17 +12,16 @@ use hashbrown::HashMap;
 use std::io::{self, Write};
 use timeline::{Ns, Process, Running, TrackId, TrackKind};
 
-/// From one row to the next, and the bar in it.
+/// Pixels from one row to the next, and of the bar in it.
 const ROW: f64 = 16.0;
 const BAR: f64 = 13.0;
-/// More rows make a picture that nobody can look at.
+/// The most rows of a readable picture.
 const ROWS_MAX: usize = 400;
-/// Of a name. Names stand left of the bars where there is no room behind them.
+/// Pixels of a character. A name stands left of its bar if there is no room behind it.
 const CHARACTER: f64 = 6.6;
-/// Stretches on a CPU that are narrower are drawn as one with the next.
+/// The narrowest stretch on a CPU that is drawn alone, in pixels. A narrower one joins the next.
 const NARROWEST: f64 = 0.25;
 
-/// The `processes-svg` format.
 pub struct ProcessesSvg;
 
 impl Export for ProcessesSvg {
@@ -49,7 +49,7 @@ impl Export for ProcessesSvg {
     }
 }
 
-/// Those that last longest, in the order of the tree.
+/// The processes that last longest, in the order of the tree.
 fn longest<'p>(boot: &Boot, all: &[&'p Process]) -> Vec<&'p Process> {
     let length = |process: &Process| process.end.unwrap_or(boot.total) - process.start;
     let mut lengths: Vec<Ns> = all.iter().map(|process| length(process)).collect();
@@ -75,7 +75,7 @@ fn draw(boot: &Boot, rows: &[&Process], left_out: usize, out: &mut dyn Write) ->
     }
     axis(boot, top, bottom, out)?;
     let running = running(boot);
-    // Where the last row of each depth is: a line leads from a child to its parent.
+    // The last row of each depth: a line leads from a child to its parent.
     let mut parents: Vec<(u32, f64, f64)> = Vec::new();
     for (i, process) in rows.iter().enumerate() {
         let y = top + AXIS + ROW * i as f64;
@@ -91,7 +91,7 @@ fn draw(boot: &Boot, rows: &[&Process], left_out: usize, out: &mut dyn Write) ->
     writeln!(out, "</svg>")
 }
 
-/// What it is of, what one must know first, and what is not in it.
+/// The title, the warnings, and the number of processes that are left out.
 fn heading(boot: &Boot, left_out: usize) -> Vec<String> {
     let subject = &boot.facts.subject;
     let title = harmless(format!("Processes {} {}", subject.os, subject.kernel).trim()).into_owned();
@@ -103,7 +103,7 @@ fn heading(boot: &Boot, left_out: usize) -> Vec<String> {
     lines
 }
 
-/// A process: its bar, where it had a CPU, and its name.
+/// Draws a process: its bar, its stretches on a CPU, and its name.
 fn bar(boot: &Boot, process: &Process, running: &[&Running], y: f64, out: &mut dyn Write) -> io::Result<()> {
     let end = process.end.unwrap_or(boot.total).min(boot.total);
     let (from, to) = (x(boot, shown_from(process)), x(boot, end.max(shown_from(process))));
@@ -142,12 +142,12 @@ fn bar(boot: &Boot, process: &Process, running: &[&Running], y: f64, out: &mut d
     writeln!(out, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text></g>", y + BAR - 2.5, esc(&name))
 }
 
-/// What began before time zero is drawn from there on.
+/// The start of the drawn bar: time zero if the process began before.
 fn shown_from(process: &Process) -> Ns {
     process.start.max(Ns::ZERO)
 }
 
-/// Where each process had a CPU, by its number: several tracks may have had it one after the other.
+/// The stretches on a CPU by process number. Several tracks may have had a number one after the other.
 fn running<'a>(boot: &'a Boot) -> HashMap<u64, Vec<&'a Running>> {
     let tracks = &boot.timeline.tracks;
     let pid = |track: TrackId| Some(tracks.get(track)).filter(|t| t.kind == TrackKind::Thread).map(|t| t.id);
@@ -157,7 +157,7 @@ fn running<'a>(boot: &'a Boot) -> HashMap<u64, Vec<&'a Running>> {
             all.entry(pid).or_default().push(stretch);
         }
     }
-    all.values_mut().for_each(|of| of.sort_by_key(|stretch| stretch.from));
+    all.values_mut().for_each(|stretches| stretches.sort_by_key(|stretch| stretch.from));
     all
 }
 
@@ -195,7 +195,7 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
     }
 
-    /// Where the first row is.
+    /// The vertical position of the first row.
     fn top(text: &str) -> f64 {
         let lines = text.matches("<text x=\"10\"").count();
         LINE * lines as f64 + LINE / 2.0 + AXIS

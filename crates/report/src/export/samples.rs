@@ -1,7 +1,8 @@
 //! Samples in other programs' formats: `perf script` text, folded stacks, a flame graph.
 //!
-//! Stacks weigh what their samples stand for, their periods. Two events are never added up: what has room for one only shows the
-//! one with most samples, or the one asked for, and says which. Each says that its figures are sampled, and their error.
+//! A stack's weight is the sum of its samples' periods. Two events are never added up. A format with room for one event
+//! shows the requested one, or the one with most samples, and names it. Each export states that its figures are
+//! sampled, and their error.
 
 use super::MOST_FRAMES;
 use super::folded::frame;
@@ -25,15 +26,14 @@ pub enum SampleFormat {
 }
 
 impl SampleFormat {
-    /// All of them.
     pub const ALL: [SampleFormat; 3] = [SampleFormat::Perf, SampleFormat::Folded, SampleFormat::Svg];
 
-    /// The one of that name.
+    /// The format with this name.
     pub fn named(name: &str) -> Option<SampleFormat> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// What `--to` calls it.
+    /// Its name in `--to`.
     pub fn name(self) -> &'static str {
         match self {
             SampleFormat::Perf => "perf",
@@ -42,7 +42,7 @@ impl SampleFormat {
         }
     }
 
-    /// What it holds and who reads it, in a line.
+    /// Its content and its readers, in a line.
     pub fn about(self) -> &'static str {
         match self {
             SampleFormat::Perf => "perf script text, which import reads",
@@ -51,10 +51,10 @@ impl SampleFormat {
         }
     }
 
-    /// Writes the samples of an event, or of the one with most samples; `perf` those of all.
+    /// Writes the samples of `event`, or of the event with most samples. `perf` without `event` writes all samples.
     ///
     /// # Errors
-    /// What `out` says, and a boot without samples, or without that event.
+    /// If `out` cannot be written, or if the boot has no samples or none with this event.
     pub fn write(self, boot: &Boot, event: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
         let refuse = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let sampled = boot.timeline.sampled.as_ref().ok_or_else(|| refuse(NO_SAMPLES.to_owned()))?;
@@ -73,7 +73,7 @@ impl SampleFormat {
             SampleFormat::Perf => perf(sampled, event.map(|_| chosen.name), names, out),
             SampleFormat::Folded => {
                 super::warnings(boot).try_for_each(|warning| writeln!(out, "# (warning: {warning})"))?;
-                // In brackets, so that no comment ends in a number.
+                // The brackets keep a comment from ending in a number.
                 writeln!(out, "# ({})", about(chosen, left_out, names))?;
                 folded(chosen, names, out)
             }
@@ -84,7 +84,7 @@ impl SampleFormat {
 
 const NO_SAMPLES: &str = "there are no samples in it: record --lab --append 'sample=1000', or import perf script text";
 
-/// What the figures are, in a sentence.
+/// A sentence about the figures: the event, its weights and its error.
 fn about(event: &SampledEvent, left_out: usize, names: &Names) -> String {
     let weights = if event.has_periods { "each weighs its period" } else { "each weighs the same" };
     let others = match left_out {
@@ -99,7 +99,8 @@ fn about(event: &SampledEvent, left_out: usize, names: &Names) -> String {
     )
 }
 
-/// Times and CPUs as far as they are known. An unnamed function's address stands for it.
+/// Writes the samples as `perf script` text. Unknown times and CPUs are left out. A function without a name appears by
+/// its address.
 fn perf(sampled: &Sampled, only: Option<NameId>, names: &Names, out: &mut dyn Write) -> io::Result<()> {
     if let Some(began) = sampled.began {
         writeln!(out, "# sampled from: {}", seconds(began))?;
@@ -138,13 +139,13 @@ fn seconds(at: Ns) -> String {
     format!("{}.{:09}", at.0.div_euclid(1_000_000_000), at.0.rem_euclid(1_000_000_000))
 }
 
-/// The name of the thread, then its functions: at most [`MOST_FRAMES`], the outermost.
+/// The name of the thread, then the outermost [`MOST_FRAMES`] functions.
 fn path(sample: &Sample) -> Vec<NameId> {
     let frames = sample.stack.iter().map(|frame| frame.name);
     std::iter::once(sample.thread.name).chain(frames).take(MOST_FRAMES + 1).collect()
 }
 
-/// Each stack as text, deeper frames as one, in the order of their names; and its weight.
+/// The stacks in the order of their names, each with its weight. Deeper frames are cut.
 fn stacks(event: &SampledEvent) -> BTreeMap<Vec<NameId>, u128> {
     let mut stacks = BTreeMap::new();
     for (sample, weight) in event.weighed() {
@@ -164,7 +165,8 @@ fn folded(event: &SampledEvent, names: &Names, out: &mut dyn Write) -> io::Resul
     lines.iter().try_for_each(|(line, weight)| writeln!(out, "{line} {weight}"))
 }
 
-/// The chart's own drawing, of stacks that lie beside each other by name where the boot's lie in order of time.
+/// Draws the stacks with the chart's code. Stacks lie beside each other by name; the boot's chart has them in order of
+/// time.
 fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut names = boot.timeline.names.clone();
     let about = about(event, left_out, &names);
@@ -172,7 +174,7 @@ fn flame_graph(boot: &Boot, event: &SampledEvent, left_out: usize, out: &mut dyn
     let unit =
         if COUNT_TIME.contains(&names.get(event.name)) && event.has_periods { Unit::Nanoseconds } else { Unit::Count };
     let deeper = names.intern("(deeper)");
-    // A length is 63 bits.
+    // The weights are shifted so that their sum fits in the 63 bits of a length.
     let shift = (128 - event.all.weight.leading_zeros()).saturating_sub(62);
     let (slices, total) = slices(stacks(event), deeper, &names, shift);
     let end = Some(End { at: total, error: Ns::ZERO, track: None, evidence: EndEvidence::LastSample });

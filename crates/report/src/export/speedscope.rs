@@ -1,7 +1,7 @@
-//! speedscope's evented profiles (speedscope.app; its file format is public and versioned by `$schema`).
+//! speedscope's evented profiles (speedscope.app; the file format is public and versioned by `$schema`).
 //!
-//! One profile per lane that has slices, the boot path first. Events are opens and closes in order
-//! of time; frames are shared and written last, when all are known.
+//! There is one profile per lane that has slices, the boot path first. Events open and close frames in order of time.
+//! Frames are shared and written last, when all are known.
 
 use super::Export;
 use crate::Boot;
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::Unit;
 
-/// The `speedscope` format.
 pub struct Speedscope;
 
 impl Export for Speedscope {
@@ -53,12 +52,12 @@ impl Export for Speedscope {
     }
 }
 
-/// What the profile is called: what was booted, and what a reader must know first.
+/// The profile's name: the kernel, and the warnings.
 fn title(boot: &Boot) -> String {
     let subject = &boot.facts.subject;
     let mut title = "boot".to_owned();
-    let known = [&subject.os, &subject.kernel].into_iter().filter(|word| !word.is_empty());
-    for (i, word) in known.enumerate() {
+    let words = [&subject.os, &subject.kernel].into_iter().filter(|word| !word.is_empty());
+    for (i, word) in words.enumerate() {
         title += if i == 0 { " of " } else { " " };
         title += &crate::harmless(word);
     }

@@ -1,14 +1,15 @@
-//! TSLOG text: what FreeBSD's `sysctl -b debug.tslog` prints, so that its scripts can read any boot.
+//! TSLOG text: the format of FreeBSD's `sysctl -b debug.tslog`, so that its scripts can read any boot.
 //!
 //! ```text
 //! 0x<thread> <ticks> <ENTER|EXIT|THREAD|EVENT> <name>[ <detail>]
 //! ```
-//! Spans are entries and exits; waits for holders, holds and marks are events. A tick is a nanosecond (a tick, where the
-//! timeline counts those), from the earliest thing on; the last line notes the rate as the recorder (`kernel/tslog`) does:
-//! `0x0 <ticks> EVENT TSLOG hz 1000000000`. FreeBSD's scripts look for the
-//! two functions that its boot begins and ends in, so where there are none, the thread that the boot path ends on is
-//! entered as `start_init`, and its creator as `mi_startup`. A boot that has the log of its kernel is better written from
-//! that; the program does.
+//! Spans are entries and exits; waits for holders, holds and marks are events. A tick is a nanosecond, or a counter tick if
+//! the timeline counts those. Ticks begin at the earliest record. The last line notes the rate as the recorder
+//! (`kernel/tslog`) does: `0x0 <ticks> EVENT TSLOG hz 1000000000`.
+//!
+//! FreeBSD's scripts look for the two functions that its boot begins and ends in. If there are none, the thread at the end
+//! of the boot path is entered as `start_init`, and its creator as `mi_startup`. If the boot has its kernel's own TSLOG, the
+//! program writes that log instead.
 
 use super::Export;
 use crate::lanes::{Edge, Label, edges};
@@ -17,7 +18,6 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use timeline::{NameId, Ns, TrackId, TrackKind, Unit, WaitedOn};
 
-/// The `tslog` format.
 pub struct Tslog;
 
 impl Export for Tslog {
@@ -35,13 +35,13 @@ impl Export for Tslog {
 
     fn write(&self, boot: &Boot, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Text { boot, threads: threads(boot), names: HashMap::new(), records: Vec::new() };
-        // A thread is named before it does anything, and what stands for the whole boot is around all of it.
+        // A thread is named before its first record, and the functions for the whole boot contain all others.
         text.threads();
         let ends = text.roles();
         text.spans();
         text.events();
         ends.into_iter().for_each(|(at, track, role)| text.add(at, track, "EXIT", What::Role(role)));
-        // Stable: what is simultaneous stays in its thread's order.
+        // The sort is stable: simultaneous records of a thread stay in order.
         text.records.sort_by_key(|record| record.at);
         let zero = boot.earliest();
         for record in &text.records {
@@ -75,7 +75,7 @@ struct Record {
 
 struct Text<'a> {
     boot: &'a Boot<'a>,
-    /// Of each track, its address in the text.
+    /// The address of each track in the text.
     threads: Vec<u64>,
     names: HashMap<What, String>,
     records: Vec<Record>,
@@ -88,7 +88,7 @@ impl Text<'_> {
         self.records.push(Record { at, track, what, label });
     }
 
-    /// All but process 1, which FreeBSD does not name.
+    /// Adds the names of all threads but process 1, which FreeBSD does not name.
     fn threads(&mut self) {
         let init = self.boot.timeline.end.and_then(|end| end.track);
         for (id, t) in self.boot.timeline.tracks.iter().filter(|(id, _)| Some(*id) != init) {
@@ -98,7 +98,7 @@ impl Text<'_> {
         }
     }
 
-    /// Enters the functions that FreeBSD's scripts look for, if the boot has no others of that name; returns their ends.
+    /// Enters the functions that FreeBSD's scripts look for, if the boot does not have them. Returns their ends.
     fn roles(&mut self) -> Vec<(Ns, TrackId, &'static str)> {
         let t = self.boot.timeline;
         let has = |name: &str| t.names.find(name).is_some_and(|name| t.spans.iter().any(|(_, s)| s.name == name));
@@ -165,19 +165,19 @@ fn text(boot: &Boot, label: What) -> String {
     }
 }
 
-/// An address for each track: the one that it is known by, if no other track has it.
+/// An address for each track: its id in the evidence, if no other track has that id.
 fn threads(boot: &Boot) -> Vec<u64> {
-    /// Above all numbers of processes, below all addresses of kernels.
-    const OWN: u64 = 0x1_0000_0000;
-    let mut known: HashMap<u64, usize> = HashMap::new();
+    /// The first made-up address: above all process numbers, below all addresses of kernels.
+    const MADE_UP: u64 = 0x1_0000_0000;
+    let mut ids: HashMap<u64, usize> = HashMap::new();
     for (_, track) in boot.timeline.tracks.iter() {
-        *known.entry(track.id).or_default() += 1;
+        *ids.entry(track.id).or_default() += 1;
     }
     let tracks = boot.timeline.tracks.iter();
     let unique = |(id, track): (TrackId, &timeline::Track)| match track.kind {
-        TrackKind::Firmware if known.get(&0) == Some(&1) => 0,
-        TrackKind::Thread if track.id != 0 && known[&track.id] == 1 => track.id,
-        _ => OWN + u64::from(id.0),
+        TrackKind::Firmware if ids.get(&0) == Some(&1) => 0,
+        TrackKind::Thread if track.id != 0 && ids[&track.id] == 1 => track.id,
+        _ => MADE_UP + u64::from(id.0),
     };
     tracks.map(unique).collect()
 }

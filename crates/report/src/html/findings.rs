@@ -1,5 +1,5 @@
-//! What is slow in the boot, what it costs and what to do about it, as a list of the page: what `show` prints at its end, with
-//! the evidence.
+//! The findings as a section of the page: what is slow, what it costs, and what to do. It has what `show` prints at its
+//! end, and the evidence.
 
 use super::esc;
 use crate::advice::{HEADING, NOT_LOOKED_FOR};
@@ -8,7 +8,7 @@ use crate::{ChangeLine, Finding, Findings};
 use std::io::{self, Write};
 use timeline::{Ns, Unit};
 
-/// The list, the most valuable first; nothing where nobody looked.
+/// Writes the findings, the most valuable first. Writes nothing if no rules ran.
 pub fn section(found: Option<&Findings>, unit: Unit, out: &mut dyn Write) -> io::Result<()> {
     let Some(Findings { total_ns, findings, found, .. }) = found else { return Ok(()) };
     writeln!(
@@ -54,7 +54,7 @@ fn one(finding: &Finding, total_ns: i64, unit: Unit, out: &mut dyn Write) -> io:
     writeln!(out, "</details></li>")
 }
 
-/// The longest spans that show it.
+/// Writes the longest spans that show the finding.
 fn evidence(finding: &Finding, unit: Unit, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,

@@ -1,11 +1,14 @@
-//! One self-contained page of a boot: it opens from disk and asks nothing of the network.
+//! One self-contained page of a boot: it opens from disk and uses no network.
 //!
-//! It has the boot twice: as tables in HTML, for paper and for a browser without scripts, and as columns that its
-//! application ([`crate::page`]) shows. Rules: every text passes [`esc`]; the only scripts are the page's own, marked by a
-//! nonce that the page's content policy demands, so that text which got through unescaped would still not run; the policy
-//! forbids every load, and a worker of anything but what the application itself makes. The tables are bounded:
-//! [`MOST_ROWS`] rows, [`MOST_LINES`] console lines; what is left out is counted where it would be. Of each of its tables
-//! the summary that the application shows has ten thousand rows, and says so where that is not all.
+//! It has the boot twice: as HTML tables, for paper and for a browser without scripts, and as columns that its
+//! application ([`crate::page`]) shows. These rules hold:
+//!
+//! * Every text passes [`esc`].
+//! * The only scripts are the page's own. They carry a nonce that the page's content policy demands, so unescaped text
+//! that got through would still not run.
+//! * The policy forbids every load, and every worker that the application does not make.
+//! * The tables have at most [`MOST_ROWS`] rows and [`MOST_LINES`] console lines, and say how much is left out.
+//! * The application's summary has at most ten thousand rows per table, and says so if there are more.
 
 mod findings;
 mod sampled;
@@ -16,30 +19,30 @@ use crate::{ConsoleLine, Summary, harmless};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 
-/// Rows of a table that the page shows.
+/// The most rows of a table in the page.
 pub(crate) const MOST_ROWS: usize = 300;
 
-/// Console lines that the page shows: half from the start, half from the end.
+/// The most console lines in the page: half from the start, half from the end.
 pub(crate) const MOST_LINES: usize = 6_000;
 
-/// Whom a page may ask.
+/// The party that a page may query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Nobody: it has all that it shows, and no boot.
+    /// No party: the page has all that it shows, and no boot.
     Nobody,
-    /// Itself: a file that runs its boots again, to work out what savings bring.
+    /// The page itself: a file that runs its boots again, to compute savings.
     Itself,
-    /// The program that serves it, which works out what savings bring.
+    /// The program that serves the page, which computes savings.
     Server,
 }
 
 /// Writes the page of a boot, or of several to compare. The tables are those of the first.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 ///
 /// # Panics
-/// Without any boot.
+/// If `boots` is empty.
 pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<()> {
     let PageBoot { boot, console, .. } = boots[0];
     let summary = Summary::of(boot);
@@ -70,11 +73,12 @@ pub fn page(boots: &[PageBoot], asks: Asks, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "</body>\n</html>")
 }
 
-/// Begins a page, up to its tables. Nothing runs in it but scripts with this nonce.
+/// Begins a page, up to its tables. Only scripts with this nonce run in it.
 pub(crate) fn begin(title: &str, nonce: &str, asks: Asks, out: &mut dyn Write) -> io::Result<()> {
-    // The application reads here whether there is somebody to ask.
+    // The application reads this policy to learn if a server computes savings.
     let connect = if asks == Asks::Server { " connect-src 'self';" } else { "" };
-    // It reads there too whether it can run a boot again by itself. WebAssembly runs only where this says so; text never does.
+    // It reads the policy also to learn if it can run a boot again. WebAssembly runs only with this word; `eval` of
+    // text never does.
     let eval = if asks == Asks::Itself && crate::page::can_run_again() { " 'wasm-unsafe-eval'" } else { "" };
     write!(
         out,
@@ -89,7 +93,8 @@ pub(crate) fn begin(title: &str, nonce: &str, asks: Asks, out: &mut dyn Write) -
     )
 }
 
-/// Harmless text as HTML, also within quotes; and as XML 1.0, which cannot have what [`harmless`] shows as what it is.
+/// Harmless text escaped for HTML, also within quotes, and for XML 1.0, which cannot have the control characters that
+/// [`harmless`] replaces.
 pub(crate) fn esc(text: &str) -> String {
     let text = harmless(text);
     if !text.bytes().any(|b| matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'')) {
@@ -109,7 +114,7 @@ pub(crate) fn esc(text: &str) -> String {
     out
 }
 
-/// A word that nothing which is in the page can have known: from the randomness that seeds hash maps.
+/// A word that the content of the page cannot predict, from the randomness that seeds hash maps.
 pub(crate) fn nonce() -> String {
     let random = || std::hash::RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

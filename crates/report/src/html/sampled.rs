@@ -1,4 +1,4 @@
-//! What samples say, as tables of the page. Every figure here is marked *sampled*, and has its error beside it.
+//! Samples as tables of the page. Every figure here must be marked *sampled* and have its error beside it.
 
 use super::{MOST_ROWS, esc};
 use crate::sampled::{EVENTS_SHOWN, about, empty_intervals, lost_and_unseen, on, track_name};
@@ -6,7 +6,7 @@ use crate::text::thousands;
 use crate::{SampledEventLines, SampledLine, SampledOnKind, SampledTrackLine, Summary};
 use std::io::{self, Write};
 
-/// A table of functions for each event, because events count different things, and where its samples were taken.
+/// Writes a table of functions for each event, because events count different things, and the places of its samples.
 pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let Some(sampled) = &s.sampled else { return Ok(()) };
     for event in sampled.events.iter().take(EVENTS_SHOWN) {
@@ -61,7 +61,7 @@ fn heading([first, second, third]: [&str; 3], out: &mut dyn Write) -> io::Result
     )
 }
 
-/// Of each cell what it is sorted by, and what is read.
+/// Writes a row. Each cell has the value to sort by and the text to read.
 fn row(name: &str, cells: [(String, String); 2], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "<tr><th scope=\"row\">{}</th>", esc(name))?;
     cells.iter().try_for_each(|(value, text)| write!(out, "<td class=\"n\" data-v=\"{value}\">{text}</td>"))?;

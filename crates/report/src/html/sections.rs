@@ -1,4 +1,4 @@
-//! The sections of the page beside the chart: header, phases, tables, console, how it was run.
+//! The sections of the page beside the chart: header, phases, tables, console, configuration of the run.
 
 use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
 use crate::text::{bytes, counted, percent, thousands};
@@ -27,10 +27,10 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
         writeln!(out, "<p class=\"detail\">{}</p>", esc(&s.outcome_detail))?;
     }
     let subject = &s.subject;
-    let known = |text: &str| (!text.is_empty()).then(|| esc(text));
+    let nonempty = |text: &str| (!text.is_empty()).then(|| esc(text));
     let facts = [
-        ("machine", known(&subject.machine)),
-        ("accelerator", known(&subject.accelerator)),
+        ("machine", nonempty(&subject.machine)),
+        ("accelerator", nonempty(&subject.accelerator)),
         ("CPUs", (subject.cpus > 0).then(|| subject.cpus.to_string())),
         ("memory", (subject.memory_bytes > 0).then(|| bytes(subject.memory_bytes))),
         ("explained", Some(percent(s.explained))),
@@ -43,12 +43,12 @@ pub fn header(s: &Summary, title: &str, out: Out) -> io::Result<()> {
     writeln!(out, "</dl></header>")
 }
 
-/// What a reader must know first.
+/// Writes the warnings.
 pub fn warnings(s: &Summary, out: Out) -> io::Result<()> {
     s.warnings.iter().try_for_each(|w| writeln!(out, "<p class=\"warning\" role=\"alert\">Warning: {}.</p>", esc(w)))
 }
 
-/// The kernel's own list, longest first: also of initcalls that the boot path did not wait for.
+/// Writes the kernel's list of initcalls, the longest first, with those that the boot path did not wait for.
 pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
     if s.initcalls.is_empty() {
         return Ok(());
@@ -86,9 +86,9 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
     writeln!(out, "</tbody></table></div>{more}</details>")
 }
 
-/// User processes as a tree.
+/// Writes the user processes as a tree.
 pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
-    /// Deeper trees are not drawn deeper.
+    /// The deepest level that is indented.
     const DEEPEST: u32 = 20;
     if s.processes.is_empty() {
         return Ok(());
@@ -120,7 +120,7 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
     writeln!(out, "</tbody></table></div>{more}</details>")
 }
 
-/// Percent of the bar that a phase must have to carry its name there; every one has it on hover and in the table.
+/// The least share of a bar, in percent, that carries a phase's name there. All names appear on hover and in the table.
 const ROOM_FOR_A_NAME: f64 = 6.0;
 
 pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
@@ -213,9 +213,9 @@ pub fn tables(s: &Summary, out: Out) -> io::Result<()> {
 
 fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, open: bool, out: Out) -> io::Result<()> {
     let time = |ns: i64| unit.show(Ns(ns));
-    // Of all threads that can be more than a number holds: a length of time then stays at the most.
-    let own = |rows: &[Row]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
-    let whole = own(&rows);
+    // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
+    let self_sum = |rows: &[Row]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
+    let whole = self_sum(&rows);
     let share = |ns: i64| if whole > 0 { ns as f64 / whole as f64 } else { 0.0 };
     let open = if open { " open" } else { "" };
     writeln!(
@@ -257,13 +257,13 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
     };
     if let Some(rest) = rows.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        foot(&name, own(rest))?;
+        foot(&name, self_sum(rest))?;
     }
     foot("total", whole)?;
     writeln!(out, "</tfoot></table></div></details>")
 }
 
-/// Bytes of one console line that the page shows.
+/// The most bytes of a console line in the page.
 const LONGEST_LINE: usize = 2_000;
 
 pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
@@ -294,7 +294,7 @@ pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
 fn console_line(line: &ConsoleLine, out: Out) -> io::Result<()> {
     let at = line.at.map_or(String::new(), |at| format!("{:.6}", at.0 as f64 / 1e9));
     let shown = &line.text[..line.text.len().min(LONGEST_LINE)];
-    // A tab is no more than space here, and an escape in its place would hide what the line looks like.
+    // A tab stays a tab: an escape in its place would change the look of the line.
     let text = shown.split(|&b| b == b'\t').map(|part| esc(&harmless_bytes(part))).collect::<Vec<_>>().join("\t");
     let rest = line.text.len() - shown.len();
     let more = if rest > 0 { format!("<em> … {}</em>", counted(rest as u64, "more byte")) } else { String::new() };

@@ -1,4 +1,5 @@
-//! What an experiment measures beside time: memory, and what a character on the serial port or a system call costs.
+//! Amounts other than time that an experiment measures: memory, and the cost of a character on the serial port or of a
+//! system call.
 
 use super::LabBoot;
 use lab::calls::Loops;
@@ -8,30 +9,30 @@ use lab::vmem::printed_steps;
 use serde::{Deserialize, Serialize};
 use timeline::{Ns, rounded_count};
 
-/// What was measured that is not a function's time.
+/// A measured amount that is not a function's time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabAmount {
-    /// What.
+    /// The name of the amount.
     pub of: String,
     /// `ns`, `bytes`, `count`, `permille` or `thousandths`.
     pub unit: String,
-    /// In which unit the table shows bytes, as they were published: `MiB` or `KiB`; empty for the rest.
+    /// The unit in which the table shows bytes, as published: `MiB` or `KiB`; empty for the rest.
     #[serde(default)]
     pub shown_in: String,
-    /// As published, slow.
+    /// The published amount, slow.
     pub published_slow: Option<f64>,
-    /// As published, with the remedy.
+    /// The published amount, with the remedy.
     pub published_fast: Option<f64>,
-    /// As measured, slow; none if the recording does not have it.
+    /// The measured amount, slow; `null` if the recording does not have it.
     pub slow: Option<f64>,
-    /// As measured, with the remedy; none too where one figure is of both boots.
+    /// The measured amount, with the remedy; `null` also if one figure covers both boots.
     pub fast: Option<f64>,
 }
 
 impl LabAmount {
     /// `nth` is the remedy's place.
     pub(super) fn of(amount: &Amount, nth: usize, slow: LabBoot, fast: LabBoot) -> LabAmount {
-        let (of, unit, shown_in) = match amount.of {
+        let (label, unit, shown_in) = match amount.of {
             Measure::NsPerCharacter => ("serial port, per character", "ns", ""),
             Measure::GuestCache => ("the guest's cache", "bytes", MIB),
             Measure::VmmResident => ("the VMM, at most resident", "bytes", KIB),
@@ -43,11 +44,11 @@ impl LabAmount {
             Measure::BareSystemCall => ("bare syscall and sysret, likewise", "count", ""),
             Measure::SystemCallOfBare => ("the first by the second", "thousandths", ""),
         };
-        let of = match (amount.of, sampled(slow), sampled(fast)) {
+        let label = match (amount.of, sampled(slow), sampled(fast)) {
             (Measure::SampledPermille, Some((_, slow)), Some((_, fast))) => {
-                format!("{of} (± {:.1} → {:.1}, binomial)", slow / 10.0, fast / 10.0)
+                format!("{label} (± {:.1} → {:.1}, binomial)", slow / 10.0, fast / 10.0)
             }
-            _ => of.to_owned(),
+            _ => label.to_owned(),
         };
         let (slow, fast) = match amount.of {
             Measure::NsPerCharacter => (ns_per_character(slow, fast), None),
@@ -62,7 +63,7 @@ impl LabAmount {
             Measure::SystemCallOfBare => (of_loops(slow, call_by_bare), of_loops(fast, call_by_bare)),
         };
         LabAmount {
-            of,
+            of: label,
             unit: unit.to_owned(),
             shown_in: shown_in.to_owned(),
             published_slow: amount.slow.map(|n| n as f64),

@@ -1,5 +1,5 @@
-//! What of a boot goes to OpenTelemetry: spans with their parents, gauges, and what the resource is. Nothing here knows how that is
-//! written.
+//! The part of a boot that goes to OpenTelemetry: spans with their parents, gauges, and the resource. This file must
+//! not know the wire format.
 
 use crate::lanes::Slice;
 use crate::{Boot, harmless};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::time::UNIX_EPOCH;
 use timeline::{Ns, TimeBase};
 
-/// More pieces of the boot path than this are the longest ones: backends refuse larger traces.
+/// The most pieces of the boot path. Only the longest are kept, because backends refuse larger traces.
 const PATH_SPANS_MAX: usize = 5000;
 
 /// A value of an attribute.
@@ -18,10 +18,10 @@ pub(super) enum Value {
     Texts(Vec<String>),
 }
 
-/// What is said of something: names and values.
+/// Names and values.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// A span; its parent stands before it.
+/// A span. Its parent has a smaller place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Span {
     pub name: String,
@@ -29,11 +29,11 @@ pub(super) struct Span {
     pub end: Ns,
     pub parent: Option<usize>,
     pub attributes: Attributes,
-    /// Why it failed, if it did.
+    /// The reason for the failure, if it failed.
     pub failed: Option<String>,
 }
 
-/// A gauge: one value for each of several things, or one in all.
+/// A gauge: one value for each of several things, or a single value.
 pub(super) struct Gauge {
     pub name: String,
     pub about: &'static str,
@@ -41,14 +41,14 @@ pub(super) struct Gauge {
     pub points: Vec<(Attributes, f64)>,
 }
 
-/// All of it.
+/// Everything that is exported.
 pub(super) struct Content {
     pub resource: Attributes,
     pub spans: Vec<Span>,
     pub gauges: Vec<Gauge>,
     /// Time zero, in nanoseconds since 1970.
     zero: u64,
-    /// When the last thing happened.
+    /// The last moment of the boot.
     end: Ns,
     hash: [u8; 32],
 }
@@ -71,7 +71,7 @@ impl Content {
         content
     }
 
-    /// The id of the trace: 16 bytes, of which one is not 0.
+    /// The id of the trace: 16 bytes, at least one of them not 0.
     pub fn trace_id(&self) -> [u8; 16] {
         let mut id = [0; 16];
         id.copy_from_slice(&self.hash[..16]);
@@ -79,7 +79,7 @@ impl Content {
         id
     }
 
-    /// The id of a span by its place: 8 bytes, of which one is not 0.
+    /// The id of the span at a place: 8 bytes, at least one of them not 0.
     pub fn span_id(&self, place: usize) -> [u8; 8] {
         let hash = Sha256::new().chain_update(self.hash).chain_update((place as u64).to_le_bytes()).finalize();
         let mut id = [0; 8];
@@ -88,7 +88,7 @@ impl Content {
         id
     }
 
-    /// A moment in nanoseconds since 1970. What came before time zero is at it.
+    /// A moment in nanoseconds since 1970. Moments before time zero become time zero.
     pub fn unix(&self, at: Ns) -> u64 {
         self.zero.saturating_add(u64::try_from(at.0).unwrap_or(0))
     }
@@ -102,7 +102,7 @@ impl Content {
         self.spans.len() - 1
     }
 
-    /// The span that holds all others: it is the first.
+    /// Adds the first span, which holds all others.
     fn boot(&mut self, boot: &Boot) {
         let facts = boot.facts;
         let mut attributes = vec![("bootscope.kind", Value::Text("boot".to_owned()))];
@@ -130,7 +130,8 @@ impl Content {
         }
     }
 
-    /// A unit that is there at once, as a target is, is a span without length. One that still starts goes on to the end.
+    /// Adds the units. A unit that is active at once, such as a target, has length zero. One that is still starting
+    /// ends with the boot.
     fn units(&mut self, boot: &Boot) {
         for unit in &boot.timeline.units {
             let Some(start) = unit.start.or(unit.settled) else { continue };
@@ -167,7 +168,7 @@ impl Content {
         let (start, end) = (Ns::ZERO, boot.total);
         let name = "boot path".to_owned();
         let root = self.add(Span { name, start, end, parent: Some(0), attributes, failed: None });
-        // Those that are around the next one.
+        // The ancestors of the next slice.
         let mut open: Vec<(Slice, usize)> = Vec::new();
         for slice in kept {
             open.retain(|(around, _)| around.holds(slice));
@@ -179,7 +180,7 @@ impl Content {
         }
     }
 
-    /// Of all that is written, but for when that was.
+    /// The hash of the whole content but the time of the export.
     fn hashed(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.zero.to_le_bytes());
@@ -195,7 +196,7 @@ fn length(slice: &Slice) -> Ns {
     slice.end - slice.start
 }
 
-/// The length from which on there are few enough; a part of what is kept is kept only if it is as long.
+/// The length above which at most [`PATH_SPANS_MAX`] slices lie. A callee is kept only if it is as long.
 fn shortest_kept(slices: &[Slice]) -> Ns {
     if slices.len() <= PATH_SPANS_MAX {
         return Ns::ZERO;
@@ -209,14 +210,14 @@ fn shown(text: &str) -> String {
     harmless(text).into_owned()
 }
 
-/// When time zero was, as far as it is known.
+/// Time zero in nanoseconds since 1970, or 0 if it is unknown.
 fn zero(boot: &Boot) -> u64 {
     let begun = humantime::parse_rfc3339(&boot.facts.created).ok();
     let since = begun.and_then(|begun| begun.duration_since(UNIX_EPOCH).ok());
     since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }
 
-/// The machine and its kernel, in OpenTelemetry's names where it has any.
+/// The machine and its kernel, with OpenTelemetry's names if they exist.
 fn resource(boot: &Boot) -> Attributes {
     let subject = &boot.facts.subject;
     let base = match boot.timeline.time_base {
@@ -246,7 +247,7 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Everything that has a length, in seconds, and what was measured beside the time.
+/// The lengths in seconds, and the measured metrics.
 fn gauges(boot: &Boot) -> Vec<Gauge> {
     let seconds = |ns: Ns| ns.0 as f64 / 1e9;
     let of = |name: &'static str, text: &str| vec![(name, Value::Text(shown(text)))];

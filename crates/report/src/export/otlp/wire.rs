@@ -1,4 +1,4 @@
-//! How OTLP's JSON has spans and gauges: `opentelemetry/proto/trace/v1` and `…/metrics/v1` by their JSON mapping.
+//! The JSON form of spans and gauges: `opentelemetry/proto/trace/v1` and `…/metrics/v1` in their JSON mapping.
 
 use super::content::{Attributes, Content, Gauge, Span, Value};
 use serde_json::{Value as Json, json};
@@ -11,7 +11,7 @@ const ERROR: u32 = 2;
 
 /// A request of `/v1/traces`.
 pub(super) fn traces(content: &Content) -> Json {
-    let spans: Vec<Json> = content.spans.iter().enumerate().map(|(place, it)| span(content, place, it)).collect();
+    let spans: Vec<Json> = content.spans.iter().enumerate().map(|(place, one)| span(content, place, one)).collect();
     json!({"resourceSpans": [{
         "resource": {"attributes": attributes(&content.resource)},
         "scopeSpans": [{"scope": scope(), "spans": spans}],
@@ -20,7 +20,7 @@ pub(super) fn traces(content: &Content) -> Json {
 
 /// A request of `/v1/metrics`.
 pub(super) fn metrics(content: &Content) -> Json {
-    let metrics: Vec<Json> = content.gauges.iter().map(|it| gauge(content, it)).collect();
+    let metrics: Vec<Json> = content.gauges.iter().map(|one| gauge(content, one)).collect();
     json!({"resourceMetrics": [{
         "resource": {"attributes": attributes(&content.resource)},
         "scopeMetrics": [{"scope": scope(), "metrics": metrics}],
