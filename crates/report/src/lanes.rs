@@ -1,8 +1,8 @@
-//! The boot as lanes of properly nested slices: what every chart and every trace viewer draws.
+//! The boot as lanes of properly nested slices, the form that charts and trace viewers draw.
 //!
-//! A lane is the boot path, the phases, a CPU, or a track. Its slices come in order of start, outer
-//! ones first, and each lies within the last one before it that it starts in. Labels are small
-//! keys, so that a writer can intern them; [`Boot::text`] makes text of one.
+//! A lane is the boot path, the phases, a CPU, or a track. Its slices are in order of start, outer ones first. Each
+//! lies within the last earlier slice that is open at its start. Labels are small keys that a writer can intern;
+//! [`Boot::text`] returns a label's text.
 
 mod stacks;
 
@@ -12,7 +12,7 @@ use std::iter::Peekable;
 use std::ops::Range;
 use timeline::{NameId, Ns, Running, SpanId, SpanKind, SpanRow, TrackId, TrackKind};
 
-/// What a slice is called.
+/// The label of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
     Span(NameId, NameId),
@@ -29,23 +29,24 @@ pub struct Slice {
     pub start: Ns,
     pub end: Ns,
     pub label: Label,
-    /// What kind of span it is, where it is one.
+    /// The kind of span, if the slice is a span.
     pub kind: Option<SpanKind>,
 }
 
 impl Slice {
-    /// What of a span lies after an instant.
+    /// The part of a span after an instant.
     fn of(row: &SpanRow, from: Ns) -> Slice {
         Slice { start: from, end: row.end, label: Label::Span(row.name, row.detail), kind: Some(row.kind) }
     }
 
-    /// Whether what starts later or at once lies in it. An empty slice at its very end does, as it does in the timeline.
+    /// True if a slice that starts later or at the same time lies within this one. As in the timeline, an empty slice
+    /// at the very end does.
     pub fn holds(&self, later: &Slice) -> bool {
         later.start < self.end || (later.start == self.end && later.end == later.start)
     }
 }
 
-/// Which lanes belong together.
+/// The group that a lane belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Boot,
@@ -57,7 +58,7 @@ pub enum Group {
 impl Group {
     pub const ALL: [Group; 4] = [Group::Boot, Group::Machine, Group::Threads, Group::Cpus];
 
-    /// What viewers call it, in the place of a process.
+    /// The group's name, which viewers show as a process.
     pub fn name(self) -> &'static str {
         match self {
             Group::Boot => "boot",
@@ -67,18 +68,18 @@ impl Group {
         }
     }
 
-    /// A number in the place of a process id; lanes' numbers do not reach it.
+    /// A number in place of a process id. The numbers of lanes are smaller.
     pub fn number(self) -> u32 {
         1_000_000_001 + self as u32
     }
 }
 
-/// A line of slices. `number` is unique and counts from 1.
+/// A sequence of slices. `number` is unique and counts from 1.
 pub struct Lane<'a> {
     pub number: u32,
     pub group: Group,
     pub name: String,
-    /// The track it shows, if it is one.
+    /// The track that it shows, if it shows one.
     pub track: Option<TrackId>,
     slices: Slices<'a>,
 }
@@ -97,7 +98,6 @@ impl Lane<'_> {
     }
 }
 
-/// The start or the end of a slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge {
     Begin(Slice),
@@ -113,7 +113,7 @@ impl Edge {
     }
 }
 
-/// Nested slices as begins and ends in order of time.
+/// Passes nested slices to `each` as begins and ends in order of time.
 pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) -> Result<(), E>) -> Result<(), E> {
     let mut open: Vec<Slice> = Vec::new();
     for slice in slices {
@@ -130,7 +130,7 @@ pub fn edges<E>(slices: impl Iterator<Item = Slice>, mut each: impl FnMut(Edge) 
     Ok(())
 }
 
-/// Which of nested slices are open, outermost first, going forward in time.
+/// The open slices at an instant, outermost first. Instants must not go backwards.
 pub struct Open {
     slices: Peekable<std::vec::IntoIter<Slice>>,
     stack: Vec<Slice>,
@@ -152,7 +152,7 @@ impl Open {
 }
 
 impl Boot<'_> {
-    /// All lanes: boot path, phases, machine, threads, CPUs.
+    /// The lanes: boot path, phases, machine, threads, CPUs.
     pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
         let mut lanes = Vec::new();
         let mut add = |group, name: String, track, slices| {
@@ -181,7 +181,7 @@ impl Boot<'_> {
     fn lane_name(&self, track: TrackId) -> String {
         let t = self.timeline.tracks.get(track);
         let name = harmless(self.track_name(track));
-        // Numbers of processes and threads are small; what is larger is an address.
+        // Process and thread numbers are small; a larger id is an address.
         let id = if u32::try_from(t.id).is_ok() { t.id.to_string() } else { format!("{:#x}", t.id) };
         if t.kind == TrackKind::Thread && name != id { format!("{name} [{id}]") } else { name.into_owned() }
     }
@@ -191,7 +191,7 @@ impl Boot<'_> {
         Slice::of(&row, row.start)
     }
 
-    /// The text of a label, harmless.
+    /// The text of a label, made harmless.
     pub(crate) fn text(&self, label: Label) -> String {
         let name = |id| self.timeline.names.get(id);
         let text = match label {
@@ -220,7 +220,7 @@ impl Boot<'_> {
         self.phases.iter().enumerate().map(slice).collect()
     }
 
-    /// What each CPU ran. Where evidence has one CPU run two threads at once, the later one starts when the first ends.
+    /// The slices of each CPU. If evidence has a CPU run two threads at once, the later one starts when the first ends.
     fn cpu_slices(&self) -> Vec<(u32, Vec<Slice>)> {
         let mut running: Vec<&Running> = self.timeline.running.iter().collect();
         running.sort_by_key(|r| (r.cpu, r.from));
@@ -239,7 +239,7 @@ impl Boot<'_> {
         cpus
     }
 
-    /// The earliest time of anything, at most zero: trace formats have no time before theirs.
+    /// The earliest time in the timeline, at most zero: a trace format has no times before its first.
     pub(crate) fn earliest(&self) -> Ns {
         let spans = self.timeline.spans.iter().map(|(_, s)| s.start);
         let marks = self.timeline.marks.iter().map(|m| m.at);

@@ -1,46 +1,45 @@
-//! How a view for a terminal is laid out: how wide, how much of each table, in which unit.
+//! The layout of a view for a terminal: its width, the length of its tables, its unit.
 
 use crate::table::WIDE;
 use crate::{Style, Summary};
 use timeline::{Ns, Unit};
 
-/// How a terminal view is laid out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// Columns of the terminal; 80 if unknown.
     pub width: usize,
-    /// Whether tables may be wider, so that names and evidence need not be cut: no terminal shows them.
+    /// True if tables may be wider, so that names and evidence need not be cut: the output is not a terminal.
     pub wide_tables: bool,
-    /// How many rows of a table are listed before "everything else".
+    /// The most rows of a table before "everything else".
     pub top: usize,
-    /// Of which rows the tables of the boot path's time are made, before "everything else".
+    /// The threshold for rows in tables of the boot path's time, before "everything else".
     pub cutoff: Cutoff,
-    /// Colour or none.
+    /// Colours, or plain text.
     pub style: Style,
-    /// What the summary's times count.
+    /// The unit of the summary's times.
     pub unit: Unit,
-    /// Whether to list all user processes, not only those that last.
+    /// True to list all user processes, not only those that last.
     pub all_processes: bool,
-    /// Whether to list all units, not only the longest.
+    /// True to list all units, not only the longest.
     pub all_units: bool,
-    /// Whether to list what in the evidence did not add up and changes no figure.
+    /// True to list also the diagnostics that change no figure.
     pub harmless_too: bool,
 }
 
-/// What is too small to be listed.
+/// The threshold below which rows are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Cutoff {
-    /// Nothing.
+    /// There is no threshold.
     #[default]
     None,
-    /// What is shorter.
+    /// Shorter rows are not listed.
     Time(Ns),
-    /// What is a smaller share of the whole (0 to 1).
+    /// Rows with a smaller share of the whole (0 to 1) are not listed.
     Share(f64),
 }
 
 impl Cutoff {
-    /// Whether a row of a table is listed.
+    /// True if a row of a table is listed.
     pub(crate) fn lists(self, ns: i64, whole: i64) -> bool {
         match self {
             Cutoff::None => true,
@@ -51,13 +50,13 @@ impl Cutoff {
 }
 
 impl Layout {
-    /// The same for a summary whose times may not be times.
+    /// The same layout, with the unit of a summary.
     #[must_use]
     pub fn of(self, summary: &Summary) -> Layout {
         Layout { unit: summary.time_unit(), ..self }
     }
 
-    /// How wide a table may be.
+    /// The greatest width of a table.
     pub(crate) fn table_width(&self) -> usize {
         if self.wide_tables { WIDE } else { self.width }
     }
@@ -67,7 +66,7 @@ impl Layout {
         self.unit.show(Ns(ns))
     }
 
-    /// How many columns such a text can take.
+    /// The most columns that such a text takes.
     pub(crate) fn time_width(&self) -> usize {
         match self.unit {
             Unit::Nanoseconds | Unit::Instructions | Unit::Count => 9,

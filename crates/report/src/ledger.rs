@@ -1,8 +1,8 @@
-//! The ledger of savings: what a boot takes, and what is left of it after each step, in order.
+//! The ledger of savings: the length of a boot, and what is left of it after each step, in order.
 //!
 //! As a document it has the schema `bootscope.what-if/1`; fields are added, never renamed or removed.
-//! `what-if.example.json`, beside this file, is a whole document; a test parses it. As text all its times have one unit and
-//! as many decimals, and are rounded so that they can be added up as they are printed.
+//! `what-if.example.json`, beside this file, is a complete document; a test parses it. In the text, all times have one
+//! unit and as many decimals. They are rounded so that the printed times add up.
 
 mod scale;
 
@@ -25,93 +25,93 @@ const SCHEMA: &str = "bootscope.what-if/1";
 pub struct Ledger {
     /// `bootscope.what-if/1`.
     pub schema: String,
-    /// The recording that it begins with.
+    /// The first recording.
     pub recording: String,
-    /// `ns`, or `ticks` where nobody knows the counter's rate.
+    /// `ns`, or `ticks` if the counter's rate is unknown.
     pub unit: String,
-    /// How long that boot takes.
+    /// The length of its boot.
     pub total_ns: i64,
-    /// The steps, each from where the last one led.
+    /// The steps; each starts from the result of the one before.
     pub steps: Vec<LedgerStep>,
-    /// What is left of the boot path after the last step, largest first.
+    /// The rows of the boot path after the last step, largest first.
     #[serde(rename = "where")]
     pub wheres: Vec<WhereLine>,
-    /// Rows of `where` that the recording it begins with does not have: the boot then waits for these.
+    /// Rows of `where` that the first recording does not have: the boot then waits for these.
     #[serde(default)]
     pub new_rows: Vec<String>,
 }
 
-/// Where a step's figures are from.
+/// The source of a step's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
-    /// They were worked out.
+    /// The figures are computed.
     #[default]
     Estimate,
-    /// A boot was recorded.
+    /// The figures are of a recorded boot.
     Measured,
 }
 
-/// What the name of a saving stands for.
+/// The meaning of a saving's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StandsFor {
     /// Rows of `where`.
     Rows,
-    /// Functions, with all under them.
+    /// Functions, with all their callees.
     Functions,
 }
 
-/// A saving, worked out, or a recording, measured.
+/// A computed saving, or a recorded boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LedgerStep {
     /// `estimate` or `measured`.
     pub kind: StepKind,
-    /// What was to be saved, or what the recording is called.
+    /// The saving's name, or the recording's.
     pub name: String,
     /// `done`, `in progress`, `wanted`, or empty.
     pub state: String,
-    /// What else was said of it: a commit, a person.
+    /// A note from the user: a commit, a person.
     pub note: String,
-    /// Of an estimate, what its name stands for: `rows` of `where`, or `functions` with all under them.
+    /// For an estimate, the meaning of its name: `rows` of `where`, or `functions` with all their callees.
     pub stands_for: Option<StandsFor>,
-    /// Their names.
+    /// The names of those rows or functions.
     pub names: Vec<String>,
-    /// What they took on the boot path before.
+    /// Their time on the boot path before.
     pub was_ns: Option<i64>,
-    /// What they then take there.
+    /// Their time there afterwards.
     pub now_ns: Option<i64>,
-    /// Rows that a saved row is also charged to, by other ways for time to pass, and that were not saved.
+    /// Rows that share time with a saved row in another way, and that were not saved.
     pub not_saved: Vec<String>,
-    /// Where a time was asked for that is longer than it took, or where others had more of the time in which it was under
-    /// way than itself: who had the rest of that time, most first.
+    /// The owners of the rest of a row's total time, most first. It is filled if the requested time is longer than the
+    /// row's time, or if other rows have more of its total time than the row itself.
     #[serde(default)]
     pub besides: Vec<LedgerPart>,
-    /// How long the boot takes before it.
+    /// The length of the boot before the step.
     pub before_ns: i64,
-    /// How much less with it. Of a recording it is the rest: what the steps before it do not explain.
+    /// The saving. For a recording it is the rest: the part that the steps before it do not explain.
     pub saved_ns: i64,
-    /// The least that it saves, where the log allows several boots: it does not say since when some thread could run. The four
-    /// fields of such a range are there together or not at all, and `saved_ns` and `total_ns` lie within them.
+    /// The least saving, if the log allows several boots because it does not say since when some thread could run. The
+    /// four fields of such a range are all present or all absent; `saved_ns` and `total_ns` lie within them.
     #[serde(default)]
     pub saved_at_worst_ns: Option<i64>,
-    /// The most that it saves.
+    /// The largest saving.
     #[serde(default)]
     pub saved_at_best_ns: Option<i64>,
-    /// The longest that the boot takes with it, and with the steps before it.
+    /// The longest boot with this step and the steps before it.
     #[serde(default)]
     pub total_at_worst_ns: Option<i64>,
-    /// The shortest.
+    /// The shortest boot with them.
     #[serde(default)]
     pub total_at_best_ns: Option<i64>,
-    /// How long it takes with it.
+    /// The length of the boot with the step.
     pub total_ns: i64,
-    /// How much the boot's length has changed since the beginning (−0.31: 31 % less).
+    /// The change of the boot's length since the beginning (−0.31: 31 % less).
     pub change: f64,
 }
 
 impl LedgerStep {
-    /// At worst and at best, where that is not known.
+    /// The saving at worst and at best, if the step has a range.
     fn saved_range(&self) -> Option<(i64, i64)> {
         self.saved_at_worst_ns.zip(self.saved_at_best_ns)
     }
@@ -120,23 +120,21 @@ impl LedgerStep {
 /// A part of a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LedgerPart {
-    /// The row that was charged for it.
+    /// The row that is charged for it.
     pub name: String,
-    /// How long.
     pub ns: i64,
 }
 
-/// How far a step is, and what else is said of it.
+/// The state of a step, and the user's note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// `done`, `in progress`, `wanted`, or empty.
     pub state: String,
-    /// Anything.
     pub note: String,
 }
 
 impl Ledger {
-    /// Begins with a boot.
+    /// Starts a ledger with a boot.
     pub fn new(recording: &str, total: Ns, unit: Unit) -> Ledger {
         Ledger {
             schema: SCHEMA.to_owned(),
@@ -147,7 +145,7 @@ impl Ledger {
         }
     }
 
-    /// Adds a saving that was worked out.
+    /// Adds a computed saving.
     pub fn estimate(&mut self, name: &str, state: State, rung: Rung) {
         let (stands_for, names) = match rung.target {
             Target::Rows(names) => (StandsFor::Rows, names),
@@ -170,10 +168,10 @@ impl Ledger {
         self.step(step, name, state, rung.after);
     }
 
-    /// What is left of the boot path, and what it was in the recording that the ledger begins with.
+    /// Sets the rows that are left, and marks those that the first recording does not have.
     pub fn left(&mut self, rows: Vec<WhereLine>, before: &[WhereLine]) {
-        let known: BTreeSet<&String> = before.iter().map(|row| &row.name).collect();
-        self.new_rows = rows.iter().map(|row| &row.name).filter(|name| !known.contains(name)).cloned().collect();
+        let old_rows: BTreeSet<&String> = before.iter().map(|row| &row.name).collect();
+        self.new_rows = rows.iter().map(|row| &row.name).filter(|name| !old_rows.contains(name)).cloned().collect();
         self.wheres = rows;
     }
 
@@ -202,7 +200,7 @@ impl Ledger {
         self.steps.last().map_or(self.total_ns, |step| step.total_ns)
     }
 
-    /// As text for a terminal: the steps, what to know of them, and what is left.
+    /// The text for a terminal: the steps, the remarks on them, and the rows that are left.
     pub fn text(&self, layout: Layout) -> String {
         let unit = Scale::of(self);
         let ticks = self.unit == Unit::Ticks.name();
@@ -230,11 +228,11 @@ impl Ledger {
             lines.push(Line { cells: self.cells(step, &unit), faint: false });
         }
         render(&columns, &lines, layout.table_width(), layout.style, &mut out);
-        let mut said = Vec::new();
+        let mut texts = Vec::new();
         for step in &self.steps {
-            remarks(step, &unit, &mut said);
+            remarks(step, &unit, &mut texts);
         }
-        for text in said {
+        for text in texts {
             paragraph(&text, "", layout, &mut out);
         }
         if !self.wheres.is_empty() && layout.top > 0 {
@@ -251,7 +249,7 @@ impl Ledger {
         out
     }
 
-    /// Rows among those listed that the boot did not wait for before.
+    /// Writes the listed rows that the boot did not wait for before.
     fn new_on_the_path(&self, layout: Layout, out: &mut String) {
         let listed = self.wheres.iter().take(layout.top).map(|row| &row.name);
         let new: Vec<String> =
@@ -262,7 +260,7 @@ impl Ledger {
         }
     }
 
-    /// Rows that were saved whole, so that nothing is left of them to list.
+    /// The number of saved rows of which nothing is left to list.
     fn rows_gone(&self) -> u64 {
         let of_rows = |step: &&LedgerStep| step.stands_for == Some(StandsFor::Rows) && step.was_ns > Some(0);
         let saved: BTreeSet<&String> = self.steps.iter().filter(of_rows).flat_map(|step| &step.names).collect();
@@ -297,7 +295,7 @@ fn cells(name: &str, numbers: [Option<String>; 5]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(numbers.map(Option::unwrap_or_default)).collect()
 }
 
-/// What a reader would wonder about in a step.
+/// Adds the remarks that explain a step's unexpected figures.
 fn remarks(step: &LedgerStep, unit: &Scale, out: &mut Vec<String>) {
     let name = harmless(&step.name);
     let times = unit.times(step);
@@ -326,7 +324,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut Vec<String>) {
     } else if now > was + margin {
         longer(step, (was, now), unit, out);
     } else {
-        // Whatever the printed figures leave open, and no more.
+        // Exactly the gap that the printed figures leave.
         match times.beyond_the_row() {
             0 => {}
             lost @ ..0 => {
@@ -361,7 +359,7 @@ fn remarks(step: &LedgerStep, unit: &Scale, out: &mut Vec<String>) {
     }
 }
 
-/// A saving that makes something longer: not by mistake?
+/// Adds the remark on a saving that makes something longer, which may be a mistake.
 fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut Vec<String>) {
     let name = harmless(&step.name);
     let mut text = format!("{name}: {} is longer than its self time, {}", unit.show(now), unit.show(was));
@@ -372,7 +370,7 @@ fn longer(step: &LedgerStep, (was, now): (i64, i64), unit: &Scale, out: &mut Vec
     out.push(text);
 }
 
-/// A saving that leaves most of the time it is about, as that is charged to rows below it.
+/// Adds the remark on a saving that leaves most of a row's total time, because it is charged to rows below it.
 fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut Vec<String>) {
     let Some(most) = step.besides.first() else { return };
     let (rest, shown) = besides(step, unit);
@@ -383,7 +381,7 @@ fn below(step: &LedgerStep, was: i64, unit: &Scale, out: &mut Vec<String>) {
     ));
 }
 
-/// What is charged to other rows during its total time: how long in all, and the longest by name.
+/// The time charged to other rows during the row's total time, and the longest of those rows by name.
 fn besides(step: &LedgerStep, unit: &Scale) -> (i64, String) {
     const SHOWN: usize = 3;
     let shown = step.besides.iter().take(SHOWN).map(|p| format!("{} {}", harmless(&p.name), unit.show(p.ns)));
@@ -392,7 +390,7 @@ fn besides(step: &LedgerStep, unit: &Scale) -> (i64, String) {
     (step.besides.iter().map(|part| part.ns).sum(), shown.collect::<Vec<_>>().join(", ") + &more)
 }
 
-/// A name's words, its suffix however set apart.
+/// The words of a name, with any separator before its suffix.
 fn words(name: &str) -> String {
     let words = name.split(|c: char| c.is_whitespace() || c == '·' || c == ';').filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
@@ -425,7 +423,7 @@ mod tests {
         State { state: state.to_owned(), note: note.to_owned() }
     }
 
-    /// The steps of a system call made faster, as they were published: cycles, and percent of the first.
+    /// The published steps that made a system call faster: cycles, and percent of the first.
     #[test]
     fn measured_rungs_in_percent_of_the_first() {
         let mut ledger = Ledger::new("August 2023", Ns(344), Unit::Ticks);
@@ -467,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_would_wonder_about_is_said() {
+    fn unexpected_figures_are_explained() {
         let ms = 1_000_000;
         let longer = Rung {
             besides: vec![("thread a".to_owned(), Ns(540 * ms)), ("thread b".to_owned(), Ns(27 * ms))],
@@ -500,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn off_the_path_says_what_it_saves() {
+    fn a_row_off_the_path_explains_its_saving() {
         let ms = 1_000_000;
         check_remark(rung(0, 0, 65 * ms, 65 * ms), "_vprintf: not on the boot path, so it saves nothing by itself");
         check_remark(
@@ -515,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_as_a_range_is_shown_as_one() {
+    fn a_range_of_savings_is_shown_as_a_range() {
         let ms = 1_000_000;
         let mut ledger = Ledger::new("boot", Ns(100 * ms), Unit::Nanoseconds);
         let range = |saved: (i64, i64), after: (i64, i64)| Rung {
@@ -540,9 +538,9 @@ mod tests {
         assert_eq!(lines[5], "d 0 ms 0 ms 10 ms 85 ms −15 %", "{text}");
         assert_eq!(lines[6], "e 10 ms 0 ms 10 ms 80 ms −20 %", "{text}");
         let why = "threads slept while others had the CPU, and the log does not say when they became runnable";
-        let said: Vec<&String> = lines.iter().filter(|line| line.ends_with(why)).collect();
+        let texts: Vec<&String> = lines.iter().filter(|line| line.ends_with(why)).collect();
         assert_eq!(
-            said,
+            texts,
             [&format!("a: it saves 0 to 70 ms: {why}"), &format!("b: it saves −5 to 0 ms: {why}")],
             "{text}"
         );

@@ -1,9 +1,8 @@
 //! Views of one boot: the JSON summary, tables for a terminal, one HTML page, and exports for other tools.
 //!
-//! A view takes a [`Boot`] (a finalized timeline, what [`analysis`] says of it, and the [`Facts`] that no
-//! timeline holds) and writes; it opens no file and computes no result of its own. Only this crate
-//! knows how anything looks. All text that came from a machine passes [`harmless`] (or the
-//! format's own quoting) on its way out.
+//! A view takes a [`Boot`] (a finalized timeline, its [`analysis`], and the [`Facts`] that no timeline holds) and
+//! writes it. It must not open files or compute results. Only this crate decides the look of output. All text that came
+//! from a machine passes [`harmless`] (or the format's quoting) before it is written.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 

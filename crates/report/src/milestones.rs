@@ -1,4 +1,4 @@
-//! The milestones of a boot: when each was passed, and how long that was after the one before.
+//! The milestones of a boot: the time of each, and the time since the one before.
 
 use crate::table::{Align, Column, Line, render};
 use crate::{Layout, MilestoneLine, harmless};

@@ -1,6 +1,6 @@
-//! The first screen of `show`: the phases as one bar, and the rows that matter most with what they are.
+//! The first screen of `show`: the phases as one bar, and the most important rows with explanations.
 //!
-//! It repeats what the tables after it say, for somebody who reads no further.
+//! It repeats figures of the tables after it, for a reader who stops here.
 
 use crate::Layout;
 use crate::known;
@@ -10,19 +10,19 @@ use crate::text::{by_layout, cut, percent, places, width};
 use crate::{PhaseLine, Style, Summary, harmless};
 use timeline::TimeBase;
 
-/// How many rows are listed.
+/// The most rows that are listed.
 const ROWS: usize = 5;
 
-/// Wider, a bar says no more.
+/// The widest bar; a wider one shows no more.
 const BAR_MOST: usize = 100;
 
-/// A longer name of a phase is cut.
+/// The longest phase name before it is cut.
 const NAME_MOST: usize = 22;
 
-/// Shorter phases are summed in the line under the bar.
+/// The share below which phases are summed in the line under the bar.
 const NAMED_SHARE: f64 = 0.01;
 
-/// The phases as a bar, and the rows that matter most.
+/// Writes the phases as a bar, and the most important rows.
 pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
     if summary.total_ns <= 0 {
         return;
@@ -40,7 +40,7 @@ pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
     }
 }
 
-/// How far the total may lie from that of the next boot.
+/// The likely distance between this total and the next boot's.
 pub(crate) fn noise(summary: &Summary) -> Option<String> {
     match summary.zero()? {
         TimeBase::Host => Some("unknown from one boot; `bootscope bench` measures it".to_owned()),
@@ -52,10 +52,10 @@ pub(crate) fn noise(summary: &Summary) -> Option<String> {
     }
 }
 
-/// Neighbours of one family: `VMM: exec`, `VMM: linking`, … are the `VMM`.
+/// Neighbouring phases of one family: `VMM: exec`, `VMM: linking`, … are the `VMM`.
 struct Segment<'a> {
     family: &'a str,
-    /// As it is shown.
+    /// The shown name.
     name: String,
     ns: i64,
 }
@@ -73,7 +73,7 @@ fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
     segments
 }
 
-/// One of each family, where another family stands between two of its segments, too.
+/// One segment of each family, also if another family lies between two of its segments.
 fn families(segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
     let mut families: Vec<Segment> = Vec::new();
     for segment in segments {
@@ -116,7 +116,7 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     paragraph(&named.join(" · "), "", layout, out);
 }
 
-/// One segment of the bar: its name where there is room for it, set apart from the one before.
+/// A segment of the bar: its name if there is room for it, separated from the one before.
 fn cell(name: &str, room: usize, edge: bool) -> String {
     let edge = if edge { "│" } else { "" };
     let room = room - edge.chars().count();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_said_to_be_what_it_is() {
+    fn a_row_has_its_explanation() {
         let lines = drawn(vec![phase("firmware", 0, 10)], 80);
         let row = lines.last().expect("a row");
         assert!(row.contains("initcall acpi_init") && row.contains("ACPI tables"), "{lines:?}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_an_instant() {
+    fn a_boot_of_no_length_has_no_bar() {
         assert_eq!(drawn(vec![phase("firmware", 0, 0)], 80), Vec::<String>::new());
     }
 }

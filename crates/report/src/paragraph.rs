@@ -1,10 +1,10 @@
-//! Text that is broken at spaces, for a terminal.
+//! Text broken at spaces, for a terminal.
 
 use crate::Layout;
 use crate::text::width;
 use std::fmt::Write;
 
-/// Text broken at spaces; `first` stands before it, and as much space before the lines that follow.
+/// Writes text broken at spaces. `first` stands before it; the following lines are indented by its width.
 pub(crate) fn paragraph(text: &str, first: &str, layout: Layout, out: &mut String) {
     let indent = width(first);
     let room = layout.width.saturating_sub(indent).max(20);
@@ -28,7 +28,7 @@ pub(crate) fn paragraph(text: &str, first: &str, layout: Layout, out: &mut Strin
     flush(&mut line);
 }
 
-/// A word, cut where it is wider than a line.
+/// The pieces of a word, cut if it is wider than a line.
 fn pieces(word: &str, room: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for c in word.chars() {

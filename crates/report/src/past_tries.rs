@@ -1,28 +1,30 @@
-//! Which earlier try says something of a finding: the last that booted its remedy, else the last that booted nearly its remedy.
+//! Selects the earlier try that applies to a finding: the last that booted its remedy, or else the last that booted
+//! nearly its remedy.
 //!
-//! The list of initcalls to leave out is another one in nearly every boot, as an initcall is just long enough or just too
-//! short. A verdict on the other list is shown with that list, so that what was refuted stays visible. What came out of
-//! another remedy for the same cause says nothing of this one.
+//! The list of initcalls to leave out differs in nearly every boot, because an initcall is just above or below the
+//! limit. A verdict on another list is shown with that list, so that a refuted remedy stays visible. The result of
+//! another remedy for the same cause says nothing about this one.
 
 use benchmark::history::PastTrial;
 use benchmark::trial::Cause;
 use findings::{Change, Piece};
 
-/// Remedies are nearly the same if they have this part of all their pieces in common.
+/// The least common share of pieces of two remedies that are nearly the same.
 const COMMON_MIN: f64 = 0.5;
-/// So many common pieces say that the cause is the same, too: a list is about its longest, which may be another one.
-const SAY_THE_CAUSE: usize = 2;
+/// The number of common pieces from which two remedies share their cause. A list is named after its longest piece,
+/// which may differ.
+const MIN_COMMON_PIECES: usize = 2;
 
-/// How like a finding's remedy the one is that was booted.
+/// The similarity between a finding's remedy and a booted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likeness {
-    /// It is the same: the order of names in a list says nothing.
+    /// The same, up to the order of names in a list.
     Same,
-    /// Most of it is.
+    /// Most pieces are the same.
     Nearly,
 }
 
-/// Of tries, the oldest first, the one that says something of a finding.
+/// The try that applies to a finding. `past` is in order of time, the oldest first.
 pub fn says<'a>(
     past: &'a [PastTrial],
     rule: &str,
@@ -32,22 +34,23 @@ pub fn says<'a>(
     let alike: Vec<(&PastTrial, Likeness)> =
         past.iter().filter_map(|past| Some((past, likeness(past, rule, about, changes)?))).collect();
     let last_of = |likeness: Likeness| {
-        let of = alike.iter().filter(|(_, of)| *of == likeness).map(|&(past, _)| past);
-        last(of).map(|past| (past, likeness))
+        let tries = alike.iter().filter(|(_, other)| *other == likeness).map(|&(past, _)| past);
+        last(tries).map(|past| (past, likeness))
     };
     last_of(Likeness::Same).or_else(|| last_of(Likeness::Nearly))
 }
 
-/// How like the finding's remedy the one is that a try booted with no other; none if the try says nothing of the finding.
+/// The similarity between the finding's remedy and the one that a try booted alone. `None` if the try does not apply to
+/// the finding.
 fn likeness(past: &PastTrial, rule: &str, about: &str, changes: &[Change]) -> Option<Likeness> {
     let is_of = |cause: &&Cause| cause.rule == rule;
     if past.tried.proof.is_none() || past.together || !past.remedy.findings.iter().any(|cause| is_of(&cause)) {
         return None;
     }
     let [booted, proposed] = [past.remedy.changes.as_slice(), changes].map(pieces);
-    let common = booted.iter().filter(|piece| proposed.iter().any(|of| of.is_nearly(piece))).count();
+    let common = booted.iter().filter(|piece| proposed.iter().any(|other| other.is_nearly(piece))).count();
     let same_cause = past.remedy.findings.iter().filter(is_of).any(|cause| cause.about == about);
-    if !same_cause && common < SAY_THE_CAUSE {
+    if !same_cause && common < MIN_COMMON_PIECES {
         return None;
     }
     let all = booted.len() + proposed.len() - common.min(proposed.len());
@@ -64,8 +67,8 @@ fn pieces(changes: &[Change]) -> Vec<Piece> {
     pieces
 }
 
-/// Of tries, the oldest first, the one that counts: one that was cut off only where none was finished, then the one with most
-/// boots, then the newest.
+/// The try that counts: a complete one before one that was cut off, then the one with most boots, then the newest.
+/// `past` is in order of time, the oldest first.
 fn last<'a>(past: impl Iterator<Item = &'a PastTrial>) -> Option<&'a PastTrial> {
     past.max_by_key(|past| (past.whole, past.tried.boots))
 }
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_counts_only_alone() {
+    fn a_try_that_was_cut_off_counts_only_alone() {
         let whole = past("calibration", "6.1", 99.0, Proof::Confirmed);
         let cut = PastTrial { whole: false, ..past("calibration", "6.1", 0.0, Proof::TooNoisy) };
         assert_eq!(last([&whole, &cut].into_iter()), Some(&whole));
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_of_the_remedy_that_was_booted() {
+    fn a_verdict_applies_to_the_booted_remedy() {
         let tried = past("calibration", "6.1", 99.0, Proof::Confirmed);
         let is_of = |tried: &PastTrial, rule: &str, about: &str, changes: &[Change]| {
             likeness(tried, rule, about, changes) == Some(Likeness::Same)

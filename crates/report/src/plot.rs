@@ -1,17 +1,17 @@
-//! A series of measurements as a picture in the terminal: oldest left, one column for as many as need be. What it shares with
-//! the picture of a scaling model over sizes (`bench/plot.rs`) is the scale at its left.
+//! A series of measurements as a plot in the terminal: oldest left, several values per column if need be. It shares the
+//! scale at its left with the plot of a scaling model over sizes (`bench/plot.rs`).
 
 use crate::text::{amount, places, width};
 use crate::{Layout, Style};
 use benchmark::metrics::Unit;
 
-/// Lines of a picture.
+/// Lines of a plot.
 const LINES: usize = 10;
-/// Narrower than this, nothing is seen.
+/// The narrowest readable plot.
 const COLUMNS_MIN: usize = 10;
 
-/// Values in order. A column has the median of what lies in it as a point, and the least and greatest as a line.
-/// Under the axis a mark stands where each of `changes` lies, which are places in the series.
+/// A plot of values in order. A column shows the median of its values as a point, and the least and greatest as a line.
+/// Marks under the axis show `changes`, which are places in the series.
 pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> String {
     let (least, most) = range(values);
     if !(least.is_finite() && most.is_finite()) {
@@ -54,7 +54,7 @@ pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> St
     out
 }
 
-/// Least, median and greatest of what lies in a column.
+/// Least, median and greatest value of a column.
 struct Bin {
     least: f64,
     median: f64,
@@ -68,7 +68,7 @@ impl Bin {
     }
 }
 
-/// The first value of a column; every column has one.
+/// The place of a column's first value; every column has one.
 fn start(column: usize, columns: usize, values: usize) -> usize {
     column * values / columns
 }
@@ -77,7 +77,7 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &v| (least.min(v), most.max(v)))
 }
 
-/// A line of a picture: on the scale, `label` columns wide, what it stands for; then the axis and the cells.
+/// Writes a line of a plot: its value on the scale, `label` columns wide, then the axis and the cells.
 pub fn scaled(out: &mut String, name: &str, label: usize, axis: char, cells: &str) {
     let space = " ".repeat(label.saturating_sub(width(name)));
     out.push_str(format!("{space}{name} {axis}{cells}").trim_end());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_none_and_equal_ones() {
+    fn one_value_no_value_and_equal_values() {
         assert_eq!(plot(&[], &[], Unit::Nanoseconds, Layout::default()), "");
         assert!(lines(&[5e6], &[]).iter().any(|line| line.ends_with('•')));
         assert!(lines(&[5e6; 3], &[])[0].starts_with("5.00 ms ┤"));

@@ -1,16 +1,16 @@
-//! User processes as a tree: who ran what, from when to when.
+//! User processes as a tree: the start and the end of each.
 
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
 use crate::{AwaitedKind, Layout, ProcessLine, harmless};
 
-/// Up to so many processes are all listed; of more, those that last.
+/// Up to this number, all processes are listed; beyond it, those that last.
 const LISTED_ALWAYS: usize = 40;
 
-/// Of many, a process is listed if it lasted for at least this share of the time that the table spans.
+/// The share of the table's time span from which one of many processes is listed.
 const SHARE_LISTED: f64 = 0.01;
 
-/// The rows of the table, and how many were left out. With `all`, or if there are few, none is.
+/// The rows of the table, and how many are left out. All processes are listed if `all` is true or they are few.
 pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>, usize) {
     if all || processes.len() <= LISTED_ALWAYS {
         return (processes.iter().collect(), 0);
@@ -19,7 +19,8 @@ pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>
     let first = processes.iter().map(|p| p.start_ns).min().unwrap_or_default();
     let shortest = timeline::truncated((last - first) as f64 * SHARE_LISTED);
     let lasts = |p: &ProcessLine| p.end_ns.is_none_or(|end| end - p.start_ns >= shortest);
-    // Each stands after its ancestors: backwards, the next that is less deep than one that is kept is its parent.
+    // Each process stands after its ancestors. Backwards, the next process that is less deep than a kept one is its
+    // parent.
     let mut ancestor_below = 0;
     let is_kept = |p: &&ProcessLine| {
         let kept = lasts(p) || p.depth < ancestor_below;
@@ -32,10 +33,10 @@ pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>
     (kept, left_out)
 }
 
-/// The table for a terminal; a child stands below its parent, further in. With all processes it also says what each waited for most,
-/// and whose unit it is.
+/// The table for a terminal; a child stands below its parent, indented. With all processes it also has the main wait
+/// and the unit of each.
 pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
-    /// Deeper trees are not drawn deeper.
+    /// The deepest level that is indented.
     const DEEPEST: u32 = 20;
     let width = Some(layout.time_width());
     let (kept, left_out) = listed(processes, layout.all_processes);
@@ -82,7 +83,7 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     out
 }
 
-/// What a process waited for most, and who ended most of that, with its part.
+/// The main wait of a process, and the process or device that ended most of it, with that part.
 fn awaited(p: &ProcessLine, layout: Layout) -> String {
     let Some(most) = p.waits.first() else { return String::new() };
     let (what, has_name) = match most.kind {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_those_that_last() {
+    fn the_lasting_ones_of_many_are_listed() {
         let mut all: Vec<ProcessLine> = (0..100).map(|i| process(i, 0, 0, Some(i as i64))).collect();
         all.push(process(100, 0, 50, None));
         let (kept, left_out) = listed(&all, false);
@@ -141,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn the_ancestors_of_who_lasts_are_listed() {
-        // 1 forks 2, which forks 3, which lasts; then 4, which is as short, and whose child 5 is, too.
+    fn the_ancestors_of_lasting_processes_are_listed() {
+        // 1 forks 2, which forks 3, which lasts. Then comes 4, which is short like its child 5.
         let mut all = vec![process(1, 0, 0, Some(1)), process(2, 1, 0, Some(1)), process(3, 2, 1, Some(1_000))];
         all.extend([process(4, 1, 2, Some(3)), process(5, 2, 2, Some(3))]);
         all.extend((6..60).map(|pid| process(pid, 1, 5, Some(6))));
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_did_is_told() {
+    fn the_table_says_what_a_process_waited_for() {
         let waited = |kind, ns| WaitedForLine { kind, ns, count: 1 };
         let mut all = [process(1, 0, 0, None), process(15, 1, 1_000_000, Some(3_500_000))];
         all[1].threads = Some(3);
@@ -169,7 +170,7 @@ p1                   1     0 ns    alive    0 ns         7 ns  timer
   p15 (3 threads)   15  1.00 ms  2.50 ms  400 µs      2.00 ms  child: /bin/x  a.service
 ";
         assert_eq!(text, expected, "{text}");
-        // Of what several ended, its own part.
+        // If several ended a wait, the text shows the time of the main one.
         all[1].woken_by = by(1_500_000);
         let text = processes(&all, layout);
         assert!(text.contains("2.00 ms  child: /bin/x (1.50 ms)"), "{text}");

@@ -1,12 +1,12 @@
-//! One of the boots of an experiment.
+//! A boot of an experiment.
 
 use crate::Boot;
 
-/// A boot as an experiment looks at it.
+/// A boot with its console, as an experiment needs it.
 #[derive(Clone, Copy)]
 pub struct LabBoot<'a> {
-    /// What was recorded.
+    /// The recorded boot.
     pub boot: &'a Boot<'a>,
-    /// All that the kernel printed.
+    /// Everything that the kernel printed.
     pub console: &'a str,
 }

@@ -1,4 +1,4 @@
-//! A check whose verdict decides an experiment in the place of a time.
+//! A check by the kernel that decides an experiment instead of a time.
 
 use super::LabBoot;
 use crate::harmless;
@@ -6,42 +6,42 @@ use lab::experiments::Experiment;
 use lab::verdict::{self, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// A check of the kernel's, in both boots.
+/// The kernel's check, in both boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabCheck {
-    /// What was checked.
+    /// The name of the check.
     pub of: String,
-    /// `correct` or `broken`, with the words that are to break it; empty if the kernel does not say.
+    /// `correct` or `broken`, with the words that should break it; empty if the kernel does not report a verdict.
     pub slow: String,
     /// The same with the remedy.
     pub fast: String,
-    /// What the kernel counted in the first.
+    /// The kernel's counts in the slow boot.
     pub slow_counted: String,
-    /// And in the other one.
+    /// The kernel's counts in the other boot.
     pub fast_counted: String,
 }
 
 impl LabCheck {
-    /// None if a time decides.
+    /// Returns `None` if a time decides.
     pub(super) fn of(experiment: &Experiment, slow: LabBoot, fast: LabBoot) -> Option<LabCheck> {
-        let said = |boot: LabBoot| {
+        let result = |boot: LabBoot| {
             let checked = verdict::find(boot.console, experiment.check);
             checked.map_or_else(Default::default, |c| (c.verdict.as_str().to_owned(), c.counted.to_owned()))
         };
-        let ((slow, slow_counted), (fast, fast_counted)) = (said(slow), said(fast));
+        let ((slow, slow_counted), (fast, fast_counted)) = (result(slow), result(fast));
         let of = experiment.check.to_owned();
         (!of.is_empty()).then_some(LabCheck { of, slow, fast, slow_counted, fast_counted })
     }
 
-    /// Broken as it is to be, and mended by the remedy.
+    /// True if the check is broken as it should be, and the remedy corrects it.
     pub(super) fn is_right(&self) -> bool {
         (self.slow.as_str(), self.fast.as_str()) == (Verdict::Broken.as_str(), Verdict::Correct.as_str())
     }
 
     pub(super) fn cells(&self) -> [String; 5] {
-        let said =
+        let shown =
             |verdict: &str| if verdict.is_empty() { "no verdict".to_owned() } else { harmless(verdict).into_owned() };
-        let change = format!("{} → {}", said(&self.slow), said(&self.fast));
+        let change = format!("{} → {}", shown(&self.slow), shown(&self.fast));
         [harmless(&self.of).into_owned(), String::new(), String::new(), change, String::new()]
     }
 }

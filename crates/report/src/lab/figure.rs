@@ -1,24 +1,24 @@
-//! What an experiment times: a function, or several that have one name.
+//! The timed part of an experiment: a function, or several under one name.
 
 use crate::Boot;
 use lab::experiments::{Experiment, Figure};
 use serde::{Deserialize, Serialize};
 use timeline::Ns;
 
-/// What was timed.
+/// A timed function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabFigure {
-    /// The function, or what several are called.
+    /// The function, or the name for several.
     pub of: String,
-    /// What it is per; empty if it is of a whole boot.
+    /// The unit that the time is per; empty if it is per boot.
     pub per: String,
-    /// As published, slow.
+    /// The published time, slow.
     pub published_slow_ns: Option<i64>,
-    /// As published, with the remedy.
+    /// The published time, with the remedy.
     pub published_fast_ns: Option<i64>,
-    /// As measured, slow.
+    /// The measured time, slow.
     pub slow_ns: i64,
-    /// As measured, with the remedy.
+    /// The measured time, with the remedy.
     pub fast_ns: i64,
 }
 
@@ -69,7 +69,7 @@ fn ratio(slow_ns: Option<i64>, fast_ns: Option<i64>) -> String {
             match ratio {
                 ..100.0 => format!("{ratio:.1}"),
                 ..1000.0 => format!("{ratio:.0}"),
-                // What is left is a function that looks and returns.
+                // The remaining time is of a function that checks a condition and returns.
                 _ => "> 1000".to_owned(),
             }
         }

@@ -1,4 +1,5 @@
-//! What two boots of an experiment say, the slow one and one with a remedy, and whether that is right.
+//! The comparison of two boots of an experiment, the slow one and one with a remedy, and whether it confirms the
+//! expectation.
 
 use super::{LabAmount, LabBoot, LabCheck, LabFigure};
 use crate::Boot;
@@ -7,117 +8,116 @@ use lab::experiments::Experiment;
 use serde::{Deserialize, Serialize};
 use timeline::Ns;
 
-/// A remedy is right if the boot became shorter by what was foretold, give or take this share of it. How long it took is
-/// compared likewise: where nearly all is saved, a small error of the saving is a large one of the boot.
+/// The allowed relative error of a predicted saving. It also applies to the length of the boot: if nearly all is saved,
+/// a small error of the saving is a large one of the boot.
 const FORETOLD_WITHIN: f64 = 0.1;
 
 /// An experiment with one of its remedies: two boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabTrial {
-    /// The experiment.
+    /// The name of the experiment.
     pub name: String,
-    /// What is slow, and what helps.
+    /// The cause and the remedy, in words.
     pub what: String,
-    /// Where the published figures are from.
+    /// The source of the published figures.
     pub source: String,
     /// Virtual CPUs of both boots.
     pub cpus: u32,
-    /// Memory of both.
+    /// Memory of both boots.
     pub memory_bytes: u64,
-    /// The words that make it quick.
+    /// The words that make the boot fast.
     pub remedy: String,
     /// The slow boot's command line.
     pub slow: String,
-    /// The other one's.
+    /// The fast boot's command line.
     pub fast: String,
-    /// How long the slow boot took.
+    /// The length of the slow boot.
     pub slow_total_ns: i64,
-    /// How long the other one did.
+    /// The length of the fast boot.
     pub fast_total_ns: i64,
-    /// What was timed in both.
+    /// The times that were measured in both.
     pub figures: Vec<LabFigure>,
-    /// What else was measured.
+    /// The other measured amounts.
     #[serde(default)]
     pub amounts: Vec<LabAmount>,
-    /// Which lengths are neither the hardware's nor published, and how they were chosen; empty if none.
+    /// The lengths that are neither the hardware's nor published, and the reason for each choice; empty if there are
+    /// none.
     #[serde(default)]
     pub chosen: String,
-    /// The rows of the boot path that became shorter by most, as many as are expected.
+    /// The rows of the boot path that became shorter by most. There are as many as are expected.
     pub blamed: Vec<LabBlame>,
-    /// The rows that the switch is to be found in.
+    /// The rows that the switch should appear in.
     pub expected: Vec<String>,
-    /// Whether they are the same, and `added` is what the remedy was to add.
+    /// True if the blamed rows are the expected ones, and `added` are the rows that the remedy should add to.
     #[serde(default)]
     pub rows_right: bool,
-    /// The rows that became longer by most, as many as the remedy was to add: what it costs.
+    /// The rows that became longer by most, as many as the remedy should add to: its cost.
     #[serde(default)]
     pub added: Vec<LabAdded>,
-    /// How much shorter the boot became.
+    /// The saving: by how much the boot became shorter.
     #[serde(default)]
     pub saved_ns: i64,
-    /// How much shorter `what-if` says that the slow boot becomes if the expected rows take what they take in the other
-    /// one; none if it cannot say.
+    /// The saving that `what-if` predicts for the slow boot if the expected rows take their time in the fast boot;
+    /// `null` if there is no prediction.
     #[serde(default)]
     pub foretold_ns: Option<i64>,
-    /// Why it cannot, or what else keeps the two apart; empty if nothing does.
+    /// The reason why there is no prediction, or for another difference between the two; empty if there is neither.
     #[serde(default)]
     pub not_foretold: String,
-    /// How long `what-if` says that the slow boot then takes: `slow_total_ns` less `foretold_ns`, and what was added.
+    /// The predicted length of the boot: `slow_total_ns` less `foretold_ns`, plus the added time.
     #[serde(default)]
     pub foretold_total_ns: Option<i64>,
-    /// Whether `fast_total_ns` is that, within 10 %.
+    /// True if `fast_total_ns` is within 10 % of that.
     #[serde(default)]
     pub total_near: bool,
-    /// Why it is not: what else the remedy adds or changes; empty if it is.
+    /// The reason if it is not, such as what else the remedy adds or changes; empty if it is.
     #[serde(default)]
     pub differs: String,
-    /// In what the experiment is unlike the published boot; empty if in nothing.
+    /// The differences between the experiment and the published boot; empty if there are none.
     #[serde(default)]
     pub note: String,
-    /// Why this was published as no remedy; empty if it was as one, or not at all.
+    /// The reason why this was published as useless; empty if it was published as a remedy, or not at all.
     #[serde(default)]
     pub no_better: String,
-    /// What the kernel says of a check that decides in the place of a time; none where time decides.
+    /// The kernel's check that decides instead of a time; `null` if time decides.
     #[serde(default)]
     pub check: Option<LabCheck>,
-    /// Whether the expected rows were blamed, the boot became shorter by what was foretold, within 10 %, and it took what
-    /// was foretold, within 10 %, or `differs` says why not. Of a check: whether the slow boot is broken and the other one
-    /// correct.
+    /// True if three conditions hold: the expected rows were blamed; the saving is within 10 % of the prediction; so is
+    /// the length of the boot, or `differs` explains why not. For a check, true if the slow boot is broken and the fast
+    /// one correct.
     pub right: bool,
 }
 
 /// A row that became shorter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabBlame {
-    /// The row.
     pub row: String,
-    /// By how much.
+    /// The saved time.
     pub saved_ns: i64,
 }
 
 /// A row that a remedy made longer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabAdded {
-    /// The row.
     pub row: String,
-    /// By how much.
+    /// The added time.
     pub added_ns: i64,
 }
 
 impl LabTrial {
-    /// What two boots of an experiment say, the slow one and one with a remedy.
+    /// Compares two boots of an experiment, the slow one and one with a remedy.
     pub fn of(experiment: &Experiment, remedy: &str, slow: LabBoot, fast: LabBoot) -> LabTrial {
-        let nth = experiment.remedies.iter().position(|of| *of == remedy).unwrap_or(usize::MAX);
+        let nth = experiment.remedies.iter().position(|other| *other == remedy).unwrap_or(usize::MAX);
         let amounts = experiment.amounts.iter().map(|amount| LabAmount::of(amount, nth, slow, fast)).collect();
         let check = LabCheck::of(experiment, slow, fast);
         let (slow, fast) = (slow.boot, fast.boot);
         let line = |words: &str| format!("{} {words}", experiment.always).trim_start().to_owned();
-        let of = |boot: &Boot| boot.tables().wheres.clone();
-        let mut fell: Vec<RowChange> = analysis::row_changes(&of(slow), &of(fast));
+        let rows_of = |boot: &Boot| boot.tables().wheres.clone();
+        let mut fell: Vec<RowChange> = analysis::row_changes(&rows_of(slow), &rows_of(fast));
         let (added, added_right) = added(experiment, remedy, &fell);
         let added_total: Ns = added.iter().map(|row| Ns(row.added_ns)).sum();
         fell.retain(|row| row.on_path() < Ns::ZERO);
-        // Where a remedy is to save nothing, no row is to blame; otherwise just the switch's are.
+        // A remedy that should save nothing must blame no row; any other must blame exactly the switch's rows.
         let saves_nothing = experiment.saves_nothing.contains(&remedy);
         fell.truncate(if saves_nothing { 0 } else { experiment.blamed.len() });
         let rows: Vec<&str> = fell.iter().map(|row| row.name.as_str()).collect();
@@ -130,8 +130,8 @@ impl LabTrial {
         };
         let foretold_total = foretold.map(|foretold| slow.total - foretold + added_total);
         let total_near = foretold_total.is_some_and(|total| is_near(total, fast.total));
-        let of_remedy = |said: &[(&str, &str)]| {
-            said.iter().find(|(of, _)| *of == remedy).map_or_else(String::new, |(_, why)| (*why).to_owned())
+        let of_remedy = |texts: &[(&str, &str)]| {
+            texts.iter().find(|(name, _)| *name == remedy).map_or_else(String::new, |(_, why)| (*why).to_owned())
         };
         let differs = if total_near { String::new() } else { of_remedy(experiment.differs) };
         LabTrial {
@@ -177,8 +177,8 @@ impl LabTrial {
     }
 }
 
-/// How much shorter the slow boot becomes if the rows that the switch is in take what they take in the fast one; or why
-/// nobody can say.
+/// The predicted saving if the switch's rows take their time in the fast boot, or the reason why there is no
+/// prediction.
 fn foretell(experiment: &Experiment, slow: &Boot, fast: &Boot) -> (Option<Ns>, String) {
     let takes = |name: &str| {
         let row = fast.tables().wheres.iter().find(|row| row.name == name);
@@ -195,9 +195,9 @@ fn is_near(foretold: Ns, saved: Ns) -> bool {
     (foretold - saved).0.abs() as f64 <= FORETOLD_WITHIN * saved.0.abs() as f64
 }
 
-/// The rows that became longer by most, as many as the remedy is to add, and whether they are those.
+/// The rows that became longer by most, as many as the remedy should add to, and true if they are the expected ones.
 fn added(experiment: &Experiment, remedy: &str, changes: &[RowChange]) -> (Vec<LabAdded>, bool) {
-    let expected = experiment.adds.iter().find(|(of, _)| *of == remedy).map_or(&[][..], |(_, rows)| *rows);
+    let expected = experiment.adds.iter().find(|(name, _)| *name == remedy).map_or(&[][..], |(_, rows)| *rows);
     let mut grew: Vec<&RowChange> = changes.iter().filter(|row| row.on_path() > Ns::ZERO).collect();
     grew.sort_by_key(|row| std::cmp::Reverse(row.on_path()));
     grew.truncate(expected.len());
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_saving_is_foretold_within_a_tenth_of_what_was_saved() {
+    fn a_prediction_within_a_tenth_of_the_saving_is_near() {
         for (foretold, saved, near) in [
             (90, 100, true),
             (110, 100, true),
@@ -225,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_remedy_adds_is_what_it_was_to_add() {
+    fn a_remedy_must_add_to_the_expected_rows() {
         assert!(is_near(Ns(13_650_000) - Ns(70_000_000), Ns(-56_350_000)) && !is_near(Ns(1), Ns(-1)));
-        let of = |rows: &[(&str, i64)]| -> Vec<RowChange> {
+        let changes = |rows: &[(&str, i64)]| -> Vec<RowChange> {
             let row = |&(name, ns): &(&str, i64)| RowChange {
                 name: name.to_owned(),
                 before: Some(Ns::ZERO),
@@ -237,11 +237,11 @@ mod tests {
         };
         let pci = Experiment::named("pci-probe").unwrap();
         let expected = [("THREAD pci_probe", 20), ("check_tsc_sync", 60), ("em_reset", -60), ("wake_aps · DELAY", 10)];
-        let (rows, right) = added(pci, pci.remedies[0], &of(&expected));
+        let (rows, right) = added(pci, pci.remedies[0], &changes(&expected));
         assert_eq!((rows[0].row.as_str(), rows[0].added_ns, rows.len(), right), ("check_tsc_sync", 60, 3, true));
-        // Another row that grew by more, or one that did not grow.
-        assert!(!added(pci, pci.remedies[0], &of(&[&expected[..], &[("_vprintf", 30)]].concat())).1);
-        assert!(!added(pci, pci.remedies[0], &of(&expected[1..])).1);
-        assert!(added(Experiment::named("page-array").unwrap(), "vm_page=one-pass", &of(&expected)).1);
+        // Another row grew by more, or an expected row did not grow.
+        assert!(!added(pci, pci.remedies[0], &changes(&[&expected[..], &[("_vprintf", 30)]].concat())).1);
+        assert!(!added(pci, pci.remedies[0], &changes(&expected[1..])).1);
+        assert!(added(Experiment::named("page-array").unwrap(), "vm_page=one-pass", &changes(&expected)).1);
     }
 }

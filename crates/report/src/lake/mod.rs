@@ -1,8 +1,8 @@
-//! What a page shows of a lake: the document `bootscope.lake-page/1`, which the program bootscope-lake works out
-//! (`bootscope-lake page-data LAKE`) and prints.
+//! The data of a lake's page: the document `bootscope.lake-page/1`, which the program bootscope-lake computes and
+//! prints (`bootscope-lake page-data LAKE`).
 //!
-//! Its texts are those of many machines and are not trusted. A field that this version does not know is ignored. What names a day or a
-//! kernel that the document does not have is left out, and a remark says so.
+//! Its texts come from many machines and must not be trusted. Unknown fields are ignored. An entry is left out if it
+//! names a day or a kernel that the document does not list, and a remark reports that.
 
 mod page;
 
@@ -16,20 +16,20 @@ use thiserror::Error;
 /// The name and version of the document.
 const SCHEMA: &str = "bootscope.lake-page/1";
 
-/// What a page shows of a lake. Times are in nanoseconds.
+/// The data of a lake's page. Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakePage {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Where the lake is, as its user named it.
+    /// The lake's place, as its user named it.
     #[serde(default, deserialize_with = "text")]
     pub lake: String,
-    /// From when on boots were looked at; empty for all.
+    /// The first day of the evaluated boots; empty for all boots.
     #[serde(default, deserialize_with = "text")]
     pub since: String,
-    /// Boots that were looked at.
+    /// The number of evaluated boots.
     pub boots: u64,
-    /// Machines that they are of, as far as the lake knows.
+    /// The number of their machines, if the lake knows it.
     #[serde(default)]
     pub machines: u64,
     /// The days that have boots, in order, in UTC: `2026-01-02`.
@@ -38,22 +38,22 @@ pub struct LakePage {
     pub kernels: Vec<String>,
     /// The kinds of machine, each with its totals.
     pub kinds: Vec<LakeKind>,
-    /// What became slower, with which kernel, on which kind of machine.
+    /// Rows that became slower with a kernel on a kind of machine.
     #[serde(default)]
     pub regressions: Vec<LakeRegression>,
-    /// The rows that the boots take most time for.
+    /// The rows that boots spend most time in.
     #[serde(default)]
     pub slowest_rows: Vec<LakeRow>,
     /// Machines that are slower than others of their kind.
     #[serde(default)]
     pub outliers: Vec<LakeOutlier>,
-    /// What each remedy saves over all boots.
+    /// The saving of each remedy over all boots.
     #[serde(default)]
     pub what_pays: Vec<LakeSaving>,
-    /// Machines that have not reported for longer than is usual for them.
+    /// Machines that have been silent for longer than usual.
     #[serde(default)]
     pub missing: Vec<LakeMissing>,
-    /// What to know of each of these lists, by its name; `totals` is of the kinds.
+    /// Remarks on each of these lists, by the list's name; `totals` is for the kinds.
     #[serde(default)]
     pub remarks: BTreeMap<String, Vec<String>>,
 }
@@ -61,15 +61,13 @@ pub struct LakePage {
 /// A kind of machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeKind {
-    /// What sets it apart from others; empty if that is not known.
+    /// The properties that set the kind apart; empty if unknown.
     #[serde(default, deserialize_with = "text")]
     pub hardware: String,
-    /// What its times count: `host`, `guest-virtual` or `evidence`.
+    /// The clock of its times: `host`, `guest-virtual` or `evidence`.
     #[serde(default, deserialize_with = "text")]
     pub time_base: String,
-    /// Its boots.
     pub boots: u64,
-    /// Its machines.
     #[serde(default)]
     pub machines: u64,
     /// Its totals by day and kernel.
@@ -83,12 +81,12 @@ pub struct LakeCell {
     pub day: usize,
     /// Place in [`LakePage::kernels`].
     pub kernel: usize,
-    /// Boots, also those that did not end.
+    /// Boots, including those that did not end.
     pub boots: u64,
-    /// Of these, boots that did not reach their end mark: they have no total.
+    /// Boots among them that did not reach their end mark. They have no total.
     #[serde(default)]
     pub not_ended: u64,
-    /// Median of the totals; none where no boot ended.
+    /// The median of the totals; `None` if no boot ended.
     pub p50_ns: Option<f64>,
     /// Their 95th percentile.
     pub p95_ns: Option<f64>,
@@ -97,13 +95,11 @@ pub struct LakeCell {
 /// A row that became slower with a kernel on a kind of machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeRegression {
-    /// The row.
     #[serde(deserialize_with = "text")]
     pub name: String,
-    /// The kind of machine.
     #[serde(default, deserialize_with = "text")]
     pub hardware: String,
-    /// What its times count.
+    /// The clock of its times.
     #[serde(default, deserialize_with = "text")]
     pub time_base: String,
     /// The kernel with which it became slower.
@@ -112,25 +108,25 @@ pub struct LakeRegression {
     /// The first day, as in [`LakePage::days`].
     #[serde(default, deserialize_with = "text")]
     pub since: String,
-    /// What the row took of a boot before.
+    /// The row's time per boot before.
     pub before_ns: f64,
-    /// What it takes since then.
+    /// The row's time per boot since then.
     pub after_ns: f64,
-    /// How much longer that is.
+    /// The increase.
     pub slower_ns: f64,
-    /// The interval of that, of boots whose time is not far off: at least.
+    /// The lower end of the increase's interval, from boots whose time is not far off.
     pub slower_low_ns: f64,
-    /// The interval of that: at most.
+    /// The upper end of that interval.
     pub slower_high_ns: f64,
-    /// `after_ns` by `before_ns`; none where the row is new.
+    /// `after_ns` ÷ `before_ns`; `None` if the row is new.
     pub ratio: Option<f64>,
-    /// How likely chance alone shows so much somewhere in the lake.
+    /// The probability that chance alone shows such an increase anywhere in the lake.
     pub p: f64,
-    /// Boots before that it rests on.
+    /// Boots before the change in this comparison.
     pub boots_before: u64,
-    /// Boots since then that it rests on.
+    /// Boots after the change in this comparison.
     pub boots_after: u64,
-    /// What it costs all boots of such machines in a day.
+    /// The cost for all boots of such machines in a day.
     #[serde(default)]
     pub per_day_ns: f64,
     /// Some of the boots since then.
@@ -144,62 +140,58 @@ pub struct LakeBoot {
     /// Its identity in the lake.
     #[serde(deserialize_with = "text")]
     pub boot_id: String,
-    /// When it was.
     #[serde(default, deserialize_with = "text")]
     pub day: String,
-    /// The machine's token or name; empty if that is not known.
+    /// The machine's token or name; empty if unknown.
     #[serde(default, deserialize_with = "text")]
     pub machine: String,
-    /// How long it took.
+    /// The length of the boot.
     pub total_ns: Option<f64>,
-    /// What the row took of it.
+    /// The row's time in it.
     pub self_ns: Option<f64>,
 }
 
 /// A row, over all boots.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeRow {
-    /// The row.
     #[serde(deserialize_with = "text")]
     pub name: String,
-    /// Boots that were looked at.
+    /// Evaluated boots.
     pub boots: u64,
-    /// Those that have it.
+    /// Boots that have the row.
     pub boots_with_it: u64,
-    /// What a boot takes for it, also of boots without it.
+    /// The row's mean time per boot, with 0 for boots without it.
     pub mean_ns: f64,
-    /// The interval of that: at least; none of a single boot.
+    /// The lower end of the mean's interval; `None` for a single boot.
     pub mean_low_ns: Option<f64>,
-    /// The interval of that: at most.
+    /// The upper end of that interval.
     pub mean_high_ns: Option<f64>,
-    /// Of the time of all boots, 0 to 1.
+    /// The share of the time of all boots, 0 to 1.
     pub share: f64,
 }
 
 /// A machine that is slower in a row than others of its kind.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeOutlier {
-    /// Its token or name.
+    /// The machine's token or name.
     #[serde(default, deserialize_with = "text")]
     pub machine: String,
-    /// Its kind.
+    /// The kind of machine.
     #[serde(default, deserialize_with = "text")]
     pub hardware: String,
-    /// What its times count.
+    /// The clock of its times.
     #[serde(default, deserialize_with = "text")]
     pub time_base: String,
-    /// The row.
     #[serde(default, deserialize_with = "text")]
     pub name: String,
-    /// What the machine takes for it in a boot.
+    /// The machine's mean time for the row in a boot.
     pub mean_ns: f64,
-    /// What the others take.
+    /// The mean time on the other machines.
     pub others_ns: f64,
-    /// The difference.
     pub slower_ns: f64,
-    /// `mean_ns` by `others_ns`; none where the others do not have it.
+    /// `mean_ns` ÷ `others_ns`; `None` if the others do not have the row.
     pub ratio: Option<f64>,
-    /// How likely chance alone shows so much somewhere in the lake.
+    /// The probability that chance alone shows such a difference anywhere in the lake.
     pub p: f64,
     /// Boots of the machine.
     pub boots: u64,
@@ -207,40 +199,40 @@ pub struct LakeOutlier {
     pub machines: u64,
 }
 
-/// What a remedy saves.
+/// The saving of a remedy.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeSaving {
-    /// The rule that found it.
+    /// The rule that found the cause.
     #[serde(deserialize_with = "text")]
     pub id: String,
-    /// What is wrong.
+    /// The problem.
     #[serde(default, deserialize_with = "text")]
     pub title: String,
-    /// Boots that have it.
+    /// Boots that have the problem.
     pub boots: u64,
-    /// Of the boots that were looked at for findings, 0 to 1.
+    /// The share of the boots that were searched for findings, 0 to 1.
     pub share: f64,
-    /// Machines that have it.
+    /// Machines that have the problem.
     pub machines: u64,
-    /// Kinds of machine that have it.
+    /// Kinds of machine that have the problem.
     pub kinds: u64,
-    /// What it saves in a boot.
+    /// The saving per boot.
     pub mean_ns: f64,
-    /// What it saves all boots in a day.
+    /// The saving of all boots in a day.
     pub per_day_ns: f64,
-    /// At the worst.
+    /// The saving in a day at the worst.
     pub per_day_low_ns: f64,
-    /// At the best.
+    /// The saving in a day at the best.
     pub per_day_high_ns: f64,
 }
 
 /// A machine that has not reported for longer than is usual for it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakeMissing {
-    /// Its token or name.
+    /// The machine's token or name.
     #[serde(default, deserialize_with = "text")]
     pub machine: String,
-    /// Its kind.
+    /// The kind of machine.
     #[serde(default, deserialize_with = "text")]
     pub hardware: String,
     /// The kernel of its last boot.
@@ -249,35 +241,34 @@ pub struct LakeMissing {
     /// The day of its last boot.
     #[serde(default, deserialize_with = "text")]
     pub last: String,
-    /// Its boots.
     pub boots: u64,
-    /// Days from boot to boot that are usual for it.
+    /// The usual number of days between its boots.
     pub usual_days: f64,
-    /// Days since its last boot.
+    /// The number of days since its last boot.
     pub silent_days: f64,
-    /// How likely it is silent that long by chance.
+    /// The probability of such a silence by chance.
     pub p: f64,
 }
 
-/// Why what was printed is no document of a lake.
+/// The reason why the input is not the document of a lake.
 #[derive(Debug, Error)]
 pub enum LakePageError {
-    /// It is no JSON, or not of this form.
+    /// The input is not JSON, or has another structure.
     #[error("it is no document of a lake")]
     Malformed(#[from] serde_json::Error),
-    /// It is another document.
+    /// The input is another document.
     #[error("it is {found:?}, and this bootscope reads {SCHEMA:?}: build both from the same sources")]
     OtherSchema {
-        /// What it says of itself.
+        /// The schema that it names.
         found: String,
     },
 }
 
 impl LakePage {
-    /// Reads what bootscope-lake printed.
+    /// Reads the output of bootscope-lake.
     ///
     /// # Errors
-    /// If it is no such document.
+    /// If the input is not such a document.
     pub fn read(json: &[u8]) -> Result<LakePage, LakePageError> {
         #[derive(Deserialize)]
         struct Head {
@@ -289,11 +280,11 @@ impl LakePage {
             return Err(LakePageError::OtherSchema { found: schema.chars().take(60).collect() });
         }
         let mut document: LakePage = serde_json::from_slice(json)?;
-        document.leave_out_what_leads_nowhere();
+        document.drop_unlisted_cells();
         Ok(document)
     }
 
-    fn leave_out_what_leads_nowhere(&mut self) {
+    fn drop_unlisted_cells(&mut self) {
         let (days, kernels) = (self.days.len(), self.kernels.len());
         let mut left_out = 0_u64;
         for kind in &mut self.kinds {
@@ -315,7 +306,7 @@ impl LakePage {
     }
 }
 
-/// A text; `null` is none.
+/// Reads a text; `null` is the empty text.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
@@ -334,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_is_read_and_what_is_not_known_is_ignored() {
+    fn an_example_is_read_and_unknown_fields_are_ignored() {
         let read = changed(|v| {
             v["new"] = json!({"a": 1});
             v["kinds"][0]["cells"][0]["p99_ns"] = json!(1);
@@ -347,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_day_or_kernel_is_left_out_and_said() {
+    fn cells_of_unlisted_days_or_kernels_are_left_out_and_reported() {
         let page = changed(|v| {
             let cell = v["kinds"][0]["cells"][0].clone();
             for (field, value) in [("day", 2), ("kernel", 99)] {
@@ -358,15 +349,15 @@ mod tests {
         });
         let page = page.unwrap();
         assert_eq!(page.kinds[0].cells.len(), 1);
-        let said: Vec<&str> = page.remarks("totals").collect();
+        let remarks: Vec<&str> = page.remarks("totals").collect();
         assert_eq!(
-            said,
+            remarks,
             ["2 of the totals are left out: they name a day or a kernel that bootscope-lake did not list"]
         );
     }
 
     #[test]
-    fn what_is_not_known_of_a_boot_is_no_error() {
+    fn unknown_facts_of_a_boot_are_accepted() {
         let page = changed(|v| {
             v["kinds"][0]["hardware"] = Value::Null;
             v["kinds"][0]["cells"][0]["p50_ns"] = Value::Null;

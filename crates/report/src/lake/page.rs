@@ -1,6 +1,6 @@
 //! A lake as one page that opens from disk: its tables, and the application that shows the rest.
 //!
-//! All text passes [`esc`], and the page's content policy is that of a boot's page: no script but the application.
+//! All text must pass [`esc`]. The content policy is that of a boot's page: no script but the application.
 
 use super::LakePage;
 use crate::html::{Asks, MOST_ROWS, begin, esc, nonce};
@@ -14,7 +14,7 @@ type Out<'a> = &'a mut dyn Write;
 /// Writes the page.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 pub fn lake_page(document: &LakePage, out: &mut dyn Write) -> io::Result<()> {
     let title = if document.lake.is_empty() { "Lake".to_owned() } else { format!("Lake {}", document.lake) };
     let nonce = nonce();
@@ -31,7 +31,7 @@ pub fn lake_page(document: &LakePage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</body>\n</html>")
 }
 
-/// `1 000 000 boots of 10 000 machines, 2026-01-01 to 2026-03-31`.
+/// A line such as `1 000 000 boots of 10 000 machines, 2026-01-01 to 2026-03-31`.
 fn subject(document: &LakePage) -> String {
     let of = format!("{} of {}", counted(document.boots, "boot"), counted(document.machines, "machine"));
     let days = match (document.days.first(), document.days.last()) {
@@ -43,7 +43,7 @@ fn subject(document: &LakePage) -> String {
     format!("{of}{days}{since}.")
 }
 
-/// A cell of a table, of text or of a figure.
+/// A cell of a table, with text or a figure.
 enum Cell {
     Text(String),
     Figure(String),
@@ -69,7 +69,7 @@ fn count(n: u64) -> Cell {
     figure(thousands(n))
 }
 
-/// `4.50 to 5.50 ms`, both with their units.
+/// An interval such as `4.50 to 5.50 ms`; both ends have their units.
 fn between(low: f64, high: f64) -> Cell {
     figure(format!("{} to {}", shown(low), shown(high)))
 }
@@ -83,7 +83,7 @@ fn chance(p: f64) -> Cell {
     figure(if p >= 0.001 { format!("{p:.3}") } else { format!("{p:.0e}") })
 }
 
-/// A section: what the table is of, its columns, its rows as far as a page has them, and what to know.
+/// Writes a section: its title, a sentence about it, its columns, the rows that fit in a page, and its remarks.
 fn section(
     title: &str,
     what: &str,
@@ -165,13 +165,13 @@ fn regressions(document: &LakePage, out: Out) -> io::Result<()> {
     )
 }
 
-/// What a kind of machine is called.
+/// The name of a kind of machine.
 fn kind(hardware: &str, time_base: &str) -> String {
     let hardware = if hardware.is_empty() { "kind not known" } else { hardware };
     if matches!(time_base, "host" | "") { hardware.to_owned() } else { format!("{hardware} ({time_base})") }
 }
 
-/// Each kind with its first and its last day: what is between, only the charts have.
+/// Writes each kind with its first and its last day. Only the charts show the days between.
 fn totals(document: &LakePage, out: Out) -> io::Result<()> {
     let rows = document.kinds.iter().map(|one| {
         let mut days: BTreeMap<usize, Vec<&super::LakeCell>> = BTreeMap::new();
@@ -181,8 +181,8 @@ fn totals(document: &LakePage, out: Out) -> io::Result<()> {
             let median = mean(cells.iter().map(|cell| (cell.boots - cell.not_ended.min(cell.boots), cell.p50_ns)));
             figure(median.map_or(String::new(), |ns| format!("{} ({})", shown(ns), esc(&document.days[day]))))
         };
-        let of_all = |of: fn(&super::LakeCell) -> Option<f64>| {
-            mean(one.cells.iter().map(|cell| (cell.boots - cell.not_ended.min(cell.boots), of(cell))))
+        let over_all = |value: fn(&super::LakeCell) -> Option<f64>| {
+            mean(one.cells.iter().map(|cell| (cell.boots - cell.not_ended.min(cell.boots), value(cell))))
                 .map_or(figure(""), time)
         };
         let not_ended = one.cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.not_ended));
@@ -193,8 +193,8 @@ fn totals(document: &LakePage, out: Out) -> io::Result<()> {
             count(not_ended),
             of_day(days.first_key_value()),
             of_day(days.last_key_value()),
-            of_all(|cell| cell.p50_ns),
-            of_all(|cell| cell.p95_ns),
+            over_all(|cell| cell.p50_ns),
+            over_all(|cell| cell.p95_ns),
         ]
     });
     section(
@@ -209,10 +209,10 @@ fn totals(document: &LakePage, out: Out) -> io::Result<()> {
     )
 }
 
-/// The mean of figures, each of so many boots; none where no boot has one.
+/// The mean of figures, weighted by their numbers of boots; `None` if no boot has a figure.
 fn mean(figures: impl Iterator<Item = (u64, Option<f64>)>) -> Option<f64> {
-    let known = figures.filter_map(|(boots, figure)| Some((boots as f64, figure?)));
-    let (boots, sum) = known.fold((0.0, 0.0), |(all, sum), (boots, figure)| (all + boots, sum + boots * figure));
+    let weighted = figures.filter_map(|(boots, figure)| Some((boots as f64, figure?)));
+    let (boots, sum) = weighted.fold((0.0, 0.0), |(all, sum), (boots, figure)| (all + boots, sum + boots * figure));
     (boots > 0.0).then(|| sum / boots)
 }
 
@@ -221,7 +221,7 @@ fn rows(document: &LakePage, out: Out) -> io::Result<()> {
         vec![
             text(&one.name),
             time(one.mean_ns),
-            // Of a single boot there is none.
+            // The mean of a single boot has no interval.
             one.mean_low_ns
                 .zip(one.mean_high_ns)
                 .map_or_else(|| figure("–".to_owned()), |(low, high)| between(low, high)),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_say_what_the_document_does() {
+    fn the_tables_have_the_figures_of_the_document() {
         let page = page(&LakePage::read(EXAMPLE.as_bytes()).unwrap());
         for said in [
             "<h1>Lake lake</h1>\n<p>1 000 000 boots of 10 000 machines, 2026-01-01 to 2026-01-02.</p>",
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_machines_say_stays_text() {
+    fn text_from_machines_stays_text() {
         let evil = "</script><script>ran=1</script><img src=x onerror=ran=1>\u{202e}\u{1b}[31m";
         let hostile = changed(|v| {
             fn everywhere(v: &mut Value, evil: &str) {
@@ -384,7 +384,7 @@ mod tests {
             "{tables}"
         );
         assert!(!page.contains(['\u{202e}', '\u{1b}']) && !page.contains("ran=1</script"));
-        // The application's data has it as text, made harmless.
+        // The application's data contains the machine's text, made harmless.
         let parts = crate::page::read(&page).unwrap();
         let Column::Texts(json) = &parts[0].columns[0].1 else { panic!("{:?}", parts[0]) };
         assert!(json[0].contains("</script><script>ran=1") && !json[0].contains(['\u{202e}', '\u{1b}']));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tables_leave_out_is_counted() {
+    fn rows_left_out_of_a_table_are_counted() {
         let many = changed(|v| {
             let one = v["regressions"][0].clone();
             v["regressions"] = json!(vec![one; MOST_ROWS + 7]);

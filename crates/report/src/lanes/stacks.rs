@@ -1,7 +1,8 @@
-//! The boot path as nested slices: the stacks of those who have the time and of those who wait for them.
+//! The boot path as nested slices: the stacks of the threads that the path is charged to, and of the threads that wait
+//! for them.
 //!
-//! While one thread goes on, its slices are its spans as they lie in the timeline; only where the path goes to another
-//! thread, and where time passes in no span, are stacks compared.
+//! While one thread goes on, its slices are its spans in the timeline. Stacks are compared only where the path goes to
+//! another thread, or where time passes outside of spans.
 
 use super::{Label, Slice};
 use crate::Boot;
@@ -9,8 +10,8 @@ use analysis::{Frame, Stay, StretchKind};
 use timeline::{Ns, SpanId, TrackId, TrackKind};
 
 impl Boot<'_> {
-    /// The boot path as nested slices: a frame that neighbouring stretches share is one slice. Linear in the
-    /// slices: of a stack only what changed is looked at.
+    /// The boot path as nested slices: neighbouring stretches share the slice of a common frame. The time is linear in
+    /// the slices, because only the changed part of a stack is visited.
     pub(crate) fn path_slices(&self) -> Vec<Slice> {
         let mut drawn = Stacks { boot: self, slices: Vec::new(), open: Vec::new(), chain: Vec::new(), leaf: None };
         let mut end = Ns::ZERO;
@@ -22,17 +23,17 @@ impl Boot<'_> {
         drawn.slices
     }
 
-    /// Whether a track is what interrupts did, of no thread's.
+    /// True if a track holds the work of interrupts, which belongs to no thread.
     fn is_interrupts(&self, track: TrackId) -> bool {
         self.timeline.tracks.get(track).kind == TrackKind::Interrupts
     }
 
-    /// The innermost span that is around both, one of them perhaps.
+    /// The innermost span that contains both spans; it may be one of them.
     fn around_both(&self, a: Option<SpanId>, b: Option<SpanId>) -> Option<SpanId> {
         let spans = &self.timeline.spans;
         let (mut a, mut b) = (a?, b?);
         while a != b {
-            // The deeper one goes up; of two outermost ones, none does.
+            // The deeper span moves to its parent. Two outermost spans have no parent, so the loop ends.
             match spans.depth(a) > spans.depth(b) {
                 true => a = spans.parent(a)?,
                 false => b = spans.parent(b)?,
@@ -46,19 +47,19 @@ impl Boot<'_> {
 struct Stacks<'a> {
     boot: &'a Boot<'a>,
     slices: Vec<Slice>,
-    /// The stack as it is, as places in `slices`.
+    /// The current stack, as places in `slices`.
     open: Vec<usize>,
-    /// Who waits for whom in it, and where each thread's frames begin in `open`.
+    /// The chain of waits in the stack, and the place in `open` where each thread's frames begin.
     chain: Vec<(Frame, usize)>,
-    /// How the time passes, if that is a frame.
+    /// The innermost frame if it is a kind of wait.
     leaf: Option<Label>,
 }
 
 impl Stacks<'_> {
-    /// Makes it the stacks of a stay. What is no more, ended at `end`.
+    /// Changes to the stacks of a stay. Slices that the new stack lacks ended at `end`.
     fn stay(&mut self, stay: &Stay, end: Ns) {
         let (waiters, Frame { track, .. }) = stay.waiters_and_owner();
-        // What lies on top of the spans, or of another thread, begins and ends with each of them.
+        // A frame on top of the spans, or of another thread, begins and ends with each stretch.
         if !stay.goes_on || stay.kind != StretchKind::Running || self.boot.is_interrupts(track) {
             let mut end = end;
             return self.boot.stays.cut(stay, |stretch| {
@@ -72,7 +73,7 @@ impl Stacks<'_> {
         self.go_through(track, next, stay.to);
     }
 
-    /// The innermost thread goes on until `to`, from span to span, which lie in the order in which they begin.
+    /// Opens and closes the spans of the innermost thread until `to`. They lie in the order in which they begin.
     fn go_through(&mut self, track: TrackId, next: SpanId, to: Ns) {
         let spans = &self.boot.timeline.spans;
         let Some((frame, bottom)) = self.chain.last_mut() else { return };
@@ -91,7 +92,7 @@ impl Stacks<'_> {
         }
     }
 
-    /// Makes it the stack of who waits for whom from `from` on; what that has no more, ended at `end`.
+    /// Changes to the stack of a chain of waits from `from` on. Slices that the new stack lacks ended at `end`.
     fn change_to(&mut self, kind: StretchKind, owned: &[Frame], from: Ns, end: Ns) {
         let leaf = match kind {
             StretchKind::Running => None,
@@ -99,7 +100,7 @@ impl Stacks<'_> {
             StretchKind::Interrupt(by) | StretchKind::Topic(by) => Some(Label::WaitFor(by)),
             StretchKind::Wait => Some(Label::Wait),
         };
-        // An interrupt lies on top of what it interrupted, which then goes on.
+        // An interrupt lies on top of what it interrupted, which continues after it.
         let on_top: Vec<Frame> = match owned {
             [alone] if self.boot.is_interrupts(alone.track) => {
                 let below = self.chain.iter().map(|(frame, _)| *frame).take_while(|below| below.track != alone.track);
@@ -108,7 +109,7 @@ impl Stacks<'_> {
             _ => Vec::new(),
         };
         let chain = if on_top.is_empty() { owned } else { &on_top };
-        let shared = self.chain.iter().zip(chain).take_while(|((known, _), frame)| known == *frame).count();
+        let shared = self.chain.iter().zip(chain).take_while(|((open, _), frame)| open == *frame).count();
         if shared == self.chain.len() && shared == chain.len() && leaf == self.leaf {
             return;
         }
@@ -118,7 +119,7 @@ impl Stacks<'_> {
         self.leaf = leaf;
         let mut rest = &chain[shared..];
         match (self.chain.get(shared).copied(), rest) {
-            // Another span of the same thread: what is around both stays.
+            // Another span of the same thread: the spans that contain both stay open.
             (Some((before, _)), [now, others @ ..]) if before.track == now.track => {
                 self.chain.truncate(shared + 1);
                 self.go_on(*now, from, end);
@@ -140,7 +141,7 @@ impl Stacks<'_> {
         }
     }
 
-    /// The innermost thread goes on in another span: what is around both stays.
+    /// The innermost thread goes on in another span. The spans that contain both stay open.
     fn go_on(&mut self, now: Frame, from: Ns, end: Ns) {
         let Some((frame, bottom)) = self.chain.last_mut() else { return };
         let before = std::mem::replace(frame, now);
@@ -151,7 +152,7 @@ impl Stacks<'_> {
         self.enter(now.span, common, from);
     }
 
-    /// Opens `span` and what is around it, up to `within`.
+    /// Opens `span` and its ancestors, up to but without `within`.
     fn enter(&mut self, span: Option<SpanId>, within: Option<SpanId>, from: Ns) {
         let spans = &self.boot.timeline.spans;
         let entered = self.open.len();
@@ -162,7 +163,7 @@ impl Stacks<'_> {
             self.slices.push(Slice::of(&row, from));
             at = spans.parent(id);
         }
-        // Written innermost first; a viewer wants the outermost first.
+        // The loop wrote the innermost span first, and viewers need the outermost first.
         if let Some(&first) = self.open.get(entered) {
             self.slices[first..].reverse();
         }
@@ -173,7 +174,7 @@ impl Stacks<'_> {
         self.slices.push(Slice { start: from, end: from, label, kind: None });
     }
 
-    /// Ends what lies above `keep` frames.
+    /// Ends the slices above the outermost `keep`.
     fn close(&mut self, keep: usize, end: Ns) {
         for slice in self.open.drain(keep..) {
             self.slices[slice].end = end;
@@ -188,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
     use timeline::{End, EndEvidence, Hold, NameId, Running, SpanKind, SpanRow, TimeBase, Timeline, Wait, WaitedOn};
 
-    /// The slices as the stacks of all stretches give them.
+    /// The slices computed from the stacks of all stretches.
     fn by_stretches(boot: &Boot) -> Vec<Slice> {
         let mut drawn = Stacks { boot, slices: Vec::new(), open: Vec::new(), chain: Vec::new(), leaf: None };
         let mut end = Ns::ZERO;
@@ -212,7 +213,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn a_stay_is_drawn_as_all_its_stretches_are(
+        fn a_stay_is_drawn_like_its_stretches(
             spans in prop::collection::vec((0u32..4, 0i64..60, 0i64..40), 0..30),
             waits in prop::collection::vec((0u32..4, 0i64..60, (1i64..20, 0i64..5), 0u32..8), 0..5),
             holds in prop::collection::vec((0u32..4, 0i64..60, 1i64..30), 0..4),

@@ -1,13 +1,14 @@
-//! How the times of a ledger are printed: in one unit, with as many decimals, and so that a reader can subtract them.
+//! The printed form of a ledger's times: one unit, the same number of decimals, and rounding that lets a reader
+//! subtract them.
 //!
-//! Each printed time is the true one, rounded up or down. Which of the two is chosen so that `before − saved = total`, and
-//! `boot path − becomes = saved` where that is true.
+//! Each printed time is the true one, rounded up or down. The direction is chosen so that `before − saved = total`, and
+//! `boot path − becomes = saved` if that holds.
 
 use super::{Ledger, LedgerStep};
 use crate::text::{range, thousands};
 use timeline::Unit;
 
-/// One unit for all times of a ledger, and what the last printed digit of each is worth.
+/// One unit for all times of a ledger, and the value of the last printed digit.
 pub(super) struct Scale {
     name: &'static str,
     unit_ns: i64,
@@ -23,15 +24,15 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// How much more the boot gets shorter than the row does; below zero: how much of the saving is lost.
+    /// By how much the boot gets shorter than the row does; if negative, how much of the saving is lost.
     pub fn beyond_the_row(self) -> i64 {
         self.was.zip(self.now).map_or(0, |(was, now)| self.saved - (was - now))
     }
 }
 
 impl Scale {
-    /// The unit in which the longest time has four digits before the point or fewer than a hundred thousand; with
-    /// one decimal, unless that of all times is 0.
+    /// Chooses the unit: the longest time has four digits before the point, or is below a hundred thousand. There is
+    /// one decimal, unless it is 0 in all times.
     pub fn of(ledger: &Ledger) -> Scale {
         let longest = ledger.steps.iter().map(|s| s.total_ns).chain([ledger.total_ns]).max().unwrap_or(0);
         let (name, unit_ns) = match longest {
@@ -51,7 +52,7 @@ impl Scale {
         if all.all(|ns| tenths.digits(ns) % per_unit == 0) { Scale { digit_ns: unit_ns, ..tenths } } else { tenths }
     }
 
-    /// From the one to the other: `0 to 71.9 ms`.
+    /// A range such as `0 to 71.9 ms`.
     pub fn range(&self, from: i64, to: i64) -> String {
         range(&self.show(from), &self.show(to))
     }
@@ -60,12 +61,12 @@ impl Scale {
         self.digits(ns) == 0
     }
 
-    /// The nearest time that can be printed.
+    /// The nearest printable time.
     fn digits(&self, ns: i64) -> i64 {
         timeline::rounded(ns as f64 / self.digit_ns as f64)
     }
 
-    /// The times of a step, as they are printed.
+    /// The times of a step, as printed.
     pub fn times(&self, step: &LedgerStep) -> Times {
         let saved = self.digits(step.before_ns) - self.digits(step.total_ns);
         let (Some(was_ns), Some(now_ns)) = (step.was_ns, step.now_ns) else {
@@ -76,19 +77,19 @@ impl Scale {
         if differ_ns.abs() >= self.digit_ns || was - now == saved {
             return Times { was: Some(was), now: Some(now), saved };
         }
-        // One of the two is rounded the other way: the one that is then less far off.
-        let off = |digits: i64, ns: i64| (digits * self.digit_ns - ns).abs();
+        // One of the two is rounded the other way: the one that gets the smaller error.
+        let error = |digits: i64, ns: i64| (digits * self.digit_ns - ns).abs();
         let (was, now) =
-            if off(was - saved, now_ns) <= off(now + saved, was_ns) { (was, was - saved) } else { (now + saved, now) };
+            if error(was - saved, now_ns) <= error(now + saved, was_ns) { (was, was - saved) } else { (now + saved, now) };
         Times { was: Some(was), now: Some(now), saved }
     }
 
-    /// A time.
+    /// A time with its unit.
     pub fn show(&self, ns: i64) -> String {
         self.written(self.digits(ns))
     }
 
-    /// A time in last printed digits.
+    /// A time in last printed digits, with its unit.
     pub fn written(&self, digits: i64) -> String {
         let sign = if digits < 0 { "−" } else { "" };
         let per_unit = (self.unit_ns / self.digit_ns).unsigned_abs();
@@ -121,9 +122,9 @@ mod tests {
         ledger
     }
 
-    /// A row of 20.6 ms that becomes 10.3 was printed as 21 → 10, saved 10.
+    /// This row, from 20.6 ms to 10.3, was once printed as 21 → 10, saved 10.
     #[test]
-    fn a_half_saved_is_the_difference_of_what_is_printed() {
+    fn the_printed_saving_is_the_printed_difference() {
         let ledger = ledger(2_033_400_000, &[(20_600_000, 10_300_000, 0)]);
         let scale = Scale::of(&ledger);
         let times = scale.times(&ledger.steps[0]);
@@ -135,7 +136,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn what_is_printed_can_be_subtracted(
+        fn printed_times_can_be_subtracted(
             total in 500_000_000i64..20_000_000_000,
             steps in prop::collection::vec((0i64..30_000_000, 0.0..1.0f64, prop_oneof![Just(0i64), -5_000_000i64..5_000_000]), 1..12),
         ) {
@@ -151,10 +152,10 @@ mod tests {
                 if beyond_ns.abs() < scale.digit_ns {
                     prop_assert_eq!(times.beyond_the_row(), 0);
                 }
-                // No printed time is further off than rounding up or down explains.
-                let far = if beyond_ns == 0 { scale.digit_ns } else { 2 * scale.digit_ns };
+                // The error of a printed time is at most that of rounding up or down.
+                let max_error = if beyond_ns == 0 { scale.digit_ns } else { 2 * scale.digit_ns };
                 for (digits, ns) in [(times.was, step.was_ns), (times.now, step.now_ns), (Some(times.saved), Some(step.saved_ns))] {
-                    prop_assert!((digits.unwrap() * scale.digit_ns - ns.unwrap()).abs() < far);
+                    prop_assert!((digits.unwrap() * scale.digit_ns - ns.unwrap()).abs() < max_error);
                 }
             }
         }

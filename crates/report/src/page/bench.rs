@@ -1,8 +1,8 @@
-//! What a page carries of a bench: one table `bench`, whose column `json` is the document of `bench --json` (docs/json.md) as far
-//! as the page shows it, and `end`.
+//! The data of a bench's page: a table `bench`, and `end`. Its column `json` is the part of the `bench --json` document
+//! (docs/json.md) that the page shows.
 //!
-//! Left out are rows beyond the first [`MOST_ROWS`] of each table, and of the boots themselves all rows but those whose growth
-//! is drawn. All text has passed [`crate::harmless`].
+//! It leaves out the rows of each table beyond the first [`MOST_ROWS`]. Of each boot it keeps only the rows whose
+//! growth is drawn. All text has passed [`crate::harmless`].
 
 use super::parts::{Needed, for_a_browser};
 use benchmark::Document;
@@ -10,10 +10,10 @@ use page_data::{Column, Table};
 use std::collections::HashSet;
 use std::io;
 
-/// Rows of a variant, or of a comparison, that a page carries: the largest.
+/// The most rows of a variant, or of a comparison, in a page: the largest ones.
 const MOST_ROWS: usize = 1_000;
 
-/// Hands out the parts, in order.
+/// Passes the parts to `each` in order.
 ///
 /// # Errors
 /// Those of `each`.

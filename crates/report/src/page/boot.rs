@@ -1,33 +1,31 @@
-//! What a page is made of: boots, each with its console; and how much of a summary it has.
+//! The input of a page: boots, each with its console; and the part of a summary that a page embeds.
 
 use crate::{Boot, Summary};
 use timeline::Ns;
 
-/// Rows of a table that the embedded summary has: some hundred bytes each. A boot has hundreds; a log can have a name in
-/// each line.
+/// The most rows per table of the embedded summary, with some hundred bytes each. A boot has hundreds of rows, but a
+/// log can have a new name in each line.
 const MOST_EMBEDDED: usize = 10_000;
 
 /// A line of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsoleLine<'a> {
-    /// When its first byte arrived, if that is known.
+    /// The arrival of its first byte, if known.
     pub at: Option<Ns>,
-    /// The line as it came, without its end.
+    /// The line as received, without its end.
     pub text: &'a [u8],
 }
 
-/// A boot on a page.
+/// A boot in a page.
 #[derive(Clone, Copy)]
 pub struct PageBoot<'a> {
-    /// What it is called beside others: its recording.
+    /// Its name beside others: its recording.
     pub name: &'a str,
-    /// The boot.
     pub boot: &'a Boot<'a>,
-    /// Its console.
     pub console: &'a [ConsoleLine<'a>],
 }
 
-/// What the page embeds of a summary, and what that leaves out.
+/// The part of a summary that the page embeds, and a sentence about the rest.
 pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
     let mut cut = Vec::new();
     let s = &mut summary;

@@ -1,9 +1,9 @@
-//! What a page carries of a lake: the tables `lake` and `cells`, and `end`. All text has passed [`crate::harmless`].
+//! The data of a lake's page: the tables `lake` and `cells`, and `end`. All text has passed [`crate::harmless`].
 //!
 //! ```text
 //! lake     json                                        one text: the document `bootscope.lake-page/1` without its cells
-//! cells    kind day kernel boots not_ended p50 p95     kind: place in `kinds`; p50 and p95 in ns, 0 where no boot ended
-//! end      (none)                                      nothing is missing
+//! cells    kind day kernel boots not_ended p50 p95     kind: place in `kinds`; p50 and p95 in ns, 0 if no boot ended
+//! end      (no columns)                                the page is complete
 //! ```
 
 use super::parts::{Needed, for_a_browser};
@@ -12,7 +12,7 @@ use page_data::{Column, Table};
 use std::io;
 use timeline::Ns;
 
-/// Hands out the parts, in order.
+/// Passes the parts to `each` in order.
 ///
 /// # Errors
 /// Those of `each`.
@@ -29,23 +29,23 @@ fn cells(document: &LakePage) -> Table<'_> {
     let kinds = document.kinds.iter().enumerate();
     let all: Vec<(usize, &LakeCell)> =
         kinds.flat_map(|(i, kind)| kind.cells.iter().map(move |cell| (i, cell))).collect();
-    let near = |of: &dyn Fn(&LakeCell) -> i64| Column::Deltas(all.iter().map(|(_, cell)| of(cell)).collect());
-    let counts = |of: &dyn Fn(&LakeCell) -> u64| Column::Counts(all.iter().map(|(_, cell)| of(cell)).collect());
+    let deltas = |value: &dyn Fn(&LakeCell) -> i64| Column::Deltas(all.iter().map(|(_, cell)| value(cell)).collect());
+    let counts = |value: &dyn Fn(&LakeCell) -> u64| Column::Counts(all.iter().map(|(_, cell)| value(cell)).collect());
     Table::new("cells", all.len())
         .with("kind", Column::Deltas(all.iter().map(|&(kind, _)| place(kind)).collect()))
-        .with("day", near(&|cell| place(cell.day)))
-        .with("kernel", near(&|cell| place(cell.kernel)))
+        .with("day", deltas(&|cell| place(cell.day)))
+        .with("kernel", deltas(&|cell| place(cell.kernel)))
         .with("boots", counts(&|cell| cell.boots))
         .with("not_ended", counts(&|cell| cell.not_ended))
-        .with("p50", near(&|cell| length(cell.p50_ns)))
-        .with("p95", near(&|cell| length(cell.p95_ns)))
+        .with("p50", deltas(&|cell| length(cell.p50_ns)))
+        .with("p95", deltas(&|cell| length(cell.p95_ns)))
 }
 
 fn length(ns: Option<f64>) -> i64 {
     Ns::rounded(ns.unwrap_or(0.0)).0.max(0)
 }
 
-/// A place in a list, as a column has it.
+/// A place in a list, as a column's number.
 fn place(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }

@@ -1,9 +1,9 @@
-//! The application in a page, and the data that it shows: elements of an HTML file.
+//! The application in a page, and the data that it shows, as elements of an HTML file.
 //!
-//! The application is written in TypeScript (`page/`) and built before this crate is (`make build`). Where it was not, as with
-//! a plain `cargo build`, a page has its tables and says what builds the charts. Each part of the data is one element after
-//! the application's: so the first picture is there before the last byte is read. The page reads a part
-//! when the next one has begun.
+//! The application is written in TypeScript (`page/`) and built before this crate (`make build`). Without it, as after
+//! a plain `cargo build`, a page has its tables and says how to build the charts. Each part of the data is one element.
+//! The application stands before most parts, so it draws the first picture before the last byte is read. It reads a
+//! part when the next one has begun.
 
 mod bench;
 mod boot;
@@ -22,27 +22,27 @@ use std::io::{self, Write};
 
 include!(concat!(env!("OUT_DIR"), "/application.rs"));
 
-/// What marks an element as a part of the data. No browser runs such a script.
+/// The type of an element that is a part of the data. No browser runs such a script.
 const TYPE: &str = "application/x-bootscope";
 
-/// How the application looks; empty if there is none.
+/// The application's style sheet; empty if there is no application.
 pub fn style() -> &'static str {
     APPLICATION.map_or("", |(_, style)| style)
 }
 
-/// What marks the element that has the program which runs a boot again, compressed.
+/// The type of the element with the compressed program that runs a boot again.
 const WHAT_IF_TYPE: &str = "application/x-bootscope-what-if";
 
-/// Whether a page can run its boots again by itself.
+/// True if a page can run its boots again without the server.
 pub fn can_run_again() -> bool {
     WHAT_IF.is_some()
 }
 
-/// Writes the application and its data; without an application, why there are no charts. Its script carries `nonce`. Where the
-/// page runs its boots again by itself, what does that comes last.
+/// Writes the application and its data, or the reason why there are no charts. Its script carries `nonce`. The program
+/// that runs boots again comes last, if the page has it.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 pub fn write(boots: &[PageBoot], nonce: &str, runs_again: bool, out: &mut dyn Write) -> io::Result<()> {
     let parts =
         |mut part: Take| boots.iter().try_for_each(|boot| parts::each_part(boot, boots.len(), runs_again, &mut part));
@@ -53,23 +53,23 @@ pub fn write(boots: &[PageBoot], nonce: &str, runs_again: bool, out: &mut dyn Wr
     Ok(())
 }
 
-/// The same with a bench as its data.
+/// Writes the application with a bench as its data.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 pub fn write_bench(document: &Document, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
     written(nonce, out, |part| bench::each_part(document, part))
 }
 
-/// The same with a lake as its data.
+/// Writes the application with a lake as its data.
 ///
 /// # Errors
-/// What `out` says.
+/// If `out` cannot be written.
 pub fn write_lake(document: &LakePage, nonce: &str, out: &mut dyn Write) -> io::Result<()> {
     written(nonce, out, |part| lake::each_part(document, part))
 }
 
-/// Takes a part when it is needed.
+/// A callback that takes each part, with the time at which it is needed.
 type Take<'a> = &'a mut dyn FnMut(Needed, &Table) -> io::Result<()>;
 
 fn written(nonce: &str, out: &mut dyn Write, parts: impl FnOnce(Take) -> io::Result<()>) -> io::Result<()> {
@@ -80,7 +80,7 @@ fn written(nonce: &str, out: &mut dyn Write, parts: impl FnOnce(Take) -> io::Res
              <code>make build</code> builds both.</p>"
         )?;
     }
-    // What the first picture needs stands before the application, which looks for it when it starts.
+    // The parts for the first picture stand before the application, which looks for them when it starts.
     let mut script = APPLICATION.map(|(script, _)| script);
     let mut part = |needed: Needed, table: &Table| {
         if let Some(script) = script.take_if(|_| needed == Needed::Later) {
@@ -94,7 +94,7 @@ fn written(nonce: &str, out: &mut dyn Write, parts: impl FnOnce(Take) -> io::Res
 /// The parts of a page that [`write`] wrote, in order: for tests, and for programs that read a page without a browser.
 ///
 /// # Errors
-/// What is no part of a page.
+/// If an element is not a part of a page.
 pub fn read(page: &str) -> Result<Vec<Table<'static>>, Malformed> {
     let begin = format!("<script type=\"{TYPE}\">");
     let parts = page.split(&begin).skip(1);

@@ -1,26 +1,26 @@
-//! What a page carries of a boot: which [`Table`]s, in which order.
+//! The data of a boot's page: the [`Table`]s and their order.
 //!
-//! The order is that of need. What the first picture shows comes first (`boot`, `tracks`, `stays`, `frames`), then what the
-//! charts show, span by span in chunks, then lists. Names and labels come in parts too, each before what uses them. All
-//! text has passed [`harmless`] here, so that nothing in the page has to.
+//! The order is that of need. The first picture needs the first parts (`boot`, `tracks`, `stays`, `frames`). The charts
+//! need the next, with spans in chunks. Lists come last. Names and labels come in parts too, each before its first use.
+//! All text has passed [`harmless`] here, so the page does not need to check it.
 //!
 //! ```text
 //! boot     json                                   one text: the facts, see [`Facts`]
 //! tracks   name kind number created by idle thing  by: 1 + the creating track; thing: see `analysis::Things`
-//! stays    length kind on goes_on frames           the boot path from zero on, without a gap; frames: how many in its chain
-//! frames   track span                              the chains, each waiter before whom it waits for; span: 1 + its number
+//! stays    length kind on goes_on frames           the boot path from zero on, without a gap; frames: the length of its chain
+//! frames   track span                              the chains, each waiter before the thread it waits for; span: 1 + its number
 //! running  track cpu from length                   length: 1 + it; 0: to the end
 //! names    name                                    further names; their numbers go on from part to part
 //! labels   name detail kind thing                  further labels, likewise
 //! spans    track start length depth label          further spans, by track and start, outer ones first
 //! waits    track from woken length kind on         woken: after `from`; length: 1 + it; 0: never seen to run again
 //! marks    at name track
-//! unplaced has_later later name                    messages without a time; later: when the next one was that has one
-//! samples  at cpu thread event function           where they have a place in the boot's time; cpu: 1 + it; function: the innermost
+//! unplaced has_later later name                    messages without a time; later: the time of the next message that has one
+//! samples  at cpu thread event function            if they have a place in the boot's time; cpu: 1 + it; function: the innermost
 //! calls    parent name kind calls self             every call by path; parent: 1 + its number
 //! console  stamped at text
 //!
-//! What follows is there where the page runs the boot again by itself (`page_data::Parts` reads it):
+//! These tables follow if the page runs the boot again by itself (`page_data::Parts` reads them):
 //! model        os end end_track cpus is_followed followed decompressor is_logged has_timeouts is_traced      one row; without a path, the only table
 //! order        name                               all names, by their order in the recording
 //! track_names  name is_unnamed unit is_init        of each track; unit: 1 + its name; is_init: it is a thread of process 1
@@ -32,7 +32,7 @@
 //! off          track from is_known ready until by
 //! boundaries   phase name at error evidence       phase: `page_data::phase_number`
 //!
-//! end      (none)                                  nothing is missing
+//! end      (no columns)                            the page is complete
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
@@ -54,7 +54,7 @@ use timeline::{EndEvidence, NameId, Ns, Running, Sample, SpanKind, SpanRow, Trac
 /// The number of process 1.
 const INIT_PID: u64 = 1;
 
-/// When a part is needed.
+/// The time at which a part is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
     /// For the first picture.
@@ -63,58 +63,59 @@ pub enum Needed {
     Later,
 }
 
-/// The name and version of what a page carries.
+/// The name and version of the page's data.
 const SCHEMA: &str = "bootscope.page/1";
 
-/// Spans of a part: a tenth of a second of a browser's work.
+/// The most spans of a part: a browser works on them for a tenth of a second.
 const CHUNK: usize = 1 << 16;
 
 /// Bytes of text after which a part ends: a console or the names of a boot can have gigabytes.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Console lines that a page carries: half from the start, half from the end.
+/// The most console lines in a page: half from the start, half from the end.
 const MOST_LINES: usize = 200_000;
 
-/// Bytes of a console line that it carries.
+/// The most bytes of a console line.
 const LONGEST_LINE: usize = 4_000;
 
-/// Characters of a name that it carries.
+/// The most characters of a name.
 const LONGEST_NAME: usize = 4_000;
 
-/// What is text and figures, not columns.
+/// The texts and figures of a boot that are not columns.
 #[derive(Serialize)]
 struct Facts<'a> {
     schema: &'static str,
     /// The recording's name.
     name: String,
-    /// How many boots the page has; this is one of them.
+    /// The number of boots in the page; this is one of them.
     boots: usize,
-    /// What `show --json` says, as far as the page shows it. Numbers that doubles cannot hold are texts.
+    /// The part of `show --json` that the page shows. Numbers that doubles cannot hold are texts.
     summary: Value,
-    /// Of each row of `where`, the thing that it is about.
+    /// The thing that each row of `where` is about.
     things: Vec<u32>,
-    /// The same of `where_all_threads`.
+    /// The thing that each row of `where_all_threads` is about.
     things_all_threads: Vec<u32>,
-    /// What was found; `null` where nobody looked.
+    /// The findings; `null` if no rules ran.
     findings: Option<Value>,
-    /// How the boot was made, as the page's tables have it.
+    /// The configuration of the run, as the page's tables list it.
     how: Vec<(String, String)>,
-    /// How far the total may lie from that of the next boot, as `show` says it.
+    /// The likely distance between this total and the next boot's, as `show` prints it.
     noise: Option<String>,
-    /// What was measured beside the time: memory.
+    /// The measured memory, as text.
     measured: Vec<(&'static str, String)>,
-    /// What was measured of memory: its name, when, and bytes.
+    /// The measured memory: name, time, and bytes.
     memory: Value,
-    /// Whether a scheduler's trace says when each thread ran.
+    /// True if a scheduler's trace says when each thread ran.
     is_traced: bool,
-    /// How many spans follow.
+    /// The number of spans that follow.
     spans: usize,
-    /// How many console lines there are, of which the page may have less.
+    /// The number of console lines of the boot; the page may have fewer.
     console_lines: usize,
     kinds: &'a [&'static str],
 }
 
-/// Hands out the parts of one of so many boots, in order; those that running it again needs too, where that is wanted.
+/// Passes the parts of one boot to `each`, in order. `boots` is the number of boots in the page. With `runs_again`, the
+/// parts for running the boot again follow.
 ///
 /// # Errors
 /// Those of `each`.
@@ -178,7 +179,8 @@ fn facts(&PageBoot { name, boot, console }: &PageBoot, boots: usize) -> io::Resu
     Ok(serde_json::to_string(&facts)?)
 }
 
-/// What was found, each with what to try and what came of it in words, and what is said of all, as `findings` prints them.
+/// The findings as JSON, each with its changes and the result of trying them in words, and the remarks on all, as
+/// `findings` prints them.
 fn findings(found: &Findings, unit: timeline::Unit) -> io::Result<Value> {
     let mut document = serde_json::to_value(found)?;
     let remarks = found.found.remarks(&found.findings, unit).into_iter();
@@ -192,7 +194,7 @@ fn findings(found: &Findings, unit: timeline::Unit) -> io::Result<Value> {
     Ok(document)
 }
 
-/// Of each metric in bytes its name, when it was measured, and its value.
+/// Each metric in bytes: its name, the time of its measurement, and its value.
 fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
     METRICS.iter().filter(|metric| metric.unit == Unit::Bytes).filter_map(|metric| {
         let when = match metric.from {
@@ -205,7 +207,7 @@ fn memory(summary: &Summary) -> impl Iterator<Item = (&'static str, &'static str
     })
 }
 
-/// All texts harmless, and whole numbers that a double does not hold as texts.
+/// Makes all texts harmless, and turns whole numbers that a double cannot hold into texts.
 pub fn for_a_browser(value: Value) -> Value {
     const EXACT: u64 = 1 << 53;
     match value {
@@ -220,7 +222,7 @@ pub fn for_a_browser(value: Value) -> Value {
     }
 }
 
-/// Harmless, and cut where it is longer than anybody reads.
+/// The text made harmless, and cut if it is longer than anyone reads.
 fn safe(text: &str) -> String {
     match text.char_indices().nth(LONGEST_NAME) {
         None => harmless(text).into_owned(),
@@ -276,7 +278,7 @@ fn tracks(boot: &Boot) -> Table<'static> {
         .with("thing", Column::Counts(things.iter().map(|&thing| u64::from(thing)).collect()))
 }
 
-/// The boot path, and the chains of it.
+/// The boot path, and its chains of waits.
 fn stays(boot: &Boot, names: &mut Names) -> (Table<'static>, Table<'static>) {
     let (mut lengths, mut kinds, mut on, mut goes_on, mut counts) = (vec![], vec![], vec![], vec![], vec![]);
     let (mut tracks, mut spans) = (vec![], vec![]);
@@ -309,12 +311,12 @@ fn stays(boot: &Boot, names: &mut Names) -> (Table<'static>, Table<'static>) {
     (stays, frames)
 }
 
-/// From an instant to a later one; nothing if it is no later.
+/// The length from an instant to a later one, or 0 if it is not later.
 fn length(from: Ns, to: Ns) -> u64 {
     u64::try_from(i128::from(to.0) - i128::from(from.0)).unwrap_or(0)
 }
 
-/// One more than a length; 0 where it never ended.
+/// A length plus one, or 0 if the interval never ended.
 fn until(from: Ns, to: Ns) -> u64 {
     if to == Ns::MAX { 0 } else { length(from, to).saturating_add(1) }
 }
@@ -344,10 +346,10 @@ fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Re
     Ok(())
 }
 
-/// Who ran where: by the scheduler's trace, or where there is none, by the kernel's own log.
+/// The stretches of threads on CPUs: from the scheduler's trace, or, if there is none, from the kernel's log.
 fn running(boot: &Boot) -> Table<'static> {
-    let told = &boot.timeline.running;
-    let mut all: Vec<&Running> = if told.is_empty() { &boot.timeline.occupancy.turns } else { told }.iter().collect();
+    let traced = &boot.timeline.running;
+    let mut all: Vec<&Running> = if traced.is_empty() { &boot.timeline.occupancy.turns } else { traced }.iter().collect();
     all.sort_by_key(|r| (r.track, r.from));
     Table::new("running", all.len())
         .with("track", Column::Deltas(all.iter().map(|r| i64::from(r.track.0)).collect()))
@@ -394,7 +396,8 @@ fn unplaced(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("name", Column::Counts(all.iter().map(|m| names.name(m.name)).collect()))
 }
 
-/// Samples have a clock of their own. Only where they are all there is do the boot's times come from it.
+/// The samples. They have a separate clock, so they have a place only if the boot has nothing else and its times come
+/// from that clock.
 fn samples(boot: &Boot, names: &mut Names) -> Table<'static> {
     let end = boot.timeline.end.filter(|end| end.evidence == EndEvidence::LastSample);
     let alone = boot.timeline.sampled.as_ref().and_then(|sampled| Some((sampled, sampled.within()?.1, end?)));
@@ -426,7 +429,8 @@ fn calls(boot: &Boot, names: &mut Names) -> Table<'static> {
         .with("self", Column::Counts(all.iter().map(|node| node.own).collect()))
 }
 
-/// What running the boot again needs beside what is shown. Of one that cannot be run again only its model, which says why.
+/// The parts that running the boot again needs beside the shown ones. If the boot cannot be run again, only its model,
+/// which says why.
 fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
     let t = boot.timeline;
     let one = |count: u64| Column::Counts(vec![count]);
@@ -470,7 +474,7 @@ fn model(boot: &Boot, names: &mut Names) -> Vec<Table<'static>> {
         all.push(Table::new("in_spans", t.profile.len()).with("spent", Column::Counts(spent)));
     }
     all.extend([holds(boot, names), turns(boot), off(boot), boundaries(boot, names)]);
-    // Last, when all names are known.
+    // Last, because all names are then known.
     let mut order: Vec<(NameId, u64)> = names.names.iter().copied().zip(0..).collect();
     order.sort_unstable();
     let order = order.into_iter().map(|(_, number)| i64::try_from(number).expect("names have 32 bits")).collect();
@@ -525,10 +529,10 @@ fn lines(console: &[ConsoleLine], each: &mut impl FnMut(&Table) -> io::Result<()
         false => console[..MOST_LINES / 2].iter().chain(&console[tail..]).collect(),
     };
     let text = |line: &ConsoleLine| {
-        // A serial console ends its lines with both.
+        // A serial console ends its lines with CR and LF.
         let whole = line.text.strip_suffix(b"\r").unwrap_or(line.text);
         let kept = &whole[..whole.len().min(LONGEST_LINE)];
-        // A tab is no more than space here, and an escape in its place would hide what the line looks like.
+        // A tab stays a tab: an escape in its place would change the look of the line.
         let mut text = kept.split(|&b| b == b'\t').map(harmless_bytes).collect::<Vec<_>>().join("\t");
         if kept.len() < whole.len() {
             text += &format!("… ({} bytes)", whole.len());
@@ -549,7 +553,7 @@ fn lines(console: &[ConsoleLine], each: &mut impl FnMut(&Table) -> io::Result<()
     )
 }
 
-/// Hands out what follows one another in chunks of [`CHUNK_BYTES`] or a little more.
+/// Passes items on in chunks of [`CHUNK_BYTES`] or a little more.
 fn in_chunks<T>(
     all: impl Iterator<Item = T>,
     bytes: impl Fn(&T) -> usize,
@@ -568,15 +572,15 @@ fn in_chunks<T>(
     if chunk.is_empty() { Ok(()) } else { each(&chunk) }
 }
 
-/// The names and labels that parts use, in the order in which they first do: so those that are used most have the smallest
-/// numbers, and take the fewest bytes.
+/// The names and labels of the parts, in the order of first use. The most frequent ones then mostly have the smallest
+/// numbers, which take the fewest bytes.
 #[derive(Default)]
 struct Names {
     of_name: HashMap<NameId, u64>,
     names: Vec<NameId>,
     of_label: HashMap<(NameId, NameId, SpanKind, u32), u64>,
     labels: Vec<(u64, u64, u8, u64)>,
-    /// How many of each the parts so far have.
+    /// The numbers of names and labels that the parts so far have.
     written: (usize, usize),
 }
 
@@ -601,7 +605,7 @@ impl Names {
         number
     }
 
-    /// Hands out those that no part has yet.
+    /// Passes on the names and labels that no part has yet.
     fn further(&mut self, boot: &Boot, each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
         let (names, labels) = (&self.names[self.written.0..], &self.labels[self.written.1..]);
         let texts = names.iter().map(|name| safe(boot.timeline.names.get(*name)));
