@@ -1,4 +1,4 @@
-//! Linux' Image, a form that several architectures have: the kernel as it lies in memory, behind a header of its own.
+//! Reads Linux's Image, a format of several architectures: the kernel in its layout in memory, with a header.
 
 use std::borrow::Cow;
 
@@ -6,66 +6,74 @@ use memchr::memmem;
 
 use crate::packed;
 
-/// No kernel is longer, unpacked.
-pub(super) const IMAGE_BYTES_MAX: u64 = 256 << 20;
-/// What Linux prints first; the release follows.
+/// Longest unpacked kernel.
+pub(super) const MAX_IMAGE_BYTES: u64 = 256 << 20;
+/// The start of Linux's first message. The release follows.
 const BANNER: &[u8] = b"Linux version ";
 
-/// How an architecture's Image looks.
+/// The format of an architecture's Image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
-    /// Its header's magic number, and where that is.
+    /// The magic number in its header.
     pub(super) magic: &'static [u8],
-    pub(super) magic_at: usize,
-    /// What is wrong with what has no such header, and with what is packed by gzip and has none in it.
-    pub(super) no_header: &'static str,
-    pub(super) packed_without: &'static str,
-    /// What to give in place of an ELF image.
-    pub(super) is_elf: &'static str,
-    /// The kind of a relocation whose address is that of the place, by as much moved as all are.
+    /// The offset of the magic number.
+    pub(super) magic_offset: usize,
+    /// The error for a file without such a header.
+    pub(super) header_error: &'static str,
+    /// The error for a file compressed by gzip whose content has no such header.
+    pub(super) gzip_error: &'static str,
+    /// The error for an ELF image, with the file to give instead.
+    pub(super) elf_error: &'static str,
+    /// The relocation type that adds the kernel's shift to an address.
     pub(super) relative: u64,
-    /// What an Image is linked to a multiple of.
+    /// An Image is linked to a multiple of this.
     pub(super) align: u64,
-    /// Addresses of a kernel begin there.
+    /// The lowest address of kernels.
     pub(super) kernel_half: u64,
 }
 
 impl Image {
-    /// What a VMM can start: an Image, as it is or compressed by gzip; else what it is.
-    pub(super) fn kind(&self, head: &[u8]) -> Result<(), &'static str> {
+    /// Checks that a VMM can start the file: it must be an Image, uncompressed or compressed by gzip. The error describes the file's
+    /// actual format.
+    pub(super) fn check(&self, head: &[u8]) -> Result<(), &'static str> {
         match head {
-            _ if self.is_begun(head) => Ok(()),
+            _ if self.has_magic(head) => Ok(()),
             [] => Err("it is empty"),
-            [0x1f, 0x8b, ..] if self.is_begun(&packed::gzip_begin(head, self.magic_at + self.magic.len())) => Ok(()),
-            [0x1f, 0x8b, ..] => Err(self.packed_without),
+            [0x1f, 0x8b, ..] if self.has_magic(&packed::gzip_begin(head, self.magic_offset + self.magic.len())) => {
+                Ok(())
+            }
+            [0x1f, 0x8b, ..] => Err(self.gzip_error),
             [b'M', b'Z', _, _, b'z', b'i', b'm', b'g', ..] => {
                 Err("it is an EFI zboot image, which unpacks itself under UEFI only: give the Image that is in it")
             }
-            [0x7f, b'E', b'L', b'F', ..] => Err(self.is_elf),
-            _ => Err(self.no_header),
+            [0x7f, b'E', b'L', b'F', ..] => Err(self.elf_error),
+            _ => Err(self.header_error),
         }
     }
 
-    fn is_begun(&self, head: &[u8]) -> bool {
-        head.get(self.magic_at..self.magic_at + self.magic.len()) == Some(self.magic)
+    fn has_magic(&self, head: &[u8]) -> bool {
+        head.get(self.magic_offset..self.magic_offset + self.magic.len()) == Some(self.magic)
     }
 
-    /// An Image without compression, which is the kernel as it lies in memory.
+    /// An uncompressed Image, which is the kernel in its layout in memory.
     pub(super) fn plain<'a>(&self, image: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         let image = match image {
-            [0x1f, 0x8b, ..] if self.kind(image).is_ok() => Cow::Owned(packed::content(image, IMAGE_BYTES_MAX).ok()?.0),
+            [0x1f, 0x8b, ..] if self.check(image).is_ok() => {
+                Cow::Owned(packed::content(image, MAX_IMAGE_BYTES).ok()?.0)
+            }
             _ => Cow::Borrowed(image),
         };
-        self.is_begun(&image).then_some(image)
+        self.has_magic(&image).then_some(image)
     }
 
-    /// The address, in the kernel's first part, that it writes to this place of an Image when it moves itself, as linked.
+    /// The address, as linked, that a kernel writes to this offset of its Image when it relocates itself. The address must be in the
+    /// kernel's first [`Image::align`] bytes.
     ///
-    /// A relocatable kernel has nothing in such places (`--no-apply-dynamic-relocs`), but an entry for each: the place's address,
-    /// the kind [`Image::relative`], and what to write (`Elf64_Rela`). Where an Image is linked to, it does not say; but that is a
-    /// multiple of [`Image::align`], and what is asked for lies less than that from there.
+    /// A relocatable kernel has zeros in such places (`--no-apply-dynamic-relocs`), and a relocation for each (`Elf64_Rela`): the place's
+    /// address, the type [`Image::relative`], and the value to write. An Image does not contain the address it is linked to. But that
+    /// address is a multiple of [`Image::align`], and the requested one is less than that above it.
     pub(super) fn relocated(&self, image: &[u8], at: usize) -> Option<u64> {
-        if !self.is_begun(image) {
+        if !self.has_magic(image) {
             return None;
         }
         let word = |at: usize| Some(u64::from_le_bytes(image.get(at..at + 8)?.try_into().ok()?));
@@ -77,13 +85,13 @@ impl Image {
         })
     }
 
-    /// The release of an Image, such as `6.1.0-50-cloud-arm64`: by what it would print.
+    /// The release of an Image, such as `6.1.0-50-cloud-arm64`, from the text that it would print.
     pub(super) fn release(&self, image: &[u8]) -> Option<String> {
         release_of(&self.plain(image)?)
     }
 }
 
-/// The release of a kernel as it lies in memory, by what it would print.
+/// The release of an uncompressed kernel, from the text that it would print.
 pub(super) fn release_of(kernel: &[u8]) -> Option<String> {
     let release = |at: usize| {
         let text = kernel[at + BANNER.len()..].split(|&b| b == b' ').next()?;

@@ -1,7 +1,7 @@
-//! The guest's architecture: what a recorder has to know of it, as data and a few functions.
+//! The properties of the guest's architecture that the recorder needs, as data and a few functions.
 //!
-//! The guest determines the [`Arch`]. Code that depends on it asks the `Arch`, and never which one it is. `README.md` lists
-//! what a new one has to give, here and in the other crates.
+//! The guest determines the [`Arch`]. Other code must use the `Arch`'s fields, and must not test which architecture it is. `README.md`
+//! lists the parts of a new architecture, here and in the other crates.
 
 mod aarch64;
 mod arm;
@@ -18,103 +18,104 @@ use recording::GuestSpec;
 use crate::Error;
 use crate::vmm::channel::GuestChannel;
 
-/// How a Linux kernel's addresses lie in memory, and its tables of stack frames. Only those of x86-64 can be read yet.
+/// A Linux kernel's page tables and its unwind tables. Only those of x86-64 can be read yet.
 pub(crate) use x86_64::{orc, paging};
 
-/// What a recorder has to know of an architecture.
+/// The properties of an architecture.
 #[derive(Debug)]
 pub(crate) struct Arch {
-    /// Its name, in options and in recordings: QEMU's.
+    /// QEMU's name, used in options and in recordings.
     pub(crate) name: &'static str,
-    /// What it is called elsewhere.
+    /// Names that Linux and distributions use.
     pub(crate) also_called: &'static [&'static str],
-    /// The VMM's program, where the user names none.
+    /// The default program of the VMM.
     pub(crate) vmm: &'static str,
-    /// The machine, where the user names none.
+    /// The default machine.
     pub(crate) machine: &'static str,
-    /// Machines whose console, channel or CPU is another than that of the one above.
+    /// Machines with another console, channel or CPU than the default machine.
     pub(crate) boards: &'static [Board],
-    /// Whether a VMM gives its kernels a device tree, the user's own too.
+    /// True if a VMM passes a device tree to the kernel, also one of the user.
     pub(crate) takes_device_tree: bool,
-    /// What the names of its machines with PCI contain.
+    /// Parts of the names of its machines that have PCI.
     pub(crate) pci_machines: &'static [&'static str],
-    /// The CPU model that a VMM of this major version translates; none: its own choice.
+    /// The CPU model for translation by a VMM of this major version. `None` means the VMM's default.
     pub(crate) translated_cpu: fn(u32) -> Option<&'static str>,
-    /// Whether the host's CPUs run its code.
+    /// True if the host's CPUs run its code.
     pub(crate) is_hosts: bool,
-    /// The file that is process 1.
+    /// The file of process 1.
     pub(crate) guest_init: &'static str,
-    /// Whether a VMM starts its kernels unpacked, as ELF images (x86-64's by PVH).
+    /// True if a VMM starts unpacked kernels, as ELF images (on x86-64 by PVH).
     pub(crate) starts_unpacked: bool,
-    /// Whether the VMM's plugin follows calls of its guests.
+    /// True if the VMM's plugin traces calls in its guests.
     pub(crate) follows_calls: bool,
-    /// The first serial port, as Linux's `console=` calls it.
+    /// The first serial port, as Linux's `console=` names it.
     pub(crate) console: &'static str,
-    /// What makes Linux print on that port before it has drivers.
+    /// The parameter that makes Linux print on that port before it has drivers.
     pub(crate) early_console: &'static str,
-    /// The trace clock that counts what process 1 reads its stamps from.
+    /// The trace clock that follows the counter from which process 1 takes its stamps.
     pub(crate) trace_clock: &'static str,
-    /// The longest command line that Linux takes, in bytes.
+    /// The longest command line that Linux accepts, in bytes.
     pub(crate) command_line_bytes_max: usize,
-    /// The I/O port that firmware writes its debug messages to, where there is one.
+    /// The I/O port to which firmware writes its debug messages, if there is one.
     pub(crate) firmware_port: Option<u16>,
-    /// The way of the guest's messages.
+    /// The carrier of the guest's messages.
     pub(crate) channel: fn() -> Box<dyn GuestChannel>,
-    /// What instruction pointers are called in a VMM's text of registers.
+    /// The names of instruction pointers in a VMM's text of registers.
     pub(crate) instruction_pointers: &'static [&'static str],
-    /// Whether a VMM can start a kernel that begins with these bytes; what it is instead.
+    /// Checks that a VMM can start a kernel image that begins with these bytes. The error describes the image's actual format.
     pub(crate) check_kernel: fn(&[u8]) -> Result<(), &'static str>,
-    /// The release of a Linux whose image begins with these bytes, where they say it.
+    /// The release of a Linux whose image begins with these bytes, if they contain it.
     pub(crate) linux_release: fn(&[u8]) -> Option<String>,
-    /// How much of the image has to be looked at for that.
+    /// The size of the image's part that may contain the release.
     pub(crate) release_bytes_max: u64,
-    /// Whether an image that begins with these bytes has one of this form, compressed or not.
+    /// True if an image that begins with these bytes has a [`plain_image`](Arch::plain_image), compressed or not.
     pub(crate) is_plain_image: fn(&[u8]) -> bool,
-    /// The kernel as it lies in memory, out of an image that is this architecture's own form of one and no ELF image.
+    /// The kernel in its layout in memory, from an image in this architecture's own format. It does not take ELF images.
     pub(crate) plain_image: fn(&[u8]) -> Option<Cow<'_, [u8]>>,
-    /// The address that a kernel which moves itself writes to this place of its image, as linked.
+    /// The address, as linked, that a kernel writes to this offset of its image when it relocates itself.
     pub(crate) relocated: fn(&[u8], usize) -> Option<u64>,
-    /// Whether its kernels' page tables are known, so that their memory can be read by their addresses.
+    /// True if the format of its kernels' page tables is known, so that their memory can be read at virtual addresses.
     pub(crate) reads_kernels: bool,
-    /// The registers that a stack is walked by, out of all that a gdbstub gives.
+    /// Extracts the registers for a walk of the stack from all registers of a gdbstub.
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
-    /// So far below where the frame pointer leads lie the caller's frame pointer and, above it, the return address.
+    /// The distance from the frame record to the address in the frame pointer, which is above. The record is the caller's frame pointer,
+    /// followed by the return address.
     pub(crate) frame_below: u64,
-    /// The call that these bytes end with, if they may be one.
+    /// The call at the end of these bytes, if they may end with one.
     pub(crate) call_before: fn(&[u8]) -> Option<Call>,
-    /// How far above the stack pointer the return address lies where a function has no frame of its own (yet, or any more), by
-    /// the byte before the instruction pointer and those from there on.
+    /// The distance of the return address above the stack pointer, if the function at the instruction pointer has no frame (not yet, or no
+    /// longer). The arguments are the byte before the instruction pointer, and the bytes from there on.
     pub(crate) return_without_frame: fn(u8, &[u8]) -> Option<u64>,
     /// A kernel that randomises its own address moves by a multiple of this.
     pub(crate) image_step_bytes: u64,
-    /// The instruction that bytes at an address begin with, if they begin one.
+    /// Decodes the first instruction of bytes at an address.
     pub(crate) instruction: fn(&[u8], u64) -> Option<Instruction>,
-    /// Code for an address that calls a function, or without one does nothing, of just so many bytes; none if there is no
-    /// such code.
+    /// Assembles code of exactly the given size for an address. The code calls the given function, or without a function does nothing.
+    /// Returns `None` if there is no such code.
     pub(crate) call_or_nothing: fn(u64, Option<u64>, usize) -> Option<Vec<u8>>,
 }
 
-/// A machine that is built otherwise than the usual one of its architecture. Its CPU is the VMM's choice.
+/// A machine that differs from the default machine of its architecture. Its CPU is the VMM's default.
 #[derive(Debug)]
 pub(crate) struct Board {
-    /// What a VMM calls it.
+    /// The VMM's name for the machine.
     pub(crate) name: &'static str,
-    /// The serial port that its console is on, as Linux's `console=` calls it.
+    /// The serial port of its console, as Linux's `console=` names it.
     pub(crate) console: &'static str,
-    /// The place of that port among those of the machine.
+    /// The place of that port among the machine's serial ports.
     pub(crate) console_place: u8,
-    /// The way of the guest's messages.
+    /// The carrier of the guest's messages.
     pub(crate) channel: fn() -> Box<dyn GuestChannel>,
 }
 
 impl Arch {
-    /// The board that a guest runs on, if its machine is one of them. A VMM makes no device tree for these.
+    /// The board of a guest, if its machine is a board. A VMM makes no device tree for a board.
     pub(crate) fn board(&self, guest: &GuestSpec) -> Option<&'static Board> {
         let machine = guest.machine.split(',').next().unwrap_or_default();
         self.boards.iter().find(|board| board.name == machine)
     }
 
-    /// A guest's console, as Linux's `console=` calls it.
+    /// The guest's console, as Linux's `console=` names it.
     pub(crate) fn console(&self, guest: &GuestSpec) -> &'static str {
         self.board(guest).map_or(self.console, |board| board.console)
     }
@@ -124,77 +125,74 @@ impl Arch {
         self.board(guest).map_or(0, |board| board.console_place)
     }
 
-    /// The way of a guest's messages.
+    /// The carrier of a guest's messages.
     pub(crate) fn channel(&self, guest: &GuestSpec) -> Box<dyn GuestChannel> {
         (self.board(guest).map_or(self.channel, |board| board.channel))()
     }
 
-    /// The CPU model that a VMM of this major version translates for a guest; none: its own choice.
+    /// The CPU model of a guest for translation by a VMM of this major version. `None` means the VMM's default.
     pub(crate) fn cpu(&self, guest: &GuestSpec, version: u32) -> Option<&'static str> {
         self.board(guest).map_or_else(|| (self.translated_cpu)(version), |_| None)
     }
 }
 
-/// Where a vCPU is.
+/// The registers of a vCPU for a walk of its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
-    /// The next instruction.
+    /// The address of the next instruction.
     pub(crate) pc: u64,
-    /// The top of its stack.
+    /// The stack pointer.
     pub(crate) sp: u64,
-    /// The frame pointer, where code keeps one there.
+    /// The frame pointer, if the code keeps one in this register.
     pub(crate) fp: u64,
-    /// In what it runs.
     pub(crate) mode: Mode,
 }
 
-/// What runs on a vCPU.
+/// The kind of code that runs on a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Firmware, or a loader: the CPU is not set up as a kernel has it.
+    /// Firmware or a loader: the CPU is not set up for a kernel.
     Boot,
-    /// A kernel; or firmware or a loader that has set the CPU up alike.
+    /// A kernel, or firmware or a loader that has set the CPU up like a kernel.
     Kernel,
     /// A process.
     User,
 }
 
-/// A call, as its instruction has it.
+/// The target of a call, as its instruction encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// To so many bytes behind its end.
+    /// A distance in bytes from the end of the call.
     By(i32),
     /// Through a register or memory.
     Indirect,
 }
 
-/// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Instruction {
-    /// How long it is.
+    /// Its length.
     pub(crate) bytes: usize,
-    /// Whom it calls, if it is a call.
+    /// The target, if it is a call.
     pub(crate) call: Option<CallTo>,
 }
 
-/// Where a call leads to.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallTo {
-    /// There.
     Address(u64),
-    /// The instruction does not say.
+    /// The instruction does not contain the target.
     Unknown,
 }
 
-/// The first is that of guests which say nothing.
+/// All architectures. The first is the default.
 static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
 
-/// That of a guest. One whose architecture is unknown is refused before anything is started ([`check`]).
+/// The architecture of a guest. [`check`] has refused a guest with an unknown one before.
 pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
     named(&guest.arch).unwrap_or(ALL[0])
 }
 
-/// By QEMU's name, or by the one that Linux and distributions use.
+/// The architecture with this name, which is QEMU's, or one that Linux and distributions use.
 pub(crate) fn named(name: &str) -> Option<&'static Arch> {
     ALL.iter().find(|arch| arch.name == name || arch.also_called.contains(&name)).copied()
 }
@@ -208,27 +206,27 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
     Err(Error::option(format!("--arch {}: bootscope boots guests of {known}", guest.arch)))
 }
 
-/// Whether an image that begins with these bytes gives a [plain one](plain_image).
+/// True if an image that begins with these bytes has a [`plain_image`].
 pub(crate) fn is_plain_image(head: &[u8]) -> bool {
     ALL.iter().any(|arch| (arch.is_plain_image)(head))
 }
 
-/// The kernel as it lies in memory, out of an image that is no ELF image, whosever form it has.
+/// The kernel in its layout in memory, from an image in the format of any architecture. It does not take ELF images.
 pub(crate) fn plain_image(image: &[u8]) -> Option<Cow<'_, [u8]>> {
     ALL.iter().find_map(|arch| (arch.plain_image)(image))
 }
 
-/// The address that a kernel which moves itself writes to this place of its image, as linked.
+/// The address, as linked, that a kernel writes to this offset of its image when it relocates itself.
 pub(crate) fn relocated(image: &[u8], at: usize) -> Option<u64> {
     ALL.iter().find_map(|arch| (arch.relocated)(image, at))
 }
 
-/// That whose VMM can start a kernel that begins with these bytes.
+/// The architecture whose VMM can start a kernel image that begins with these bytes.
 pub(crate) fn of_kernel(head: &[u8]) -> Option<&'static Arch> {
     ALL.iter().find(|arch| (arch.check_kernel)(head).is_ok()).copied()
 }
 
-/// The host's cycle counter, where it has one that is known here.
+/// The host's cycle counter, if bootscope supports the host's.
 pub(crate) fn host_ticks() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
     return Some(x86_64::ticks());
@@ -236,7 +234,8 @@ pub(crate) fn host_ticks() -> Option<u64> {
     None
 }
 
-/// How many instructions of a guest's kernel this host's KVM runs in a second; or why that cannot be measured.
+/// The number of instructions of a guest's kernel that this host's KVM runs in a second. The error is the reason why that cannot be
+/// measured.
 pub(crate) fn kvm_instructions_per_s() -> Result<u64, String> {
     #[cfg(target_arch = "x86_64")]
     return x86_64::kvm::instructions_per_s();
@@ -268,7 +267,7 @@ mod tests {
         fn feed(&mut self, _bytes: &[u8], _hear: &mut dyn FnMut(PortEvent<'_>)) {}
     }
 
-    /// An architecture that is none.
+    /// A made-up architecture.
     static STUB: Arch = Arch {
         name: "stub",
         also_called: &[],

@@ -1,4 +1,5 @@
-//! A serial port that a guest has no driver for, and so may write to by itself. `README.md` says why that.
+//! The guest's channel through a serial port for which the guest has no driver, so that process 1 may write to it. `README.md` explains
+//! the choice.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use guest_init::port::{PortEvent, PortReader};
 
 use crate::vmm::channel::{GuestChannel, Wire};
 
-/// The port of a board.
+/// A serial port of a board.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SerialPort {
     /// Its place among the serial ports of the machine.
@@ -16,18 +17,18 @@ pub(super) struct SerialPort {
 }
 
 impl SerialPort {
-    /// The port, and what came out of it so far.
+    /// A channel through this port, with a parser for its output.
     pub(super) fn open(self) -> Box<dyn GuestChannel> {
-        Box::new(Open { port: self, heard: PortReader::default() })
+        Box::new(SerialChannel { port: self, parser: PortReader::default() })
     }
 }
 
-struct Open {
+struct SerialChannel {
     port: SerialPort,
-    heard: PortReader,
+    parser: PortReader,
 }
 
-impl GuestChannel for Open {
+impl GuestChannel for SerialChannel {
     fn wire(&self) -> Wire {
         Wire::SerialPort { place: self.port.place, registers: self.port.registers }
     }
@@ -37,11 +38,11 @@ impl GuestChannel for Open {
     }
 
     fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
-        self.heard.feed(bytes, hear);
+        self.parser.feed(bytes, hear);
     }
 }
 
-impl fmt::Debug for Open {
+impl fmt::Debug for SerialChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.port.fmt(f)
     }

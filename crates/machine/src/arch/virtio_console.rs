@@ -1,4 +1,5 @@
-//! The emergency register of a virtio console, which prints a byte that is written there. `README.md` says why that.
+//! The guest's channel through the emergency register of a virtio console, which prints each byte that is written to it. `README.md`
+//! explains the choice.
 
 use std::fmt;
 
@@ -6,16 +7,16 @@ use guest_init::port::{PortEvent, PortReader};
 
 use crate::vmm::channel::{GuestChannel, Wire};
 
-/// The console, and what came out of it so far.
+/// The console, and a parser for its output.
 pub(super) struct Console {
     place: u8,
-    heard: PortReader,
+    parser: PortReader,
 }
 
 impl Console {
-    /// That in this place among those that a machine has for virtio devices.
+    /// The console in this place among the machine's places for virtio devices.
     pub(super) fn at(place: u8) -> Console {
-        Console { place, heard: PortReader::default() }
+        Console { place, parser: PortReader::default() }
     }
 }
 
@@ -29,7 +30,7 @@ impl GuestChannel for Console {
     }
 
     fn feed(&mut self, bytes: &[u8], hear: &mut dyn FnMut(PortEvent<'_>)) {
-        self.heard.feed(bytes, hear);
+        self.parser.feed(bytes, hear);
     }
 }
 

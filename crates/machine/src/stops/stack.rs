@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use crate::arch::orc::Top;
+use crate::arch::orc::StackTop;
 use crate::arch::{Arch, Call, Mode, Registers};
 use crate::gdb::GdbError;
 
@@ -61,7 +61,7 @@ pub(crate) struct Stack {
     /// The innermost caller first.
     pub(crate) returns: Vec<Return>,
     /// The input for unwind tables, if there are no frame pointers.
-    pub(crate) top: Option<Top>,
+    pub(crate) top: Option<StackTop>,
 }
 
 /// The guest's memory at the addresses of a stopped vCPU. A read returns at most `length` bytes, and fewer if the rest is not mapped.
@@ -116,7 +116,7 @@ impl Walker {
             stack.method = Method::Words;
             if self.kept_bytes + bytes.len() <= MAX_KEPT_BYTES {
                 self.kept_bytes += bytes.len();
-                stack.top = Some(Top { sp: registers.sp, fp: registers.fp, bytes });
+                stack.top = Some(StackTop { sp: registers.sp, fp: registers.fp, bytes });
             }
         }
         Ok(stack)

@@ -1,27 +1,27 @@
-//! Instructions, as far as somebody changes calls has to know them (Arm Architecture Reference Manual, C6.2).
+//! Decodes and assembles the instructions that a patch of calls needs (Arm Architecture Reference Manual, C6.2).
 
 use crate::arch::{CallTo, Instruction};
 
 const INSTRUCTION_BYTES: usize = 4;
 const NOP: u32 = 0xd503_201f;
-/// Branch with link, and so many instructions as a signed number of 26 bits.
+/// Branch with link. The distance in instructions is a signed number of 26 bits.
 const BL: u32 = 0x9400_0000;
 const BL_MASK: u32 = 0xfc00_0000;
 
-/// How far a BL leads, in bytes from itself; none of another instruction.
+/// The distance of a BL, in bytes from its own start, or `None` for another instruction.
 pub(super) fn bl_distance(word: u32) -> Option<i32> {
     (word & BL_MASK == BL).then(|| i32::from_ne_bytes((word << 6).to_ne_bytes()) >> 4)
 }
 
-/// Whether this is a branch with link to a register, with or without a signed address (BLR, BLRAA and so on).
+/// True for a branch with link to a register, with or without a signed address (BLR, BLRAA and so on).
 pub(super) fn is_blr(word: u32) -> bool {
     word & 0xffff_fc1f == 0xd63f_0000 || word & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// The instruction that begins these bytes, which lie at this address; none if they begin none.
+/// Decodes the first instruction of these bytes, which lie at this address. Returns `None` if there is no valid instruction.
 pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     let word = u32::from_le_bytes(*bytes.first_chunk()?);
-    // UDF: reserved for ever.
+    // UDF is permanently undefined.
     if word >> 16 == 0 || address % INSTRUCTION_BYTES as u64 != 0 {
         return None;
     }
@@ -29,7 +29,7 @@ pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     Some(Instruction { bytes: INSTRUCTION_BYTES, call: to.or(is_blr(word).then_some(CallTo::Unknown)) })
 }
 
-/// So many bytes at this address that call a function, or do nothing; none where there is no such code.
+/// Assembles code of `bytes` bytes for this address that calls a function, or does nothing. Returns `None` if there is no such code.
 pub(super) fn call_or_nothing(address: u64, to: Option<u64>, bytes: usize) -> Option<Vec<u8>> {
     if bytes % INSTRUCTION_BYTES != 0 || address % INSTRUCTION_BYTES as u64 != 0 {
         return None;
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_other_instructions() {
-        // As GNU as writes them.
+    fn calls_are_recognized() {
+        // Encoded by GNU as.
         let at = |word: u32| instruction(&word.to_le_bytes(), 0xffff_8000_0800_0000).map(|found| found.call);
         assert_eq!(at(0x9400_0002), Some(Some(CallTo::Address(0xffff_8000_0800_0008))), "bl .+8");
         assert_eq!(at(0x97ff_ffff), Some(Some(CallTo::Address(0xffff_8000_07ff_fffc))), "bl .-4");

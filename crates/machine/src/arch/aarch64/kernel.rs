@@ -1,4 +1,4 @@
-//! Kernel images of arm64: which of them a VMM can start, and their release.
+//! Recognizes kernel images of arm64 that a VMM can start, and reads their release.
 
 use std::borrow::Cow;
 
@@ -7,29 +7,29 @@ use super::super::image::Image;
 pub(super) const IMAGE: Image = Image {
     // Documentation/arch/arm64/booting.rst
     magic: b"ARM\x64",
-    magic_at: 0x38,
-    no_header: "it has no header of an arm64 Image",
-    packed_without: "it is gzip-compressed, and what is in it is no arm64 Image",
-    is_elf: "it is an ELF image: for arm64, give the Image that is built with it",
+    magic_offset: 0x38,
+    header_error: "it has no header of an arm64 Image",
+    gzip_error: "it is gzip-compressed, and what is in it is no arm64 Image",
+    elf_error: "it is an ELF image: for arm64, give the Image that is built with it",
     // `R_AARCH64_RELATIVE` (ELF for the Arm 64-bit Architecture).
     relative: 1027,
     // `MIN_KIMG_ALIGN`
     align: 2 << 20,
-    // With 52 bits of them (`PAGE_OFFSET`).
+    // `PAGE_OFFSET` with 52 address bits.
     kernel_half: 0xfff0_0000_0000_0000,
 };
 
-/// What a VMM can start; else what it is.
-pub(super) fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
-    IMAGE.kind(head)
+/// Checks that a VMM can start the file. The error describes the file's actual format.
+pub(super) fn check_image(head: &[u8]) -> Result<(), &'static str> {
+    IMAGE.check(head)
 }
 
-/// An Image without compression.
+/// The Image in uncompressed form.
 pub(super) fn plain(image: &[u8]) -> Option<Cow<'_, [u8]>> {
     IMAGE.plain(image)
 }
 
-/// The address that a kernel writes to this place of an Image when it moves itself, as linked.
+/// The address, as linked, that a kernel writes to this offset of its Image when it relocates itself.
 pub(super) fn relocated(image: &[u8], at: usize) -> Option<u64> {
     IMAGE.relocated(image, at)
 }
@@ -46,16 +46,16 @@ mod tests {
 
     fn image() -> Vec<u8> {
         let mut image = vec![0; 4096];
-        image[IMAGE.magic_at..IMAGE.magic_at + 4].copy_from_slice(IMAGE.magic);
+        image[IMAGE.magic_offset..IMAGE.magic_offset + 4].copy_from_slice(IMAGE.magic);
         image.extend(b"Linux version %s (%s)\nLinux version 6.1.0-50-cloud-arm64 (debian-kernel@x) #1\n");
         image
     }
 
     #[test]
-    fn an_image_is_told_from_what_is_none_also_compressed() {
+    fn images_are_recognized_also_compressed() {
         let zipped = packed(&image(), "gzip", &["-c"]);
         for good in [&image(), &zipped] {
-            assert_eq!(kernel_kind(good), Ok(()));
+            assert_eq!(check_image(good), Ok(()));
         }
         let zboot = [&b"MZ\0\0zimg"[..], &[0; 100]].concat();
         let other = packed(b"hello", "gzip", &["-c"]);
@@ -67,16 +67,16 @@ mod tests {
             (&zipped[..8], "no arm64 Image"),
             (b"\x7fELF\x02", "ELF"),
         ] {
-            assert!(kernel_kind(bad).unwrap_err().contains(why), "{why}");
+            assert!(check_image(bad).unwrap_err().contains(why), "{why}");
         }
     }
 
     #[test]
-    fn what_a_kernel_writes_when_it_moves_is_in_its_relocations() {
+    fn relocated_addresses_are_read_from_the_relocations() {
         const START: u64 = 0xffff_8000_0800_0000;
         let mut image = image();
         image.resize(8192, 0);
-        // Of another place, of no address, of another kind, and the one that is asked for.
+        // A relocation of another place, one outside the kernel's first part, one of another type, and the wanted one.
         const TEXT: u64 = START + 0x1_0000;
         let entries = [(0x40, 1027, TEXT), (0x100, 1027, START + IMAGE.align), (0x100, 257, TEXT), (0x100, 1027, TEXT)];
         for (place, kind, address) in entries {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_what_linux_would_print() {
+    fn a_release_is_read_from_the_banner() {
         assert_eq!(release(&image()).as_deref(), Some("6.1.0-50-cloud-arm64"));
         assert_eq!(release(&packed(&image(), "gzip", &["-c"])).as_deref(), Some("6.1.0-50-cloud-arm64"));
         assert_eq!(release(&image()[0x40..]), None, "no header");

@@ -1,24 +1,24 @@
-//! What a debugger has to know of a CPU's registers and of calls.
+//! Reads the registers of a gdbstub, and recognizes calls before return addresses.
 
 use super::code::{bl_distance, is_blr};
 use crate::arch::{Call, Mode, Registers};
 
-/// Where registers lie in what a gdbstub gives (QEMU's `aarch64-core.xml`: x0 to x30, the stack pointer and the program counter of
-/// 8 bytes, the processor's state of 4).
+// Offsets of registers in a gdbstub's answer (QEMU's `aarch64-core.xml`): x0 to x30, the stack pointer and the program counter with
+// 8 bytes each, then the processor's state with 4.
 const FP: usize = 29 * 8;
 const SP: usize = 31 * 8;
 const PC: usize = 32 * 8;
 const PSTATE: usize = 33 * 8;
 
-/// Addresses of a kernel begin there, with 52 bits of them (`PAGE_OFFSET`).
+/// The lowest address of kernels, which is `PAGE_OFFSET` with 52 address bits.
 const KERNEL_HALF: u64 = 0xfff0_0000_0000_0000;
 
-/// The registers that a stack is walked by; none if there are fewer than such a CPU has.
+/// The registers for a walk of the stack, or `None` if the stub returned fewer registers than such a CPU has.
 pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let pstate = u32::from_le_bytes(bytes.get(PSTATE..PSTATE + 4)?.try_into().ok()?);
     let pc = u64_at(PC)?;
-    // The exception level.
+    // Bits 2 and 3 are the exception level.
     let mode = match pstate >> 2 & 3 {
         0 => Mode::User,
         _ if pc >= KERNEL_HALF => Mode::Kernel,
@@ -27,11 +27,11 @@ pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     Some(Registers { pc, sp: u64_at(SP)?, fp: u64_at(FP)?, mode })
 }
 
-/// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
+/// The call at the end of these bytes, if they may end with one. A return address lies directly behind its call.
 pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
     let word = u32::from_le_bytes(*bytes.last_chunk()?);
     match bl_distance(word) {
-        // A BL counts from its own start.
+        // A BL counts the distance from its own start.
         Some(distance) => Some(Call::By(distance - 4)),
         None => is_blr(word).then_some(Call::Indirect),
     }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_with_a_call_is_told_from_what_does_not() {
+    fn calls_before_an_address_are_recognized() {
         assert_eq!(call_before(&0x9400_0002u32.to_le_bytes()), Some(Call::By(4)), "bl .+8");
         assert_eq!(call_before(&[0, 0x20, 0, 0x3f, 0xd6]), Some(Call::Indirect), "blr x1");
         for code in [&[0xc0, 0x03, 0x5f, 0xd6][..], &[0x3f, 0xd6], &[]] {

@@ -1,31 +1,32 @@
-//! Instructions of A32, as far as somebody changes calls has to know them (Arm Architecture Reference Manual for ARMv7-A, A5).
+//! Decodes and assembles the A32 instructions that a patch of calls needs (Arm Architecture Reference Manual for ARMv7-A, A5).
 
 use crate::arch::{CallTo, Instruction};
 
 const INSTRUCTION_BYTES: usize = 4;
 const NOP: u32 = 0xe320_f000;
-/// Branch with link, always, and so many instructions as a signed number of 24 bits, counted from the second one behind it.
+/// Unconditional branch with link. The distance in instructions is a signed number of 24 bits, counted from the second instruction after
+/// it.
 const BL: u32 = 0xeb00_0000;
 const BL_MASK: u32 = 0x0f00_0000;
 const AHEAD_BYTES: i32 = 8;
-/// The condition of instructions that have none.
+/// The condition field of unconditional instructions.
 const NEVER: u32 = 0xf;
 
-/// How far a BL leads, in bytes from itself; none of another instruction.
+/// The distance of a BL, in bytes from its own start, or `None` for another instruction.
 pub(super) fn bl_distance(word: u32) -> Option<i32> {
     let is_bl = word & BL_MASK == BL & BL_MASK && word >> 28 != NEVER;
     is_bl.then(|| (i32::from_ne_bytes((word << 8).to_ne_bytes()) >> 6) + AHEAD_BYTES)
 }
 
-/// Whether this is a branch with link to a register.
+/// True for a branch with link to a register.
 pub(super) fn is_blx(word: u32) -> bool {
     word & 0x0fff_fff0 == 0x012f_ff30 && word >> 28 != NEVER
 }
 
-/// The instruction that begins these bytes, which lie at this address; none if they begin none.
+/// Decodes the first instruction of these bytes, which lie at this address. Returns `None` if there is no valid instruction.
 pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     let word = u32::from_le_bytes(*bytes.first_chunk()?);
-    // UDF: reserved for ever.
+    // UDF is permanently undefined.
     if word & 0xfff0_00f0 == 0xe7f0_00f0 || address % INSTRUCTION_BYTES as u64 != 0 {
         return None;
     }
@@ -33,7 +34,7 @@ pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     Some(Instruction { bytes: INSTRUCTION_BYTES, call: to.or(is_blx(word).then_some(CallTo::Unknown)) })
 }
 
-/// So many bytes at this address that call a function, or do nothing; none where there is no such code.
+/// Assembles code of `bytes` bytes for this address that calls a function, or does nothing. Returns `None` if there is no such code.
 pub(super) fn call_or_nothing(address: u64, to: Option<u64>, bytes: usize) -> Option<Vec<u8>> {
     if bytes % INSTRUCTION_BYTES != 0 || address % INSTRUCTION_BYTES as u64 != 0 {
         return None;
@@ -56,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_other_instructions() {
-        // As GNU as writes them.
+    fn calls_are_recognized() {
+        // Encoded by GNU as.
         let at = |word: u32| instruction(&word.to_le_bytes(), 0xc000_8000).map(|found| found.call);
         assert_eq!(at(0xeb00_0000), Some(Some(CallTo::Address(0xc000_8008))), "bl .+8");
         assert_eq!(at(0xebff_fffd), Some(Some(CallTo::Address(0xc000_7ffc))), "bl .-4");

@@ -1,13 +1,13 @@
-//! Kernel images of 32-bit ARM: which of them a VMM can start, and their release.
+//! Recognizes kernel images of 32-bit ARM that a VMM can start, and reads their release.
 //!
-//! A zImage is a program that unpacks the kernel in its own end (arch/arm/boot/compressed/head.S):
+//! A zImage is a program that unpacks the kernel at its end (arch/arm/boot/compressed/head.S):
 //!
 //! ```text
-//! 0x24  0x016f2818, by which a loader knows it
-//! 0x38  where a table of further facts lies; in it, behind 0x5a534c4b:
-//!       where the unpacked kernel's length lies, which is the compressed kernel's last word
+//! 0x24  the magic number 0x016f2818
+//! 0x38  the offset of a table; it contains, after 0x5a534c4b,
+//!       the offset of the unpacked kernel's length, which is the last word of the compressed kernel
 //! ```
-//! Where the compressed kernel begins is not said. Its format's first bytes say it.
+//! The header does not contain the start of the compressed kernel. It is found by the first bytes of its format.
 
 use std::borrow::Cow;
 
@@ -18,18 +18,18 @@ use crate::packed::{self, Compression};
 
 const MAGIC: &[u8] = &0x016f_2818_u32.to_le_bytes();
 const MAGIC_AT: usize = 0x24;
-/// The same on a CPU whose code is big-endian: QEMU's machines have none.
-const MAGIC_OF_BIG_ENDIAN: &[u8] = &0x016f_2818_u32.to_be_bytes();
-/// So many places that look like the beginning of a compressed kernel are tried.
-const PLACES_MAX: usize = 16;
-/// How compressed kernels begin that are read here (gzip, xz, LZMA with the kernel's parameters, LZ4).
-const BEGINNINGS: [&[u8]; 4] = [b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x5d\0\0\0\x04", b"\x02\x21\x4c\x18"];
+/// The magic number for a CPU with big-endian code, which no machine of QEMU has.
+const BIG_ENDIAN_MAGIC: &[u8] = &0x016f_2818_u32.to_be_bytes();
+/// Largest number of possible starts of a compressed kernel that are tried.
+const MAX_CANDIDATES: usize = 16;
+/// The first bytes of compressed kernels in the supported formats: gzip, xz, LZMA with the kernel's parameters, LZ4.
+const FORMAT_MAGICS: [&[u8]; 4] = [b"\x1f\x8b\x08", b"\xfd7zXZ\0", b"\x5d\0\0\0\x04", b"\x02\x21\x4c\x18"];
 
-/// What a VMM can start, a zImage; else what it is.
-pub(super) fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
+/// Checks that a VMM can start the file, which must be a zImage. The error describes the file's actual format.
+pub(super) fn check_image(head: &[u8]) -> Result<(), &'static str> {
     match (head, head.get(MAGIC_AT..MAGIC_AT + MAGIC.len())) {
         (_, Some(MAGIC)) => Ok(()),
-        (_, Some(MAGIC_OF_BIG_ENDIAN)) => Err("it is a zImage for big-endian CPUs"),
+        (_, Some(BIG_ENDIAN_MAGIC)) => Err("it is a zImage for big-endian CPUs"),
         ([], _) => Err("it is empty"),
         ([0x27, 0x05, 0x19, 0x56, ..], _) => Err("it is a uImage, made for U-Boot: give the zImage that is in it"),
         ([0x7f, b'E', b'L', b'F', ..], _) => {
@@ -39,19 +39,19 @@ pub(super) fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// The kernel as it lies in memory, out of a zImage.
+/// The kernel in its layout in memory, unpacked from a zImage.
 pub(super) fn plain(image: &[u8]) -> Option<Cow<'_, [u8]>> {
-    kernel_kind(image).ok()?;
-    let mut places: Vec<usize> = BEGINNINGS.iter().flat_map(|begins| memmem::find_iter(image, begins)).collect();
+    check_image(image).ok()?;
+    let mut places: Vec<usize> = FORMAT_MAGICS.iter().flat_map(|begins| memmem::find_iter(image, begins)).collect();
     places.sort_unstable();
     let unpacked = |at: usize| {
         let data = &image[at..];
         let known = !matches!(Compression::of(data), Compression::No | Compression::Unknown);
-        let (kernel, _) = known.then(|| packed::content(data, image::IMAGE_BYTES_MAX).ok())??;
-        // Less is no kernel: something in the program that unpacks only looked like its beginning.
+        let (kernel, _) = known.then(|| packed::content(data, image::MAX_IMAGE_BYTES).ok())??;
+        // A smaller result is not the kernel: bytes in the unpacking program only looked like its start.
         (kernel.len() > data.len()).then_some(Cow::Owned(kernel))
     };
-    places.into_iter().take(PLACES_MAX).find_map(unpacked)
+    places.into_iter().take(MAX_CANDIDATES).find_map(unpacked)
 }
 
 /// The release of a zImage, such as `6.1.0-50-armmp`.
@@ -64,12 +64,12 @@ mod tests {
     use super::*;
     use crate::packed::testing::packed;
 
-    /// The first bytes of Debian's zImage, and behind the program that unpacks it a kernel, packed by this.
+    /// The first bytes of Debian's zImage, and a kernel compressed by the program `by`.
     fn zimage(by: &str) -> Vec<u8> {
         let mut image = 0xe1a0_0000_u32.to_le_bytes().repeat(9);
         image.extend(MAGIC);
         image.resize(4096, 0);
-        // Nothing that is packed by gzip: only its beginning.
+        // These bytes look like the start of gzip data, but are not.
         image.extend(b"\x1f\x8b\x08 unpacking");
         image.extend(packed(&kernel(), by, &["-c"]));
         image.extend((kernel().len() as u32).to_le_bytes());
@@ -83,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn a_zimage_is_told_from_what_is_none() {
-        assert_eq!(kernel_kind(&zimage("gzip")), Ok(()));
-        assert_eq!(kernel_kind(&zimage("gzip")[..0x28]), Ok(()));
+    fn zimages_are_recognized() {
+        assert_eq!(check_image(&zimage("gzip")), Ok(()));
+        assert_eq!(check_image(&zimage("gzip")[..0x28]), Ok(()));
         let mut big = zimage("gzip");
         big[MAGIC_AT..MAGIC_AT + 4].reverse();
         let arm64 = [&[0; 0x38][..], b"ARM\x64"].concat();
@@ -97,7 +97,7 @@ mod tests {
             (&arm64, "no header"),
             (&zimage("gzip")[..0x27], "no header"),
         ] {
-            assert!(kernel_kind(bad).unwrap_err().contains(why), "{why}");
+            assert!(check_image(bad).unwrap_err().contains(why), "{why}");
             assert_eq!(release(bad), None, "{why}");
         }
     }

@@ -1,22 +1,22 @@
-//! What a debugger has to know of a CPU's registers and of calls.
+//! Reads the registers of a gdbstub, and recognizes calls before return addresses.
 
 use super::code::{bl_distance, is_blx};
 use crate::arch::{Call, Mode, Registers};
 
-/// Where registers lie in what a gdbstub gives: r0 to r15 of 4 bytes. The CPU's state follows, or, for a debugger that asks for no
-/// description of them, eight registers of a floating-point unit of 12 bytes and one of 4 come between.
+// Offsets of registers in a gdbstub's answer: r0 to r15 with 4 bytes each, then the CPU's state. For a debugger that does not request a
+// description of the registers, nine floating-point registers come between: eight with 12 bytes each, and one with 4.
 const SP: usize = 13 * 4;
 const PC: usize = 15 * 4;
 const CPSR: usize = 16 * 4;
 const CPSR_BEHIND_FPA: usize = CPSR + 8 * 12 + 4;
 
-/// Addresses of a kernel begin there, with modules (`PAGE_OFFSET` less 16 MiB, with three quarters for processes).
+/// The lowest address of kernels and their modules: `PAGE_OFFSET` less 16 MiB, if processes have three quarters of the addresses.
 const KERNEL_HALF: u64 = 0xbf00_0000;
 /// The mode of processes, in the lowest bits of the CPU's state.
 const USER_MODE: u32 = 0x10;
 
-/// The registers that a stack is walked by; none if there are fewer than such a CPU has. Kernels keep no frame pointers: their
-/// callers are found by tables of a form that is not read here.
+/// The registers for a walk of the stack, or `None` if the stub returned fewer registers than such a CPU has. Kernels keep no frame
+/// pointers, and the format of their unwind tables is not supported.
 pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let cpsr = u32_at(CPSR_BEHIND_FPA).or_else(|| u32_at(CPSR))?;
@@ -29,11 +29,11 @@ pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     Some(Registers { pc, sp: u32_at(SP)?.into(), fp: 0, mode })
 }
 
-/// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
+/// The call at the end of these bytes, if they may end with one. A return address lies directly behind its call.
 pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
     let word = u32::from_le_bytes(*bytes.last_chunk()?);
     match bl_distance(word) {
-        // A BL counts from its own start.
+        // A BL counts the distance from its own start.
         Some(distance) => Some(Call::By(distance - 4)),
         None => is_blx(word).then_some(Call::Indirect),
     }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_with_a_call_is_told_from_what_does_not() {
+    fn calls_before_an_address_are_recognized() {
         assert_eq!(call_before(&0xeb00_0000_u32.to_le_bytes()), Some(Call::By(4)), "bl .+8");
         assert_eq!(call_before(&[0, 0x33, 0xff, 0x2f, 0xe1]), Some(Call::Indirect), "blx r3");
         for code in [&[0x1e, 0xff, 0x2f, 0xe1][..], &[0x2f, 0xe1], &[]] {

@@ -1,4 +1,4 @@
-//! Instructions, as far as somebody changes calls has to know them (RISC-V Unprivileged ISA, "RV32I" and "C").
+//! Decodes and assembles the instructions that a patch of calls needs (RISC-V Unprivileged ISA, "RV32I" and "C").
 
 use crate::arch::{CallTo, Instruction};
 
@@ -6,10 +6,10 @@ const NOP: u32 = 0x0000_0013;
 const SHORT_NOP: u16 = 0x0001;
 const JAL: u32 = 0x6f;
 const JALR: u32 = 0x67;
-/// The registers that a call leaves its return address in: `ra`, and `t0` for functions that another one begins with.
+/// The registers for return addresses: `ra`, and `t0` for helper functions that are called in a function's first instructions.
 const LINKS: [u32; 2] = [1, 5];
 
-/// How far a call to a fixed place leads, in bytes from itself (`jal ra`); none of another instruction.
+/// The distance of a direct call (`jal ra`), in bytes from its own start, or `None` for another instruction.
 pub(super) fn jal_distance(word: u32) -> Option<i32> {
     (word & 0x7f == JAL && LINKS.contains(&(word >> 7 & 31))).then(|| {
         let sign = i32::from_ne_bytes((word & 0x8000_0000).to_ne_bytes()) >> 11;
@@ -18,27 +18,27 @@ pub(super) fn jal_distance(word: u32) -> Option<i32> {
     })
 }
 
-/// Whether this is a call through a register (`jalr ra`).
+/// True for a call through a register (`jalr ra`).
 pub(super) fn is_jalr(word: u32) -> bool {
     word & 0x707f == JALR && LINKS.contains(&(word >> 7 & 31))
 }
 
-/// Whether this is a call through a register in two bytes (`c.jalr`). Without a register it is `c.ebreak`.
+/// True for a call through a register in two bytes (`c.jalr`). With register 0 it is `c.ebreak`.
 pub(super) fn is_short_jalr(half: u16) -> bool {
     half & 0xf07f == 0x9002 && half >> 7 & 31 != 0
 }
 
-/// The instruction that begins these bytes, which lie at this address; none if they begin none.
+/// Decodes the first instruction of these bytes, which lie at this address. Returns `None` if there is no valid instruction.
 pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     let half = u16::from_le_bytes(*bytes.first_chunk()?);
-    // No instruction is all zeros, or all ones.
+    // All zeros is defined as illegal.
     if half == 0 || address % 2 != 0 {
         return None;
     }
     if half & 3 != 3 {
         return Some(Instruction { bytes: 2, call: is_short_jalr(half).then_some(CallTo::Unknown) });
     }
-    // Longer ones are not used.
+    // Instructions longer than 4 bytes are not used. All ones is one of these.
     if half & 0x1f == 0x1f {
         return None;
     }
@@ -47,7 +47,7 @@ pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     Some(Instruction { bytes: 4, call: to.or(is_jalr(word).then_some(CallTo::Unknown)) })
 }
 
-/// So many bytes at this address that call a function, or do nothing; none where there is no such code.
+/// Assembles code of `bytes` bytes for this address that calls a function, or does nothing. Returns `None` if there is no such code.
 pub(super) fn call_or_nothing(address: u64, to: Option<u64>, bytes: usize) -> Option<Vec<u8>> {
     if bytes % 2 != 0 || address % 2 != 0 {
         return None;
@@ -76,8 +76,8 @@ mod tests {
     const AT: u64 = 0xffff_ffff_8000_2000;
 
     #[test]
-    fn calls_are_told_from_other_instructions() {
-        // As GNU as writes them.
+    fn calls_are_recognized() {
+        // Encoded by GNU as.
         let at = |word: u32| instruction(&word.to_le_bytes(), AT).map(|found| (found.bytes, found.call));
         assert_eq!(at(0x0080_00ef), Some((4, Some(CallTo::Address(AT + 8)))), "jal ra, .+8");
         assert_eq!(at(0xffdf_f0ef), Some((4, Some(CallTo::Address(AT - 4)))), "jal ra, .-4");

@@ -1,35 +1,35 @@
-//! Kernel images of riscv64: which of them a VMM can start, and their release.
+//! Recognizes kernel images of riscv64 that a VMM can start, and reads their release.
 
 use std::borrow::Cow;
 
 use super::super::image::Image;
 
 pub(super) const IMAGE: Image = Image {
-    // Documentation/arch/riscv/boot-image-header.rst: the second magic number, where that of arm64 is.
+    // Documentation/arch/riscv/boot-image-header.rst: the second magic number, at the offset of arm64's.
     magic: b"RSC\x05",
-    magic_at: 0x38,
-    no_header: "it has no header of a riscv64 Image",
-    packed_without: "it is gzip-compressed, and what is in it is no riscv64 Image",
-    is_elf: "it is an ELF image: for riscv64, give the Image that is built with it",
+    magic_offset: 0x38,
+    header_error: "it has no header of a riscv64 Image",
+    gzip_error: "it is gzip-compressed, and what is in it is no riscv64 Image",
+    elf_error: "it is an ELF image: for riscv64, give the Image that is built with it",
     // `R_RISCV_RELATIVE` (RISC-V ELF psABI).
     relative: 3,
     // A kernel is mapped by pages of 2 MiB.
     align: 2 << 20,
-    // Below all of them, with the most bits (`PAGE_OFFSET_L5`).
+    // The lowest of all, with the most address bits (`PAGE_OFFSET_L5`).
     kernel_half: 0xff00_0000_0000_0000,
 };
 
-/// What a VMM can start; else what it is.
-pub(super) fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
-    IMAGE.kind(head)
+/// Checks that a VMM can start the file. The error describes the file's actual format.
+pub(super) fn check_image(head: &[u8]) -> Result<(), &'static str> {
+    IMAGE.check(head)
 }
 
-/// An Image without compression.
+/// The Image in uncompressed form.
 pub(super) fn plain(image: &[u8]) -> Option<Cow<'_, [u8]>> {
     IMAGE.plain(image)
 }
 
-/// The address that a kernel writes to this place of an Image when it moves itself, as linked.
+/// The address, as linked, that a kernel writes to this offset of its Image when it relocates itself.
 pub(super) fn relocated(image: &[u8], at: usize) -> Option<u64> {
     IMAGE.relocated(image, at)
 }
@@ -54,23 +54,23 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_told_from_what_is_none_also_compressed() {
+    fn images_are_recognized_also_compressed() {
         let zipped = packed(&image(), "gzip", &["-c"]);
         for good in [&image(), &zipped] {
-            assert_eq!(kernel_kind(good), Ok(()));
+            assert_eq!(check_image(good), Ok(()));
             assert_eq!(release(good).as_deref(), Some("7.2.13+deb14-riscv64"));
             assert_eq!(plain(good).as_deref(), Some(&*image()));
         }
         let mut arm = image();
         arm[0x30..0x3c].copy_from_slice(b"\0\0\0\0\0\0\0\0ARM\x64");
         for (bad, why) in [(&arm[..], "no header"), (&zipped[..8], "no riscv64 Image"), (b"\x7fELF\x02", "ELF")] {
-            assert!(kernel_kind(bad).unwrap_err().contains(why), "{why}");
+            assert!(check_image(bad).unwrap_err().contains(why), "{why}");
             assert_eq!(release(bad), None);
         }
     }
 
     #[test]
-    fn what_a_kernel_writes_when_it_moves_is_in_its_relocations() {
+    fn relocated_addresses_are_read_from_the_relocations() {
         const START: u64 = 0xffff_ffff_8000_0000;
         let mut image = image();
         image.resize(8192, 0);

@@ -15,36 +15,35 @@ pub(super) static ARCH: Arch = Arch {
     boards: &[],
     takes_device_tree: true,
     pci_machines: &["virt"],
-    // QEMU's own choice is a plain 64-bit one, `rv64`.
+    // QEMU's default is a plain 64-bit CPU, `rv64`.
     translated_cpu: |_| None,
     is_hosts: cfg!(target_arch = "riscv64"),
     guest_init: "guest-init-riscv64",
-    // A call writes no return address to the stack, which is what tells the plugin the stack pointer.
     starts_unpacked: false,
     follows_calls: true,
     console: "ttyS0",
-    // The port is the one that the device tree names.
+    // The device tree names the port.
     early_console: "earlycon",
-    // The time counter, in ns since the kernel has it. There is no trace clock of its ticks; `mono` and `mono_raw` stand still
-    // until late in the boot, when timekeeping takes the counter for its source.
+    // The time counter, in ns since the kernel began to use it. No trace clock counts its ticks. `mono` and `mono_raw` do not advance
+    // until late in the boot, when timekeeping switches to the counter.
     trace_clock: "local",
-    // COMMAND_LINE_SIZE, less the NUL.
+    // COMMAND_LINE_SIZE without the NUL.
     command_line_bytes_max: 1023,
     // OpenSBI prints on the console.
     firmware_port: None,
-    // The machine gives these places out from the last one on, so this page of registers stays without a driver for long.
+    // The machine assigns these places from the last one down, so a driver uses this page of registers only late.
     channel: || Box::new(Console::at(0)),
     // QEMU's ` pc       ffffffff80a12b34`.
     instruction_pointers: &["pc"],
-    check_kernel: kernel::kernel_kind,
+    check_kernel: kernel::check_image,
     linux_release: kernel::release,
-    is_plain_image: |head| kernel::kernel_kind(head).is_ok(),
+    is_plain_image: |head| kernel::check_image(head).is_ok(),
     plain_image: kernel::plain,
     relocated: kernel::relocated,
     reads_kernels: false,
-    release_bytes_max: image::IMAGE_BYTES_MAX,
+    release_bytes_max: image::MAX_IMAGE_BYTES,
     registers: stack::registers,
-    // The frame pointer is where the caller's stack ended (RISC-V ELF psABI, "Frame pointer convention").
+    // The frame pointer is the caller's stack pointer before the call (RISC-V ELF psABI, "Frame pointer convention").
     frame_below: 16,
     call_before: stack::call_before,
     return_without_frame: |_, _| None,

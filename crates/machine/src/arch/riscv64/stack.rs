@@ -1,25 +1,25 @@
-//! What a debugger has to know of a CPU's registers and of calls.
+//! Reads the registers of a gdbstub, and recognizes calls before return addresses.
 
 use std::ops::Range;
 
 use super::code::{is_jalr, is_short_jalr, jal_distance};
 use crate::arch::{Call, Mode, Registers};
 
-/// Where registers lie in what a gdbstub gives (QEMU's `riscv-64bit-cpu.xml`: x0 to x31 and the program counter).
+// Offsets of registers in a gdbstub's answer (QEMU's `riscv-64bit-cpu.xml`): x0 to x31, and the program counter.
 const SP: usize = 2 * 8;
 const FP: usize = 8 * 8;
 const PC: usize = 32 * 8;
 
-/// Addresses of a kernel begin there, below all of them, with the most bits (`PAGE_OFFSET_L5`).
+/// The lowest address of kernels, with the most address bits (`PAGE_OFFSET_L5`).
 const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
-/// Memory, where OpenSBI and a kernel run before there are page tables. Linux puts no process there by itself: its program lies below
-/// or, where it may lie anywhere, at two thirds of its addresses, which are 256 GiB at least.
+/// The addresses of memory, where OpenSBI and a kernel run before there are page tables. Linux puts no process there by default. A program
+/// lies below them, or, if it is position-independent, at two thirds of a process's addresses, of which there are at least 256 GiB.
 const MEMORY: Range<u64> = 0x8000_0000..128 << 30;
-/// Below this nothing is a process's (`mmap_min_addr`): the machine's first instructions.
+/// The lowest address of processes (`mmap_min_addr`). The machine's first instructions are below it.
 const LOWEST_OF_PROCESSES: u64 = 64 << 10;
 
-/// The registers that a stack is walked by; none if there are fewer than such a CPU has. They do not say the privilege, so the
-/// address of the next instruction has to.
+/// The registers for a walk of the stack, or `None` if the stub returned fewer registers than such a CPU has. They do not contain the
+/// privilege level, so it is derived from the address of the next instruction.
 pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let pc = u64_at(PC)?;
@@ -31,11 +31,11 @@ pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     Some(Registers { pc, sp: u64_at(SP)?, fp: u64_at(FP)?, mode })
 }
 
-/// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
+/// The call at the end of these bytes, if they may end with one. A return address lies directly behind its call.
 pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
     let word = bytes.last_chunk().map(|word| u32::from_le_bytes(*word));
     match word.and_then(jal_distance) {
-        // A call counts from its own start.
+        // A call counts the distance from its own start.
         Some(distance) => Some(Call::By(distance - 4)),
         None => {
             let half = u16::from_le_bytes(*bytes.last_chunk()?);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_known_by_their_last_bytes() {
+    fn calls_before_an_address_are_recognized() {
         let before = |word: u32| call_before(&[&[0; 3][..], &word.to_le_bytes()].concat());
         assert_eq!(before(0x0080_00ef), Some(Call::By(4)), "jal ra, .+8");
         assert_eq!(before(0x0000_80e7), Some(Call::Indirect), "jalr ra, ra");

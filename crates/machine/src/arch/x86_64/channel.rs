@@ -1,4 +1,4 @@
-//! Port 0xe9, which PC emulators have for debug messages.
+//! The guest's channel through port 0xe9, which PC emulators have for debug messages.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use guest_init::port::{PortEvent, PortReader};
 
 use crate::vmm::channel::{GuestChannel, Wire};
 
-/// The port, and what came out of it so far.
+/// The port, with a parser for its output.
 #[derive(Default)]
 pub(super) struct DebugPort(PortReader);
 

@@ -1,15 +1,15 @@
-//! Instructions, as far as somebody changes calls has to know them.
+//! Decodes and assembles the instructions that a patch of calls needs.
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 
 use crate::arch::{CallTo, Instruction};
 
-/// A near call with a 32-bit distance.
+/// The opcode of a near call with a 32-bit distance.
 const CALL: u8 = 0xe8;
 const CALL_BYTES: usize = 5;
 const NOP: u8 = 0x90;
 
-/// The instruction that begins these bytes, which lie at this address; none if they begin none.
+/// Decodes the first instruction of these bytes, which lie at this address. Returns `None` if there is no valid instruction.
 pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let found = decoder.decode();
@@ -23,7 +23,7 @@ pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     Some(Instruction { bytes: found.len(), call })
 }
 
-/// So many bytes at this address that call a function, or do nothing; none where there is no such code.
+/// Assembles code of `bytes` bytes for this address that calls a function, or does nothing. Returns `None` if there is no such code.
 pub(super) fn call_or_nothing(address: u64, to: Option<u64>, bytes: usize) -> Option<Vec<u8>> {
     let mut code = vec![NOP; bytes];
     if let Some(to) = to {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_other_instructions() {
+    fn calls_are_recognized() {
         let at = |bytes: &[u8]| instruction(bytes, 0xffff_ffff_8100_0000).map(|found| (found.bytes, found.call));
         assert_eq!(at(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), Some((5, Some(CallTo::Address(0xffff_ffff_8100_0000)))));
         assert_eq!(at(&[0xff, 0x15, 1, 0, 0, 0]), Some((6, Some(CallTo::Unknown))));

@@ -1,8 +1,8 @@
-//! Kernel images of a PC: which of them a VMM can start, and what a bzImage's boot header says.
+//! Recognizes kernel images of a PC that a VMM can start, and reads the release from a bzImage's boot header.
 
 /// The release of a bzImage, such as `6.1.0-47-cloud-amd64`.
 pub(super) fn release(head: &[u8]) -> Option<String> {
-    // Documentation/arch/x86/boot.rst: kernel_version, at 0x20e, points to a string, less 0x200.
+    // Documentation/arch/x86/boot.rst: kernel_version, at 0x20e, is the offset of a string, less 0x200.
     if head.get(0x202..0x206) != Some(b"HdrS") {
         return None;
     }
@@ -12,8 +12,9 @@ pub(super) fn release(head: &[u8]) -> Option<String> {
     plain.then(|| String::from_utf8_lossy(text).into_owned())
 }
 
-/// What a VMM can start: a bzImage, a multiboot kernel or an ELF image for x86; else what it is.
-pub(super) fn kernel_kind(head: &[u8]) -> Result<(), &'static str> {
+/// Checks that a VMM can start the file: it must be a bzImage, a multiboot kernel or an ELF image for x86. The error describes the file's
+/// actual format.
+pub(super) fn check_image(head: &[u8]) -> Result<(), &'static str> {
     // Documentation/arch/x86/boot.rst: boot sector signature, then "HdrS".
     let bzimage = head.get(0x1fe..0x200) == Some(&[0x55, 0xaa]) && head.get(0x202..0x206) == Some(b"HdrS");
     // Multiboot specification 0.6.96, 3.1.1: magic at a multiple of 4 in the first 8 KiB.
@@ -46,16 +47,16 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_told_from_what_is_none() {
+    fn kernel_images_are_recognized() {
         let bzimage = with(0x202, b"HdrS", with(0x1fe, &[0x55, 0xaa], vec![0; 4096]));
         let multiboot = with(0x40, &0x1bad_b002_u32.to_le_bytes(), vec![0; 4096]);
         let elf = |machine| with(18, &[machine, 0], with(0, b"\x7fELF", vec![0; 64]));
         for good in [bzimage, multiboot, elf(62), elf(3)] {
-            assert_eq!(kernel_kind(&good), Ok(()));
+            assert_eq!(check_image(&good), Ok(()));
         }
         let disk = with(0x1fe, &[0x55, 0xaa], vec![0; 4096]);
         for bad in [vec![], b"hello".to_vec(), vec![0x1f, 0x8b, 8], disk, elf(183)] {
-            assert!(kernel_kind(&bad).is_err());
+            assert!(check_image(&bad).is_err());
         }
     }
 

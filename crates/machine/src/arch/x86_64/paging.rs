@@ -1,42 +1,41 @@
-//! Kernel addresses of an x86-64 guest: where they lie in guest-physical memory.
+//! Translates kernel addresses of an x86-64 guest into guest-physical addresses, in one of two ways.
 //!
-//! Two ways to know. With the VMCOREINFO note: the kernel image is mapped at [`IMAGE_START`] and moved as a whole by
-//! `phys_base`; everything else is looked up in the kernel's own page tables (4 or 5 levels, pages of 4 KB, 2 MB and
-//! 1 GB). Without it: the shift between virtual and physical that a search found, one for the image and one for the
-//! direct map, both of which are linear.
+//! With the VMCOREINFO note, the kernel image is mapped at [`IMAGE_START`] and moved as a whole by `phys_base`. All other addresses are
+//! looked up in the kernel's own page tables (4 or 5 levels, pages of 4 KB, 2 MB and 1 GB). Without the note, the image and the
+//! direct map each have a fixed shift between virtual and physical addresses, which a search has found.
 //!
-//! Every address comes from the guest. A walk takes at most five reads and ends in an address or an error.
+//! Every address comes from the guest, and must not be trusted. A walk takes at most five reads and ends in an address or an error.
 
 use std::cell::Cell;
 use std::io;
 
 use crate::memory::PhysicalMemory;
 
-/// `__START_KERNEL_map`: the kernel image is linked to run from here on up.
+/// The lowest linked address of the kernel image (`__START_KERNEL_map`).
 pub const IMAGE_START: u64 = 0xffff_ffff_8000_0000;
-/// The image's mapping is never larger (`KERNEL_IMAGE_SIZE`).
+/// The largest size of the image's mapping (`KERNEL_IMAGE_SIZE`).
 const IMAGE_BYTES: u64 = 1 << 30;
 
 const PRESENT: u64 = 1;
 const HUGE: u64 = 1 << 7;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// How kernel addresses become physical ones.
+/// The translation of kernel addresses into physical ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// The image by `phys_base` (modulo 2^64), all else by the page tables whose top is at `root`.
+    /// Addresses in the image are translated by `phys_base` (modulo 2^64), all others by the page tables whose top is at `root`.
     Tables { phys_base: u64, root: u64, levels: u8, encryption_bit: u64 },
-    /// physical = virtual − shift (modulo 2^64).
+    /// The physical address is the virtual address minus the shift (modulo 2^64).
     Shifted { image: Option<u64>, other: Option<u64> },
 }
 
-/// Is this an address in the kernel's half?
+/// True for an address in the kernel's half.
 pub fn is_kernel(virt: u64) -> bool {
-    // Half of what five levels can map, and no more than that: 57 bits, sign extended.
+    // The upper half of the addresses that five levels can map: 57 bits, sign extended.
     virt >= 0xff00_0000_0000_0000
 }
 
-/// Does this address lie in the kernel image's own mapping?
+/// True for an address in the mapping of the kernel image.
 pub fn in_image(virt: u64) -> bool {
     (IMAGE_START..IMAGE_START + IMAGE_BYTES).contains(&virt)
 }
@@ -52,7 +51,7 @@ struct Mapping {
 pub struct View<'a> {
     memory: &'a dyn PhysicalMemory,
     space: &'a Space,
-    /// The last translations: a log's descriptors, stamps and texts are three places read in turn.
+    /// The last four translations. A log's descriptors, stamps and texts are three places that are read in turn.
     recent: Cell<([Mapping; 4], usize)>,
 }
 
@@ -86,7 +85,7 @@ impl<'a> View<'a> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// The physical address, and how many bytes from there on are mapped in one piece (at least one).
+    /// The physical address, and the number of bytes from there on that are mapped contiguously (at least one).
     pub fn resolve(&self, virt: u64) -> io::Result<(u64, u64)> {
         let image_left = || IMAGE_START + IMAGE_BYTES - virt;
         match *self.space {
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
     use crate::memory::image::Image;
 
-    /// Tables at 0x1000.. that map one page of each size, the top being of `levels` levels.
+    /// Tables with `levels` levels at 0x1000.. that map one page of each size.
     fn tables(levels: u8) -> (Image, Space) {
         let mut image = Image::new(0, 8 << 20);
         let (l5, l4, l3, l2, l1) = (0x1000, 0x2000, 0x3000, 0x4000, 0x5000);
@@ -197,7 +196,7 @@ mod tests {
             image.put_u64(0x1000 + entry * 8, 0x1000 | PRESENT);
         }
         let space = Space::Tables { phys_base: 0, root: 0x1000, levels: 5, encryption_bit: 0 };
-        // Four steps in a circle, and the fifth takes the table for a page.
+        // Four steps go in a circle, and the fifth treats the table as a page.
         assert_eq!(View::new(&image, &space).resolve(0xffff_8000_0000_0000).unwrap().0, 0x1000);
         let space = Space::Tables { phys_base: 0, root: ADDRESS, levels: 5, encryption_bit: 0 };
         assert!(View::new(&image, &space).resolve(0xffff_8000_0000_0000).is_err());

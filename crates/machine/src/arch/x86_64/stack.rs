@@ -1,19 +1,19 @@
-//! What a debugger has to know of a CPU's registers and of calls.
+//! Reads the registers of a gdbstub, and recognizes calls before return addresses.
 
 use crate::arch::{Call, Mode, Registers};
 
-/// Where registers lie in what a gdbstub gives (QEMU's `i386-64bit.xml`: 16 general ones of 8 bytes, the instruction pointer,
-/// flags and six segments of 4, three bases of 8, then CR0, 2, 3, 4, 8 and EFER).
+// Offsets of registers in a gdbstub's answer (QEMU's `i386-64bit.xml`): 16 general registers and the instruction pointer with 8 bytes
+// each, flags and six segments with 4, three bases with 8, then CR0, 2, 3, 4, 8 and EFER with 8.
 const RBP: usize = 6 * 8;
 const RSP: usize = 7 * 8;
 const RIP: usize = 16 * 8;
 const CS: usize = RIP + 8 + 4;
 const EFER: usize = CS + 6 * 4 + 3 * 8 + 5 * 8;
 
-/// EFER says that long mode is active.
+/// The bit of EFER that long mode is active.
 const LONG_MODE: u64 = 1 << 10;
 
-/// The registers that a stack is walked by; none if there are fewer than such a CPU has.
+/// The registers for a walk of the stack, or `None` if the stub returned fewer registers than such a CPU has.
 pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let cs = u32::from_le_bytes(bytes.get(CS..CS + 4)?.try_into().ok()?);
@@ -25,13 +25,13 @@ pub(super) fn registers(bytes: &[u8]) -> Option<Registers> {
     Some(Registers { pc: u64_at(RIP)?, sp: u64_at(RSP)?, fp: u64_at(RBP)?, mode })
 }
 
-/// How far above the stack pointer the return address lies where a function that keeps a frame pointer has no frame: at its
-/// first instructions, and at its return. `before` is the byte before the instruction pointer, `code` are those from there on.
+/// The distance of the return address above the stack pointer, where a function that keeps a frame pointer has no frame: at its first
+/// instructions, and at its return. `before` is the byte before the instruction pointer, and `code` are the bytes from there on.
 pub(super) fn return_without_frame(before: u8, code: &[u8]) -> Option<u64> {
     const PUSH_FP: u8 = 0x55;
     const SP_TO_FP: [&[u8]; 2] = [&[0x48, 0x89, 0xe5], &[0x48, 0x8b, 0xec]];
     const RETURNS: [u8; 2] = [0xc3, 0xc2];
-    // endbr64, and the room that a tracer's call has.
+    // endbr64, and the NOP that a tracer replaces with a call.
     const LEADS: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0x0f, 0x1f, 0x44, 0x00, 0x00]];
     if before == PUSH_FP && SP_TO_FP.iter().any(|moves| code.starts_with(moves)) {
         return Some(8);
@@ -40,12 +40,12 @@ pub(super) fn return_without_frame(before: u8, code: &[u8]) -> Option<u64> {
     (*first == PUSH_FP || RETURNS.contains(first)).then_some(0)
 }
 
-/// The call that these bytes end with, if they may be one: what the return address of a call lies behind.
+/// The call at the end of these bytes, if they may end with one. A return address lies directly behind its call.
 pub(super) fn call_before(bytes: &[u8]) -> Option<Call> {
     if let [.., 0xe8, a, b, c, d] = *bytes {
         return Some(Call::By(i32::from_le_bytes([a, b, c, d])));
     }
-    // FF /2: through a register or memory, whose address takes the bytes that its mode asks for.
+    // FF /2 calls through a register or memory. The mode determines the number of bytes for the address.
     let is_indirect = (2..=7).any(|length| {
         let Some(code) = bytes.len().checked_sub(length).map(|from| &bytes[from..]) else { return false };
         let [0xff, mode, ..] = *code else { return false };
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_with_a_call_is_told_from_what_does_not() {
+    fn calls_before_an_address_are_recognized() {
         assert_eq!(call_before(&[0x90, 0xe8, 0xfe, 0xff, 0xff, 0xff]), Some(Call::By(-2)));
         // call *%rax; call *8(%rbx); call *(%rsp,%rcx,8); call *x(%rip); call *%r8
         for code in
