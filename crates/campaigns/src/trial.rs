@@ -130,7 +130,7 @@ enum Begin {
     /// There are remedies to boot.
     Boots(Box<Begun>),
     /// No remedy can be tried; the document says why.
-    Nothing(Stage),
+    Nothing(Box<Stage>),
 }
 
 /// A try's boots that are over.
@@ -243,7 +243,7 @@ impl<'a> Tryer<'a> {
         };
         if trial.remedies.is_empty() {
             let nothing = Document::new(Head { trial: Some(trial), ..dated }, Vec::new(), None);
-            return Ok(Begin::Nothing(Stage { folder, document: nothing }));
+            return Ok(Begin::Nothing(Box::new(Stage { folder, document: nothing })));
         }
         self.check_patches(&options, &folder)?;
         let staged = self.stage(&options, trial, self.rounds())?;

@@ -20,6 +20,7 @@ mod host_stamp;
 mod kmsg;
 mod loader;
 mod mail;
+mod prefix;
 mod reader;
 mod stamp;
 mod vendor;
@@ -33,8 +34,9 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use host_stamp::{Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
+pub(crate) use prefix::Prefix;
 pub(crate) use reader::{FILES, Files};
-pub(crate) use stamp::{Prefix, after_stamp};
+pub(crate) use stamp::after_stamp;
 
 /// What diagnostics call it.
 const NAME: &str = "kernel log";

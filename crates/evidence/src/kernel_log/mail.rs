@@ -7,7 +7,7 @@
 //! A line that goes on is one that has no room for the next line's first word, and ends in the space before it or in the
 //! middle of an initcall's message. A console's lines end in a carriage return and are never joined.
 
-use super::stamp::Prefix;
+use super::prefix::Prefix;
 use crate::text::Lines;
 
 /// Where mail programs wrap, in characters: they leave no line longer than that if they can.
