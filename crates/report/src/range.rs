@@ -1,4 +1,4 @@
-//! Ranges of commits: what each costs, and which is the first slow one.
+//! Ranges of commits: the cost of each commit, and the search for the first slow one.
 //!
 //! As documents they have the schemas `bootscope.range/1` and `bootscope.bisect/1`; fields are added, never renamed or
 //! removed.
@@ -16,31 +16,30 @@ use statistics::verdict::Comparison;
 use std::fmt::Write;
 use timeline::Ns;
 
-/// What each commit of a range costs.
+/// The cost of each commit of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommitRange {
     /// `bootscope.range/1`.
     pub schema: String,
-    /// The repository.
     pub repo: String,
-    /// The bench: its folder has every boot.
+    /// The bench, whose folder has every boot.
     pub bench: String,
-    /// The commits, the oldest first; the first is what the range grows on, if that is one commit.
+    /// The commits, the oldest first. The first is the parent of the range, if the range has one parent.
     pub commits: Vec<RangeCommit>,
 }
 
 /// One commit of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RangeCommit {
-    /// Its whole name.
+    /// The full commit id.
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
-    /// Why it could not be measured; `null` where it was.
+    /// The reason why it could not be measured; `null` if it was.
     pub cannot_say: Option<String>,
-    /// The median of its boots; `null` if none reached its end mark.
+    /// The median of its boots; `null` if no boot reached its end mark.
     pub median_ns: Option<Interval>,
-    /// Against the last commit before it that was measured.
+    /// The comparison with the last measured commit before it.
     pub step: Option<Comparison>,
 }
 
@@ -49,58 +48,57 @@ pub struct RangeCommit {
 pub struct Bisected {
     /// `bootscope.bisect/1`.
     pub schema: String,
-    /// The repository.
     pub repo: String,
     /// The good end.
     pub good: String,
     /// The bad end.
     pub bad: String,
-    /// What was found; `null` if it was stopped.
+    /// The verdict of the search; `null` if it was stopped.
     pub verdict: Option<Verdict>,
-    /// The first slow commit, or those that it may be.
+    /// The first slow commit, or the commits that may be the first slow one.
     pub candidates: Vec<Named>,
-    /// How likely it is among them.
+    /// The probability that the first slow commit is among them.
     pub probability: f64,
-    /// The bad end ÷ the good one; the others likewise.
+    /// The ratio of the bad end to the good end; the other ratios have the same form.
     pub ends: Option<Interval>,
-    /// What was measured before the candidates.
+    /// The ratio measured just before the candidates.
     pub before: Option<Interval>,
-    /// What was measured from them on.
+    /// The ratio measured from the candidates on.
     pub after: Option<Interval>,
-    /// The merges that it came in by, outermost first; then the ratios above are of the innermost merge's own line.
+    /// The merges that brought the commit in, outermost first. The ratios above are then of the innermost merge's own
+    /// line.
     pub merges: Vec<Named>,
-    /// How many kernels were needed.
+    /// The number of kernels that were built.
     pub kernels: usize,
-    /// How many pairs of boots.
+    /// The number of pairs of boots.
     pub pairs: usize,
     /// Commits that could not be measured.
     pub cannot_say: Vec<Failed>,
-    /// Where every boot is.
+    /// The folder of every boot.
     pub evidence: String,
 }
 
-/// A commit by its name.
+/// A commit with its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Named {
-    /// Its whole name.
+    /// The full commit id.
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
 }
 
 impl Named {
-    /// A commit's.
     pub fn of(commit: &Commit) -> Named {
         Named { commit: commit.id.clone(), subject: commit.subject.clone() }
     }
 
-    fn said(&self) -> String {
+    fn id_and_subject(&self) -> String {
         format!("{} {}", short(&self.commit), self.subject)
     }
 }
 
 impl CommitRange {
-    /// As text for a terminal.
+    /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let columns = [
             Column::new("commit", Align::Left, Some(12)),
@@ -144,7 +142,7 @@ impl CommitRange {
 }
 
 impl Bisected {
-    /// Takes over what a search found.
+    /// Takes over the result of a search.
     pub fn take(&mut self, found: &Found, candidates: Vec<Named>) {
         self.verdict = Some(found.verdict);
         self.candidates = candidates;
@@ -152,15 +150,15 @@ impl Bisected {
         (self.ends, self.before, self.after) = (found.ends, found.before, found.after);
     }
 
-    /// As text for a terminal.
+    /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "{}", layout.style.heading(&self.headline()));
         for candidate in &self.candidates {
-            paragraph(&harmless(&candidate.said()), "  ", layout, &mut out);
+            paragraph(&harmless(&candidate.id_and_subject()), "  ", layout, &mut out);
         }
         for merge in &self.merges {
-            paragraph(&harmless(&merge.said()), "it came in by the merge ", layout, &mut out);
+            paragraph(&harmless(&merge.id_and_subject()), "it came in by the merge ", layout, &mut out);
         }
         for (what, ratio) in [("before it", self.before), ("from it on", self.after), ("the bad end", self.ends)] {
             if let Some(r) = ratio {

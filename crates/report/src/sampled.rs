@@ -1,6 +1,7 @@
-//! What samples say, beside what the recorder does: shares of the samples, each with its error.
+//! Samples on a terminal: shares of the samples, each with its error. They describe the same boot as the recorder's
+//! tables.
 //!
-//! One table for each event, because events count different things.
+//! There is one table for each event, because events count different things.
 
 use crate::paragraph::paragraph;
 use crate::table::{Align, Column, Line, render};
@@ -8,12 +9,13 @@ use crate::text::counted;
 use crate::{Layout, SampledEventLines, SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, harmless};
 use timeline::Ns;
 
-/// Events shown; the others are counted.
+/// The most events that are shown; the others are counted.
 pub(crate) const EVENTS_SHOWN: usize = 4;
-/// Threads and CPUs shown of an event; the others are counted.
+/// The most threads and CPUs that are shown per event; the others are counted.
 const TRACKS_SHOWN: usize = 8;
 
-/// The tables for a terminal: of each event the functions that most samples found on a stack, and where they were taken.
+/// The tables for a terminal: for each event, the functions on most sampled stacks, and the threads and CPUs of its
+/// samples.
 pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -> String {
     let mut out = String::new();
     for event in sampled.events.iter().take(EVENTS_SHOWN) {
@@ -33,7 +35,7 @@ pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -
     out
 }
 
-/// How many intervals brought no sample, where that is known. On a busy host an emulator delivers fewer interrupts.
+/// The number of intervals without a sample, if known. On a busy host an emulator delivers fewer interrupts.
 pub(crate) fn empty_intervals(sampled: &SampledLines, summary: &Summary) -> Option<String> {
     let (intervals, empty) = (sampled.intervals?, sampled.empty_intervals?);
     let each = summary.time(sampled.period_ns?);
@@ -46,7 +48,7 @@ pub(crate) fn empty_intervals(sampled: &SampledLines, summary: &Summary) -> Opti
     })
 }
 
-/// What is not in the samples.
+/// The lost samples, and the time before sampling began.
 pub(crate) fn lost_and_unseen(sampled: &SampledLines, summary: &Summary) -> String {
     let lost = match sampled.lost {
         Some(lost) => format!("{} lost", counted(lost, "sample")),
@@ -84,12 +86,12 @@ fn functions(event: &SampledEventLines, layout: Layout, out: &mut String) {
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
-/// Whether a share is more than `0.0 % ±0.0` in print.
+/// True if a share prints as more than `0.0 % ±0.0`.
 fn shows(share: f64, error: f64) -> bool {
     share.max(error) * 100.0 >= 0.05
 }
 
-/// Only where they differ: of one thread, or one CPU, there is nothing to say.
+/// Writes the threads or CPUs of an event. With only one, there is nothing to compare, so there is no table.
 fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &mut String) {
     let tracks: Vec<&SampledTrackLine> = event.tracks.iter().filter(|track| track.kind == kind).collect();
     if tracks.len() < 2 {
@@ -114,7 +116,7 @@ fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
-/// What a column of threads, or of CPUs, is called.
+/// The title of a column of threads, or of CPUs.
 pub(crate) fn on(kind: SampledOnKind) -> &'static str {
     match kind {
         SampledOnKind::Thread => "sampled thread",
@@ -122,7 +124,7 @@ pub(crate) fn on(kind: SampledOnKind) -> &'static str {
     }
 }
 
-/// A thread with its number, as several may have one name; a CPU's name has it.
+/// A thread's name with its number, because threads can share a name. A CPU's name has its number.
 pub(crate) fn track_name(track: &SampledTrackLine) -> String {
     match track.kind {
         SampledOnKind::Thread => format!("{} [{}]", track.name, track.id),
@@ -137,7 +139,7 @@ fn more(all: usize, lines: &mut Vec<Line>) {
     }
 }
 
-/// What an event's shares are of, and what their error is.
+/// A sentence about the base of an event's shares, and their error.
 pub(crate) fn about(event: &SampledEventLines) -> String {
     let weights = if event.by_period { ", each weighed by its period" } else { "" };
     let user = match event.user {
@@ -187,7 +189,7 @@ which is not a lost sample\n";
     }
 
     #[test]
-    fn what_nobody_says_is_not_zero_and_events_have_a_table_each() {
+    fn unknown_counts_are_not_zero_and_each_event_has_a_table() {
         let track = |kind, name: &str, id| SampledTrackLine {
             kind,
             name: name.to_owned(),
@@ -215,12 +217,12 @@ which is not a lost sample\n";
         ] {
             assert!(text.contains(words), "no {words:?} in\n{text}");
         }
-        // One thread alone says nothing; how long an interval is is not known.
+        // A single thread gets no table; the length of an interval is unknown.
         assert!(["0 lost", "sampled thread", "interval"].iter().all(|words| !text.contains(words)), "{text}");
     }
 
     #[test]
-    fn threads_and_cpus_are_not_one_list_and_next_to_nothing_is_only_counted() {
+    fn threads_and_cpus_have_separate_lists_and_tiny_shares_are_counted() {
         let track = |kind, name: &str, share: f64, error| SampledTrackLine {
             kind,
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! The JSON schemas of the documents, made of the types that are written.
+//! The JSON schemas of the documents, generated from the types that are written.
 
 use crate::check::Check;
 use crate::diff::Diff;
@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
-/// The schema of each document, as it is written, by the name that the document gives as its `schema`.
+/// The schema of each written document, by the name in the document's field `schema`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("bootscope.bench/1", of::<Document>()),
@@ -36,7 +36,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
 
 fn of<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    // What a field is, `docs/json.md` says to its readers; a comment of ours that is reworded changes no schema.
+    // `docs/json.md` describes the fields. Without descriptions, rewording a comment does not change a schema.
     let settings =
         settings.with_transform(RecursiveTransform(|schema: &mut Schema| drop(schema.remove("description"))));
     settings.into_generator().into_root_schema_for::<T>()

@@ -1,59 +1,59 @@
-//! Where the CPUs were while the console was silent, as `show --json` has it. `silences` makes the text for a terminal.
+//! The places of the CPUs while the console was silent, as `show --json` lists them. `silences` makes the text for a
+//! terminal.
 
 use serde::{Deserialize, Serialize};
 use timeline::{MostlyAt, Silence, Silences, StoppedIn, TimeBase};
 
-/// Where the CPUs were while the console was silent: they were stopped there and looked at. Times are the host's.
+/// The places of the CPUs while the console was silent. The recorder stopped the CPUs and read their stacks. Times are
+/// the host's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilencesLine {
-    /// How long the console had to be silent.
+    /// The shortest silence that was examined.
     pub after_ns: i64,
-    /// How long the CPUs stood still for it in all, at most.
+    /// The time that the CPUs stood still for it in all, at most.
     pub stood_ns: i64,
-    /// Whether that is part of the boot's times: the clock of a deterministic guest stands with it.
+    /// True if that is part of the boot's times: the clock of a deterministic guest stands too.
     pub stood_in_total: bool,
     /// The silences, in order of time.
     pub silences: Vec<SilenceLine>,
-    /// What named the functions, in sentences; or why something did not.
+    /// The sources of the functions' names, in sentences; or the reason why a source could not be used.
     pub names: Vec<String>,
-    /// What else is to be known, in sentences.
+    /// Further remarks, in sentences.
     pub notes: Vec<String>,
 }
 
 /// One silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilenceLine {
-    /// From when.
     pub start_ns: i64,
-    /// Until when.
     pub end_ns: i64,
-    /// How often the CPUs were stopped and read in it.
+    /// The number of stops in it at which the CPUs were read.
     pub stops: u64,
-    /// How long they stood still for that, at most, also where they could not be read.
+    /// The time that the CPUs stood still for that, at most, including stops that could not be read.
     pub stood_ns: i64,
-    /// Where they were.
+    /// The places of the CPUs.
     #[serde(rename = "where")]
     pub wheres: Vec<SilentWhere>,
 }
 
-/// Where CPUs were in most stops of a silence.
+/// The place of one or more CPUs in most stops of a silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilentWhere {
-    /// The CPUs of which this is true.
+    /// The CPUs at this place.
     pub cpus: Vec<u64>,
-    /// How many stops saw each of them.
+    /// The number of stops that saw each of them.
     pub stops: u64,
-    /// What ran on them.
+    /// The kind of code that ran on them.
     pub ran: SilentIn,
-    /// Whether callers are a guess: what on the stack looks like return addresses.
+    /// True if callers are a guess: values on the stack that look like return addresses.
     pub guessed: bool,
-    /// The functions that more than half of the stops found on the stack, innermost first; empty where they differ.
+    /// The functions on the stack in more than half of the stops, innermost first; empty if the stacks differ.
     pub stack: Vec<SilentEntry>,
-    /// What each stop found on the first of these CPUs.
+    /// The stack of the first of these CPUs at each stop.
     pub moments: Vec<SilentMoment>,
 }
 
-/// What ran on a silent CPU.
+/// The kind of code on a silent CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SilentIn {
@@ -66,10 +66,9 @@ pub enum SilentIn {
     Boot,
 }
 
-/// What one stop found on a silent CPU.
+/// The stack of a silent CPU at one stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilentMoment {
-    /// When.
     pub at_ns: i64,
     /// The function that ran and its callers, innermost first.
     pub stack: Vec<String>,
@@ -78,14 +77,13 @@ pub struct SilentMoment {
 /// A function on the stack of a silent CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilentEntry {
-    /// The function; the address where nothing names it.
+    /// The function, or its address if it has no name.
     pub name: String,
-    /// How many stops found it there.
+    /// The number of stops that found it there.
     pub stops: u64,
 }
 
 impl SilencesLine {
-    /// Of a boot.
     pub(crate) fn of(found: &Silences, time_base: TimeBase) -> SilencesLine {
         SilencesLine {
             after_ns: found.after.0,

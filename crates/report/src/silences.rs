@@ -1,5 +1,5 @@
-//! Where the CPUs were while the console was silent: from when to when, in which functions, and what looking cost. The
-//! text for a terminal; `silence_lines` has the document.
+//! The places of the CPUs while the console was silent: the time and functions of each silence, and the cost of the
+//! stops. This is the text for a terminal; `silence_lines` has the document.
 
 use crate::paragraph::paragraph;
 use crate::text::counted;
@@ -7,18 +7,18 @@ use crate::{Layout, SilenceLine, SilencesLine, SilentIn, SilentWhere, harmless};
 use recording::Accel;
 use std::fmt::Write;
 
-/// Silences that are printed, the longest; the others are counted.
+/// The most silences that are printed, the longest first; the others are counted.
 const SHOWN: usize = 5;
-/// Places of one silence that are printed; the others are counted.
+/// The most places that are printed per silence; the others are counted.
 const PLACES_SHOWN: usize = 4;
-/// Stops of a CPU that was elsewhere at each, the last.
+/// The last stops that are printed for a CPU without a common place.
 const MOMENTS_SHOWN: usize = 8;
-/// Functions of one such stop, the innermost.
+/// The innermost functions that are printed for such a stop.
 const CALLERS_SHOWN: usize = 5;
-/// Functions of a stack that are printed, the innermost.
+/// The innermost functions that are printed for a stack.
 const FUNCTIONS_SHOWN: usize = 16;
 
-/// The text for a terminal. The accelerator ran the guest.
+/// The text for a terminal. `accelerator` is the accelerator that ran the guest.
 pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
     let mut out = String::new();
     let after = layout.time(found.after_ns);
@@ -54,11 +54,11 @@ pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) 
     out
 }
 
-/// What stopping the CPUs cost, in a sentence.
+/// The cost of stopping the CPUs, in a sentence.
 pub(crate) fn stood_still(stood_ns: i64, stops: u64, in_total: bool, accelerator: &str, layout: Layout) -> String {
     let (stood, stops) = (layout.time(stood_ns), counted(stops, "stop"));
     if in_total && accelerator == Accel::Tcg.as_str() {
-        // The counter is fitted to the host's clock at process 1, or at the machine's start where that fits.
+        // The counter is fitted to the host's clock at process 1, or at the machine's start if that fits.
         format!(
             "the CPUs stood still for {stood} in {stops}; that is part of the total. The guest's counter stood too: where \
              phases rest on it, they have that time before the guest's first stamp or after its last one, not where the \
@@ -114,7 +114,7 @@ fn place(place: &SilentWhere, layout: Layout, out: &mut String) {
     }
 }
 
-/// Where no function is common to most stops: a line for each of the last ones.
+/// Writes a line for each of the last stops, because most stops have no function in common.
 fn moments(place: &SilentWhere, layout: Layout, out: &mut String) {
     for moment in place.moments.iter().rev().take(MOMENTS_SHOWN).rev() {
         let callers: Vec<&str> = moment.stack.iter().take(CALLERS_SHOWN).map(String::as_str).collect();

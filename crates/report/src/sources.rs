@@ -1,10 +1,10 @@
-//! What shows a clock's rate and the end of a boot, in words. Nothing decides by them: programs compare [`RateSource`]
-//! and the codes of [`EndEvidence`].
+//! The evidence for a clock's rate and for the end of a boot, in words. Programs must not parse these: they compare
+//! [`RateSource`] and the codes of [`EndEvidence`].
 
 use std::borrow::Cow;
 use timeline::{EndEvidence, Names, ProcessOf, RateLine, RateSource};
 
-/// Where a clock's rate is known from.
+/// The source of a clock's rate.
 pub(crate) fn rate_source(source: &RateSource) -> Cow<'static, str> {
     Cow::Borrowed(match source {
         RateSource::Host => "measured on the host",
@@ -48,7 +48,7 @@ fn rate_line(line: RateLine) -> Cow<'static, str> {
     })
 }
 
-/// What shows the end of a boot.
+/// The evidence for the end of a boot.
 pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str> {
     use EndEvidence as E;
     let process = |ProcessOf { pid, name }: ProcessOf| match names.get(name) {
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn a_line_is_named_with_its_place() {
-        let of = |line| rate_source(&RateSource::Line { line, place: "0.log:4".to_owned() });
-        assert_eq!(of(RateLine::LogItself), "the log itself, 0.log:4");
-        let shifted = |by_cpu| of(RateLine::ShiftedTimecounter { shift: 1, by_cpu });
+        let text = |line| rate_source(&RateSource::Line { line, place: "0.log:4".to_owned() });
+        assert_eq!(text(RateLine::LogItself), "the log itself, 0.log:4");
+        let shifted = |by_cpu| text(RateLine::ShiftedTimecounter { shift: 1, by_cpu });
         assert_eq!(shifted(true), "TSC-low shifted back by 1 by the CPU's line, 0.log:4");
         assert_eq!(shifted(false), "TSC-low shifted back by 1 as is usual, 0.log:4");
         let steps = ["SYSINIT announce", "SYSINIT version"].map(str::to_owned).to_vec();
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(matched, "matched with the stamped console lines of SYSINIT announce, SYSINIT version");
     }
 
-    /// Programs read the codes, and look them up in docs/json.md.
+    /// Programs read the codes, so docs/json.md must list them.
     #[test]
     fn every_code_of_an_end_is_in_the_documents() {
         let quoted = |line: &'static str, quote| line.split(quote).nth(1);

@@ -1,10 +1,10 @@
 //! The `show --json` document, schema `bootscope.show/1`: wire structs, apart from the model's types.
 //!
-//! Fields are added, never renamed or removed. Times are integers of nanoseconds in fields that end in
-//! `_ns`; shares and ratios are fractions; what is unknown is `null`, an empty string, or 0. Text is as
-//! the evidence has it: whoever shows it makes it harmless.
+//! Fields are added, never renamed or removed. Times are integers of nanoseconds in fields that end in `_ns`. Shares
+//! and ratios are fractions. An unknown value is `null`, an empty string, or 0. Text is unchanged from the evidence, so
+//! a program that shows it must make it harmless.
 //!
-//! `show.example.json`, beside this file, is a whole document; a test parses it.
+//! `show.example.json`, beside this file, is a complete document; a test parses it.
 
 use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
@@ -31,165 +31,165 @@ pub const SCHEMA: &str = "bootscope.show/1";
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: String,
-    /// How the boot ended: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`, `vmm-failed`,
-    /// `unpatched` (a change to the guest's code could not be made), `unit-failed` (the unit that was waited for),
-    /// `line-lost` (the serial line to a board), `running` (the recorder is at work or was killed), `imported`, `unknown` (the manifest does not say).
+    /// The outcome of the boot: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`,
+    /// `vmm-failed`, `unpatched` (a change to the guest's code could not be made), `unit-failed` (the unit that the
+    /// recorder waited for failed), `line-lost` (the serial line to a board), `running` (the recorder is at work or was
+    /// killed), `imported`, `unknown` (the manifest does not have it).
     pub outcome: String,
     /// The line, reason or message that shows the outcome.
     pub outcome_detail: String,
     /// `host`, `guest-virtual` or `evidence`.
     pub time_base: String,
-    /// What was booted.
+    /// The kernel and the machine.
     pub subject: Subject,
-    /// What the numbers of all fields in `_ns` count: `ns`, or `ticks` where nobody knows how fast the counter runs.
+    /// The unit of all fields in `_ns`: `ns`, or `ticks` if the counter's rate is unknown.
     #[serde(default = "nanoseconds")]
     pub unit: String,
-    /// What a reader must know first, in sentences: that the evidence ends too early, that times are ticks.
+    /// Warnings to read before any figure, in sentences: the evidence ends too early, times are ticks.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// The same in the same order, each with its name for programs.
+    /// The same warnings in the same order, each with its name for programs.
     #[serde(default)]
     pub warning_lines: Vec<WarningLine>,
-    /// From time zero to the end mark.
+    /// The time from zero to the end mark.
     pub total_ns: i64,
-    /// The end mark; `null` where there is none: the total then ends with the last evidence.
+    /// The end mark; `null` if there is no evidence of it. The total then ends with the last evidence.
     pub end: Option<EndLine>,
-    /// Share of the boot path that is charged to steps (the VMM's, too), functions, threads and messages. The rest is charged
-    /// to whole phases.
+    /// The share of the boot path charged to steps (including the VMM's), functions, threads and messages. The rest is
+    /// charged to whole phases.
     pub explained: f64,
-    /// Whether the evidence shows which thread ran and which waited for whom.
+    /// True if the evidence shows which thread ran and which waited for which.
     pub scheduler_evidence: bool,
-    /// Whether the evidence shows what threads waited for and who held that. With neither no blame is moved.
+    /// True if the evidence shows the resources that threads waited for, and their holders. Without either kind of
+    /// evidence no wait is charged to another thread.
     #[serde(default)]
     pub hold_evidence: bool,
-    /// Whether any wait of the boot path is blamed on another than who waited.
+    /// True if a wait on the boot path is charged to another thread than the waiting one.
     #[serde(default)]
     pub blame_moved: bool,
-    /// Whether the boot is followed on its CPU from beginning to end, because nothing says who waited for whom.
+    /// True if the boot path follows a CPU from beginning to end, because no evidence shows which thread waited for
+    /// which.
     #[serde(default)]
     pub cpu_followed: bool,
-    /// The stages of the boot, contiguous; their lengths sum to `total_ns`.
+    /// The phases of the boot, contiguous; their lengths sum to `total_ns`.
     pub phases: Vec<PhaseLine>,
-    /// The boot path by what one can fix, largest first; `self_ns` sums to `total_ns` where there is a path.
+    /// The boot path in rows to act on, largest first. If there is a path, `self_ns` sums to `total_ns`.
     #[serde(rename = "where")]
     pub wheres: Vec<WhereLine>,
-    /// Initcalls, the longest first: each from its call to its return, so what it waited for is in it.
+    /// Initcalls, the longest first. Each lasts from its call to its return, so it includes its waits.
     #[serde(default)]
     pub initcalls: Vec<InitcallLine>,
     /// The boot path by function.
     pub functions: Vec<FunctionLine>,
-    /// Another view: not the path, but what every thread did until the end mark.
+    /// Another view: not the path, but the work of every thread up to the end mark.
     pub where_all_threads: Vec<WhereLine>,
     /// User processes, each after its parent, siblings by number.
     #[serde(default)]
     pub processes: Vec<ProcessLine>,
-    /// Units of a manager of services (systemd's), in the order in which they were first heard of.
+    /// Units of a service manager (such as systemd), in the order of their first mention.
     #[serde(default)]
     pub units: Vec<UnitLine>,
-    /// Milestones that the boot passed until its end mark, in order of time, and the end mark.
+    /// Milestones up to the end mark, in order of time, and the end mark.
     #[serde(default)]
     pub milestones: Vec<MilestoneLine>,
-    /// What samples say; `null` where none were taken.
+    /// The samples; `null` if there are none.
     #[serde(default)]
     pub sampled: Option<SampledLines>,
-    /// Where the CPUs were while the console was silent; `null` where nobody looked.
+    /// The places of the CPUs while the console was silent; `null` if the recorder did not look.
     #[serde(default)]
     pub silences: Option<SilencesLine>,
-    /// What a variable of the guest was where functions were entered; `null` where nobody asked.
+    /// The value of a watched guest variable at the entries of functions; `null` if no variable was watched.
     #[serde(default)]
     pub watched: Option<WatchedLine>,
-    /// Figures of a recording with calls; `null` without.
+    /// Figures of a recording with a call trace; `null` without one.
     pub calls: Option<Calls>,
-    /// What recording costs on this machine; `null` where it was never measured.
+    /// The cost of recording on this machine; `null` if it was never measured.
     pub overhead: Option<Overhead>,
-    /// Causes found, with remedies, the most valuable first; at most five.
+    /// The findings, the most valuable first; at most five.
     pub findings: Vec<Finding>,
-    /// What stands beside them; `null` where nobody looked.
+    /// The figures for all findings together; `null` if no rules ran.
     #[serde(default)]
     pub found: Option<FoundLine>,
-    /// What was measured beside the time.
+    /// The measured metrics.
     #[serde(default)]
     pub metrics: Values,
-    /// Those in bytes, by the name before there were metrics of other units than bytes.
+    /// The metrics in bytes. The field is older than metrics of other units.
     #[serde(serialize_with = "benchmark::metrics::only_bytes")]
     #[schemars(schema_with = "benchmark::metrics::only_bytes_schema")]
     pub memory: Values,
     /// The clocks of the evidence.
     pub clocks: Vec<ClockLine>,
-    /// What did not add up in the evidence.
+    /// The contradictions and gaps in the evidence.
     pub diagnostics: Vec<DiagnosticLine>,
-    /// What else a reader should know, in sentences.
+    /// Further remarks for the reader, in sentences.
     pub notes: Vec<String>,
 }
 
-/// A point of the boot that somebody may wait for.
+/// A point of the boot that a user may wait for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MilestoneLine {
-    /// Its name, as `--up-to` takes it.
+    /// The milestone's name, as `--up-to` takes it.
     pub name: String,
-    /// When the boot passed it.
+    /// The time at which the boot passed it.
     pub at_ns: i64,
-    /// How far off that may be.
+    /// The largest error of `at_ns`.
     pub error_ns: i64,
 }
 
-/// The instant at which the boot counts as done.
+/// The end mark: the instant at which the boot counts as done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndLine {
-    /// What shows it.
+    /// The evidence for the end, in words.
     pub evidence: String,
-    /// The name of that for programs: it never changes.
+    /// The code of that evidence, for programs: it never changes.
     #[serde(default)]
     pub code: String,
-    /// When.
     pub at_ns: i64,
-    /// How far off `at_ns` may be.
+    /// The largest error of `at_ns`.
     pub error_ns: i64,
-    /// The thread that reached it: the boot path is walked back from there.
+    /// The thread that reached it. The boot path is followed back from there.
     pub track: Option<String>,
 }
 
 impl EndLine {
-    /// Whether it is a line that the recording's user asked for.
+    /// True if the end is a line that the recording's user requested.
     pub(crate) fn is_asked(&self) -> bool {
         self.code == EndEvidence::Asked(NameId::EMPTY).code()
     }
 
-    /// Whether it is a milestone that stands in place of the end mark.
+    /// True if the end is a milestone in place of the end mark.
     pub(crate) fn is_milestone(&self) -> bool {
         self.code == EndEvidence::Milestone(MilestoneKind::End).code()
     }
 }
 
-/// A stage of the boot.
+/// A phase of the boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseLine {
-    /// What it is; `unexplained` where no evidence reaches.
+    /// The phase's name; `unexplained` if there is no evidence.
     pub name: String,
-    /// Whether no evidence reaches it.
+    /// True if there is no evidence for the phase.
     #[serde(skip)]
     pub is_unexplained: bool,
-    /// What it and its neighbours are parts of, as one bar shows them; its name where it is no part.
+    /// The family that it shares a segment of the bar with; its name if it has no family.
     #[serde(skip)]
     pub family: String,
-    /// When it starts.
     pub start_ns: i64,
-    /// When it ends: where the next one starts.
+    /// The end, which is the start of the next phase.
     pub end_ns: i64,
-    /// How far off its start may be.
+    /// The largest error of `start_ns`.
     pub error_ns: i64,
-    /// What shows its start.
+    /// The evidence for its start.
     pub evidence: String,
 }
 
-/// An initcall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InitcallLine {
     /// The function.
     pub name: String,
-    /// When it was called.
+    /// The time of its call.
     pub start_ns: i64,
-    /// From its call to its return.
+    /// The time from its call to its return.
     pub elapsed_ns: i64,
     /// The thread that ran it.
     pub track: String,
@@ -198,109 +198,107 @@ pub struct InitcallLine {
 /// A row of `functions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FunctionLine {
-    /// The function, or what kind of step it is (`initcall`).
+    /// The function, or the kind of step (`initcall`).
     pub name: String,
-    /// Which one (`acpi_init`); empty if there is no more to say.
+    /// The one step (`acpi_init`); empty for a function.
     pub detail: String,
     /// Time in which it was innermost on the path.
     pub self_ns: i64,
     /// Time in which it was on the path at all.
     pub total_ns: i64,
-    /// How often it was.
+    /// The number of its calls on the path.
     pub count: u64,
-    /// The threads that did it.
+    /// The threads that ran it.
     pub tracks: Vec<String>,
 }
 
-/// What samples say of where the CPUs were. All shares are of the samples, and have an error.
+/// The samples of the CPUs. All shares are of the samples, and have an error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLines {
-    /// How many there are, of all events.
+    /// The number of samples, of all events.
     pub samples: u64,
-    /// How many were not taken; `null` where nothing says.
+    /// The number of lost samples; `null` if unknown.
     pub lost: Option<u64>,
-    /// When sampling began, on the samples' clock: what was before is unseen. `null` where nothing says.
+    /// The start of sampling on the samples' clock; the time before is not covered. `null` if unknown.
     pub began_ns: Option<i64>,
-    /// CPUs of which nothing was sampled, as far as the evidence says.
+    /// The number of CPUs without a sample, according to the evidence.
     #[serde(default)]
     pub unsampled_cpus: u64,
-    /// How long a sampling interval is; `null` where nothing says.
+    /// The length of a sampling interval; `null` if unknown.
     #[serde(default)]
     pub period_ns: Option<i64>,
-    /// Intervals that passed while their CPU was sampled, of all CPUs; `null` where nothing says how long one is or when the first
-    /// began.
+    /// The number of intervals that passed while their CPU was sampled, summed over CPUs. `null` if the length of an
+    /// interval or the start is unknown.
     #[serde(default)]
     pub intervals: Option<u64>,
-    /// How many of them brought no sample, because nothing interrupted the CPU. These are not in `lost`.
+    /// The number of intervals without a sample, because nothing interrupted the CPU. They are not in `lost`.
     #[serde(default)]
     pub empty_intervals: Option<u64>,
-    /// Each event, that with most samples first. Nothing adds up two of them.
+    /// Each event, the one with most samples first. Two events must not be added up.
     pub events: Vec<SampledEventLines>,
 }
 
 /// The samples of one event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledEventLines {
-    /// The event: what made the samples be taken.
+    /// The event that triggered the samples.
     pub name: String,
-    /// How many there are.
     pub samples: u64,
-    /// How many samples of equal weight would say as much; errors are those of so many.
+    /// The number of samples of equal weight that say as much. Errors are computed for this number.
     pub effective_samples: f64,
-    /// Whether each sample weighs as much of the event as it stands for, its period; else each weighs the same.
+    /// True if a sample's weight is its period; otherwise all weights are equal.
     pub by_period: bool,
-    /// How many found user code; `null` where that is not known of each.
+    /// The number of samples in user code; `null` if it is not known of every sample.
     pub user: Option<u64>,
-    /// Each function, the longest on stacks first.
+    /// Each function, those on most sampled stacks first.
     pub functions: Vec<SampledLine>,
-    /// Each thread and each CPU that it was taken on, that with the largest share first.
+    /// Each thread and each CPU with samples, the one with the largest share first.
     pub tracks: Vec<SampledTrackLine>,
 }
 
-/// A function that samples found.
+/// A sampled function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledLine {
-    /// The function.
     pub name: String,
-    /// Share of the event whose samples found it running.
+    /// The share of the event with the function running.
     pub self_share: f64,
-    /// Share of the event whose samples found it on the stack.
+    /// The share of the event with the function on the stack.
     pub total_share: f64,
-    /// One standard error of `self_share`, as the binomial distribution has it.
+    /// One standard error of `self_share`, from the binomial distribution.
     pub self_error: f64,
     /// One standard error of `total_share`.
     pub total_error: f64,
 }
 
-/// What samples were taken on.
+/// The kind of a sampled track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SampledOnKind {
-    /// A thread, wherever it ran.
+    /// A thread, on any CPU.
     #[default]
     Thread,
-    /// A CPU, whatever it ran.
+    /// A CPU, with any thread.
     Cpu,
 }
 
-/// Where samples were taken.
+/// The samples of one thread or one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SampledTrackLine {
     /// `thread` or `cpu`.
     pub kind: SampledOnKind,
-    /// The thread's name, or that of the CPU.
+    /// The name of the thread or the CPU.
     pub name: String,
     /// The number of the thread or the CPU.
     pub id: u64,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
     /// Their share of the event.
     pub share: f64,
-    /// One standard error of it.
+    /// One standard error of `share`.
     pub error: f64,
-    /// When the first of them was taken, on the samples' clock; `null` where they have no times.
+    /// The time of the first of them, on the samples' clock; `null` if they have no times.
     pub first_ns: Option<i64>,
-    /// When the last of them was.
+    /// The time of the last of them.
     pub last_ns: Option<i64>,
 }
 
@@ -361,48 +359,45 @@ impl SampledEventLines {
     }
 }
 
-/// Figures of a recording with calls.
+/// Figures of a recording with a call trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calls {
-    /// Calls seen.
+    /// The number of recorded calls.
     pub count: u64,
-    /// Share of returns that matched their call.
+    /// The share of returns that matched their call.
     pub matched: f64,
-    /// Share of instructions that lie in a known stack.
+    /// The share of instructions in a known stack.
     pub owned: f64,
-    /// Instructions seen until the end mark.
+    /// Instructions up to the end mark.
     pub instructions: u64,
-    /// Functions until the end mark, those with the most instructions of their own first.
+    /// Functions up to the end mark, those with the most self instructions first.
     #[serde(default)]
     pub functions: Vec<CallLine>,
 }
 
-/// A function of a recording with calls: all of its calls, on whatever path.
+/// A function of a recording with a call trace: all of its calls, on any path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallLine {
-    /// The function.
     pub name: String,
-    /// How often it was called.
+    /// The number of its calls.
     pub calls: u64,
-    /// Instructions in it itself.
+    /// Its own instructions.
     pub self_instructions: u64,
-    /// Instructions in it and what it called.
+    /// Its instructions and those of its callees.
     pub total_instructions: u64,
 }
 
-/// A clock of the evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockLine {
-    /// What it is called.
     pub name: String,
-    /// Ticks a second; of a clock in pieces, in its longest one.
+    /// Ticks per second; for a clock in pieces, in the longest piece.
     pub hz: f64,
-    /// How many pieces of different rate it has.
+    /// The number of pieces with different rates.
     #[serde(default)]
     pub pieces: usize,
-    /// How far sync points typically lie from the fit.
+    /// The typical distance of sync points from the fit.
     pub residual_ns: i64,
-    /// Where the rate came from.
+    /// The source of the rate.
     pub rate_from: String,
 }
 
@@ -412,7 +407,7 @@ pub fn summarize(timeline: &Timeline, facts: &Facts) -> Summary {
 }
 
 impl Summary {
-    /// The summary of a boot that was analysed already.
+    /// The summary of an analysed boot.
     pub fn of(boot: &Boot) -> Summary {
         let timeline = boot.timeline;
         Summary {
@@ -423,8 +418,8 @@ impl Summary {
         }
     }
 
-    /// The same without the lists by function, of all threads and of processes, which are most of it and no part of what is kept
-    /// of many boots.
+    /// The summary without the lists of functions, of all threads and of processes. These are most of it, and are not
+    /// kept for many boots.
     pub fn brief(boot: &Boot) -> Summary {
         let (timeline, facts) = (boot.timeline, boot.facts);
         let warning_lines = WarningLine::all(timeline);
@@ -467,7 +462,7 @@ impl Summary {
         }
     }
 
-    /// How blame was moved from those who waited; empty where the scheduler shows it.
+    /// A sentence about how waits were charged to other threads; empty if the scheduler's trace shows it.
     pub fn blame(&self) -> &'static str {
         match (self.scheduler_evidence, self.hold_evidence) {
             (true, _) => "",
@@ -484,18 +479,18 @@ impl Summary {
         }
     }
 
-    /// Whether the boot reached its end mark.
+    /// True if the boot reached its end mark.
     pub(crate) fn is_reached(&self) -> bool {
         self.outcome == OutcomeKind::Reached.as_str()
     }
 
-    /// Where the zero of its times is, if that is known.
+    /// The origin of its times, if known.
     pub(crate) fn zero(&self) -> Option<TimeBase> {
         let all = [TimeBase::Host, TimeBase::GuestVirtual, TimeBase::Evidence];
         all.into_iter().find(|base| time_base(*base) == self.time_base)
     }
 
-    /// What its kernel calls its initcalls.
+    /// The kernel's word for its initcalls.
     pub(crate) fn initcalls_word(&self) -> &'static str {
         match Os::of(&self.subject.os) {
             Os::FreeBsd | Os::NetBsd | Os::Lab => "SYSINITs",
@@ -503,12 +498,12 @@ impl Summary {
         }
     }
 
-    /// What was measured beside the time, as people read it.
+    /// The measured metrics, as text.
     pub(crate) fn measured(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         METRICS.iter().filter_map(|metric| Some((metric.text, amount(metric.unit, self.metrics.get(metric)? as f64))))
     }
 
-    /// What its times count.
+    /// The unit of its times.
     pub fn time_unit(&self) -> Unit {
         if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds }
     }
@@ -518,7 +513,7 @@ impl Summary {
         self.time_unit().show(Ns(ns))
     }
 
-    /// The document, indented, ending in a newline.
+    /// The document as indented JSON, ending in a newline.
     pub fn to_json(&self) -> String {
         let mut text = crate::json(self, true).expect("plain data always serializes");
         text.push('\n');
@@ -602,11 +597,11 @@ fn clock_lines(timeline: &Timeline) -> Vec<ClockLine> {
 }
 
 fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
-    let mut own = Diagnostics::default();
-    own.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
+    let mut derived = Diagnostics::default();
+    derived.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
     let mut beyond = |list: &str, rows: usize| {
         let rows = rows.saturating_sub(LISTED_MAX) as u64;
-        own.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
+        derived.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
     };
     beyond("the list of processes", boot.timeline.processes.len());
     beyond("the list of initcalls", analysis::initcalls(boot.timeline).len());
@@ -616,7 +611,7 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     }
     let impossible = analysis::impossible(boot.timeline, boot.path(), &boot.phases, boot.tables());
     let line = |d| DiagnosticLine::new(d, boot.timeline.unit);
-    impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(own.iter()).map(line).collect()
+    impossible.iter().chain(boot.timeline.diagnostics.iter()).chain(derived.iter()).map(line).collect()
 }
 
 #[cfg(test)]
@@ -635,9 +630,9 @@ mod tests {
         assert_eq!(example.wheres.iter().map(|w| w.self_ns).sum::<i64>(), example.total_ns);
     }
 
-    /// A wait for a softirq has a name that reads as name and detail of its handler do.
+    /// The name of a wait for a softirq reads like the name and detail of its handler.
     #[test]
-    fn a_function_is_split_into_what_the_timeline_calls_it() {
+    fn a_function_is_split_into_its_name_and_detail() {
         let mut names = Names::default();
         let (softirq, rcu) = (names.intern("softirq"), names.intern("RCU"));
         names.intern("softirq RCU");

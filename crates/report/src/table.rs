@@ -1,35 +1,35 @@
-//! Aligned columns in a given width. One column may give way; the others keep what they need up to their limit.
+//! Aligned columns in a given width. One column gives way to the others; these get the width they need, up to their
+//! limit.
 
 use crate::Style;
 use crate::text::{cut, width};
 use std::borrow::Cow;
 
-/// Columns are set apart by this.
+/// The gap between columns.
 const GAP: &str = "  ";
 
-/// Narrower than this, a column that gives way says nothing.
+/// The least width of the column that gives way.
 const NARROWEST: usize = 8;
 
-/// Where there is so much room, usual cells are not cut: an endless name still is.
+/// The width from which only unusually long cells are cut.
 pub const WIDE: usize = 240;
 
-/// How long a cell may then be at least.
+/// The length up to which such a wide table leaves cells uncut.
 const WIDE_CELL: usize = 80;
 
-/// How a cell stands in its column.
+/// The alignment of a cell in its column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// One column.
 pub struct Column {
     pub title: Cow<'static, str>,
     pub align: Align,
-    /// Longer cells are cut; `None`: this is the column that gives way to the others.
+    /// The widest cell before it is cut. `None` marks the column that gives way to the others.
     pub most: Option<usize>,
-    /// How its cells are coloured.
+    /// The colour of its cells.
     pub paint: fn(Style, &str) -> String,
 }
 
@@ -39,13 +39,14 @@ impl Column {
     }
 }
 
-/// A row: one cell per column, harmless text. A faint row is not one of the things listed (a sum, the rest).
+/// A row: one cell per column, of harmless text. A faint row is not a listed thing, but a sum or the rest.
 pub struct Line {
     pub cells: Vec<String>,
     pub faint: bool,
 }
 
-/// The table, a line of titles first, no line wider than `columns` allow in `whole` columns of the terminal.
+/// Writes the table, titles first. No line is wider than `whole` columns of the terminal, if the column limits allow
+/// it.
 pub fn render(columns: &[Column], lines: &[Line], whole: usize, style: Style, out: &mut String) {
     let widths = widths(columns, lines, whole);
     let titles: Vec<String> = columns.iter().map(|c| c.title.to_string()).collect();

@@ -1,7 +1,7 @@
-//! The summary as text for a terminal: nothing wider than the layout allows, nothing that a terminal would obey. Each table
-//! has a file of its own; here is their order, and what is said around them.
+//! The summary as text for a terminal. No line may be wider than the layout allows, and no text may control the
+//! terminal. Each table has a file; this file has their order and the text around them.
 //!
-//! It reads the [`Summary`] alone, so that what is printed and what `--json` says cannot differ.
+//! It reads only the [`Summary`], so the printed text and `--json` cannot differ.
 
 mod calls;
 mod facts;
@@ -26,10 +26,10 @@ use phases::phases;
 use std::fmt::Write;
 use timeline::Ns;
 
-/// What the outcome line needs beside the name of the end mark.
+/// Columns of the outcome line without the name of the end mark.
 const OUTCOME_AND_TOTAL: usize = 52;
 
-/// Everything that `bootscope show` prints: header, overview, phases, where, memory, clocks, overhead, diagnostics, notes.
+/// The output of `bootscope show`: header, overview, phases, where, memory, clocks, overhead, diagnostics, notes.
 pub fn show(summary: &Summary, layout: Layout) -> String {
     let layout = layout.of(summary);
     let mut out = headline(summary, layout);
@@ -81,7 +81,7 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     out
 }
 
-/// Rows that may have waited for the CPU, if that is a hundredth of the boot or more.
+/// Writes the rows that may have waited for the CPU, if that is a hundredth of the boot or more.
 fn cpu_held(summary: &Summary, layout: Layout, out: &mut String) {
     const SHOWN: usize = 3;
     for row in &summary.wheres {
@@ -91,19 +91,19 @@ fn cpu_held(summary: &Summary, layout: Layout, out: &mut String) {
         }
         let names: Vec<&str> = row.cpu_held.iter().take(SHOWN).map(|held| held.name.as_str()).collect();
         let more = if row.cpu_held.len() > SHOWN { " and others" } else { "" };
-        let of = |ns| layout.unit.show(Ns(ns));
+        let time = |ns| layout.unit.show(Ns(ns));
         let text = format!(
             "{}: CPU held by {}{more} for {} of {}; nothing says since when it could have run",
             harmless(&row.name),
             harmless(&names.join(", ")),
-            of(all),
-            of(row.self_ns),
+            time(all),
+            time(row.self_ns),
         );
         paragraph(&text, "", layout, out);
     }
 }
 
-/// What was booted, how it ended and after how long; what one must know before believing it comes first.
+/// The kernel, the outcome and the length of the boot. Warnings come first.
 pub fn headline(summary: &Summary, layout: Layout) -> String {
     let layout = layout.of(summary);
     let mut out = String::new();
@@ -114,7 +114,7 @@ pub fn headline(summary: &Summary, layout: Layout) -> String {
     out
 }
 
-/// How each number was found: the whole evidence of each phase, and how the boot was run, as label and text.
+/// The evidence of each figure: of each phase in full, and the configuration of the run, as label and text.
 pub fn details(summary: &Summary, how: &[(String, String)], layout: Layout) -> String {
     let mut out = String::new();
     let mut list = |title: &str, lines: &mut dyn Iterator<Item = (&str, &str)>| {
@@ -157,17 +157,18 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
         }
         None => writeln!(out, "{outcome}: no end mark; the last evidence is at {total}"),
     };
-    // The line that was asked for shows the outcome too, and stands above. What shows the end says nothing of a milestone.
-    let is_said = summary.is_reached() && summary.end.as_ref().is_some_and(|end| end.is_asked() || end.is_milestone());
+    // The requested line also shows the outcome, and is printed above. The evidence for a milestone is not the
+    // outcome's.
+    let is_printed = summary.is_reached() && summary.end.as_ref().is_some_and(|end| end.is_asked() || end.is_milestone());
     if summary.end.as_ref().is_some_and(EndLine::is_milestone) && !summary.is_reached() {
         paragraph(&format!("the boot's outcome was {}", summary.outcome), "  ", layout, out);
     }
-    if !summary.outcome_detail.is_empty() && !is_said {
+    if !summary.outcome_detail.is_empty() && !is_printed {
         paragraph(&harmless(&summary.outcome_detail), "  ", layout, out);
     }
 }
 
-/// What was booted: `Linux 6.1, booted on pc (tcg) with 1 CPU and 512 MiB`, as far as it is known.
+/// The kernel and the machine, if known: `Linux 6.1, booted on pc (tcg) with 1 CPU and 512 MiB`.
 fn subject(summary: &Summary) -> String {
     let s = &summary.subject;
     let what = joined(" ", [&s.os, &s.kernel]);
@@ -176,17 +177,17 @@ fn subject(summary: &Summary) -> String {
     let cpus = if s.cpus == 0 { String::new() } else { counted(s.cpus.into(), "CPU") };
     let memory = if s.memory_bytes == 0 { String::new() } else { bytes(s.memory_bytes) };
     let size = joined(" and ", [&cpus, &memory]);
-    let said = |word: &str, part: &str| if part.is_empty() { String::new() } else { format!("{word} {part}") };
-    joined(", ", [&what, &joined(" ", [&said("booted on", &machine), &said("with", &size)])])
+    let phrase = |word: &str, part: &str| if part.is_empty() { String::new() } else { format!("{word} {part}") };
+    joined(", ", [&what, &joined(" ", [&phrase("booted on", &machine), &phrase("with", &size)])])
 }
 
-/// What is known of several texts, in one.
+/// The texts that are not empty, joined.
 pub(super) fn joined<const N: usize>(by: &str, parts: [&String; N]) -> String {
-    let known: Vec<&str> = parts.into_iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
-    known.join(by)
+    let nonempty: Vec<&str> = parts.into_iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+    nonempty.join(by)
 }
 
-/// How many initcalls `show` lists by itself.
+/// The most initcalls that `show` lists without `--verbose`.
 const INITCALLS_SHOWN: usize = 5;
 
 fn explained(summary: &Summary, layout: Layout, out: &mut String) {
@@ -199,10 +200,10 @@ fn explained(summary: &Summary, layout: Layout, out: &mut String) {
     paragraph(&text, "", layout, out);
 }
 
-/// How many lines tell what did not add up, unless all are asked for.
+/// The most lines of diagnostics, unless all are requested.
 const DIAGNOSTICS_SHOWN: usize = 3;
 
-/// What affects figures, one line each, then one line that counts the rest.
+/// Writes a line for each diagnostic that affects figures, and one line that counts the rest.
 fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     let (harmless_ones, affecting): (Vec<&DiagnosticLine>, Vec<&DiagnosticLine>) =
         summary.diagnostics.iter().partition(|d| d.is_harmless() && !layout.harmless_too);
@@ -220,7 +221,7 @@ fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
         );
         paragraph(&text, "evidence: ", layout, out);
     } else if count > 0 {
-        // Their times are of different things, so they have no sum.
+        // Their times are of different things, so a sum would mean nothing.
         let kinds = counted(harmless_ones.len() as u64, "kind");
         let text =
             format!("{} ({kinds}), without effect on any figure; --verbose lists them", counted(count, "problem"));

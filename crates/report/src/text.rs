@@ -1,4 +1,4 @@
-//! Text on its way to a person: made harmless, cut to a width, coloured. No other file may print text of a machine's.
+//! Text for a reader: made harmless, cut to a width, coloured. No other file may print text from a machine.
 
 pub use harmless::{harmless, harmless_bytes, json};
 
@@ -8,20 +8,20 @@ use std::borrow::Cow;
 use timeline::Ns;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many columns harmless text takes.
+/// The number of columns of harmless text.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Harmless text cut to `columns`, the cut shown by `…`. Stacked marks without width are cut too.
+/// Harmless text cut to `columns`; `…` marks the cut. Combining marks without width are cut too.
 pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
-    let most_chars = columns.saturating_mul(4);
-    if width(text) <= columns && text.chars().nth(most_chars).is_none() {
+    let max_chars = columns.saturating_mul(4);
+    if width(text) <= columns && text.chars().nth(max_chars).is_none() {
         return Cow::Borrowed(text);
     }
     let mut taken = 0;
     let mut kept = String::new();
-    for c in text.chars().take(most_chars) {
+    for c in text.chars().take(max_chars) {
         taken += c.width().unwrap_or(0);
         if taken + 1 > columns {
             break;
@@ -34,12 +34,12 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The nearest whole number of columns, lines or digits; none for what is negative.
+/// The nearest whole number of columns, lines or digits; 0 if the value is negative.
 pub(crate) fn places(value: f64) -> usize {
     usize::try_from(timeline::rounded(value)).unwrap_or(0)
 }
 
-/// An amount of a metric for people.
+/// The amount of a metric with its unit.
 pub(crate) fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Nanoseconds => Ns::rounded(value).to_string(),
@@ -47,7 +47,7 @@ pub(crate) fn amount(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A number of bytes for people: `512 MiB`, `1.50 GiB`.
+/// A number of bytes with its unit: `512 MiB`, `1.50 GiB`.
 pub(crate) fn bytes(n: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = n as f64;
@@ -66,25 +66,25 @@ pub(crate) fn bytes(n: u64) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// A share (0 to 1) for people.
+/// A share (0 to 1) in per cent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// How much another memory layout alone changes the length of a boot whose instructions are counted.
+/// By how much another memory layout alone changes the length of a deterministic boot.
 pub(crate) fn by_layout() -> String {
     let (most_kernels, some) = (100.0 * floor::VIRTUAL_TIME, 100.0 * floor::LAYOUT_MOST);
     format!("{most_kernels:.3} %, and on some kernels by {some:.0} %")
 }
 
-/// A share that is not negative, in per cent with two digits that say something.
+/// A share that is not negative, in per cent with two significant digits.
 pub(crate) fn two_digits(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = if percent >= 10.0 || percent.fract() == 0.0 { 0 } else { places(1.0 - percent.log10().floor()) };
     format!("{percent:.*} %", decimals.min(6))
 }
 
-/// A change of a length, in whole per cent of it (`−31 %`).
+/// A relative change in whole per cent (`−31 %`).
 pub(crate) fn percent_change(change: f64) -> String {
     let percent = (change * 100.0).round();
     let sign = if percent < 0.0 {
@@ -103,7 +103,7 @@ pub(crate) fn counted(n: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", thousands(n))
 }
 
-/// A whole number, its thousands set apart by spaces.
+/// A whole number with spaces between thousands.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -116,13 +116,13 @@ pub(crate) fn thousands(n: u64) -> String {
     out
 }
 
-/// Whether and how a terminal view is coloured. Who chose is the program's business.
+/// The colouring of a terminal view. The program chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Text only.
     #[default]
     Plain,
-    /// ANSI escape sequences (16 colours, so that the terminal's own theme holds).
+    /// ANSI escape sequences, with 16 colours, so that the terminal's theme applies.
     Colour,
 }
 
@@ -155,12 +155,12 @@ impl Style {
     }
 }
 
-/// From the one to the other, the unit at the end; one of them where both look the same.
+/// A range with the unit at the end; one value if both look the same.
 pub(crate) fn range(from: &str, to: &str) -> String {
     let unit = to.rsplit_once(' ').map(|(_, unit)| unit);
     match from.rsplit_once(' ') {
         _ if from == to => to.to_owned(),
-        Some((number, of)) if unit == Some(of) => format!("{number} to {to}"),
+        Some((number, from_unit)) if unit == Some(from_unit) => format!("{number} to {to}"),
         _ => format!("{from} to {to}"),
     }
 }

@@ -1,5 +1,5 @@
-//! A try as a document and as text: what was claimed for each remedy, beside what was measured, and the verdict. The
-//! verdicts are `benchmark`'s ([`benchmark::trial`]); what they mean is said there.
+//! A try as a document and as text: the claim for each remedy, the measured saving, and the verdict. `benchmark`
+//! decides the verdicts and defines them ([`benchmark::trial`]).
 //!
 //! As a document it has the schema `bootscope.try/1`; fields are added, never renamed or removed.
 
@@ -28,67 +28,68 @@ pub struct Proofs {
     pub folder: String,
     /// Kernel release or file name.
     pub kernel: String,
-    /// Whether one instruction is one nanosecond.
+    /// True if one instruction is one nanosecond.
     pub deterministic: bool,
-    /// Why there are no more boots, as in a bench; `null` if it was killed, or nothing was booted.
+    /// The reason why the bench ended; `null` if it was killed, or if no boot ran.
     pub ended: Option<Ended>,
-    /// How long the boot takes as it was recorded, booted anew: the median.
+    /// The median length of the boot without a remedy, booted again.
     pub base_ns: Option<f64>,
-    /// In so many memory layouts; `null` if no boot was given another than the recording has.
+    /// The number of memory layouts; `null` if all boots have the recording's layout.
     #[serde(default)]
     pub layouts: Option<u64>,
-    /// Each remedy by itself, in the order of what was claimed.
+    /// Each remedy alone, in the order of the claims.
     pub remedies: Vec<ProofLine>,
-    /// All that were confirmed, in one boot.
+    /// All confirmed remedies in one boot.
     pub together: Option<Together>,
-    /// Findings that no boot was made for, or none together with the others.
+    /// Findings without a boot, or without a part in the boot of all confirmed remedies.
     pub untried: Vec<Untried>,
 }
 
-/// A remedy, and what came of it.
+/// A remedy and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProofLine {
-    /// The findings that it is for; none if it is the user's own.
+    /// The findings that it is for; empty for the user's own remedy.
     pub findings: Vec<Cause>,
-    /// What it changes.
+    /// The changes that it makes.
     pub changes: Vec<ChangeLine>,
-    /// How much shorter the boot is said to become.
+    /// The claimed saving.
     pub claimed: Option<Saved>,
-    /// How much shorter it became.
+    /// The measured saving.
     pub measured: Option<Saved>,
-    /// The verdict; `null` if it was not booted often enough for any.
+    /// The verdict; `null` if there were too few boots.
     pub verdict: Option<Proof>,
-    /// Why, where the verdict alone does not say it.
+    /// The reason for the verdict, if the verdict alone is not clear.
     pub why: String,
-    /// About so many rounds would tell.
+    /// About how many rounds would decide.
     pub rounds_needed: Option<u32>,
-    /// How many boots with it count.
+    /// The number of boots with it that count.
     pub boots: u64,
-    /// How many of them did not reach the end mark.
+    /// The number of those that did not reach the end mark.
     pub failed: u64,
-    /// The first of these.
+    /// The first of the failed boots.
     pub failure: Option<Failure>,
-    /// Options of the kernel's configuration that changed with those of the remedy.
+    /// Options of the kernel's configuration that changed along with those of the remedy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<String>,
 }
 
-/// All remedies that were confirmed, in one boot.
+/// All confirmed remedies, in one boot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Together {
-    /// What each saves by itself, added up.
+    /// The sum of their single savings.
     pub sum_ns: f64,
-    /// What they save together.
+    /// Their joint saving.
     pub joint: ProofLine,
 }
 
-/// So many options that changed too are named; the document has all.
+/// The most options that are named; the document has all.
 const ALONG_NAMED: usize = 8;
-/// What all confirmed remedies are called, in one boot.
+/// The name of the boot with all confirmed remedies.
 const ALL: &str = "all confirmed";
 
 impl Proofs {
-    /// Of the boots of each remedy, and of those of all together if there were any; none if it is no try.
+    /// Makes the document from the boots of each remedy, and from those of all remedies together if there are any.
+    /// `None` if the bench is not a try.
     pub fn of(folder: &str, single: &Document, joint: Option<&Document>) -> Option<Proofs> {
         let trial = single.head.trial.as_ref()?;
         let remedies = lines(single);
@@ -112,7 +113,7 @@ impl Proofs {
         })
     }
 
-    /// As text for a terminal.
+    /// The text for a terminal.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         if let Some(base) = self.base_ns {
@@ -128,7 +129,7 @@ impl Proofs {
             self.table(layout, &mut out);
             out.push('\n');
         }
-        // In one line each: people copy them.
+        // One line each, without breaks, so that a user can copy them.
         for line in &self.remedies {
             let _ = writeln!(out, "{}: {}", self.name_of(line), line.remedy());
         }
@@ -156,7 +157,8 @@ impl Proofs {
         out
     }
 
-    /// A remedy's name in the tables: its rules, and where another has the same, also what its findings are about.
+    /// A remedy's name in the tables: its rules. If another remedy has the same rules, the subject of its findings is
+    /// added.
     fn name_of(&self, line: &ProofLine) -> String {
         let name = line.name();
         if line.findings.is_empty() || self.remedies.iter().filter(|other| other.name() == name).count() < 2 {
@@ -211,7 +213,7 @@ fn lines(document: &Document) -> Vec<ProofLine> {
 }
 
 impl ProofLine {
-    /// Of a remedy that was tried.
+    /// The line of a tried remedy.
     pub fn of(remedy: &Remedy, tried: &Tried) -> ProofLine {
         ProofLine {
             findings: remedy.findings.clone(),
@@ -228,7 +230,7 @@ impl ProofLine {
         }
     }
 
-    /// The options that changed with those of the remedy, in a sentence; none if none did.
+    /// The options that changed along with those of the remedy, in a sentence; `None` if no other option changed.
     pub(crate) fn along_text(&self) -> Option<String> {
         if self.along.is_empty() {
             return None;
@@ -246,7 +248,7 @@ impl ProofLine {
         if rules.is_empty() { "(your own)".to_owned() } else { harmless(&rules.join(", ")).into_owned() }
     }
 
-    /// What it changes.
+    /// The changes, in words.
     fn remedy(&self) -> String {
         let changes: Vec<String> = self.changes.iter().map(ChangeLine::short).collect();
         harmless(&changes.join(" ")).into_owned()
@@ -269,7 +271,7 @@ impl ProofLine {
     }
 }
 
-/// A verdict as people read it.
+/// A verdict in words.
 pub(crate) fn word(verdict: Option<Proof>) -> &'static str {
     match verdict {
         Some(Proof::Confirmed) => "confirmed",
@@ -294,7 +296,7 @@ fn why(remedy: &Remedy, tried: &Tried) -> String {
     [by_time, failures].into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>().join("; ")
 }
 
-/// What to do about boots that cannot tell.
+/// The advice about boots that cannot decide.
 fn noisy(tried: &Tried) -> String {
     match (tried.rounds_needed, tried.basis) {
         (Some(rounds), Some(Basis::Repeated(_))) => format!(
@@ -309,7 +311,7 @@ fn noisy(tried: &Tried) -> String {
     }
 }
 
-/// `2 of 5 boots ended with panic (…); as recorded, 1 of 5 failed`
+/// A text such as `2 of 5 boots ended with panic (…); as recorded, 1 of 5 failed`.
 fn failures(tried: &Tried) -> String {
     let failure = tried.failure.clone().unwrap_or_default();
     let detail = if failure.detail.is_empty() { String::new() } else { format!(" ({})", failure.detail) };
@@ -336,7 +338,7 @@ fn refuted(claimed: Option<Saved>, measured: Option<Saved>) -> &'static str {
     }
 }
 
-/// `60.0 ms (54.0 to 60.0 ms)`
+/// A saving with its interval, such as `60.0 ms (54.0 to 60.0 ms)`.
 pub(crate) fn range(saved: Option<Saved>) -> String {
     let Some(Saved { low_ns, likely_ns, high_ns }) = saved else { return "-".to_owned() };
     format!("{} ({})", time(likely_ns), crate::text::range(&time(low_ns), &time(high_ns)))
@@ -405,7 +407,7 @@ mod tests {
         };
         let claimed = saved(95.0, 100.0, 101.0);
         assert!(refuted(claimed, saved(190.0, 200.0, 210.0)).contains("it saves more"));
-        // Less, although the estimate lies within what was claimed at the least.
+        // The boot is slower, although the estimate lies within the lower end of the claim.
         assert!(refuted(saved(0.0, 100.0, 100.0), saved(-3.0, -1.0, -0.5)).contains("slower"));
         assert!(refuted(claimed, saved(10.0, 20.0, 30.0)).contains("it saves less"));
         assert!(refuted(claimed, saved(-1.0, 2.0, 5.0)).contains("saves nothing"));
@@ -420,23 +422,23 @@ mod tests {
             failure: Some(Failure { boot: 3, outcome: "hang".to_owned(), detail: String::new() }),
             base: (5, 0),
         };
-        let said = |basis| why(&Remedy::default(), &tried(basis));
-        let repeats = said(Basis::Repeated(0.000_75));
+        let text = |basis| why(&Remedy::default(), &tried(basis));
+        let repeats = text(Basis::Repeated(0.000_75));
         assert!(repeats.contains("by up to 0.075 %, and on some kernels by 3 %: --runs 6 may tell"), "{repeats}");
-        assert!(said(Basis::Pairs(10)).contains("--deterministic") && !said(Basis::Pairs(10)).contains("repeat"));
-        assert!(!said(Basis::Dithered(5, 5)).contains("--deterministic"), "they are");
-        assert!(said(Basis::Pairs(10)).contains("1 of 5 boots ended with hang"), "{}", said(Basis::Pairs(10)));
+        assert!(text(Basis::Pairs(10)).contains("--deterministic") && !text(Basis::Pairs(10)).contains("repeat"));
+        assert!(!text(Basis::Dithered(5, 5)).contains("--deterministic"), "they are");
+        assert!(text(Basis::Pairs(10)).contains("1 of 5 boots ended with hang"), "{}", text(Basis::Pairs(10)));
     }
 
     #[test]
-    fn a_bench_that_is_no_try_has_no_proofs() {
+    fn a_bench_without_a_try_has_no_proofs() {
         let mut single = document(&[Some(1000), Some(900)]);
         single.head.trial = None;
         assert_eq!(Proofs::of("a", &single, None), None);
     }
 
     #[test]
-    fn options_that_changed_too_are_said() {
+    fn options_that_changed_too_are_named() {
         let mut document = document(&[Some(1000), Some(900)]);
         let remedies = &mut document.head.trial.as_mut().unwrap().remedies;
         remedies[0].along = (0..10).map(|n| format!("-OPTION_{n}")).collect();

@@ -1,4 +1,4 @@
-//! All tries of a history as a page of Markdown: for each detector, what was claimed and measured on which kernel.
+//! All tries of a history as a page of Markdown: for each detector, the claims and the measurements on each kernel.
 
 use crate::harmless;
 use crate::trial::{ProofLine, range, time, word};
@@ -7,10 +7,10 @@ use benchmark::trial::{Cause, Proof, is_at_price};
 use findings::DETECTORS;
 use std::fmt::Write;
 
-/// The heading of what people write at the end of the page.
+/// The heading of the notes that users write at the end of the page.
 pub const PROOFS_NOTES: &str = "\n## Notes\n";
 
-/// The page, which is written into this file.
+/// The page. `file` is the file that it is written into.
 pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     let newest = newest(trials);
     let is_claim = |past: &&PastTrial| !past.together && !past.remedy.findings.is_empty();
@@ -23,8 +23,8 @@ pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     let _ = writeln!(out, "Of other tries of these claims, which newer or longer ones replace, {gone} were refuted.");
     let mut others: Vec<&str> = rules(&of_findings);
     others.retain(|rule| findings::named(rule).is_none());
-    let known = DETECTORS.iter().map(|rule| (rule.id, rule.title));
-    for (rule, title) in known.chain(others.into_iter().map(|rule| (rule, "a rule of another version"))) {
+    let detectors = DETECTORS.iter().map(|rule| (rule.id, rule.title));
+    for (rule, title) in detectors.chain(others.into_iter().map(|rule| (rule, "a rule of another version"))) {
         let of_rule: Vec<&PastTrial> =
             of_findings.iter().copied().filter(|past| past.remedy.findings[0].rule == rule).collect();
         let _ = write!(out, "\n## {}\n{}.\n\n", harmless(rule), harmless(title));
@@ -34,11 +34,11 @@ pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
             table(&of_rule, &mut out);
         }
     }
-    let own: Vec<&PastTrial> =
+    let of_users: Vec<&PastTrial> =
         newest.iter().copied().filter(|past| !past.together && past.remedy.findings.is_empty()).collect();
-    if !own.is_empty() {
+    if !of_users.is_empty() {
         out.push_str("\n## Remedies of users\nNo finding proposed them. They are not among the claims that are counted above.\n\n");
-        table(&own, &mut out);
+        table(&of_users, &mut out);
     }
     let together: Vec<&PastTrial> = newest.iter().copied().filter(|past| past.together).collect();
     if !together.is_empty() {
@@ -48,8 +48,8 @@ pub fn proofs_page(trials: &[PastTrial], file: &str) -> String {
     out
 }
 
-/// Of tries of the same remedy in the same boot one counts: a whole one before one that was cut off, then the one with most
-/// boots, then the newest.
+/// The tries that count: one per remedy and boot. A complete try comes before one that was cut off, then the one with
+/// most boots, then the newest.
 fn newest(trials: &[PastTrial]) -> Vec<&PastTrial> {
     let measured: Vec<&PastTrial> = trials.iter().filter(|past| past.tried.proof.is_some()).collect();
     let rank = |at: usize| (measured[at].whole, measured[at].tried.boots, at);
@@ -77,17 +77,17 @@ fn rules<'a>(trials: &[&'a PastTrial]) -> Vec<&'a str> {
 }
 
 fn counts(trials: &[&PastTrial]) -> String {
-    let of = |proof: Proof| trials.iter().filter(|past| past.tried.proof == Some(proof)).count();
-    let (all, confirmed) = (trials.len(), of(Proof::Confirmed));
+    let count = |proof: Proof| trials.iter().filter(|past| past.tried.proof == Some(proof)).count();
+    let (all, confirmed) = (trials.len(), count(Proof::Confirmed));
     let share = if all == 0 { 0.0 } else { 100.0 * confirmed as f64 / all as f64 };
-    let (refuted, noisy, broke) = (of(Proof::Refuted), of(Proof::TooNoisy), of(Proof::BreaksTheBoot));
+    let (refuted, noisy, broke) = (count(Proof::Refuted), count(Proof::TooNoisy), count(Proof::BreaksTheBoot));
     let at_price = |past: &&&PastTrial| {
         past.tried.proof == Some(Proof::Confirmed)
             && past
                 .remedy
                 .claimed
                 .zip(past.tried.measured)
-                .is_some_and(|(claimed, found)| is_at_price(&claimed, &found))
+                .is_some_and(|(claimed, measured)| is_at_price(&claimed, &measured))
     };
     let near = trials.iter().filter(at_price).count();
     let how = format!("{near} within 10 % of the price, {} elsewhere within its interval", confirmed - near);
@@ -143,7 +143,7 @@ fn table(trials: &[&PastTrial], out: &mut String) {
     }
 }
 
-/// How the recording was made whose claims these are.
+/// The kind of the recording that the claims are about.
 fn recorded(past: &PastTrial) -> String {
     let quiet = past.setup.append.split_whitespace().any(|word| word == "quiet").then_some("quiet");
     let followed = match past.followed {
@@ -155,7 +155,7 @@ fn recorded(past: &PastTrial) -> String {
     if parts.is_empty() { "plain".to_owned() } else { parts.join(", ") }
 }
 
-/// Text of others, in a cell of a table.
+/// Untrusted text, escaped for a cell of a table.
 fn cell(text: &str) -> String {
     let mut safe = String::new();
     for c in harmless(text).chars() {
@@ -167,7 +167,7 @@ fn cell(text: &str) -> String {
     safe
 }
 
-/// The same as code. Where it has a character that ends code, it is text.
+/// Untrusted text as code, or as text if it has a character that ends code.
 fn code(text: &str) -> String {
     if text.is_empty() || text.contains(['`', '|', '\n']) { cell(text) } else { format!("`{}`", harmless(text)) }
 }
@@ -197,7 +197,7 @@ pub mod testing {
     use benchmark::history::Setup;
     use benchmark::trial::{Remedy, Saved, Tried};
 
-    /// Of a remedy that was said to save 100 ms.
+    /// A try of a remedy whose claimed saving is 100 ms.
     pub fn past(rule: &str, kernel: &str, ms: f64, proof: Proof) -> PastTrial {
         let finding = Cause { rule: rule.to_owned(), about: "f".to_owned(), title: "f: it|is slow".to_owned() };
         let saved = |ms: f64| Some(Saved { low_ns: ms * 1e6, likely_ns: ms * 1e6, high_ns: ms * 1e6 });
@@ -234,7 +234,7 @@ mod tests {
     use benchmark::trial::Saved;
 
     #[test]
-    fn a_try_of_fewer_boots_replaces_none_of_more() {
+    fn a_try_of_fewer_boots_does_not_replace_one_of_more() {
         let mut long = past("calibration", "6.1", 99.0, Proof::Confirmed);
         long.tried.boots = 6;
         let short = past("calibration", "6.1", 50.0, Proof::Refuted);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_replaces_nothing() {
+    fn a_try_that_was_cut_off_replaces_nothing() {
         let whole = past("calibration", "6.1", 99.0, Proof::Confirmed);
         let cut = PastTrial { whole: false, ..past("calibration", "6.1", 0.0, Proof::TooNoisy) };
         for trials in [[whole.clone(), cut.clone()], [cut.clone(), whole.clone()]] {

@@ -1,13 +1,13 @@
-//! The units of a manager of services: when each started, and how long it took to be active.
+//! The units of a service manager: the start of each, and the time that it took to be active.
 
 use crate::table::{Align, Column, Line, render};
 use crate::text::counted;
 use crate::{Layout, UnitLine, harmless};
 
-/// So many are listed where nobody asks for all.
+/// The most units that are listed, unless all are requested.
 const LISTED: usize = 10;
 
-/// The table for a terminal. The longest first; with `all` in order of time.
+/// The table for a terminal, the longest first; with `all`, in order of time.
 pub fn units(units: &[UnitLine], all: bool, layout: Layout) -> String {
     let width = Some(layout.time_width());
     let has_processes = units.iter().any(|unit| !unit.pids.is_empty());

@@ -1,4 +1,4 @@
-//! User processes and units in the `show --json` document: each process with what it did, each unit with its processes.
+//! User processes and units in the `show --json` document: each process with its times, each unit with its processes.
 
 use std::collections::HashMap;
 
@@ -7,37 +7,36 @@ use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, processes_end};
 use serde::{Deserialize, Serialize};
 use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
 
-/// A user process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProcessLine {
-    /// Its number.
+    /// The process number.
     pub pid: u64,
-    /// Its parent's number.
+    /// The number of its parent.
     pub ppid: u64,
-    /// How many of its ancestors are listed.
+    /// The number of its ancestors that are listed.
     pub depth: u32,
-    /// What it ran.
+    /// The program that it ran.
     pub name: String,
-    /// When it was forked.
+    /// The time of its fork.
     pub start_ns: i64,
-    /// When it exited; `null` if it was alive when the evidence was taken.
+    /// The time of its exit; `null` if it was alive when the evidence was taken.
     pub end_ns: Option<i64>,
-    /// How many threads it had, all in all; `null` where the evidence does not say.
+    /// The number of its threads over its whole life; `null` if unknown.
     #[serde(default)]
     pub threads: Option<u64>,
     /// The unit that it belonged to.
     #[serde(default)]
     pub unit: Option<String>,
-    /// How long its threads ran on CPUs; `null` where the evidence does not say.
+    /// The time of its threads on CPUs; `null` if unknown.
     #[serde(default)]
     pub cpu_ns: Option<i64>,
-    /// How long its threads could have run and had no CPU; `null` where the evidence does not say.
+    /// The time in which its threads were runnable without a CPU; `null` if unknown.
     #[serde(default)]
     pub runqueue_ns: Option<i64>,
-    /// What its threads waited for, the longest first.
+    /// The waits of its threads by kind, the longest first.
     #[serde(default)]
     pub waits: Vec<WaitedForLine>,
-    /// Who or what ended most of the time that it waited for the first of these.
+    /// The process, thread or interrupt that ended most of the time of the first kind of waits.
     #[serde(default)]
     pub woken_by: Option<WokenByLine>,
 }
@@ -45,34 +44,34 @@ pub struct ProcessLine {
 /// Waits of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitedForLine {
-    /// What they were for.
+    /// The kind of what they waited for.
     #[serde(rename = "for")]
     pub kind: AwaitedKind,
-    /// How long, of all threads.
+    /// Their length, summed over all threads.
     pub ns: i64,
-    /// How often.
+    /// Their number.
     pub count: u64,
 }
 
-/// What a process waited for, by who or what ended the wait.
+/// The kind of what a process waited for, judged by what ended the wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AwaitedKind {
-    /// The end of a process that it had forked; of any, where process 1 waited.
+    /// The end of a child process; for process 1, the end of any process.
     Child,
     /// Another process: a pipe, a socket or a lock.
     Process,
     /// Another thread of the same process.
     OwnThread,
-    /// A thread of the kernel's.
+    /// A thread of the kernel.
     KernelThread,
     /// A block device.
     Disk,
     /// Another device.
     Device,
-    /// A timer, or an interrupt that nothing names.
+    /// A timer, or an interrupt without a name.
     Timer,
-    /// Nobody woke it before the end mark, or the evidence does not say who.
+    /// Nothing woke it before the end mark, or the waker is unknown.
     #[default]
     Unknown,
 }
@@ -92,52 +91,51 @@ impl From<WaitFor> for AwaitedKind {
     }
 }
 
-/// Who ended waits.
+/// The process, thread or interrupt that ended waits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WokenByLine {
-    /// What the process ran, or the name of the thread of the kernel's, or of the interrupt.
+    /// The program of the process, or the name of the kernel's thread, or of the interrupt.
     pub name: String,
-    /// The number of the process; `null` for others.
+    /// The number of the process; `null` for a thread of the kernel or an interrupt.
     pub pid: Option<u64>,
-    /// How long the waits were.
+    /// The length of the waits.
     pub ns: i64,
-    /// How many they were.
+    /// The number of waits.
     pub count: u64,
 }
 
 /// A service, a mount, a socket, a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnitLine {
-    /// Its name.
     pub name: String,
-    /// When its start began; `null` for what is there at once.
+    /// The beginning of its start; `null` if the unit is active at once.
     pub start_ns: Option<i64>,
-    /// When it was active, or had failed; `null` if it was still starting when the evidence was taken.
+    /// The time at which it was active, or had failed; `null` if it was still starting when the evidence was taken.
     pub settled_ns: Option<i64>,
-    /// Whether it failed.
+    /// True if it failed.
     pub failed: bool,
-    /// Who started it.
+    /// The manager that started it.
     #[serde(default)]
     pub manager: ManagerName,
-    /// The numbers of its processes, the first first.
+    /// The numbers of its processes, the first process first.
     #[serde(default)]
     pub pids: Vec<u64>,
-    /// How long they ran on CPUs until the end mark; `null` where no process is known to be of it.
+    /// Their time on CPUs up to the end mark; `null` if the unit has no known process.
     #[serde(default)]
     pub cpu_ns: Option<i64>,
-    /// How long the boot waited for them, or for the CPU that one of them had: their part of the boot path. `null` as above.
+    /// Their part of the boot path: the boot waited for them, or for the CPU that one of them had. `null` as above.
     #[serde(default)]
     pub boot_path_ns: Option<i64>,
 }
 
-/// A manager of services.
+/// A service manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagerName {
     /// systemd.
     #[default]
     Systemd,
-    /// sysvinit, or what else runs scripts of `/etc/init.d`.
+    /// sysvinit, or another program that runs scripts of `/etc/init.d`.
     SysvInit,
     /// OpenRC.
     Openrc,
@@ -166,32 +164,30 @@ impl From<Manager> for ManagerName {
 }
 
 impl UnitLine {
-    /// How long its start took.
+    /// The length of its start.
     pub(crate) fn took_ns(&self) -> Option<i64> {
         Some(self.settled_ns? - self.start_ns?)
     }
 }
 
-/// When no process is the boot's any more.
+/// The latest time at which a process can begin and belong to the boot.
 fn last_start(timeline: &Timeline) -> Ns {
     Ns(processes_end(timeline).0.saturating_add(timeline.end.map_or(0, |end| end.error.0)))
 }
 
-/// The processes of a boot.
 pub(crate) fn process_lines(boot: &Boot) -> Vec<ProcessLine> {
     let (timeline, end) = (boot.timeline, last_start(boot.timeline));
     let traced = timeline.processes.iter().zip(boot.process_times());
-    // Where the evidence says when each thread ran, what began after the end mark is no part of the boot.
+    // If the evidence shows when each thread ran, processes that began after the end mark are not part of the boot.
     let listed = traced.filter(|(process, times)| times.is_none() || process.start <= end);
     listed.take(LISTED_MAX).map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
 }
 
-/// The units of a boot.
 pub(crate) fn unit_lines(boot: &Boot) -> Vec<UnitLine> {
     let (timeline, end) = (boot.timeline, last_start(boot.timeline));
     let traced = timeline.processes.iter().zip(boot.process_times());
     let mut units: Vec<(NameId, UnitLine)> =
-        until_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
+        units_at_the_end(timeline, end).map(|unit| (unit.name, unit_line(timeline, &unit))).collect();
     let starts = Starts::of(&units);
     add_processes(&mut units, &starts, traced.filter(|(process, _)| process.start <= end));
     add_path(&mut units, &starts, timeline, boot.path());
@@ -232,10 +228,10 @@ fn woken_by(timeline: &Timeline, waker: Waker, waited: Waited) -> WokenByLine {
     WokenByLine { name: timeline.names.get(name).to_owned(), pid, ns: waited.time.0, count: waited.count }
 }
 
-/// Units as they were when the boot was done: what came later is no part of it.
-fn until_the_end(timeline: &Timeline, end: Ns) -> impl Iterator<Item = ServiceUnit> + '_ {
-    let known = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
-    known.map(move |unit| match unit.settled {
+/// The units as of the end of the boot. Later changes are not part of it.
+fn units_at_the_end(timeline: &Timeline, end: Ns) -> impl Iterator<Item = ServiceUnit> + '_ {
+    let started = timeline.units.iter().filter(move |unit| unit.start.or(unit.settled).is_some_and(|at| at <= end));
+    started.map(move |unit| match unit.settled {
         Some(at) if at > end => ServiceUnit { settled: None, failed: false, ..unit.clone() },
         _ => unit.clone(),
     })
@@ -254,7 +250,7 @@ fn unit_line(timeline: &Timeline, unit: &ServiceUnit) -> UnitLine {
     }
 }
 
-/// When each unit began to start, by name. One that was started again is there twice, in order.
+/// The starts of each unit, by name: time and place. A unit that was started again has two entries, in order.
 struct Starts(HashMap<NameId, Vec<(i64, usize)>>);
 
 impl Starts {
@@ -267,17 +263,17 @@ impl Starts {
         Starts(starts)
     }
 
-    /// The place of the unit to which a process belongs that was forked then.
+    /// The place of the unit that a process belongs to, if it was forked at `forked`.
     fn place(&self, unit: Option<NameId>, forked: Ns) -> Option<usize> {
-        /// The manager says that a unit starts after it has forked for it.
-        const SAID_LATER_NS: i64 = 500_000_000;
+        /// The longest time from the fork to the manager's message that the unit starts.
+        const MAX_MESSAGE_DELAY_NS: i64 = 500_000_000;
         let starts = self.0.get(&unit?)?;
-        let last = starts.iter().rev().find(|(began, _)| *began <= forked.0 + SAID_LATER_NS);
+        let last = starts.iter().rev().find(|(began, _)| *began <= forked.0 + MAX_MESSAGE_DELAY_NS);
         Some(last.unwrap_or(&starts[0]).1)
     }
 }
 
-/// Joins processes to units, by name. A unit that was started again has those that were forked since.
+/// Joins processes to units, by name. A unit that was started again has the processes forked since.
 fn add_processes<'a>(
     units: &mut [(NameId, UnitLine)],
     starts: &Starts,
@@ -294,7 +290,7 @@ fn add_processes<'a>(
     units.iter_mut().for_each(|(_, line)| line.pids.dedup());
 }
 
-/// Charges the boot path to the units of those whose time it is.
+/// Charges the boot path to the units of the processes that it is charged to.
 fn add_path(units: &mut [(NameId, UnitLine)], starts: &Starts, timeline: &Timeline, path: &BootPath) {
     for stretch in &path.stretches {
         let track = timeline.tracks.get(stretch.owner().track);
@@ -335,7 +331,7 @@ mod tests {
         let (processes, units) = (process_lines(&boot), unit_lines(&boot));
         assert_eq!((&*units[0].pids, &*units[1].pids), (&[7][..], &[8, 9][..]));
         assert_eq!((units[0].cpu_ns, processes[0].unit.as_deref()), (Some(100_000_000), Some("a.service")));
-        // The path has nobody but the last process, which nobody created.
+        // The path is charged only to the last process, which has no creator.
         assert_eq!((units[0].boot_path_ns, units[1].boot_path_ns), (Some(0), Some(5_000_000_000)));
     }
 }

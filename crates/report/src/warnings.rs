@@ -1,6 +1,6 @@
-//! The sentences of warnings: what a reader of any figure must know first.
+//! The sentences of warnings: facts that a reader needs before any figure.
 //!
-//! Nothing decides by one: programs compare the codes of [`Warning`].
+//! Programs must not parse them: they compare the codes of [`Warning`].
 
 use crate::diagnostics::figures;
 use crate::sources::rate_source;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use timeline::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Timeline, Unit, Warning};
 
-/// One of `warnings`, with its name for programs.
+/// A warning, with its name for programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WarningLine {
     /// The name for programs: it never changes.
     pub code: String,
-    /// Which figures are affected; empty where none are.
+    /// The affected figures; empty if no figure is affected.
     pub affects: String,
-    /// All of it, in a sentence.
+    /// The whole warning, in a sentence.
     pub text: String,
 }
 
@@ -25,7 +25,7 @@ impl WarningLine {
         timeline.warnings.iter().map(|warning| WarningLine::new(warning, timeline.unit)).collect()
     }
 
-    /// A warning of a timeline that counts in `unit`.
+    /// The line of a warning, for a timeline that counts in `unit`.
     pub fn new(warning: &Warning, unit: Unit) -> WarningLine {
         WarningLine {
             code: warning.code().to_owned(),
@@ -135,14 +135,14 @@ fn manifest_fault(why: &ManifestFault) -> Cow<'static, str> {
     }
 }
 
-/// Since when a recorder took in no line.
+/// The time since which a recorder received no line.
 fn nothing_since(last: Option<&LastSign>) -> Cow<'static, str> {
     last.map_or("nothing had come yet".into(), |LastSign { at, file }| {
         format!("nothing came after {at} on the host's clock (the last line began then, on {file})").into()
     })
 }
 
-/// What figures lose with a file.
+/// The effect of a missing file on figures.
 fn lost(loss: FileLoss) -> &'static str {
     match loss {
         FileLoss::WhatItSaid => "what it said is not used",
@@ -179,7 +179,7 @@ fn ends(end: &LogEnd, unit: Unit) -> String {
     format!("ends {} after its first record, with {} on thread {:#x}", unit.show(end.at), end.record, end.thread)
 }
 
-/// What a thread had entered and not left, the innermost first.
+/// The functions that a thread had entered and not left, the innermost first.
 fn was_in(who: &str, end: &LogEnd) -> String {
     const CALLERS_SHOWN: usize = 8;
     let Some((inner, callers)) = end.open.split_last() else { return String::new() };
@@ -201,8 +201,8 @@ mod tests {
         LogEnd { at: Ns(7_000), record: record.to_owned(), thread, open }
     }
 
-    /// One of each, with what it says.
-    fn said() -> Vec<(Warning, &'static str)> {
+    /// One warning of each kind, with its sentence.
+    fn examples() -> Vec<(Warning, &'static str)> {
         let last = Some(LastSign { at: Ns::from_ms(12), file: "console.log".to_owned() });
         let rc = ProcessNamed { pid: 15, name: Some("/etc/rc".to_owned()) };
         let (file, recorded_bytes) = ("trace.txt".to_owned(), 900);
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn each_warning_is_a_sentence_and_a_code_of_its_own() {
-        let all = said();
+    fn each_warning_has_a_sentence_and_a_distinct_code() {
+        let all = examples();
         for (warning, text) in &all {
             assert_eq!(WarningLine::new(warning, Unit::Nanoseconds).text, *text);
         }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_in_what_the_timeline_counts() {
+    fn times_are_in_the_timelines_unit() {
         let missing = Warning::LogPartMissing { from: Ns(2_000), to: None };
         let line = WarningLine::new(&missing, Unit::Ticks);
         assert_eq!(line.text, "a part of the log is missing, from 2.00 kticks: what ran then is not known");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_deep_stack_the_inner_calls_are_named() {
+    fn the_inner_calls_of_a_deep_stack_are_named() {
         let names: Vec<String> = (0..20).map(|n| format!("f{n}")).collect();
         let open: Vec<&str> = names.iter().map(String::as_str).collect();
         let text = WarningLine::new(&Warning::LogWithoutEnd(end("ENTER g", 1, &open)), Unit::Nanoseconds).text;

@@ -1,5 +1,5 @@
-//! What a variable of the guest was where functions were entered, and what reading it cost. The text for a terminal;
-//! `watch_lines` has the document.
+//! The values of a guest variable at the entries of functions, and the cost of reading it. This is the text for a
+//! terminal; `watch_lines` has the document.
 
 use crate::paragraph::paragraph;
 use crate::silences::stood_still;
@@ -7,10 +7,10 @@ use crate::text::counted;
 use crate::{Layout, ReadingLine, WatchedLine, harmless};
 use std::fmt::Write;
 
-/// Stops that are printed, the first and as many of the last; the others are counted.
+/// The most first stops that are printed, and the most last ones; the others are counted.
 const SHOWN: usize = 6;
 
-/// The text for a terminal. The accelerator ran the guest.
+/// The text for a terminal. `accelerator` is the accelerator that ran the guest.
 pub(crate) fn watched(found: &WatchedLine, accelerator: &str, layout: Layout) -> String {
     let mut out = String::new();
     let name = if found.variable.is_empty() { "the variable" } else { &found.variable };
@@ -105,7 +105,7 @@ note: it was not read again\\x1b
     }
 
     #[test]
-    fn of_many_stops_the_first_and_the_last_are_printed() {
+    fn the_first_and_the_last_of_many_stops_are_printed() {
         let text = watched(&found(2_000), "kvm", Layout::default());
         assert!(text.contains("    6.00 ms      6000  lab"), "{text}");
         assert!(text.contains("\n  1 988 stops between not printed: see show --json\n"), "{text}");
@@ -119,7 +119,7 @@ note: it was not read again\\x1b
     }
 
     #[test]
-    fn a_variable_that_was_never_read_is_said() {
+    fn a_variable_that_was_never_read_is_reported() {
         let none = WatchedLine { readings: Vec::new(), stood_ns: 0, ..found(1) };
         let text = watched(&none, "kvm", Layout::default());
         assert!(text.starts_with("watch: ARENA+0x410\\u{202e} was never read\nnever entered: g, "), "{text}");

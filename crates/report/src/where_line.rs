@@ -1,4 +1,4 @@
-//! A row of the boot path as documents have it. Which rows there are is the analysis' to say, how they look the views'.
+//! A row of the boot path in documents. The analysis decides the rows; the views decide their look.
 
 use analysis::Row;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// A row of `where`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WhereLine {
-    /// What took the time.
+    /// The owner of the time.
     pub name: String,
     /// Time charged to this row.
     pub self_ns: i64,
-    /// Time during which it was under way, also what other rows are charged for.
+    /// Time in which it was active, including time that is charged to other rows.
     pub total_ns: i64,
-    /// How often it was.
+    /// The number of times that it was active.
     pub count: u64,
     /// `self_ns` as a share of the view's whole.
     pub share: f64,
-    /// The threads that did it.
+    /// The threads that ran it.
     pub tracks: Vec<String>,
-    /// Threads that had the CPU while it slept, most first, where nothing says since when it could have run: it may have
-    /// waited for these.
+    /// Threads that had the CPU while it slept, most first. It may have waited for these: the evidence does not show
+    /// since when it could have run.
     #[serde(default)]
     pub cpu_held: Vec<CpuHeldLine>,
 }
@@ -27,9 +27,8 @@ pub struct WhereLine {
 /// A thread that had the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuHeldLine {
-    /// What it is called.
+    /// The thread's name.
     pub name: String,
-    /// For how long.
     pub ns: i64,
 }
 

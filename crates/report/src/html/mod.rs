@@ -5,7 +5,7 @@
 //!
 //! * Every text passes [`esc`].
 //! * The only scripts are the page's own. They carry a nonce that the page's content policy demands, so unescaped text
-//! that got through would still not run.
+//!   that got through would still not run.
 //! * The policy forbids every load, and every worker that the application does not make.
 //! * The tables have at most [`MOST_ROWS`] rows and [`MOST_LINES`] console lines, and say how much is left out.
 //! * The application's summary has at most ten thousand rows per table, and says so if there are more.

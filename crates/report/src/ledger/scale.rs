@@ -79,8 +79,11 @@ impl Scale {
         }
         // One of the two is rounded the other way: the one that gets the smaller error.
         let error = |digits: i64, ns: i64| (digits * self.digit_ns - ns).abs();
-        let (was, now) =
-            if error(was - saved, now_ns) <= error(now + saved, was_ns) { (was, was - saved) } else { (now + saved, now) };
+        let (was, now) = if error(was - saved, now_ns) <= error(now + saved, was_ns) {
+            (was, was - saved)
+        } else {
+            (now + saved, now)
+        };
         Times { was: Some(was), now: Some(now), saved }
     }
 

@@ -349,7 +349,8 @@ fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Re
 /// The stretches of threads on CPUs: from the scheduler's trace, or, if there is none, from the kernel's log.
 fn running(boot: &Boot) -> Table<'static> {
     let traced = &boot.timeline.running;
-    let mut all: Vec<&Running> = if traced.is_empty() { &boot.timeline.occupancy.turns } else { traced }.iter().collect();
+    let mut all: Vec<&Running> =
+        if traced.is_empty() { &boot.timeline.occupancy.turns } else { traced }.iter().collect();
     all.sort_by_key(|r| (r.track, r.from));
     Table::new("running", all.len())
         .with("track", Column::Deltas(all.iter().map(|r| i64::from(r.track.0)).collect()))

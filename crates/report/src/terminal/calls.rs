@@ -5,7 +5,7 @@ use crate::table::{Align, Column, Line, render};
 use crate::text::{counted, percent, thousands};
 use crate::{CallLine, Calls, Layout, harmless};
 
-/// Where a boot's instructions went, by function.
+/// The table of a boot's instructions by function.
 pub fn calls(calls: &Calls, layout: Layout) -> String {
     let columns = [
         Column::new("function, all its calls", Align::Left, None),
@@ -27,9 +27,9 @@ pub fn calls(calls: &Calls, layout: Layout) -> String {
     };
     let mut lines: Vec<Line> = top.iter().map(row).collect();
     if !rest.is_empty() {
-        let own = rest.iter().map(|f| f.self_instructions).sum();
+        let rest_sum = rest.iter().map(|f| f.self_instructions).sum();
         let name = format!("everything else ({})", counted(rest.len() as u64, "function"));
-        lines.push(line(name, own, String::new(), String::new(), true));
+        lines.push(line(name, rest_sum, String::new(), String::new(), true));
     }
     let mut out = String::new();
     render(&columns, &lines, layout.width, layout.style, &mut out);
@@ -46,7 +46,7 @@ pub fn calls(calls: &Calls, layout: Layout) -> String {
     out
 }
 
-/// Close to everything, what is missing is what counts.
+/// A share with three decimals, rounded down: close to 100 %, the missing part matters.
 fn fine_percent(share: f64) -> String {
     format!("{:.3} %", (share * 100_000.0).floor() / 1000.0)
 }

@@ -1,15 +1,15 @@
-//! What was measured beside the time, the clocks, and what recording costs.
+//! The measured metrics, the clocks, and the cost of recording.
 
 use crate::paragraph::paragraph;
 use crate::text::amount;
 use crate::{Layout, Overhead, Summary, harmless};
 use benchmark::METRICS;
 
-/// A paragraph for each.
+/// Writes a paragraph for each fact.
 pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
-    let known = METRICS.iter().filter_map(|metric| Some((metric, summary.metrics.get(metric)?)));
+    let values = METRICS.iter().filter_map(|metric| Some((metric, summary.metrics.get(metric)?)));
     let metrics: Vec<String> =
-        known.map(|(metric, v)| format!("{} {}", metric.text, amount(metric.unit, v as f64))).collect();
+        values.map(|(metric, v)| format!("{} {}", metric.text, amount(metric.unit, v as f64))).collect();
     let mut fact = |title: &str, text: &str| {
         let indent = format!("{title:<10}");
         paragraph(text, &indent, layout, out);
@@ -20,7 +20,7 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     for clock in &summary.clocks {
         let counts = match clock.pieces {
             2.. => format!("in {} linear segments", clock.pieces),
-            // A kernel's log is stamped in time, and an instruction of a deterministic boot is one.
+            // A kernel's log has stamps in time, and an instruction of a deterministic boot counts as a nanosecond.
             _ if clock.hz == 1e9 => "counts nanoseconds".to_owned(),
             _ => format!("at {}", rate(clock.hz)),
         };
@@ -37,7 +37,7 @@ pub(super) fn facts(summary: &Summary, layout: Layout, out: &mut String) {
     }
 }
 
-/// What recording costs, and whether that is more than chance.
+/// The cost of recording, and whether it exceeds chance.
 pub(crate) fn overhead(o: &Overhead) -> String {
     let sure = if o.low <= 1.0 && o.high >= 1.0 { "; that includes 1, so recording may cost nothing" } else { "" };
     format!(

@@ -1,13 +1,13 @@
-//! The table of phases, with bars where there is room.
+//! The table of phases, with bars if there is room.
 
 use crate::table::{Align, Column, Line, render};
 use crate::text::{percent, places};
 use crate::{Layout, PhaseLine, Style, Summary, harmless};
 
-/// From this many columns on there is room for bars.
+/// The width from which there is room for bars.
 const ROOM_FOR_BARS: usize = 100;
 
-/// The table.
+/// Writes the table.
 pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     let mut columns = vec![
         Column::new("phase", Align::Left, Some(22)),
@@ -45,7 +45,7 @@ pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
     render(&columns, &lines, layout.table_width(), layout.style, out);
 }
 
-/// How long a bar for everything is.
+/// Columns of a bar for 100 %.
 const BAR: usize = 20;
 
 /// A share as a bar, in steps of an eighth of a column.

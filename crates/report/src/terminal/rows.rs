@@ -1,4 +1,4 @@
-//! Tables of rows of the boot path, by what one can fix and by function: the top rows, everything else, the sum.
+//! Tables of rows of the boot path, in rows to act on and by function: the top rows, everything else, the sum.
 
 use super::joined;
 use crate::paragraph::paragraph;
@@ -19,7 +19,7 @@ pub fn rows(title: &'static str, all: &[WhereLine], layout: Layout) -> String {
     table(title, all.iter().map(cells).collect(), layout)
 }
 
-/// What every thread did, and what its rows sum to.
+/// The table of all threads, and a remark on its sum.
 pub fn all_threads(all: &[WhereLine], layout: Layout) -> String {
     let mut out = rows("All threads (not the boot path)", all, layout);
     let about = "threads work and wait side by side, so the rows may sum to more than the boot; time in which no thread is \
@@ -57,9 +57,9 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
         Column::new("count", Align::Right, Some(9)),
         Column::new("thread", Align::Left, Some(15)),
     ];
-    // Of all threads that can be more than a number holds: a length of time then stays at the most.
-    let own = |rows: &[Cells]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
-    let whole = own(&all);
+    // Summed over all threads, times may exceed 64 bits: the sum then stays at the largest value.
+    let self_sum = |rows: &[Cells]| rows.iter().map(|r| Ns(r.self_ns)).sum::<Ns>().0;
+    let whole = self_sum(&all);
     let share = |ns: i64| if whole > 0 { percent(ns as f64 / whole as f64) } else { String::new() };
     // The largest come first.
     let listed = all.iter().take(layout.top).take_while(|r| layout.cutoff.lists(r.self_ns, whole)).count();
@@ -82,7 +82,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     let mut lines: Vec<Line> = listed.iter().map(line).collect();
     if !rest.is_empty() {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
-        lines.push(sum(name, own(rest)));
+        lines.push(sum(name, self_sum(rest)));
     }
     lines.push(sum("total".to_owned(), whole));
     let mut out = String::new();
@@ -90,7 +90,7 @@ fn table(title: &'static str, all: Vec<Cells>, layout: Layout) -> String {
     out
 }
 
-/// The first thread by name, and how many more.
+/// The name of the first thread, and the number of others.
 fn tracks(all: &[String], layout: Layout) -> String {
     match all {
         [] => String::new(),

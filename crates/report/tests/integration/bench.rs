@@ -1,4 +1,4 @@
-//! What is printed of a bench: the words that must be said, and nothing that a terminal or a browser would obey.
+//! The printed text of a bench: it has the required words, and nothing that controls a terminal or a browser.
 
 use benchmark::metrics::{Source, Values};
 use benchmark::{Axis, Boot, Document, Ended, Head, Measured, PhaseTime, Plan, Stop, Variant};
@@ -7,7 +7,7 @@ use report::{Layout, bench as shown, bench_csv, bench_markdown, bench_page};
 
 const MS: i64 = 1_000_000;
 
-/// Boots of these totals, in ms, in rounds; a boot without a total hung.
+/// A bench with these totals, in ms, in rounds. A boot without a total hung.
 fn document(variants: &[(&str, &[Option<i64>])]) -> Document {
     let rounds = variants.iter().map(|v| v.1.len()).max().unwrap_or(0) as u32;
     let stop = Stop { rounds, width: None, budget_ns: None };
@@ -40,7 +40,7 @@ fn failed() -> Measured {
     Measured { outcome: "hang".to_owned(), detail: crate::sample::HOSTILE.to_owned(), ..Measured::default() }
 }
 
-/// A page without its application, of which nothing is the bench's.
+/// The page without its application, which is not part of the bench.
 fn tables(page: &[u8]) -> &str {
     std::str::from_utf8(page).unwrap().split_once("</main>").unwrap().0
 }
@@ -80,7 +80,7 @@ fn one_variant_has_its_figures_and_marks() {
 }
 
 #[test]
-fn verdicts_are_words_one_can_act_on() {
+fn verdicts_are_words_to_act_on() {
     let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
     let moved = |by: i64| -> Vec<Option<i64>> {
         base.iter().enumerate().map(|(i, t)| t.map(|t| t + by + (i as i64 * 7) % 5 - 2)).collect()
@@ -107,9 +107,9 @@ fn verdicts_are_words_one_can_act_on() {
     );
 }
 
-/// Deterministic boots count instructions: 877 M, and no milliseconds that a clock would show.
+/// Deterministic boots count instructions: 877 M, and no milliseconds of wall-clock time.
 #[test]
-fn a_deterministic_bench_is_told_in_instructions() {
+fn a_deterministic_bench_counts_instructions() {
     let mut deterministic = document(&[("a", &some(&[2000; 5])), ("b", &some(&[1123; 5]))]);
     deterministic.head.deterministic = true;
     let deterministic = Document::new(deterministic.head, deterministic.boots, deterministic.ended);
@@ -121,11 +121,11 @@ fn a_deterministic_bench_is_told_in_instructions() {
     }
 }
 
-/// A phase that is proven to lose 391 ms, and no row of it: the likeliest are listed, and said to be no more than that.
+/// A phase certainly loses 391 ms, but no single row does. The likeliest rows are listed, and marked as likely only.
 #[test]
-fn likely_rows_are_listed_where_none_is_proven() {
+fn likely_rows_are_listed_if_no_row_is_proven() {
     let mut state = 7_u64;
-    // Knuth's MMIX: its upper bits, from 0 to 1.
+    // Knuth's MMIX generator: its upper bits, from 0 to 1.
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as f64 / (1_u64 << 31) as f64
@@ -162,7 +162,7 @@ fn likely_rows_are_listed_where_none_is_proven() {
 }
 
 #[test]
-fn an_interval_is_told_where_there_is_one() {
+fn an_interval_is_printed_if_there_is_one() {
     let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
     let slower: Vec<Option<i64>> = base.iter().map(|t| t.map(|t| t * 6 / 5)).collect();
     let enough = document(&[("a", &base), ("b", &slower)]);
@@ -170,7 +170,7 @@ fn an_interval_is_told_where_there_is_one() {
     let row = |markdown: &str| markdown.lines().last().unwrap().split('|').map(str::trim).map(str::to_owned).collect();
     let cells: Vec<String> = row(&bench_markdown(&enough));
     assert!(text.contains("is slower than a by 100 ms (") && cells[9].starts_with("1.") && cells[9].contains('–'));
-    // Three pairs have none: their range holds the ratio in three of four cases.
+    // Three pairs have no 95 % interval: their range contains the ratio in three of four cases.
     let few = document(&[("a", &base[..3]), ("b", &slower[..3])]);
     let text = says(&few, &["ratio 1.2000 (too few boots for an interval)"]);
     let cells: Vec<String> = row(&bench_markdown(&few));
@@ -188,7 +188,7 @@ fn a_metric_that_no_boot_has_has_no_row() {
 
 /// A sweep of words, which have no scaling model.
 #[test]
-fn a_sweep_of_words_tells_what_moved() {
+fn a_sweep_of_words_lists_what_changed() {
     let base = some(&[500, 510, 490, 505, 495, 500, 502, 498, 503, 501]);
     let slower: Vec<Option<i64>> = base.iter().map(|t| t.map(|t| t * 6 / 5)).collect();
     let swept = |variants: &[(&str, &[Option<i64>])]| {
@@ -203,7 +203,7 @@ fn a_sweep_of_words_tells_what_moved() {
 }
 
 #[test]
-fn failures_modes_and_sameness_are_said() {
+fn failures_modes_and_sameness_are_reported() {
     let hung: Vec<Option<i64>> = [Some(500), None, Some(501), None].to_vec();
     says(&document(&[("as given", &hung)]), &["2 boots ended with hang: boot 1 (", "total   "]);
     says(&document(&[("as given", &[None, None])]), &["no boot reached its end mark", "2 boots ended with hang"]);
@@ -235,7 +235,7 @@ fn hostile_names_harm_no_reader() {
     bench_page(&found, &mut page).unwrap();
     let shown = tables(&page);
     assert!(!shown.contains("<script") && !shown.contains("<img") && shown.contains("<circle"));
-    // What the application shows has the name too, made harmless.
+    // The application's data also has the name, made harmless.
     let parts = report::page::read(std::str::from_utf8(&page).unwrap()).unwrap();
     let Some(Column::Texts(json)) = parts[0].column("json") else { panic!("{parts:?}") };
     let carried: serde_json::Value = serde_json::from_str(&json[0]).unwrap();

@@ -1,4 +1,5 @@
-//! The exports of the sample boot, of none, and of random ones, read back: nothing lost, everything nested, sums right.
+//! Reads back the exports of the sample boot, of an empty one, and of random ones: nothing is lost, everything nests,
+//! sums are right.
 
 use proptest::prelude::*;
 use report::{
@@ -70,7 +71,7 @@ fn assert_speedscope(text: &str) {
     }
 }
 
-/// The sum of a folded file's numbers, each line being what the format allows.
+/// The sum of a folded file's numbers. Panics if a line breaks the format.
 fn folded_sum(text: &str) -> i64 {
     let length = |line: &str| {
         let (stack, n) = line.rsplit_once(' ').expect("a number at the end");
@@ -102,7 +103,7 @@ fn speedscope_balances() {
 }
 
 #[test]
-fn inferno_reads_folded_stacks_as_they_were_meant() {
+fn inferno_reads_the_same_folded_stacks() {
     with_sample(|boot| {
         let folded = export(boot, "folded");
         assert_eq!(folded_sum(&folded), boot.total.0);
@@ -123,13 +124,13 @@ fn inferno_reads_folded_stacks_as_they_were_meant() {
 fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
     with_sample(|boot| {
         let svg = export(boot, "svg");
-        // A frame says where it is in nanoseconds.
+        // A frame has its position in nanoseconds.
         let frame = |name: &str| svg.split("<g ").find(|g| g.contains(&format!("<title>{name}\n"))).unwrap().to_owned();
         assert!(frame("qemu").contains("data-at=\"0\""));
         assert!(frame("unpack_to_rootfs").contains("data-at=\"715000000\""));
         assert!(frame("initcall small_init_29").contains("data-for=\"700000\""));
         assert!(frame("initcall acpi_init").contains("\n230 ms, 24.47 %, from "));
-        // The outermost frames are the whole boot, one after the other.
+        // The outermost frames cover the whole boot, one after the other.
         let outermost = svg.split("<g ").filter(|g| g.contains("y=\"71.50\"")).map(|g| {
             let field = |name: &str| g.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse();
             let (at, length): (i64, i64) = (field("data-at").unwrap(), field("data-for").unwrap());
@@ -144,7 +145,7 @@ fn the_chart_runs_left_to_right_and_draws_everything_of_a_small_boot() {
 }
 
 #[test]
-fn an_interrupt_lies_on_what_it_interrupted_which_goes_on() {
+fn an_interrupt_lies_on_the_thread_that_it_interrupted() {
     let mut timeline = Timeline::new(TimeBase::GuestVirtual);
     let mut name = |text: &str| timeline.names.intern(text);
     let (main, interrupts, work, tick) = (name("init"), name(timeline::INTERRUPTS), name("work"), name("tick"));
@@ -227,7 +228,7 @@ fn a_deep_nest_does_not_grow_with_its_square() {
     }
     let timeline = nest(1_000);
     let boot = Boot::new(&timeline, &facts);
-    // The thread is one of the path's frames, and what the lane of a thread stands on.
+    // The thread is one of the path's frames, and the bottom frame of a thread's lane.
     for (format, deepest, rest_ns) in [("folded", 126, "1746"), ("folded-all-threads", 127, "1744")] {
         let folded = export(&boot, format);
         assert_eq!(folded_sum(&folded), 2_000);
@@ -250,7 +251,7 @@ fn a_deep_nest_does_not_grow_with_its_square() {
     assert_eq!(stacks[1_998], ["init", "f0"]);
 }
 
-/// What a reader of CSV finds in a column.
+/// The cells of a CSV column, as a reader parses them.
 fn column(text: &str, title: &str) -> Vec<String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let at = reader.headers().unwrap().iter().position(|column| column == title).expect(title);
@@ -270,7 +271,7 @@ fn csv_has_a_line_per_row() {
 }
 
 #[test]
-fn what_one_must_know_first_is_in_every_format_that_has_a_place_for_it() {
+fn warnings_are_in_every_format_that_has_a_place_for_them() {
     let (mut timeline, facts) = (crate::sample::timeline(), Facts::default());
     timeline.unit = timeline::Unit::Ticks;
     let process = ProcessNamed { pid: 7, name: Some("a\u{1b}[2Jb".to_owned()) };
@@ -278,28 +279,28 @@ fn what_one_must_know_first_is_in_every_format_that_has_a_place_for_it() {
     timeline.warnings.push(Warning::LogAfterBoot { forked: process, before: Ns(2_000) });
     let boot = Boot::new(&timeline, &facts);
     let chrome: Value = serde_json::from_str(&export(&boot, "chrome")).unwrap();
-    let said = [
+    let warnings = [
         "a part of the log is missing, from 12 ticks: what ran then is not known",
         "the log begins after the end of the kernel's part: process 1 forked process 7 (a\\x1b[2Jb) 2.00 kticks before its first \
          record; the boot is not in it, and what came before it has times below zero",
     ];
-    assert_eq!(chrome["otherData"], serde_json::json!({"unit": "ticks", "warnings": said}));
+    assert_eq!(chrome["otherData"], serde_json::json!({"unit": "ticks", "warnings": warnings}));
     let speedscope: Value = serde_json::from_str(&export(&boot, "speedscope")).unwrap();
-    assert_eq!(speedscope["name"], format!("boot; warning: {}; warning: {}", said[0], said[1]));
+    assert_eq!(speedscope["name"], format!("boot; warning: {}; warning: {}", warnings[0], warnings[1]));
     let folded = export(&boot, "folded");
     let (comments, stacks): (Vec<&str>, Vec<&str>) = folded.lines().partition(|line| line.starts_with("# "));
-    assert_eq!(comments, said.map(|text| format!("# (warning: {text})")));
+    assert_eq!(comments, warnings.map(|text| format!("# (warning: {text})")));
     assert_eq!(folded_sum(&stacks.join("\n")), boot.total.0);
     assert!(export(&boot, "csv").starts_with("track,track_name,start_ticks,end_ticks,"));
     assert!(export(&boot, "csv-where").starts_with("name,self_ticks,total_ticks,"));
     let mut perfetto = Vec::new();
     report::format("perfetto").unwrap().write(&boot, &mut perfetto).unwrap();
     let has = |text: &str| perfetto.windows(text.len()).any(|w| w == text.as_bytes());
-    assert!(has("warnings") && said.into_iter().all(has));
+    assert!(has("warnings") && warnings.into_iter().all(has));
 }
 
 #[test]
-fn a_boot_of_nothing_is_exported_too() {
+fn an_empty_boot_can_be_exported() {
     let (timeline, facts) = (Timeline::default(), Facts::default());
     let boot = Boot::new(&timeline, &facts);
     for format in FORMATS {
@@ -312,7 +313,7 @@ fn a_boot_of_nothing_is_exported_too() {
     page_of(&boot, &[], &mut Vec::new());
 }
 
-/// A trace with one root, spans within it, and gauges that add up; the same boot is the same trace.
+/// A trace has one root, spans within it, and gauges that add up. The same boot is the same trace.
 #[test]
 fn otlp_is_one_trace_with_all_phases_units_and_the_path() {
     let (mut timeline, facts) = (crate::sample::timeline(), crate::sample::facts());
@@ -352,7 +353,7 @@ fn otlp_is_one_trace_with_all_phases_units_and_the_path() {
     }
     assert_eq!(spans.iter().filter(|span| span.get("parentSpanId").is_none()).count(), 1);
     let kind = |span: &Value| span["attributes"][0]["value"]["stringValue"].as_str().unwrap().to_owned();
-    let count = |of: &str| spans.iter().filter(|span| kind(span) == of).count();
+    let count = |wanted: &str| spans.iter().filter(|span| kind(span) == wanted).count();
     assert_eq!((count("boot"), count("phase"), count("unit")), (1, boot.phases.len(), 3));
     assert!(count("path") > 5, "{}", count("path"));
     let failed: Vec<_> = spans.iter().filter(|span| span["status"]["code"] == 2).collect();
@@ -376,7 +377,7 @@ fn otlp_is_one_trace_with_all_phases_units_and_the_path() {
     assert!(!other.contains(root["traceId"].as_str().unwrap()));
 }
 
-/// The same as in Chromium, without one: no markup of the guest's gets through, whatever bytes it is made of.
+/// As the test in Chromium, but without a browser: no markup of the guest gets through, made of any bytes.
 #[test]
 fn the_page_escapes_everything() {
     with_sample(|boot| {
@@ -393,7 +394,7 @@ fn the_page_escapes_everything() {
     });
 }
 
-/// A finding whose every word is the guest's, and one more.
+/// A finding with the guest's text in every field, and one more finding.
 fn found() -> Findings {
     let hostile = || crate::sample::HOSTILE.to_owned();
     let span = FindingEvidence {
@@ -436,7 +437,7 @@ fn the_page_and_the_json_list_findings() {
         page_of(boot, &[], &mut page);
         String::from_utf8(page).unwrap()
     };
-    // The application's script is the same in every page, and says "What to do first" of pages with findings.
+    // The application's script is the same in every page, and has "What to do first" for pages with findings.
     assert!(!page(&boot).contains("What to do, most valuable first"), "nobody looked");
     let document = |boot: &Boot| serde_json::from_str::<Value>(&export(boot, "json")).unwrap();
     assert_eq!((&document(&boot)["findings"], &document(&boot)["found"]), (&Value::Array(Vec::new()), &Value::Null));
@@ -488,9 +489,9 @@ fn the_page_lists_initcalls_longest_first_and_escaped() {
     });
 }
 
-/// A name in each line of a log: the page stays a page, and says what it leaves out.
+/// A log with a new name in each line: the page stays small, and says what it leaves out.
 #[test]
-fn the_page_of_very_many_names_is_cut_and_says_so() {
+fn a_page_of_many_names_is_cut_and_says_so() {
     let page = |names: i64| {
         let mut t = Timeline::new(TimeBase::Host);
         let name = t.names.intern("init");
@@ -569,7 +570,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn whatever_the_spans_are(timeline in any_timeline()) {
+    fn any_spans_can_be_exported(timeline in any_timeline()) {
         let facts = Facts::default();
         let boot = Boot::new(&timeline, &facts);
         chrome_slices(&export(&boot, "chrome")).values().for_each(|s| assert_nested(s));

@@ -1,4 +1,4 @@
-//! The views of boots and benches, compared with what they were.
+//! The views of boots and benches, compared with expected output.
 
 mod bench;
 mod exports;

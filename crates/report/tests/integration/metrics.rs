@@ -1,5 +1,5 @@
-//! The table of metrics is all there is to a metric: each of its lines is in the journal, the results, CSV, the history,
-//! budgets, the text of a bench and of a recording, the page and JSON.
+//! Every line of the table of metrics is in every view: the journal, the results, CSV, the history, budgets, the text
+//! of a bench and of a recording, the page and JSON.
 
 use benchmark::budgets::judge::Baseline;
 use benchmark::budgets::{self, Budgets, Observed, Status};
@@ -10,12 +10,12 @@ use report::{Check, Layout, Median, PageBoot, PastBenches, Summary};
 
 const ROUNDS: u32 = 12;
 
-/// Every source has a value of its own; the second variant has half as much again.
+/// A distinct value for every source; the second variant's values are half as much again.
 fn values(round: u32, variant: usize) -> Values {
     let mut place = 0;
     Values::gather(|source| {
         place += 1;
-        // What is left of the guest's memory must be more than nothing.
+        // The free memory of the guest must be more than zero.
         let base = if source == Source::Meminfo("MemTotal") { (90 << 30) + 54_321 } else { place << 30 };
         Some(base + base / 2 * variant as u64 + u64::from(1 + round * 7 % 5) * 1000)
     })
@@ -63,8 +63,8 @@ fn every_metric_is_in_every_view_of_a_bench() {
         assert!(compared.is_none_or(|moved| moved["by"]["change"] == "more"), "{name}: {compared:?}");
         assert!(text.lines().any(|line| line.starts_with(metric.text)), "{name} has no row:\n{text}");
         let verdict = if metric.better == Better::Higher { "more, which is better" } else { "more, which is worse" };
-        let told = text.lines().find(|line| line.starts_with(&format!("metric: {}: +", metric.text)));
-        assert_eq!(told.is_some_and(|line| line.ends_with(verdict)), metric.is_compared(), "{name}: {told:?}");
+        let listed = text.lines().find(|line| line.starts_with(&format!("metric: {}: +", metric.text)));
+        assert_eq!(listed.is_some_and(|line| line.ends_with(verdict)), metric.is_compared(), "{name}: {listed:?}");
         let column = csv.lines().next().unwrap().split(',').position(|title| title == metric.field()).expect(name);
         assert_eq!(csv.lines().nth(1).unwrap().split(',').nth(column), Some(first.to_string().as_str()), "{name}");
     }
@@ -106,7 +106,7 @@ fn every_metric_is_in_the_history() {
 }
 
 #[test]
-fn every_metric_of_which_less_is_better_can_have_a_budget() {
+fn every_metric_with_less_is_better_can_have_a_budget() {
     let document = document();
     let variants = [0, 1].map(|v| Observed::of_variant(&document, v, "bench"));
     for metric in METRICS {
@@ -153,7 +153,7 @@ fn every_metric_is_in_every_view_of_a_recording() {
     }
 }
 
-/// An amount as tables show it, found without them.
+/// An amount as tables show it, computed without them.
 fn shown(metric: &Metric, value: f64) -> String {
     match metric.unit {
         Unit::Nanoseconds => timeline::Ns(value.round() as i64).to_string(),

@@ -1,4 +1,4 @@
-//! What a page carries is what the timeline has, read back from the file by the reader in Rust.
+//! The data of a page is that of the timeline, read back from the file by the reader in Rust.
 
 use page_data::{Parts, can_run_again};
 use proptest::prelude::*;
@@ -15,35 +15,35 @@ fn parts(boot: &Boot, console: &[ConsoleLine]) -> Vec<Table<'static>> {
     read(&String::from_utf8(page).unwrap()).unwrap()
 }
 
-/// The rows of all parts of a name, one after the other.
+/// The values of a column, over all parts of this name.
 fn counts(parts: &[Table], part: &str, column: &str) -> Vec<i128> {
-    let of = |table: &Table| match table.column(column) {
+    let values = |table: &Table| match table.column(column) {
         Some(Column::Bytes(values)) => values.iter().map(|&v| v.into()).collect(),
         Some(Column::Counts(values)) => values.iter().map(|&v| v.into()).collect(),
         Some(Column::Deltas(values)) => values.iter().map(|&v| v.into()).collect::<Vec<_>>(),
         other => panic!("{part} {column}: {other:?}"),
     };
-    parts.iter().filter(|table| table.name == part).flat_map(of).collect()
+    parts.iter().filter(|table| table.name == part).flat_map(values).collect()
 }
 
 fn texts(parts: &[Table], part: &str, column: &str) -> Vec<String> {
-    let of = |table: &Table| match table.column(column) {
+    let values = |table: &Table| match table.column(column) {
         Some(Column::Texts(values)) => values.iter().map(|v| v.to_string()).collect::<Vec<_>>(),
         other => panic!("{part} {column}: {other:?}"),
     };
-    parts.iter().filter(|table| table.name == part).flat_map(of).collect()
+    parts.iter().filter(|table| table.name == part).flat_map(values).collect()
 }
 
 fn place(number: i128) -> usize {
     usize::try_from(number).unwrap()
 }
 
-/// Of each span: track, start, length, name and detail.
+/// Track, start, length, name and detail of each span.
 fn spans(parts: &[Table]) -> Vec<(i128, i128, i128, String, String)> {
-    let of = |column| counts(parts, "spans", column);
+    let all = |column| counts(parts, "spans", column);
     let (names, name, detail) =
         (texts(parts, "names", "name"), counts(parts, "labels", "name"), counts(parts, "labels", "detail"));
-    let rows = of("track").into_iter().zip(of("start")).zip(of("length")).zip(of("label"));
+    let rows = all("track").into_iter().zip(all("start")).zip(all("length")).zip(all("label"));
     rows.map(|(((track, start), length), label)| {
         let text = |labels: &[i128]| names[place(labels[place(label)])].clone();
         (track, start, length, text(&name), text(&detail))
@@ -83,7 +83,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// What a page runs again is the boot that it was made of.
+    /// A page runs the recorded boot again, unchanged.
     #[test]
     fn the_boot_that_a_page_runs_again_is_the_recorded_one(t in boots()) {
         let facts = Facts::default();
@@ -100,7 +100,7 @@ proptest! {
             let all = t.spans.iter();
             all.map(|(id, s)| (t.spans.parent(id), s.start, s.end, s.track, s.kind, text(t, s.name), text(t, s.detail))).collect()
         };
-        // To escape what is escaped already changes nothing.
+        // Escaping an escaped text changes nothing.
         prop_assert_eq!(spans(&again), spans(&t));
         prop_assert_eq!(&again.waits, &t.waits);
         prop_assert_eq!(again.end.map(|end| (end.at, end.track)), t.end.map(|end| (end.at, end.track)));
@@ -134,9 +134,9 @@ proptest! {
     }
 }
 
-/// More spans than one part has, and a line of every kind.
+/// More spans than a part holds, and a line of every kind.
 #[test]
-fn many_spans_are_many_parts_and_little_each() {
+fn many_spans_make_many_small_parts() {
     let count = 200_000;
     let mut t = Timeline::new(TimeBase::Host);
     let name = t.names.intern("init");
@@ -167,9 +167,9 @@ fn many_spans_are_many_parts_and_little_each() {
     assert!(of_spans < 12 * usize::try_from(count).unwrap(), "{of_spans} bytes for {count} spans");
 }
 
-/// Samples have a clock of their own: they are placed where the boot's times come from them, and nowhere else.
+/// Samples have a separate clock. They are placed only if the boot's times come from that clock.
 #[test]
-fn samples_are_placed_where_they_are_all_there_is() {
+fn samples_are_placed_if_the_boot_has_nothing_else() {
     let mut t = Timeline::new(TimeBase::Evidence);
     let [thread, event, outer, inner] = ["init", "cycles", "main", "memcpy"].map(|name| t.names.intern(name));
     let mut sampled = Sampled::default();
@@ -191,18 +191,18 @@ fn samples_are_placed_where_they_are_all_there_is() {
         t.end = Some(End { at: Ns(20), error: Ns::ZERO, track: None, evidence });
         let boot = Boot::new(&t, &facts);
         let parts = parts(&boot, &[]);
-        let of = |column| counts(&parts, "samples", column);
+        let all = |column| counts(&parts, "samples", column);
         let wanted: (&[i128], &[i128]) = if placed { (&[0, 15, 20], &[1, 0, u64::MAX.into()]) } else { (&[], &[]) };
-        assert_eq!((&of("at")[..], &of("cpu")[..]), wanted);
+        assert_eq!((&all("at")[..], &all("cpu")[..]), wanted);
         let names = texts(&parts, "names", "name");
-        assert!(of("function").into_iter().all(|name| names[place(name)] == "memcpy"));
-        assert!(of("thread").into_iter().all(|name| names[place(name)] == "init"));
+        assert!(all("function").into_iter().all(|name| names[place(name)] == "memcpy"));
+        assert!(all("thread").into_iter().all(|name| names[place(name)] == "init"));
     }
 }
 
-/// However much text there is, a part has a few MiB of it.
+/// A part has at most a few MiB of text.
 #[test]
-fn a_large_console_and_long_names_are_many_parts() {
+fn a_large_console_and_long_names_make_many_parts() {
     let line = [b'x'; 4_000];
     let console: Vec<ConsoleLine> = (0..4_000).map(|i| ConsoleLine { at: Some(Ns(i)), text: &line }).collect();
     let mut t = Timeline::new(TimeBase::Host);

@@ -38,7 +38,7 @@ fn other_tables() {
     check("tables-80.txt", &text);
 }
 
-/// The line that was asked for ends the boot and shows its outcome; what shows a panic is another line.
+/// The requested line ends the boot and shows its outcome. The evidence of a panic is another line.
 #[test]
 fn the_line_of_the_end_mark_is_printed_once() {
     let mut timeline = crate::sample::timeline();
@@ -63,7 +63,7 @@ fn nothing_known() {
 }
 
 #[test]
-fn no_line_is_too_wide_and_nothing_is_obeyed() {
+fn no_line_is_too_wide_or_controls_the_terminal() {
     for width in [80, 81, 99, 100, 132, 300] {
         let text = report::show(&summary(), Layout { width, ..Layout::default() });
         for line in text.lines() {
@@ -74,7 +74,7 @@ fn no_line_is_too_wide_and_nothing_is_obeyed() {
     }
 }
 
-/// What changes no figure is one line with what it costs; with `--verbose` each kind has its own.
+/// Diagnostics that change no figure share one line, with their cost. With `--verbose` each kind has its own.
 #[test]
 fn harmless_diagnostics_are_summed() {
     let mut timeline = crate::sample::timeline();
@@ -83,23 +83,23 @@ fn harmless_diagnostics_are_summed() {
     timeline.diagnostics.note(DiagnosticKind::LogControlCharacters, || "console.log:7".to_owned());
     timeline.diagnostics.note_many(DiagnosticKind::TraceEventsLost, 1200, || "trace.txt:9".to_owned());
     let summary = summarize(&timeline, &crate::sample::facts());
-    let said = |harmless_too| {
+    let printed = |harmless_too| {
         let text = report::show(&summary, Layout { width: 200, harmless_too, ..Layout::default() });
         let kept = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
         kept.map(str::to_owned).collect::<Vec<String>>()
     };
     let lost = "evidence: 1 200 trace events were lost; what they showed is missing; boot with a larger trace_buf_size= (affects functions; first at trace.txt:9)";
     let sum = "harmless: 7 problems (2 kinds), without effect on any figure; --verbose lists them";
-    assert_eq!(said(false), [lost, sum]);
+    assert_eq!(printed(false), [lost, sum]);
     let holds = "evidence: 6 holds were released by another thread than took them, as GEOM events are (400 µs); they last until then";
     let stray = "evidence: 1 control character stands in a log; it is taken out (first at console.log:7)";
-    assert_eq!(said(true), [holds, stray, lost]);
-    let of = |i: usize| (&*summary.diagnostics[i].severity, &*summary.diagnostics[i].affects);
-    assert_eq!([of(0), of(2)], [("harmless", ""), ("figures affected", "functions")]);
+    assert_eq!(printed(true), [holds, stray, lost]);
+    let severity = |i: usize| (&*summary.diagnostics[i].severity, &*summary.diagnostics[i].affects);
+    assert_eq!([severity(0), severity(2)], [("harmless", ""), ("figures affected", "functions")]);
     assert_eq!((&*summary.diagnostics[0].code, summary.diagnostics[0].cost_ns), ("hold-passed-on", Some(400_200)));
 }
 
-/// Three lines at most say what did not add up, unless all are asked for.
+/// At most three lines are about diagnostics, unless all are requested.
 #[test]
 fn diagnostics_are_three_lines() {
     use DiagnosticKind::{ClockBack, EntryWithoutExit, ExitWithoutEntry, HoldPassedOn, TraceEventsLost};
@@ -115,8 +115,8 @@ fn diagnostics_are_three_lines() {
             let summary = summarize(&timeline, &crate::sample::facts());
             let lines = |harmless_too| {
                 let text = report::show(&summary, Layout { width: 300, harmless_too, ..Layout::default() });
-                let told = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
-                told.map(str::to_owned).collect::<Vec<String>>()
+                let listed = text.lines().filter(|l| l.starts_with("evidence: ") || l.starts_with("harmless: "));
+                listed.map(str::to_owned).collect::<Vec<String>>()
             };
             let all = n + usize::from(with_harmless);
             assert_eq!((lines(false).len(), lines(true).len()), (all.min(3), all));

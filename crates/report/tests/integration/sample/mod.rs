@@ -1,5 +1,5 @@
-//! A small made-up boot with everything a view has to cope with: several tracks, waits, a thread that another
-//! waits for, evidence before time zero, and text that would do harm where it is not quoted.
+//! A small made-up boot with everything that a view must handle: several tracks, waits, a thread that another waits
+//! for, evidence before time zero, and text that does harm unless it is quoted.
 
 use report::{Facts, Overhead, Subject};
 use timeline::{
@@ -44,12 +44,11 @@ impl Maker {
     }
 }
 
-/// The boot.
 pub fn timeline() -> Timeline {
     made(0)
 }
 
-/// The same, its last small initcalls later and the first of them 20 ms longer; and one that the other has not.
+/// A slower boot: its last small initcalls are later, the first of them takes 20 ms longer, and one initcall is new.
 pub fn slower() -> Timeline {
     made(20_000)
 }
@@ -179,7 +178,7 @@ pub fn large(spans: usize) -> Timeline {
     finish(m, threads[0], &[("kernel", 0)], per_thread * 10)
 }
 
-/// What no timeline holds.
+/// The facts that no timeline holds.
 pub fn facts() -> Facts {
     Facts {
         subject: Subject {
