@@ -27,7 +27,7 @@ pub(crate) struct Arch {
     /// QEMU's name, used in options and in recordings.
     pub(crate) name: &'static str,
     /// Names that Linux and distributions use.
-    pub(crate) also_called: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// The default program of the VMM.
     pub(crate) vmm: &'static str,
     /// The default machine.
@@ -80,7 +80,7 @@ pub(crate) struct Arch {
     pub(crate) registers: fn(&[u8]) -> Option<Registers>,
     /// The distance from the frame record to the address in the frame pointer, which is above. The record is the caller's frame pointer,
     /// followed by the return address.
-    pub(crate) frame_below: u64,
+    pub(crate) frame_record_offset: u64,
     /// The call at the end of these bytes, if they may end with one.
     pub(crate) call_before: fn(&[u8]) -> Option<Call>,
     /// The distance of the return address above the stack pointer, if the function at the instruction pointer has no frame (not yet, or no
@@ -194,7 +194,7 @@ pub(crate) fn of(guest: &GuestSpec) -> &'static Arch {
 
 /// The architecture with this name, which is QEMU's, or one that Linux and distributions use.
 pub(crate) fn named(name: &str) -> Option<&'static Arch> {
-    ALL.iter().find(|arch| arch.name == name || arch.also_called.contains(&name)).copied()
+    ALL.iter().find(|arch| arch.name == name || arch.aliases.contains(&name)).copied()
 }
 
 /// Fails unless the guest's architecture is known.
@@ -202,8 +202,8 @@ pub(crate) fn check(guest: &GuestSpec) -> Result<(), Error> {
     if named(&guest.arch).is_some() {
         return Ok(());
     }
-    let known = ALL.map(|arch| arch.name).join(", ");
-    Err(Error::option(format!("--arch {}: bootscope boots guests of {known}", guest.arch)))
+    let names = ALL.map(|arch| arch.name).join(", ");
+    Err(Error::option(format!("--arch {}: bootscope boots guests of {names}", guest.arch)))
 }
 
 /// True if an image that begins with these bytes has a [`plain_image`].
@@ -270,7 +270,7 @@ mod tests {
     /// A made-up architecture.
     static STUB: Arch = Arch {
         name: "stub",
-        also_called: &[],
+        aliases: &[],
         vmm: "stub",
         machine: "none",
         boards: &[],
@@ -296,7 +296,7 @@ mod tests {
         relocated: |_, _| None,
         reads_kernels: false,
         registers: |_| None,
-        frame_below: 0,
+        frame_record_offset: 0,
         call_before: |_| None,
         return_without_frame: |_, _| None,
         image_step_bytes: 1,

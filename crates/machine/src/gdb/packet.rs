@@ -62,9 +62,9 @@ impl Packets {
             }
             (Position::FirstDigit, _) => self.position = Position::SecondDigit(byte),
             (Position::SecondDigit(first), _) => {
-                let whole = std::mem::take(self);
-                let is_right = !whole.is_too_long && byte_of(first, byte) == Some(whole.sum);
-                let data = is_right.then(|| expanded(&whole.raw)).flatten();
+                let packet = std::mem::take(self);
+                let is_right = !packet.is_too_long && byte_of(first, byte) == Some(packet.sum);
+                let data = is_right.then(|| expanded(&packet.raw)).flatten();
                 return Some(data.map_or(Received::Malformed, Received::Packet));
             }
         }

@@ -115,7 +115,7 @@ impl SilenceWatch {
     }
 
     /// Uses this client for the stops from now on, after other code has finished with it.
-    pub(crate) fn take_over(&mut self, client: Client) {
+    pub(crate) fn set_client(&mut self, client: Client) {
         self.client = Some(client);
         self.remarks.clear();
     }
@@ -182,9 +182,9 @@ impl SilenceWatch {
     /// The silences and stacks as the text of a file in the recording. `names` finds names for the addresses on the stacks.
     pub(crate) fn finish(mut self, names: impl FnOnce(&OnStacks) -> Names) -> String {
         if self.cut_count > 0 {
-            let (cut, limit) = (self.cut_count, self.max_stop_time.as_secs());
+            let (count, limit) = (self.cut_count, self.max_stop_time.as_secs());
             let why = format!("after {limit} s, or because the recording was ended");
-            self.remarks.push(format!("stops that were broken off before all was read, {why}: {cut}"));
+            self.remarks.push(format!("stops that were broken off before all was read, {why}: {count}"));
         }
         if self.unstopped_count > MAX_UNSTOPPED_SILENCES {
             let left = self.unstopped_count - MAX_UNSTOPPED_SILENCES;

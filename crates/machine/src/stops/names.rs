@@ -276,17 +276,17 @@ mod tests {
         assert_eq!(names.add("vmlinux", functions.to_vec(), &called, STEP), Some(0));
         names.add_tables(orc(), 0);
         let words = [(0x8010, 0x1200), (0x8018, 0x1350), (0x8030, 0x4444), (0x8038, 0x1250)];
-        let found = |address: u64| Return { address, called: None };
+        let word = |address: u64| Return { address, called: None };
         let stack = |returns: &[u64]| Stack {
             pc: 0x1010,
             mode: Mode::Kernel,
             method: Method::Words,
-            returns: returns.iter().copied().map(found).collect(),
+            returns: returns.iter().copied().map(word).collect(),
             top: Some(top(0x8000, 0x8030, &words)),
         };
         let mut stacks = [stack(&[0x1200, 0x1350, 0x1250]), stack(&[0x1350]), Stack { top: None, ..stack(&[0x1350]) }];
         names.unwind(stacks.iter_mut());
-        assert_eq!((stacks[0].method, &stacks[0].returns[..]), (Method::Tables, &[found(0x1200), found(0x1250)][..]));
+        assert_eq!((stacks[0].method, &stacks[0].returns[..]), (Method::Tables, &[word(0x1200), word(0x1250)][..]));
         assert_eq!(stacks[1].method, Method::Words, "what the tables lead to lies behind no call");
         assert!(stacks.iter().all(|stack| stack.top.is_none()), "the bytes are spent");
         assert!(names.remarks[1].contains("on 1 of 2 stacks"), "{:?}", names.remarks);

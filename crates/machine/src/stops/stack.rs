@@ -131,7 +131,7 @@ impl Walker {
     ) -> Result<(Vec<Return>, bool), GdbError> {
         let (mut returns, mut pointer, mut below) = (Vec::new(), registers.fp, registers.sp);
         while returns.len() < MAX_FRAMES {
-            let fp = pointer.wrapping_sub(self.arch.frame_below);
+            let fp = pointer.wrapping_sub(self.arch.frame_record_offset);
             // A caller's frame must lie further out than its callee's, so a chain cannot be a circle.
             if fp % 8 != 0 || fp < below || fp - below > MAX_FRAME_BYTES {
                 return Ok((returns, false));
@@ -174,8 +174,8 @@ impl Walker {
 
     /// The return address with the call's target, if the address lies behind a call.
     fn behind_call(&mut self, address: u64, memory: &mut dyn Memory) -> Result<Option<Return>, GdbError> {
-        if let Some(&known) = self.calls.get(&address) {
-            return Ok(known);
+        if let Some(&cached) = self.calls.get(&address) {
+            return Ok(cached);
         }
         let from = address.wrapping_sub(CALL_BYTES as u64);
         let code = memory.read(from, CALL_BYTES)?;
@@ -249,9 +249,9 @@ mod tests {
             memory.call(address, callee);
         }
         let stack = walk(kernel(0x10210, 0x12ff0, 0x13000), &mut memory);
-        let found: Vec<(u64, Option<u64>)> = stack.returns.iter().map(|r| (r.address, r.called)).collect();
+        let callers: Vec<(u64, Option<u64>)> = stack.returns.iter().map(|r| (r.address, r.called)).collect();
         assert_eq!(stack.method, Method::FramePointers);
-        assert_eq!(found, [(0x10105, Some(0x10200)), (0x10305, Some(0x10100)), (0x10405, Some(0x10300))]);
+        assert_eq!(callers, [(0x10105, Some(0x10200)), (0x10305, Some(0x10100)), (0x10405, Some(0x10300))]);
     }
 
     #[test]

@@ -158,11 +158,11 @@ fn status(line: &str) -> Option<u16> {
 
 /// The error message in an answer: in Firecracker's a field, in cloud-hypervisor's a list of reasons, the outermost first.
 fn fault(body: &[u8]) -> String {
-    let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    let chain = || said.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<&str>>>();
-    let said =
-        said.get("fault_message").and_then(Value::as_str).map(str::to_owned).or_else(|| Some(chain()?.join(": ")));
-    shown(said.as_ref().map_or(body, |said| said.as_bytes()), MAX_QUOTED_CHARS)
+    let json = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let chain = || json.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<&str>>>();
+    let message =
+        json.get("fault_message").and_then(Value::as_str).map(str::to_owned).or_else(|| Some(chain()?.join(": ")));
+    shown(message.as_ref().map_or(body, |message| message.as_bytes()), MAX_QUOTED_CHARS)
 }
 
 #[cfg(test)]

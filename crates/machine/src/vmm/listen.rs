@@ -31,7 +31,7 @@ pub(super) struct Piece<I> {
     pub(super) content: Content,
 }
 
-/// The content of a piece.
+/// Bytes, or the end of an input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Bytes: at least one.

@@ -175,7 +175,7 @@ pub(crate) trait Vmm: fmt::Debug {
     }
 
     /// Resumes the vCPUs, which a gdbstub client may have left stopped.
-    fn let_run(&mut self) {}
+    fn resume_vcpus(&mut self) {}
 
     /// The file that holds guest RAM, if the machine was started with one.
     fn ram(&self) -> Option<&File> {
@@ -183,7 +183,7 @@ pub(crate) trait Vmm: fmt::Debug {
     }
 
     /// The size of the instruments' records. It grows while code runs that never ran before.
-    fn noted_bytes(&self) -> u64 {
+    fn instrument_bytes(&self) -> u64 {
         0
     }
 

@@ -199,7 +199,7 @@ impl Vmm for ScriptedVmm {
         self.script.gdbstub.lock().unwrap().take()
     }
 
-    fn let_run(&mut self) {
+    fn resume_vcpus(&mut self) {
         self.note("let run");
     }
 

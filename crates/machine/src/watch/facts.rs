@@ -64,7 +64,7 @@ pub(crate) struct Facts {
     /// The patches that are not written yet.
     pub(crate) missed: Option<String>,
     /// The reason why the watched variable is no longer read.
-    pub(crate) unwatched: Option<String>,
+    pub(crate) watch_failure: Option<String>,
     /// The arrival of the last output.
     pub(crate) heard_ns: i64,
     /// The time since listening began, at the last check: a board's time zero may never come.

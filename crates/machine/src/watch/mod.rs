@@ -185,7 +185,7 @@ impl<'a> Watch<'a> {
         };
         if matches!(begun, Err(Undone::Refused(_))) {
             // The vCPUs have not run yet. The outcome is a boot that ran without the patch, so they are started.
-            self.vm.let_run();
+            self.vm.resume_vcpus();
         }
         self.take_undone(begun);
     }
@@ -201,10 +201,10 @@ impl<'a> Watch<'a> {
             Err(Undone::Refused(why)) => format!("--patch {why}"),
             Err(Undone::Failed(why)) => {
                 self.resume_count = Some(0);
-                self.vm.let_run();
+                self.vm.resume_vcpus();
                 if self.facts.missed.is_none() {
                     // All patches were written, so only evidence is missing.
-                    self.facts.unwatched.get_or_insert(format!(
+                    self.facts.watch_failure.get_or_insert(format!(
                         "--watch ended early: {why}. The boot went on, and what was read before is kept: record once more for the rest"
                     ));
                     return;
@@ -228,7 +228,7 @@ impl<'a> Watch<'a> {
         facts.missed = functions.missed();
         let client = functions.give_away();
         if let (Some(client), Some(silence)) = (client, &mut self.silence) {
-            silence.take_over(client);
+            silence.set_client(client);
         }
         self.take_undone(looked);
     }
@@ -301,7 +301,7 @@ impl<'a> Watch<'a> {
         let is_over = &mut || limit.is_over(&*self.vm, &self.observer);
         if is_due && !silence.stop(&|| self.vm.elapsed_ns(), is_over) {
             self.resume_count = Some(0);
-            self.vm.let_run();
+            self.vm.resume_vcpus();
         }
     }
 
@@ -313,7 +313,7 @@ impl<'a> Watch<'a> {
         if let (Some(count), false) = (&mut self.resume_count, is_at_end) {
             if *count < MAX_RESUMES {
                 *count += 1;
-                self.vm.let_run();
+                self.vm.resume_vcpus();
             }
         }
     }
@@ -391,7 +391,7 @@ impl<'a> Watch<'a> {
                 MAX_LAST_EVIDENCE_NS / 1_000_000_000
             ));
         }
-        notes.extend(self.facts.unwatched.take());
+        notes.extend(self.facts.watch_failure.take());
         if let Some(malformed) =
             self.messages.as_ref().map(|messages| messages.malformed).filter(|&malformed| malformed > 0)
         {
@@ -435,13 +435,13 @@ impl<'a> Watch<'a> {
 
     /// The bytes of output on all ports, and of the plugin's records.
     fn bytes_heard(&self) -> u64 {
-        self.streams.total_bytes() + self.vm.noted_bytes()
+        self.streams.total_bytes() + self.vm.instrument_bytes()
     }
 
     fn hear(&mut self, patience: Duration) -> Result<(), Error> {
-        let heard = self.vm.hear(patience);
-        self.heard_out = matches!(heard, Heard::Silence);
-        match heard {
+        let event = self.vm.hear(patience);
+        self.heard_out = matches!(event, Heard::Silence);
+        match event {
             Heard::Said { source, at_ns, bytes } => {
                 self.facts.heard_ns = at_ns;
                 self.take(source, &bytes, at_ns)?;

@@ -37,10 +37,10 @@ impl ProcessWatch {
             return None;
         }
         self.tasks = self.tasks.take().or_else(|| self.list.find(ram));
-        let found = self.tasks.as_ref().is_some_and(|tasks| tasks.has(ram, &self.name).unwrap_or(false));
+        let is_running = self.tasks.as_ref().is_some_and(|tasks| tasks.has(ram, &self.name).unwrap_or(false));
         let at_ns = now();
         self.next_ns = at_ns + if self.tasks.is_some() { LOOK_NS } else { FIND_PAUSE_NS };
-        if !found {
+        if !is_running {
             self.absent_ns = began_ns;
             return None;
         }

@@ -51,7 +51,7 @@ struct Attempt {
     answer: Vec<u8>,
 }
 
-/// The state of an attempt.
+/// Progress of an attempt to reach the service.
 enum AttemptState {
     Open,
     Answered(String),

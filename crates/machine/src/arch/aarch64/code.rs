@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn calls_are_recognized() {
         // Encoded by GNU as.
-        let at = |word: u32| instruction(&word.to_le_bytes(), 0xffff_8000_0800_0000).map(|found| found.call);
+        let at = |word: u32| instruction(&word.to_le_bytes(), 0xffff_8000_0800_0000).map(|decoded| decoded.call);
         assert_eq!(at(0x9400_0002), Some(Some(CallTo::Address(0xffff_8000_0800_0008))), "bl .+8");
         assert_eq!(at(0x97ff_ffff), Some(Some(CallTo::Address(0xffff_8000_07ff_fffc))), "bl .-4");
         for call in [0xd63f_0020, 0xd73f_0843, 0xd63f_083f] {

@@ -9,7 +9,7 @@ use super::{Arch, image};
 
 pub(super) static ARCH: Arch = Arch {
     name: "aarch64",
-    also_called: &["arm64"],
+    aliases: &["arm64"],
     vmm: "qemu-system-aarch64",
     // The newest interrupt controller that the accelerator has. The oldest one supports only 8 CPUs, and KVM on newer hosts lacks it.
     machine: "virt,gic-version=max",
@@ -42,7 +42,7 @@ pub(super) static ARCH: Arch = Arch {
     reads_kernels: false,
     release_bytes_max: image::MAX_IMAGE_BYTES,
     registers: stack::registers,
-    frame_below: 0,
+    frame_record_offset: 0,
     call_before: stack::call_before,
     return_without_frame: |_, _| None,
     // A relocatable kernel may lie at any multiple of SEGMENT_ALIGN.

@@ -48,8 +48,8 @@ mod tests {
         bytes[248..256].copy_from_slice(&0x20u64.to_le_bytes());
         bytes[256..264].copy_from_slice(&0xffff_8000_0801_0000u64.to_le_bytes());
         bytes[264] = 0xc5; // EL1h
-        let found = Registers { pc: 0xffff_8000_0801_0000, sp: 0x20, fp: 0x30, mode: Mode::Kernel };
-        assert_eq!(registers(&bytes), Some(found));
+        let expected = Registers { pc: 0xffff_8000_0801_0000, sp: 0x20, fp: 0x30, mode: Mode::Kernel };
+        assert_eq!(registers(&bytes), Some(expected));
         bytes[262] = 0;
         bytes[263] = 0;
         assert_eq!(registers(&bytes).unwrap().mode, Mode::Boot, "EL1 below");

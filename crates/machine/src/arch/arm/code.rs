@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn calls_are_recognized() {
         // Encoded by GNU as.
-        let at = |word: u32| instruction(&word.to_le_bytes(), 0xc000_8000).map(|found| found.call);
+        let at = |word: u32| instruction(&word.to_le_bytes(), 0xc000_8000).map(|decoded| decoded.call);
         assert_eq!(at(0xeb00_0000), Some(Some(CallTo::Address(0xc000_8008))), "bl .+8");
         assert_eq!(at(0xebff_fffd), Some(Some(CallTo::Address(0xc000_7ffc))), "bl .-4");
         assert_eq!(at(0x0b00_0001), Some(Some(CallTo::Address(0xc000_800c))), "bleq .+12");

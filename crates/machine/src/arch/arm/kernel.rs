@@ -46,8 +46,8 @@ pub(super) fn plain(image: &[u8]) -> Option<Cow<'_, [u8]>> {
     places.sort_unstable();
     let unpacked = |at: usize| {
         let data = &image[at..];
-        let known = !matches!(Compression::of(data), Compression::No | Compression::Unknown);
-        let (kernel, _) = known.then(|| packed::content(data, image::MAX_IMAGE_BYTES).ok())??;
+        let is_supported = !matches!(Compression::of(data), Compression::No | Compression::Unknown);
+        let (kernel, _) = is_supported.then(|| packed::content(data, image::MAX_IMAGE_BYTES).ok())??;
         // A smaller result is not the kernel: bytes in the unpacking program only looked like its start.
         (kernel.len() > data.len()).then_some(Cow::Owned(kernel))
     };

@@ -10,7 +10,7 @@ use super::virtio_console::Console;
 
 pub(super) static ARCH: Arch = Arch {
     name: "arm",
-    also_called: &["armhf", "armv7"],
+    aliases: &["armhf", "armv7"],
     vmm: "qemu-system-arm",
     // A kernel without LPAE cannot access addresses above 4 GiB, where QEMU would otherwise put the registers of PCI.
     machine: "virt,highmem=off",
@@ -43,7 +43,7 @@ pub(super) static ARCH: Arch = Arch {
     reads_kernels: false,
     release_bytes_max: super::image::MAX_IMAGE_BYTES,
     registers: stack::registers,
-    frame_below: 0,
+    frame_record_offset: 0,
     call_before: stack::call_before,
     return_without_frame: |_, _| None,
     // Such a kernel does not randomise its address. The unpacking program puts it at a multiple of this.

@@ -50,8 +50,8 @@ mod tests {
             bytes[52..56].copy_from_slice(&0xc150_1f00_u32.to_le_bytes());
             bytes[60..64].copy_from_slice(&0xc010_0000_u32.to_le_bytes());
             bytes[state] = 0xd3; // supervisor
-            let found = Registers { pc: 0xc010_0000, sp: 0xc150_1f00, fp: 0, mode: Mode::Kernel };
-            assert_eq!(registers(&bytes), Some(found));
+            let expected = Registers { pc: 0xc010_0000, sp: 0xc150_1f00, fp: 0, mode: Mode::Kernel };
+            assert_eq!(registers(&bytes), Some(expected));
             bytes[63] = 0x40;
             assert_eq!(registers(&bytes).unwrap().mode, Mode::Boot);
             bytes[state] = 0x10;

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn calls_are_recognized() {
         // Encoded by GNU as.
-        let at = |word: u32| instruction(&word.to_le_bytes(), AT).map(|found| (found.bytes, found.call));
+        let at = |word: u32| instruction(&word.to_le_bytes(), AT).map(|decoded| (decoded.bytes, decoded.call));
         assert_eq!(at(0x0080_00ef), Some((4, Some(CallTo::Address(AT + 8)))), "jal ra, .+8");
         assert_eq!(at(0xffdf_f0ef), Some((4, Some(CallTo::Address(AT - 4)))), "jal ra, .-4");
         assert_eq!(at(0x7fff_f0ef), Some((4, Some(CallTo::Address(AT + 0xf_fffe)))), "as far as it reaches");

@@ -9,7 +9,7 @@ use super::{Arch, image};
 
 pub(super) static ARCH: Arch = Arch {
     name: "riscv64",
-    also_called: &[],
+    aliases: &[],
     vmm: "qemu-system-riscv64",
     machine: "virt",
     boards: &[],
@@ -44,7 +44,7 @@ pub(super) static ARCH: Arch = Arch {
     release_bytes_max: image::MAX_IMAGE_BYTES,
     registers: stack::registers,
     // The frame pointer is the caller's stack pointer before the call (RISC-V ELF psABI, "Frame pointer convention").
-    frame_below: 16,
+    frame_record_offset: 16,
     call_before: stack::call_before,
     return_without_frame: |_, _| None,
     // A kernel is mapped by pages of 2 MiB.

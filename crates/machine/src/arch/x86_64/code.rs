@@ -12,15 +12,15 @@ const NOP: u8 = 0x90;
 /// Decodes the first instruction of these bytes, which lie at this address. Returns `None` if there is no valid instruction.
 pub(super) fn instruction(bytes: &[u8], address: u64) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-    let found = decoder.decode();
-    if found.is_invalid() {
+    let decoded = decoder.decode();
+    if decoded.is_invalid() {
         return None;
     }
-    let call = (found.mnemonic() == Mnemonic::Call).then(|| match found.op0_kind() {
-        OpKind::NearBranch64 => CallTo::Address(found.near_branch64()),
+    let call = (decoded.mnemonic() == Mnemonic::Call).then(|| match decoded.op0_kind() {
+        OpKind::NearBranch64 => CallTo::Address(decoded.near_branch64()),
         _ => CallTo::Unknown,
     });
-    Some(Instruction { bytes: found.len(), call })
+    Some(Instruction { bytes: decoded.len(), call })
 }
 
 /// Assembles code of `bytes` bytes for this address that calls a function, or does nothing. Returns `None` if there is no such code.
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn calls_are_recognized() {
-        let at = |bytes: &[u8]| instruction(bytes, 0xffff_ffff_8100_0000).map(|found| (found.bytes, found.call));
+        let at = |bytes: &[u8]| instruction(bytes, 0xffff_ffff_8100_0000).map(|decoded| (decoded.bytes, decoded.call));
         assert_eq!(at(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), Some((5, Some(CallTo::Address(0xffff_ffff_8100_0000)))));
         assert_eq!(at(&[0xff, 0x15, 1, 0, 0, 0]), Some((6, Some(CallTo::Unknown))));
         assert_eq!(at(&[0x41, 0xff, 0xd7]), Some((3, Some(CallTo::Unknown))));

@@ -15,7 +15,7 @@ use super::Arch;
 
 pub(crate) static ARCH: Arch = Arch {
     name: "x86_64",
-    also_called: &["amd64", "x86-64"],
+    aliases: &["amd64", "x86-64"],
     vmm: "qemu-system-x86_64",
     machine: "pc",
     boards: &[],
@@ -45,7 +45,7 @@ pub(crate) static ARCH: Arch = Arch {
     relocated: |_, _| None,
     reads_kernels: true,
     registers: stack::registers,
-    frame_below: 0,
+    frame_record_offset: 0,
     call_before: stack::call_before,
     return_without_frame: stack::return_without_frame,
     image_step_bytes: 2 << 20,

@@ -243,13 +243,13 @@ pub(crate) mod tests {
     fn each_caller_is_where_the_tables_say() {
         // f was called at the end of g, and g by h.
         let words = [(0x8010, 0x1200), (0x8018, 0x77), (0x8030, 0x4444), (0x8038, 0x1250)];
-        let found = orc().callers(0x1010, &top(0x8000, 0x8030, &words), 0);
-        assert_eq!(found, (vec![called(0x1200), called(0x1250)], true));
+        let callers = orc().callers(0x1010, &top(0x8000, 0x8030, &words), 0);
+        assert_eq!(callers, (vec![called(0x1200), called(0x1250)], true));
         // The same in a kernel that has moved itself.
         let words =
             words.map(|(at, word)| if (0x1000..0x2000).contains(&word) { (at, word + 0x5000) } else { (at, word) });
-        let found = orc().callers(0x6010, &top(0x8000, 0x8030, &words), 0x5000);
-        assert_eq!(found, (vec![called(0x6200), called(0x6250)], true));
+        let callers = orc().callers(0x6010, &top(0x8000, 0x8030, &words), 0x5000);
+        assert_eq!(callers, (vec![called(0x6200), called(0x6250)], true));
     }
 
     #[test]

@@ -92,7 +92,9 @@ impl<'a> View<'a> {
             Space::Tables { phys_base, .. } if in_image(virt) => {
                 Ok((virt.wrapping_sub(IMAGE_START).wrapping_add(phys_base), image_left()))
             }
-            Space::Tables { root, levels, encryption_bit, .. } => self.remembered(virt, root, levels, encryption_bit),
+            Space::Tables { root, levels, encryption_bit, .. } => {
+                self.resolve_by_tables(virt, root, levels, encryption_bit)
+            }
             Space::Shifted { image: Some(shift), .. } if in_image(virt) => Ok((virt.wrapping_sub(shift), image_left())),
             Space::Shifted { other: Some(shift), .. } if !in_image(virt) => {
                 Ok((virt.wrapping_sub(shift), (u64::MAX - virt).max(1)))
@@ -101,10 +103,10 @@ impl<'a> View<'a> {
         }
     }
 
-    fn remembered(&self, virt: u64, root: u64, levels: u8, encryption_bit: u64) -> io::Result<(u64, u64)> {
+    fn resolve_by_tables(&self, virt: u64, root: u64, levels: u8, encryption_bit: u64) -> io::Result<(u64, u64)> {
         let (mut recent, next) = self.recent.get();
-        let known = recent.iter().find(|m| virt.wrapping_sub(m.virt) < m.bytes);
-        let mapping = match known {
+        let cached = recent.iter().find(|m| virt.wrapping_sub(m.virt) < m.bytes);
+        let mapping = match cached {
             Some(mapping) => *mapping,
             None => {
                 let mapping = walk(self.memory, virt, root, levels, encryption_bit)?;

@@ -204,8 +204,8 @@ impl Vmm for Machine {
     }
 
     fn hear(&mut self, patience: Duration) -> Heard {
-        if let Some(heard) = self.waiting.pop_front() {
-            return heard;
+        if let Some(event) = self.waiting.pop_front() {
+            return event;
         }
         let (input, at_ns, bytes) = match self.vmm.next(patience) {
             Next::Output { input, at_ns, bytes } => (input, at_ns, bytes),

@@ -263,7 +263,7 @@ impl Vmm for Machine {
         self.gdbstub.take()
     }
 
-    fn let_run(&mut self) {
+    fn resume_vcpus(&mut self) {
         // This can fail only if QEMU has ended.
         let _ = self.monitor.cont();
     }
@@ -272,7 +272,7 @@ impl Vmm for Machine {
         self.ram.as_ref()
     }
 
-    fn noted_bytes(&self) -> u64 {
+    fn instrument_bytes(&self) -> u64 {
         self.first_executions.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.len())
     }
 

@@ -232,9 +232,9 @@ mod tests {
     fn answers_find_their_questions() {
         let (mut monitor, mut qemu) = monitor();
         let (first, second) = (monitor.ask("info mtree -f").unwrap(), monitor.ask("x").unwrap());
-        let asked = std::iter::repeat_with(|| next_command(&mut qemu)).nth(2).unwrap();
-        assert_eq!(asked["arguments"]["command-line"], "info mtree -f");
-        assert_eq!(asked["id"], first);
+        let command = std::iter::repeat_with(|| next_command(&mut qemu)).nth(2).unwrap();
+        assert_eq!(command["arguments"]["command-line"], "info mtree -f");
+        assert_eq!(command["id"], first);
         assert_eq!(monitor.answer(first), None);
         let line = format!(
             "{{\"error\": {{\"class\": \"GenericError\", \"desc\": \"no\"}}, \"id\": {second}}}\n\

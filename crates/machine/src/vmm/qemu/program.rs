@@ -63,7 +63,7 @@ impl Qemu {
         let path = which(binary).ok_or_else(missing)?;
         let identity = identity(&path).ok_or_else(missing)?;
         let version = match memo::recall::<Version>("qemu", &identity) {
-            Some(known) => known.version,
+            Some(cached) => cached.version,
             None => {
                 let version = ask_version(&path, "QEMU emulator version ")?;
                 memo::remember("qemu", &identity, &Version { version: version.clone() });
@@ -71,7 +71,7 @@ impl Qemu {
             }
         };
         match parse_version(&version) {
-            Some(found) if found >= OLDEST_VERSION => {
+            Some(number) if number >= OLDEST_VERSION => {
                 check_program(&path, NAME, "--qemu, and give further arguments for it after --")?;
                 Ok(Qemu { path, version, identity })
             }

@@ -65,12 +65,12 @@ impl Address {
             let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
             (!host.is_empty()).then(|| Server { host: host.to_owned(), port })
         };
-        let found = match text.split_once(':') {
+        let address = match text.split_once(':') {
             Some(("tcp", rest)) => server(rest).map(Address::Tcp),
             Some(("telnet", rest)) => server(rest).map(Address::Telnet),
             _ => Some(Address::Device(PathBuf::from(text))).filter(|_| !text.is_empty()),
         };
-        found.ok_or_else(|| {
+        address.ok_or_else(|| {
             Error::option(format!(
                 "--serial {text} is no port: write a device such as /dev/ttyUSB0, or tcp:HOST:PORT, or telnet:HOST:PORT"
             ))

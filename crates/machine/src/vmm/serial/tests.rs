@@ -31,18 +31,18 @@ fn hear(board: &mut ConnectedBoard, is_enough: impl Fn(&[Heard]) -> bool) -> Vec
         assert!(began.elapsed() < Duration::from_secs(10), "it is never heard: {all:?}");
         match board.hear(Duration::from_millis(20)) {
             Heard::Silence => {}
-            heard => all.push(heard),
+            event => all.push(event),
         }
     }
     all
 }
 
-fn said(all: &[Heard], wanted: Source) -> (Vec<i64>, String) {
-    let of = all.iter().filter_map(|heard| match heard {
+fn output_of(all: &[Heard], wanted: Source) -> (Vec<i64>, String) {
+    let output = all.iter().filter_map(|event| match event {
         Heard::Said { source, at_ns, bytes } if *source == wanted => Some((*at_ns, bytes.clone())),
         _ => None,
     });
-    let (at, bytes): (Vec<i64>, Vec<Vec<u8>>) = of.unzip();
+    let (at, bytes): (Vec<i64>, Vec<Vec<u8>>) = output.unzip();
     (at, String::from_utf8(bytes.concat()).unwrap())
 }
 
@@ -56,75 +56,76 @@ const LONG: Duration = Duration::from_secs(30);
 fn output_before_the_end_of_the_command_is_dropped_but_not_that_of_the_command() {
     let (mut board, name) = line();
     // `hear` is called only after the command has ended, so the command's output is still in its pipe.
-    let mut heard = connected(&name, Some("sleep 0.3; echo relay on"), LONG);
-    assert_eq!(heard.elapsed_ns(), 0, "no time passes before");
+    let mut recorder = connected(&name, Some("sleep 0.3; echo relay on"), LONG);
+    assert_eq!(recorder.elapsed_ns(), 0, "no time passes before");
     board.write_all(b"of the boot before\n").unwrap();
     std::thread::sleep(Duration::from_millis(600));
     board.write_all(b"U-Boot 2024.01\r\nlogin: ").unwrap();
     std::thread::sleep(Duration::from_millis(100));
-    let all =
-        hear(&mut heard, |all| said(all, Source::Console).1.ends_with("login: ") && said(all, Source::Vmm).1.len() > 8);
-    let (at, text) = said(&all, Source::Vmm);
+    let all = hear(&mut recorder, |all| {
+        output_of(all, Source::Console).1.ends_with("login: ") && output_of(all, Source::Vmm).1.len() > 8
+    });
+    let (at, text) = output_of(&all, Source::Vmm);
     assert_eq!(text, "relay on\n");
     // The output was in its pipe at time zero, and is stamped when it is read.
     assert!(at.iter().all(|at| (0..MAX_LAST_OUTPUT_NS).contains(at)), "{at:?}");
-    let (at, text) = said(&all, Source::Console);
+    let (at, text) = output_of(&all, Source::Console);
     assert_eq!(text, "U-Boot 2024.01\r\nlogin: ");
     assert!(at.iter().all(|&at| (100_000_000..2_000_000_000).contains(&at)), "{at:?}");
     let running =
-        all.iter().position(|heard| matches!(heard, Heard::News { news, at_ns: 0 } if *news == [News::Running]));
-    let console = all.iter().position(|heard| matches!(heard, Heard::Said { source: Source::Console, .. }));
+        all.iter().position(|event| matches!(event, Heard::News { news, at_ns: 0 } if *news == [News::Running]));
+    let console = all.iter().position(|event| matches!(event, Heard::Said { source: Source::Console, .. }));
     assert!(running.is_some() && running < console, "{all:?}");
-    let notes = heard.notes().join("\n");
+    let notes = recorder.notes().join("\n");
     assert!(notes.contains("19 bytes came before --power-cycle had ended"), "{notes}");
-    assert_eq!(heard.set_up(None).len(), 1);
+    assert_eq!(recorder.set_up(None).len(), 1);
 }
 
 #[test]
 fn last_output_of_a_failing_command_is_kept() {
     let (_board, name) = line();
-    let mut heard = connected(&name, Some("echo no such relay >&2; exit 3"), LONG);
-    let all = hear(&mut heard, is_gone);
-    assert_eq!(said(&all, Source::Vmm).1, "no such relay\n");
-    let how = heard.wait().unwrap().how;
+    let mut recorder = connected(&name, Some("echo no such relay >&2; exit 3"), LONG);
+    let all = hear(&mut recorder, is_gone);
+    assert_eq!(output_of(&all, Source::Vmm).1, "no such relay\n");
+    let how = recorder.wait().unwrap().how;
     assert!(how.contains("exit 3` ended with exit status: 3"), "{how}");
 }
 
 #[test]
 fn a_command_that_does_not_end_is_killed() {
     let (_board, name) = line();
-    let mut heard = connected(&name, Some("echo waiting; sleep 1000"), Duration::from_secs(1));
-    let all = hear(&mut heard, is_gone);
-    assert_eq!(said(&all, Source::Vmm).1, "waiting\n");
-    let how = heard.wait().unwrap().how;
+    let mut recorder = connected(&name, Some("echo waiting; sleep 1000"), Duration::from_secs(1));
+    let all = hear(&mut recorder, is_gone);
+    assert_eq!(output_of(&all, Source::Vmm).1, "waiting\n");
+    let how = recorder.wait().unwrap().how;
     assert!(how.contains("did not end within 1 s"), "{how}");
 }
 
 #[test]
 fn by_hand_the_boot_begins_with_the_first_byte() {
     let (mut board, name) = line();
-    let mut heard = connected(&name, None, LONG);
-    assert!(heard.wants().unwrap().contains(&name));
-    assert!(matches!(heard.hear(Duration::from_millis(50)), Heard::Silence));
-    assert_eq!(heard.elapsed_ns(), 0);
+    let mut recorder = connected(&name, None, LONG);
+    assert!(recorder.wants().unwrap().contains(&name));
+    assert!(matches!(recorder.hear(Duration::from_millis(50)), Heard::Silence));
+    assert_eq!(recorder.elapsed_ns(), 0);
     board.write_all(b"\0SPL\n").unwrap();
-    let all = hear(&mut heard, |all| !said(all, Source::Console).1.is_empty());
-    assert_eq!(said(&all, Source::Console), (vec![0], "\0SPL\n".to_owned()));
-    assert!(heard.elapsed_ns() > 0);
-    heard.kill();
-    assert!(is_gone(&hear(&mut heard, is_gone)));
+    let all = hear(&mut recorder, |all| !output_of(all, Source::Console).1.is_empty());
+    assert_eq!(output_of(&all, Source::Console), (vec![0], "\0SPL\n".to_owned()));
+    assert!(recorder.elapsed_ns() > 0);
+    recorder.kill();
+    assert!(is_gone(&hear(&mut recorder, is_gone)));
 }
 
 #[test]
 fn a_line_that_ends_ends_the_recording_after_all_output() {
     let (mut board, name) = line();
-    let mut heard = connected(&name, None, LONG);
+    let mut recorder = connected(&name, None, LONG);
     board.write_all(b"last words\n").unwrap();
     std::thread::sleep(Duration::from_millis(200));
     drop(board);
-    let all = hear(&mut heard, is_gone);
-    assert_eq!(said(&all, Source::Console).1, "last words\n");
-    let how = heard.wait().unwrap().how;
+    let all = hear(&mut recorder, is_gone);
+    assert_eq!(output_of(&all, Source::Console).1, "last words\n");
+    let how = recorder.wait().unwrap().how;
     assert!(how.contains(&name) && how.contains("unplugged"), "{how}");
 }
 
@@ -146,14 +147,14 @@ fn listening_to_a_board_that_never_falls_silent_ends_and_needs_little_memory() {
     for baud in [None, Some(115_200)] {
         let (sender, over) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let mut heard = flooded(baud);
-            hear(&mut heard, |all| said(all, Source::Console).1.len() > 100);
+            let mut recorder = flooded(baud);
+            hear(&mut recorder, |all| output_of(all, Source::Console).1.len() > 100);
             // By now the queue is full.
             std::thread::sleep(Duration::from_millis(500));
-            heard.kill();
-            let mut most = heard.queue.len();
-            while !matches!(heard.hear(Duration::from_millis(20)), Heard::Gone) {
-                most = most.max(heard.queue.len());
+            recorder.kill();
+            let mut most = recorder.queue.len();
+            while !matches!(recorder.hear(Duration::from_millis(20)), Heard::Gone) {
+                most = most.max(recorder.queue.len());
             }
             sender.send(most).unwrap();
         });
@@ -165,11 +166,11 @@ fn listening_to_a_board_that_never_falls_silent_ends_and_needs_little_memory() {
 #[test]
 fn time_passes_for_a_board_that_is_never_switched_on() {
     let (_board, name) = line();
-    let mut heard = connected(&name, None, LONG);
+    let mut recorder = connected(&name, None, LONG);
     let began = std::time::Instant::now();
-    assert!(matches!(heard.hear(Duration::from_millis(50)), Heard::Silence));
-    assert_eq!(heard.elapsed_ns(), 0);
-    let listened = Duration::from_nanos(heard.listened_ns().unsigned_abs());
+    assert!(matches!(recorder.hear(Duration::from_millis(50)), Heard::Silence));
+    assert_eq!(recorder.elapsed_ns(), 0);
+    let listened = Duration::from_nanos(recorder.listened_ns().unsigned_abs());
     assert!(listened >= Duration::from_millis(50) && listened <= began.elapsed() + Duration::from_secs(1));
 }
 
