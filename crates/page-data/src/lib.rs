@@ -11,5 +11,5 @@ mod table;
 mod what_if;
 
 pub use boot::{Missing, Parts, can_run_again, phase_number};
-pub use table::{Column, MOST_BYTES, Malformed, Table};
+pub use table::{Column, MAX_BYTES, Malformed, Table};
 pub use what_if::{Less, answer, wrong};

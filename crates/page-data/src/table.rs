@@ -21,7 +21,7 @@
 //!
 //! Times are deltas: sorted times take two or three bytes, and each is exact. The reader in this file is for tests and
 //! for programs that read a page without a browser. It fails on bytes that break the format, allocates in proportion to
-//! the bytes, and has no limit but [`MOST_BYTES`].
+//! the bytes, and has no limit but [`MAX_BYTES`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,7 @@ use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
 use std::io::{Read, Write};
 
 /// The most bytes of an unpacked table. A real part has some hundred thousand; only a damaged part has more.
-pub const MOST_BYTES: u64 = 1 << 28;
+pub const MAX_BYTES: u64 = 1 << 28;
 
 /// Doubles hold every whole number up to twice this. The zigzag form of any smaller value is below that.
 const EXACT: u64 = 1 << 52;
@@ -77,7 +77,7 @@ impl Column<'_> {
 pub enum Malformed {
     /// The zlib stream is damaged or ends too early.
     Zlib,
-    /// It unpacks to more than [`MOST_BYTES`].
+    /// It unpacks to more than [`MAX_BYTES`].
     TooLarge,
     /// The table ends in the middle.
     CutOff,
@@ -95,7 +95,7 @@ impl fmt::Display for Malformed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Malformed::Zlib => out.write_str("not a whole zlib stream"),
-            Malformed::TooLarge => write!(out, "unpacks to more than {MOST_BYTES} bytes"),
+            Malformed::TooLarge => write!(out, "unpacks to more than {MAX_BYTES} bytes"),
             Malformed::CutOff => out.write_str("the table is cut off"),
             Malformed::LeftOver => out.write_str("bytes are left over"),
             Malformed::Number => out.write_str("a number is too large"),
@@ -154,9 +154,9 @@ impl<'a> Table<'a> {
     #[cfg(feature = "zlib")]
     pub fn read(packed: &[u8]) -> Result<Table<'static>, Malformed> {
         let mut plain = Vec::new();
-        let mut zlib = ZlibDecoder::new(packed).take(MOST_BYTES + 1);
+        let mut zlib = ZlibDecoder::new(packed).take(MAX_BYTES + 1);
         zlib.read_to_end(&mut plain).map_err(|_| Malformed::Zlib)?;
-        if plain.len() as u64 > MOST_BYTES {
+        if plain.len() as u64 > MAX_BYTES {
             return Err(Malformed::TooLarge);
         }
         Table::of_plain(&plain)

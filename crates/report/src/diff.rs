@@ -371,12 +371,12 @@ fn dither_line(dither: &Dither, before_ns: i64, layout: Layout, out: &mut String
 
 /// A relative change with its sign. Its digits depend on the noise; there are two if the noise is unknown.
 fn signed_percent(share: f64, noise: Option<f64>) -> String {
-    const DECIMALS_MOST: f64 = 3.0;
+    const MAX_DECIMALS: f64 = 3.0;
     let sign = if share < 0.0 { "−" } else { "+" };
     let decimals = match noise {
         None => return format!("{sign}{}", two_digits(share.abs())),
-        Some(noise) if noise > 0.0 => (-(noise * 100.0).log10().floor()).clamp(0.0, DECIMALS_MOST),
-        Some(_) => DECIMALS_MOST,
+        Some(noise) if noise > 0.0 => (-(noise * 100.0).log10().floor()).clamp(0.0, MAX_DECIMALS),
+        Some(_) => MAX_DECIMALS,
     };
     format!("{sign}{:.*} %", places(decimals), share.abs() * 100.0)
 }

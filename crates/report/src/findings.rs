@@ -129,12 +129,12 @@ pub struct MissingLine {
 }
 
 /// The most spans of evidence per finding in a document.
-const EVIDENCE_LISTED: usize = 20;
+const MAX_EVIDENCE: usize = 20;
 
 impl Findings {
     /// Makes the document for the findings of a boot.
     pub fn new(timeline: &Timeline, found: &findings::Found) -> Findings {
-        Findings::with_evidence(timeline, found, EVIDENCE_LISTED)
+        Findings::with_evidence(timeline, found, MAX_EVIDENCE)
     }
 
     /// Makes the document for a page, whose reader can open the rest of a list.

@@ -93,4 +93,4 @@ pub use watch_lines::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;
 
 /// The most rows of a list whose length the evidence chooses. The rest is counted.
-pub(crate) const LISTED_MAX: usize = timeline::SPAN_NAMES_MAX;
+pub(crate) const MAX_LISTED: usize = timeline::SPAN_NAMES_MAX;

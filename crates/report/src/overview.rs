@@ -14,13 +14,13 @@ use timeline::TimeBase;
 const ROWS: usize = 5;
 
 /// The widest bar; a wider one shows no more.
-const BAR_MOST: usize = 100;
+const MAX_BAR: usize = 100;
 
 /// The longest phase name before it is cut.
-const NAME_MOST: usize = 22;
+const MAX_NAME: usize = 22;
 
 /// The share below which phases are summed in the line under the bar.
-const NAMED_SHARE: f64 = 0.01;
+const MIN_NAMED_SHARE: f64 = 0.01;
 
 /// Writes the phases as a bar, and the most important rows.
 pub fn overview(summary: &Summary, layout: Layout, out: &mut String) {
@@ -67,7 +67,7 @@ fn segments(phases: &[PhaseLine]) -> Vec<Segment<'_>> {
         let ns = phase.end_ns - phase.start_ns;
         match segments.last_mut() {
             Some(last) if last.family == name => last.ns += ns,
-            _ => segments.push(Segment { family: name, name: cut(&harmless(name), NAME_MOST).into_owned(), ns }),
+            _ => segments.push(Segment { family: name, name: cut(&harmless(name), MAX_NAME).into_owned(), ns }),
         }
     }
     segments
@@ -87,7 +87,7 @@ fn families(segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
 
 fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let segments = segments(&summary.phases);
-    let columns = layout.width.min(BAR_MOST);
+    let columns = layout.width.min(MAX_BAR);
     let column = |ns: i64| places(ns as f64 / summary.total_ns as f64 * columns as f64);
     let (mut at_ns, mut shades) = (0, [Style::bar as fn(Style, &str) -> String, Style::faint].iter().cycle());
     let mut cells = 0;
@@ -106,7 +106,7 @@ fn bar(summary: &Summary, layout: Layout, out: &mut String) {
     let share = |ns: i64| ns as f64 / summary.total_ns as f64;
     let families = families(segments);
     let (long, short): (Vec<&Segment>, Vec<&Segment>) =
-        families.iter().partition(|segment| share(segment.ns) >= NAMED_SHARE);
+        families.iter().partition(|segment| share(segment.ns) >= MIN_NAMED_SHARE);
     let mut named: Vec<String> =
         long.iter().map(|segment| format!("{} {}", segment.name, layout.time(segment.ns))).collect();
     let others: i64 = short.iter().map(|segment| segment.ns).sum();
@@ -214,7 +214,7 @@ mod tests {
         for width in 20..120 {
             let phases = (0..97).map(|i| phase(&format!("phase {i}"), i * i, (i + 1) * (i + 1))).collect();
             let lines = drawn(phases, width);
-            assert_eq!(lines[1].chars().count(), width.min(BAR_MOST));
+            assert_eq!(lines[1].chars().count(), width.min(MAX_BAR));
         }
     }
 

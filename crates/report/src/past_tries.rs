@@ -10,7 +10,7 @@ use benchmark::trial::Cause;
 use findings::{Change, Piece};
 
 /// The least common share of pieces of two remedies that are nearly the same.
-const COMMON_MIN: f64 = 0.5;
+const MIN_COMMON: f64 = 0.5;
 /// The number of common pieces from which two remedies share their cause. A list is named after its longest piece,
 /// which may differ.
 const MIN_COMMON_PIECES: usize = 2;
@@ -56,7 +56,7 @@ fn likeness(past: &PastTrial, rule: &str, about: &str, changes: &[Change]) -> Op
     let all = booted.len() + proposed.len() - common.min(proposed.len());
     match booted == proposed {
         true => Some(Likeness::Same),
-        false => (common as f64 >= all as f64 * COMMON_MIN && common > 0).then_some(Likeness::Nearly),
+        false => (common as f64 >= all as f64 * MIN_COMMON && common > 0).then_some(Likeness::Nearly),
     }
 }
 

@@ -8,7 +8,7 @@ use benchmark::metrics::Unit;
 /// Lines of a plot.
 const LINES: usize = 10;
 /// The narrowest readable plot.
-const COLUMNS_MIN: usize = 10;
+const MIN_COLUMNS: usize = 10;
 
 /// A plot of values in order. A column shows the median of its values as a point, and the least and greatest as a line.
 /// Marks under the axis show `changes`, which are places in the series.
@@ -19,7 +19,7 @@ pub fn plot(values: &[f64], changes: &[usize], unit: Unit, layout: Layout) -> St
     }
     let labels = [most, least].map(|value| amount(unit, value));
     let label = labels.iter().map(|l| width(l)).max().unwrap_or(0);
-    let columns = layout.width.saturating_sub(label + 3).max(COLUMNS_MIN).min(values.len());
+    let columns = layout.width.saturating_sub(label + 3).max(MIN_COLUMNS).min(values.len());
     let bins: Vec<Bin> = (0..columns)
         .map(|c| Bin::of(&values[start(c, columns, values.len())..start(c + 1, columns, values.len())]))
         .collect();

@@ -5,19 +5,19 @@ use crate::text::counted;
 use crate::{AwaitedKind, Layout, ProcessLine, harmless};
 
 /// Up to this number, all processes are listed; beyond it, those that last.
-const LISTED_ALWAYS: usize = 40;
+const MAX_LISTED_ALWAYS: usize = 40;
 
 /// The share of the table's time span from which one of many processes is listed.
-const SHARE_LISTED: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 
 /// The rows of the table, and how many are left out. All processes are listed if `all` is true or they are few.
 pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>, usize) {
-    if all || processes.len() <= LISTED_ALWAYS {
+    if all || processes.len() <= MAX_LISTED_ALWAYS {
         return (processes.iter().collect(), 0);
     }
     let last = processes.iter().map(|p| p.end_ns.unwrap_or(p.start_ns)).max().unwrap_or_default();
     let first = processes.iter().map(|p| p.start_ns).min().unwrap_or_default();
-    let shortest = timeline::truncated((last - first) as f64 * SHARE_LISTED);
+    let shortest = timeline::truncated((last - first) as f64 * MIN_SHARE);
     let lasts = |p: &ProcessLine| p.end_ns.is_none_or(|end| end - p.start_ns >= shortest);
     // Each process stands after its ancestors. Backwards, the next process that is less deep than a kept one is its
     // parent.
@@ -37,7 +37,7 @@ pub(crate) fn listed(processes: &[ProcessLine], all: bool) -> (Vec<&ProcessLine>
 /// and the unit of each.
 pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
     /// The deepest level that is indented.
-    const DEEPEST: u32 = 20;
+    const MAX_DEPTH: u32 = 20;
     let width = Some(layout.time_width());
     let (kept, left_out) = listed(processes, layout.all_processes);
     let mut columns = vec![
@@ -57,7 +57,7 @@ pub fn processes(processes: &[ProcessLine], layout: Layout) -> String {
         columns.push(Column::new("unit", Align::Left, Some(40)));
     }
     let line = |p: &&ProcessLine| {
-        let indent = "  ".repeat(p.depth.min(DEEPEST) as usize);
+        let indent = "  ".repeat(p.depth.min(MAX_DEPTH) as usize);
         let threads = p.threads.filter(|&threads| threads > 1).map_or(String::new(), |n| format!(" ({n} threads)"));
         let length = p.end_ns.map_or("alive".to_owned(), |end| layout.time(end - p.start_ns));
         let name = format!("{indent}{}{threads}", harmless(&p.name));

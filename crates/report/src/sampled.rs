@@ -10,22 +10,22 @@ use crate::{Layout, SampledEventLines, SampledLine, SampledLines, SampledOnKind,
 use timeline::Ns;
 
 /// The most events that are shown; the others are counted.
-pub(crate) const EVENTS_SHOWN: usize = 4;
+pub(crate) const MAX_EVENTS: usize = 4;
 /// The most threads and CPUs that are shown per event; the others are counted.
-const TRACKS_SHOWN: usize = 8;
+const MAX_TRACKS: usize = 8;
 
 /// The tables for a terminal: for each event, the functions on most sampled stacks, and the threads and CPUs of its
 /// samples.
 pub(crate) fn table(sampled: &SampledLines, summary: &Summary, layout: Layout) -> String {
     let mut out = String::new();
-    for event in sampled.events.iter().take(EVENTS_SHOWN) {
+    for event in sampled.events.iter().take(MAX_EVENTS) {
         functions(event, layout, &mut out);
         tracks(event, SampledOnKind::Thread, layout, &mut out);
         tracks(event, SampledOnKind::Cpu, layout, &mut out);
         paragraph(&about(event), "", layout, &mut out);
     }
-    if sampled.events.len() > EVENTS_SHOWN {
-        let left = counted((sampled.events.len() - EVENTS_SHOWN) as u64, "more sampled event");
+    if sampled.events.len() > MAX_EVENTS {
+        let left = counted((sampled.events.len() - MAX_EVENTS) as u64, "more sampled event");
         paragraph(&format!("{left}: see show --json"), "", layout, &mut out);
     }
     paragraph(&lost_and_unseen(sampled, summary), "", layout, &mut out);
@@ -110,7 +110,7 @@ fn tracks(event: &SampledEventLines, kind: SampledOnKind, layout: Layout, out: &
         ],
         faint: false,
     };
-    let shown = tracks.iter().filter(|track| shows(track.share, track.error)).take(TRACKS_SHOWN);
+    let shown = tracks.iter().filter(|track| shows(track.share, track.error)).take(MAX_TRACKS);
     let mut lines: Vec<Line> = shown.map(line).collect();
     more(tracks.len(), &mut lines);
     render(&columns, &lines, layout.table_width(), layout.style, out);

@@ -10,13 +10,13 @@ use std::fmt::Write;
 /// The most silences that are printed, the longest first; the others are counted.
 const SHOWN: usize = 5;
 /// The most places that are printed per silence; the others are counted.
-const PLACES_SHOWN: usize = 4;
+const MAX_PLACES: usize = 4;
 /// The last stops that are printed for a CPU without a common place.
-const MOMENTS_SHOWN: usize = 8;
+const MAX_MOMENTS: usize = 8;
 /// The innermost functions that are printed for such a stop.
-const CALLERS_SHOWN: usize = 5;
+const MAX_CALLERS: usize = 5;
 /// The innermost functions that are printed for a stack.
-const FUNCTIONS_SHOWN: usize = 16;
+const MAX_FUNCTIONS: usize = 16;
 
 /// The text for a terminal. `accelerator` is the accelerator that ran the guest.
 pub(crate) fn silences(found: &SilencesLine, accelerator: &str, layout: Layout) -> String {
@@ -77,11 +77,11 @@ fn one(silence: &SilenceLine, layout: Layout, out: &mut String) {
     let stops = if silence.stops == 0 { "no stop was made".to_owned() } else { counted(silence.stops, "stop") };
     let text = format!("silent for {length}, from {from} to {until} of the host's time; {stops}");
     paragraph(&text, "  ", layout, out);
-    for place in silence.wheres.iter().take(PLACES_SHOWN) {
+    for place in silence.wheres.iter().take(MAX_PLACES) {
         self::place(place, layout, out);
     }
-    if silence.wheres.len() > PLACES_SHOWN {
-        let left = (silence.wheres.len() - PLACES_SHOWN) as u64;
+    if silence.wheres.len() > MAX_PLACES {
+        let left = (silence.wheres.len() - MAX_PLACES) as u64;
         paragraph(&format!("{} not printed: see show --json", counted(left, "more CPU")), "    ", layout, out);
     }
 }
@@ -104,21 +104,21 @@ fn place(place: &SilentWhere, layout: Layout, out: &mut String) {
     if place.stack.is_empty() {
         return moments(place, layout, out);
     }
-    for entry in place.stack.iter().take(FUNCTIONS_SHOWN) {
+    for entry in place.stack.iter().take(MAX_FUNCTIONS) {
         let count = format!("{} of {}", entry.stops, place.stops);
         paragraph(&harmless(&entry.name), &format!("      {count:>8}  "), layout, out);
     }
-    if place.stack.len() > FUNCTIONS_SHOWN {
-        let left = counted((place.stack.len() - FUNCTIONS_SHOWN) as u64, "more caller");
+    if place.stack.len() > MAX_FUNCTIONS {
+        let left = counted((place.stack.len() - MAX_FUNCTIONS) as u64, "more caller");
         paragraph(&left, "                ", layout, out);
     }
 }
 
 /// Writes a line for each of the last stops, because most stops have no function in common.
 fn moments(place: &SilentWhere, layout: Layout, out: &mut String) {
-    for moment in place.moments.iter().rev().take(MOMENTS_SHOWN).rev() {
-        let callers: Vec<&str> = moment.stack.iter().take(CALLERS_SHOWN).map(String::as_str).collect();
-        let more = if moment.stack.len() > CALLERS_SHOWN { " < …" } else { "" };
+    for moment in place.moments.iter().rev().take(MAX_MOMENTS).rev() {
+        let callers: Vec<&str> = moment.stack.iter().take(MAX_CALLERS).map(String::as_str).collect();
+        let more = if moment.stack.len() > MAX_CALLERS { " < …" } else { "" };
         let text = format!("{}{more}", callers.join(" < "));
         paragraph(&harmless(&text), &format!("      {:>8}  ", layout.time(moment.at_ns)), layout, out);
     }

@@ -10,7 +10,7 @@ use crate::sources::{end_evidence, rate_source};
 use crate::text::amount;
 use crate::user_space;
 use crate::{
-    Boot, DiagnosticLine, Facts, Finding, FoundLine, LISTED_MAX, Overhead, ProcessLine, SilencesLine, Subject,
+    Boot, DiagnosticLine, Facts, Finding, FoundLine, MAX_LISTED, Overhead, ProcessLine, SilencesLine, Subject,
     UnitLine, WarningLine, WatchedLine, WhereLine,
 };
 use analysis::{Row, RowKey};
@@ -353,8 +353,8 @@ impl SampledEventLines {
             effective_samples: event.effective_samples(),
             by_period: event.has_periods,
             user: event.user,
-            functions: found.into_iter().take(LISTED_MAX).map(line).collect(),
-            tracks: tracks.into_iter().take(LISTED_MAX).map(track).collect(),
+            functions: found.into_iter().take(MAX_LISTED).map(line).collect(),
+            tracks: tracks.into_iter().take(MAX_LISTED).map(track).collect(),
         }
     }
 }
@@ -550,7 +550,7 @@ fn initcall_lines(boot: &Boot) -> Vec<InitcallLine> {
         elapsed_ns: i.elapsed.0,
         track: boot.track_name(i.track).to_owned(),
     };
-    analysis::initcalls(boot.timeline).iter().take(LISTED_MAX).map(line).collect()
+    analysis::initcalls(boot.timeline).iter().take(MAX_LISTED).map(line).collect()
 }
 
 fn phase_lines(boot: &Boot) -> Vec<PhaseLine> {
@@ -600,7 +600,7 @@ fn diagnostic_lines(boot: &Boot) -> Vec<DiagnosticLine> {
     let mut derived = Diagnostics::default();
     derived.note_many(DiagnosticKind::WaitsTooDeep, boot.path().too_deep, String::new);
     let mut beyond = |list: &str, rows: usize| {
-        let rows = rows.saturating_sub(LISTED_MAX) as u64;
+        let rows = rows.saturating_sub(MAX_LISTED) as u64;
         derived.add(DiagnosticKind::RowsBeyondBound, list, rows, None, String::new);
     };
     beyond("the list of processes", boot.timeline.processes.len());

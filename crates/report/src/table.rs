@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const GAP: &str = "  ";
 
 /// The least width of the column that gives way.
-const NARROWEST: usize = 8;
+const MIN_WIDTH: usize = 8;
 
 /// The width from which only unusually long cells are cut.
 pub const WIDE: usize = 240;
@@ -75,7 +75,7 @@ fn widths(columns: &[Column], lines: &[Line], whole: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = (0..columns.len()).map(|i| natural(i).unwrap_or(0).min(most(&columns[i]))).collect();
     if let Some(gives_way) = columns.iter().position(|c| c.most.is_none()) {
         let others: usize = (0..columns.len()).filter(|&i| i != gives_way).map(|i| widths[i] + GAP.len()).sum();
-        widths[gives_way] = widths[gives_way].min(whole.saturating_sub(others).max(NARROWEST));
+        widths[gives_way] = widths[gives_way].min(whole.saturating_sub(others).max(MIN_WIDTH));
     }
     widths
 }

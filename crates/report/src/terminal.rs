@@ -48,7 +48,7 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     }
     if !summary.initcalls.is_empty() {
         out.push('\n');
-        out.push_str(&initcalls(summary, Layout { top: layout.top.min(INITCALLS_SHOWN), ..layout }));
+        out.push_str(&initcalls(summary, Layout { top: layout.top.min(MAX_INITCALLS), ..layout }));
     }
     if !summary.processes.is_empty() {
         out.push('\n');
@@ -159,7 +159,8 @@ fn header(summary: &Summary, layout: Layout, out: &mut String) {
     };
     // The requested line also shows the outcome, and is printed above. The evidence for a milestone is not the
     // outcome's.
-    let is_printed = summary.is_reached() && summary.end.as_ref().is_some_and(|end| end.is_asked() || end.is_milestone());
+    let is_printed =
+        summary.is_reached() && summary.end.as_ref().is_some_and(|end| end.is_asked() || end.is_milestone());
     if summary.end.as_ref().is_some_and(EndLine::is_milestone) && !summary.is_reached() {
         paragraph(&format!("the boot's outcome was {}", summary.outcome), "  ", layout, out);
     }
@@ -188,7 +189,7 @@ pub(super) fn joined<const N: usize>(by: &str, parts: [&String; N]) -> String {
 }
 
 /// The most initcalls that `show` lists without `--verbose`.
-const INITCALLS_SHOWN: usize = 5;
+const MAX_INITCALLS: usize = 5;
 
 fn explained(summary: &Summary, layout: Layout, out: &mut String) {
     let share = percent(summary.explained);
@@ -201,14 +202,14 @@ fn explained(summary: &Summary, layout: Layout, out: &mut String) {
 }
 
 /// The most lines of diagnostics, unless all are requested.
-const DIAGNOSTICS_SHOWN: usize = 3;
+const MAX_DIAGNOSTICS: usize = 3;
 
 /// Writes a line for each diagnostic that affects figures, and one line that counts the rest.
 fn diagnostics(summary: &Summary, layout: Layout, out: &mut String) {
     let (harmless_ones, affecting): (Vec<&DiagnosticLine>, Vec<&DiagnosticLine>) =
         summary.diagnostics.iter().partition(|d| d.is_harmless() && !layout.harmless_too);
-    let all_fit = layout.harmless_too || affecting.len() + usize::from(!harmless_ones.is_empty()) <= DIAGNOSTICS_SHOWN;
-    let (listed, more) = affecting.split_at(if all_fit { affecting.len() } else { DIAGNOSTICS_SHOWN - 1 });
+    let all_fit = layout.harmless_too || affecting.len() + usize::from(!harmless_ones.is_empty()) <= MAX_DIAGNOSTICS;
+    let (listed, more) = affecting.split_at(if all_fit { affecting.len() } else { MAX_DIAGNOSTICS - 1 });
     for d in listed {
         paragraph(&harmless(&d.line()), "evidence: ", layout, out);
     }

@@ -83,7 +83,7 @@ pub struct Together {
 }
 
 /// The most options that are named; the document has all.
-const ALONG_NAMED: usize = 8;
+const MAX_ALONG_NAMED: usize = 8;
 /// The name of the boot with all confirmed remedies.
 const ALL: &str = "all confirmed";
 
@@ -235,8 +235,8 @@ impl ProofLine {
         if self.along.is_empty() {
             return None;
         }
-        let named: Vec<&str> = self.along.iter().take(ALONG_NAMED).map(String::as_str).collect();
-        let more = if self.along.len() > ALONG_NAMED { ", …" } else { "" };
+        let named: Vec<&str> = self.along.iter().take(MAX_ALONG_NAMED).map(String::as_str).collect();
+        let more = if self.along.len() > MAX_ALONG_NAMED { ", …" } else { "" };
         let changed = counted(self.along.len() as u64, "option");
         Some(format!("{changed} of the configuration changed too: {}{more}", named.join(", ")))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Boot, LISTED_MAX};
+use crate::{Boot, MAX_LISTED};
 use analysis::{BootPath, ProcessTimes, WaitFor, Waited, Waker, processes_end};
 use serde::{Deserialize, Serialize};
 use timeline::{Manager, NameId, Ns, Process, ServiceUnit, Timeline};
@@ -180,7 +180,7 @@ pub(crate) fn process_lines(boot: &Boot) -> Vec<ProcessLine> {
     let traced = timeline.processes.iter().zip(boot.process_times());
     // If the evidence shows when each thread ran, processes that began after the end mark are not part of the boot.
     let listed = traced.filter(|(process, times)| times.is_none() || process.start <= end);
-    listed.take(LISTED_MAX).map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
+    listed.take(MAX_LISTED).map(|(process, times)| process_line(timeline, process, times.as_ref(), end)).collect()
 }
 
 pub(crate) fn unit_lines(boot: &Boot) -> Vec<UnitLine> {

@@ -181,10 +181,10 @@ fn ends(end: &LogEnd, unit: Unit) -> String {
 
 /// The functions that a thread had entered and not left, the innermost first.
 fn was_in(who: &str, end: &LogEnd) -> String {
-    const CALLERS_SHOWN: usize = 8;
+    const MAX_CALLERS: usize = 8;
     let Some((inner, callers)) = end.open.split_last() else { return String::new() };
-    let mut shown: Vec<&str> = callers.iter().rev().take(CALLERS_SHOWN).map(String::as_str).collect();
-    if callers.len() > CALLERS_SHOWN {
+    let mut shown: Vec<&str> = callers.iter().rev().take(MAX_CALLERS).map(String::as_str).collect();
+    if callers.len() > MAX_CALLERS {
         shown.push("…");
     }
     let by = if shown.is_empty() { String::new() } else { format!(", called by {}", shown.join(", ")) };

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use timeline::Unit;
 
 /// The most rows per slice whose growth is drawn.
-const DRAWN_MOST: usize = 12;
+const MAX_DRAWN: usize = 12;
 
 /// Writes the page.
 ///
@@ -29,7 +29,7 @@ pub fn bench_page(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     dots(document, &mut plots);
     for slice in &document.results.scaling {
         let _ = writeln!(plots, "<h2>{}</h2>", esc(&scaling::title(slice)));
-        slice.rows.iter().take(DRAWN_MOST).for_each(|row| grown(row, &slice.unit, unit(document), &mut plots));
+        slice.rows.iter().take(MAX_DRAWN).for_each(|row| grown(row, &slice.unit, unit(document), &mut plots));
     }
     out.write_all(plots.as_bytes())?;
     let text = super::bench(document, true, Layout { width: 120, top: 100, ..Layout::default() });

@@ -26,7 +26,7 @@ pub fn time(unit: Unit, ns: f64) -> String {
 }
 
 /// The most digits of a length.
-const DIGITS_MOST: i32 = 7;
+const MAX_DIGITS: i32 = 7;
 
 /// The length with enough digits to show a difference of this size: 877.12 M and 877.54 M, not twice 877 M.
 pub fn time_beside(unit: Unit, ns: f64, difference: f64) -> String {
@@ -41,7 +41,7 @@ pub fn time_beside(unit: Unit, ns: f64, difference: f64) -> String {
     if difference == 0.0 || digits <= 3.0 {
         return short;
     }
-    let decimals = (digits.min(f64::from(DIGITS_MOST)) - whole_digits.floor() - 1.0).max(0.0);
+    let decimals = (digits.min(f64::from(MAX_DIGITS)) - whole_digits.floor() - 1.0).max(0.0);
     let name = short.split_once(' ').map_or(String::new(), |(_, name)| format!(" {name}"));
     format!("{:.*}{name}", places(decimals), ns / size)
 }

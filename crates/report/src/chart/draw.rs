@@ -24,7 +24,7 @@ pub(crate) const AXIS: f64 = 24.0;
 /// Pixels of a character of the monospace type at 12 pixels.
 const CHARACTER: f64 = 7.25;
 /// The fewest characters of a name that are worth showing in a frame.
-const FEWEST_CHARACTERS: usize = 3;
+const MIN_CHARACTERS: usize = 3;
 /// Pixels of a line of the heading.
 pub(crate) const LINE: f64 = 19.0;
 
@@ -236,7 +236,7 @@ fn place(
     out.put("\" width=\"").hundredths(to - from).put("\" height=\"").integer(FRAME);
     out.put("\" fill=\"#").hexadecimal(r).hexadecimal(g).hexadecimal(b).put("\"/>");
     let room = usize::try_from(timeline::truncated((to - from - 4.0) / CHARACTER)).unwrap_or(0);
-    if room >= FEWEST_CHARACTERS {
+    if room >= MIN_CHARACTERS {
         out.put("<text x=\"").hundredths(from + 3.0).put("\" y=\"").put(&row.text);
         out.put("\">").put(&esc(&cut(&name.plain, room))).put("</text>");
     }

@@ -2,7 +2,7 @@
 //!
 //! It is made of the path's slices in one pass per step: [`Layout`] decides what is drawn one by one, [`draw`] writes
 //! SVG, `chart.js` zooms it and marks frames. The export `svg` and the page show the same chart. A chart of every slice
-//! would be too large to open. Beyond the [`MOST_FRAMES`] longest, neighbours are therefore drawn as one, and the chart
+//! would be too large to open. Beyond the [`MAX_FRAMES`] longest, neighbours are therefore drawn as one, and the chart
 //! says so.
 
 mod draw;
@@ -18,7 +18,7 @@ use timeline::Ns;
 pub(crate) const SCRIPT: &str = include_str!("chart.js");
 
 /// The most slices drawn one by one. Each takes about 200 bytes of SVG, and a browser still zooms these without delay.
-const MOST_FRAMES: usize = 6_000;
+const MAX_FRAMES: usize = 6_000;
 
 /// A frame of the chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,10 +55,10 @@ impl Layout {
         (!slices.is_empty()).then(|| Layout::of_slices(slices))
     }
 
-    /// Lays out slices, in linear time but for the search for the length that [`MOST_FRAMES`] slices reach.
+    /// Lays out slices, in linear time but for the search for the length that [`MAX_FRAMES`] slices reach.
     pub(crate) fn of_slices(slices: Vec<Slice>) -> Layout {
         let (shortest, short) = threshold(&slices);
-        let frames = Vec::with_capacity(slices.len().min(2 * MOST_FRAMES));
+        let frames = Vec::with_capacity(slices.len().min(2 * MAX_FRAMES));
         let mut drawing = Drawing { shortest, frames, open: Vec::new() };
         slices.into_iter().for_each(|slice| drawing.add(slice));
         Layout { frames: drawing.frames, shortest, short }
@@ -82,14 +82,14 @@ impl Layout {
     }
 }
 
-/// The shortest length to draw one by one, so that at most about [`MOST_FRAMES`] slices are, and the number of shorter
+/// The shortest length to draw one by one, so that at most about [`MAX_FRAMES`] slices are, and the number of shorter
 /// slices.
 fn threshold(slices: &[Slice]) -> (Ns, usize) {
-    if slices.len() <= MOST_FRAMES {
+    if slices.len() <= MAX_FRAMES {
         return (Ns::ZERO, 0);
     }
     let mut lengths: Vec<Ns> = slices.iter().map(|s| s.end - s.start).collect();
-    let (_, &mut limit, _) = lengths.select_nth_unstable_by(MOST_FRAMES, |a, b| b.cmp(a));
+    let (_, &mut limit, _) = lengths.select_nth_unstable_by(MAX_FRAMES, |a, b| b.cmp(a));
     let shortest = limit + Ns(1);
     (shortest, slices.iter().filter(|s| s.end - s.start < shortest).count())
 }
@@ -176,13 +176,13 @@ mod tests {
         let ones = layout.frames.iter().filter(|f| matches!(f.what, What::Slice(_))).count();
         let together: u64 = layout.frames.iter().map(|f| if let What::Together(n) = f.what { n } else { 0 }).sum();
         assert_eq!((ones + together as usize, together as usize), (100_000, layout.short));
-        assert!(ones <= MOST_FRAMES, "{ones}");
+        assert!(ones <= MAX_FRAMES, "{ones}");
     }
 
     #[test]
     fn a_nest_as_deep_as_it_likes_is_drawn_in_one_pass() {
         let slices: Vec<Slice> = (0..300_000).map(|i| slice(i, 1_000_000 - i)).collect();
         let layout = Layout::of_slices(slices);
-        assert!(layout.frames.len() <= MOST_FRAMES + 1 && layout.rows() as usize <= MOST_FRAMES + 1);
+        assert!(layout.frames.len() <= MAX_FRAMES + 1 && layout.rows() as usize <= MAX_FRAMES + 1);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! With a call trace, the stacks also have the calls that are too short to be spans. The format has these rules: `;`
 //! separates frames, the last word is the number, a number before it would count as a second one, and a line that
-//! begins with `# ` is a comment. [`frame`] keeps names within these rules. A stack of more than [`MOST_FRAMES`] keeps
+//! begins with `# ` is a comment. [`frame`] keeps names within these rules. A stack of more than [`MAX_FRAMES`] keeps
 //! its outermost frames; one frame, `(deeper)`, stands for the rest.
 
-use super::{Export, MOST_FRAMES};
+use super::{Export, MAX_FRAMES};
 use crate::Boot;
 use crate::lanes::{Edge, Group, Label, Open, Slice, edges};
 use analysis::{Follow, Spread, StretchKind};
@@ -114,10 +114,10 @@ impl<'a> Stacks<'a> {
             let mut labels: Vec<Label> =
                 std::iter::successors(Some(timeline::number(i)), up).map(|at| self.frames[at as usize].1).collect();
             labels.reverse();
-            for (i, label) in labels.iter().take(MOST_FRAMES).enumerate() {
+            for (i, label) in labels.iter().take(MAX_FRAMES).enumerate() {
                 write!(out, "{}{}", if i == 0 { "" } else { ";" }, names.text(*label))?;
             }
-            writeln!(out, "{} {}", if labels.len() > MOST_FRAMES { ";(deeper)" } else { "" }, time.0)?;
+            writeln!(out, "{} {}", if labels.len() > MAX_FRAMES { ";(deeper)" } else { "" }, time.0)?;
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, fo
             Edge::Begin(slice) => {
                 ends.push(stack.len());
                 let frame = match ends.len() {
-                    ..=MOST_FRAMES => names.text(slice.label),
+                    ..=MAX_FRAMES => names.text(slice.label),
                     DEEPER => "(deeper)",
                     _ => return Ok(()),
                 };
@@ -198,7 +198,7 @@ fn fold(bottom: &str, slices: impl Iterator<Item = Slice>, names: &mut Names, fo
     done.unwrap_or_else(|never: std::convert::Infallible| match never {});
 }
 
-const DEEPER: usize = MOST_FRAMES + 1;
+const DEEPER: usize = MAX_FRAMES + 1;
 
 /// The text of each frame, computed once.
 struct Names<'a> {

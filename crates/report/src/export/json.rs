@@ -13,7 +13,7 @@
 //!   `nothing`, `unknown`), and the thread, interrupt or topic
 //! * `running`: track, cpu, from_ns, to_ns
 //! * `path`: from_ns, to_ns, how (`running`, `runqueue`, `interrupt`, `wait`), stack (outermost first, made harmless; above
-//!   [`MOST_FRAMES`] frames: the outermost ones, the number of frames left out, and the innermost one)
+//!   [`MAX_FRAMES`] frames: the outermost ones, the number of frames left out, and the innermost one)
 //! * `findings`: the most valuable ones, at most five, each as in `show --json`
 //! * `diagnostics`: code, kind, about, count, first, severity, affects, effect, cost_ns, text
 //!
@@ -22,7 +22,7 @@
 //!
 //! Text is unchanged from the evidence, quoted as JSON demands, because a program reads it.
 
-use super::{Export, MOST_FRAMES, csv};
+use super::{Export, MAX_FRAMES, csv};
 use crate::lanes::{Open, Slice};
 use crate::sources::{end_evidence, rate_source};
 use crate::{Boot, DiagnosticLine, WarningLine};
@@ -201,8 +201,8 @@ fn stretch(boot: &Boot, s: &analysis::Stretch, open: &[Slice]) -> StretchOut {
     };
     let text = |slices: &[Slice]| slices.iter().map(|slice| boot.text(slice.label)).collect::<Vec<_>>();
     let stack = match open {
-        [outer @ .., innermost] if open.len() > MOST_FRAMES => {
-            let (outer, between) = outer.split_at(MOST_FRAMES - 2);
+        [outer @ .., innermost] if open.len() > MAX_FRAMES => {
+            let (outer, between) = outer.split_at(MAX_FRAMES - 2);
             [text(outer), vec![format!("({} frames between)", between.len()), boot.text(innermost.label)]].concat()
         }
         _ => text(open),

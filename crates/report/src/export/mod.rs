@@ -52,7 +52,7 @@ pub trait Export: Sync {
 /// The most frames of a stack in formats that repeat the whole stack at every change. Without a limit, the file of a
 /// deep nest would grow with the square of its depth. A kernel's stacks have some twenty frames. One frame stands for
 /// those left out.
-const MOST_FRAMES: usize = 128;
+const MAX_FRAMES: usize = 128;
 
 /// The warnings, made harmless, for formats that have a place for them.
 pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {

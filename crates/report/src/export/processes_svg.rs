@@ -1,7 +1,7 @@
 //! A drawing of a boot's processes in the style of bootchart: time from left to right, a row for each process below its
 //! parent, from its fork to its end, darker while it had a CPU.
 //!
-//! It needs no script, so any viewer shows it whole. If there are more than [`ROWS_MAX`] processes, those that last
+//! It needs no script, so any viewer shows it whole. If there are more than [`MAX_PROCESSES`] processes, those that last
 //! longest are drawn.
 
 use super::Export;
@@ -16,11 +16,11 @@ use timeline::{Ns, Process, Running, TrackId, TrackKind};
 const ROW: f64 = 16.0;
 const BAR: f64 = 13.0;
 /// The most rows of a readable picture.
-const ROWS_MAX: usize = 400;
+const MAX_PROCESSES: usize = 400;
 /// Pixels of a character. A name stands left of its bar if there is no room behind it.
 const CHARACTER: f64 = 6.6;
 /// The narrowest stretch on a CPU that is drawn alone, in pixels. A narrower one joins the next.
-const NARROWEST: f64 = 0.25;
+const MIN_WIDTH: f64 = 0.25;
 
 pub struct ProcessesSvg;
 
@@ -54,7 +54,7 @@ fn longest<'p>(boot: &Boot, all: &[&'p Process]) -> Vec<&'p Process> {
     let length = |process: &Process| process.end.unwrap_or(boot.total) - process.start;
     let mut lengths: Vec<Ns> = all.iter().map(|process| length(process)).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
-    let shortest = lengths.get(ROWS_MAX).map_or(Ns::MIN, |first_left_out| Ns(first_left_out.0 + 1));
+    let shortest = lengths.get(MAX_PROCESSES).map_or(Ns::MIN, |first_left_out| Ns(first_left_out.0 + 1));
     all.iter().filter(|process| length(process) >= shortest).copied().collect()
 }
 
@@ -125,7 +125,7 @@ fn bar(boot: &Boot, process: &Process, running: &[&Running], y: f64, out: &mut d
     for stretch in running {
         let (a, b) = (stretch.from.max(process.start), stretch.to.min(end));
         let (a, b) = (x(boot, a).max(last), x(boot, b));
-        if b - a >= NARROWEST {
+        if b - a >= MIN_WIDTH {
             dark.push_str(&format!("M{a:.2} {y:.1}H{b:.2}V{:.1}H{a:.2}Z", y + BAR));
             last = b;
         }

@@ -4,7 +4,7 @@
 //! shows the requested one, or the one with most samples, and names it. Each export states that its figures are
 //! sampled, and their error.
 
-use super::MOST_FRAMES;
+use super::MAX_FRAMES;
 use super::folded::frame;
 use crate::chart::{self, Layout};
 use crate::lanes::{Label, Slice};
@@ -139,10 +139,10 @@ fn seconds(at: Ns) -> String {
     format!("{}.{:09}", at.0.div_euclid(1_000_000_000), at.0.rem_euclid(1_000_000_000))
 }
 
-/// The name of the thread, then the outermost [`MOST_FRAMES`] functions.
+/// The name of the thread, then the outermost [`MAX_FRAMES`] functions.
 fn path(sample: &Sample) -> Vec<NameId> {
     let frames = sample.stack.iter().map(|frame| frame.name);
-    std::iter::once(sample.thread.name).chain(frames).take(MOST_FRAMES + 1).collect()
+    std::iter::once(sample.thread.name).chain(frames).take(MAX_FRAMES + 1).collect()
 }
 
 /// The stacks in the order of their names, each with its weight. Deeper frames are cut.
@@ -157,8 +157,8 @@ fn stacks(event: &SampledEvent) -> BTreeMap<Vec<NameId>, u128> {
 fn folded(event: &SampledEvent, names: &Names, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: BTreeMap<String, u128> = BTreeMap::new();
     for (stack, weight) in stacks(event) {
-        let deeper = (stack.len() > MOST_FRAMES).then(|| "(deeper)".to_owned());
-        let shown = stack.iter().take(MOST_FRAMES).map(|&name| frame(&harmless(names.get(name))));
+        let deeper = (stack.len() > MAX_FRAMES).then(|| "(deeper)".to_owned());
+        let shown = stack.iter().take(MAX_FRAMES).map(|&name| frame(&harmless(names.get(name))));
         let line: Vec<String> = shown.chain(deeper).collect();
         *lines.entry(line.join(";")).or_default() += weight;
     }
@@ -197,8 +197,8 @@ const COUNT_TIME: [&str; 5] = ["nmi", "cpu-clock", "task-clock", "cpu-clock:pppH
 fn slices(stacks: BTreeMap<Vec<NameId>, u128>, deeper: NameId, names: &Names, shift: u32) -> (Vec<Slice>, Ns) {
     let mut by_name: Vec<(Vec<NameId>, u128)> = stacks.into_iter().collect();
     for (stack, _) in &mut by_name {
-        if stack.len() > MOST_FRAMES {
-            stack[MOST_FRAMES] = deeper;
+        if stack.len() > MAX_FRAMES {
+            stack[MAX_FRAMES] = deeper;
         }
     }
     by_name.sort_by(|(a, _), (b, _)| {

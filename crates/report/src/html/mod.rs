@@ -7,7 +7,7 @@
 //! * The only scripts are the page's own. They carry a nonce that the page's content policy demands, so unescaped text
 //!   that got through would still not run.
 //! * The policy forbids every load, and every worker that the application does not make.
-//! * The tables have at most [`MOST_ROWS`] rows and [`MOST_LINES`] console lines, and say how much is left out.
+//! * The tables have at most [`MAX_ROWS`] rows and [`MAX_LINES`] console lines, and say how much is left out.
 //! * The application's summary has at most ten thousand rows per table, and says so if there are more.
 
 mod findings;
@@ -20,10 +20,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 
 /// The most rows of a table in the page.
-pub(crate) const MOST_ROWS: usize = 300;
+pub(crate) const MAX_ROWS: usize = 300;
 
 /// The most console lines in the page: half from the start, half from the end.
-pub(crate) const MOST_LINES: usize = 6_000;
+pub(crate) const MAX_LINES: usize = 6_000;
 
 /// The party that a page may query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

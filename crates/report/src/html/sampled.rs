@@ -1,7 +1,7 @@
 //! Samples as tables of the page. Every figure here must be marked *sampled* and have its error beside it.
 
-use super::{MOST_ROWS, esc};
-use crate::sampled::{EVENTS_SHOWN, about, empty_intervals, lost_and_unseen, on, track_name};
+use super::{MAX_ROWS, esc};
+use crate::sampled::{MAX_EVENTS, about, empty_intervals, lost_and_unseen, on, track_name};
 use crate::text::thousands;
 use crate::{SampledEventLines, SampledLine, SampledOnKind, SampledTrackLine, Summary};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// Writes a table of functions for each event, because events count different things, and the places of its samples.
 pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let Some(sampled) = &s.sampled else { return Ok(()) };
-    for event in sampled.events.iter().take(EVENTS_SHOWN) {
+    for event in sampled.events.iter().take(MAX_EVENTS) {
         writeln!(
             out,
             "<details open class=\"sampled\"><summary><h2>Sampled: {}</h2> <span class=\"faint\">{}</span></summary>\n\
@@ -23,14 +23,14 @@ pub fn section(s: &Summary, out: &mut dyn Write) -> io::Result<()> {
         tracks(event, SampledOnKind::Cpu, out)?;
         writeln!(out, "</details>")?;
     }
-    more(sampled.events.len().saturating_sub(EVENTS_SHOWN), "sampled events", out)?;
+    more(sampled.events.len().saturating_sub(MAX_EVENTS), "sampled events", out)?;
     let empty = empty_intervals(sampled, s).map_or(String::new(), |empty| format!("; {empty}"));
     writeln!(out, "<p class=\"faint\">Sampled: {}{}.</p>", esc(&lost_and_unseen(sampled, s)), esc(&empty))
 }
 
 fn functions(event: &SampledEventLines, out: &mut dyn Write) -> io::Result<()> {
     heading(["function", "self, sampled", "total, sampled"], out)?;
-    let shown = &event.functions[..event.functions.len().min(MOST_ROWS)];
+    let shown = &event.functions[..event.functions.len().min(MAX_ROWS)];
     for SampledLine { name, self_share, self_error, total_share, total_error } in shown {
         let cells = [share(*self_share, *self_error), share(*total_share, *total_error)];
         row(name, cells, out)?;
@@ -44,7 +44,7 @@ fn tracks(event: &SampledEventLines, kind: SampledOnKind, out: &mut dyn Write) -
         return Ok(());
     }
     heading([on(kind), "samples", "share, sampled"], out)?;
-    let shown = &tracks[..tracks.len().min(MOST_ROWS)];
+    let shown = &tracks[..tracks.len().min(MAX_ROWS)];
     for track in shown {
         let samples = (track.samples.to_string(), thousands(track.samples));
         row(&track_name(track), [samples, share(track.share, track.error)], out)?;

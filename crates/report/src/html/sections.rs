@@ -1,6 +1,6 @@
 //! The sections of the page beside the chart: header, phases, tables, console, configuration of the run.
 
-use super::{ConsoleLine, MOST_LINES, MOST_ROWS, esc};
+use super::{ConsoleLine, MAX_LINES, MAX_ROWS, esc};
 use crate::text::{bytes, counted, percent, thousands};
 use crate::{Boot, FunctionLine, PhaseLine, Summary, WhereLine, harmless_bytes};
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
         &word[1..],
         thousands(s.initcalls.len() as u64)
     )?;
-    let shown = &s.initcalls[..s.initcalls.len().min(MOST_ROWS)];
+    let shown = &s.initcalls[..s.initcalls.len().min(MAX_ROWS)];
     for i in shown {
         writeln!(
             out,
@@ -89,11 +89,11 @@ pub fn initcalls(s: &Summary, out: Out) -> io::Result<()> {
 /// Writes the user processes as a tree.
 pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
     /// The deepest level that is indented.
-    const DEEPEST: u32 = 20;
+    const MAX_DEPTH: u32 = 20;
     if s.processes.is_empty() {
         return Ok(());
     }
-    let shown = &s.processes[..s.processes.len().min(MOST_ROWS)];
+    let shown = &s.processes[..s.processes.len().min(MAX_ROWS)];
     writeln!(
         out,
         "<details open><summary><h2>User processes</h2> <span class=\"faint\">{}</span></summary>\n\
@@ -108,7 +108,7 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
             out,
             "<tr><th scope=\"row\" style=\"padding-left:{}em\">{}</th><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">{length}</td></tr>",
-            p.depth.min(DEEPEST) * 2 + 1,
+            p.depth.min(MAX_DEPTH) * 2 + 1,
             esc(&p.name),
             p.pid,
             s.time(p.start_ns)
@@ -121,7 +121,7 @@ pub fn processes(s: &Summary, out: Out) -> io::Result<()> {
 }
 
 /// The least share of a bar, in percent, that carries a phase's name there. All names appear on hover and in the table.
-const ROOM_FOR_A_NAME: f64 = 6.0;
+const MIN_NAMED_PERCENT: f64 = 6.0;
 
 pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
     let share = |ns: i64| if s.total_ns > 0 { ns as f64 / s.total_ns as f64 } else { 0.0 };
@@ -134,7 +134,7 @@ pub fn phases(s: &Summary, out: Out) -> io::Result<()> {
         let length = p.end_ns - p.start_ns;
         let (class, name) = (class(i, p), esc(&p.name));
         let width = share(length) * 100.0;
-        let shown = if width >= ROOM_FOR_A_NAME { name.as_str() } else { "" };
+        let shown = if width >= MIN_NAMED_PERCENT { name.as_str() } else { "" };
         write!(
             out,
             "<div class=\"{class}\" style=\"width:{width:.4}%\" title=\"{name}: {}, {}\"><span>{shown}</span></div>",
@@ -227,7 +227,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
          </tr></thead><tbody>",
         counted(rows.len() as u64, "row")
     )?;
-    for r in rows.iter().take(MOST_ROWS) {
+    for r in rows.iter().take(MAX_ROWS) {
         let tracks = r.tracks.iter().take(8).map(|t| esc(t)).collect::<Vec<_>>().join(", ");
         let more = if r.tracks.len() > 8 { format!(" and {} more", r.tracks.len() - 8) } else { String::new() };
         writeln!(
@@ -255,7 +255,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
             "<tr><th scope=\"row\">{name}</th><td class=\"n\">{length}</td><td class=\"n\">{share}</td><td></td><td></td><td></td></tr>"
         )
     };
-    if let Some(rest) = rows.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = rows.get(MAX_ROWS..).filter(|rest| !rest.is_empty()) {
         let name = format!("everything else ({})", counted(rest.len() as u64, "row"));
         foot(&name, self_sum(rest))?;
     }
@@ -264,7 +264,7 @@ fn table((id, title): (&str, &str), about: &str, rows: Vec<Row>, unit: Unit, ope
 }
 
 /// The most bytes of a console line in the page.
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINE_BYTES: usize = 2_000;
 
 pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
     if lines.is_empty() {
@@ -277,10 +277,10 @@ pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
          aria-label=\"console\">",
         counted(lines.len() as u64, "line")
     )?;
-    let (head, tail) = if lines.len() <= MOST_LINES {
+    let (head, tail) = if lines.len() <= MAX_LINES {
         (lines, &lines[..0])
     } else {
-        (&lines[..MOST_LINES / 2], &lines[lines.len() - MOST_LINES / 2..])
+        (&lines[..MAX_LINES / 2], &lines[lines.len() - MAX_LINES / 2..])
     };
     head.iter().try_for_each(|line| console_line(line, out))?;
     if !tail.is_empty() {
@@ -293,7 +293,7 @@ pub fn console(lines: &[ConsoleLine], out: Out) -> io::Result<()> {
 
 fn console_line(line: &ConsoleLine, out: Out) -> io::Result<()> {
     let at = line.at.map_or(String::new(), |at| format!("{:.6}", at.0 as f64 / 1e9));
-    let shown = &line.text[..line.text.len().min(LONGEST_LINE)];
+    let shown = &line.text[..line.text.len().min(MAX_LINE_BYTES)];
     // A tab stays a tab: an escape in its place would change the look of the line.
     let text = shown.split(|&b| b == b'\t').map(|part| esc(&harmless_bytes(part))).collect::<Vec<_>>().join("\t");
     let rest = line.text.len() - shown.len();

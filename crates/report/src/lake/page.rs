@@ -3,7 +3,7 @@
 //! All text must pass [`esc`]. The content policy is that of a boot's page: no script but the application.
 
 use super::LakePage;
-use crate::html::{Asks, MOST_ROWS, begin, esc, nonce};
+use crate::html::{Asks, MAX_ROWS, begin, esc, nonce};
 use crate::text::{counted, percent, thousands};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -98,7 +98,7 @@ fn section(
         write!(out, "<div class=\"wide tall\" tabindex=\"0\"><table><thead><tr>")?;
         columns.iter().try_for_each(|column| write!(out, "<th scope=\"col\">{column}</th>"))?;
         writeln!(out, "</tr></thead><tbody>")?;
-        for row in rows.take(MOST_ROWS) {
+        for row in rows.take(MAX_ROWS) {
             write!(out, "<tr>")?;
             for (i, cell) in row.iter().enumerate() {
                 match cell {
@@ -111,8 +111,8 @@ fn section(
         }
         writeln!(out, "</tbody></table></div>")?;
     }
-    if all > MOST_ROWS {
-        let more = thousands((all - MOST_ROWS) as u64);
+    if all > MAX_ROWS {
+        let more = thousands((all - MAX_ROWS) as u64);
         writeln!(out, "<p>{more} more are in the charts, or in what <code>bootscope lake ask</code> prints.</p>")?;
     }
     for remark in remarks {
@@ -430,7 +430,7 @@ mod tests {
     fn rows_left_out_of_a_table_are_counted() {
         let many = changed(|v| {
             let one = v["regressions"][0].clone();
-            v["regressions"] = json!(vec![one; MOST_ROWS + 7]);
+            v["regressions"] = json!(vec![one; MAX_ROWS + 7]);
         });
         assert!(
             page(&many).contains("<p>7 more are in the charts, or in what <code>bootscope lake ask</code> prints.</p>")

@@ -1,7 +1,7 @@
 //! The data of a bench's page: a table `bench`, and `end`. Its column `json` is the part of the `bench --json` document
 //! (docs/json.md) that the page shows.
 //!
-//! It leaves out the rows of each table beyond the first [`MOST_ROWS`]. Of each boot it keeps only the rows whose
+//! It leaves out the rows of each table beyond the first [`MAX_ROWS`]. Of each boot it keeps only the rows whose
 //! growth is drawn. All text has passed [`crate::harmless`].
 
 use super::parts::{Needed, for_a_browser};
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::io;
 
 /// The most rows of a variant, or of a comparison, in a page: the largest ones.
-const MOST_ROWS: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 
 /// Passes the parts to `each` in order.
 ///
@@ -25,8 +25,8 @@ pub fn each_part(document: &Document, each: &mut dyn FnMut(Needed, &Table) -> io
 
 fn shortened(mut document: Document) -> Document {
     let results = &mut document.results;
-    results.variants.iter_mut().for_each(|variant| variant.rows.truncate(MOST_ROWS));
-    results.comparisons.iter_mut().for_each(|against| against.rows.truncate(MOST_ROWS));
+    results.variants.iter_mut().for_each(|variant| variant.rows.truncate(MAX_ROWS));
+    results.comparisons.iter_mut().for_each(|against| against.rows.truncate(MAX_ROWS));
     let drawn: HashSet<&str> =
         results.scaling.iter().flat_map(|slice| &slice.rows).map(|row| row.name.as_str()).collect();
     for boot in &mut document.boots {

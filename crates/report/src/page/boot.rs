@@ -5,7 +5,7 @@ use timeline::Ns;
 
 /// The most rows per table of the embedded summary, with some hundred bytes each. A boot has hundreds of rows, but a
 /// log can have a new name in each line.
-const MOST_EMBEDDED: usize = 10_000;
+const MAX_EMBEDDED: usize = 10_000;
 
 /// A line of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub fn embedded(mut summary: Summary) -> (Summary, Option<String>) {
 
 /// Keeps the first rows of a table.
 fn first<T>(rows: &mut Vec<T>, table: &str, cut: &mut Vec<String>) {
-    if rows.len() > MOST_EMBEDDED {
-        cut.push(format!("{table} ({MOST_EMBEDDED} of {})", rows.len()));
-        rows.truncate(MOST_EMBEDDED);
+    if rows.len() > MAX_EMBEDDED {
+        cut.push(format!("{table} ({MAX_EMBEDDED} of {})", rows.len()));
+        rows.truncate(MAX_EMBEDDED);
     }
 }

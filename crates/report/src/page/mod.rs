@@ -11,7 +11,7 @@ mod lake;
 mod parts;
 
 pub use boot::{ConsoleLine, PageBoot, embedded};
-pub use page_data::{Column, MOST_BYTES, Malformed, Table};
+pub use page_data::{Column, MAX_BYTES, Malformed, Table};
 
 use crate::lake::LakePage;
 use base64::Engine;

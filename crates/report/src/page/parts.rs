@@ -73,13 +73,13 @@ const CHUNK: usize = 1 << 16;
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// The most console lines in a page: half from the start, half from the end.
-const MOST_LINES: usize = 200_000;
+const MAX_LINES: usize = 200_000;
 
 /// The most bytes of a console line.
-const LONGEST_LINE: usize = 4_000;
+const MAX_LINE_BYTES: usize = 4_000;
 
 /// The most characters of a name.
-const LONGEST_NAME: usize = 4_000;
+const MAX_NAME_CHARACTERS: usize = 4_000;
 
 /// The texts and figures of a boot that are not columns.
 #[derive(Serialize)]
@@ -224,7 +224,7 @@ pub fn for_a_browser(value: Value) -> Value {
 
 /// The text made harmless, and cut if it is longer than anyone reads.
 fn safe(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_NAME) {
+    match text.char_indices().nth(MAX_NAME_CHARACTERS) {
         None => harmless(text).into_owned(),
         Some((end, _)) => format!("{}… ({} bytes)", harmless(&text[..end]), text.len()),
     }
@@ -524,15 +524,15 @@ fn boundaries(boot: &Boot, names: &mut Names) -> Table<'static> {
 }
 
 fn lines(console: &[ConsoleLine], each: &mut impl FnMut(&Table) -> io::Result<()>) -> io::Result<()> {
-    let tail = console.len().saturating_sub(MOST_LINES / 2).max(MOST_LINES / 2);
-    let shown: Vec<&ConsoleLine> = match console.len() <= MOST_LINES {
+    let tail = console.len().saturating_sub(MAX_LINES / 2).max(MAX_LINES / 2);
+    let shown: Vec<&ConsoleLine> = match console.len() <= MAX_LINES {
         true => console.iter().collect(),
-        false => console[..MOST_LINES / 2].iter().chain(&console[tail..]).collect(),
+        false => console[..MAX_LINES / 2].iter().chain(&console[tail..]).collect(),
     };
     let text = |line: &ConsoleLine| {
         // A serial console ends its lines with CR and LF.
         let whole = line.text.strip_suffix(b"\r").unwrap_or(line.text);
-        let kept = &whole[..whole.len().min(LONGEST_LINE)];
+        let kept = &whole[..whole.len().min(MAX_LINE_BYTES)];
         // A tab stays a tab: an escape in its place would change the look of the line.
         let mut text = kept.split(|&b| b == b'\t').map(harmless_bytes).collect::<Vec<_>>().join("\t");
         if kept.len() < whole.len() {

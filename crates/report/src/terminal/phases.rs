@@ -5,7 +5,7 @@ use crate::text::{percent, places};
 use crate::{Layout, PhaseLine, Style, Summary, harmless};
 
 /// The width from which there is room for bars.
-const ROOM_FOR_BARS: usize = 100;
+const MIN_WIDTH_FOR_BARS: usize = 100;
 
 /// Writes the table.
 pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
@@ -15,7 +15,7 @@ pub(super) fn phases(summary: &Summary, layout: Layout, out: &mut String) {
         Column::new("length", Align::Right, Some(layout.time_width())),
         Column::new("share", Align::Right, Some(7)),
     ];
-    let bars = layout.width >= ROOM_FOR_BARS;
+    let bars = layout.width >= MIN_WIDTH_FOR_BARS;
     if bars {
         columns.push(Column { paint: Style::bar, ..Column::new("", Align::Left, Some(BAR)) });
     }

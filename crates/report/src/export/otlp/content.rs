@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use timeline::{Ns, TimeBase};
 
 /// The most pieces of the boot path. Only the longest are kept, because backends refuse larger traces.
-const PATH_SPANS_MAX: usize = 5000;
+const MAX_PATH_SPANS: usize = 5000;
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,14 +196,14 @@ fn length(slice: &Slice) -> Ns {
     slice.end - slice.start
 }
 
-/// The length above which at most [`PATH_SPANS_MAX`] slices lie. A callee is kept only if it is as long.
+/// The length above which at most [`MAX_PATH_SPANS`] slices lie. A callee is kept only if it is as long.
 fn shortest_kept(slices: &[Slice]) -> Ns {
-    if slices.len() <= PATH_SPANS_MAX {
+    if slices.len() <= MAX_PATH_SPANS {
         return Ns::ZERO;
     }
     let mut lengths: Vec<Ns> = slices.iter().map(length).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
-    Ns(lengths[PATH_SPANS_MAX].0 + 1)
+    Ns(lengths[MAX_PATH_SPANS].0 + 1)
 }
 
 fn shown(text: &str) -> String {
