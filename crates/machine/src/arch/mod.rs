@@ -305,7 +305,7 @@ mod tests {
     };
 
     #[test]
-    fn another_architecture_fits_behind_it() {
+    fn a_stub_architecture_fits_the_interface() {
         let guest = GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() };
         let profile = GuestProfile { takes_linux_words: true, ..GuestProfile::default() };
         let line = |guest: &GuestSpec, adds| kernel_line(guest, &STUB, &profile, adds);

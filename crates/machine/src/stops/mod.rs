@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn one_silence_is_stopped_in_ever_later() {
+    fn stops_in_one_silence_become_rarer() {
         let mut watch = SilenceWatch::new(100, Some(in_firmware(4)), &ARCH);
         assert_eq!(watch.next_ns(), None, "nothing runs yet");
         watch.heard(50 * MS);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_that_goes_away_ends_the_stops_and_what_was_seen_is_kept() {
+    fn a_stub_that_goes_away_ends_the_stops_and_earlier_ones_are_kept() {
         let mut watch = SilenceWatch::new(100, Some(in_firmware(1)), &ARCH);
         watch.heard(0);
         assert!(watch.stop(&|| 100 * MS, &mut || false));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_that_takes_too_long_or_is_ended_keeps_what_it_read_and_lets_the_vcpus_run() {
+    fn a_stop_that_is_cut_keeps_its_stacks_and_resumes_the_vcpus() {
         let mut watch = SilenceWatch::new(100, Some(in_firmware(2)), &ARCH);
         watch.heard(0);
         let mut left = 2;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_in_a_zimage_says_its_release() {
+    fn the_release_is_read_from_the_kernel_in_a_zimage() {
         for by in ["gzip", "xz"] {
             let image = zimage(by);
             assert_eq!(plain(&image).as_deref(), Some(&*kernel()), "{by}");

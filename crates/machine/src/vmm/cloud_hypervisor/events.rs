@@ -94,7 +94,7 @@ mod tests {
     const OFF: &[u8] = include_bytes!("events-off.json");
 
     #[test]
-    fn a_guest_that_resets_starts_anew() {
+    fn a_guest_that_resets_starts_again() {
         let all = [
             MachineEvent::Runs,
             MachineEvent::Booting,

@@ -169,8 +169,8 @@ impl Line {
         Ok(())
     }
 
-    /// Adds the network card. If the end mark is an answer on a TCP port, the guest gets a card that every kernel for virtual machines
-    /// supports, in place of the machine's own. An isolated guest reaches nothing through its card.
+    /// Adds the network card. If the end mark is an answer on a TCP port, a card that every kernel for virtual machines supports replaces
+    /// the machine's own. An isolated guest reaches nothing through its card.
     fn network(&mut self, guest: &GuestSpec, port: Option<u16>) {
         let restrict = if guest.isolated { ",restrict=on" } else { "" };
         let Some(guest_port) = guest.until.port() else {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_has_its_console_and_channel_on_serial_ports_of_its_own() {
+    fn a_board_has_separate_serial_ports_for_console_and_channel() {
         let mut guest = GuestSpec { arch: "arm".to_owned(), machine: "sabrelite".to_owned(), ..GuestSpec::default() };
         (guest.kernel, guest.dtb) = (Some("/boot/zImage".into()), Some("/boot/imx6q-sabrelite.dtb".into()));
         let arch = crate::arch::of(&guest);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn firmware_of_the_users_starts_a_kernel_or_a_disk() {
+    fn the_users_firmware_starts_a_kernel_or_a_disk() {
         let given = |kernel: Option<&str>| {
             line(|guest| (guest.kernel, guest.bios) = (kernel.map(PathBuf::from), Some("/lib/u-boot.bin".into())))
         };
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deterministic_machine_has_no_clock_of_the_hosts() {
+    fn a_deterministic_machine_does_not_use_the_hosts_clock() {
         let line = line(|guest| guest.deterministic = true);
         assert!(line.contains("-icount shift=0,sleep=off -rtc base=2020-01-01T00:00:00,clock=vm -seed 1 -nodefaults"));
     }

@@ -124,7 +124,7 @@ FlatView #1
     }
 
     #[test]
-    fn a_text_without_the_backend_says_so() {
+    fn a_text_without_the_backend_is_an_error() {
         let other = "FlatView #0\n AS \"memory\", root: system\n  00-ff (prio 0, ram): pc.ram\n";
         assert_eq!(ram_extents(other, "ram"), Err(MtreeError::NoRam("ram".into())));
         assert_eq!(ram_extents("unknown command: 'info mtree'", "ram"), Err(MtreeError::NoView));
