@@ -1,5 +1,5 @@
 // Builds the page's application: dist/page.js and dist/page.css, which the program embeds. The workers are bundled first and
-// go into the script as text: the page starts them from memory, because it has no other file.
+// embedded in the script as text. The page starts them from memory, because it has no other file.
 import { build } from "esbuild";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 
@@ -14,7 +14,7 @@ const page = await build({
     jsx: "automatic",
     jsxImportSource: "preact",
     define: { WORKER: JSON.stringify(worker.outputFiles[0].text), WHAT_IF_WORKER: JSON.stringify(whatIf.outputFiles[0].text) },
-    // The licence of what is built in asks for this.
+    // Preact's licence demands this notice.
     banner: { js: `/* This has Preact in it (https://preactjs.com):\n\n${await readFile("node_modules/preact/LICENSE", "utf8")}*/` },
 });
 

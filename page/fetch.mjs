@@ -1,5 +1,5 @@
-// Fetches the packages that the page is built with, as `npm ci --omit=dev` does: for machines with Node.js and without npm, which is
-// 370 packages of Debian's. Each has to have the checksum that package-lock.json says.
+// Fetches the packages that build the page, like `npm ci --omit=dev`. It is for machines with Node.js but without npm, which is 370
+// packages in Debian. Each package must have the checksum in package-lock.json.
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const REGISTRY = process.env.npm_config_registry ?? "https://registry.npmjs.org/";
 
-/** Whether a package is for this machine: those of other systems name theirs. */
+/** True if a package is for this machine. A package for one system names it. */
 const isWanted = ({ dev, os, cpu }) => !dev && (os ?? [process.platform]).includes(process.platform) && (cpu ?? [process.arch]).includes(process.arch);
 
 async function fetched(name, { version, integrity }) {

@@ -1,7 +1,8 @@
-// How fast a page is, in headless Chromium: node bench/figures.mjs PAGE… prints a JSON document for each, a line each.
+// Measures the speed of pages in headless Chromium: node bench/figures.mjs PAGE… prints a JSON document for each, one per line.
 //
-// Drawing is by software (no GPU), so a desktop is faster. `first_picture_ms` and `whole_ms` count from when navigation starts;
-// frames are those of a zoom into the boot and a pan along it by the keyboard, each as long as the browser took between two.
+// Drawing is by software (no GPU), so a desktop is faster. `first_picture_ms` and `whole_ms` count from the start of navigation.
+// The frames are those of a zoom into the boot and a pan along it by the keyboard; a frame's length is the time between two
+// pictures.
 import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -20,7 +21,7 @@ for (const path of process.argv.slice(2)) {
     const [firstPicture, whole] = [await at("bootscope-first-picture"), await at("bootscope-whole")];
     const zoomed = await frames(page, ["w", "w", "w", "s", "s", "s"]);
     const panned = await frames(page, ["w", "d", "d", "a", "a", "s"]);
-    // From the key to the picture with the hits in it.
+    // From the key press to the picture with the hits in it.
     const search = await page.evaluate(
         () =>
             new Promise(done => {

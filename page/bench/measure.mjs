@@ -1,8 +1,8 @@
-// What is measured in a page the same way, whoever made the page.
+// Measurements that apply to any page, ours or another program's.
 
 const FRAMES = 120;
 
-/** Presses keys for so many frames; how long each frame was, in milliseconds. */
+/** Presses keys during FRAMES frames. Returns the length of each frame, in milliseconds. */
 export async function frames(page, keys) {
     return page.evaluate(
         ({ keys, count }) =>
@@ -22,7 +22,7 @@ export async function frames(page, keys) {
     );
 }
 
-/** Bytes of the page's heap, with what lies beside it, after a collection. */
+/** Bytes of the page's heap and of the memory beside it, after a garbage collection. */
 export async function memory(page) {
     const session = await page.context().newCDPSession(page);
     await session.send("HeapProfiler.collectGarbage");

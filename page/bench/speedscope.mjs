@@ -1,8 +1,8 @@
-// How fast speedscope opens a file that `bootscope export --to speedscope` wrote, in the same Chromium as figures.mjs:
-// node bench/speedscope.mjs RELEASE FILE prints a JSON document. RELEASE is speedscope's unpacked release, which opens from disk.
+// Measures how fast speedscope opens a file from `bootscope export --to speedscope`, in the same Chromium as figures.mjs: node
+// bench/speedscope.mjs RELEASE FILE prints a JSON document. RELEASE is speedscope's unpacked release, which opens from disk.
 //
-// The file is handed over by a script, as speedscope's own command does; that is written beside the file, and is not counted.
-// `opened_ms` is from when navigation starts to the frame after the profile's name is the title.
+// A script hands the file over, as speedscope's own command does. The script is written beside the file, and writing it is not
+// counted. `opened_ms` lasts from the start of navigation to the frame after the title is the profile's name.
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-// The keyboard: as Perfetto has it, and the boot path step by step.
+// The keyboard: keys as in Perfetto, and keys that step along the boot path.
 import { viewsOf } from "./views/bench";
 import { ofLine } from "./views/console";
 import { LAKE_VIEWS, VIEWS, expression, type Store } from "./state";
@@ -33,11 +33,11 @@ export const LAKE_KEYS: readonly (readonly [string, string])[] = [
     ["?", "this list"],
 ];
 
-/** Does what a key is for; whether it was for anything. */
+/** Acts on a key press. Returns true if the key has a meaning. */
 export function press(store: Store, event: KeyboardEvent): boolean {
     const { target } = event;
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    // A box that is ticked and a slider leave letters and digits to the page.
+    // Checkboxes and sliders leave letters and digits to the page.
     const types = target instanceof HTMLElement && target.matches("input:not([type=checkbox], [type=range]), textarea, select");
     if (types) {
         if (event.key !== "Escape") return false;
@@ -67,7 +67,7 @@ export function press(store: Store, event: KeyboardEvent): boolean {
     return action !== undefined;
 }
 
-/** A bench has no time to move in: only its views have keys. */
+/** Handles a key on a bench's page. A bench has no time to move in, so its keys only select views. */
 function pressOfBench(store: Store, key: string): boolean {
     const { state, bench } = store;
     const [view] = (bench && viewsOf(bench)[Number(key) - 1]) ?? [];
@@ -79,7 +79,7 @@ function pressOfBench(store: Store, key: string): boolean {
     return true;
 }
 
-/** Nor has a lake. */
+/** Handles a key on a lake's page, which likewise only selects views. */
 function pressOfLake(store: Store, key: string): boolean {
     const { state } = store;
     const view = LAKE_VIEWS[Number(key) - 1];
@@ -91,7 +91,7 @@ function pressOfLake(store: Store, key: string): boolean {
     return true;
 }
 
-/** Goes along the boot path: from the step that is selected, else from the one that the selection lies in. */
+/** Goes along the boot path from the selected step, or else from the step that contains the selection. */
 export function step(store: Store, by: 1 | -1): void {
     const { boot, state } = store;
     if (boot.stays.length === 0) return;
@@ -99,7 +99,7 @@ export function step(store: Store, by: 1 | -1): void {
     const stay = Math.min(Math.max(here, 0), boot.stays.length - 1);
     if (state.view !== "tracks") store.set({ view: "path" });
     store.select({ kind: "stay", stay });
-    // A step that would be a hair is zoomed to, and so is one of which a part is out of sight.
+    // A very short step is zoomed to, and so is a step that is partly out of sight.
     const one = boot.stays[stay]!;
     const { from, to } = store.window;
     if (one.to - one.from < (to - from) / 400) store.show((one.from + one.to) / 2 - (one.to - one.from) * 20, (one.from + one.to) / 2 + (one.to - one.from) * 20);
@@ -129,22 +129,22 @@ function mark(store: Store): void {
     store.set({ marked: others.length < marked.length ? others : [...marked, selected] });
 }
 
-/** Selects the next span, in order of time, that the search finds. */
-/** Whether a span's name is what is searched, with or without its kind before it. */
+/** True if a span's name equals the search text, with or without its kind before it. */
 function isCalled({ boot, state: { find } }: Store, span: number): boolean {
     const [name, wanted] = [boot.spanName(span).toLowerCase(), find.toLowerCase()];
     return name === wanted || name.endsWith(` ${wanted}`);
 }
 
+/** Selects the next span, in order of time, that matches the search. */
 export function nextMatch(store: Store, by: 1 | -1): void {
     if (store.state.view === "console") return nextLine(store, by);
     const all = store.matches();
-    // What has no span may have a row: threads, for instance.
+    // A match without a span may have a row, such as a thread.
     if (all.length === 0) return store.rowsFound() > 0 ? store.set({ view: "where", table: "where", filter: store.state.find, selection: undefined }) : undefined;
     const { selection, anchor } = store.state;
-    // Who searches the other end of a time means another span than the one it begins at, wherever that stands in the list.
+    // While a stretch has one end, the search looks for a span other than that end, at any place in the list.
     const at = selection?.kind === "span" && selection.span !== anchor ? all.indexOf(selection.span) : -1;
-    // Who types a whole name means that span: it comes before what only has the name in it.
+    // A span whose whole name was typed comes before spans that only contain the text.
     const exact = all.findIndex(span => isCalled(store, span));
     const next = at < 0 && exact >= 0 ? exact : at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length;
     if (store.state.view !== "path" && store.state.view !== "tracks") store.set({ view: "tracks" });
@@ -152,7 +152,7 @@ export function nextMatch(store: Store, by: 1 | -1): void {
     store.set({ match: next });
 }
 
-/** Selects the next line that is found, after the one that is selected. */
+/** Selects the next matching line after the selected one. */
 function nextLine(store: Store, by: 1 | -1): void {
     const find = expression(store.state.find);
     const { all } = store.lines();

@@ -1,7 +1,7 @@
-// Takes the parts of the data out of the page as they come, in order, and has them read by a worker.
+// Reads the parts of the data from the page as they arrive, in order, with a worker.
 //
-// A part is a script element that no browser runs. One is whole when something follows it, or when the document is read to its
-// end. The worker is made of text that is built into the application: there is no other file.
+// A part is a script element that no browser runs. It is complete once another element follows it, or once the document is read to
+// its end. The worker is made of text in the application, because there is no other file.
 import type { Answer } from "./data/worker";
 import { readBench } from "./data/bench";
 import { Boot } from "./data/boot";
@@ -56,7 +56,7 @@ export function load(store: Store): void {
             else if (table.name === "cells" && store.lake) addCells(store.lake, table);
             else if (table.name === "boot" && last.facts) store.boots.push(new Boot());
             store.boots[store.boots.length - 1]!.add(table);
-            // Who opens a page of several boots asks what differs.
+            // A page of several boots opens with their comparison.
             if (table.name === "boot" && store.boots.length === 2 && !isViewAsked && store.state.view === "overview") store.state = { ...store.state, view: "compare" };
         } catch (error) {
             return fail(`The data is damaged in part ${read}: ${String(error)}`);

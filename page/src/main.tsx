@@ -1,4 +1,4 @@
-// The page's application. The data stands behind it in the file, and comes part by part while this runs already.
+// The page's application. Its data follows it in the file, and arrives part by part while the application already runs.
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
@@ -28,11 +28,13 @@ const NAMES: Record<View, string> = {
 
 const LAKE_NAMES: Record<LakeView, string> = { time: "Over time", regressions: "Regressions", rows: "Where", machines: "Machines", pays: "What pays" };
 
-/** Browsers refuse an address that changes too often: Safari one that did a hundred times in half a minute. */
+/** Browsers refuse frequent changes of the address: Safari refuses after a hundred in half a minute. */
 const ADDRESS_EVERY_MS = 400;
 
-/** Writes fragments into the address: the first at once, of those that follow soon the last. Where one goes to another place,
- * that is an entry of its own in the history, so that Back leads to the place before. */
+/**
+ * Writes fragments into the address: the first at once, and of those that follow soon after, only the last. A move to another
+ * place gets an entry in the history, so that Back leads to the place before.
+ */
 function addressWriter(): (fragment: string, place: string | undefined) => void {
     let [latest, written, timer] = ["", -Infinity, 0];
     let [at, isElsewhere] = [undefined as string | undefined, false];
@@ -43,7 +45,7 @@ function addressWriter(): (fragment: string, place: string | undefined) => void 
         isElsewhere = false;
     };
     return (fragment, place) => {
-        // Back and forwards, and a link, have brought their own entry.
+        // Back, Forward and links bring their own history entry.
         const isThere = location.hash.slice(1) === fragment;
         isElsewhere = !isThere && (isElsewhere || (at !== undefined && place !== undefined && place !== at));
         [latest, at] = [fragment, place];
@@ -70,7 +72,7 @@ function App({ store }: { store: Store }) {
     const { subject } = store;
     const isThere = boot.facts !== undefined || subject !== "boots";
     const fragment = toFragment(state, subject);
-    // While a page is read, what it opens with may still change.
+    // While a page is being read, its first view may still change.
     const place = store.isWhole || store.wrong.length > 0 ? placeOf(state, subject) : undefined;
     useEffect(() => {
         if (isThere) showAddress(fragment, place);
@@ -82,7 +84,7 @@ function App({ store }: { store: Store }) {
         if (store.isWhole) performance.mark("bootscope-whole");
     }, [store.isWhole]);
     useEffect(() => {
-        // Without data the tables are all there is: then they are what is seen.
+        // Without data the page has only its tables, so these are shown.
         const isAlone = !isThere && store.wrong.length > 0;
         document.body.classList.toggle("no-data", isAlone);
         document.querySelector("style")?.setAttribute("media", isAlone ? "all" : "print");
@@ -113,7 +115,7 @@ function App({ store }: { store: Store }) {
     );
 }
 
-/** A page of a bench: its own views, in the same frame. */
+/** A page of a bench: other views in the same frame. */
 function BenchApp({ store, palette }: { store: Store; palette: Palette }) {
     const { state } = store;
     const bench = store.bench!;
@@ -140,7 +142,7 @@ function BenchApp({ store, palette }: { store: Store; palette: Palette }) {
     );
 }
 
-/** A page of a lake, likewise. */
+/** A page of a lake: other views in the same frame. */
 function LakeApp({ store, palette }: { store: Store; palette: Palette }) {
     const { state } = store;
     const lake = store.lake!;
@@ -232,7 +234,7 @@ interface Saved {
     readonly store: Store;
     readonly name: string;
     readonly view: string;
-    /** Whether the view has a picture, and a table. */
+    /** True if the view has a picture, and if it has a table. */
     readonly canDraw: boolean;
     readonly canList: boolean;
 }
@@ -316,7 +318,7 @@ function start(): void {
     const place = document.createElement("div");
     place.id = "app";
     document.body.prepend(place);
-    // The first style is that of the tables, which from now on are only for paper.
+    // The first style sheet is that of the tables, which from now on are for paper only.
     document.querySelector("style")?.setAttribute("media", "print");
     const store = new Store();
     store.state = { ...store.state, ...ofFragment(location.hash) };

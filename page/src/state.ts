@@ -1,4 +1,4 @@
-// What is shown: view, window of time, selection, search. It stands in the address's fragment, so that a link opens the same.
+// The state of the page: view, window of time, selection, search. The address's fragment holds it, so a link opens the same state.
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import type { Bench } from "./data/bench";
 import { Boot, type ConsoleLine } from "./data/boot";
@@ -9,17 +9,17 @@ import type { ExportTarget } from "./lib/save";
 export const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "compare", "whatif", "memory"] as const;
 export type View = (typeof VIEWS)[number];
 
-/** What is shown of a bench. */
+/** The views of a bench. */
 export const BENCH_VIEWS = ["spread", "against", "sweep"] as const;
 export type BenchView = (typeof BENCH_VIEWS)[number];
 export const BENCH_TABLES = ["phases", "rows", "boots"] as const;
 
-/** What is shown of a lake. */
+/** The views of a lake. */
 export const LAKE_VIEWS = ["time", "regressions", "rows", "machines", "pays"] as const;
 export type LakeView = (typeof LAKE_VIEWS)[number];
 export const MACHINE_TABLES = ["outliers", "missing"] as const;
 
-/** What a page is of. */
+/** The kind of page. */
 export type Subject = "boots" | "bench" | "lake";
 
 export type Selection =
@@ -36,16 +36,16 @@ export type MergedWay = "down" | "up" | "sandwich";
 
 export interface State {
     view: View;
-    /** The window of time; undefined: the whole boot. */
+    /** The window of time; `undefined` means the whole boot. */
     window: { from: number; to: number } | undefined;
     selection: Selection;
-    /** A span: the next one that is selected selects the time between the two. */
+    /** A span. Selecting another span then selects the time between the two. */
     anchor: number | undefined;
     /** A regular expression. */
     find: string;
-    /** Which lines the view of the console has; undefined: those there are more of. */
+    /** The lines in the view of the console; `undefined` selects the longer list. */
     lines: "console" | "log" | undefined;
-    /** Which of what it finds is shown. */
+    /** The place of the shown match. */
     match: number;
     /** Ranges that the user marked. */
     marked: readonly { from: number; to: number }[];
@@ -53,17 +53,17 @@ export interface State {
     merged: { of: MergedOf; way: MergedWay; of_function: string; in_window: boolean };
     table: string;
     filter: string;
-    /** Tracks that are folded, or are not, against the rule. */
+    /** Tracks whose folding differs from the default. */
     folded: ReadonlySet<number>;
     help: boolean;
     tables: boolean;
-    /** Which of the page's boots is shown. */
+    /** The number of the shown boot. */
     shown: number;
     compare: { before: number; after: number; align: string; table: string };
-    /** By row: how much less it takes, in per cent. */
+    /** By row: its saving in per cent. */
     savings: ReadonlyMap<string, number>;
     bench: { view: BenchView; variant: number; table: (typeof BENCH_TABLES)[number]; slice: number; row: string };
-    /** Kinds and regressions are places in their lists; -1: all kinds, no regression. */
+    /** Kinds and regressions are places in their lists; -1 means all kinds, or no regression. */
     lake: { view: LakeView; by: LinesBy; kind: number; scale: ScaleOf; figure: FigureOf; regression: number; machines: (typeof MACHINE_TABLES)[number] };
 }
 
@@ -79,14 +79,14 @@ const FIRST: State = {
 export class Store {
     /** The boots of the page, as far as they are read. */
     readonly boots: Boot[] = [new Boot()];
-    /** The bench, where the page has one in place of boots. */
+    /** The bench, if the page has one instead of boots. */
     bench: Bench | undefined;
-    /** Likewise the lake. */
+    /** The lake, if the page has one instead of boots. */
     lake: Lake | undefined;
     state: State = FIRST;
-    /** What went wrong, in words; the page shows it. */
+    /** Errors in words; the page shows them. */
     wrong: string[] = [];
-    /** What the view that is shown saves as a picture or a table. */
+    /** The picture or table that the current view can save. */
     target: ExportTarget = {};
     /** The time that was selected before one of its causes was. */
     cameFrom: Selection;
@@ -94,7 +94,7 @@ export class Store {
     private readonly listeners = new Set<() => void>();
     private isPending = false;
 
-    /** The boot that is shown. */
+    /** The shown boot. */
     get boot(): Boot {
         return this.boots[this.state.shown] ?? this.boots[0]!;
     }
@@ -103,7 +103,7 @@ export class Store {
         return this.lake ? "lake" : this.bench ? "bench" : "boots";
     }
 
-    /** Whether all of the page is read. */
+    /** True if the whole page is read. */
     get isWhole(): boolean {
         const [first] = this.boots;
         return this.boots.length === (first?.facts?.boots ?? 1) && this.boots.every(boot => boot.isWhole);
@@ -114,7 +114,7 @@ export class Store {
         this.changed();
     }
 
-    /** All views are drawn anew, once before the next frame. */
+    /** Redraws all views, once before the next frame. */
     changed(): void {
         if (this.isPending) return;
         this.isPending = true;
@@ -129,7 +129,7 @@ export class Store {
         return () => this.listeners.delete(listener);
     }
 
-    /** Spans that the search finds, in order of time; made once for a search. */
+    /** Spans that match the search, in order of time, computed once per search. */
     matches(): readonly number[] {
         const { find } = this.state;
         if (this.found?.find === find && this.found.count === this.boot.spans.count) return this.found.spans;
@@ -145,13 +145,13 @@ export class Store {
         return spans;
     }
 
-    /** How many rows of the boot path are found. */
+    /** The number of matching rows of the boot path. */
     rowsFound(): number {
         const wanted = expression(this.state.find);
         return wanted ? this.boot.summary.where.filter(row => wanted.test(row.name)).length : 0;
     }
 
-    /** The lines of the console's view: the serial console's, or the kernel's log where a quiet guest printed little. */
+    /** The lines of the console's view: the serial console's, or the kernel's log if a quiet guest printed little. */
     lines(): { readonly source: "console" | "log"; readonly all: readonly ConsoleLine[] } {
         const { boot, state } = this;
         const log = boot.kernelLog();
@@ -163,7 +163,7 @@ export class Store {
         return this.state.window ?? this.boot.extent;
     }
 
-    /** Shows a window of time, at least some nanoseconds wide and never far outside of the boot. */
+    /** Shows a window of time. It has at least some nanoseconds and stays near the boot. */
     show(from: number, to: number): void {
         const { from: first, to: last } = this.boot.extent;
         const all = last - first;
@@ -185,7 +185,7 @@ export class Store {
         this.show(from + by, to + by);
     }
 
-    /** The time that is selected. */
+    /** The selected time. */
     selected(): { from: number; to: number } | undefined {
         const { selection } = this.state;
         const { boot } = this;
@@ -205,17 +205,17 @@ export class Store {
         }
     }
 
-    /** Zooms to what is selected, with some room around it. */
+    /** Zooms to the selection, with some room around it. */
     zoomToSelected(): void {
         const selected = this.selected();
         if (!selected) return;
-        // An instant has no length: around it a tenth of the window is shown.
+        // An instant has no length, so a tenth of the window around it is shown.
         const { from, to } = this.window;
         const room = selected.to > selected.from ? Math.max((selected.to - selected.from) * 0.1, 5) : (to - from) / 20;
         this.show(selected.from - room, selected.to + room);
     }
 
-    /** The time between two spans, if neither is in the other. */
+    /** The time between two spans, if neither contains the other. */
     between(one: number, other: number): Selection {
         const { start, end } = this.boot.spans;
         const [first, second] = start[one]! <= start[other]! ? [one, other] : [other, one];
@@ -224,14 +224,14 @@ export class Store {
             : undefined;
     }
 
-    /** Selects, and moves the window as little as needed to have it seen. */
+    /** Selects, and moves the window as little as needed to show the selection. */
     select(selection: Selection): void {
         const { anchor } = this.state;
         const between = anchor !== undefined && selection?.kind === "span" ? this.between(anchor, selection.span) : undefined;
         this.state = { ...this.state, selection: between ?? selection, anchor: undefined };
         const selected = this.selected();
         const { from, to } = this.window;
-        // What only touches the window is not in sight, unless it is an instant.
+        // A stretch that only touches the window is out of sight; an instant is not.
         const isOutside = selected && (selected.to > selected.from ? selected.to <= from || selected.from >= to : selected.to < from || selected.from > to);
         if (selected && isOutside) {
             const width = Math.max(to - from, (selected.to - selected.from) * 1.2);
@@ -298,15 +298,17 @@ export function toFragment(state: State, subject: Subject = "boots"): string {
     return out.toString();
 }
 
-/** Where one is: Back leads from one place to the one before. Moving and zooming, typing and sliders stay in a place, and so do
- * steps along the boot path. */
+/**
+ * The place for the history. Back leads to the previous place. Moves and zooms, typing and sliders stay in a place, and so do
+ * steps along the boot path.
+ */
 export function placeOf({ view, selection, table, shown, compare, merged, bench, lake }: State, subject: Subject): string {
     if (subject === "bench") return JSON.stringify(bench);
     if (subject === "lake") return JSON.stringify(lake);
     return JSON.stringify([view, selection?.kind === "stay" ? "step" : selection, table, shown, compare, merged]);
 }
 
-/** What a fragment says; what it says wrongly is left out. */
+/** The state in a fragment, without its invalid parts. */
 export function ofFragment(fragment: string): Partial<State> {
     const from = new URLSearchParams(fragment.replace(/^#/, ""));
     const count = (name: string): number | undefined => {
@@ -360,14 +362,14 @@ export function ofFragment(fragment: string): Partial<State> {
     };
 }
 
-/** The component is drawn anew whenever anything changes. */
+/** Redraws the component whenever anything changes. */
 export function useStore(store: Store): void {
     const [, redraw] = useReducer((n: number) => n + 1, 0);
-    // At once, not after the first picture: what changes in between would not be seen.
+    // Subscribe before the first picture: later, changes in between would be missed.
     useLayoutEffect(() => store.listen(() => redraw(undefined)), [store]);
 }
 
-/** A regular expression as one types it; undefined for none and for what is none. */
+/** A regular expression as typed; `undefined` if the text is empty or not a regular expression. */
 export function expression(text: string): RegExp | undefined {
     if (text === "") return undefined;
     try {

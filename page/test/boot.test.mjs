@@ -1,4 +1,4 @@
-// What is asked of a boot: of one that is made here, against answers that are made by hand.
+// Queries about a boot that is made here, compared with answers computed by hand.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
@@ -9,7 +9,7 @@ const { layOut } = await load("charts/tracks.ts");
 const numbers = values => ({ values: Float64Array.from(values) });
 const part = (name, rows, columns, texts = {}) => ({ name, rows, numbers: Object.fromEntries(Object.entries(columns).map(([n, v]) => [n, numbers(v)])), texts });
 
-/** init has the path; twelve spans lie in each other: span i is [i, 100 - i). idler has one span, and is not on the path. */
+/** init has the path. Its twelve spans are nested: span i is [i, 100 - i). idler has one span, and is not on the path. */
 function boot() {
     const depths = Array.from({ length: 12 }, (_, i) => i);
     const made = new Boot();

@@ -1,7 +1,7 @@
-// The page in headless Chromium: every view is driven, by keyboard too, and its numbers are held to those of `show --json`.
+// The page in headless Chromium: every view is driven, by keyboard too, and its numbers must equal those of `show --json`.
 //
 // `BOOTSCOPE_PAGE` names a page and `BOOTSCOPE_SHOW` the `show --json` of the same boot. The boot of
-// crates/report/examples/sample.rs has in it what a guest could do to its reader.
+// crates/report/examples/sample.rs contains everything that a guest could do to harm a reader.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,10 +15,10 @@ import { chromium } from "playwright-core";
 
 const [PAGE, SHOW] = [process.env.BOOTSCOPE_PAGE, process.env.BOOTSCOPE_SHOW];
 const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-// Two boots on one page, and the figures of the later one: BOOTSCOPE_SHOW has those of the first.
+// Two boots on one page, and the figures of the later one; BOOTSCOPE_SHOW has those of the first.
 const [TWO, SHOW_TWO] = [process.env.BOOTSCOPE_TWO, process.env.BOOTSCOPE_SHOW_TWO];
 const VIEWS = ["overview", "path", "tracks", "merged", "where", "console", "findings", "whatif", "memory"];
-/** For one answer of the browser's: a busy host needs many times what a quiet one does. And for a test, so that none hangs. */
+/** Timeouts for one answer of the browser, and for a test. A busy host needs many times as long as a quiet one. */
 const [PATIENCE_MS, LIMIT_MS] = [120_000, 600_000];
 const options = { skip: PAGE && SHOW ? false : "BOOTSCOPE_PAGE and BOOTSCOPE_SHOW are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
@@ -65,7 +65,10 @@ async function saved(page) {
     }
     return rows.map(row => row.cells);
 }
-/** Until the page is drawn, what follows from that is done, and its address is written: effects run after a frame, and draw again. */
+/**
+ * Waits until the page is drawn, the effects of that are done, and its address is written. Effects run after a frame, and draw
+ * again.
+ */
 const settled = async page => {
     const drawn = () => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
     await drawn();
@@ -79,7 +82,7 @@ test("nothing of the guest's runs, and nothing is loaded", options, async () => 
         assert.equal(await page.evaluate(() => typeof ran), "undefined");
         assert.equal(await page.locator("img, iframe, object, embed, link").count(), 0);
         assert.equal(await page.evaluate(() => [...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => /^on/i.test(a.name))).length), 0);
-        // Even if it were let in, the policy keeps it from running or loading.
+        // Even if the markup got in, the policy keeps it from running or loading.
         await page.evaluate(() => document.body.insertAdjacentHTML("beforeend", '<img src="https://example.org/x" onerror="window.ran=6">'));
         await page.waitForTimeout(100);
         assert.equal(await page.evaluate(() => typeof ran), "undefined");
@@ -92,7 +95,7 @@ test("overview: total, phases and the first rows are those of show", options, as
     assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
     assert.deepEqual(await numbers(page, "#phases tbody tr"), show.phases.map(phase => String(phase.end_ns - phase.start_ns)));
     assert.deepEqual(await numbers(page, "#top tbody tr"), show.where.slice(0, 12).map(row => String(row.self_ns)));
-    // What is not listed has a row, and both tables say what they sum to.
+    // The rows that are not listed are summed in one row, and both tables state their sums.
     const rest = show.where.slice(12).reduce((sum, row) => sum + row.self_ns, 0);
     assert.deepEqual(await numbers(page, "#top tfoot tr"), [rest, show.total_ns].map(String));
     assert.deepEqual(await numbers(page, "#phases tfoot tr"), [String(show.phases.at(-1).end_ns - show.phases[0].start_ns)]);
@@ -244,7 +247,7 @@ test("tracks: whom the boot waited for in a time sums to that time, and leads to
     await page.getByRole("button", { name: "back to the time selected before" }).click();
     await settled(page);
     assert.equal((await fragment(page)).get("range"), `${from},${to}`);
-    // The axis of time is for choosing a part of it: that on which the drag began and ended, though details open for it.
+    // Dragging on the time axis selects the time from the beginning to the end of the drag, although details open.
     await page.keyboard.press("Escape");
     const [begin, end] = [to * 0.1, to * 0.9].map(Math.round);
     await page.evaluate(([begin, end]) => (location.hash = `#view=tracks&from=${begin}&to=${end}`), [begin, end]);
@@ -282,7 +285,7 @@ test("tracks: who types a whole name finds that span first", options, async () =
 test("tracks: a span says what came before and after it, and whom the boot waited for between the two", options, async () => {
     const page = await open("#view=tracks&find=initcall");
     const seen = new Map();
-    // Every initcall by its place: what comes before and after it is another of its thread.
+    // Every initcall by its place: its neighbours are other initcalls of its thread.
     for (let i = 0; i < 40; i += 1) {
         await page.keyboard.press("n");
         await settled(page);
@@ -324,7 +327,7 @@ test("tracks: a click selects what lies there, the wheel zooms and moves", optio
     const page = await open("#view=tracks");
     const chart = page.locator(".chart .canvas");
     const box = await chart.boundingBox();
-    // The longest span of the first lanes is somewhere under the pointer: look for it as a user would.
+    // The longest span of the first lanes is somewhere under the pointer. The test looks for it as a user would.
     let [found, at] = [false, { x: 0, y: 0 }];
     for (let y = 30; y < box.height && !found; y += 8) {
         for (let x = 200; x < box.width && !found; x += 60) {
@@ -334,7 +337,7 @@ test("tracks: a click selects what lies there, the wheel zooms and moves", optio
         }
     }
     assert.ok(found, "a tooltip somewhere");
-    // The pointer moved once more since the tip was drawn, at most.
+    // The pointer moved at most once since the tip was drawn.
     const place = await page.locator(".tip").boundingBox();
     const [across, down] = [Math.max(place.x - at.x, at.x - place.x - place.width), Math.max(place.y - at.y, at.y - place.y - place.height)];
     assert.ok(across < 90 && down < 40, `the tip is ${across} and ${down} pixels from the pointer`);
@@ -426,13 +429,13 @@ test("findings: price and remedy, and evidence leads to its span", options, asyn
     if (show.findings.length === 0) return;
     const [{ remedy, evidence: [first], evidence_count }] = show.findings;
     assert.ok((await page.locator("#app .findings li").first().innerText()).includes(remedy));
-    // What all save together is what the command prints.
+    // The joint saving is the one that the command prints.
     assert.equal(await page.getAttribute(".remarks", "data-ns"), String(show.found.together_ns));
     assert.match(await page.locator(".remarks").innerText(), /^together: .* \(what they share counts once\)/);
     const evidence = page.locator("#app .findings details").first();
     await evidence.locator("summary").click();
     assert.match(await evidence.locator("li").first().innerText(), new RegExp(`: ${first.purpose}$`));
-    // All of it is there, and what is not is counted.
+    // All spans are there, and those left out are counted.
     assert.equal(await evidence.locator("button.pick").count(), 20);
     await evidence.locator("button.link").click();
     assert.ok(await evidence.locator("button.pick").count() > 20);
@@ -441,7 +444,7 @@ test("findings: price and remedy, and evidence leads to its span", options, asyn
     await page.locator("#app .findings .list button").first().click();
     await settled(page);
     assert.equal((await fragment(page)).get("view"), "tracks");
-    // What shows it is a span, or a stretch of a thread: of that the end is listed too.
+    // The evidence is a span, or a stretch of a thread, which has its end listed too.
     const [length, start] = await numbers(page, ".details .figures dd");
     assert.deepEqual([length, start], [String(first.end_ns - first.start_ns), String(first.start_ns)]);
     page.check();
@@ -458,7 +461,7 @@ test("Back leads to the view and the selection before, and not past the page", o
     await settled(page);
     await page.evaluate(() => (location.hash = `${location.hash}&span=0`));
     await settled(page);
-    // Moving and steps along the path are no places of their own.
+    // Moves and steps along the path do not make new places in the history.
     for (const key of ["w", "d", "s"]) await page.keyboard.press(key);
     await settled(page);
     await page.locator("nav button", { hasText: "Where" }).click();
@@ -571,7 +574,7 @@ test("a page that is cut off says so, and shows what there is", options, async (
     const whole = await readFile(PAGE, "utf8");
     const parts = [...whole.matchAll(/<script type="application\/x-bootscope">/g)].map(match => match.index);
     const path = join(folder, "cut.html");
-    // In the middle of a part, between two, and before the first.
+    // Cut in the middle of a part, between two, and before the first.
     for (const [at, says] of [[parts[5] + 60, /cut off/], [parts[6], /cut off/], [parts[0], /^$/]]) {
         await writeFile(path, whole.slice(0, at));
         const page = await open("", { path, whole: false });
@@ -624,7 +627,7 @@ test("compare: each row before and after, and the changes sum to the difference"
     await settled(page);
     assert.ok(await page.locator(".sheet .flame canvas").isVisible());
     assert.equal((await fragment(page)).get("compared"), "flame");
-    // The earlier boot's stacks are another picture: they have what vanished.
+    // The earlier boot's stacks are another picture: they have the vanished rows.
     const picture = async () => {
         const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption("#save", "svg")]);
         return await readFile(await download.path(), "utf8");
@@ -678,7 +681,7 @@ test("compare: the other boot is a whole boot", two, async () => {
     page.check();
 });
 
-// Pages of boots of odd shapes, each with its figures.
+// Pages of boots of unusual shapes, each with its figures.
 test("tracks: silences and watched values are instants, to be picked, stepped along and saved", options, async () => {
     const page = await open("#view=tracks");
     const { silences: [silence] } = show.silences;
@@ -711,7 +714,7 @@ test("tracks: silences and watched values are instants, to be picked, stepped al
     await page.keyboard.press(",");
     await settled(page);
     assert.deepEqual(await numbers(page, ".details .figures dd"), [String(first.at_ns)], "the first of its lane");
-    // By pointer: the silence lies in the first lane.
+    // With the pointer: the silence lies in the first lane.
     await page.evaluate(() => (location.hash = "#view=tracks"));
     await settled(page);
     const box = await page.locator(".chart .canvas canvas").boundingBox();
@@ -745,7 +748,7 @@ const odd = { skip: ODD ? false : "BOOTSCOPE_ODD is not set: tests/exports/check
 
 test("boots of odd shapes are shown in every view", odd, async () => {
     for (const file of (await readdir(ODD)).filter(name => name.endsWith(".html"))) {
-        // Not by JSON.parse: it rounds what is beyond doubles.
+        // Not JSON.parse, because it rounds numbers beyond doubles.
         const total = /"total_ns": (\d+)/.exec(await readFile(join(ODD, file.replace(".html", ".json")), "utf8"))[1];
         for (const view of VIEWS) {
             const page = await open(`#view=${view}`, { path: join(ODD, file) });
@@ -830,7 +833,7 @@ test("what-if: a file that was built without what runs a boot again, or is cut o
     cut.check();
 });
 
-// The program itself, and a recording: what it serves is asked what savings bring.
+// The program, and a recording that it serves, for questions about savings.
 const [PROGRAM_ITSELF, RECORDING] = [process.env.BOOTSCOPE, process.env.BOOTSCOPE_RECORDING];
 const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
@@ -858,7 +861,7 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         const said = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
         assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[1].total_ns));
         assert.deepEqual(await numbers(page, "#steps strong"), said.steps.map(step => String(step.saved_ns)));
-        // While a question is under way there is no answer: not the one before it either.
+        // While a question is open, no answer is shown, not even the one before it.
         let release;
         await page.route("**/what-if", async route => {
             await new Promise(resolve => (release = resolve));
@@ -892,7 +895,7 @@ test("what-if: in a file each kept recording brings what the command says, to th
         for (const recording of (await readdir(KEPT)).filter(name => name.endsWith(".zst")).map(name => join(KEPT, name))) {
             const path = join(pages, "page.html");
             execFileSync(PROGRAM_ITSELF, ["report", recording, "--force", "-o", path], { stdio: "ignore" });
-            // Names with what is not shown as it is are other names in the page.
+            // A name with characters that cannot be shown has another text in the page.
             const rows = json("show", recording).where.filter(({ name }) => /^[ -~·“”…]*$/.test(name)).slice(0, 3);
             const savings = rows.map(({ name }, i) => [name, [100, 35, 70][i]]);
             const page = await own.newPage();
@@ -932,7 +935,7 @@ test("console: a guest that printed little is shown with its kernel's log, which
             return { page, lines: (await saved(page)).slice(1) };
         };
         const imported = await lines("trace-and-log");
-        // A message without a stamp is where it was logged, and the diagnostic has counted it.
+        // A message without a stamp keeps its place in the log, and the diagnostic counted it.
         const { diagnostics } = JSON.parse(await readFile(join(KEPT, "trace-and-log.json"), "utf8"));
         const { count } = diagnostics.find(({ code }) => code === "messages-without-stamp");
         assert.equal(imported.lines.filter(([at]) => at === "").length, count);
@@ -1053,7 +1056,7 @@ test("sweep: points, models and predictions are those of the document, and a lin
     await page.getByRole("button", { name: "start_aps" }).click();
     await settled(page);
     assert.equal(await page.getAttribute("#law", "data-row"), "start_aps");
-    // The model's value at each point, as the program has it: base + slope · n.
+    // The model's value at each point, as the program computes it: base + slope · n.
     const row = results.laws[0].rows.find(one => one.name === "start_aps");
     const models = await numbers(page, "#points tbody td:nth-child(3) span");
     assert.deepEqual(models.map(Number), row.points.map(point => row.base + row.slope * point.size));
@@ -1062,7 +1065,7 @@ test("sweep: points, models and predictions are those of the document, and a lin
     assert.equal(await again.getAttribute("#law", "data-row"), "start_aps");
     const [download] = await Promise.all([again.waitForEvent("download"), again.selectOption("#save", "svg")]);
     const svg = await readFile(await download.path(), "utf8");
-    // A dot for each boot of that memory, four sizes in eight rounds, of which one may have hung.
+    // A dot for each boot with that memory: four sizes in eight rounds. One of them may have hung.
     assert.ok((svg.match(/<rect/g) ?? []).length > 31 && svg.includes("not measured"), svg.slice(0, 500));
     page.check();
     again.check();
@@ -1098,7 +1101,7 @@ test("lake: totals over time are those of the document, and a mark leads to a re
     const inOrder = rows => rows.map(row => row.join()).sort();
     assert.deepEqual(inOrder(points), inOrder(wanted));
     assert.match(await page.textContent("#meaning"), /^Each point is the median/);
-    // All kinds: the mean of their medians, by boots that ended.
+    // All kinds: the mean of their medians, weighted by boots that ended.
     await page.selectOption("#kind", "-1");
     await settled(page);
     assert.match(await page.textContent("#meaning"), /mean of their medians/);
@@ -1135,7 +1138,7 @@ test("lake: one row with one kernel is one line, which opens to its kinds, and l
     await page.getByRole("button", { name: "initcall acpi_init" }).click();
     await settled(page);
     assert.deepEqual((await rows()).slice(0, 3), ["on 2 kinds", "kind-0", "kind-1"]);
-    // Opened, it shows the one that costs most; its members lead to theirs.
+    // An opened group shows its most expensive member; its members lead to theirs.
     assert.equal((await fragment(page)).get("regression"), "0");
     await page.getByRole("button", { name: "initcall acpi_init" }).nth(2).click();
     await settled(page);
@@ -1146,13 +1149,13 @@ test("lake: one row with one kernel is one line, which opens to its kinds, and l
     await page.getByRole("button", { name: boots[2] }).click();
     await settled(page);
     assert.equal(await page.textContent("#command"), `bootscope lake ask 'a lake' boots --where machine=${regressions[1].boots[2].machine}`);
-    // What is saved has all of them, whatever is open.
+    // The saved table has all members, whether groups are open or not.
     const all = (await saved(page)).slice(1);
     assert.deepEqual(all.map(row => [Number(row[7]), Number(row[8]), Number(row[9]), Number(row[11])]), regressions.map(one => [one.slower_ns, one.slower_low_ns, one.slower_high_ns, one.p]));
     await page.fill("#filter", "kind-1");
     await settled(page);
     assert.deepEqual(await rows(), ["kind-1"]);
-    // The same by a link, and by a click: its kind over time.
+    // The same by a link and by a click: its kind over time.
     const again = await open(await page.evaluate(() => location.hash), { path: LAKE });
     assert.match(await again.textContent("#sentence"), /on kind-1\./);
     await again.getByRole("button", { name: "this kind over time" }).click();
@@ -1209,7 +1212,7 @@ test("on a narrow screen what is selected is seen, and rows are as high as the t
         chart.check();
         await chart.close();
     }
-    // Every column that is there is seen whole; what is left out stands in the saved table.
+    // Every shown column is fully visible; the saved table has those that are left out.
     for (const [path, fragment, name] of [[PAGE, "view=where", "self"], [TWO, "view=compare", "change"], [PAGE, "view=memory", "amount"]]) {
         if (!path) continue;
         const one = await open(`#${fragment}`, { path, viewport: { width: 390, height: 844 } });

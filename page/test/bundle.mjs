@@ -1,4 +1,4 @@
-// Loads a module of the application, which is TypeScript, into a test.
+// Loads a TypeScript module of the application into a test.
 import { build } from "esbuild";
 
 export async function load(path) {

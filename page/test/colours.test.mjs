@@ -1,11 +1,11 @@
-// Text on the fills of charts can be read in both themes: a contrast of 4.5 or more (WCAG AA).
+// Text on the fills of charts is readable in both themes: a contrast of 4.5 or more (WCAG AA).
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
 const { LIGHT, DARK } = await load("charts/colours.ts");
 
-/** How light a colour is, 0 to 1, by WCAG. */
+/** The lightness of a colour, 0 to 1, by WCAG. */
 const lightness = colour => {
     const [r, g, b] = [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16) / 255).map(c => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;

@@ -1,4 +1,4 @@
-// Boots side by side: known answers.
+// Boots side by side, with known answers.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";

@@ -1,10 +1,10 @@
-// A lake's data: what a point of a line is, which regressions are one, where they begin. Known answers.
+// A lake's data: the value of a point, the regressions that form a group, their first days. Known answers.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
 
 const { addCells, commandOf, dayOf, groupsOf, kindName, kindOf, linesOf, marksOf, meaningOf, readLake } = await load("data/lake.ts");
-const { coloursOf, paintOverTime, markAt, dayAt, DRAWN_MOST } = await load("charts/lake.ts");
+const { coloursOf, paintOverTime, markAt, dayAt, MAX_DRAWN } = await load("charts/lake.ts");
 const { Svg } = await load("lib/save.ts");
 const { LIGHT } = await load("charts/colours.ts");
 const { ofFragment, toFragment, Store } = await load("state.ts");
@@ -104,7 +104,7 @@ test("regressions of one row with one kernel are one, by what they cost", () => 
     assert.deepEqual([groups[0].perDay, groups[0].least.slower_ns, groups[0].most.slower_ns, groups[0].boots_before], [30e6, 1e6, 2e6, 200]);
     assert.equal(groups[2].mostChanged.ratio, null);
     assert.deepEqual(groupsOf(lake, one => one.name === "b").map(group => group.members), [[1]]);
-    // One that began on a day without boots is marked on the next.
+    // A regression that began on a day without boots is marked on the next day.
     assert.deepEqual(marksOf(lake, undefined), [{ day: 1, regressions: [1, 2] }, { day: 2, regressions: [0, 3] }]);
     assert.deepEqual(marksOf(lake, 0), [{ day: 1, regressions: [1] }, { day: 2, regressions: [0] }]);
     assert.equal(kindOf(lake, lake.regressions[2]), 1);
@@ -123,7 +123,7 @@ test("a command has a machine's name as one word", () => {
 test("the picture has every line and mark, and hostile names as text", () => {
     const evil = `</text><script>ran=1</script>`;
     globalThis.document = { createElement: () => ({ getContext: () => null }) };
-    const many = Array.from({ length: DRAWN_MOST + 3 }, (_, i) => i);
+    const many = Array.from({ length: MAX_DRAWN + 3 }, (_, i) => i);
     const lake = lakeOf({
         days: DAYS, kernels: many.map(i => (i === 0 ? evil : `6.${i}`)), kinds: [kind("kind-0")], regressions: [regression("a", 0, "6.1", "2026-01-02", 1e6)],
     }, many.flatMap(i => [[0, 0, i, 100 - i, 0, 1e9 + i * 1e7, 1.2e9], [0, 2, i, 100 - i, 1, 1e9 + i * 1e7, 1.2e9]]));

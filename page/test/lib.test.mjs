@@ -1,4 +1,4 @@
-// Texts of times, files that are saved, merged stacks: known answers.
+// Texts of times, saved files, merged stacks: known answers.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -71,7 +71,7 @@ test("text on colours can be read in both themes", () => {
 
 test("what is built into the page is under a licence that is allowed, and its notice is in the script", async () => {
     const { packages } = JSON.parse(await readFile(new URL("../package-lock.json", import.meta.url), "utf8"));
-    // esbuild builds it, and is not in it.
+    // esbuild builds the page, but is not part of it.
     const shipped = Object.entries(packages).filter(([path, { dev, optional }]) => !["", "node_modules/esbuild"].includes(path) && !dev && !optional);
     assert.deepEqual(shipped.map(([path, { license }]) => [path, license]), [["node_modules/preact", "MIT"]]);
     assert.match(await readFile(new URL("../build.mjs", import.meta.url), "utf8"), /node_modules\/preact\/LICENSE/);

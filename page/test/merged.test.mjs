@@ -1,4 +1,4 @@
-// Merged stacks of a small boot that is made here, against sums that are made by hand.
+// Merged stacks of a small boot that is made here, compared with sums computed by hand.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
@@ -9,7 +9,7 @@ const { ofPath, ofThreads, upsideDown, sandwich, functions, pieces } = await loa
 const numbers = values => ({ values: Float64Array.from(values) });
 const part = (name, rows, columns, texts = {}) => ({ name, rows, numbers: Object.fromEntries(Object.entries(columns).map(([n, v]) => [n, numbers(v)])), texts });
 
-/** init: f [0, 40) with g [10, 20) and f again [20, 30) in it; then it waits for worker, which does g [40, 90). */
+/** init: f [0, 40) with g [10, 20) and f again [20, 30) in it. Then it waits for worker, which runs g [40, 90). */
 function boot() {
     const made = new Boot();
     const facts = {
@@ -46,13 +46,14 @@ test("calls too short to be spans have their share, and who had the CPU stands b
     const facts = { schema: "bootscope.page/1", kinds: ["call"], spans: 2, summary: { total_ns: 100, unit: "ns", phases: [], subject: {}, where: [], warnings: [] } };
     made.add(part("boot", 1, {}, { json: [JSON.stringify(facts)] }));
     made.add(part("tracks", 2, { kind: [2, 2], number: [1, 2], created: [0, 0], by: [0, 0], idle: [0, 0], thing: [0, 0] }, { name: ["init", "worker"] }));
-    // init runs f for 40 and g for 20, and is ready for 30 while worker has the CPU; worker's time after that is its bottom's.
+    // init runs f for 40 and g for 20. It is ready for 30 while worker has the CPU. After that, worker's time belongs to its bottom
+    // frame.
     made.add(part("stays", 3, { length: [60, 30, 10], kind: [0, 1, 0], on: [0, 0, 0], goes_on: [1, 1, 1], frames: [1, 2, 1] }));
     made.add(part("frames", 4, { track: [0, 0, 1, 1], span: [1, 2, 0, 0] }));
     made.add(part("names", 5, {}, { name: ["f", "", "g", "init", "h"] }));
     made.add(part("labels", 2, { name: [0, 2], detail: [1, 1], kind: [0, 0], thing: [1, 2] }));
     made.add(part("spans", 2, { track: [0, 0], start: [0, 40], length: [40, 20], depth: [0, 0], label: [0, 1] }));
-    // Of f's 80 in spans, 10 are interrupts; of the 70 counted, h has 14. The interrupts are h's, called from the bottom.
+    // f has 80 in spans, 10 of them interrupts. h has 14 of the 70 counted. The interrupts are h's, called from the bottom.
     made.add(part("calls", 5, { parent: [0, 1, 2, 1, 1], name: [3, 0, 4, 2, 4], kind: [0, 0, 0, 0, 0], calls: [1, 2, 7, 1, 3], self: [0, 56, 14, 20, 10] }));
     made.add(part("nodes", 2, { node: [2, 4] }));
     made.add(part("in_spans", 5, { spent: [0, 80, 0, 20, 0] }));
@@ -71,7 +72,7 @@ test("all threads are by their spans, and what none of them did has a frame", ()
 test("all threads by a scheduler's trace: outside of spans too, and waits apart", () => {
     const made = boot();
     made.facts.is_traced = true;
-    // init is traced from 15 on and sleeps from 18 to 25; worker runs before and after its span.
+    // init is traced from 15 on and sleeps from 18 to 25. worker runs before and after its span.
     made.running = [[0, 15, 18], [0, 25, 40], [1, 40, 95]].map(([track, from, to]) => ({ track, cpu: 0, from, to }));
     const tree = ofThreads(made);
     assert.deepEqual(folded(tree), {

@@ -1,4 +1,4 @@
-// The reader of columns against bytes that the writer in Rust is held to as well (crates/page-data/src/table.rs).
+// The reader of columns, tested with the same bytes as the writer in Rust (crates/page-data/src/table.rs).
 import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./bundle.mjs";
@@ -36,7 +36,7 @@ test("a table of more rows than bytes allocates nothing", () => {
     assert.throws(() => readTable(bytes("0174ffffffff0f01016300010")), /cut off/);
 });
 
-/** As the writer has it. */
+/** Encodes a varint as the writer does. */
 function varint(value) {
     const out = [];
     for (; value >= 128n; value >>= 7n) out.push(Number(value & 127n) | 128);

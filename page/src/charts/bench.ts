@@ -1,4 +1,4 @@
-// Pictures of a bench: the spread of each variant's boots, and how a row grows with a size.
+// Pictures of a bench: the spread of each variant's boots, and the growth of a row with a size.
 import { at, isInterval, type Bench, type Growth } from "../data/bench";
 import type { Surface } from "../lib/save";
 import { marks, short, type Unit } from "../lib/time";
@@ -13,12 +13,12 @@ export function heightOfSpread(bench: Bench): number {
     return TOP + bench.results.variants.length * LINE + 6;
 }
 
-/** Whole numbers for the texts of times. */
+/** A computed time as text, rounded to a whole number first. */
 export const text = (time: number, unit: Unit): string => short(Math.round(time), unit);
 
 /**
- * A line for each variant: every boot is a dot, the box has the middle half of them, the bar is the median, and the line above
- * it its interval. The axis begins where the quickest boot is if all lie near each other.
+ * Draws a line for each variant. Every boot is a dot, the box holds the middle half of them, the bar is the median, and the line
+ * above the bar is the median's interval. The axis begins at the fastest boot if all boots lie close together.
  */
 export function paintSpread(bench: Bench, unit: Unit, picked: number, palette: Palette, on: Surface, width: number): void {
     const height = heightOfSpread(bench);
@@ -60,7 +60,7 @@ const LEFT = 86;
 const BELOW = 26;
 
 /**
- * Points, their model and what it predicts. Where nothing was measured the model is dashed and the ground is shaded; a
+ * Draws a row's points, their model and its predictions. Beyond the measured sizes the model is dashed and the ground is shaded. A
  * prediction is a hollow square with its band.
  */
 export function paintGrowth(row: Growth, dots: readonly { size: number; time: number }[], sizeUnit: string, unit: Unit, palette: Palette, on: Surface, width: number, height: number): void {
@@ -82,7 +82,7 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
         path.forEach(([a, b], i) => (i === 0 ? on.moveTo(a, b) : on.lineTo(a, b)));
         on.stroke();
     };
-    // Beyond what was measured.
+    // The ground beyond the measured sizes.
     on.fillStyle = palette.gutter;
     for (const [a, b] of [[across.from, least], [most, across.to]] as const) if (predicted.some(one => one.size < least || one.size > most)) on.fillRect(x(across, a), 0, x(across, b) - x(across, a), bottom);
     on.font = FONT;
@@ -106,7 +106,7 @@ export function paintGrowth(row: Growth, dots: readonly { size: number; time: nu
         on.fillText(label, left, height - BELOW / 2);
     }
     if (predicted.some(one => one.size > most)) on.fillText("not measured", Math.min(x(across, most) + 6, width - 90), 10);
-    // The model: whole where there are points, dashes beyond.
+    // The model: solid between points, dashed beyond them.
     on.strokeStyle = palette.selected;
     on.lineWidth = 2;
     const PARTS = 160;

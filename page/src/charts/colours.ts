@@ -1,5 +1,5 @@
-// The colours of charts. Hues are those of Okabe and Ito, which the colour-blind tell apart; what a colour says also stands in
-// a text, a pattern or a place. Text on them has a contrast of 4.5 or more in both themes (test/colours.test.mjs).
+// The colours of charts. The hues are those of Okabe and Ito, which colour-blind readers can distinguish. Anything that a colour
+// says also has a text, a pattern or a place. Text on colours has a contrast of 4.5 or more in both themes (test/colours.test.mjs).
 
 export interface Palette {
     readonly background: string;
@@ -8,11 +8,11 @@ export interface Palette {
     readonly text: string;
     readonly faint: string;
     readonly onFill: string;
-    /** By the kind of span; several tones of each, so that neighbours differ. */
+    /** Tones by the kind of span, several of each kind, so that neighbours differ. */
     readonly kinds: Readonly<Record<string, readonly string[]>>;
     readonly other: readonly string[];
     readonly phases: readonly string[];
-    /** Thin lines and small squares, which no text lies on. */
+    /** Colours of thin lines and small squares, without text on them. */
     readonly lines: readonly string[];
     readonly unexplained: string;
     readonly path: string;
@@ -26,11 +26,11 @@ export interface Palette {
     readonly dense: string;
 }
 
-/** Tones of one hue: 0 to 360, percent of saturation, lightness of the first and the step. */
+/** Tones of one hue: 0 to 360, saturation in percent, the first lightness and the step. */
 const tones = (hue: number, saturation: number, lightness: number, step: number): string[] =>
     [0, 1, 2, 3].map(i => hsl(hue, saturation, lightness + i * step));
 
-/** As `#rrggbb`: an SVG reader need not know `hsl()`. */
+/** The colour as `#rrggbb`, because an SVG reader may not support `hsl()`. */
 export function hsl(hue: number, saturation: number, lightness: number): string {
     const [s, l] = [saturation / 100, lightness / 100];
     const part = (n: number): string => {
@@ -68,7 +68,7 @@ export const DARK: Palette = {
     selected: "#8ab4f8", found: "#b3215f", marked: "rgba(138,180,248,0.18)", dense: "#6d604c",
 };
 
-/** A number that stays the same for a text, to choose one of several tones by. */
+/** A number that is always the same for a text, to choose one of several tones. */
 export function toneOf(text: string): number {
     let hash = 0;
     for (let i = 0; i < Math.min(text.length, 64); i += 1) hash = (hash * 31 + text.charCodeAt(i)) | 0;

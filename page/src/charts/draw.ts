@@ -1,4 +1,4 @@
-// What charts have in common: text that fits, spans side by side in one row, an axis of time.
+// Drawing that all charts share: text that fits, spans side by side in one row, an axis of time.
 import type { Boot } from "../data/boot";
 import { marks, short, type Unit } from "../lib/time";
 import type { Surface } from "../lib/save";
@@ -7,12 +7,12 @@ import { toneOf, type Palette } from "./colours";
 export const ROW = 17;
 export const FONT = "11px system-ui, sans-serif";
 const WIDE_ENOUGH_FOR_TEXT = 24;
-/** Fewer are nothing to read. */
-const LEAST_CHARACTERS = 2;
-/** So much of a track's name is kept at its end. */
+/** The fewest characters that are worth reading. */
+const MIN_CHARACTERS = 2;
+/** The number of characters kept at the end of a track's name. */
 const END_CHARACTERS = 5;
 
-/** Time to places on a surface. */
+/** Maps time to places on a surface. */
 export interface Scale {
     readonly from: number;
     readonly to: number;
@@ -28,7 +28,7 @@ export function timeAt(scale: Scale, x: number): number {
     return scale.from + ((x - scale.left) / (scale.right - scale.left)) * (scale.to - scale.from);
 }
 
-/** How wide each character of FONT is, measured once: measuring each text would take most of a frame. */
+/** The width of each character of FONT, measured once. Measuring each text would take most of a frame. */
 const widths = new Map<string, number>();
 let measures: CanvasRenderingContext2D | null | undefined;
 
@@ -42,21 +42,21 @@ function widthOf(character: string): number {
     return width;
 }
 
-/** As much of a text as fits; nothing where that is nothing to read. */
+/** As much of a text as fits; empty if that is too little to read. */
 export function fitting(text: string, width: number): string {
     if (width < WIDE_ENOUGH_FOR_TEXT) return "";
     const room = width - 6;
     let [used, at, cut] = [0, 0, 0];
     for (const character of text) {
         used += widthOf(character);
-        if (used > room) return cut < LEAST_CHARACTERS ? "" : `${text.slice(0, cut)}…`;
+        if (used > room) return cut < MIN_CHARACTERS ? "" : `${text.slice(0, cut)}…`;
         at += character.length;
         if (used + widthOf("…") <= room) cut = at;
     }
     return text;
 }
 
-/** The same of a track's name, whose end tells it from its like: `kwor…2:1 [24]`. */
+/** As much of a track's name as fits. Its end is kept, because it distinguishes similar names: `kwor…2:1 [24]`. */
 export function fittingName(name: string, width: number): string {
     if (fitting(name, width) === name) return name;
     const end = name.slice(-END_CHARACTERS);
@@ -65,7 +65,7 @@ export function fittingName(name: string, width: number): string {
     return begin.endsWith("…") ? begin + end : fitting(name, width);
 }
 
-/** Rectangles by colour, so that a colour is set once. */
+/** Collects rectangles by colour, so that each colour is set once. */
 export class Boxes {
     private readonly byColour = new Map<string, number[]>();
 
@@ -98,7 +98,7 @@ export class Texts {
     }
 }
 
-/** The colour of each label, looked up once for a palette. */
+/** The colour of each label, computed once for a palette. */
 export class LabelColours {
     private readonly known: string[] = [];
     constructor(private readonly boot: Boot, private readonly palette: Palette) {}
@@ -114,12 +114,12 @@ export class LabelColours {
     }
 }
 
-/** Which labels are marked by a search. */
+/** The labels that a search marks. */
 export type Found = ReadonlySet<number> | undefined;
 
 /**
- * Spans side by side. What is narrower than a pixel is drawn as one pixel, and what else lies in that pixel is skipped: so the
- * work is bounded by the pixels, not by the spans.
+ * Draws spans side by side. A span narrower than a pixel is drawn one pixel wide, and other spans within that pixel are skipped.
+ * The work is therefore bounded by the pixels, not by the spans.
  */
 export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, colours: LabelColours, palette: Palette, found: Found, boxes: Boxes, texts: Texts): void {
     const { start, end, label } = boot.spans;
@@ -143,7 +143,7 @@ export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, c
     }
 }
 
-/** An axis of time over the width of a scale. */
+/** Draws an axis of time over the width of a scale. */
 export function axis(scale: Scale, height: number, unit: Unit, palette: Palette, on: Surface): void {
     const width = scale.right - scale.left;
     on.strokeStyle = palette.line;
@@ -163,7 +163,7 @@ export function axis(scale: Scale, height: number, unit: Unit, palette: Palette,
     }
 }
 
-/** A time with as many digits as neighbours need to differ. */
+/** A time with as many digits as neighbouring marks need to differ. */
 export function atStep(time: number, step: number, unit: Unit): string {
     if (unit !== "ns" || time === 0) return time === 0 ? "0" : short(time, unit);
     const [size, name] = Math.abs(time) >= 1e9 ? [1e9, "s"] : Math.abs(time) >= 1e6 ? [1e6, "ms"] : Math.abs(time) >= 1e3 ? [1e3, "µs"] : [1, "ns"];
@@ -172,8 +172,8 @@ export function atStep(time: number, step: number, unit: Unit): string {
 }
 
 /**
- * Of stretches side by side, in order of time, those that a window shows: of what lies in one pixel, one. The work is bounded
- * by the pixels.
+ * The stretches that a window shows, from stretches side by side in order of time. Only one stretch per pixel is returned, so the
+ * work is bounded by the pixels.
  */
 export function* seenOf<T>(all: readonly T[], scale: Scale, from: (one: T) => number, to: (one: T) => number): Generator<{ one: T; left: number; right: number }> {
     const firstEndingAfter = (at: number, low: number): number => {

@@ -1,4 +1,4 @@
-// A flame graph: merged stacks, as wide as their time. Roots on top, callees below (or, upside down, callers).
+// A flame graph: merged stacks, as wide as their time. Roots are on top, with callees below (or, upside down, callers).
 import type { Tree } from "../data/merged";
 import type { Surface } from "../lib/save";
 import { Boxes, ROW, Texts, fitting } from "./draw";
@@ -6,7 +6,7 @@ import { hsl, toneOf, type Palette } from "./colours";
 
 export interface Flame {
     readonly tree: Tree;
-    /** What fills the width. */
+    /** The node that fills the width. */
     readonly zoomed: number;
     readonly width: number;
     readonly height: number;
@@ -14,7 +14,7 @@ export interface Flame {
     readonly palette: Palette;
     readonly isDark: boolean;
     readonly find: RegExp | undefined;
-    /** Of each node, by how much it became longer: then that is what its colour says, and an arrow before its name. */
+    /** The increase of each node's time. If given, it decides a node's colour, and an arrow before its name. */
     readonly changes?: Float64Array;
 }
 
@@ -25,7 +25,7 @@ interface Box {
     readonly depth: number;
 }
 
-/** Boxes that are half a pixel wide or more: those around the zoomed one first, then it, then what is below it. */
+/** Boxes at least half a pixel wide: the ancestors of the zoomed one first, then it, then its descendants. */
 export function boxes({ tree, zoomed, width }: Pick<Flame, "tree" | "zoomed" | "width">): Box[] {
     const above: number[] = [];
     for (let at = zoomed; at > 0; at = tree.parent[at]!) above.unshift(tree.parent[at]!);
@@ -37,7 +37,7 @@ export function boxes({ tree, zoomed, width }: Pick<Flame, "tree" | "zoomed" | "
         let { left } = box;
         for (const node of tree.children[box.node]!) {
             const wide = tree.total[node]! / perPixel;
-            // The others are no longer.
+            // The remaining children are not longer.
             if (wide < 0.5) break;
             stack.push({ node, left, width: wide, depth: box.depth + 1 });
             left += wide;
@@ -46,7 +46,7 @@ export function boxes({ tree, zoomed, width }: Pick<Flame, "tree" | "zoomed" | "
     return out;
 }
 
-/** Rows of what is shown. */
+/** The number of rows of the boxes. */
 export function depthOf(all: readonly Box[]): number {
     return all.reduce((most, box) => Math.max(most, box.depth + 1), 1);
 }
@@ -56,15 +56,15 @@ function colour(text: string, isDark: boolean): string {
     return isDark ? hsl(28 + tone * 5, 45, 24 + tone * 3) : hsl(34 + tone * 5, 85, 68 + tone * 4);
 }
 
-/** Orange is longer, blue is shorter; the more of the whole a change is, the stronger. */
+/** Orange is longer, blue is shorter. The larger the change relative to the whole, the stronger the colour. */
 function changeColour(share: number, isDark: boolean): string {
     const strength = Math.min(Math.sqrt(Math.abs(share)) * 2, 1);
     const hue = share > 0 ? 24 : 205;
     return isDark ? hsl(hue, 10 + 55 * strength, 22 + 8 * strength) : hsl(hue, 10 + 80 * strength, 88 - 18 * strength);
 }
 
-/** A change that one sees: a thousandth of the whole. */
-const SEEN_CHANGE = 0.001;
+/** The smallest visible change: a thousandth of the whole. */
+const MIN_CHANGE = 0.001;
 
 export function paint(flame: Flame, on: Surface): void {
     const { palette, tree, scroll, height } = flame;
@@ -77,7 +77,7 @@ export function paint(flame: Flame, on: Surface): void {
         if (y < -ROW || y > height) continue;
         const name = tree.texts[tree.key[node]!]!;
         const share = (flame.changes?.[node] ?? 0) / whole;
-        const text = Math.abs(share) < SEEN_CHANGE ? name : `${share > 0 ? "▲" : "▼"} ${name}`;
+        const text = Math.abs(share) < MIN_CHANGE ? name : `${share > 0 ? "▲" : "▼"} ${name}`;
         const isFound = flame.find?.test(name) === true;
         const own = flame.changes ? changeColour(share, flame.isDark) : colour(name, flame.isDark);
         const plain = flame.find && !isFound ? palette.other[0]! : own;

@@ -1,33 +1,33 @@
-// The totals of a lake over time: a line for each kernel or kind of machine, the boots of each day beneath, and marks where
-// something became slower.
+// The totals of a lake over time: a line for each kernel or kind of machine, the boots of each day beneath, and marks at the days
+// on which a row became slower.
 import { marksOf, type Lake, type Line, type Mark, type Point, type ScaleOf } from "../data/lake";
 import type { Surface } from "../lib/save";
 import { grouped, marks, short } from "../lib/time";
 import type { Palette } from "./colours";
 import { FONT, atStep, fitting } from "./draw";
 
-/** Lines that are drawn: more have no colours that one can tell apart. */
-export const DRAWN_MOST = 8;
-/** Which of its figures is drawn of each line. */
+/** The most lines that are drawn: more would need colours that look alike. */
+export const MAX_DRAWN = 8;
+/** The figure that is drawn of each line. */
 export type FigureOf = "both" | "p50" | "p95";
 
 export interface OverTime {
     readonly lake: Lake;
-    /** Those of most boots first. */
+    /** The lines, those with most boots first. */
     readonly lines: readonly Line[];
     readonly marks: readonly Mark[];
     readonly scale: ScaleOf;
     readonly figure: FigureOf;
-    /** The regression that is selected. */
+    /** The selected regression. */
     readonly selected: number;
-    /** The day that the pointer is at. */
+    /** The day at the pointer. */
     readonly hovered?: number | undefined;
 }
 
-/** Of each line that is drawn, which of the palette's: the one of its rank, or the next that is free. */
+/** The colour of each drawn line: the palette's line of its rank, or the next free one. */
 export function coloursOf(lines: readonly Line[], palette: Palette): string[] {
     const taken = new Set<number>();
-    return lines.slice(0, DRAWN_MOST).map(({ rank }) => {
+    return lines.slice(0, MAX_DRAWN).map(({ rank }) => {
         let colour = rank % palette.lines.length;
         while (taken.has(colour)) colour = (colour + 1) % palette.lines.length;
         taken.add(colour);
@@ -38,11 +38,11 @@ export function coloursOf(lines: readonly Line[], palette: Palette): string[] {
 const LEFT = 76;
 const TOP = 24;
 const BELOW = 18;
-/** What names the lines at their ends. */
+/** Pixels for the names of lines at their right ends. */
 const NAMES = 190;
 const NAME_HEIGHT = 13;
 
-/** Where things are on a surface of this size. */
+/** The places on a surface of this size. */
 interface Places {
     readonly right: number;
     readonly bottom: number;
@@ -60,30 +60,30 @@ function places(lake: Lake, width: number, height: number): Places {
     return { right, bottom: bottom - boots - 10, boots: { top: bottom - boots, bottom }, perDay, x: day => LEFT + (lake.at[day]! + 0.5) * perDay };
 }
 
-/** The day that is drawn nearest to a place. */
+/** The drawn day nearest to a place. */
 export function dayAt(lake: Lake, x: number, width: number, height: number): number | undefined {
     const at = places(lake, width, height);
     if (lake.days.length === 0 || x < LEFT || x > at.right) return undefined;
     return lake.days.reduce((best, _, day) => (Math.abs(at.x(day) - x) < Math.abs(at.x(best) - x) ? day : best), 0);
 }
 
-/** Further off, a click means no mark. */
+/** The largest distance, in pixels, at which a click selects a mark. */
 const NEAR = 9;
 
-/** The mark that is drawn nearest to a place, if it is near enough to mean it. */
+/** The drawn mark nearest to a place, if it is near enough to be meant. */
 export function markAt({ lake, marks }: Pick<OverTime, "lake" | "marks">, x: number, width: number, height: number): Mark | undefined {
     const at = places(lake, width, height);
     const [nearest] = [...marks].sort((a, b) => Math.abs(at.x(a.day) - x) - Math.abs(at.x(b.day) - x));
     return nearest && Math.abs(at.x(nearest.day) - x) <= NEAR ? nearest : undefined;
 }
 
-/** A value of a line's: a time, or a share of what is usual. */
+/** The value of a line: a time, or a share of the usual time. */
 export function valueText(value: number | undefined, scale: ScaleOf): string {
     if (value === undefined) return "";
     return scale === "own" ? `${(value * 100).toFixed(1)} %` : short(Math.round(value), "ns");
 }
 
-/** Marks of an axis in millionths, where what is usual is 1: the axis' steps are whole numbers. */
+/** The axis has whole-numbered steps, so shares of the usual time are counted in millionths. */
 const MILLION = 1e6;
 
 export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, width: number, height: number): void {
@@ -94,10 +94,10 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
     on.textBaseline = "middle";
     on.lineWidth = 1;
     const at = places(lake, width, height);
-    const lines = chart.lines.slice(0, DRAWN_MOST);
+    const lines = chart.lines.slice(0, MAX_DRAWN);
     const colours = coloursOf(lines, palette);
-    const of = (point: Point): number[] => [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
-    const values = lines.flatMap(line => line.points.flatMap(of));
+    const figures = (point: Point): number[] => [...(figure === "p95" ? [] : [point.p50]), ...(figure === "p50" ? [] : [point.p95])].filter(value => value !== undefined);
+    const values = lines.flatMap(line => line.points.flatMap(figures));
     if (values.length === 0) {
         on.fillStyle = palette.faint;
         on.fillText(lake.cells.length === 0 ? "no boots" : "no boot ended", LEFT, TOP + 20);
@@ -115,7 +115,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
         on.strokeStyle = palette.faint;
         stroke([[at.x(hovered), TOP], [at.x(hovered), at.boots.bottom]], on);
     }
-    // Those of most boots last, so that they lie on top.
+    // Lines with most boots come last, so that they lie on top.
     [...lines.entries()].reverse().forEach(([i, line]) => {
         on.strokeStyle = on.fillStyle = colours[i]!;
         for (const [value, weight] of [["p95", 1], ["p50", 2]] as const) {
@@ -123,7 +123,7 @@ export function paintOverTime(chart: OverTime, palette: Palette, on: Surface, wi
             on.lineWidth = weight;
             const points = line.points.filter(point => point[value] !== undefined).map((point): [number, number] => [at.x(point.day), y(point[value]!)]);
             stroke(points, on);
-            // Days apart from others would not be seen, and few days are no line.
+            // An isolated day would be invisible, and a few days do not look like a line.
             const isFew = points.length * 12 < at.right - LEFT;
             for (const [px, py] of points) if (isFew) on.fillRect(px - weight, py - weight, 2 * weight, 2 * weight);
         }
@@ -139,7 +139,7 @@ function stroke(path: readonly (readonly [number, number])[], on: Surface): void
     on.stroke();
 }
 
-/** An axis of days, with as many dates as there is room for. */
+/** Draws an axis of days, with as many dates as fit. */
 function axisOfDays(lake: Lake, at: Places, palette: Palette, on: Surface): void {
     let taken = 0;
     lake.days.forEach((day, i) => {
@@ -166,10 +166,10 @@ function axisOfValues(low: number, high: number, scale: ScaleOf, y: (value: numb
     }
 }
 
-/** Boots of a day, as bars: those of each line in its colour, others grey, and above them those that did not end. */
+/** Draws the boots of each day as bars: those of each line in its colour, others grey, and above them those that did not end. */
 function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: Places, palette: Palette, on: Surface): void {
     const { top, bottom } = at.boots;
-    // Lines that are not drawn are one part of the bar: the work is bounded by the days, not by the lines.
+    // Lines that are not drawn share one part of the bar, so the work is bounded by the days, not by the lines.
     const stacks = lake.days.map(() => ({ drawn: [] as [string, number][], others: 0, notEnded: 0, sum: 0 }));
     lines.forEach((line, i) => {
         const colour = colours[i];
@@ -199,10 +199,10 @@ function bootsPerDay({ lake, lines }: OverTime, colours: readonly string[], at: 
     on.fillText("boots a day", 4, bottom - 6);
 }
 
-/** Between two marks: a number where there is less would lie on the next mark. */
-const ROOM_FOR_A_NUMBER = 34;
+/** The least distance between two marks that have numbers: closer, a number would cover the next mark. */
+const MIN_NUMBER_GAP = 34;
 
-/** A triangle for each day on which something became slower, with how many things. */
+/** Draws a triangle for each day on which rows became slower, with their number. */
 function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette, on: Surface): void {
     for (const [i, { day, regressions }] of marks.entries()) {
         const isSelected = regressions.includes(selected);
@@ -216,7 +216,7 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
         on.lineTo(x, TOP - 4);
         on.fill();
         const next = marks[i + 1];
-        if (regressions.length > 1 && (!next || at.x(next.day) - x > ROOM_FOR_A_NUMBER)) on.fillText(String(regressions.length), x + 7, TOP - 10);
+        if (regressions.length > 1 && (!next || at.x(next.day) - x > MIN_NUMBER_GAP)) on.fillText(String(regressions.length), x + 7, TOP - 10);
     }
     on.lineWidth = 1;
     if (marks.length > 0) {
@@ -225,7 +225,7 @@ function paintMarks({ marks, selected }: OverTime, at: Places, palette: Palette,
     }
 }
 
-/** Each line's name beside its last point, moved apart where they would lie on each other. */
+/** Writes each line's name beside its last point. Names that would cover each other are moved apart. */
 function names(lines: readonly Line[], colours: readonly string[], at: Places, y: (value: number) => number, figure: FigureOf, palette: Palette, on: Surface, width: number): void {
     const ends = lines.flatMap((line, i) => {
         const last = [...line.points].reverse().find(point => point.p50 !== undefined);
@@ -238,7 +238,7 @@ function names(lines: readonly Line[], colours: readonly string[], at: Places, y
     on.lineWidth = 0.5;
     for (const { i, name, from, y, place } of ends) {
         on.strokeStyle = on.fillStyle = colours[i]!;
-        // A line that ended long before would lead across what others are.
+        // A line that ended long before gets no leader, because the leader would cross other lines.
         if (at.right - from < 2 * at.perDay + 12) stroke([[from + 2, y], [Math.max(at.right + 4, from + 2), place], [at.right + 10, place]], on);
         on.fillRect(at.right + 10, place - 4, 8, 8);
         on.fillStyle = palette.text;
@@ -247,7 +247,7 @@ function names(lines: readonly Line[], colours: readonly string[], at: Places, y
     on.lineWidth = 1;
 }
 
-/** What a regression's kind took over time, by kernel, with its mark. */
+/** The chart of a regression's kind of machine over time, by kernel, with its mark. */
 export function ofKind(lake: Lake, kind: number, lines: readonly Line[], selected: number): OverTime {
     return { lake, lines, marks: marksOf(lake, kind), scale: "time", figure: "both", selected };
 }

@@ -1,33 +1,33 @@
-// Tracks in order of time: a lane for each, with its state, its spans by depth, and the boot path across all of them.
+// Tracks in order of time: a lane for each track, with its state, its spans by depth, and the boot path across all lanes.
 import type { Boot, Stay, Track, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
 import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, fittingName, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
 import type { Palette } from "./colours";
 
-/** Room for the names of tracks. */
+/** Width of the names of tracks. */
 export function gutterOf(width: number): number {
     return Math.min(190, Math.round(width * 0.26));
 }
 export const AXIS = 20;
-/** The strip above a track's spans that says whether it ran. */
+/** Height of the strip above a track's spans that shows if it ran. */
 const STATE = 8;
 const GAP = 5;
-/** Rows of a track that is folded: in the view of the path, on the path, elsewhere. */
+/** Rows of a folded track: in the view of the path, on the path, elsewhere. */
 const FOLDED_ROWS = { path: 4, onPath: 8, other: 2 } as const;
-/** Pixels between arrows: where there are more, some are left out until one zooms in. */
-const NEAREST_ARROWS = 5;
-/** A turn of fewer pixels has no arrow: where threads hand over every microsecond, arrows would cover their tracks. */
-const LEAST_TURN = 2;
-/** Nanoseconds that an instant counts as, so that it is found. */
+/** The least distance of arrows in pixels. If there are more, some are left out until the user zooms in. */
+const MIN_ARROW_GAP = 5;
+/** The least width in pixels of a turn that has an arrow. If threads hand over every microsecond, arrows would cover their tracks. */
+const MIN_TURN = 2;
+/** Nanoseconds that an instant counts as, so that a search by time can hit it. */
 const THIN = 1;
-/** Pixels of text behind an instant, at least and at most. */
-const LEAST_ROOM = 34;
-const MOST_ROOM = 160;
-/** Pixels beside an instant that are its too. */
+/** Pixels of text after an instant, least and most. */
+const MIN_ROOM = 34;
+const MAX_ROOM = 160;
+/** Pixels beside an instant that also belong to it. */
 const NEAR = 4;
-/** A track that has less of the boot path than this share comes after all that have more. */
-const MUCH = 0.01;
+/** The share of the boot path from which a track comes before all tracks with less. */
+const MIN_LARGE_SHARE = 0.01;
 
 export interface Lane {
     readonly track: Track;
@@ -38,7 +38,7 @@ export interface Lane {
     readonly isFolded: boolean;
 }
 
-/** A lane of instants; they stand below the tracks' axis and above the tracks. */
+/** A lane of instants. It lies between the axis and the tracks. */
 export interface InstantLane {
     readonly name: string;
     readonly all: readonly Instant[];
@@ -49,11 +49,11 @@ export interface Layout {
     readonly lanes: readonly Lane[];
     readonly instants: readonly InstantLane[];
     readonly height: number;
-    /** Tracks that are not shown because nothing is known of them but a name. */
+    /** The number of tracks without any evidence but their name. They are not shown. */
     readonly empty: number;
 }
 
-/** How long each track has the boot path. */
+/** The time of each track on the boot path. */
 export function timeOnPath(boot: Boot): Map<number, number> {
     const times = new Map<number, number>();
     for (const stay of boot.stays) times.set(stay.owner.track, (times.get(stay.owner.track) ?? 0) + stay.to - stay.from);
@@ -62,15 +62,17 @@ export function timeOnPath(boot: Boot): Map<number, number> {
 
 const ORDER: Readonly<Record<string, number>> = { vmm: 0, firmware: 1, thread: 2, cpu: 3, interrupts: 4, console: 5 };
 
-/** Lanes from top to bottom: those of the boot path by when it first comes to them, those with much of it before those with
- * little, then the others by kind and number. */
+/**
+ * The lanes from top to bottom. Tracks on the boot path come first, in the order in which the path reaches them, those with a
+ * large share before those with a small one. The others follow, by kind and number.
+ */
 export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "all", selectedSpan?: number): Layout {
-    // A span that is selected is seen, however deep it is, and also where its track is not on the path.
+    // A selected span is always visible, at any depth, and also if its track is not on the path.
     const selectedTrack = selectedSpan === undefined ? undefined : boot.spans.track[selectedSpan];
     const first = new Map<number, number>();
     for (const stay of boot.stays) if (!first.has(stay.owner.track)) first.set(stay.owner.track, stay.index);
     const times = timeOnPath(boot);
-    const hasMuch = (track: number): boolean => (times.get(track) ?? 0) >= boot.total * MUCH;
+    const hasMuch = (track: number): boolean => (times.get(track) ?? 0) >= boot.total * MIN_LARGE_SHARE;
     const waiters = new Set<number>();
     for (const stay of boot.stays) for (const frame of stay.chain) waiters.add(frame.track);
     const hasSomething = (track: Track): boolean => {
@@ -103,12 +105,12 @@ export function layOut(boot: Boot, folded: ReadonlySet<number>, only: "path" | "
     return { lanes, instants, height: y, empty: only === "all" ? boot.tracks.length - wanted.length : 0 };
 }
 
-/** Where a span stands in a layout. */
+/** The vertical position of a span in a layout. */
 export function topOf(lane: Lane, depth: number): number {
     return lane.y + STATE + depth * ROW;
 }
 
-/** What is asked of a picture. */
+/** The input of a picture. */
 export interface Picture {
     readonly boot: Boot;
     readonly layout: Layout;
@@ -132,7 +134,7 @@ export function scaleOf({ from, to, width }: Pick<Picture, "from" | "to" | "widt
     return { from, to, left: gutterOf(width), right: width };
 }
 
-/** The lanes that lie in a picture. */
+/** The lanes that are visible in a picture. */
 function* seen(picture: Picture): Generator<{ lane: Lane; y: number }> {
     const { lanes } = picture.layout;
     let [low, high] = [0, lanes.length];
@@ -175,7 +177,7 @@ export function paint(picture: Picture, on: Surface): void {
     if (picture.isPathShown) path(picture, scale, on);
     selection(picture, scale, on);
     gutter(picture, on);
-    // The axis stays where it is while lanes scroll below it.
+    // The axis stays in place while lanes scroll below it.
     on.fillStyle = palette.gutter;
     on.fillRect(0, 0, width, AXIS - 1);
     axis(scale, AXIS - 1, boot.unit, palette, on);
@@ -190,7 +192,7 @@ function ranges(picture: Picture, scale: Scale, on: Surface): void {
     }
 }
 
-/** Running is a full strip, runnable half of one, waiting a line: also without colour they are told apart. */
+/** Running is a full strip, runnable half of one, waiting a line, so the states differ without colour. */
 function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Boxes): void {
     const { boot, palette } = picture;
     for (const { one, left, right } of seenOf(boot.waitsOf(lane.track.id), scale, wait => wait.from, wait => wait.until)) {
@@ -203,7 +205,7 @@ function states(picture: Picture, scale: Scale, lane: Lane, y: number, boxes: Bo
     }
 }
 
-/** What has a length is a box; what has none is a line, with its text where the next one leaves room. */
+/** Draws instants. One with a length is a box; one without is a line, with its text if the next one leaves room. */
 function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Texts, beside: Texts): void {
     const { palette, height, scroll, selectedInstant } = picture;
     for (const { all, y } of picture.layout.instants) {
@@ -212,16 +214,16 @@ function instantLanes(picture: Picture, scale: Scale, boxes: Boxes, within: Text
         const seen = [...seenOf(all, scale, one => one.from, one => one.to + THIN)];
         seen.forEach(({ one, left, right }, i) => {
             const isThin = one.to === one.from;
-            const room = Math.min((seen[i + 1]?.left ?? scale.right) - left, isThin ? MOST_ROOM : right - left);
+            const room = Math.min((seen[i + 1]?.left ?? scale.right) - left, isThin ? MAX_ROOM : right - left);
             if (!isThin) boxes.add(palette.other[0]!, left, top, Math.max(right - left, 1), ROW - 1);
             if (isThin) boxes.add(one.index === selectedInstant ? palette.selected : palette.arrow, left, top, one.index === selectedInstant ? 4 : 2, ROW - 1);
             else if (one.index === selectedInstant) boxes.add(palette.selected, left, top + ROW - 4, Math.max(right - left, 2), 3);
-            if (room > LEAST_ROOM) (isThin ? beside : within).add(fitting(one.text, room - 6), left + 5, top + ROW / 2);
+            if (room > MIN_ROOM) (isThin ? beside : within).add(fitting(one.text, room - 6), left + 5, top + ROW / 2);
         });
     }
 }
 
-/** Marks are small triangles in the strip of their track. */
+/** Draws marks as small triangles in the strip of their track. */
 function marks(picture: Picture, scale: Scale, on: Surface): void {
     const tops = new Map<number, number>();
     for (const { lane, y } of seen(picture)) tops.set(lane.track.id, y);
@@ -240,7 +242,7 @@ function marks(picture: Picture, scale: Scale, on: Surface): void {
     }
 }
 
-/** One line across all lanes; where it goes to another, an arrow from who waited to whom it waited for. */
+/** Draws the boot path as one line across all lanes. Where it changes lanes, an arrow leads from the waiter to what it waited for. */
 function path(picture: Picture, scale: Scale, on: Surface): void {
     const { boot, palette, layout, scroll } = picture;
     const middle = new Map<number, number>();
@@ -252,12 +254,12 @@ function path(picture: Picture, scale: Scale, on: Surface): void {
         const y = middle.get(stay.owner.track);
         if (y === undefined) continue;
         const isStep = picture.step?.index === stay.index;
-        // Time in which nobody ran is a thinner line.
+        // Time in which no thread ran is a thinner line.
         const height = stay.kind === "running" ? 4 : 2;
         (isStep ? bold : boxes).add(isStep ? palette.selected : palette.path, left, y - height / 2, Math.max(right - left, 1), height);
-        if (right - left < LEAST_TURN && !isStep) continue;
+        if (right - left < MIN_TURN && !isStep) continue;
         const from = lastTurn && middle.get(lastTurn.owner.track);
-        if (from !== undefined && from !== y && left - lastArrow > NEAREST_ARROWS && stay.from >= scale.from) {
+        if (from !== undefined && from !== y && left - lastArrow > MIN_ARROW_GAP && stay.from >= scale.from) {
             lastArrow = left;
             arrows.push([left, from, y]);
         }
@@ -285,7 +287,7 @@ function arrow(on: Surface, at: number, from: number, to: number): void {
     on.fill();
 }
 
-/** Of the step that is selected: from each waiter to whom it waited for. */
+/** Draws arrows for the selected step, from each waiter to the thread that it waited for. */
 function waiters(picture: Picture, scale: Scale, middle: ReadonlyMap<number, number>, on: Surface): void {
     const { step, palette } = picture;
     if (!step || step.chain.length < 2) return;
@@ -338,12 +340,12 @@ function gutter(picture: Picture, on: Surface): void {
     }
 }
 
-/** What lies at a place of a picture. */
+/** The thing at a place of a picture. */
 export interface Hit {
     readonly lane: Lane | undefined;
     readonly span: number | undefined;
     readonly stay: Stay | undefined;
-    /** In the strip, where the boot path is elsewhere: what the thread waited for. */
+    /** The wait at that place, if the place is in the strip and the boot path is elsewhere. */
     readonly wait?: Wait | undefined;
     readonly instant: Instant | undefined;
     readonly at: number;
@@ -370,14 +372,14 @@ export function hit(picture: Picture, px: number, py: number): Hit {
     }
     const row = boot.rows(lane.track.id).rows[Math.floor((inLane - STATE) / ROW)];
     if (!row || inLane >= STATE + lane.rows * ROW) return { lane, span: undefined, stay: undefined, instant: undefined, at, isGutter };
-    // What is narrow is drawn a pixel wide: so is what is hit.
+    // A narrow span is drawn one pixel wide, so a hit must also count within that pixel.
     const slack = (scale.to - scale.from) / (scale.right - scale.left) / 2;
     const span = row[boot.firstEndingAfter(row, at - slack)];
     const isHit = span !== undefined && boot.spans.start[span]! <= at + slack;
     return { lane, span: isHit ? span : undefined, stay: undefined, instant: undefined, at, isGutter };
 }
 
-/** The instant at a time, or the nearest that is not further off than `beside`. */
+/** The instant at a time, or the nearest one within a distance of `beside`. */
 function nearest(all: readonly Instant[], at: number, beside: number): Instant | undefined {
     const distance = ({ from, to }: Instant): number => Math.max(from - at, at - to, 0);
     let [low, high] = [0, all.length];

@@ -1,5 +1,5 @@
-// A bench: many boots, what they say, and how they grow. The part `bench` of a page; the fields are those of `bench --json`
-// (docs/json.md) as far as the page shows them. Estimates are doubles; nothing here needs to be exact beyond them.
+// A bench: many boots, their statistics, and their growth. It is the part `bench` of a page, with the fields of `bench --json`
+// (docs/json.md) that the page shows. Estimates are doubles; no figure here needs more digits.
 
 import type { Int } from "./facts";
 
@@ -9,11 +9,11 @@ export interface Interval {
     readonly estimate: number;
     readonly low: number;
     readonly high: number;
-    /** How often such an interval holds the truth; 0 where no chance is involved. */
+    /** The probability that such an interval contains the true value; 0 if chance plays no part. */
     readonly confidence: number;
 }
 
-/** Whether it is one of 95 %: with fewer boots it says less, and where they only repeat there is none. */
+/** True if it is a 95 % interval. Fewer boots give less confidence, and boots that only repeat have no interval. */
 export function isInterval({ confidence }: Interval): boolean {
     return confidence >= 0.95;
 }
@@ -77,7 +77,7 @@ export interface Growth {
     readonly base: number;
     readonly slope: number;
     readonly slope_error: number | null;
-    /** Whether a size of 1 costs nothing: of CPUs, each application processor then costs the slope. */
+    /** True if a size of 1 costs nothing. For CPUs, each application processor then costs the slope. */
     readonly from_one: boolean;
     readonly points: readonly { readonly size: number; readonly boots: number; readonly mean: number }[];
     readonly predicted: readonly Predicted[];
@@ -88,7 +88,7 @@ interface Setting {
     readonly value: string;
 }
 
-/** How the boots grow along one axis of a sweep, the others held. */
+/** The growth of the boots along one axis of a sweep, with the other axes held. */
 export interface Slice {
     readonly key: string;
     readonly unit: string;
@@ -99,12 +99,12 @@ export interface Slice {
 
 export interface BenchBoot {
     readonly number: number;
-    /** None for a boot to warm up, which does not count. */
+    /** The round, or null for a warm-up boot, which does not count. */
     readonly round: number | null;
     readonly variant: number;
     readonly outcome: string;
     readonly total_ns: Int | null;
-    /** Only rows whose growth is drawn. */
+    /** The rows whose growth is drawn, and no others. */
     readonly rows: readonly { readonly name: string; readonly ns: Int }[];
 }
 
@@ -125,10 +125,10 @@ export function readBench(json: string): Bench {
     return bench;
 }
 
-/** The model's value at a size: as `ScalingModel::of` in crates/benchmark/src/stats/scaling_model.rs. */
+/** The model's value at a size, as `ScalingModel::of` in crates/benchmark/src/stats/scaling_model.rs. */
 export function at({ law, base, slope }: Pick<Growth, "law" | "base" | "slope">, size: number): number {
-    const of = law === "n" ? size : law === "n log n" ? size * Math.log2(size) : law === "n²" ? size * size : 0;
-    return base + slope * of;
+    const factor = law === "n" ? size : law === "n log n" ? size * Math.log2(size) : law === "n²" ? size * size : 0;
+    return base + slope * factor;
 }
 
 export function titleOf(slice: Slice): string {
@@ -136,11 +136,11 @@ export function titleOf(slice: Slice): string {
     return held ? `${slice.key} (${held})` : slice.key;
 }
 
-/** Each boot that counts, as a dot of a row's growth: its size, and how long the row took. */
+/** The counted boots as dots of a row's growth: size, and time of the row. */
 export function dots(bench: Bench, slice: Slice, row: Growth): { size: number; time: number }[] {
     const sizes = row.points.map(point => point.size);
     const values = bench.sweep.find(axis => axis.key === slice.key)?.values ?? [];
-    // A size is the number in a value, in the unit of the slice; both are in order, so their places tell which is which.
+    // A size is the number in a value, in the unit of the slice. Both lists are sorted, so equal places match.
     const inOrder = [...new Set(values)].map(value => ({ value, number: numberIn(value) })).sort((a, b) => a.number - b.number);
     if (inOrder.length !== sizes.length) return [];
     const sizeOf = new Map(inOrder.map(({ value }, i) => [value, [...sizes].sort((a, b) => a - b)[i]!]));
@@ -154,7 +154,7 @@ export function dots(bench: Bench, slice: Slice, row: Growth): { size: number; t
     });
 }
 
-/** A size as an option has it: `256M`, `messages=200`, `4`. */
+/** The number in the value of an option: `256M`, `messages=200`, `4`. */
 function numberIn(value: string): number {
     const [, digits, unit] = /(\d+(?:\.\d+)?)\s*([KMGT]?)(?!.*\d)/i.exec(value) ?? [];
     const power = { K: 1, M: 2, G: 3, T: 4 }[unit?.toUpperCase() ?? ""] ?? 0;

@@ -1,6 +1,6 @@
-// A boot while it is read: columns that grow part by part, and what is asked of them. Nothing here draws.
+// A boot while it is being read: columns that grow part by part, and queries about them. This file must not draw.
 //
-// Times are doubles, which draw; where one of them is beyond what doubles hold, `exact` columns have it to the nanosecond.
+// Times are doubles, for drawing. If one of them is beyond what doubles hold, `exact` columns have all to the nanosecond.
 import type { Numbers, Table } from "./table";
 import { instantsOf, type Instants, type Sample } from "./instants";
 import { SCHEMA, type Facts, type Summary } from "./facts";
@@ -9,13 +9,13 @@ import { whole, type Unit, type Whole } from "../lib/time";
 export interface Track {
     readonly id: number;
     readonly name: string;
-    /** With its number where two may have the same name. */
+    /** The name, with the track's number if two tracks may share a name. */
     readonly label: string;
     readonly kind: TrackKind;
     readonly idle: boolean;
     readonly created: number;
     readonly by: number | undefined;
-    /** What it is where another waited for it. */
+    /** The thing that it stands for if another track waited for it. */
     readonly thing: number;
 }
 
@@ -25,26 +25,26 @@ const TRACK_KINDS: readonly TrackKind[] = ["vmm", "firmware", "thread", "cpu", "
 export type StayKind = "running" | "runqueue" | "interrupt" | "topic" | "wait";
 const STAY_KINDS: readonly StayKind[] = ["running", "runqueue", "interrupt", "topic", "wait"];
 
-/** A frame of a chain: a track, and the span that it was in. */
+/** A frame of a chain: a track, and the span that was open on it. */
 export interface Frame {
     readonly track: number;
     readonly span: number | undefined;
 }
 
-/** A part of the boot path that belongs to one track. */
+/** A part of the boot path that is charged to one track. */
 export interface Stay {
     readonly index: number;
     readonly from: number;
     readonly to: number;
     readonly kind: StayKind;
-    /** What was waited for, where that has a name. */
+    /** The name of what was waited for, if it has one. */
     readonly on: string;
-    /** Whether the owner goes on from span to span. */
+    /** True if the owner goes on from span to span. */
     readonly goesOn: boolean;
-    /** Who waited for whom; the owner last. */
+    /** The chain of waiters; the owner comes last. */
     readonly chain: readonly Frame[];
     readonly owner: Frame;
-    /** From when and how long, to the nanosecond, where doubles do not hold that. */
+    /** Start and length to the nanosecond, if doubles do not hold them. */
     readonly exact: { readonly from: bigint; readonly length: bigint } | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface Wait {
     readonly on: number;
 }
 
-/** A CPU ran a track. */
+/** A stretch in which a CPU ran a track. */
 export interface Running {
     readonly track: number;
     readonly cpu: number;
@@ -80,7 +80,7 @@ export interface ConsoleLine {
     readonly text: string;
 }
 
-/** Spans in columns. Only the first `count` of each are read yet. */
+/** Spans in columns. Only the first `count` of each column are read so far. */
 export class Spans {
     count = 0;
     readonly track: Uint32Array;
@@ -88,7 +88,7 @@ export class Spans {
     readonly end: Float64Array;
     readonly depth: Uint32Array;
     readonly label: Uint32Array;
-    /** Start and length to the nanosecond, where doubles do not hold one of them. */
+    /** Start and length to the nanosecond, if doubles do not hold one of them. */
     exact: { start: BigInt64Array; length: BigUint64Array } | undefined;
 
     constructor(readonly all: number) {
@@ -111,7 +111,7 @@ export class Spans {
         const isWide = start!.exact !== undefined || length!.exact !== undefined;
         if (isWide && !this.exact) {
             this.exact = { start: new BigInt64Array(this.all), length: new BigUint64Array(this.all) };
-            // Those before were none that need it, so their doubles are exact.
+            // The earlier spans fit in doubles, so these are exact.
             for (let i = 0; i < at; i += 1) this.setExact(i, BigInt(this.start[i]!), BigInt(this.end[i]! - this.start[i]!));
         }
         if (this.exact) {
@@ -153,7 +153,7 @@ function number(table: Table, name: string, row: number): number {
 /** A track's spans in rows by depth, each in order of time. */
 export interface Rows {
     readonly rows: readonly Uint32Array[];
-    /** Spans of the boot that were read when these were made. */
+    /** The number of the boot's spans when these rows were made. */
     readonly asOf: number;
 }
 
@@ -169,19 +169,19 @@ export class Boot {
     running: Running[] = [];
     waits: Wait[] = [];
     marks: Mark[] = [];
-    /** Messages of the kernel's log without a time, in its order, each with the time of the next that has one. */
+    /** Messages of the kernel's log without a time, in its order, each with the time of the next message that has one. */
     unplaced: { readonly before: number; readonly text: string }[] = [];
     samples: readonly Sample[] = [];
     private instantsAsOf: { version: number; instants: Instants } | undefined;
     console: ConsoleLine[] = [];
     private log: readonly ConsoleLine[] | undefined;
     calls: Table | undefined;
-    /** Of each span its call, and of each call what was spent in its spans; where the page has them. */
+    /** The call of each span, and the time spent in the spans of each call, if the page has them. */
     nodes: Table | undefined;
     inSpans: Table | undefined;
-    /** Whether the last part was read. */
+    /** True if the last part was read. */
     isWhole = false;
-    /** Grows with each part: what is kept of an older one is out of date. */
+    /** Grows with each part. A result kept for an older version is out of date. */
     version = 0;
 
     private stayTable: Table | undefined;
@@ -192,7 +192,7 @@ export class Boot {
     private readonly waitsByTrack = new ByTrack<Wait>();
     private readonly runningByTrack = new ByTrack<Running>();
 
-    /** Takes in a part. Parts come in their order. */
+    /** Takes in a part. Parts must come in order. */
     add(table: Table): void {
         this.version += 1;
         const rows = Array.from({ length: ["spans", "frames", "calls", "nodes", "in_spans", "order"].includes(table.name) ? 0 : table.rows }, (_, i) => i);
@@ -276,7 +276,7 @@ export class Boot {
         return this.facts.summary;
     }
 
-    /** What it is called beside others. */
+    /** The boot's name beside others. */
     get name(): string {
         const { name } = this.facts ?? {};
         return name || `${this.summary.subject.os} ${this.summary.subject.kernel}`.trim() || "a boot";
@@ -292,12 +292,12 @@ export class Boot {
         return this.summary.unit === "ticks" ? "ticks" : "ns";
     }
 
-    /** From time zero to the end mark. */
+    /** The time from zero to the end mark. */
     get total(): number {
         return Number(this.summary.total_ns);
     }
 
-    /** The earliest and the latest time of anything worth to be seen. */
+    /** The earliest and the latest time to show. */
     get extent(): { from: number; to: number } {
         const first = this.summary.phases[0];
         const from = Math.min(0, first ? Number(first.start_ns) : 0);
@@ -309,7 +309,7 @@ export class Boot {
         return this.tracks[id];
     }
 
-    /** What a label says: the name, and its detail. */
+    /** The text of a label: the name, and its detail. */
     labelText(label: number): string {
         const known = this.labelTexts[label];
         if (known !== undefined) return known;
@@ -336,18 +336,21 @@ export class Boot {
         return this.spans.exact ? this.spans.exact.start[span] ?? 0n : this.spans.start[span]!;
     }
 
-    /** The kernel's log by its own stamps: what a quiet guest did not print. A message without one is where it was logged. */
+    /**
+     * The kernel's log by its own stamps, including lines that a quiet guest did not print. A message without a stamp keeps its
+     * place.
+     */
     kernelLog(): readonly ConsoleLine[] {
         if (!this.isWhole) return [];
         if (this.log) return this.log;
         const placed = this.marks.filter(mark => this.tracks[mark.track]?.kind === "console").map(({ at, name }) => ({ at, text: name, place: at }));
         const others = this.unplaced.map(({ before, text }) => ({ at: undefined, text, place: before }));
-        // The sort is stable: what has no stamp stays in its order, before the message that follows it.
+        // The sort is stable: messages without a stamp stay in order, before the message that follows them.
         this.log = [...others, ...placed].sort((a, b) => (a.place === b.place ? 0 : a.place - b.place)).map(({ at, text }) => ({ at, text }));
         return this.log;
     }
 
-    /** The spans of a track: from the first up to, but without, the last. */
+    /** The range of a track's spans: the first, and the one after the last. */
     spansOf(track: number): [number, number] {
         return [this.firstSpan[track] ?? 0, this.firstSpan[track + 1] ?? 0];
     }
@@ -375,7 +378,7 @@ export class Boot {
         return made;
     }
 
-    /** Of each span, 1 + the span around it; 0 for the outermost. */
+    /** For each span 1 + its parent; 0 for the outermost. */
     parents(): Uint32Array {
         if (this.parentOf?.length === this.spans.count) return this.parentOf;
         const { count, depth, track } = this.spans;
@@ -409,7 +412,7 @@ export class Boot {
         return span !== undefined && this.spans.start[span]! <= at ? span : undefined;
     }
 
-    /** Of spans side by side in order of time: the place of the first that ends after an instant, from `from` on. */
+    /** The place of the first span that ends after an instant, from `from` on. `row` must be spans side by side in order of time. */
     firstEndingAfter(row: Uint32Array, at: number, from = 0): number {
         const { end } = this.spans;
         let [low, high] = [from, row.length];
@@ -421,7 +424,7 @@ export class Boot {
         return low;
     }
 
-    /** The stay at an instant; the last one after the end. */
+    /** The stay at an instant. After the end it is the last one. */
     stayAt(at: number): Stay | undefined {
         let [low, high] = [0, this.stays.length - 1];
         while (low < high) {
@@ -437,12 +440,12 @@ export class Boot {
         return this.waitsByTrack.of(this.waits, track);
     }
 
-    /** When a track ran, in order of time. */
+    /** The stretches in which a track ran, in order of time. */
     runningOf(track: number): readonly Running[] {
         return this.runningByTrack.of(this.running, track);
     }
 
-    /** Spans that stand for a thing, longest first; not more than `most`. How many there are, too. */
+    /** The longest spans that stand for a thing, at most `most`, longest first, and the number of all of them. */
     spansOfThing(thing: number, most: number): { spans: number[]; count: number } {
         const labels = new Set<number>();
         this.labels.forEach((label, i) => {
@@ -451,7 +454,7 @@ export class Boot {
         return this.longest(label => labels.has(label), most);
     }
 
-    /** Spans whose label is wanted, longest first. */
+    /** The longest spans with a wanted label, longest first. */
     longest(isWanted: (label: number) => boolean, most: number): { spans: number[]; count: number } {
         const { count, label } = this.spans;
         const wanted = Uint8Array.from(this.labels, (_, i) => (isWanted(i) ? 1 : 0));
@@ -468,7 +471,7 @@ export class Boot {
         return found.all();
     }
 
-    /** Spans of a track of which a part lies in a stretch of time, those with the longest part first; outer ones before inner. */
+    /** The spans of a track with the longest parts in a stretch of time, longest part first; outer ones before inner. */
     longestPartsOn(track: number, from: number, to: number, most: number): number[] {
         const { start } = this.spans;
         const found = new Longest(span => this.partOf(span, from, to), most);
@@ -478,12 +481,12 @@ export class Boot {
         return found.all();
     }
 
-    /** How much of a span lies in a stretch of time. */
+    /** The length of a span's part in a stretch of time. */
     partOf(span: number, from: number, to: number): number {
         return Math.max(Math.min(this.spans.end[span]!, to) - Math.max(this.spans.start[span]!, from), 0);
     }
 
-    /** The spans of the same kind and depth that come before and after one on its track. */
+    /** The spans of the same kind and depth before and after one on its track. */
     neighbours(span: number): { before: number | undefined; after: number | undefined } {
         const { depth, track, label } = this.spans;
         const row = this.rows(track[span]!).rows[depth[span]!] ?? new Uint32Array();
@@ -524,7 +527,7 @@ export class Boot {
         if (!table) throw new Error("frames of no stays");
         const [track, span] = [column(frames, "track").values, column(frames, "span").values];
         const lengths = column(table, "length");
-        // Lengths that doubles hold may still sum to what they do not.
+        // Lengths that doubles hold may have a sum that they do not hold.
         const isWide = lengths.exact !== undefined || sumOf(lengths.values) > Number.MAX_SAFE_INTEGER;
         let [from, frame, exactFrom] = [0, 0, 0n];
         this.stays = Array.from({ length: table.rows }, (_, index) => {
@@ -548,7 +551,7 @@ export class Boot {
         });
     }
 
-    /** Names come after the stays: the first picture needs none. */
+    /** Adds names to the stays. They come later, because the first picture needs no names. */
     private nameStays(): void {
         const table = this.stayTable;
         if (!table) return;
@@ -568,7 +571,7 @@ export class Boot {
                 for (let later = (i === 0 ? 0 : track[i - 1]! + 1); later <= t; later += 1) this.firstSpan[later] = i;
             }
         }
-        // Tracks after the last that is known begin where it ends so far.
+        // Tracks after the last one read begin at its end so far.
         const last = count > 0 ? track[count - 1]! : 0;
         this.firstSpan.fill(count, last + 1);
     }
@@ -578,7 +581,7 @@ export class Boot {
 class Longest {
     count = 0;
     private kept: number[] = [];
-    /** Nothing shorter is among the longest any more. */
+    /** Shorter spans are no longer among the longest. */
     private least = -1;
 
     constructor(private readonly length: (span: number) => number, private readonly most: number) {}
@@ -602,7 +605,7 @@ class Longest {
     }
 }
 
-/** Of each track its part of a list, made once for a list. */
+/** The part of a list for each track, computed once per list. */
 class ByTrack<T extends { readonly track: number }> {
     private list: readonly T[] | undefined;
     private parts = new Map<number, T[]>();

@@ -1,14 +1,14 @@
-// Boots side by side: rows by their name, phases in order, merged stacks by their path. The same sums as `bootscope diff`.
+// Boots side by side: rows by name, phases in order, merged stacks by call path. The sums are the same as in `bootscope diff`.
 import { difference, whole, type Whole } from "../lib/time";
 import type { Row, Summary } from "./facts";
 import type { Tree } from "./merged";
 
-/** A row of either boot; undefined: that boot has none. */
+/** A row of either boot. `undefined` means that the boot lacks the row. */
 export interface Compared {
     readonly name: string;
     readonly before: Whole | undefined;
     readonly after: Whole | undefined;
-    /** By how much it became longer. */
+    /** The increase of its time. */
     readonly change: Whole;
     readonly what: "same" | "changed" | "appeared" | "vanished";
 }
@@ -17,10 +17,10 @@ function sum(a: Whole, b: Whole): Whole {
     return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
 }
 
-/** A call that went through a pointer may be direct in another build: it is the same function. */
+/** The name without the mark of an indirect call: another build may call the same function directly. */
 const plain = (name: string): string => name.replace(" (indirect call)", "");
 
-/** Rows of one table by their names, the greatest change first. Rows of one name are summed. */
+/** Rows of one table by name, the greatest change first. Rows with the same name are summed. */
 export function rows(before: readonly Row[], after: readonly Row[], of: "self_ns" | "total_ns"): Compared[] {
     const byName = (rows: readonly Row[]): Map<string, Whole> => {
         const sums = new Map<string, Whole>();
@@ -33,7 +33,7 @@ export function rows(before: readonly Row[], after: readonly Row[], of: "self_ns
     return compared(byName(before), byName(after)).sort((a, b) => magnitude(b.change) - magnitude(a.change));
 }
 
-/** Phases by their names, in the order of the later boot; those that it lacks where they were. */
+/** Phases by name, in the order of the later boot. A phase that it lacks keeps its place. */
 export function phases(before: Summary, after: Summary): Compared[] {
     const lengths = (summary: Summary): Map<string, Whole> => {
         const sums = new Map<string, Whole>();
@@ -47,7 +47,7 @@ const magnitude = (change: Whole): number => Math.abs(Number(change));
 
 function compared(before: ReadonlyMap<string, Whole>, after: ReadonlyMap<string, Whole>): Compared[] {
     const names: string[] = [...after.keys()];
-    // What vanished stands after what it stood after.
+    // A vanished row stands after its former predecessor.
     let last = -1;
     for (const name of before.keys()) {
         const at = names.indexOf(name);
@@ -62,7 +62,10 @@ function compared(before: ReadonlyMap<string, Whole>, after: ReadonlyMap<string,
     });
 }
 
-/** Of each node of a tree: by how much its total is longer than that of the same path in another; the whole of it where that has none. */
+/**
+ * For each node, by how much its total is longer than the same path's total in the other tree. It is the whole total if that lacks
+ * the path.
+ */
 export function changes(before: Tree, after: Tree): Float64Array {
     const out = new Float64Array(after.parent.length);
     const pairs: [number, number | undefined][] = [[0, 0]];
@@ -75,7 +78,7 @@ export function changes(before: Tree, after: Tree): Float64Array {
     return out;
 }
 
-/** The same of each node of the earlier boot's tree: what vanished is shorter by all of it. */
+/** The same for each node of the earlier boot's tree. A vanished node is shorter by its whole total. */
 export function changesOfEarlier(before: Tree, after: Tree): Float64Array {
     return changes(after, before).map(by => -by || 0);
 }

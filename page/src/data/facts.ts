@@ -1,5 +1,5 @@
-// The part `boot`: what is text and figures. The fields are those of `show --json` (docs/json.md) as far as the page shows
-// them; whole numbers that a double does not hold are texts.
+// The part `boot`: texts and figures. It has the fields of `show --json` (docs/json.md) that the page shows. Whole numbers that a
+// double does not hold are texts.
 
 import type { Silences, Watched } from "./instants";
 
@@ -74,7 +74,7 @@ export interface Evidence {
     readonly start_ns: Int;
     readonly end_ns: Int;
     readonly name: string;
-    /** What it is for, where a rule knows. */
+    /** Its purpose, if a rule knows it. */
     readonly purpose?: string;
 }
 
@@ -88,7 +88,7 @@ export interface Finding {
     readonly evidence: readonly Evidence[];
     readonly evidence_count: number;
     readonly remedy: string;
-    /** Changes that `try` can make, and what came of them, in words. */
+    /** Changes that `try` can make, and the result of trying them, in words. */
     readonly to_try: readonly string[];
     readonly outcome: string | null;
     readonly seed: string;
@@ -98,22 +98,22 @@ export interface Facts {
     readonly schema: string;
     /** The recording's name. */
     readonly name: string;
-    /** How many boots the page has; this is one of them. */
+    /** The number of boots in the page; this is one of them. */
     readonly boots: number;
     readonly summary: Summary;
     readonly things: readonly number[];
     readonly things_all_threads: readonly number[];
     readonly findings: { readonly findings: readonly Finding[]; readonly found: { readonly noise_ns: Int; readonly together_ns: Int };
-        /** What is said once of all, as the command prints it: what they save together, and how many there are besides. */
+        /** Remarks on all findings, as the command prints them: what they save together, and how many more there are. */
         readonly remarks: readonly string[];
     } | null;
-    /** How far the total may lie from that of the next boot. */
+    /** The likely distance between this total and the next boot's. */
     readonly noise: string | null;
     readonly measured: readonly (readonly [string, string])[];
-    /** What was measured of memory: its name, when, and bytes. */
+    /** The measured memory: name, time of the measurement, and bytes. */
     readonly memory?: readonly (readonly [string, string, Int])[];
     readonly how: readonly (readonly [string, string])[];
-    /** Whether a scheduler's trace says when each thread ran. */
+    /** True if a scheduler's trace says when each thread ran. */
     readonly is_traced: boolean;
     readonly spans: number;
     readonly console_lines: number;

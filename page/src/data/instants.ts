@@ -1,5 +1,5 @@
-// What the recording has of single moments, beside spans: silences of the console, values of a watched variable, samples.
-// Each kind is a list by itself, in order of time, which the chart draws as a lane.
+// The moments of a recording beside spans: silences of the console, values of a watched variable, samples. Each kind is a list in
+// order of time, which the chart draws as a lane.
 import type { Boot } from "./boot";
 import type { Int } from "./facts";
 
@@ -9,17 +9,17 @@ export interface Instant {
     /** The list that it is in. */
     readonly lane: number;
     readonly from: number;
-    /** As `from` where it has no length. */
+    /** Equal to `from` if the instant has no length. */
     readonly to: number;
     readonly text: string;
-    /** What else is known, a line each: functions, innermost first. */
+    /** Further facts, a line each, such as functions, innermost first. */
     readonly more: readonly string[];
 }
 
 export interface Instants {
     readonly lanes: readonly { readonly name: string; readonly all: readonly Instant[] }[];
     readonly all: readonly Instant[];
-    /** What the lanes do not have, and why. */
+    /** The instants that the lanes leave out, and the reasons. */
     readonly notes: readonly string[];
 }
 
@@ -37,7 +37,7 @@ export interface Watched {
     readonly readings: readonly { readonly at_ns: Int; readonly value: Int | null; readonly function: string }[];
 }
 
-/** One sample, as the part `samples` has it. */
+/** A sample of the part `samples`. */
 export interface Sample {
     readonly at: number;
     readonly cpu: number | undefined;
@@ -57,7 +57,7 @@ export function instantsOf(boot: Boot): Instants {
         else lists.set(name, [one]);
     };
     const { silences, watched, sampled, time_base } = boot.summary;
-    // Who looked at a silence or a variable had the host's clock: on another one they have no place.
+    // Silences and watched values have times of the host's clock. A boot on another clock has no place for them.
     const isHosts = time_base === "host";
     const elsewhere = (what: string): void => void notes.push(`${what} by the host's clock, and this boot's times are another clock's: they have no place here.`);
     if (silences && silences.silences.length > 0 && !isHosts) elsewhere("Silences were looked at");

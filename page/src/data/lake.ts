@@ -1,4 +1,4 @@
-// A lake: the boots of many machines. The parts `lake` and `cells` of a page; the fields are those of the document
+// A lake: the boots of many machines. The parts `lake` and `cells` of a page have the fields of the document
 // `bootscope.lake-page/1` (crates/report/src/lake). Times are doubles, in nanoseconds.
 
 import { path, word } from "../lib/shell";
@@ -45,7 +45,7 @@ export interface SlowRow {
     readonly boots: number;
     readonly boots_with_it: number;
     readonly mean_ns: number;
-    /** None of a single boot. */
+    /** Null for a single boot. */
     readonly mean_low_ns: number | null;
     readonly mean_high_ns: number | null;
     readonly share: number;
@@ -106,7 +106,7 @@ interface Document {
     readonly remarks: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The totals of one kind of machine on one day with one kernel. A time of 0: no boot ended. */
+/** The totals of one kind of machine on one day with one kernel. A time of 0 means that no boot ended. */
 interface Cell {
     readonly kind: number;
     readonly day: number;
@@ -119,7 +119,7 @@ interface Cell {
 
 export interface Lake extends Document {
     readonly cells: Cell[];
-    /** Of each day, how many days after the first it is. */
+    /** The number of days from the first day to each day. */
     readonly at: readonly number[];
 }
 
@@ -131,7 +131,7 @@ export function readLake(json: string): Lake {
 
 const DAY_MS = 86_400_000;
 
-/** Days as their distance from the first; their places in the list where one of them is no date, or they are not in order. */
+/** The distance of each day from the first. If one of them is not a date, or they are not in order, their places in the list. */
 function places(days: readonly string[]): number[] {
     const times = days.map(day => Date.parse(`${day}T00:00:00Z`) / DAY_MS);
     const isInOrder = times.every((time, i) => Number.isFinite(time) && (i === 0 || time > times[i - 1]!));
@@ -151,50 +151,50 @@ export function addCells(lake: Lake, table: Table): void {
     }
 }
 
-/** What a kind of machine is called. */
+/** The name of a kind of machine. */
 export function kindName({ hardware, time_base }: { readonly hardware: string; readonly time_base: string }): string {
     const name = hardware || "kind not known";
     return time_base === "host" || time_base === "" ? name : `${name} (${time_base})`;
 }
 
 export type LinesBy = "kernels" | "kinds";
-/** `own`: as a share of the kind's own median, so that kinds of different speed can be put together. */
+/** `own` is a share of the kind's own median, so that kinds of different speed can be combined. */
 export type ScaleOf = "time" | "own";
 
 export interface Asked {
     readonly by: LinesBy;
-    /** One kind of machine alone; undefined: all. */
+    /** One kind of machine; `undefined` means all. */
     readonly kind: number | undefined;
     readonly scale: ScaleOf;
 }
 
 export interface Point {
-    /** Place in the days. */
+    /** The place in the days. */
     readonly day: number;
     readonly boots: number;
     readonly notEnded: number;
-    /** Undefined where no boot ended. */
+    /** `undefined` if no boot ended. */
     readonly p50: number | undefined;
     readonly p95: number | undefined;
-    /** Of how many medians it is the mean: of one, it is the median itself. */
+    /** The number of medians in the mean. With one, the mean is that median. */
     readonly of: number;
 }
 
 export interface Line {
-    /** Place in the kernels, or in the kinds. */
+    /** The place in the kernels, or in the kinds. */
     readonly id: number;
     readonly name: string;
-    /** Its place among all of the lake by boots, whatever the kind that is asked for: a kernel has the same colour everywhere. */
+    /** Its rank among all of the lake by boots, independent of the selected kind. A kernel therefore keeps its colour. */
     readonly rank: number;
     readonly boots: number;
     readonly notEnded: number;
     readonly points: readonly Point[];
-    /** Over all days, as a point's. */
+    /** The figure over all days, computed like a point's. */
     readonly p50: number | undefined;
     readonly p95: number | undefined;
 }
 
-/** A mean of medians, each weighted by the boots it is of: no median of all boots, which cannot be worked out of medians. */
+/** A mean of medians, weighted by their boots. It is not the median of all boots, which cannot be computed from medians. */
 class Mean {
     boots = 0;
     notEnded = 0;
@@ -223,14 +223,14 @@ class Mean {
     }
 }
 
-/** Of each kind the mean of its medians: what its own share is of. */
+/** The mean of each kind's medians, which its own shares are relative to. */
 function usual(lake: Lake): number[] {
     const means = lake.kinds.map(() => new Mean());
     for (const cell of lake.cells) means[cell.kind]!.add(cell, 1);
     return means.map(mean => mean.p50 ?? 0);
 }
 
-/** Of each kernel, or kind, its place among all by boots. */
+/** The rank of each kernel or kind among all, by boots. */
 function ranksOf(lake: Lake, by: LinesBy): number[] {
     const boots = (by === "kernels" ? lake.kernels : lake.kinds).map(() => 0);
     for (const cell of lake.cells) boots[by === "kernels" ? cell.kernel : cell.kind]! += cell.boots;
@@ -239,7 +239,7 @@ function ranksOf(lake: Lake, by: LinesBy): number[] {
     return ranks;
 }
 
-/** A line for each kernel or each kind of machine, those of most boots first. */
+/** A line for each kernel or each kind of machine, those with most boots first. */
 export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
     const own = scale === "own" ? usual(lake) : undefined;
     const all = new Map<number, { whole: Mean; days: Map<number, Mean> }>();
@@ -263,7 +263,7 @@ export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
     return lines.sort((a, b) => b.boots - a.boots || a.id - b.id);
 }
 
-/** What the figures of these lines are, in words. */
+/** The meaning of these lines' figures, in words. */
 export function meaningOf(lines: readonly Line[], scale: ScaleOf): string {
     const isMean = lines.some(line => line.points.some(point => point.of > 1));
     const own = scale === "own" ? "A kind's times are divided by the mean of its own medians. " : "";
@@ -273,13 +273,13 @@ export function meaningOf(lines: readonly Line[], scale: ScaleOf): string {
         : `${own}Each point is the median, or the 95th percentile, of that day's boots.`;
 }
 
-/** The day with which it begins, as a place in the days; undefined where the lake has none from then on. */
+/** The first day of a regression, as a place in the days; `undefined` if the lake has no day from then on. */
 export function dayOf(lake: Lake, { since }: Regression): number | undefined {
     const day = lake.days.findIndex(day => day >= since);
     return day < 0 ? undefined : day;
 }
 
-/** The kind of machine that it is of, as a place in the kinds. */
+/** The kind of machine of a regression, as a place in the kinds. */
 export function kindOf(lake: Lake, { hardware, time_base }: Regression): number | undefined {
     const kind = lake.kinds.findIndex(one => one.hardware === hardware && one.time_base === time_base);
     return kind < 0 ? undefined : kind;
@@ -306,22 +306,22 @@ export interface Group {
     readonly key: string;
     readonly name: string;
     readonly kernel: string;
-    /** Places in the list, those that cost most first. */
+    /** Places in the list, the most expensive first. */
     readonly members: readonly number[];
     readonly perDay: number;
     readonly since: string;
     readonly boots_before: number;
     readonly boots_after: number;
-    /** Of the members, the least sure. */
+    /** The largest p value of the members. */
     readonly p: number;
-    /** By how much slower they are. */
+    /** The members with the smallest and the largest increase. */
     readonly least: Regression;
     readonly most: Regression;
-    /** By the ratio; a row that is new before all others. */
+    /** The member with the largest ratio. A new row counts as the largest. */
     readonly mostChanged: Regression;
 }
 
-/** What those of one group have in common. */
+/** The key that the members of a group share. */
 export function keyOf({ name, kernel }: Regression): string {
     return JSON.stringify([name, kernel]);
 }
@@ -348,7 +348,7 @@ export function groupsOf(lake: Lake, isWanted: (one: Regression) => boolean): Gr
     return all.sort((a, b) => b.perDay - a.perDay);
 }
 
-/** The command that lists the boots of a boot's machine; none where the lake does not know the machine. */
+/** The command that lists the boots of this boot's machine; `undefined` if the lake does not know the machine. */
 export function commandOf(lake: Lake, { machine }: LakeBoot): string | undefined {
     return machine ? `bootscope lake ask ${path(lake.lake)} boots --where ${word(`machine=${machine}`)}` : undefined;
 }

@@ -1,21 +1,24 @@
-// Stacks merged: where time went by who called whom. Of the boot path, of all threads, or of every call that was counted.
+// Merged stacks: time by call path, of the boot path, of all threads, or of every call in the call profile.
 import type { Boot } from "./boot";
 import { Spread } from "./spread";
 
-/** What a node is called: a label, a track, a name, or how time passed. Nodes of one key under one node are one. */
+/**
+ * A tree of merged stacks. The key of a node is a label, a track, a name, or a kind of waiting; siblings with equal keys are
+ * merged.
+ */
 export interface Tree {
     readonly texts: readonly string[];
-    /** By node: the node above it; the root, 0, has itself. */
+    /** By node: its parent. The root, 0, is its own parent. */
     readonly parent: readonly number[];
     /** By node: its place in `texts`. */
     readonly key: readonly number[];
     readonly self: readonly number[];
     readonly total: readonly number[];
-    /** How often it was entered. */
+    /** The number of times that it was entered. */
     readonly count: readonly number[];
     /** By node: its children, those with the most time first. */
     readonly children: readonly (readonly number[])[];
-    /** What times count. */
+    /** The unit of times. */
     readonly unit: "time" | "instructions";
 }
 
@@ -42,7 +45,7 @@ export class Grower {
 
     /** The node for a key below another. */
     node(parent: number, key: number): number {
-        // A browser's memory holds fewer than 2^26 of each, so that the product is exact.
+        // A browser's memory holds fewer than 2^26 of each, so the product is exact.
         const place = parent * 0x400_0000 + key;
         const known = this.nodes.get(place);
         if (known !== undefined) return known;
@@ -69,20 +72,23 @@ export class Grower {
 }
 
 const RUNQUEUE = "runqueue";
-/** Frames for time that no span has, in the words of the tables. */
+/** Frames for time outside of spans, in the words of the tables. */
 const NO_FUNCTION = "(no function known)";
-const NOBODY = "(no thread known to run)";
+const NO_THREAD = "(no thread known to run)";
 
-/** The boot path: who waited for whom, down to what the owner of the time did, in calls too short to be spans too. Who waited for a
- * CPU stands above `runqueue`, and below it who had that CPU. The total is that of the boot, or of the part of it in `window`. */
+/**
+ * The boot path: the chain of waits, down to the owner of the time, including calls that are too short to be spans. A thread that
+ * waited for a CPU stands above `runqueue`, and the owner of that CPU below it. The total is that of the boot, or of its part in
+ * `window`.
+ */
 export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree {
     const grower = new Grower("boot path");
     const labels: number[] = [];
     const label = (no: number): number => (labels[no] ??= grower.keyOf(boot.labelText(no)));
     const parents = boot.parents();
-    // Of each span, the node that it last was, and below which node that was: nearly every span is in one stretch of one chain.
+    // For each span, its last node and that node's parent. Nearly every span is in one stretch of one chain.
     const [nodeOf, belowOf] = [new Int32Array(boot.spans.count), new Int32Array(boot.spans.count).fill(-1)];
-    /** Goes down from a node through what is around a span, and the span. */
+    /** Goes down from a node through the ancestors of a span, and the span. */
     const through = (below: number, span: number | undefined): number => {
         const around: number[] = [];
         let at = span;
@@ -100,7 +106,7 @@ export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree 
         return node;
     };
     const spread = Spread.of(boot);
-    // Of each node and path, the time to share out; and of each node of a thread, its interrupts.
+    // The time to share out for each node and call path, and the interrupts of each thread's node.
     const toShare = new Map<number, { node: number; thread: number; path: number; time: number }>();
     const share = (node: number, thread: number, path: number, time: number): void => {
         // As in `Grower.node`.
@@ -149,7 +155,7 @@ export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree 
     return grower.tree();
 }
 
-/** Rounds numbers so that their sum is that of before, rounded. */
+/** Rounds numbers in a way that their sum stays the rounded sum. */
 function inWholes(numbers: number[]): void {
     let [sum, given] = [0, 0];
     numbers.forEach((one, i) => {
@@ -159,7 +165,7 @@ function inWholes(numbers: number[]): void {
     });
 }
 
-/** Cuts a stretch of a track where it enters or leaves a span; `each` gets the innermost one and how long. */
+/** Cuts a stretch of a track where it enters or leaves a span. `each` gets the innermost span and the length. */
 export function pieces(boot: Boot, track: number, from: number, to: number, each: (span: number | undefined, time: number) => void): void {
     const { start, end } = boot.spans;
     const [, last] = boot.spansOf(track);
@@ -199,8 +205,11 @@ function firstStartingAfter(boot: Boot, track: number, at: number): number {
 
 type Time = readonly [from: number, to: number];
 
-/** What every thread did until the end mark, or in a window of it, by the rule of `show --all-threads`: the sum is that of its
- * table, and the time below "wait", which that table leaves out. Threads work side by side: it is not the length of the boot. */
+/**
+ * The work of every thread up to the end mark, or in a window of it, by the rule of `show --all-threads`. The sum is that of its
+ * table plus the time below "wait", which the table leaves out. Threads work side by side, so the sum is not the length of the
+ * boot.
+ */
 export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tree {
     const grower = new Grower("all threads");
     const { start, end, depth, label } = boot.spans;
@@ -231,7 +240,7 @@ export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tr
         const waited = (span: number | undefined): number => grower.node(ran(span), grower.keyOf("wait"));
         const isScheduled = traced.length > 0 && boot.runningOf(track.id).length > 0;
         const runs = isScheduled ? boot.runningOf(track.id).flatMap(run => cut(run.from, run.to, from, to)) : [];
-        // What a thread did before the scheduler's trace, its spans show; after that they have its waits too.
+        // Before the scheduler's trace, a thread's spans show its work. During the trace they include its waits.
         let at = isScheduled ? Math.min(Math.max(tracedFrom, from), to) : to;
         for (const time of inSpans(boot, track.id, from, at)) {
             known.push(time);
@@ -248,13 +257,13 @@ export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tr
     known.sort((a, b) => a[0] - b[0]);
     let at = from;
     for (const [begin, until] of [...known, [to, to]] as const) {
-        if (begin > at) grower.self[grower.node(0, grower.keyOf(NOBODY))]! += begin - at;
+        if (begin > at) grower.self[grower.node(0, grower.keyOf(NO_THREAD))]! += begin - at;
         at = Math.max(at, until);
     }
     return grower.tree();
 }
 
-/** A stretch of time as far as it lies in another. */
+/** The part of a stretch of time within another. */
 function cut(from: number, to: number, first: number, last: number): Time[] {
     const time: Time = [Math.max(from, first), Math.min(to, last)];
     return time[0] < time[1] ? [time] : [];
@@ -270,7 +279,7 @@ function inSpans(boot: Boot, track: number, from: number, to: number): Time[] {
     return parts;
 }
 
-/** Every call that was counted, also those too short to be spans. */
+/** Every call of the call profile, including calls that are too short to be spans. */
 export function ofCalls(boot: Boot): Tree | undefined {
     const table = boot.calls;
     if (!table || table.rows === 0) return undefined;
@@ -288,7 +297,7 @@ export function ofCalls(boot: Boot): Tree | undefined {
     return grower.tree();
 }
 
-/** The same upside down: each function, and below it who called it. */
+/** The tree upside down: each function, and its callers below it. */
 export function upsideDown(tree: Tree): Tree {
     const grower = new Grower(tree.texts[0] ?? "");
     const keys = tree.texts.map(text => grower.keyOf(text));
@@ -302,13 +311,13 @@ export function upsideDown(tree: Tree): Tree {
     return grower.tree(tree.unit);
 }
 
-/** Whether a node lies in another of the same key. */
+/** True if a node lies in another of the same key. */
 function isWithinItself(tree: Tree, node: number): boolean {
     for (let at = tree.parent[node]!; at > 0; at = tree.parent[at]!) if (tree.key[at] === tree.key[node]) return true;
     return false;
 }
 
-/** Of one function: what it called, and who called it, with the time that was spent in it. */
+/** The callees and the callers of one function, with the time that was spent in it. */
 export function sandwich(tree: Tree, text: string): { callees: Tree; callers: Tree } {
     const key = tree.texts.indexOf(text);
     const [down, up] = [new Grower(text), new Grower(text)];
@@ -332,7 +341,7 @@ export function sandwich(tree: Tree, text: string): { callees: Tree; callers: Tr
     return { callees: down.tree(tree.unit), callers: up.tree(tree.unit) };
 }
 
-/** Functions over all their places: self, total where they call themselves counted once, how often. */
+/** Functions over all their places: self, total (recursion counted once), and number of calls. */
 export function functions(tree: Tree): { text: string; self: number; total: number; count: number }[] {
     const rows = tree.texts.map(text => ({ text, self: 0, total: 0, count: 0 }));
     for (let i = 1; i < tree.self.length; i += 1) {

@@ -1,26 +1,26 @@
-// Whose time it was while a span was the innermost: its own, and that of calls in it that were too short to be spans. The rules are
-// those of crates/analysis/src/spread.rs, whose head says why they are right.
+// Splits the time of an innermost span between the span and the calls in it that are too short to be spans. The rules are those of
+// crates/analysis/src/spread.rs, whose header justifies them.
 import type { Boot } from "./boot";
 
-/** A thousandth of a nanosecond is nobody's. */
-const LEAST = 1e-3;
+/** The smallest share: a thousandth of a nanosecond is not split further. */
+const MIN_SHARE = 1e-3;
 
 /** Every call by path, ready to share out time. */
 export class Spread {
     private constructor(
         private readonly nameOf: ArrayLike<number>,
-        /** What was spent while a span of the path was the innermost. */
+        /** The time that was spent while a span of the path was the innermost. */
         private readonly inSpans: ArrayLike<number>,
-        /** Of each span, 1 + its path. */
+        /** For each span, 1 + its path. */
         private readonly ofSpan: ArrayLike<number>,
-        /** What was spent in a path and below it without lying in spans below it. */
+        /** The time spent in a path and below it, outside of spans below it. */
         private readonly pool: Float64Array,
         private readonly bottom: Uint32Array,
         private readonly children: readonly (readonly number[])[],
         private readonly ofTrack: ReadonlyMap<string, number>,
     ) {}
 
-    /** Linear in the paths; none where calls were not followed, or where the page does not say which span is which call. */
+    /** Linear in the paths. Returns undefined without a call trace, or if the page does not map spans to calls. */
     static of(boot: Boot): Spread | undefined {
         const { calls, nodes, inSpans } = boot;
         if (!calls || calls.rows === 0 || !nodes || !inSpans) return undefined;
@@ -42,7 +42,7 @@ export class Spread {
         return new Spread(nameOf, held, column(nodes, "node"), pool, bottom, children, ofTrack);
     }
 
-    /** The path that a thread is in while a span is its innermost. */
+    /** The call path of a thread while a span is its innermost. */
     path(boot: Boot, track: number, span: number | undefined): number | undefined {
         const parents = boot.parents();
         for (let at = span; at !== undefined; at = parents[at]! > 0 ? parents[at]! - 1 : undefined) {
@@ -51,7 +51,7 @@ export class Spread {
         return this.ofTrack.get(boot.track(track)?.name ?? "");
     }
 
-    /** How much of time in a path's spans went to interrupts, which are counted at the bottom of its stack. */
+    /** The part of time in a path's spans that went to interrupts. These are counted at the bottom of the thread's stack. */
     interrupts(path: number, length: number): number {
         const [held, counted, bottom] = [this.inSpans[path] ?? 0, this.pool[path]!, this.bottom[path]!];
         return held <= counted || bottom === path || this.pool[bottom] === 0 ? 0 : (length * (held - counted)) / held;
@@ -61,8 +61,10 @@ export class Spread {
         return this.bottom[path]!;
     }
 
-    /** Shares out time of a path: `called` is told a name and the place that it is called from, and returns the callee's place;
-     * `own` is told what stays where. Parts of less than `LEAST` stay with the caller. */
+    /**
+     * Shares out the time of a path. `called` gets a caller's place and a name, and returns the callee's place. `own` gets a place
+     * and its self time. Parts shorter than MIN_SHARE stay with the caller.
+     */
     share<Place>(path: number, place: Place, length: number, called: (from: Place, name: number) => Place, own: (place: Place, length: number) => void): void {
         const stack: [number, Place, number][] = [[path, place, length]];
         for (let next = stack.pop(); next; next = stack.pop()) {
@@ -73,7 +75,7 @@ export class Spread {
                 if (whole === 0) break;
                 summed = Math.min(summed + Math.max(this.pool[child]! - (this.inSpans[child] ?? 0), 0), whole);
                 const until = Math.min((time * summed) / whole, time);
-                if (until - given > LEAST) {
+                if (until - given > MIN_SHARE) {
                     stack.push([child, called(from, this.nameOf[child]!), until - given]);
                     given = until;
                 }

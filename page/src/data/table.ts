@@ -1,6 +1,6 @@
-// Reads a table of columns. The format is described where it is written: crates/page-data/src/table.rs.
+// Reads a table of columns. The writer describes the format: crates/page-data/src/table.rs.
 
-/** Numbers of a column. `exact` is there where a double does not hold one of them, or a difference of two. */
+/** Numbers of a column. `exact` is present if a double does not hold one of them, or a difference of two. */
 export interface Numbers {
     readonly values: Float64Array | Uint32Array | Uint8Array;
     readonly exact?: BigInt64Array | BigUint64Array;
@@ -13,13 +13,13 @@ export interface Table {
     readonly texts: Record<string, string[]>;
 }
 
-/** Says what breaks the format. */
+/** The error for bytes that break the format. */
 export class Malformed extends Error {}
 
 const WIDE = 0x80;
 const LARGEST_UINT32 = 0xffff_ffff;
 
-/** Reads what is not read yet. */
+/** The bytes that are not read yet. */
 class Input {
     at = 0;
     constructor(readonly bytes: Uint8Array) {}
@@ -37,7 +37,7 @@ class Input {
         return this.bytes.subarray(this.at - count, this.at);
     }
 
-    /** A number that a double holds: what is larger breaks the format here. */
+    /** Reads a number that a double holds. A larger number breaks the format here. */
     varint(): number {
         let value = 0;
         for (let unit = 1; ; unit *= 128) {
@@ -77,7 +77,7 @@ function utf8(bytes: Uint8Array): string {
     }
 }
 
-/** Reads one table, unpacked. */
+/** Reads one unpacked table. */
 export function readTable(bytes: Uint8Array): Table {
     const input = new Input(bytes);
     const name = input.text();
@@ -87,7 +87,7 @@ export function readTable(bytes: Uint8Array): Table {
         const column = input.text();
         const encoding = input.byte();
         const data = new Input(input.take(input.varint()));
-        // A row takes a byte or more: so what is allocated for them is bounded by what there is.
+        // A row takes at least one byte, so the data bounds what is allocated for the rows.
         if (rows > data.bytes.length) throw new Malformed("cut off");
         if (encoding === 3) table.texts[column] = texts(data, rows);
         else table.numbers[column] = numbers(encoding, data, rows);
@@ -135,7 +135,7 @@ function counts(data: Input, rows: number): Float64Array {
     const { bytes } = data;
     let at = data.at;
     for (let i = 0; i < rows; i += 1) {
-        // Most are of one byte.
+        // Most numbers have one byte.
         const first = bytes[at];
         if (first !== undefined && first < 0x80) {
             values[i] = first;
@@ -171,7 +171,7 @@ function deltas(data: Input, rows: number): Float64Array {
     return values;
 }
 
-/** In half the memory, where that holds them. */
+/** The values in half the memory, if 32 bits hold them. */
 function narrow(values: Float64Array): Numbers {
     for (const value of values) {
         if (value < 0 || value > LARGEST_UINT32) return { values };

@@ -1,4 +1,4 @@
-// A part of the page as bytes: base64 text of a zlib stream.
+// Decodes a part of the page from base64 text of a zlib stream to bytes.
 
 export async function unpacked(part: string): Promise<Uint8Array<ArrayBuffer>> {
     const packed = Uint8Array.from(atob(part), c => c.charCodeAt(0));

@@ -1,8 +1,8 @@
-// Runs a boot again, away from the thread that draws: the program is WebAssembly of crates/page-what-if, the boot the parts of
-// the page. First comes what to work with, then one question after the other.
+// Runs a boot again, outside of the thread that draws. The program is the WebAssembly of crates/page-what-if, and the boot is the
+// parts of the page. The first message has the program and the parts; every later one is a question.
 import { unpacked } from "./unpack";
 
-/** What to work with: the program and all parts as the page has them, and which of its boots. */
+/** The first message: the program and all parts of the page, and the number of the boot. */
 export interface Begin {
     readonly program: string;
     readonly parts: readonly string[];
@@ -10,7 +10,7 @@ export interface Begin {
 }
 
 export interface Question {
-    /** Rows, and by what share each takes less, from 0 to 1. */
+    /** Rows, and the share that each takes less, from 0 to 1. */
     readonly savings: readonly (readonly [string, number])[];
 }
 
@@ -23,20 +23,20 @@ interface Program {
     readonly answered: () => number;
 }
 
-/** What is only shown. */
+/** Tables that are only shown. */
 const NOT_NEEDED = new Set(["boot", "stays", "frames", "console", "samples", "end"]);
 
 let given: Begin | undefined;
 let program: Promise<Program> | undefined;
 
-/** What a table is called, which stands first in it. */
+/** The name of a table, which is its first field. */
 function nameOf(table: Uint8Array): string {
     return new TextDecoder().decode(table.subarray(1, 1 + (table[0] ?? 0)));
 }
 
 function handOver(to: Program, bytes: Uint8Array): [number, number] {
     const at = to.room(bytes.length) >>> 0;
-    // The memory may have grown: then what was it before is gone.
+    // The memory may have grown, which detaches the buffer that it had before.
     new Uint8Array(to.memory.buffer).set(bytes, at);
     return [at, bytes.length];
 }
@@ -79,7 +79,7 @@ self.onmessage = async (event: MessageEvent<Begin | Question>) => {
         const length = running.question(...handOver(running, worded(event.data))) >>> 0;
         self.postMessage(JSON.parse(new TextDecoder().decode(new Uint8Array(running.memory.buffer, running.answered() >>> 0, length))));
     } catch (error) {
-        // It may have stopped in the middle: the next question begins anew.
+        // The program may have stopped halfway, so the next question starts it again.
         program = undefined;
         self.postMessage({ wrong: `this boot cannot be run again here: ${String(error)}` });
     }

@@ -1,11 +1,11 @@
-// Unpacks and reads the parts of a page, in order, away from the thread that draws.
+// Unpacks and reads the parts of a page, in order, outside of the thread that draws.
 import { unpacked } from "./unpack";
 import { readTable, type Table } from "./table";
 
-/** What a worker answers: a part, or why it is none. */
+/** A worker's answer: a part, or the reason why the bytes are not a part. */
 export type Answer = { readonly table: Table } | { readonly wrong: string };
 
-/** The memory of a table's numbers, which goes over whole instead of being copied. */
+/** The memory of a table's numbers, which is transferred instead of copied. */
 function memory(table: Table): Transferable[] {
     const of = ({ values, exact }: { values: ArrayBufferView; exact?: ArrayBufferView }): Transferable[] =>
         exact ? [values.buffer as ArrayBuffer, exact.buffer as ArrayBuffer] : [values.buffer as ArrayBuffer];

@@ -1,10 +1,10 @@
-// Asks what savings bring: the program that serves the page, or in a file the page itself, which has what runs a boot again.
+// Requests the effect of savings. The server answers, or in a file, the page itself, which has the program that runs a boot again.
 import type { Begin, Question } from "../data/whatif-worker";
 import type { Int } from "../data/facts";
 
 declare const WHAT_IF_WORKER: string;
 
-/** The document of `what-if --json`, as far as it is shown. */
+/** The fields of `what-if --json` that are shown. */
 export interface Ledger {
     readonly steps: readonly {
         readonly name: string;
@@ -21,7 +21,10 @@ export type Answer = { readonly ledger: Ledger } | { readonly wrong: string };
 
 export type Savings = ReadonlyMap<string, number>;
 
-/** As `--save` has it. All of a row is written as a share too: so a name's own `=20ms` or `[done]` stays part of the name. */
+/**
+ * The savings as options of `--save`. A whole row is also written as a share, so that a name's own `=20ms` or `[done]` stays part
+ * of the name.
+ */
 export function asTyped(savings: Savings): string[] {
     return [...savings].map(([name, less]) => `${name}=-${less}%`);
 }
@@ -30,7 +33,7 @@ function allows(what: string): boolean {
     return document.querySelector('meta[http-equiv="Content-Security-Policy"]')?.getAttribute("content")?.includes(what) === true;
 }
 
-/** Whether there is somebody to ask: the page's own policy says so. */
+/** True if the effect of savings can be computed: the page's content policy allows a server or WebAssembly. */
 export function canAsk(): boolean {
     return allows("connect-src 'self'") || allows("'wasm-unsafe-eval'");
 }
@@ -51,7 +54,7 @@ async function askServer(boot: number, savings: Savings, signal: AbortSignal): P
     }
 }
 
-/** A boot's worker, and the questions to it: they are answered one after the other. */
+/** A boot's worker, and the last question to it. Questions are answered one after the other. */
 interface Again {
     readonly worker: Worker;
     last: Promise<unknown>;

@@ -1,14 +1,14 @@
-// What one takes from the page: a picture, a table, a link. Names go into files as text of the format, never as markup.
+// Saves parts of the page: a picture, a table, a link. Names go into files as text of the format, never as markup.
 
-/** What the view that is shown can save. */
+/** The content of the current view that can be saved. */
 export interface ExportTarget {
-    /** Draws what is seen on any surface of that size. */
+    /** Draws the visible picture on a surface of this size. */
     draw?: { width: number; height: number; on: (surface: Surface) => void };
-    /** The rows of a table, the first its heading. */
+    /** The rows of a table. The first is its heading. */
     rows?: () => readonly (readonly (string | number | bigint)[])[];
 }
 
-/** What charts draw on: a canvas' context, or what writes SVG. */
+/** The interface that charts draw on: a canvas context, or a writer of SVG. */
 export interface Surface {
     fillStyle: string | CanvasGradient | CanvasPattern;
     strokeStyle: string | CanvasGradient | CanvasPattern;
@@ -27,12 +27,12 @@ export interface Surface {
 
 const number = (n: number): string => String(Math.round(n * 100) / 100);
 
-/** Text in XML. Names have no control characters any more: the program escaped them. */
+/** Text in XML. Names have no control characters: the program escaped them. */
 export function xml(text: string): string {
     return text.replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
 }
 
-/** Writes SVG of what is drawn on it. */
+/** Writes SVG of the drawing. */
 export class Svg implements Surface {
     fillStyle: string | CanvasGradient | CanvasPattern = "black";
     strokeStyle: string | CanvasGradient | CanvasPattern = "black";
@@ -88,7 +88,7 @@ export class Svg implements Surface {
     }
 }
 
-/** Rows as CSV (RFC 4180). A text that a spreadsheet would take for a formula gets a quote before it. */
+/** Rows as CSV (RFC 4180). A text that a spreadsheet would take for a formula gets a quote in front. */
 export function csv(rows: readonly (readonly (string | number | bigint)[])[]): string {
     const cell = (value: string | number | bigint): string => {
         if (typeof value !== "string") return String(value);
@@ -98,7 +98,7 @@ export function csv(rows: readonly (readonly (string | number | bigint)[])[]): s
     return rows.map(row => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-/** Hands a file to the user. */
+/** Offers a file to the user as a download. */
 export function save(name: string, data: Blob): void {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(data);

@@ -1,4 +1,4 @@
-// Commands that a page shows, for people to run: names from a guest must stay one word of a shell, and never an option.
+// Shell commands that a page shows. A name from a guest must stay one word, and must never become an option.
 
 /** Text as one word of a POSIX shell. */
 export function word(text: string): string {

@@ -1,9 +1,9 @@
-// Times as text. The one place that knows units: three significant digits as the program prints them, and all digits.
+// Times as text. Only this file knows units: three significant digits as the program prints them, or all digits.
 
-/** A whole number of nanoseconds (or ticks): a double as long as it is exact. */
+/** A whole number of nanoseconds (or ticks), as a double if that is exact. */
 export type Whole = number | bigint;
 
-/** What times count. */
+/** The unit of times. */
 export type Unit = "ns" | "ticks" | "instructions";
 
 const UNITS: Record<Unit, readonly [string, string, string, string]> = {
@@ -12,17 +12,17 @@ const UNITS: Record<Unit, readonly [string, string, string, string]> = {
     instructions: ["", "k", "M", "G"],
 };
 
-/** As JSON has it: beyond what doubles hold, text. */
+/** A number from JSON, which is a text if doubles do not hold it. */
 export function whole(value: number | string): Whole {
     return typeof value === "string" ? BigInt(value) : value;
 }
 
-/** From one to the other, to the nanosecond. */
+/** The difference of two times, to the nanosecond. */
 export function difference(to: Whole, from: Whole): Whole {
     return typeof to === "number" && typeof from === "number" ? to - from : BigInt(to) - BigInt(from);
 }
 
-/** `9.77 ms`: as crates/timeline/src/time.rs, to the digit. */
+/** A time such as `9.77 ms`, with the same digits as crates/timeline/src/time.rs. */
 export function short(length: Whole, unit: Unit): string {
     const negative = length < 0;
     const count = BigInt(typeof length === "number" ? Math.round(length) : length) * (negative ? -1n : 1n);
@@ -38,28 +38,28 @@ export function short(length: Whole, unit: Unit): string {
     return `${sign}${rounded / decimal}${fraction} ${name}`;
 }
 
-/** `12 345 678 ns`: nothing rounded. */
+/** A time such as `12 345 678 ns`, not rounded. */
 export function exact(length: Whole, unit: Unit): string {
     return `${grouped(length)} ${UNITS[unit][0]}`;
 }
 
-/** `12 345`: thousands apart by a narrow space that does not break. */
+/** A number such as `12 345`, with narrow no-break spaces between thousands. */
 export function grouped(count: Whole): string {
     return String(typeof count === "number" ? Math.round(count) : count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** `3.14 %`; what is there but rounds to nothing is `<0.01 %`. */
+/** A share such as `3.14 %`. A positive share that rounds to zero is `<0.01 %`. */
 export function percent(share: number): string {
     const value = share * 100;
     return value > 0 && value < 0.005 ? "<0.01 %" : `${value.toFixed(2)} %`;
 }
 
-/** `2 rows`, `1 row`. */
+/** A number of things: `2 rows`, `1 row`. */
 export function counted(count: number, thing: string): string {
     return `${grouped(count)} ${thing}${count === 1 ? "" : "s"}`;
 }
 
-/** Where an axis of `from..to` has its marks, about `wanted` of them: at multiples of 1, 2 or 5 times a power of ten. */
+/** The marks of an axis over `from..to`, about `wanted` of them, at multiples of 1, 2 or 5 times a power of ten. */
 export function marks(from: number, to: number, wanted: number): number[] {
     const rough = Math.max((to - from) / Math.max(wanted, 1), 1);
     const power = 10 ** Math.floor(Math.log10(rough));

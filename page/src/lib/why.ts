@@ -1,9 +1,9 @@
-// Why a step of the boot path is where it is, in sentences.
+// Sentences that explain why a step is on the boot path.
 import type { Boot, Stay, Wait } from "../data/boot";
 
 const nameOf = (boot: Boot, track: number): string => boot.track(track)?.label ?? "a thread";
 
-/** What a frame was doing, if that is known. */
+/** The activity of a frame, if known. */
 function doing(boot: Boot, frame: { track: number; span: number | undefined }): string {
     return frame.span === undefined || frame.span >= boot.spans.count ? nameOf(boot, frame.track) : `${nameOf(boot, frame.track)} in ${boot.spanName(frame.span)}`;
 }
@@ -17,7 +17,7 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
         case "running":
             return [...links, waiters.length > 0 ? `${owner} ran, so this time is charged to it.` : `${owner} ran, and waited for nobody.`];
         case "runqueue": {
-            // The last link is no wait for somebody: that thread wants the owner's CPU.
+            // The last link is not a wait for a thread: that waiter wants the owner's CPU.
             const ready = waiters[waiters.length - 1];
             return [...links.slice(0, -1), `${ready ? doing(boot, ready) : "A thread"} was ready, but ${owner} had the CPU. This time is charged to ${owner}'s turn.`];
         }
@@ -30,7 +30,7 @@ export function whyStay(boot: Boot, stay: Stay): string[] {
     }
 }
 
-/** The same in half a sentence about the owner, "this thread". */
+/** The explanation in half a sentence about the owner, "this thread". */
 export function whyIt(boot: Boot, stay: Stay): string {
     const waiters = stay.chain.slice(0, -1);
     const [first] = waiters;
@@ -40,7 +40,7 @@ export function whyIt(boot: Boot, stay: Stay): string {
     return `${doing(boot, first)} ${waited}${stay.kind === "running" ? "waited for it" : "was ready, but this thread had the CPU"}`;
 }
 
-/** Whom a thread waited for, by the evidence. */
+/** The evidence for what a thread waited for. */
 export function whyWait(boot: Boot, wait: Wait): string {
     switch (wait.kind) {
         case "thread":
@@ -58,23 +58,23 @@ export function whyWait(boot: Boot, wait: Wait): string {
     }
 }
 
-/** How a thread came to have the boot path: steps with the same waiters, in the same function, and reason as one. */
+/** A way in which a thread came to have the boot path. Steps with the same waiters, in the same function, and reason are one way. */
 export interface Way {
     readonly time: number;
     readonly steps: number;
-    /** The longest of them in the stretch, and how long it is there. */
+    /** The longest step in the stretch, and its length there. */
     readonly longest: Stay;
     readonly most: number;
 }
 
-/** Who had the boot path in a stretch, and for how long. */
+/** The owner of a part of the boot path in a stretch, and its time. */
 export interface Cause {
-    /** Who ran; where nobody did, who waited. */
+    /** The thread that ran, or the one that waited if no thread ran. */
     readonly track: number;
-    /** It ran, and waited for nobody: it is the boot's own thread. */
+    /** True if it ran and waited for no other thread: it is the boot's own thread. */
     readonly isOwn: boolean;
     readonly time: number;
-    /** The longest first. */
+    /** The ways, the longest first. */
     readonly ways: readonly Way[];
 }
 

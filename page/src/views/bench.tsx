@@ -1,4 +1,4 @@
-// A bench: how its boots spread, what differs between its variants, and how a swept boot grows.
+// A bench: the spread of its boots, the differences between its variants, and the growth of a swept boot.
 import { useMemo, useRef } from "preact/hooks";
 import { LINE, heightOfSpread, paintGrowth, paintSpread, text } from "../charts/bench";
 import type { Palette } from "../charts/colours";
@@ -10,14 +10,14 @@ import { Choice } from "./choice";
 import { Filter } from "./filter";
 import { Table, type Column } from "./table";
 
-/** What the program writes of a table at most (crates/report/src/page/bench.rs). */
-const MOST_ROWS = 1_000;
+/** The most rows that the program writes of a table (crates/report/src/page/bench.rs). */
+const MAX_ROWS = 1_000;
 
 export function unitOf(bench: Bench): Unit {
     return bench.deterministic ? "instructions" : "ns";
 }
 
-/** Which views a bench has: nothing is compared of one variant, and nothing grows where no number was swept. */
+/** The views of a bench. A single variant has no comparison, and a bench without a swept number has no growth. */
 export function viewsOf(bench: Bench): readonly [BenchView, string][] {
     const { comparisons, laws } = bench.results;
     const all: [BenchView, string][] = [["spread", "Spread"]];
@@ -36,7 +36,7 @@ function useFilter(store: Store): { filter: RegExp | undefined; input: preact.Co
     return { filter: expression(store.state.filter), input: <Filter store={store} /> };
 }
 
-/** `1.20 s to 1.31 s`; why there is none; nothing where boots only repeat. */
+/** An interval such as `1.20 s to 1.31 s`, or the reason why there is no interval. Empty if boots only repeat. */
 function range(interval: Interval, unit: Unit): string {
     if (!isInterval(interval)) return interval.confidence > 0 ? "too few boots" : "";
     return `${text(interval.low, unit)} to ${text(interval.high, unit)}`;
@@ -122,13 +122,13 @@ function Spread({ store, bench, palette }: { store: Store; bench: Bench; palette
             </div>
             <div class="sheet">
                 {table === "boots" ? <Table label="Boots" rows={boots} columns={ofBoots} key="boots" /> : <Table label={`Spread of ${table}`} rows={rows} columns={columns} key={table} />}
-                <output class="sum">{table === "boots" ? counted(boots.length, "boot") : counted(rows.length, "row")}{table === "rows" && (variant?.rows.length ?? 0) >= MOST_ROWS ? `: the largest ${MOST_ROWS}` : ""}</output>
+                <output class="sum">{table === "boots" ? counted(boots.length, "boot") : counted(rows.length, "row")}{table === "rows" && (variant?.rows.length ?? 0) >= MAX_ROWS ? `: the largest ${MAX_ROWS}` : ""}</output>
             </div>
         </div>
     );
 }
 
-/** A drawing that is higher than its place: a canvas moves it by what was scrolled. */
+/** Draws a picture that is higher than its place. The canvas is moved by the scrolled distance. */
 function paintScrolled(on: Parameters<typeof paintSpread>[4], scroll: number, paint: (on: Parameters<typeof paintSpread>[4]) => void): void {
     if (scroll === 0 || !("translate" in on)) return paint(on);
     const context = on as unknown as CanvasRenderingContext2D;
@@ -138,7 +138,7 @@ function paintScrolled(on: Parameters<typeof paintSpread>[4], scroll: number, pa
     context.restore();
 }
 
-/** What a verdict of a comparison says; never colour alone. */
+/** The words of a comparison's verdict, so that it never depends on colour alone. */
 const CHANGES: Readonly<Record<string, string>> = {
     less: "▼ less", more: "▲ more", "no-difference": "no difference", "too-noisy": "too noisy to tell", "too-few": "too few boots",
 };
@@ -190,13 +190,16 @@ function Compared({ store, bench }: { store: Store; bench: Bench }) {
     );
 }
 
-/** `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`, as crates/report/src/bench/scaling.rs has it; the factor's interval after it. */
+/**
+ * The model in words, as in crates/report/src/bench/scaling.rs: `41.0 ms per AP`, `1.20 s + 35.0 ms per CPU`; the factor's
+ * interval follows.
+ */
 function lawOf(row: Growth, slice: Slice, unit: Unit): string {
     if (row.law === "constant") return `${text(row.base, unit)}, not seen to grow`;
     const ofAps = row.from_one && slice.unit === "CPU" && row.law === "n";
-    const of = ofAps ? " per AP" : row.law === "n" ? (slice.unit ? ` per ${slice.unit}` : " · n") : ` · ${row.law}`;
+    const per = ofAps ? " per AP" : row.law === "n" ? (slice.unit ? ` per ${slice.unit}` : " · n") : ` · ${row.law}`;
     const error = row.slope_error === null ? "" : ` (±${text(row.slope_error, unit)})`;
-    const step = `${text(Math.abs(row.slope), unit)}${of}${error}`;
+    const step = `${text(Math.abs(row.slope), unit)}${per}${error}`;
     return ofAps && row.slope >= 0 ? step : `${text(row.base, unit)} ${row.slope < 0 ? "−" : "+"} ${step}`;
 }
 

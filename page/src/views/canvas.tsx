@@ -1,17 +1,17 @@
-// A canvas as large as the place it has, sharp on every screen, and the same drawing as SVG or PNG.
+// A canvas that fills its place, sharp on every screen, whose drawing can also be SVG or PNG.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Surface } from "../lib/save";
 
 interface Props {
     readonly label: string;
-    /** Of all that is drawn: where that is more than fits, it scrolls. */
+    /** The height of the whole drawing. It scrolls if that is more than fits. */
     readonly contentHeight: number;
     readonly draw: (on: Surface, width: number, height: number, scroll: number) => void;
     readonly onPointer?: (kind: "down" | "move" | "up" | "leave" | "double", event: PointerEvent | MouseEvent, x: number, y: number) => void;
-    /** Returns whether it did something: then the page does not scroll. */
+    /** Returns true if it used the event. The page then does not scroll. */
     readonly onWheel?: (event: WheelEvent, x: number) => boolean;
-    /** Two fingers: by which factor they came nearer, around where, and how far they moved. */
+    /** Two fingers: the factor by which they moved apart, the centre, and the distance that they moved. */
     readonly onPinch?: (factor: number, x: number, moved: number) => void;
     readonly onSize?: (width: number, height: number) => void;
     readonly scrollTo?: { readonly top: number; readonly height: number } | undefined;
@@ -19,13 +19,13 @@ interface Props {
     readonly children?: ComponentChildren;
 }
 
-/** Where a tip stands that is about what lies under the pointer: beside it, and within the window. */
+/** The place of a tip about the thing under the pointer: beside the pointer, and within the window. */
 export function besidePointer({ x, y }: { readonly x: number; readonly y: number }): Record<string, string> {
     const across = x > innerWidth / 2 ? { right: `${innerWidth - x + 12}px` } : { left: `${x + 12}px` };
     return y > innerHeight * 0.75 ? { ...across, bottom: `${innerHeight - y + 10}px` } : { ...across, top: `${y + 14}px` };
 }
 
-/** Of the window: a tip is not in what scrolls. */
+/** The place in the window, because a tip lies outside of what scrolls. */
 export function placeOf(event: MouseEvent): { x: number; y: number } {
     return { x: event.clientX, y: event.clientY };
 }
@@ -67,7 +67,7 @@ export function Canvas(props: Props) {
         const wheel = (event: WheelEvent): void => {
             if (latest.current.onWheel?.(event, event.clientX - box.getBoundingClientRect().left)) event.preventDefault();
         };
-        // Not passive: only so can the page be kept from scrolling or zooming as a whole.
+        // Not passive, because only then can the handler keep the whole page from scrolling or zooming.
         box.addEventListener("wheel", wheel, { passive: false });
         return () => {
             observer.disconnect();
@@ -75,7 +75,7 @@ export function Canvas(props: Props) {
         };
     }, []);
 
-    // The store draws this component anew after every change: so is the picture.
+    // The store redraws this component after every change, so the picture is painted each time.
     useEffect(paint);
 
     const { scrollTo } = props;

@@ -1,4 +1,4 @@
-// One of a few, as buttons side by side.
+// A choice of one of a few, as buttons side by side.
 interface Props<T extends string> {
     readonly label: string;
     readonly all: readonly (readonly [T, string])[];

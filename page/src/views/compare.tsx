@@ -1,4 +1,4 @@
-// Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by what changed.
+// Two to eight boots side by side: phases on one axis, each row before and after, and stacks coloured by their change.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { changes, changesOfEarlier, phases, rows, type Compared } from "../data/compare";
@@ -16,9 +16,9 @@ import { Table, type Column } from "./table";
 const TABLES = [["where", "Where"], ["functions", "Functions"], ["threads", "All threads"]] as const;
 type Of = (typeof TABLES)[number][0];
 const COMMAND_LINE = "command line";
-/** What differs between any two boots. */
+/** Facts that differ between any two boots. */
 const OF_EACH_RUN = ["recorded", "host load"];
-/** So many differences are shown without being asked for. */
+/** The number of differences that are shown at first. */
 const FEW = 6;
 const BAR = 28;
 const GUTTER = 150;
@@ -79,7 +79,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     );
 }
 
-/** A boot's phase in its tracks. */
+/** Shows a phase of a boot in its tracks. */
 function showPhase(store: Store, boot: Boot, name: string): void {
     const phase = boot.summary.phases.find(phase => phase.name === name);
     if (!phase) return;
@@ -93,10 +93,10 @@ function tableOf(boot: Boot, of: Of): typeof boot.summary.where {
     return of === "where" ? where : of === "functions" ? functions : where_all_threads;
 }
 
-/** A regular expression for a text and nothing else. */
+/** A regular expression that matches exactly this text. */
 const literally = (text: string): string => `^${text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}`;
 
-/** What differs in how the boots were made and in what was measured of them: often the cause of all else. */
+/** The differences in how the boots were run and in their measured values: often the cause of the other differences. */
 function HowRun({ before, after }: { before: Boot; after: Boot }) {
     const inputs = differing(before.facts!.how, after.facts!.how);
     const measured = differing(before.facts!.measured, after.facts!.measured);
@@ -119,8 +119,10 @@ interface Differing {
     readonly is: string;
 }
 
-/** What is not the same in two lists of facts. Of a command line only the words that the other lacks, and it comes last: most of it
- * is the same, and what follows from the rest stands in it once more. */
+/**
+ * The differences between two lists of facts. A command line shows only the words that the other one lacks, and comes last: most
+ * of it is the same, and it repeats what other facts say.
+ */
 function differing(before: readonly (readonly [string, string])[], after: readonly (readonly [string, string])[]): Differing[] {
     const [was, is] = [new Map(before), new Map(after)];
     const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => (word.includes(".so,") ? word.replace(/,zero=\d+/, "") : word).replace(/^\/proc\/self\/fd\/\d+$/, "(a file)"));
@@ -138,18 +140,18 @@ function differing(before: readonly (readonly [string, string])[], after: readon
     return found;
 }
 
-/** By how much two boots may differ though nothing was changed, as far as either says; 0: neither says. */
+/** The largest difference between two boots without a change, according to either; 0 if neither has one. */
 function noiseOf(before: Boot, after: Boot): number {
     return Math.max(...[before, after].map(boot => Number(boot.facts?.findings?.found.noise_ns ?? 0)));
 }
 
-/** What only one boot has is no noise, however short. */
+/** True if a change is within the noise. A row that only one boot has is never noise, even if it is short. */
 const isNoise = (row: Compared, noise: number): boolean => (row.what === "changed" || row.what === "same") && Math.abs(Number(row.change)) < noise;
 
-/** The boot in which a row took longer: there is more to see. */
+/** The boot in which a row took longer, where it is easier to see. */
 const longerIn = (row: Compared, before: Boot, after: Boot): Boot => (Number(row.before ?? -1) > Number(row.after ?? -1) ? before : after);
 
-/** With its sign, and an arrow: never colour alone. */
+/** The change with its sign and an arrow, so that it never depends on colour alone. */
 function signed(change: Whole, boot: Boot): string {
     return Number(change) > 0 ? `▲ +${short(change, boot.unit)}` : Number(change) < 0 ? `▼ ${short(change, boot.unit).replace("-", "−")}` : "no change";
 }
@@ -173,7 +175,7 @@ function Pick({ label, boots, is, pick }: { label: string; boots: readonly Boot[
 }
 
 function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Palette; align: string }) {
-    // The colour of a phase is that of its name, in all boots.
+    // A phase's colour depends on its name, so it is the same in all boots.
     const names = [...new Set(boots.flatMap(boot => boot.summary.phases.map(phase => phase.name)))];
     const zero = (boot: Boot): number => Number(boot.summary.phases.find(phase => phase.name === align)?.start_ns ?? 0);
     const from = Math.min(...boots.map(boot => boot.extent.from - zero(boot)));
@@ -203,7 +205,7 @@ function Bars({ boots, palette, align }: { boots: readonly Boot[]; palette: Pale
     return <div class="bars" style={{ height: `${height}px` }}><Canvas label={`Phases of ${boots.length} boots on one axis; the table below has their lengths`} contentHeight={height} draw={(on, width) => draw(on, width)} /></div>;
 }
 
-/** The stacks of one boot, coloured by what changed: of the later one, or of the earlier one, which has what vanished. */
+/** The stacks of one boot, coloured by their change: of the later boot, or of the earlier one, which has the vanished rows. */
 function Stacks({ store, palette, before, after }: { store: Store; palette: Palette; before: Boot; after: Boot }) {
     const [of, setOf] = useState<"later" | "earlier">("later");
     const [zoomed, setZoomed] = useState(0);

@@ -1,4 +1,4 @@
-// The console beside time: a line leads to its moment in the charts, and what is selected to the lines of its time.
+// The console beside time: a line leads to its moment in the charts, and a selection leads to the lines of its time.
 import { useMemo, useState } from "preact/hooks";
 import type { ConsoleLine } from "../data/boot";
 import { atStep } from "../charts/draw";
@@ -14,7 +14,7 @@ interface Line extends ConsoleLine {
 export function Console({ store }: { store: Store }) {
     const { boot, state } = store;
     const find = expression(state.find);
-    // A line is often longer than the view is wide: the one that was picked last is shown whole.
+    // A line is often longer than the view is wide, so the line picked last is shown whole.
     const [read, setRead] = useState("");
     const log = boot.kernelLog();
     const { source, all: lines } = store.lines();
@@ -55,7 +55,7 @@ export function Console({ store }: { store: Store }) {
     );
 }
 
-/** The time from a line until the next one of a later stamp; undefined: it has no stamp. */
+/** The time from a line to the next line with a later stamp; `undefined` if the line has no stamp. */
 export function ofLine(lines: readonly ConsoleLine[], no: number): Selection {
     const from = lines[no]?.at;
     if (from === undefined) return undefined;

@@ -1,4 +1,4 @@
-// What is selected: its figures to the nanosecond, why it is where it is, and where one can go from it.
+// The details of the selection: its figures to the nanosecond, the reason why it is on the boot path, and links to related things.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Boot } from "../data/boot";
@@ -7,17 +7,17 @@ import { causesOf, whyIt, whyStay, whyWait, type Cause } from "../lib/why";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
 
-/** Causes of a stretch of the boot path that are listed; how many more there are is said. */
-const MOST_CAUSES = 6;
-/** Ways in which one of them came to have the path, and which part of its time one has at least. */
-const MOST_WAYS = 3;
-const LEAST_PART = 0.01;
-/** Functions that are named of one of them. */
-const MOST_NAMES = 3;
-/** Places of a row that are listed; how many there are is said. */
-const MOST_PLACES = 1_000;
+/** The most causes listed for a stretch of the boot path; the rest is counted. */
+const MAX_CAUSES = 6;
+/** The most ways listed for a cause, and the least share of its time that a listed way has. */
+const MAX_WAYS = 3;
+const MIN_PART = 0.01;
+/** The most functions named for a way. */
+const MAX_NAMES = 3;
+/** The most places listed for a row; the rest is counted. */
+const MAX_PLACES = 1_000;
 
-/** What is selected; where nothing is, what one can ask of a chart, so that it keeps its width. */
+/** The details of the selection. Without a selection it has hints about the chart, which keeps its width. */
 export function Details({ store, isHinting = false }: { store: Store; isHinting?: boolean }) {
     const { boot, state } = store;
     const { selection } = state;
@@ -112,7 +112,7 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
     );
 }
 
-/** What came before and after a span on its thread, and the time between: of an initcall, other initcalls. */
+/** The spans before and after a span on its thread, and the time between. The neighbours of an initcall are initcalls. */
 function Neighbours({ store, span }: { store: Store; span: number }) {
     const { boot } = store;
     const { start, end } = boot.spans;
@@ -158,17 +158,17 @@ function InstantDetails({ store, instant: index }: { store: Store; instant: numb
     );
 }
 
-/** Whom the boot waited for in a stretch, and for how long: that is what one asks between two initcalls. */
+/** The threads that the boot waited for in a stretch, and their times. It explains the time between two initcalls. */
 function Causes({ store, from, to }: { store: Store; from: number; to: number }) {
     const { boot } = store;
     const causes = useMemo(() => causesOf(boot, from, to), [boot, boot.version, from, to]);
     if (causes.length === 0) return null;
     const others = causes.filter(cause => !cause.isOwn);
-    const rest = others.slice(MOST_CAUSES);
+    const rest = others.slice(MAX_CAUSES);
     const shown = causes.filter(cause => cause.isOwn || !rest.includes(cause));
     const restTime = rest.reduce((sum, cause) => sum + cause.time, 0);
     const ways = ({ ways, time }: Cause): ComponentChildren => {
-        const texts = ways.slice(0, MOST_WAYS).filter(way => way.time >= time * LEAST_PART).map(way => `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`);
+        const texts = ways.slice(0, MAX_WAYS).filter(way => way.time >= time * MIN_PART).map(way => `${whyIt(boot, way.longest)}${way.steps > 1 ? ` (${counted(way.steps, "step")}, the longest ${short(way.most, boot.unit)})` : ""}`);
         return texts.length === 1 ? texts[0] : <ul>{texts.map((text, i) => <li key={i}>{short(ways[i]!.time, boot.unit)} {text}</li>)}{ways.length > texts.length ? <li>and {ways.length - texts.length} more</li> : null}</ul>;
     };
     const time = (cause: Cause): ComponentChildren => <button type="button" class="pick" data-ns={cause.time} onClick={() => goToStep(store, cause.ways[0]!.longest.from)}>{short(cause.time, boot.unit)}</button>;
@@ -185,18 +185,18 @@ function Causes({ store, from, to }: { store: Store; from: number; to: number })
     );
 }
 
-/** What a thread did when it had the boot path longest: the work that it was in, else what it did from the outside inwards. */
+/** The work of a thread in its longest step: the work item, or else its functions from the outside inwards. */
 function workOf(boot: Boot, { ways: [way] }: Cause, from: number, to: number): string {
     if (!way || (way.longest.kind !== "running" && way.longest.kind !== "runqueue")) return "";
     const { longest } = way;
     const { track } = longest.owner;
     const [begin, end] = [Math.max(longest.from, from), Math.min(longest.to, to)];
     const around = boot.outermost(track, (begin + end) / 2);
-    const names = around === undefined ? boot.longestPartsOn(track, begin, end, MOST_NAMES) : [around];
+    const names = around === undefined ? boot.longestPartsOn(track, begin, end, MAX_NAMES) : [around];
     return names.length > 0 ? `, longest in ${[...new Set(names.map(span => boot.spanName(span)))].join(", ")}` : "";
 }
 
-/** Selects a step of the boot path, in the view of the path: the one at an instant, or the longest until another. */
+/** Selects a step in the view of the boot path: the one at an instant, or the longest up to another instant. */
 export function goToStep(store: Store, at: number, until = at): void {
     const stay = causesOf(store.boot, at, until)[0]?.ways[0]?.longest ?? store.boot.stayAt(at);
     if (!stay) return;
@@ -228,7 +228,7 @@ function StayDetails({ store, stay: index }: { store: Store; stay: number }) {
     );
 }
 
-/** A span with its part in a step; where it goes on outside of that, how long it is in all. */
+/** A span with its part in a step. If it goes on outside of the step, its whole length is shown too. */
 function Part({ store, span, part }: { store: Store; span: number; part: number }) {
     const { boot } = store;
     const whole = boot.spanLength(span);
@@ -240,7 +240,7 @@ function Part({ store, span, part }: { store: Store; span: number; part: number 
     );
 }
 
-/** A row of which no evidence says more than its phase: that is its place in time. */
+/** A row that the evidence ties only to a phase. The phase is its place in time. */
 function OnlyPhase({ store, name }: { store: Store; name: string }) {
     const { boot } = store;
     const phases = boot.summary.phases.filter(phase => `(${phase.name})` === name);
@@ -258,7 +258,7 @@ function OnlyPhase({ store, name }: { store: Store; name: string }) {
 
 function ThingDetails({ store, thing, name }: { store: Store; thing: number; name: string }) {
     const { boot } = store;
-    const { spans, count } = useMemo(() => boot.spansOfThing(thing, MOST_PLACES), [boot, boot.version, thing]);
+    const { spans, count } = useMemo(() => boot.spansOfThing(thing, MAX_PLACES), [boot, boot.version, thing]);
     const stays = useMemo(
         () => (thing > 0 ? boot.stays.filter(stay => stay.chain.length > 1 && boot.track(stay.owner.track)?.thing === thing).sort((a, b) => b.to - b.from - (a.to - a.from)) : []),
         [boot, boot.version, thing],

@@ -1,4 +1,4 @@
-// Filters the rows of a view by a regular expression; what is none is said to be so.
+// Filters the rows of a view by a regular expression. An invalid expression is reported.
 import { expression, type Store } from "../state";
 
 export function Filter({ store }: { store: Store }) {

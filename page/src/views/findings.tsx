@@ -1,12 +1,12 @@
-// What was found: cause, price, remedy, and the spans that show it, each a place in the charts.
+// The findings: cause, price, remedy, and the spans that show it, each a place in the charts.
 import { useState } from "preact/hooks";
 import type { Evidence, Finding } from "../data/facts";
 import { counted, short, whole } from "../lib/time";
 import type { Store } from "../state";
 
-/** As much evidence as is shown without being asked for. */
+/** The number of spans shown at first. */
 const FEW = 5;
-/** As much as is shown before one asks for all of it. */
+/** The number of spans shown before the user opens all. */
 const MOST = 20;
 
 export function Findings({ store }: { store: Store }) {
@@ -54,7 +54,7 @@ function One({ store, finding, isOpen }: { store: Store; finding: Finding; isOpe
     );
 }
 
-/** Highlights the span that an evidence names, or its time. */
+/** Shows the span that an evidence names, or its time. */
 function show(store: Store, evidence: Evidence): void {
     const [from, to] = [Number(evidence.start_ns), Number(evidence.end_ns)];
     store.set({ view: "tracks" });
@@ -63,7 +63,7 @@ function show(store: Store, evidence: Evidence): void {
     store.zoomToSelected();
 }
 
-/** Of the tracks of a name, the one that ran most in a time. */
+/** The track of this name that ran most in a time. */
 function ranMost({ boot }: Store, name: string, from: number, to: number): { track?: number } {
     let [track, most] = [-1, 0];
     for (const one of boot.tracks) {

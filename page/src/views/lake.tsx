@@ -1,6 +1,7 @@
-// A lake: how long the boots of many machines take over time, what became slower and which boots show it, and where to look next.
+// A lake: the length of boots of many machines over time, the rows that became slower and the boots that show it, and where to look
+// next.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { DRAWN_MOST, coloursOf, dayAt, markAt, ofKind, paintOverTime, valueText, type OverTime } from "../charts/lake";
+import { MAX_DRAWN, coloursOf, dayAt, markAt, ofKind, paintOverTime, valueText, type OverTime } from "../charts/lake";
 import type { Palette } from "../charts/colours";
 import {
     commandOf, groupsOf, keyOf, kindName, kindOf, linesOf, marksOf, meaningOf, type Group, type Lake, type LakeBoot, type Line, type Missing, type Outlier, type Regression,
@@ -19,7 +20,7 @@ interface Props {
     readonly palette: Palette;
 }
 
-/** Whether the view that is shown has a picture. */
+/** True if the shown view has a picture. */
 export function canDraw({ state }: Store, lake: Lake): boolean {
     return state.lake.view === "time" || (state.lake.view === "regressions" && lake.regressions[state.lake.regression] !== undefined);
 }
@@ -42,14 +43,14 @@ export function LakeViews(props: Props) {
 const time = (ns: number): string => short(Math.round(ns), "ns");
 const figure = (ns: number) => <span data-ns={ns}>{time(ns)}</span>;
 
-/** `450 to 550 ms`, `900 µs to 1.10 ms`; the same twice is said once. */
+/** An interval such as `450 to 550 ms` or `900 µs to 1.10 ms`; one value if both ends look the same. */
 function range(low: number, high: number): string {
     const [from, to] = [time(low), time(high)];
     const [value, unit] = from.split(" ");
     return from === to ? from : `${unit === to.split(" ")[1] ? value : from} to ${to}`;
 }
 
-/** `+5.0 %`; a row that was not there before has none. */
+/** A change such as `+5.0 %`, or `new` for a row that did not exist before. */
 function change(ratio: number | null): string {
     return ratio === null ? "new" : `${ratio >= 1 ? "+" : "−"}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
 }
@@ -109,7 +110,7 @@ function Totals({ store, lake, palette }: Props) {
                 <Filter store={store} />
             </div>
             <div class="overtime"><Chart chart={chart} palette={palette} size={size} onPick={regression => set({ regression })} /></div>
-            <p class="note faint" id="meaning">{meaningOf(lines, scale)}{lines.length > DRAWN_MOST ? ` Drawn are the ${DRAWN_MOST} of most boots, and the bars of others are grey. The filter chooses others.` : ""}</p>
+            <p class="note faint" id="meaning">{meaningOf(lines, scale)}{lines.length > MAX_DRAWN ? ` Drawn are the ${MAX_DRAWN} of most boots, and the bars of others are grey. The filter chooses others.` : ""}</p>
             {picked && (kind === undefined || kindOf(lake, picked) === kind) ? <p class="note" id="picked">{sentence(picked)} <button type="button" class="link" onClick={() => set({ view: "regressions" })}>the boots behind it</button></p> : null}
             <div class="sheet">
                 <Table
@@ -126,24 +127,24 @@ function Totals({ store, lake, palette }: Props) {
 interface ChartProps {
     readonly chart: OverTime;
     readonly palette: Palette;
-    /** How large it is drawn: a saved picture is as large. */
+    /** The size of the drawing. A saved picture has the same size. */
     readonly size: { current: { width: number; height: number } };
     readonly onPick: (regression: number) => void;
 }
 
-/** The chart alone is drawn anew while the pointer moves. */
+/** The chart, which alone is redrawn while the pointer moves. */
 function Chart({ chart, palette, size, onPick }: ChartProps) {
     const { lake, lines, marks, scale, selected } = chart;
     const [hovered, setHovered] = useState<{ day: number; x: number; y: number } | undefined>();
     const pick = (x: number): void => {
         const mark = markAt(chart, x, size.current.width, size.current.height);
-        // A click again takes the next one of that day.
+        // Another click takes the next regression of that day.
         if (mark) onPick(mark.regressions[(mark.regressions.indexOf(selected) + 1) % mark.regressions.length]!);
     };
     return (
         <>
             <Canvas
-                label={`Totals over time: ${counted(Math.min(lines.length, DRAWN_MOST), "line")}, and the boots of each day. Triangles mark ${counted(marks.length, "day")} on which something became slower. The tables have the figures.`}
+                label={`Totals over time: ${counted(Math.min(lines.length, MAX_DRAWN), "line")}, and the boots of each day. Triangles mark ${counted(marks.length, "day")} on which something became slower. The tables have the figures.`}
                 contentHeight={0}
                 draw={(on, width, height) => {
                     size.current = { width, height };
@@ -164,9 +165,9 @@ function Value({ value, scale }: { value: number | undefined; scale: ScaleOf }) 
     return value === undefined ? null : <span data-ns={value}>{valueText(value, scale)}</span>;
 }
 
-/** What the lines have on one day. */
+/** The values of the lines on one day. */
 function DayTip({ lake, lines, day, scale, at, marks }: { lake: Lake; lines: readonly Line[]; day: number; scale: ScaleOf; at: { x: number; y: number }; marks: readonly number[] }) {
-    const drawn = lines.slice(0, DRAWN_MOST).flatMap(line => {
+    const drawn = lines.slice(0, MAX_DRAWN).flatMap(line => {
         const point = line.points.find(one => one.day === day);
         return point ? [{ line, point }] : [];
     });
@@ -186,10 +187,10 @@ function sentence(one: Regression): string {
     return `${one.name} takes ${time(one.after_ns)} of a boot since ${one.since}, with ${one.kernel || "a kernel not known"} on ${kindName(one)}. Before, ${before}: ${by}.`;
 }
 
-/** A line of the table: several regressions as one, or one of them. */
+/** A line of the table: a group of regressions, or one of them. */
 interface Shown {
     readonly group: Group;
-    /** Undefined: the group as a whole. */
+    /** `undefined` means the whole group. */
     readonly place: number | undefined;
     readonly one: Regression | undefined;
 }
@@ -200,7 +201,7 @@ function Regressions({ store, lake, palette }: Props) {
     const { regression } = state.lake;
     const picked = lake.regressions[regression];
     const filter = expression(state.filter);
-    // A link to one opens what it is in.
+    // A link to a regression opens its group.
     const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(picked ? [keyOf(picked)] : []));
     const groups = useMemo(() => groupsOf(lake, one => !filter || [one.name, kindName(one), one.kernel].some(text => filter.test(text))), [lake, filter?.source]);
     const isOpen = (group: Group): boolean => open.has(group.key);
@@ -222,7 +223,7 @@ function Regressions({ store, lake, palette }: Props) {
         const next = new Set(open);
         if (!next.delete(group.key)) next.add(group.key);
         setOpen(next);
-        // Opened, it shows the one of its members that costs most.
+        // An opened group selects its most expensive member.
         if (next.has(group.key) && !group.members.includes(regression)) set({ regression: group.members[0]! });
     };
     return (
@@ -241,7 +242,7 @@ function Regressions({ store, lake, palette }: Props) {
     );
 }
 
-/** A group is sorted by figures of its own, and its members stay below it: they have the same keys. */
+/** The columns. A group is sorted by its own figures. Its members have the same keys, so they stay below it. */
 function columnsOfRegressions(open: ReadonlySet<string>): readonly Column<Shown>[] {
     const kinds = ({ group }: Shown): string => (group.members.length === 1 ? kindName(group.most) : `on ${group.members.length} kinds`);
     return [
@@ -264,7 +265,7 @@ function columnsOfRegressions(open: ReadonlySet<string>): readonly Column<Shown>
     ];
 }
 
-/** What is selected: its numbers, its kind over time, and the boots behind it. */
+/** The selected regression: its numbers, its kind over time, and the boots behind it. */
 function Picked({ store, lake, palette, picked }: Props & { picked: Regression }) {
     const set = useSet(store);
     const size = useRef({ width: 500, height: 240 });

@@ -1,4 +1,4 @@
-// How much memory the machine had, and what the boot took of it, by what was measured. Of several boots, side by side.
+// The memory of the machine, and what the boot took of it, as measured; several boots are side by side.
 import type { Boot } from "../data/boot";
 import { grouped, percent, whole, type Whole } from "../lib/time";
 import type { Store } from "../state";
@@ -7,12 +7,12 @@ const MIB = 2 ** 20;
 
 interface Amount {
     readonly name: string;
-    /** When it was measured. */
+    /** The time of the measurement. */
     readonly when: string;
     readonly bytes: Whole;
 }
 
-/** What is known of a boot: first what the machine had. */
+/** The known amounts of a boot, with the machine's memory first. */
 function amounts(boot: Boot): Amount[] {
     const has = whole(boot.summary.subject.memory_bytes);
     const machine: Amount[] = has > 0 ? [{ name: "the machine's memory", when: "", bytes: has }] : [];
@@ -21,7 +21,7 @@ function amounts(boot: Boot): Amount[] {
 
 const mebibytes = (bytes: Whole): string => `${(Number(bytes) / MIB).toFixed(1)} MiB`;
 
-/** An amount of one of several boots, with its share of what that boot's machine had. */
+/** An amount of one of several boots, with its share of that machine's memory. */
 function OfBoot({ boot, bytes }: { boot: Boot; bytes: Whole | undefined }) {
     if (bytes === undefined) return null;
     const has = Number(boot.summary.subject.memory_bytes);

@@ -1,4 +1,4 @@
-// Merged stacks: top-down, bottom-up, or one function between who called it and what it called.
+// Merged stacks: top-down, bottom-up, or one function between its callers and callees.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { ROW } from "../charts/draw";
 import { isDark, type Palette } from "../charts/colours";
@@ -28,7 +28,7 @@ export function Merged({ store, palette }: { store: Store; palette: Palette }) {
     const set = (change: Partial<typeof merged>): void => store.set({ merged: { ...store.state.merged, ...change } });
     if (!boot.isWhole) return <p class="note">Merged stacks are there when all is read.</p>;
 
-    // The table of all threads has no waits: whoever compares the two has to know how much of this they are.
+    // The table of all threads has no waits, so a reader who compares the two needs their sum.
     const waits = merged.of === "threads" ? rows.find(row => row.text === "wait")?.self ?? 0 : 0;
     const text = (time: number): string => (merged.of === "calls" ? grouped(time) : short(time, boot.unit));
     const width = merged.of === "calls" ? "10em" : "7em";

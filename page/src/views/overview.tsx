@@ -1,4 +1,4 @@
-// The boot at one look: its phases over the whole width, in which one brushes a window; below them who had the boot path.
+// The boot at a glance: its phases over the whole width, where dragging selects a window; below them the owners of the boot path.
 import { useRef } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { FONT, fitting, timeAt, x, type Scale } from "../charts/draw";
@@ -39,7 +39,10 @@ export function paintStrip(boot: Boot, palette: Palette, window: { from: number;
     }
 }
 
-/** Whether somebody ran on the boot path, could have run and had no CPU, or nobody did: as in the strips of the tracks. */
+/**
+ * Draws the state of the boot path: a thread ran, was ready without a CPU, or no thread ran. It looks like the strips of the
+ * tracks.
+ */
 function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): void {
     let right = -1;
     for (const stay of boot.stays) {
@@ -52,7 +55,7 @@ function pathStrip(boot: Boot, palette: Palette, scale: Scale, on: Surface): voi
     }
 }
 
-/** The strip that stands above every chart. */
+/** The strip above every chart. */
 export function Strip({ store, palette }: { store: Store; palette: Palette }) {
     const begun = useRef<number | undefined>(undefined);
     const { boot } = store;
@@ -84,7 +87,7 @@ function sumOf(times: readonly Whole[]): Whole {
     return sum <= Number.MAX_SAFE_INTEGER ? Number(sum) : sum;
 }
 
-/** A last row, so that one sees what the rows above sum to. */
+/** A last row with the sum of the rows above. */
 function Sum({ store: { boot }, label, time, start = false }: { store: Store; label: string; time: Whole; start?: boolean }) {
     return (
         <tr data-ns={String(time)}>

@@ -1,4 +1,4 @@
-// Places in time as tables: the spans of a row, those that are seen in a chart.
+// Places in time as tables: the spans of a row, or those visible in a chart.
 import type { Store } from "../state";
 import type { Instant } from "../data/instants";
 import { short } from "../lib/time";

@@ -1,15 +1,15 @@
-// A table of any length: only the rows that are seen are elements. It sorts by any column, and is a table to a screen reader.
+// A table of any length. Only the visible rows are elements. It sorts by any column, and is a table to a screen reader.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export interface Column<T> {
     readonly name: string;
-    /** What it is sorted by; numbers largest first. */
+    /** The sort key. Numbers sort largest first. */
     readonly key: (row: T) => number | string;
     readonly show: (row: T) => ComponentChildren;
     readonly isNumber?: boolean;
     readonly width?: string;
-    /** A table too narrow for all columns leaves these out, the last first. What is saved as a file has them. */
+    /** True for a column that a narrow table leaves out, the last such column first. A saved file has it. */
     readonly isSpare?: boolean;
 }
 
@@ -19,17 +19,17 @@ interface Props<T> {
     readonly columns: readonly Column<T>[];
     readonly onPick?: (row: T) => void;
     readonly isPicked?: (row: T) => boolean;
-    /** By which column it is sorted at first; undefined: as it comes. */
+    /** The column that it is sorted by at first; `undefined` keeps the given order. */
     readonly sortedBy?: number;
-    /** A row to have in sight. */
+    /** A row to keep in sight. */
     readonly inSight?: number | undefined;
 }
 
 const ROW = 25;
-/** Room for what says which row it is, in em. */
+/** The width of the column that identifies a row, in em. */
 const NAME_EM = 11;
 
-/** The columns for which there is room: a table from which more than its spare ones would have to go scrolls. */
+/** The columns that fit. If leaving out the spare ones is not enough, the table scrolls. */
 function fitting<T>(columns: readonly Column<T>[], widthEm: number): readonly Column<T>[] {
     const needs = (of: readonly Column<T>[]): number => of.reduce((sum, column) => sum + parseFloat(column.width ?? "0"), NAME_EM);
     let left = columns;
@@ -68,7 +68,7 @@ export function Table<T>({ label, rows, columns: all, onPick, isPicked, sortedBy
         if (top < element.scrollTop || top > element.scrollTop + element.clientHeight - 2 * ROW) element.scrollTop = Math.max(top - element.clientHeight / 2, 0);
     }, [inSight]);
 
-    // What says which row it is does not vanish where there is little room: then the table scrolls.
+    // The column that identifies a row never vanishes: the table scrolls instead.
     const leastWidth = `calc(${[`${NAME_EM}em`, ...columns.flatMap(column => column.width ?? [])].join(" + ")})`;
     const first = Math.max(Math.floor(scroll / ROW) - 5, 0);
     const last = Math.min(first + Math.ceil(height / ROW) + 10, sorted.length);

@@ -1,4 +1,4 @@
-// Tracks in order of time, with the boot path across them; the view of the path alone has only the tracks that it touches.
+// Tracks in order of time, with the boot path across them. The view of the path has only the tracks that it touches.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { LabelColours, ROW, timeAt } from "../charts/draw";
 import { whyWait } from "../lib/why";
@@ -22,7 +22,8 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
     const found = useMemo(() => foundLabels(store), [boot.version, state.find]);
     const [hovered, setHovered] = useState<{ hit: Hit; x: number; y: number } | undefined>();
     const size = useRef({ width: 800, height: 400, scroll: 0 });
-    // What is being selected by a drag. It is selected when it is let go: details that open meanwhile would move the chart.
+    // The time that is being dragged over. It is selected at the end of the drag, because opening the details earlier would move
+    // the chart.
     const [chosen, setChosen] = useState<Time | undefined>();
     const drag = useRef<{ x: number; from: number; to: number; isRange: boolean; moved: boolean; chosen?: Time } | undefined>(undefined);
 
@@ -46,7 +47,7 @@ export function Timeline({ store, palette, only }: { store: Store; palette: Pale
         if (kind === "leave") return setHovered(undefined);
         if (kind === "double") return store.zoomToSelected();
         if (kind === "down" && event.button === 0 && x >= gutterOf(size.current.width)) {
-            // The axis is for choosing a time, the tracks below it are moved.
+            // Dragging on the axis selects a time; dragging on the tracks moves them.
             drag.current = { x, ...store.window, isRange: event.shiftKey || y < AXIS, moved: false };
             if (event instanceof PointerEvent && event.pointerType !== "touch") (event.currentTarget as Element).setPointerCapture(event.pointerId);
         }
@@ -157,7 +158,7 @@ function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: numbe
     );
 }
 
-/** Labels that the search finds; undefined without a search. */
+/** Labels that match the search; `undefined` without a search. */
 export function foundLabels(store: Store): ReadonlySet<number> | undefined {
     const wanted = expression(store.state.find);
     if (!wanted) return undefined;

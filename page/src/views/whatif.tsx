@@ -1,5 +1,5 @@
-// What-if: sliders on rows, and what the boot then takes, as the command `what-if` works it out. Where nothing can work it out,
-// there is the command.
+// What-if: sliders on rows, and the resulting length of the boot as the command `what-if` computes it. If nothing can compute it,
+// the command is shown.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Row } from "../data/facts";
 import { ask, asTyped, canAsk, type Answer, type Savings } from "../lib/again";
@@ -9,7 +9,7 @@ import { expression, type Store } from "../state";
 import { Filter } from "./filter";
 import { Table, type Column } from "./table";
 
-/** A slider that moves asks only when it rests. */
+/** The time that a slider must rest before a question is sent. */
 const RESTS_MS = 150;
 
 /** The command in words of a shell. */
@@ -35,7 +35,7 @@ export function WhatIf({ store }: { store: Store }) {
     const columns = useMemo((): readonly Column<Row>[] => [
         { name: "what", key: row => row.name, show: row => row.name },
         { name: "self", key: row => Number(row.self_ns), show: row => short(whole(row.self_ns), unit), isNumber: true, width: "7em", isSpare: true },
-        // Sorted by what no slider moves: a row must not jump while one moves its slider.
+        // Sorted by a value that no slider changes: a row must not jump while its slider moves.
         { name: "then", key: row => Number(row.self_ns), show: row => (savings.size === 0 || !("ledger" in answer) ? "" : <span data-ns={String(left.get(row.name) ?? 0)}>{short(whole(left.get(row.name) ?? 0), unit)}</span>), isNumber: true, width: "7em" },
         {
             name: "less by", key: () => 0, width: "11em",
@@ -90,7 +90,7 @@ function Step({ name, saved, after, range, unit }: { name: string; saved: Whole;
 
 const NOTHING: Answer = { wrong: "" };
 
-/** What these savings bring; nothing while that is worked out. An answer to an earlier question is never shown. */
+/** The effect of these savings, or nothing while it is computed. An answer to an earlier question is never shown. */
 function useAnswer(boot: number, savings: Savings): Answer {
     const question = JSON.stringify([boot, ...savings]);
     const [said, setSaid] = useState({ question: "", answer: NOTHING });

@@ -1,4 +1,4 @@
-// The tables: where the boot path went, functions, all threads, initcalls, processes. Filtered by a regular expression.
+// The tables: rows of the boot path, functions, all threads, initcalls, processes. A regular expression filters them.
 import { useMemo } from "preact/hooks";
 import type { Initcall, Process, Row } from "../data/facts";
 import { counted, grouped, percent, short, whole } from "../lib/time";
@@ -65,7 +65,7 @@ function Rows({ store, id, title, filter }: { store: Store; id: string; title: s
         { name: "threads", key: row => row.tracks[0] ?? "", show: row => row.tracks.slice(0, 3).join(", ") + (row.tracks.length > 3 ? ` and ${row.tracks.length - 3} more` : ""), width: "16em", isSpare: true },
     ], [unit]);
     const pick = (row: Charged): void => {
-        // A function is a label as it stands; a row of `where` says which thing it is about.
+        // A function's name is a label; a row of `where` has the thing that it is about.
         const label = row.thing >= 0 ? -1 : boot.labels.findIndex((_, i) => boot.labelText(i) === row.text);
         const thing = row.thing >= 0 ? row.thing : boot.labels[label]?.thing ?? 0;
         store.set({ selection: { kind: "thing", thing, name: row.text } });
