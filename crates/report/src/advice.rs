@@ -82,7 +82,7 @@ impl FoundLine {
         remarks
     }
 
-    /// What rules could not look for, and what to record for it.
+    /// The evidence that rules lack, and what to record for it.
     pub(crate) fn not_looked_for(&self) -> impl Iterator<Item = String> + '_ {
         self.missing.iter().map(|lack| format!("{} (for {})", lack.record, lack.rules.join(", ")))
     }
@@ -196,7 +196,7 @@ impl PastProof {
 }
 
 impl ChangeLine {
-    /// What the change adds, or what it removes.
+    /// The change in short: the words that it adds, or those that it removes.
     pub(crate) fn short(&self) -> String {
         match (self.from.is_empty(), self.to.is_empty()) {
             (true, true) => self.kind.clone(),

@@ -16,7 +16,7 @@ pub struct Boot<'a> {
     pub phases: Vec<Phase>,
     /// The findings; `None` if no rules ran.
     pub findings: Option<Findings>,
-    /// What the boot waited for at each instant, in as few pieces as possible.
+    /// The stays of the boot path: what the boot waited for at each instant, in as few pieces as possible.
     pub(crate) stays: Stays<'a>,
     path: OnceCell<BootPath>,
     /// The rules that put the path in rows.
@@ -63,7 +63,7 @@ impl<'a> Boot<'a> {
         self.tables.get_or_init(|| analysis::tables(self.timeline, self.path(), &self.phases, &self.groups))
     }
 
-    /// The times of each process.
+    /// The time of each process on CPUs, on the run queue and in waits, if known.
     pub(crate) fn process_times(&self) -> &[Option<ProcessTimes>] {
         self.process_times.get_or_init(|| analysis::process_times(self.timeline))
     }

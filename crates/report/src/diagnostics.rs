@@ -14,7 +14,7 @@ pub struct DiagnosticLine {
     /// The kind's name for programs: it never changes.
     #[serde(default)]
     pub code: String,
-    /// What was wrong, without its count.
+    /// The problem, without its count.
     pub kind: String,
     /// The file or the evidence that it is about, if the evidence names it; else empty.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub struct DiagnosticLine {
     /// `harmless`, `figures affected` or `unusable`.
     #[serde(default)]
     pub severity: String,
-    /// The affected figures; empty if there are none, or if a whole piece of evidence is not used.
+    /// The affected figures. Empty if no figure is affected, or if a whole piece of evidence is not used.
     #[serde(default)]
     pub affects: String,
     /// The effect on the result, and what to do.

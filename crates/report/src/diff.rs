@@ -29,7 +29,6 @@ const SCHEMA: &str = "bootscope.diff/1";
 /// The evidence that a diff compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Compared {
-    /// Every call.
     #[serde(rename = "calls")]
     Calls,
     /// The functions of their boot paths.
@@ -47,7 +46,7 @@ pub struct Diff {
     pub before: DiffSide,
     /// The other.
     pub after: DiffSide,
-    /// What was compared: `calls` for every call, or `boot path` for the functions of the boot paths.
+    /// The compared evidence: `calls` for every call, or `boot path` for the functions of the boot paths.
     pub evidence: Compared,
     /// True if only one boot has a trace or a kernel log, which was therefore left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -85,7 +84,6 @@ pub struct Diff {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffSide {
-    /// The recording.
     pub recording: String,
     /// The name of the kernel.
     pub kernel: String,

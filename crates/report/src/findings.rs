@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "bootscope.findings/1";
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Findings {
-    /// [`SCHEMA`].
+    /// `bootscope.findings/1`.
     pub schema: String,
     /// The unit of all fields in `_ns`, as in `show`.
     pub unit: String,
@@ -50,7 +50,7 @@ pub struct Finding {
     /// The number of spans in all.
     #[serde(default)]
     pub evidence_count: u64,
-    /// What to do about it.
+    /// The remedy in a sentence.
     pub remedy: String,
     /// The remedy as changes that can be tried; empty if only a change of code helps.
     #[serde(default)]
@@ -98,9 +98,9 @@ pub struct FindingEvidence {
 pub struct ChangeLine {
     /// `append-words`, `lab-switch`, `qemu-arguments`, `cpus`, `memory`, `patch`, `unpacked-kernel`, `unpacked-initrd` or `kernel-config`.
     pub kind: String,
-    /// What the change removes.
+    /// The words or values that the change removes.
     pub from: Vec<String>,
-    /// What the change adds.
+    /// The words or values that the change adds.
     pub to: Vec<String>,
 }
 
@@ -327,7 +327,7 @@ pub struct Rule {
     pub schema: String,
     /// The rule's stable name.
     pub id: String,
-    /// What it finds.
+    /// The problem that it finds.
     pub title: String,
     /// The rule, in sentences.
     pub rule: String,

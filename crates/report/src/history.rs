@@ -52,7 +52,6 @@ pub struct Median {
     pub median_ns: Option<f64>,
 }
 
-/// A change of level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelChange {
     /// The first bench of the new level.
@@ -209,7 +208,7 @@ impl PastBenches {
     }
 }
 
-/// A setup in a line.
+/// The text of a setup: kernel, machine, options.
 fn setup_line(setup: &Setup) -> String {
     let append = if setup.append.is_empty() { String::new() } else { format!(" · \"{}\"", setup.append) };
     format!(

@@ -220,7 +220,7 @@ impl LabTrial {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
-    /// The rows that the remedy adds time to; empty if there are none to list.
+    /// The rows that the remedy adds time to; empty if it adds no time.
     fn costs(&self) -> String {
         let rows: Vec<&str> = self.added.iter().map(|added| added.row.as_str()).collect();
         let added: i64 = self.added.iter().map(|added| added.added_ns).sum();

@@ -1,6 +1,6 @@
 //! The first screen of `show`: the phases as one bar, and the most important rows with explanations.
 //!
-//! It repeats figures of the tables after it, for a reader who stops here.
+//! The tables after it have the same figures in full.
 
 use crate::Layout;
 use crate::known;

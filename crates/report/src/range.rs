@@ -28,7 +28,6 @@ pub struct CommitRange {
     pub commits: Vec<RangeCommit>,
 }
 
-/// One commit of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RangeCommit {
     /// The full commit id.

@@ -22,7 +22,6 @@ pub struct SilencesLine {
     pub notes: Vec<String>,
 }
 
-/// One silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SilenceLine {
     pub start_ns: i64,
@@ -57,7 +56,6 @@ pub struct SilentWhere {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SilentIn {
-    /// A kernel.
     #[default]
     Kernel,
     /// A process.

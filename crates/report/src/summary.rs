@@ -29,7 +29,7 @@ pub const SCHEMA: &str = "bootscope.show/1";
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
-    /// [`SCHEMA`].
+    /// `bootscope.show/1`.
     pub schema: String,
     /// The outcome of the boot: `reached`, `panic`, `reset`, `power-off`, `hang`, `timeout`, `interrupted`,
     /// `vmm-failed`, `unpatched` (a change to the guest's code could not be made), `unit-failed` (the unit that the
@@ -92,7 +92,7 @@ pub struct Summary {
     /// Milestones up to the end mark, in order of time, and the end mark.
     #[serde(default)]
     pub milestones: Vec<MilestoneLine>,
-    /// The samples; `null` if there are none.
+    /// The samples; `null` if no samples were taken.
     #[serde(default)]
     pub sampled: Option<SampledLines>,
     /// The places of the CPUs while the console was silent; `null` if the recorder did not look.
@@ -503,7 +503,7 @@ impl Summary {
         METRICS.iter().filter_map(|metric| Some((metric.text, amount(metric.unit, self.metrics.get(metric)? as f64))))
     }
 
-    /// The unit of its times.
+    /// The unit of its times: nanoseconds, or ticks.
     pub fn time_unit(&self) -> Unit {
         if self.unit == Unit::Ticks.name() { Unit::Ticks } else { Unit::Nanoseconds }
     }

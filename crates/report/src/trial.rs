@@ -20,7 +20,7 @@ pub const SCHEMA: &str = "bootscope.try/1";
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Proofs {
-    /// [`SCHEMA`].
+    /// `bootscope.try/1`.
     pub schema: String,
     /// The recording whose findings were tried.
     pub recording: String,

@@ -63,7 +63,6 @@ pub enum AwaitedKind {
     Process,
     /// Another thread of the same process.
     OwnThread,
-    /// A thread of the kernel.
     KernelThread,
     /// A block device.
     Disk,
@@ -132,18 +131,14 @@ pub struct UnitLine {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagerName {
-    /// systemd.
     #[default]
     Systemd,
     /// sysvinit, or another program that runs scripts of `/etc/init.d`.
     SysvInit,
     /// OpenRC.
     Openrc,
-    /// runit.
     Runit,
-    /// s6.
     S6,
-    /// daemontools.
     Daemontools,
     /// Android's init.
     Android,

@@ -51,7 +51,7 @@ pub fn between(unit: Unit, interval: &Interval) -> String {
     format!("{} to {}", time(unit, interval.low), time(unit, interval.high))
 }
 
-/// A standard deviation, or nothing if there is none to show.
+/// A standard deviation, or an empty text.
 pub fn spread(unit: Unit, sd: Option<f64>) -> String {
     sd.map_or_else(String::new, |sd| format!("± {}", time(unit, sd)))
 }

@@ -32,7 +32,6 @@ struct Frame {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
-    /// One slice.
     Slice(Slice),
     /// The number of neighbours that are drawn as one, with their callees, because each is too short.
     Together(u64),
@@ -64,7 +63,7 @@ impl Layout {
         Layout { frames: drawing.frames, shortest, short }
     }
 
-    /// A sentence about the slices that the chart draws together; empty if there are none to draw so.
+    /// A sentence about the slices that the chart draws together; empty if it draws all one by one.
     pub(crate) fn left_out(&self, boot: &Boot) -> String {
         match self.short {
             0 => String::new(),

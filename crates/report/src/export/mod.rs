@@ -23,7 +23,7 @@ use std::io::{self, Write};
 
 /// A format that a boot can be written in.
 pub trait Export: Sync {
-    /// Its name in `--to`.
+    /// The value of `--to` that selects it.
     fn name(&self) -> &'static str;
     /// The usual file extension, without the dot.
     fn extension(&self) -> &'static str;
@@ -59,7 +59,7 @@ pub(crate) fn warnings(boot: &Boot) -> impl Iterator<Item = String> {
     WarningLine::all(boot.timeline).into_iter().map(|warning| harmless(&warning.text).into_owned())
 }
 
-/// All formats.
+/// Every format that `--to` offers.
 pub const FORMATS: [&dyn Export; 12] = [
     &perfetto::Perfetto,
     &speedscope::Speedscope,

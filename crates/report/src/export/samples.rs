@@ -33,7 +33,7 @@ impl SampleFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Its name in `--to`.
+    /// The value of `--to` that selects it.
     pub fn name(self) -> &'static str {
         match self {
             SampleFormat::Perf => "perf",

@@ -7,9 +7,9 @@
 //! the timeline counts those. Ticks begin at the earliest record. The last line notes the rate as the recorder
 //! (`kernel/tslog`) does: `0x0 <ticks> EVENT TSLOG hz 1000000000`.
 //!
-//! FreeBSD's scripts look for the two functions that its boot begins and ends in. If there are none, the thread at the end
-//! of the boot path is entered as `start_init`, and its creator as `mi_startup`. If the boot has its kernel's own TSLOG, the
-//! program writes that log instead.
+//! FreeBSD's scripts look for the two functions that its boot begins and ends in. If the boot lacks them, the thread at
+//! the end of the boot path is entered as `start_init`, and its creator as `mi_startup`. If the boot has its kernel's
+//! own TSLOG, the program writes that log instead.
 
 use super::Export;
 use crate::lanes::{Edge, Label, edges};

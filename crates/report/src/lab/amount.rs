@@ -19,7 +19,7 @@ pub struct LabAmount {
     /// The unit in which the table shows bytes, as published: `MiB` or `KiB`; empty for the rest.
     #[serde(default)]
     pub shown_in: String,
-    /// The published amount, slow.
+    /// The published value with the slow setting.
     pub published_slow: Option<f64>,
     /// The published amount, with the remedy.
     pub published_fast: Option<f64>,
@@ -100,11 +100,11 @@ impl LabAmount {
     }
 }
 
-/// Units that amounts are shown in, as they were published.
+/// The units in which bytes were published.
 const MIB: &str = "MiB";
 const KIB: &str = "KiB";
 
-/// `27 606 301 196`.
+/// A number in groups of three digits: `27 606 301 196`.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let parts: Vec<&str> =
@@ -112,7 +112,8 @@ fn grouped(n: u64) -> String {
     parts.join(" ")
 }
 
-/// What printing takes less, by what is printed less. None if nothing is.
+/// The time that printing takes less, divided by the number of characters less. `None` if the fast boot does not print
+/// less.
 fn ns_per_character(slow: LabBoot, fast: LabBoot) -> Option<f64> {
     let printing = |boot: LabBoot| {
         let rows = boot.boot.tables().functions.iter().filter(|row| row.name == "_vprintf");
@@ -139,7 +140,7 @@ fn of_loops(boot: LabBoot, what: fn(&Loops) -> f64) -> Option<f64> {
     Loops::find(boot.console).map(|loops| what(&loops))
 }
 
-/// In thousandths.
+/// The cost of a system call in thousandths of that of a bare one.
 fn call_by_bare(loops: &Loops) -> f64 {
     1000.0 * loops.call() / loops.bare()
 }
@@ -148,7 +149,8 @@ fn chain_steps(boot: LabBoot) -> Option<f64> {
     printed_steps(boot.console).map(|steps| steps as f64)
 }
 
-/// Of the boot after the kernel's machine-dependent part, in thousandths. With one CPU that never idles, as these boots have.
+/// The frame allocator's share of the boot after the kernel's machine-dependent part, in thousandths. It holds for one
+/// CPU that never idles, as in these boots.
 fn frame_allocator(boot: LabBoot) -> Option<f64> {
     let total_ns = |name| total_ns(boot, name);
     let after_init_ns = total_ns("mi_startup") + total_ns("start_init");
@@ -163,14 +165,14 @@ fn total_ns(boot: LabBoot, function: &str) -> i64 {
 /// The function whose time the log calls `frame_allocator`.
 const SAMPLED_AS: &str = "lab::memory::logged";
 
-/// What the recorder says of the time that was sampled, in thousandths. Next to no frame is allocated before.
+/// The recorded share of the sampled time, in thousandths. Hardly any frame is allocated before sampling begins.
 fn recorded(boot: LabBoot) -> Option<f64> {
     let began = boot.boot.timeline.sampled.as_ref()?.began?;
     let seen_ns = (boot.boot.total - began).0;
     (seen_ns > 0).then(|| total_ns(boot, "frame_allocator") as f64 * 1000.0 / seen_ns as f64)
 }
 
-/// What samples say of it, and one standard error; in thousandths.
+/// The sampled share, and one standard error, in thousandths.
 fn sampled(boot: LabBoot) -> Option<(f64, f64)> {
     let timeline = boot.boot.timeline;
     let events = timeline.sampled.as_ref()?.events();

@@ -73,7 +73,7 @@ pub struct LabTrial {
     /// The reason if it is not, such as what else the remedy adds or changes; empty if it is.
     #[serde(default)]
     pub differs: String,
-    /// The differences between the experiment and the published boot; empty if there are none.
+    /// The differences between the experiment and the published boot; empty if it has no differences.
     #[serde(default)]
     pub note: String,
     /// The reason why this was published as useless; empty if it was published as a remedy, or not at all.

@@ -19,7 +19,7 @@ const SCHEMA: &str = "bootscope.lake-page/1";
 /// The data of a lake's page. Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LakePage {
-    /// [`SCHEMA`].
+    /// `bootscope.lake-page/1`.
     pub schema: String,
     /// The lake's place, as its user named it.
     #[serde(default, deserialize_with = "text")]

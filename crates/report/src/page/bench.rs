@@ -1,8 +1,8 @@
 //! The data of a bench's page: a table `bench`, and `end`. Its column `json` is the part of the `bench --json` document
 //! (docs/json.md) that the page shows.
 //!
-//! It leaves out the rows of each table beyond the first [`MAX_ROWS`]. Of each boot it keeps only the rows whose
-//! growth is drawn. All text has passed [`crate::harmless`].
+//! It leaves out the rows of each table beyond the first [`MAX_ROWS`]. A boot keeps only the rows whose growth is
+//! drawn. All text has passed [`crate::harmless`].
 
 use super::parts::{Needed, for_a_browser};
 use benchmark::Document;

@@ -7,7 +7,6 @@ use timeline::Ns;
 /// log can have a new name in each line.
 const MAX_EMBEDDED: usize = 10_000;
 
-/// A line of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsoleLine<'a> {
     /// The arrival of its first byte, if known.
@@ -16,7 +15,6 @@ pub struct ConsoleLine<'a> {
     pub text: &'a [u8],
 }
 
-/// A boot in a page.
 #[derive(Clone, Copy)]
 pub struct PageBoot<'a> {
     /// Its name beside others: its recording.

@@ -346,7 +346,7 @@ fn spans(boot: &Boot, names: &mut Names, each: &mut impl FnMut(&Table) -> io::Re
     Ok(())
 }
 
-/// The stretches of threads on CPUs: from the scheduler's trace, or, if there is none, from the kernel's log.
+/// The stretches of threads on CPUs: from the scheduler's trace, or without one, from the kernel's log.
 fn running(boot: &Boot) -> Table<'static> {
     let traced = &boot.timeline.running;
     let mut all: Vec<&Running> =
