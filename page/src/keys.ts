@@ -156,12 +156,12 @@ export function nextMatch(store: Store, by: 1 | -1): void {
 function nextLine(store: Store, by: 1 | -1): void {
     const find = expression(store.state.find);
     const { all } = store.lines();
-    const found = all.flatMap((line, no) => (find?.test(line.text) && line.at !== undefined ? [no] : []));
-    if (found.length === 0) return;
+    const matches = all.flatMap((line, no) => (find?.test(line.text) && line.at !== undefined ? [no] : []));
+    if (matches.length === 0) return;
     const selected = store.selected();
-    const is = selected ? found.findIndex(no => all[no]!.at! >= selected.from) : -1;
-    const isHere = is >= 0 && all[found[is]!]!.at === selected!.from;
-    const next = is < 0 ? (by > 0 ? 0 : found.length - 1) : by > 0 ? (isHere ? is + 1 : is) : is - 1;
-    store.select(ofLine(all, found[(next + found.length) % found.length]!));
-    store.set({ match: (next + found.length) % found.length });
+    const is = selected ? matches.findIndex(no => all[no]!.at! >= selected.from) : -1;
+    const isHere = is >= 0 && all[matches[is]!]!.at === selected!.from;
+    const next = is < 0 ? (by > 0 ? 0 : matches.length - 1) : by > 0 ? (isHere ? is + 1 : is) : is - 1;
+    store.select(ofLine(all, matches[(next + matches.length) % matches.length]!));
+    store.set({ match: (next + matches.length) % matches.length });
 }

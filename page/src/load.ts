@@ -19,7 +19,7 @@ export function load(store: Store): void {
     }
     const worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
     let [sent, read, isOver, isStopped] = [0, 0, false, false];
-    const isViewAsked = new URLSearchParams(location.hash.slice(1)).has("view");
+    const isViewRequested = new URLSearchParams(location.hash.slice(1)).has("view");
 
     const fail = (why: string): void => {
         if (isStopped) return;
@@ -57,7 +57,7 @@ export function load(store: Store): void {
             else if (table.name === "boot" && last.facts) store.boots.push(new Boot());
             store.boots[store.boots.length - 1]!.add(table);
             // A page of several boots opens with their comparison.
-            if (table.name === "boot" && store.boots.length === 2 && !isViewAsked && store.state.view === "overview") store.state = { ...store.state, view: "compare" };
+            if (table.name === "boot" && store.boots.length === 2 && !isViewRequested && store.state.view === "overview") store.state = { ...store.state, view: "compare" };
         } catch (error) {
             return fail(`The data is damaged in part ${read}: ${String(error)}`);
         }

@@ -583,8 +583,8 @@ test("a page that is cut off says so, and shows what there is", options, async (
             continue;
         }
         await page.waitForSelector(".warning >> text=/cut off|damaged/");
-        const said = await page.locator("#app [role=alert]").allInnerTexts();
-        assert.ok(said.some(text => says.test(text)), said.join("; "));
+        const alerts = await page.locator("#app [role=alert]").allInnerTexts();
+        assert.ok(alerts.some(text => says.test(text)), alerts.join("; "));
         assert.equal(await page.getAttribute("#total", "data-ns"), String(show.total_ns));
         page.check();
     }
@@ -838,11 +838,11 @@ const [PROGRAM_ITSELF, RECORDING] = [process.env.BOOTSCOPE, process.env.BOOTSCOP
 const served = { skip: PROGRAM_ITSELF && RECORDING ? false : "BOOTSCOPE and BOOTSCOPE_RECORDING are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
 test("what-if: sliders of a served page bring what the command says, to the nanosecond", served, async () => {
-    const own = await launch();
+    const separate = await launch();
     const server = spawn(PROGRAM_ITSELF, ["view", RECORDING, "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
     try {
         const [address] = await once(createInterface({ input: server.stdout }), "line", { signal: AbortSignal.timeout(PATIENCE_MS) });
-        const page = await own.newPage({ viewport: { width: 1280, height: 800 } });
+        const page = await separate.newPage({ viewport: { width: 1280, height: 800 } });
         const wrong = [];
         page.on("pageerror", error => wrong.push(error.message));
         page.on("console", message => message.type() === "error" && wrong.push(message.text()));
@@ -858,9 +858,9 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         await settled(page);
         await page.waitForFunction(() => document.querySelectorAll("#steps li").length === 2 && !document.querySelector("#then").textContent.includes("…"));
         const savings = ["--save", `${where[0].name}=-100%`, "--save", `${where[1].name}=-35%`];
-        const said = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
-        assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[1].total_ns));
-        assert.deepEqual(await numbers(page, "#steps strong"), said.steps.map(step => String(step.saved_ns)));
+        const expected = JSON.parse(execFileSync(PROGRAM_ITSELF, ["what-if", RECORDING, "--json", ...savings], { maxBuffer: 1 << 30 }));
+        assert.equal(await page.getAttribute("#then", "data-ns"), String(expected.steps[1].total_ns));
+        assert.deepEqual(await numbers(page, "#steps strong"), expected.steps.map(step => String(step.saved_ns)));
         // While a question is open, no answer is shown, not even the one before it.
         let release;
         await page.route("**/what-if", async route => {
@@ -879,7 +879,7 @@ test("what-if: sliders of a served page bring what the command says, to the nano
         assert.deepEqual(wrong, []);
     } finally {
         server.kill();
-        await own.close();
+        await separate.close();
     }
 });
 
@@ -887,7 +887,7 @@ const KEPT = process.env.BOOTSCOPE_KEPT;
 const kept = { skip: PROGRAM_ITSELF && KEPT ? false : "BOOTSCOPE and BOOTSCOPE_KEPT are not set: tests/exports/check-page sets them", timeout: LIMIT_MS };
 
 test("what-if: in a file each kept recording brings what the command says, to the nanosecond", kept, async () => {
-    const own = await launch();
+    const separate = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
     const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
     let [answers, refused] = [0, 0];
@@ -898,21 +898,21 @@ test("what-if: in a file each kept recording brings what the command says, to th
             // A name with characters that cannot be shown has another text in the page.
             const rows = json("show", recording).where.filter(({ name }) => /^[ -~·“”…]*$/.test(name)).slice(0, 3);
             const savings = rows.map(({ name }, i) => [name, [100, 35, 70][i]]);
-            const page = await own.newPage();
+            const page = await separate.newPage();
             const wrong = [];
             page.on("pageerror", error => wrong.push(error.message));
             page.on("console", message => message.type() === "error" && wrong.push(message.text()));
             await page.goto(`${pathToFileURL(path).href}#view=whatif&${savings.map(([name, less]) => `save=${encodeURIComponent(`${less},${name}`)}`).join("&")}`);
             await page.waitForSelector("#steps li, .whatif .warning", { timeout: PATIENCE_MS });
-            let said;
+            let expected;
             try {
-                said = json("what-if", recording, ...savings.flatMap(([name, less]) => ["--save", `${name}=-${less}%`]));
+                expected = json("what-if", recording, ...savings.flatMap(([name, less]) => ["--save", `${name}=-${less}%`]));
             } catch {
                 refused += 1;
             }
-            if (said) {
-                assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps.at(-1).total_ns), recording);
-                assert.deepEqual(await page.$$eval("#steps strong", all => all.map(one => one.dataset.ns)), said.steps.map(step => String(step.saved_ns)), recording);
+            if (expected) {
+                assert.equal(await page.getAttribute("#then", "data-ns"), String(expected.steps.at(-1).total_ns), recording);
+                assert.deepEqual(await page.$$eval("#steps strong", all => all.map(one => one.dataset.ns)), expected.steps.map(step => String(step.saved_ns)), recording);
                 answers += 1;
             } else assert.match(await page.locator(".whatif .warning").innerText(), /It cannot be worked out/);
             assert.deepEqual(wrong, [], recording);
@@ -920,7 +920,7 @@ test("what-if: in a file each kept recording brings what the command says, to th
         }
         assert.ok(answers >= 10, `${answers} answers, ${refused} refused`);
     } finally {
-        await own.close();
+        await separate.close();
         await rm(pages, { recursive: true });
     }
 });
@@ -976,7 +976,7 @@ test("merged: where the page cannot tell short calls from their callers it says 
 });
 
 test("what-if: of several boots in a file each answers for itself", kept, async () => {
-    const own = await launch();
+    const separate = await launch();
     const pages = await mkdtemp(join(tmpdir(), "bootscope-what-if-"));
     const recordings = ["lab-two-cpus.tar.zst", "lab-deterministic.tar.zst"].map(name => join(KEPT, name));
     const json = (...args) => JSON.parse(execFileSync(PROGRAM_ITSELF, [...args, "--json"], { maxBuffer: 1 << 30, stdio: ["ignore", "pipe", "ignore"] }));
@@ -985,15 +985,15 @@ test("what-if: of several boots in a file each answers for itself", kept, async 
         execFileSync(PROGRAM_ITSELF, ["report", ...recordings, "-o", path], { stdio: "ignore" });
         for (const [boot, recording] of recordings.entries()) {
             const [{ name }] = json("show", recording).where;
-            const page = await own.newPage();
+            const page = await separate.newPage();
             await page.goto(`${pathToFileURL(path).href}#view=whatif&boot=${boot}&save=${encodeURIComponent(`45,${name}`)}`);
             await page.waitForSelector("#steps li");
-            const said = json("what-if", recording, "--save", `${name}=-45%`);
-            assert.equal(await page.getAttribute("#then", "data-ns"), String(said.steps[0].total_ns), recording);
+            const expected = json("what-if", recording, "--save", `${name}=-45%`);
+            assert.equal(await page.getAttribute("#then", "data-ns"), String(expected.steps[0].total_ns), recording);
             await page.close();
         }
     } finally {
-        await own.close();
+        await separate.close();
         await rm(pages, { recursive: true });
     }
 });

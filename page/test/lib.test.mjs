@@ -11,13 +11,13 @@ const { path, word } = await load("lib/shell.ts");
 const { DARK, LIGHT } = await load("charts/colours.ts");
 
 test("three significant digits and a unit, as crates/timeline/src/time.rs", () => {
-    const known = [
+    const cases = [
         [0, "0 ns"], [999, "999 ns"], [1_000, "1.00 µs"], [9_765_000, "9.77 ms"], [1_005, "1.01 µs"], [9_994_999, "9.99 ms"],
         [9_995_000, "10.0 ms"], [99_949_999_999, "99.9 s"], [99_950_000_000, "100 s"], [76_540_000, "76.5 ms"], [999_499, "999 µs"],
         [999_500, "1.00 ms"], [999_499_999, "999 ms"], [999_500_000, "1.00 s"], [1_800_000_000_000, "1800 s"], [-1_500, "-1.50 µs"],
         [-(2n ** 63n), "-9223372037 s"],
     ];
-    for (const [time, text] of known) assert.equal(short(time, "ns"), text);
+    for (const [time, text] of cases) assert.equal(short(time, "ns"), text);
     assert.equal(short(14_119_002_000, "ticks"), "14.1 Gticks");
 });
 

@@ -33,8 +33,8 @@ const widths = new Map<string, number>();
 let measures: CanvasRenderingContext2D | null | undefined;
 
 function widthOf(character: string): number {
-    const known = widths.get(character);
-    if (known !== undefined) return known;
+    const cached = widths.get(character);
+    if (cached !== undefined) return cached;
     measures ??= document.createElement("canvas").getContext("2d");
     if (measures) measures.font = FONT;
     const width = measures?.measureText(character).width ?? 7;
@@ -70,8 +70,8 @@ export class Boxes {
     private readonly byColour = new Map<string, number[]>();
 
     add(colour: string, x: number, y: number, width: number, height: number): void {
-        const known = this.byColour.get(colour);
-        if (known) known.push(x, y, width, height);
+        const rects = this.byColour.get(colour);
+        if (rects) rects.push(x, y, width, height);
         else this.byColour.set(colour, [x, y, width, height]);
     }
 
@@ -100,28 +100,28 @@ export class Texts {
 
 /** The colour of each label, computed once for a palette. */
 export class LabelColours {
-    private readonly known: string[] = [];
+    private readonly colours: string[] = [];
     constructor(private readonly boot: Boot, private readonly palette: Palette) {}
 
     of(label: number): string {
-        const known = this.known[label];
-        if (known !== undefined) return known;
+        const cached = this.colours[label];
+        if (cached !== undefined) return cached;
         const { boot, palette } = this;
         const kind = boot.facts?.kinds[boot.labels[label]?.kind ?? 0] ?? "";
         const colour = (palette.kinds[kind] ?? palette.other)[toneOf(boot.labelText(label))] ?? palette.dense;
-        this.known[label] = colour;
+        this.colours[label] = colour;
         return colour;
     }
 }
 
 /** The labels that a search marks. */
-export type Found = ReadonlySet<number> | undefined;
+export type MatchedLabels = ReadonlySet<number> | undefined;
 
 /**
  * Draws spans side by side. A span narrower than a pixel is drawn one pixel wide, and other spans within that pixel are skipped.
  * The work is therefore bounded by the pixels, not by the spans.
  */
-export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, colours: LabelColours, palette: Palette, found: Found, boxes: Boxes, texts: Texts): void {
+export function spanRow(boot: Boot, row: Uint32Array, scale: Scale, y: number, colours: LabelColours, palette: Palette, found: MatchedLabels, boxes: Boxes, texts: Texts): void {
     const { start, end, label } = boot.spans;
     const perPixel = (scale.to - scale.from) / (scale.right - scale.left);
     for (let i = boot.firstEndingAfter(row, scale.from); i < row.length; ) {

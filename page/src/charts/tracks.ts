@@ -2,7 +2,7 @@
 import type { Boot, Stay, Track, Wait } from "../data/boot";
 import type { Instant } from "../data/instants";
 import type { Surface } from "../lib/save";
-import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, fittingName, seenOf, spanRow, timeAt, x, type Found, type Scale } from "./draw";
+import { Boxes, FONT, LabelColours, ROW, Texts, axis, fitting, fittingName, seenOf, spanRow, timeAt, x, type MatchedLabels, type Scale } from "./draw";
 import type { Palette } from "./colours";
 
 /** Width of the names of tracks. */
@@ -121,7 +121,7 @@ export interface Picture {
     readonly to: number;
     readonly palette: Palette;
     readonly colours: LabelColours;
-    readonly found: Found;
+    readonly found: MatchedLabels;
     readonly selected: { from: number; to: number } | undefined;
     readonly selectedSpan: number | undefined;
     readonly selectedInstant: number | undefined;

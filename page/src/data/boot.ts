@@ -129,9 +129,9 @@ export class Spans {
 }
 
 function column(table: Table, name: string): Numbers {
-    const found = table.numbers[name];
-    if (!found) throw new Error(`part ${table.name} has no column ${name}`);
-    return found;
+    const numbers = table.numbers[name];
+    if (!numbers) throw new Error(`part ${table.name} has no column ${name}`);
+    return numbers;
 }
 
 function sumOf(values: ArrayLike<number>): number {
@@ -141,9 +141,9 @@ function sumOf(values: ArrayLike<number>): number {
 }
 
 function texts(table: Table, name: string): string[] {
-    const found = table.texts[name];
-    if (!found) throw new Error(`part ${table.name} has no column ${name}`);
-    return found;
+    const values = table.texts[name];
+    if (!values) throw new Error(`part ${table.name} has no column ${name}`);
+    return values;
 }
 
 function number(table: Table, name: string, row: number): number {
@@ -311,8 +311,8 @@ export class Boot {
 
     /** The text of a label: the name, and its detail. */
     labelText(label: number): string {
-        const known = this.labelTexts[label];
-        if (known !== undefined) return known;
+        const cached = this.labelTexts[label];
+        if (cached !== undefined) return cached;
         const { name, detail } = this.labels[label] ?? { name: 0, detail: 0 };
         const [first, second] = [this.names[name] ?? "", this.names[detail] ?? ""];
         const text = (second ? `${first} ${second}` : first) || "(no name)";
@@ -358,8 +358,8 @@ export class Boot {
     /** A track's spans by depth. */
     rows(track: number): Rows {
         const [first, end] = this.spansOf(track);
-        const known = this.rowsOf.get(track) ?? NO_ROWS;
-        if (known.asOf === end) return known;
+        const cached = this.rowsOf.get(track) ?? NO_ROWS;
+        if (cached.asOf === end) return cached;
         const { depth } = this.spans;
         const counts: number[] = [];
         for (let i = first; i < end; i += 1) {
@@ -396,13 +396,13 @@ export class Boot {
 
     /** The innermost span of a track at an instant. */
     innermost(track: number, at: number): number | undefined {
-        let found: number | undefined;
+        let innermost: number | undefined;
         for (const row of this.rows(track).rows) {
             const span = row[this.firstEndingAfter(row, at)];
             if (span === undefined || this.spans.start[span]! > at) break;
-            found = span;
+            innermost = span;
         }
-        return found;
+        return innermost;
     }
 
     /** The outermost span of a track at an instant. */
@@ -458,27 +458,27 @@ export class Boot {
     longest(isWanted: (label: number) => boolean, most: number): { spans: number[]; count: number } {
         const { count, label } = this.spans;
         const wanted = Uint8Array.from(this.labels, (_, i) => (isWanted(i) ? 1 : 0));
-        const found = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
-        for (let i = 0; i < count; i += 1) if (wanted[label[i]!]) found.add(i);
-        return { spans: found.all(), count: found.count };
+        const longest = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
+        for (let i = 0; i < count; i += 1) if (wanted[label[i]!]) longest.add(i);
+        return { spans: longest.all(), count: longest.count };
     }
 
     /** The longest spans that overlap a window. */
     longestWithin(from: number, to: number, most: number): number[] {
         const { count, start, end } = this.spans;
-        const found = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
-        for (let i = 0; i < count; i += 1) if (start[i]! < to && end[i]! > from) found.add(i);
-        return found.all();
+        const longest = new Longest(span => this.partOf(span, -Infinity, Infinity), most);
+        for (let i = 0; i < count; i += 1) if (start[i]! < to && end[i]! > from) longest.add(i);
+        return longest.all();
     }
 
     /** The spans of a track with the longest parts in a stretch of time, longest part first; outer ones before inner. */
     longestPartsOn(track: number, from: number, to: number, most: number): number[] {
         const { start } = this.spans;
-        const found = new Longest(span => this.partOf(span, from, to), most);
+        const longest = new Longest(span => this.partOf(span, from, to), most);
         for (const row of this.rows(track).rows) {
-            for (let i = this.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1) found.add(row[i]!);
+            for (let i = this.firstEndingAfter(row, from); i < row.length && start[row[i]!]! < to; i += 1) longest.add(row[i]!);
         }
-        return found.all();
+        return longest.all();
     }
 
     /** The length of a span's part in a stretch of time. */

@@ -52,8 +52,8 @@ export function instantsOf(boot: Boot): Instants {
     const lists = new Map<string, Drawn[]>();
     const notes: string[] = [];
     const add = (name: string, one: Drawn): void => {
-        const known = lists.get(name);
-        if (known) known.push(one);
+        const list = lists.get(name);
+        if (list) list.push(one);
         else lists.set(name, [one]);
     };
     const { silences, watched, sampled, time_base } = boot.summary;

@@ -161,7 +161,7 @@ export type LinesBy = "kernels" | "kinds";
 /** `own` is a share of the kind's own median, so that kinds of different speed can be combined. */
 export type ScaleOf = "time" | "own";
 
-export interface Asked {
+export interface LineOptions {
     readonly by: LinesBy;
     /** One kind of machine; `undefined` means all. */
     readonly kind: number | undefined;
@@ -240,8 +240,8 @@ function ranksOf(lake: Lake, by: LinesBy): number[] {
 }
 
 /** A line for each kernel or each kind of machine, those with most boots first. */
-export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
-    const own = scale === "own" ? usual(lake) : undefined;
+export function linesOf(lake: Lake, { by, kind, scale }: LineOptions): Line[] {
+    const usualTimes = scale === "own" ? usual(lake) : undefined;
     const all = new Map<number, { whole: Mean; days: Map<number, Mean> }>();
     for (const cell of lake.cells) {
         if (kind !== undefined && cell.kind !== kind) continue;
@@ -250,9 +250,9 @@ export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
         if (!line) all.set(id, (line = { whole: new Mean(), days: new Map() }));
         let day = line.days.get(cell.day);
         if (!day) line.days.set(cell.day, (day = new Mean()));
-        const of = own ? own[cell.kind]! : 1;
-        line.whole.add(cell, of);
-        day.add(cell, of);
+        const divisor = usualTimes ? usualTimes[cell.kind]! : 1;
+        line.whole.add(cell, divisor);
+        day.add(cell, divisor);
     }
     const name = (id: number): string => (by === "kernels" ? lake.kernels[id] || "kernel not known" : kindName(lake.kinds[id]!));
     const ranks = ranksOf(lake, by);
@@ -266,11 +266,11 @@ export function linesOf(lake: Lake, { by, kind, scale }: Asked): Line[] {
 /** The meaning of these lines' figures, in words. */
 export function meaningOf(lines: readonly Line[], scale: ScaleOf): string {
     const isMean = lines.some(line => line.points.some(point => point.of > 1));
-    const own = scale === "own" ? "A kind's times are divided by the mean of its own medians. " : "";
+    const ownNote = scale === "own" ? "A kind's times are divided by the mean of its own medians. " : "";
     const mix = scale === "own" ? "" : " It also moves where the mix of kinds does; a share of the kind's own hardly does.";
     return isMean
-        ? `${own}Of several kinds or kernels on one day, a point is the mean of their medians (of their 95th percentiles), weighted by boots. A median over all these boots cannot be worked out of that.${mix}`
-        : `${own}Each point is the median, or the 95th percentile, of that day's boots.`;
+        ? `${ownNote}Of several kinds or kernels on one day, a point is the mean of their medians (of their 95th percentiles), weighted by boots. A median over all these boots cannot be worked out of that.${mix}`
+        : `${ownNote}Each point is the median, or the 95th percentile, of that day's boots.`;
 }
 
 /** The first day of a regression, as a place in the days; `undefined` if the lake has no day from then on. */

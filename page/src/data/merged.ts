@@ -36,8 +36,8 @@ export class Grower {
     }
 
     keyOf(text: string): number {
-        const known = this.keys.get(text);
-        if (known !== undefined) return known;
+        const existing = this.keys.get(text);
+        if (existing !== undefined) return existing;
         this.texts.push(text);
         this.keys.set(text, this.texts.length - 1);
         return this.texts.length - 1;
@@ -47,8 +47,8 @@ export class Grower {
     node(parent: number, key: number): number {
         // A browser's memory holds fewer than 2^26 of each, so the product is exact.
         const place = parent * 0x400_0000 + key;
-        const known = this.nodes.get(place);
-        if (known !== undefined) return known;
+        const existing = this.nodes.get(place);
+        if (existing !== undefined) return existing;
         const node = this.parent.length;
         this.nodes.set(place, node);
         this.parent.push(parent);
@@ -111,8 +111,8 @@ export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree 
     const share = (node: number, thread: number, path: number, time: number): void => {
         // As in `Grower.node`.
         const key = node * 0x400_0000 + path;
-        const known = toShare.get(key);
-        if (known) known.time += time;
+        const existing = toShare.get(key);
+        if (existing) existing.time += time;
         else toShare.set(key, { node, thread, path, time });
     };
     for (const stay of boot.stays) {
@@ -142,13 +142,13 @@ export function ofPath(boot: Boot, window?: { from: number; to: number }): Tree 
     }
     if (spread) {
         const called = (from: number, name: number): number => grower.node(from, grower.keyOf(boot.names[name] ?? ""));
-        const own = (at: number, time: number): void => {
+        const addSelf = (at: number, time: number): void => {
             grower.self[at]! += time;
         };
         for (const { node, thread, path, time } of toShare.values()) {
             const elsewhere = spread.interrupts(path, time);
-            spread.share(path, node, time - elsewhere, called, own);
-            if (elsewhere > 0) spread.share(spread.bottomOf(path), thread, elsewhere, called, own);
+            spread.share(path, node, time - elsewhere, called, addSelf);
+            if (elsewhere > 0) spread.share(spread.bottomOf(path), thread, elsewhere, called, addSelf);
         }
         inWholes(grower.self);
     }
@@ -215,7 +215,7 @@ export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tr
     const { start, end, depth, label } = boot.spans;
     const labels: number[] = [];
     const [from, to] = [Math.max(window?.from ?? 0, 0), Math.min(window?.to ?? boot.total, boot.total)];
-    const known: Time[] = [];
+    const covered: Time[] = [];
     const traced = boot.facts?.is_traced ? boot.running : [];
     const tracedFrom = traced.reduce((first, run) => Math.min(first, run.from), Infinity);
     for (const track of boot.tracks) {
@@ -243,20 +243,20 @@ export function ofThreads(boot: Boot, window?: { from: number; to: number }): Tr
         // Before the scheduler's trace, a thread's spans show its work. During the trace they include its waits.
         let at = isScheduled ? Math.min(Math.max(tracedFrom, from), to) : to;
         for (const time of inSpans(boot, track.id, from, at)) {
-            known.push(time);
+            covered.push(time);
             spend(time, ran);
         }
         for (const run of runs) {
             for (const time of inSpans(boot, track.id, at, run[0])) spend(time, waited);
-            known.push(run);
+            covered.push(run);
             spend(run, ran);
             at = run[1];
         }
         for (const time of inSpans(boot, track.id, at, to)) spend(time, waited);
     }
-    known.sort((a, b) => a[0] - b[0]);
+    covered.sort((a, b) => a[0] - b[0]);
     let at = from;
-    for (const [begin, until] of [...known, [to, to]] as const) {
+    for (const [begin, until] of [...covered, [to, to]] as const) {
         if (begin > at) grower.self[grower.node(0, grower.keyOf(NO_THREAD))]! += begin - at;
         at = Math.max(at, until);
     }

@@ -7,9 +7,9 @@ export type Answer = { readonly table: Table } | { readonly wrong: string };
 
 /** The memory of a table's numbers, which is transferred instead of copied. */
 function memory(table: Table): Transferable[] {
-    const of = ({ values, exact }: { values: ArrayBufferView; exact?: ArrayBufferView }): Transferable[] =>
+    const buffers = ({ values, exact }: { values: ArrayBufferView; exact?: ArrayBufferView }): Transferable[] =>
         exact ? [values.buffer as ArrayBuffer, exact.buffer as ArrayBuffer] : [values.buffer as ArrayBuffer];
-    return Object.values(table.numbers).flatMap(of);
+    return Object.values(table.numbers).flatMap(buffers);
 }
 
 let before: Promise<void> = Promise.resolve();

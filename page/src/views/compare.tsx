@@ -28,9 +28,9 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
     const ready = boots.filter(boot => boot.facts);
     const [before, after] = [ready[state.compare.before] ?? ready[0]!, ready[state.compare.after] ?? ready[ready.length - 1]!];
     const set = (change: Partial<typeof state.compare>): void => store.set({ compare: { ...store.state.compare, ...change } });
-    const of = TABLES.find(([id]) => id === state.compare.table)?.[0] ?? "where";
+    const table = TABLES.find(([id]) => id === state.compare.table)?.[0] ?? "where";
     const filter = expression(state.find);
-    const all = useMemo(() => rows(tableOf(before, of), tableOf(after, of), "self_ns"), [before, after, of]);
+    const all = useMemo(() => rows(tableOf(before, table), tableOf(after, table), "self_ns"), [before, after, table]);
     const shown = useMemo(() => (filter ? all.filter(row => filter.test(row.name)) : all), [all, filter?.source]);
     const byPhase = useMemo(() => phases(before.summary, after.summary), [before, after]);
     const noise = noiseOf(before, after);
@@ -67,7 +67,7 @@ export function Compare({ store, palette }: { store: Store; palette: Palette }) 
                     <div class="tools"><Choice label="table" all={[...TABLES, ["flame", "Stacks"]] as const} is={state.compare.table as Of | "flame"} pick={table => set({ table })} /></div>
                     {state.compare.table === "flame" ? <Stacks store={store} palette={palette} before={before} after={after} /> : (
                         <>
-                            <Table label="Rows, before and after" rows={shown} columns={columns} key={of} onPick={row => store.set({ view: "where", table: of, shown: boots.indexOf(longerIn(row, before, after)), filter: literally(row.name), selection: undefined })} />
+                            <Table label="Rows, before and after" rows={shown} columns={columns} key={table} onPick={row => store.set({ view: "where", table, shown: boots.indexOf(longerIn(row, before, after)), filter: literally(row.name), selection: undefined })} />
                             <output class="sum" data-ns={shown.reduce((sum, row) => sum + Number(row.change), 0)}>
                                 {counted(shown.length, "row")}: {["changed", "appeared", "vanished", "same"].map(what => `${shown.filter(row => row.what === what).length} ${what}${what === "changed" && noise > 0 ? ` (${shown.filter(row => row.what === what && !isNoise(row, noise)).length} by more than noise)` : ""}`).join(", ")}
                             </output>
@@ -127,17 +127,17 @@ function differing(before: readonly (readonly [string, string])[], after: readon
     const [was, is] = [new Map(before), new Map(after)];
     const words = (text: string | undefined): string[] => (text ?? "").split(" ").map(word => (word.includes(".so,") ? word.replace(/,zero=\d+/, "") : word).replace(/^\/proc\/self\/fd\/\d+$/, "(a file)"));
     const only = (text: string | undefined, other: string | undefined): string => {
-        const known = new Set(words(other));
-        return words(text).filter(word => !known.has(word)).join(" ");
+        const others = new Set(words(other));
+        return words(text).filter(word => !others.has(word)).join(" ");
     };
-    const found: Differing[] = [];
+    const differences: Differing[] = [];
     for (const label of new Set([...was.keys(), ...is.keys()])) {
         if (OF_EACH_RUN.includes(label) || was.get(label) === is.get(label)) continue;
-        if (label !== COMMAND_LINE) found.push({ label, was: was.get(label) ?? "none", is: is.get(label) ?? "none" });
+        if (label !== COMMAND_LINE) differences.push({ label, was: was.get(label) ?? "none", is: is.get(label) ?? "none" });
     }
     const [mine, theirs] = [only(was.get(COMMAND_LINE), is.get(COMMAND_LINE)), only(is.get(COMMAND_LINE), was.get(COMMAND_LINE))];
-    if (mine || theirs) found.push({ label: `${COMMAND_LINE}, what differs`, was: mine, is: theirs });
-    return found;
+    if (mine || theirs) differences.push({ label: `${COMMAND_LINE}, what differs`, was: mine, is: theirs });
+    return differences;
 }
 
 /** The largest difference between two boots without a change, according to either; 0 if neither has one. */

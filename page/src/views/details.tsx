@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Boot } from "../data/boot";
 import { counted, difference, exact, short, whole, type Whole } from "../lib/time";
-import { causesOf, whyIt, whyStay, whyWait, type Cause } from "../lib/why";
+import { causesOf, whyIt, whyStay, whyWait, type Cause } from "../lib/explain";
 import type { Store } from "../state";
 import { SpanTable } from "./places";
 
@@ -116,18 +116,18 @@ function SpanDetails({ store, span }: { store: Store; span: number }) {
 function Neighbours({ store, span }: { store: Store; span: number }) {
     const { boot } = store;
     const { start, end } = boot.spans;
-    const found = useMemo(() => boot.neighbours(span), [boot, boot.version, span]);
+    const neighbours = useMemo(() => boot.neighbours(span), [boot, boot.version, span]);
     const sides = [
-        { other: found.before, side: "before", from: (other: number) => end[other]!, to: () => start[span]! },
-        { other: found.after, side: "after", from: () => end[span]!, to: (other: number) => start[other]! },
+        { other: neighbours.before, side: "before", from: (other: number) => end[other]!, to: () => start[span]! },
+        { other: neighbours.after, side: "after", from: () => end[span]!, to: (other: number) => start[other]! },
     ];
-    const known = sides.flatMap(({ other, side, from, to }) => (other === undefined ? [] : [{ other, side, from: from(other), to: to(other) }]));
-    if (known.length === 0) return null;
+    const gaps = sides.flatMap(({ other, side, from, to }) => (other === undefined ? [] : [{ other, side, from: from(other), to: to(other) }]));
+    if (gaps.length === 0) return null;
     return (
         <>
             <h3>Before and after it on this thread</h3>
             <ul class="list" id="neighbours">
-                {known.map(({ other, side, from, to }) => (
+                {gaps.map(({ other, side, from, to }) => (
                     <li key={side}>
                         {side}: <button type="button" class="pick" onClick={() => store.select({ kind: "span", span: other })}>{boot.spanName(other)}</button>
                         {to > from ? <>, and between the two <button type="button" class="pick" data-ns={to - from} onClick={() => store.select(store.between(span, other))}>{short(to - from, boot.unit)}</button></> : null}

@@ -11,14 +11,14 @@ const MOST = 20;
 
 export function Findings({ store }: { store: Store }) {
     const { boot } = store;
-    const found = boot.facts?.findings;
-    if (!found) return <p class="note">Nobody looked for findings when this page was written.</p>;
-    if (found.findings.length === 0) return <>{found.remarks.map((text, i) => <p class="note" key={i}>{text}</p>)}</>;
-    store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...found.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
+    const list = boot.facts?.findings;
+    if (!list) return <p class="note">Nobody looked for findings when this page was written.</p>;
+    if (list.findings.length === 0) return <>{list.remarks.map((text, i) => <p class="note" key={i}>{text}</p>)}</>;
+    store.target = { rows: () => [["id", "title", "cost_ns", "remedy"], ...list.findings.map(f => [f.id, f.title, String(f.cost_ns), f.remedy])] };
     return (
         <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
-            <ol class="findings">{found.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />)}</ol>
-            <div class="remarks" data-ns={String(found.found.together_ns)}>{found.remarks.map((text, i) => <p key={i}>{text}</p>)}</div>
+            <ol class="findings">{list.findings.map((finding, i) => <One key={i} store={store} finding={finding} isOpen={i === 0 && finding.evidence.length <= FEW} />)}</ol>
+            <div class="remarks" data-ns={String(list.found.together_ns)}>{list.remarks.map((text, i) => <p key={i}>{text}</p>)}</div>
         </div>
     );
 }

@@ -206,9 +206,9 @@ function Regressions({ store, lake, palette }: Props) {
     const groups = useMemo(() => groupsOf(lake, one => !filter || [one.name, kindName(one), one.kernel].some(text => filter.test(text))), [lake, filter?.source]);
     const isOpen = (group: Group): boolean => open.has(group.key);
     const rows = groups.flatMap((group): Shown[] => {
-        const of = (place: number): Shown => ({ group, place, one: lake.regressions[place]! });
-        if (group.members.length === 1) return [of(group.members[0]!)];
-        return [{ group, place: undefined, one: undefined }, ...(isOpen(group) ? group.members.map(of) : [])];
+        const member = (place: number): Shown => ({ group, place, one: lake.regressions[place]! });
+        if (group.members.length === 1) return [member(group.members[0]!)];
+        return [{ group, place: undefined, one: undefined }, ...(isOpen(group) ? group.members.map(member) : [])];
     });
     const columns = useMemo((): readonly Column<Shown>[] => columnsOfRegressions(open), [open]);
     const shown = groups.flatMap(group => group.members);

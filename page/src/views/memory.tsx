@@ -32,9 +32,9 @@ export function Memory({ store }: { store: Store }) {
     const { boot } = store;
     const boots = store.boots.filter(one => one.facts);
     const all = boots.map(amounts);
-    const known = amounts(boot);
+    const shownAmounts = amounts(boot);
     const names = [...new Map(all.flat().map(one => [one.name, one])).values()];
-    const largest = Math.max(...known.map(one => Number(one.bytes)), 1);
+    const largest = Math.max(...shownAmounts.map(one => Number(one.bytes)), 1);
     const has = Number(boot.summary.subject.memory_bytes);
     const bytesOf = (amounts: readonly Amount[], name: string): Whole | undefined => amounts.find(one => one.name === name)?.bytes;
     store.target = { rows: () => [
@@ -61,7 +61,7 @@ export function Memory({ store }: { store: Store }) {
                     </thead>
                     <tbody>
                         {names.map(({ name, when }) => {
-                            const bytes = bytesOf(known, name);
+                            const bytes = bytesOf(shownAmounts, name);
                             return (
                                 <tr key={name} data-bytes={bytes === undefined ? "" : String(bytes)}>
                                     <th scope="row">{name}</th>
@@ -80,7 +80,7 @@ export function Memory({ store }: { store: Store }) {
                     </tbody>
                 </table>
             )}
-            {known.length === 1 && has > 0 ? <p>Nothing was measured of what the boot took of it.</p> : null}
+            {shownAmounts.length === 1 && has > 0 ? <p>Nothing was measured of what the boot took of it.</p> : null}
             <p>
                 {watched && watched.readings.length > 0
                     ? <>How memory changed over time is not recorded. The values of {watched.variable || "the watched variable"} stand in <button type="button" class="link" onClick={() => store.set({ view: "tracks" })}>Tracks</button>.</>

@@ -103,7 +103,7 @@ export function Overview({ store }: { store: Store }) {
     const { boot } = store;
     const { summary, unit, total } = boot;
     const { subject } = summary;
-    const known: [string, string][] = [
+    const facts: [string, string][] = [
         ["kernel", `${subject.os} ${subject.kernel}`.trim()],
         ["machine", subject.machine],
         ["accelerator", subject.accelerator],
@@ -173,7 +173,7 @@ export function Overview({ store }: { store: Store }) {
                 </section>
                 <section>
                     <h2>How it was run</h2>
-                    <dl class="facts">{known.filter(([, text]) => text !== "").map(([label, text], i) => <div key={i}><dt>{label}</dt><dd>{text}</dd></div>)}</dl>
+                    <dl class="facts">{facts.filter(([, text]) => text !== "").map(([label, text], i) => <div key={i}><dt>{label}</dt><dd>{text}</dd></div>)}</dl>
                 </section>
                 {summary.diagnostics.length + summary.notes.length > 0 ? (
                     <section>

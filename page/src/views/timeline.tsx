@@ -1,7 +1,7 @@
 // Tracks in order of time, with the boot path across them. The view of the path has only the tracks that it touches.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { LabelColours, ROW, timeAt } from "../charts/draw";
-import { whyWait } from "../lib/why";
+import { whyWait } from "../lib/explain";
 import { AXIS, gutterOf, hit, layOut, paint, scaleOf, topOf, type Hit, type Picture } from "../charts/tracks";
 import type { Palette } from "../charts/colours";
 import { counted, short } from "../lib/time";
@@ -162,9 +162,9 @@ function Tip({ store, hit, x, y }: { store: Store; hit: Hit; x: number; y: numbe
 export function foundLabels(store: Store): ReadonlySet<number> | undefined {
     const wanted = expression(store.state.find);
     if (!wanted) return undefined;
-    const found = new Set<number>();
+    const matching = new Set<number>();
     store.boot.labels.forEach((_, label) => {
-        if (wanted.test(store.boot.labelText(label))) found.add(label);
+        if (wanted.test(store.boot.labelText(label))) matching.add(label);
     });
-    return found;
+    return matching;
 }

@@ -2,7 +2,7 @@
 // the command is shown.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Row } from "../data/facts";
-import { ask, asTyped, canAsk, type Answer, type Savings } from "../lib/again";
+import { computeSavings, saveOptions, canCompute, type Answer, type Savings } from "../lib/whatif-client";
 import { path, word } from "../lib/shell";
 import { counted, percent, short, whole, type Whole } from "../lib/time";
 import { expression, type Store } from "../state";
@@ -21,7 +21,7 @@ export function WhatIf({ store }: { store: Store }) {
     const { boot, state } = store;
     const { unit, summary } = boot;
     const { savings } = state;
-    const typed = useMemo(() => asTyped(savings), [savings]);
+    const typed = useMemo(() => saveOptions(savings), [savings]);
     const answer = useAnswer(state.shown, savings);
     const filter = expression(state.filter);
     const rows = useMemo(() => summary.where.filter(row => !filter || filter.test(row.name)), [boot.facts, filter?.source]);
@@ -58,10 +58,10 @@ export function WhatIf({ store }: { store: Store }) {
                 <Filter store={store} />
                 <button type="button" disabled={savings.size === 0} onClick={() => store.set({ savings: new Map() })}>reset</button>
                 <output id="then" data-ns={then ? String(then.total_ns) : ""} aria-live="polite">
-                    {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canAsk() && !("wrong" in answer && answer.wrong) ? "…" : ""}
+                    {then ? `${short(total, unit)} before, ${short(whole(then.total_ns), unit)} then: ${percent(1 - Number(then.total_ns) / Number(total))} less` : savings.size > 0 && canCompute() && !("wrong" in answer && answer.wrong) ? "…" : ""}
                 </output>
             </div>
-            {canAsk() ? null : <p class="note">The bootscope that wrote this file was built without what runs a boot again. What-if needs <code>bootscope view</code>; the command below prints the answer too.</p>}
+            {canCompute() ? null : <p class="note">The bootscope that wrote this file was built without what runs a boot again. What-if needs <code>bootscope view</code>; the command below prints the answer too.</p>}
             {"wrong" in answer && answer.wrong ? <p class="warning" role="alert">{answer.wrong}</p> : null}
             <div class="split">
                 <div class="sheet">
@@ -95,10 +95,10 @@ function useAnswer(boot: number, savings: Savings): Answer {
     const question = JSON.stringify([boot, ...savings]);
     const [said, setSaid] = useState({ question: "", answer: NOTHING });
     useEffect(() => {
-        if (savings.size === 0 || !canAsk()) return;
+        if (savings.size === 0 || !canCompute()) return;
         const older = new AbortController();
         const timer = setTimeout(async () => {
-            const answer = await ask(boot, savings, older.signal);
+            const answer = await computeSavings(boot, savings, older.signal);
             if (!older.signal.aborted) setSaid({ question, answer });
         }, RESTS_MS);
         return () => {

@@ -25,7 +25,7 @@ export type Savings = ReadonlyMap<string, number>;
  * The savings as options of `--save`. A whole row is also written as a share, so that a name's own `=20ms` or `[done]` stays part
  * of the name.
  */
-export function asTyped(savings: Savings): string[] {
+export function saveOptions(savings: Savings): string[] {
     return [...savings].map(([name, less]) => `${name}=-${less}%`);
 }
 
@@ -34,19 +34,19 @@ function allows(what: string): boolean {
 }
 
 /** True if the effect of savings can be computed: the page's content policy allows a server or WebAssembly. */
-export function canAsk(): boolean {
+export function canCompute(): boolean {
     return allows("connect-src 'self'") || allows("'wasm-unsafe-eval'");
 }
 
-export async function ask(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
-    return allows("connect-src 'self'") ? askServer(boot, savings, signal) : askItself(boot, savings, signal);
+export async function computeSavings(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
+    return allows("connect-src 'self'") ? queryServer(boot, savings, signal) : queryWorker(boot, savings, signal);
 }
 
 const unknown = (why: string): Answer => ({ wrong: `It cannot be worked out: ${why.trim()}.` });
 
-async function askServer(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
+async function queryServer(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
     try {
-        const body = JSON.stringify({ boot, save: asTyped(savings) });
+        const body = JSON.stringify({ boot, save: saveOptions(savings) });
         const response = await fetch(`${location.pathname}what-if`, { method: "POST", body, signal });
         return response.ok ? { ledger: (await response.json()) as Ledger } : unknown(await response.text());
     } catch {
@@ -55,20 +55,20 @@ async function askServer(boot: number, savings: Savings, signal: AbortSignal): P
 }
 
 /** A boot's worker, and the last question to it. Questions are answered one after the other. */
-interface Again {
+interface BootWorker {
     readonly worker: Worker;
     last: Promise<unknown>;
 }
 
-const workers = new Map<number, Again>();
+const workers = new Map<number, BootWorker>();
 
-async function askItself(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
+async function queryWorker(boot: number, savings: Savings, signal: AbortSignal): Promise<Answer> {
     if (document.readyState === "loading") await new Promise(done => document.addEventListener("DOMContentLoaded", done, { once: true }));
-    const again = workers.get(boot) ?? begin(boot);
-    if (!again) return unknown("this page is cut off, and what runs a boot again stands at its end");
-    const before = again.last;
-    const answer = before.then(() => (signal.aborted ? unknown("it was asked anew") : answered(again.worker, savings)));
-    again.last = answer;
+    const bootWorker = workers.get(boot) ?? begin(boot);
+    if (!bootWorker) return unknown("this page is cut off, and what runs a boot again stands at its end");
+    const before = bootWorker.last;
+    const answer = before.then(() => (signal.aborted ? unknown("it was asked anew") : answered(bootWorker.worker, savings)));
+    bootWorker.last = answer;
     return answer;
 }
 
@@ -80,13 +80,13 @@ function answered(worker: Worker, savings: Savings): Promise<Answer> {
     });
 }
 
-function begin(boot: number): Again | undefined {
+function begin(boot: number): BootWorker | undefined {
     const text = (type: string): string[] => [...document.querySelectorAll(`script[type="${type}"]`)].map(part => (part.textContent ?? "").trim());
     const [program] = text("application/x-bootscope-what-if");
     if (!program) return undefined;
     const worker = new Worker(URL.createObjectURL(new Blob([WHAT_IF_WORKER], { type: "text/javascript" })));
     worker.postMessage({ program, parts: text("application/x-bootscope"), boot } satisfies Begin);
-    const again = { worker, last: Promise.resolve() };
-    workers.set(boot, again);
-    return again;
+    const bootWorker = { worker, last: Promise.resolve() };
+    workers.set(boot, bootWorker);
+    return bootWorker;
 }

@@ -80,7 +80,7 @@ export interface Cause {
 
 /** All causes in a stretch, the longest first. Linear in its steps. */
 export function causesOf(boot: Boot, from: number, to: number): Cause[] {
-    const found = new Map<string, { track: number; isOwn: boolean; time: number; ways: Map<string, { -readonly [part in keyof Way]: Way[part] }> }>();
+    const causes = new Map<string, { track: number; isOwn: boolean; time: number; ways: Map<string, { -readonly [part in keyof Way]: Way[part] }> }>();
     const first = boot.stayAt(from)?.index ?? boot.stays.length;
     for (let i = first; i < boot.stays.length && boot.stays[i]!.from < to; i += 1) {
         const stay = boot.stays[i]!;
@@ -89,7 +89,7 @@ export function causesOf(boot: Boot, from: number, to: number): Cause[] {
         const { track } = stay.owner;
         const isOwn = stay.kind === "running" && stay.chain.length === 1;
         const hasRun = stay.kind === "running" || stay.kind === "runqueue";
-        const cause = entry(found, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({ track, isOwn, time: 0, ways: new Map() }));
+        const cause = entry(causes, isOwn ? `own ${track}` : hasRun ? `by ${track}` : `${stay.kind} ${stay.on} ${track}`, () => ({ track, isOwn, time: 0, ways: new Map() }));
         const way = entry(cause.ways, [stay.kind, stay.on, doing(boot, stay.chain[0]!), ...stay.chain.map(frame => frame.track)].join(" "), () => ({ time: 0, steps: 0, longest: stay, most: 0 }));
         cause.time += time;
         way.time += time;
@@ -97,12 +97,12 @@ export function causesOf(boot: Boot, from: number, to: number): Cause[] {
         if (time > way.most) [way.longest, way.most] = [stay, time];
     }
     const byTime = (a: { time: number }, b: { time: number }): number => b.time - a.time;
-    return [...found.values()].map(cause => ({ ...cause, ways: [...cause.ways.values()].sort(byTime) })).sort(byTime);
+    return [...causes.values()].map(cause => ({ ...cause, ways: [...cause.ways.values()].sort(byTime) })).sort(byTime);
 }
 
 function entry<T>(map: Map<string, T>, key: string, make: () => T): T {
-    const known = map.get(key);
-    if (known !== undefined) return known;
+    const existing = map.get(key);
+    if (existing !== undefined) return existing;
     const made = make();
     map.set(key, made);
     return made;
