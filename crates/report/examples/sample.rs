@@ -25,7 +25,7 @@ fn main() -> std::io::Result<()> {
     timeline.warnings.push(Warning::RecordingUnknown {
         why: timeline::ManifestFault::Damaged { found: "\x1b[31m is no manifest".to_owned() },
     });
-    timeline.silences = spans.is_none().then(silent);
+    timeline.silences = spans.is_none().then(example_silences);
     let [init, evil] = ["init", sample::HOSTILE].map(|name| timeline.names.intern(name));
     let process = |pid, parent, depth, name, start, end| Process { pid, parent, depth, name, start, end };
     let ended = Some(Ns::from_ms(800));
@@ -34,7 +34,7 @@ fn main() -> std::io::Result<()> {
     let facts = sample::facts();
     let begun = Instant::now();
     let mut boot = Boot::new(&timeline, &facts);
-    boot.findings = spans.is_none().then(found);
+    boot.findings = spans.is_none().then(example_findings);
     let boot = boot;
     let took = |what: &str, begun: Instant, bytes: u64| {
         if spans.is_some() {
@@ -58,7 +58,7 @@ fn main() -> std::io::Result<()> {
     out.flush()?;
     took("page", begun, path.metadata()?.len());
     if spans.is_none() {
-        odd_pages(&folder)?;
+        unusual_pages(&folder)?;
         // The same boot with a longer initcall, to compare.
         let slower = sample::slower();
         let slower = Boot::new(&slower, &facts);
@@ -117,7 +117,7 @@ fn lake() -> serde_json::Value {
 }
 
 /// A made-up silence with three snapshots of two CPUs.
-fn silent() -> Silences {
+fn example_silences() -> Silences {
     let cpu = |stack: &[&str]| StoppedCpu {
         stack: stack.iter().map(|&name| name.to_owned()).collect(),
         ..StoppedCpu::default()
@@ -133,7 +133,7 @@ fn silent() -> Silences {
 }
 
 /// A boot with samples only, on the samples' clock.
-fn sampled() -> Timeline {
+fn boot_of_samples() -> Timeline {
     let mut t = Timeline::new(TimeBase::Evidence);
     let [thread, event] = ["init", "cycles"].map(|name| t.names.intern(name));
     let mut sampled = Sampled::default();
@@ -157,7 +157,7 @@ fn sampled() -> Timeline {
 }
 
 /// A made-up finding about a span that the boot has.
-fn found() -> Findings {
+fn example_findings() -> Findings {
     let evidence = FindingEvidence {
         track: "swapper/0".to_owned(),
         start_ns: 500_000_000,
@@ -229,11 +229,11 @@ fn bench() -> Document {
 }
 
 /// Writes the pages of boots of unusual shapes, and the `show --json` document of each.
-fn odd_pages(folder: &Path) -> std::io::Result<()> {
+fn unusual_pages(folder: &Path) -> std::io::Result<()> {
     let folder = folder.join("odd");
     std::fs::create_dir_all(&folder)?;
     let facts = Facts::default();
-    for (name, timeline) in odd_boots() {
+    for (name, timeline) in unusual_boots() {
         let boot = Boot::new(&timeline, &facts);
         let page = PageBoot { name, boot: &boot, console: &[] };
         report::page(
@@ -247,7 +247,7 @@ fn odd_pages(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Boots with no spans, one span, no path, times beyond 2^53, many threads, deep nesting, long names.
-fn odd_boots() -> Vec<(&'static str, Timeline)> {
+fn unusual_boots() -> Vec<(&'static str, Timeline)> {
     /// Each span is its track, name, start and end. The end mark is on the first track.
     fn made(tracks: usize, spans: &[(u32, String, i64, i64)], end: Option<i64>) -> Timeline {
         let mut t = Timeline::new(TimeBase::Host);
@@ -269,7 +269,7 @@ fn odd_boots() -> Vec<(&'static str, Timeline)> {
     let many = |i: u32| (i, format!("work {}", i % 50), i64::from(i) * 100, i64::from(i) * 100 + 50);
     let deep = |i: i64| (0, format!("f{}", i % 30), i, 3_000 - i);
     vec![
-        ("samples", sampled()),
+        ("samples", boot_of_samples()),
         ("nothing", made(0, &[], None)),
         ("one-span", made(1, &[(0, "f".to_owned(), 0, 1)], Some(1))),
         ("no-path", made(1, &[(0, "f".to_owned(), 5, 10)], None)),

@@ -342,17 +342,18 @@ mod tests {
     /// Brackets and placeholders in a name from the guest are not replaced.
     #[test]
     fn brackets_in_a_name_are_kept() {
-        let found = line(K::EvidenceNotGathered, "a[b|c]{n}{name}: full", 1, None, "guest.log:3");
-        let said = "process 1 could not gather 1 piece of evidence (a[b|c]{n}{name}: full); the result is without it";
-        assert_eq!((found.text.as_str(), found.about.as_str()), (said, "a[b|c]{n}{name}: full"));
+        let diagnostic = line(K::EvidenceNotGathered, "a[b|c]{n}{name}: full", 1, None, "guest.log:3");
+        let expected =
+            "process 1 could not gather 1 piece of evidence (a[b|c]{n}{name}: full); the result is without it";
+        assert_eq!((diagnostic.text.as_str(), diagnostic.about.as_str()), (expected, "a[b|c]{n}{name}: full"));
     }
 
     #[test]
-    fn the_time_stands_behind_what_it_is_of() {
+    fn the_time_follows_its_subject() {
         let cost = Some(Ns::from_us(400));
-        let found = line(K::CallsCross, "", 6, cost, "");
+        let diagnostic = line(K::CallsCross, "", 6, cost, "");
         assert_eq!(
-            found.line(),
+            diagnostic.line(),
             "6 calls cross another call (400 µs); they are not drawn, and the time stays with the caller; time that several \
              share counts once (affects functions)"
         );
@@ -363,10 +364,10 @@ mod tests {
     fn every_sentence_is_whole() {
         for &kind in DiagnosticKind::ALL {
             for count in [1, 2] {
-                let found = line(kind, "A NAME", count, None, "");
-                let text = &found.text;
+                let diagnostic = line(kind, "A NAME", count, None, "");
+                let text = &diagnostic.text;
                 assert!(!text.contains(['[', ']', '|', '{', '}']) && !text.contains("  "), "{kind:?}: {text}");
-                assert!(!found.effect.is_empty() && !found.kind.is_empty(), "{kind:?}: {text}");
+                assert!(!diagnostic.effect.is_empty() && !diagnostic.kind.is_empty(), "{kind:?}: {text}");
             }
             let (what, effect) = sentence(kind);
             for text in [what, effect] {

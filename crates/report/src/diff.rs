@@ -190,9 +190,9 @@ impl Diff {
             wheres: &boot.tables().wheres,
         });
         let kernels = [before.1, after.1].map(|boot| (&boot.facts.subject.os, &boot.facts.subject.kernel));
-        let found = analysis::diff(old, new, kernels[0] == kernels[1]);
+        let changes = analysis::diff(old, new, kernels[0] == kernels[1]);
         let path = |change: &Change| {
-            let mut names: Vec<String> = found.path(change).map(str::to_owned).collect();
+            let mut names: Vec<String> = changes.path(change).map(str::to_owned).collect();
             let name = if names.is_empty() { String::new() } else { names.remove(0) };
             names.reverse();
             line(change, name, names)
@@ -201,7 +201,7 @@ impl Diff {
             schema: SCHEMA.to_owned(),
             before: side(before),
             after: side(after),
-            evidence: if found.followed { Compared::Calls } else { Compared::BootPath },
+            evidence: if changes.followed { Compared::Calls } else { Compared::BootPath },
             evidence_left_out: false,
             deterministic,
             clocks_differ: base_and_total(before.1).0 != base_and_total(after.1).0,
@@ -209,20 +209,20 @@ impl Diff {
             how_differs: Vec::new(),
             floor: (deterministic && !same_inputs).then_some(floor::VIRTUAL_TIME),
             dither: None,
-            functions_compared: found.compared.0,
-            paths_compared: found.compared.1,
+            functions_compared: changes.compared.0,
+            paths_compared: changes.compared.1,
             phases: phases(before.1, after.1),
-            rows: found.rows.iter().map(row).collect(),
-            functions: found
+            rows: changes.rows.iter().map(row).collect(),
+            functions: changes
                 .functions
                 .iter()
                 .map(|change| DiffLine {
-                    renamed_from: found.renamed_from(change).map(str::to_owned),
-                    inlined_in: found.inlined_in(change).map(str::to_owned),
-                    ..line(change, found.function(change).to_owned(), Vec::new())
+                    renamed_from: changes.renamed_from(change).map(str::to_owned),
+                    inlined_in: changes.inlined_in(change).map(str::to_owned),
+                    ..line(change, changes.function(change).to_owned(), Vec::new())
                 })
                 .collect(),
-            paths: found.paths.iter().map(path).collect(),
+            paths: changes.paths.iter().map(path).collect(),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Findings as documents list them. The crate `findings` decides what was found and what it costs; each rule brings its
-//! own texts. `advice` shows findings on a terminal.
+//! own texts. `findings_text` shows findings on a terminal.
 //!
 //! `bootscope findings --json` prints the document `bootscope.findings/1`; `show --json` has the same list.
 

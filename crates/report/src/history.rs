@@ -141,15 +141,15 @@ impl PastBenches {
     /// Writes the changes of level.
     fn levels(&self, layout: Layout, out: &mut String) {
         let all = self.medians.len() as u64;
-        let of = if self.asked_for_changes < all {
+        let newest = if self.asked_for_changes < all {
             format!(" the newest {} of", thousands(self.asked_for_changes))
         } else {
             String::new()
         };
         if self.changes.is_empty() {
-            let _ = writeln!(out, "no change of level among{of} {} benches", thousands(all));
-        } else if !of.is_empty() {
-            let _ = writeln!(out, "changes of level among{of} {} benches:", thousands(all));
+            let _ = writeln!(out, "no change of level among{newest} {} benches", thousands(all));
+        } else if !newest.is_empty() {
+            let _ = writeln!(out, "changes of level among{newest} {} benches:", thousands(all));
         }
         for c in &self.changes {
             let change = 100.0 * (c.after / c.before - 1.0);

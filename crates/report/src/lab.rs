@@ -323,7 +323,7 @@ mod tests {
 
     /// The remedy costs more than it saves, and its row has both figures.
     #[test]
-    fn what_a_remedy_adds_is_shown_and_taken_off() {
+    fn time_added_by_a_remedy_is_shown_and_subtracted() {
         let mut lab = lab();
         let trial = &mut lab.trials[0];
         trial.added = vec![LabAdded { row: "wake_aps · DELAY".to_owned(), added_ns: 70_000_000 }];

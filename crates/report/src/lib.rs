@@ -6,20 +6,20 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
-mod advice;
 mod bench;
 mod boot;
 mod chart;
 mod check;
+mod commit_range;
 mod diagnostics;
 mod diff;
 mod export;
 mod facts;
 mod findings;
+mod findings_text;
 mod fit;
 mod history;
 mod html;
-mod known;
 mod lab;
 mod lake;
 mod lanes;
@@ -32,11 +32,11 @@ mod paragraph;
 mod past_tries;
 mod plot;
 mod processes;
-mod range;
+mod row_explanations;
 mod sampled;
 mod schemas;
-mod silence_lines;
-mod silences;
+mod silences_document;
+mod silences_text;
 mod sources;
 mod summary;
 mod table;
@@ -47,14 +47,14 @@ mod trials_page;
 mod units;
 mod user_space;
 mod warnings;
-mod watch_lines;
-mod watched;
+mod watched_document;
+mod watched_text;
 mod where_line;
 
-pub use advice::explain;
 pub use bench::{bench, bench_csv, bench_markdown, bench_page};
 pub use boot::Boot;
 pub use check::{Check, CheckedBoots};
+pub use commit_range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use diagnostics::DiagnosticLine;
 pub use diff::{Compared, Diff, DiffAmount, DiffLine, DiffRow, DiffSide, Dither};
 pub use export::{Export, FORMATS, SampleFormat, format};
@@ -62,6 +62,7 @@ pub use facts::{Facts, Overhead, Subject, shell_words};
 pub use findings::{
     ChangeLine, Finding, FindingEvidence, Findings, FoundLine, MissingLine, PastProof, Rule, finding_title,
 };
+pub use findings_text::explain;
 pub use fit::{Fit, FitRecording, FitRow, Predicted};
 pub use history::{LevelChange, Median, PastBenches, SCHEMA as HISTORY_SCHEMA};
 pub use html::{Asks, page};
@@ -75,9 +76,8 @@ pub use ledger::{Ledger, LedgerPart, LedgerStep, StandsFor, State, StepKind};
 pub use milestones::milestones;
 pub use page::{ConsoleLine, PageBoot};
 pub use processes::processes;
-pub use range::{Bisected, CommitRange, Failed, Named, RangeCommit};
 pub use schemas::schemas;
-pub use silence_lines::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
+pub use silences_document::{SilenceLine, SilencesLine, SilentEntry, SilentIn, SilentMoment, SilentWhere};
 pub use summary::{
     CallLine, Calls, ClockLine, EndLine, FunctionLine, InitcallLine, MilestoneLine, PhaseLine, SampledEventLines,
     SampledLine, SampledLines, SampledOnKind, SampledTrackLine, Summary, summarize,
@@ -89,7 +89,7 @@ pub use trials_page::{PROOFS_NOTES, proofs_page};
 pub use units::units;
 pub use user_space::{AwaitedKind, ManagerName, ProcessLine, UnitLine, WaitedForLine, WokenByLine};
 pub use warnings::WarningLine;
-pub use watch_lines::{ReadingLine, WatchedLine};
+pub use watched_document::{ReadingLine, WatchedLine};
 pub use where_line::WhereLine;
 
 /// The most rows of a list whose length the evidence chooses. The rest is counted.

@@ -3,8 +3,8 @@
 //! The tables after it have the same figures in full.
 
 use crate::Layout;
-use crate::known;
 use crate::paragraph::paragraph;
+use crate::row_explanations;
 use crate::table::{Align, Column, Line, render};
 use crate::text::{by_layout, cut, percent, places, width};
 use crate::{PhaseLine, Style, Summary, harmless};
@@ -140,7 +140,7 @@ fn rows(summary: &Summary, layout: Layout, out: &mut String) {
                 harmless(&row.name).into_owned(),
                 layout.time(row.self_ns),
                 percent(row.share),
-                known::clause(&row.name).unwrap_or_default(),
+                row_explanations::clause(&row.name).unwrap_or_default(),
             ],
             faint: false,
         })

@@ -142,9 +142,10 @@ mod tests {
     fn the_very_remedy_comes_before_a_later_one_that_is_near() {
         let list = |names: &str| words(&[&format!("initcall_blacklist={names}")]);
         let tries = [tried("f", list("a,b")), tried("f", list("a,b,c")), tried("f", list("x"))];
-        let of = |names: &str| says(&tries, "calibration", "f", &list(names)).map(|(past, like)| (&past.remedy, like));
-        assert_eq!(of("b,a"), Some((&tries[0].remedy, Likeness::Same)));
-        assert_eq!(of("a,b,d"), Some((&tries[1].remedy, Likeness::Nearly)));
-        assert_eq!(of("y"), None);
+        let selected =
+            |names: &str| says(&tries, "calibration", "f", &list(names)).map(|(past, like)| (&past.remedy, like));
+        assert_eq!(selected("b,a"), Some((&tries[0].remedy, Likeness::Same)));
+        assert_eq!(selected("a,b,d"), Some((&tries[1].remedy, Likeness::Nearly)));
+        assert_eq!(selected("y"), None);
     }
 }

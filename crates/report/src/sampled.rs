@@ -146,8 +146,8 @@ pub(crate) fn about(event: &SampledEventLines) -> String {
         Some(user) => format!("{user} of them in user code"),
         None => "how many of them in user code is not known".to_owned(),
     };
-    let of = counted(event.samples, "sample");
-    format!("shares of {of} of all CPUs, idle ones too{weights}; {user}; \u{b1} is one standard error, binomial")
+    let samples = counted(event.samples, "sample");
+    format!("shares of {samples} of all CPUs, idle ones too{weights}; {user}; \u{b1} is one standard error, binomial")
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The JSON schemas of the documents, generated from the types that are written.
 
 use crate::check::Check;
+use crate::commit_range::{Bisected, CommitRange};
 use crate::diff::Diff;
 use crate::findings::{Findings, Rule};
 use crate::fit::Fit;
 use crate::history::PastBenches;
 use crate::lab::Lab;
 use crate::ledger::Ledger;
-use crate::range::{Bisected, CommitRange};
 use crate::summary::Summary;
 use crate::trial::Proofs;
 use benchmark::Document;

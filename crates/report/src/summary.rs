@@ -320,8 +320,8 @@ impl SampledLines {
 
 impl SampledEventLines {
     fn of(event: &SampledEvent, names: &Names) -> SampledEventLines {
-        let mut found = event.functions();
-        found.sort_by_key(|f| (Reverse((f.total.weight, f.own.weight)), names.get(f.name)));
+        let mut functions = event.functions();
+        functions.sort_by_key(|f| (Reverse((f.total.weight, f.own.weight)), names.get(f.name)));
         let line = |f: SampledFunction| SampledLine {
             name: names.get(f.name).to_owned(),
             self_share: event.share(f.own),
@@ -353,7 +353,7 @@ impl SampledEventLines {
             effective_samples: event.effective_samples(),
             by_period: event.has_periods,
             user: event.user,
-            functions: found.into_iter().take(MAX_LISTED).map(line).collect(),
+            functions: functions.into_iter().take(MAX_LISTED).map(line).collect(),
             tracks: tracks.into_iter().take(MAX_LISTED).map(track).collect(),
         }
     }

@@ -13,7 +13,7 @@ pub use calls::calls;
 pub use initcalls::initcalls;
 pub use rows::{all_threads, functions, rows};
 
-use crate::advice::advice;
+use crate::findings_text::advice;
 use crate::overview::overview;
 use crate::paragraph::paragraph;
 use crate::processes::processes;
@@ -64,11 +64,11 @@ pub fn show(summary: &Summary, layout: Layout) -> String {
     }
     if let Some(silences) = &summary.silences {
         out.push('\n');
-        out.push_str(&crate::silences::silences(silences, &summary.subject.accelerator, layout));
+        out.push_str(&crate::silences_text::silences(silences, &summary.subject.accelerator, layout));
     }
     if let Some(watched) = &summary.watched {
         out.push('\n');
-        out.push_str(&crate::watched::watched(watched, &summary.subject.accelerator, layout));
+        out.push_str(&crate::watched_text::watched(watched, &summary.subject.accelerator, layout));
     }
     facts(summary, layout, &mut out);
     diagnostics(summary, layout, &mut out);

@@ -260,10 +260,10 @@ mod tests {
     fn a_wide_interval_and_a_user_s_own_remedy_are_counted_apart() {
         let mut wide = past("calibration", "6.1", 3.0, Proof::Confirmed);
         wide.remedy.claimed = Some(Saved { low_ns: 0.0, likely_ns: 100e6, high_ns: 100e6 });
-        let mut own = past("none", "6.12", 50.0, Proof::Confirmed);
-        own.remedy.findings.clear();
-        own.remedy.along = vec!["-PROFILING".to_owned()];
-        let page = proofs_page(&[wide, own], "page.md");
+        let mut of_user = past("none", "6.12", 50.0, Proof::Confirmed);
+        of_user.remedy.findings.clear();
+        of_user.remedy.along = vec!["-PROFILING".to_owned()];
+        let page = proofs_page(&[wide, of_user], "page.md");
         assert!(
             page.contains("* a remedy of a user on 6.12: 1 option of the configuration changed too: -PROFILING\n"),
             "{page}"

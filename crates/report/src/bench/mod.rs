@@ -1,15 +1,15 @@
 //! The text of a bench: each variant, its comparison with the first, the rows that changed, and the remarks to read
 //! first. It is made from the document alone, so that it can be printed again.
 
-mod compared;
-mod files;
+mod comparisons;
+mod csv_markdown;
 mod page;
 mod plot;
 mod remarks;
 mod scaling;
 mod tables;
 
-pub use files::{bench_csv, bench_markdown};
+pub use csv_markdown::{bench_csv, bench_markdown};
 pub use page::bench_page;
 pub(crate) use tables::of_time;
 
@@ -37,7 +37,7 @@ pub fn bench(document: &Document, whole: bool, layout: Layout) -> String {
     if several && !out.ends_with("\n\n") {
         out.push('\n');
     }
-    compared::comparisons(document, whole, layout, &mut out);
+    comparisons::comparisons(document, whole, layout, &mut out);
     scaling::scaling(document, layout, &mut out);
     for runs in results.variants.iter().filter(|_| whole || !several) {
         if several {

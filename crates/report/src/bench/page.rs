@@ -62,8 +62,8 @@ fn dots(document: &Document, out: &mut String) {
     const LINE: f64 = 26.0;
     let unit = unit(document);
     let totals = |variant: usize| {
-        let own = document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
-        own.filter_map(|b| Some((b.number, b.measured.total_ns? as f64)))
+        let boots = document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+        boots.filter_map(|b| Some((b.number, b.measured.total_ns? as f64)))
     };
     let variants = &document.results.variants;
     let most = (0..variants.len()).flat_map(|v| totals(v).map(|t| t.1)).fold(0.0, f64::max);

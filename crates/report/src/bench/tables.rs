@@ -116,17 +116,25 @@ pub fn variants(document: &Document, layout: Layout, out: &mut String) {
         let all: usize = runs.outcomes.values().sum();
         let reached = runs.total.as_ref().map_or(0, |t| t.count);
         let boots = if reached == all { all.to_string() } else { format!("{reached} of {all}") };
-        let of = |f: &dyn Fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
+        let total_text = |f: &dyn Fn(&Description) -> String| runs.total.as_ref().map_or_else(String::new, f);
         let total = results.comparisons.iter().find(|c| c.variant == i).and_then(|c| c.total.as_ref());
         let ratio = total.and_then(|c| c.ratio).map_or_else(String::new, |r| format!("{:.3}", r.estimate));
         let verdict = total.map_or("", |c| of_time(c.change)).to_owned();
         let (mean, median) = (
-            of(&|t: &Description| time_beside(layout.unit, t.mean, least)),
-            of(&|t: &Description| time_beside(layout.unit, t.median.estimate, least)),
+            total_text(&|t: &Description| time_beside(layout.unit, t.mean, least)),
+            total_text(&|t: &Description| time_beside(layout.unit, t.median.estimate, least)),
         );
         let name = harmless(&runs.name).into_owned();
         Line {
-            cells: vec![name, boots, mean, of(&|t: &Description| spread(layout.unit, t.sd)), median, ratio, verdict],
+            cells: vec![
+                name,
+                boots,
+                mean,
+                total_text(&|t: &Description| spread(layout.unit, t.sd)),
+                median,
+                ratio,
+                verdict,
+            ],
             faint: false,
         }
     };
@@ -210,8 +218,8 @@ const MAX_BESIDE: usize = 3;
 /// Writes the known metrics: a row for each metric, a column for each variant.
 pub fn metrics(results: &Results, layout: Layout, out: &mut String) {
     let is_known = |metric: &&Metric| results.variants.iter().any(|runs| runs.metrics.known(metric.name).is_some());
-    let known: Vec<&Metric> = METRICS.iter().filter(is_known).collect();
-    if known.is_empty() {
+    let metrics: Vec<&Metric> = METRICS.iter().filter(is_known).collect();
+    if metrics.is_empty() {
         return;
     }
     for variants in results.variants.chunks(MAX_BESIDE) {
@@ -222,7 +230,7 @@ pub fn metrics(results: &Results, layout: Layout, out: &mut String) {
             let amounts = variants.iter().map(|runs| mean_and_sd(metric, runs));
             Line { cells: std::iter::once(metric.text.to_owned()).chain(amounts).collect(), faint: false }
         };
-        let lines: Vec<Line> = known.iter().map(line).collect();
+        let lines: Vec<Line> = metrics.iter().map(line).collect();
         if !out.ends_with("\n\n") {
             out.push('\n');
         }
@@ -231,9 +239,9 @@ pub fn metrics(results: &Results, layout: Layout, out: &mut String) {
 }
 
 fn mean_and_sd(metric: &Metric, runs: &VariantRuns) -> String {
-    let Some(found) = runs.metrics.known(metric.name) else { return String::new() };
-    let mean = amount(metric.unit, found.mean);
-    found.sd.filter(|&sd| sd > 0.0).map_or(mean.clone(), |sd| format!("{mean} ± {}", amount(metric.unit, sd)))
+    let Some(figures) = runs.metrics.known(metric.name) else { return String::new() };
+    let mean = amount(metric.unit, figures.mean);
+    figures.sd.filter(|&sd| sd > 0.0).map_or(mean.clone(), |sd| format!("{mean} ± {}", amount(metric.unit, sd)))
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_slices_the_longest_are_drawn_and_the_others_counted() {
+    fn the_longest_of_many_slices_are_drawn_and_the_others_counted() {
         let slices: Vec<Slice> = (0..100_000).map(|i| slice(i * 100, i * 100 + 1 + i % 50)).collect();
         let layout = Layout::of_slices(slices);
         let ones = layout.frames.iter().filter(|f| matches!(f.what, What::Slice(_))).count();

@@ -16,13 +16,13 @@ impl Check {
         let mut in_order: Vec<&Checked> = self.budgets.iter().collect();
         in_order.sort_by_key(|c| rank(c.status));
         for c in in_order {
-            let of = if self.boots.len() > 1 { format!(" ({})", c.of) } else { String::new() };
+            let owner = if self.boots.len() > 1 { format!(" ({})", c.of) } else { String::new() };
             let _ = writeln!(
                 out,
                 "| {} | {}{} | {} | {} | {} | {} |",
                 word(c.status),
                 cell(&c.what.to_string()),
-                cell(&of),
+                cell(&owner),
                 cell(&limit(c)),
                 amount(c.what.kind, c.median.estimate),
                 between(c),

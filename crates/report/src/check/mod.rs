@@ -62,8 +62,8 @@ impl Check {
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         for boots in self.boots.iter().filter(|b| b.failed > 0) {
-            let said = layout.style.bad("failed");
-            let _ = writeln!(out, "{said}  {}", harmless(&failed(boots)));
+            let label = layout.style.bad("failed");
+            let _ = writeln!(out, "{label}  {}", harmless(&failed(boots)));
         }
         let several = self.boots.len() > 1;
         let mut columns = vec![

@@ -67,14 +67,15 @@ impl Diff {
         dither.rows_within = keep(
             &mut self.rows,
             |r| counts(r.name.as_str(), r.change(), &rows),
-            |r, found| {
-                (r.change_ns, r.floor_ns) = (Some(found.0), Some(found.1));
+            |r, change| {
+                (r.change_ns, r.floor_ns) = (Some(change.0), Some(change.1));
             },
         );
-        let lines = |of: fn(&Diff) -> &Vec<DiffLine>| {
-            [before, after].map(|o| Moves::of(o, |d| of(d).iter().map(|l| (l.key(), l.on_path_change_ns)).collect()))
+        let lines = |rows_of: fn(&Diff) -> &Vec<DiffLine>| {
+            [before, after]
+                .map(|o| Moves::of(o, |d| rows_of(d).iter().map(|l| (l.key(), l.on_path_change_ns)).collect()))
         };
-        let set = |l: &mut DiffLine, found: (i64, i64)| (l.on_path_change_ns, l.floor_ns) = (found.0, Some(found.1));
+        let set = |l: &mut DiffLine, change: (i64, i64)| (l.on_path_change_ns, l.floor_ns) = (change.0, Some(change.1));
         let functions = lines(|d| &d.functions);
         dither.functions_within = keep(&mut self.functions, |l| counts(l.key(), l.on_path_change_ns, &functions), set);
         let paths = lines(|d| &d.paths);
@@ -100,8 +101,8 @@ fn counts<K: Hash + Eq>(key: K, first: i64, moves: &[Moves<K>; 2]) -> Option<(i6
 fn keep<T>(all: &mut Vec<T>, counts: impl Fn(&T) -> Option<(i64, i64)>, set: impl Fn(&mut T, (i64, i64))) -> usize {
     let listed = all.len();
     all.retain_mut(|one| match counts(one) {
-        Some(found) => {
-            set(one, found);
+        Some(change) => {
+            set(one, change);
             true
         }
         None => false,

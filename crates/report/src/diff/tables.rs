@@ -182,7 +182,7 @@ mod tests {
         ) {
             let all: Vec<(i64, Times)> =
                 rows.iter().map(|&(b, a)| (a.unwrap_or(0) - b.unwrap_or(0), [b, a])).collect();
-            let sum = |of: fn(&(i64, Times)) -> i64| all.iter().map(of).sum::<i64>();
+            let sum = |value: fn(&(i64, Times)) -> i64| all.iter().map(value).sum::<i64>();
             let before_ns = sum(|r| r.1[0].unwrap_or(0)) + unlisted.0;
             let after_ns = sum(|r| r.1[1].unwrap_or(0)) + unlisted.1;
             let change_ns = after_ns - before_ns + if within_noise.is_some() { moved } else { 0 };
@@ -192,8 +192,8 @@ mod tests {
             let change: i64 = all[..listed].iter().map(|r| r.0).chain(others.iter().map(|s| s.change_ns)).sum();
             prop_assert_eq!((change, total.change_ns), (change_ns, change_ns));
             let times = |side: usize| {
-                let own = all[..listed].iter().map(|r| r.1[side].unwrap_or(0));
-                own.chain(others.iter().map(|s| s.times[side].unwrap_or(0))).sum::<i64>()
+                let listed = all[..listed].iter().map(|r| r.1[side].unwrap_or(0));
+                listed.chain(others.iter().map(|s| s.times[side].unwrap_or(0))).sum::<i64>()
             };
             if within_noise.is_none() {
                 prop_assert_eq!((Some(times(0)), Some(times(1))), (total.times[0], total.times[1]));

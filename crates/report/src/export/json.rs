@@ -164,12 +164,12 @@ fn wait<'a>(boot: &'a Boot, w: &timeline::Wait) -> WaitOut<'a> {
 
 /// An open end is `null`.
 fn hold(boot: &Boot, h: &timeline::Hold) -> serde_json::Value {
-    let known = |at: Ns| (at != Ns::MIN && at != Ns::MAX).then_some(at.0);
+    let bound = |at: Ns| (at != Ns::MIN && at != Ns::MAX).then_some(at.0);
     json!({
         "topic": boot.timeline.names.get(h.topic),
         "track": h.track.0,
-        "from_ns": known(h.from),
-        "to_ns": known(h.to),
+        "from_ns": bound(h.from),
+        "to_ns": bound(h.to),
     })
 }
 

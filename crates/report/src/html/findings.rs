@@ -2,7 +2,7 @@
 //! end, and the evidence.
 
 use super::esc;
-use crate::advice::{HEADING, NOT_LOOKED_FOR};
+use crate::findings_text::{HEADING, NOT_LOOKED_FOR};
 use crate::text::counted;
 use crate::{ChangeLine, Finding, Findings};
 use std::io::{self, Write};

@@ -177,6 +177,6 @@ fn sampled(boot: LabBoot) -> Option<(f64, f64)> {
     let timeline = boot.boot.timeline;
     let events = timeline.sampled.as_ref()?.events();
     let event = events.first()?;
-    let found = event.functions().into_iter().find(|function| timeline.names.get(function.name) == SAMPLED_AS)?;
-    Some((event.share(found.total) * 1000.0, event.error(found.total) * 1000.0))
+    let function = event.functions().into_iter().find(|row| timeline.names.get(row.name) == SAMPLED_AS)?;
+    Some((event.share(function.total) * 1000.0, event.error(function.total) * 1000.0))
 }

@@ -33,14 +33,14 @@ pub fn lake_page(document: &LakePage, out: &mut dyn Write) -> io::Result<()> {
 
 /// A line such as `1 000 000 boots of 10 000 machines, 2026-01-01 to 2026-03-31`.
 fn subject(document: &LakePage) -> String {
-    let of = format!("{} of {}", counted(document.boots, "boot"), counted(document.machines, "machine"));
+    let counts = format!("{} of {}", counted(document.boots, "boot"), counted(document.machines, "machine"));
     let days = match (document.days.first(), document.days.last()) {
         (Some(first), Some(last)) if first != last => format!(", {first} to {last}"),
         (Some(day), _) => format!(", {day}"),
         (None, _) => String::new(),
     };
     let since = if document.since.is_empty() { String::new() } else { format!(", since {}", document.since) };
-    format!("{of}{days}{since}.")
+    format!("{counts}{days}{since}.")
 }
 
 /// A cell of a table, with text or a figure.
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn the_tables_have_the_figures_of_the_document() {
         let page = page(&LakePage::read(EXAMPLE.as_bytes()).unwrap());
-        for said in [
+        for expected in [
             "<h1>Lake lake</h1>\n<p>1 000 000 boots of 10 000 machines, 2026-01-01 to 2026-01-02.</p>",
             "<th scope=\"row\">initcall acpi_init</th><td>kind-000 cpus=1 memory=1024M</td><td>6.1.0-21-cloud-amd64</td>",
             "<td class=\"n\">10.0 ms</td><td class=\"n\">10.5 ms</td><td class=\"n\">500 µs</td>\
@@ -358,7 +358,7 @@ mod tests {
             "<td class=\"n\">1.00 s (2026-01-01)</td>",
             "<p>looked at 60200 series of 200 kinds of machine; p is corrected for that.</p>",
         ] {
-            assert!(page.contains(said), "{said}\n{page}");
+            assert!(page.contains(expected), "{expected}\n{page}");
         }
     }
 

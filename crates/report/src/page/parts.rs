@@ -36,7 +36,7 @@
 //! ```
 
 use super::boot::{ConsoleLine, PageBoot, embedded};
-use crate::advice::NOT_LOOKED_FOR;
+use crate::findings_text::NOT_LOOKED_FOR;
 use crate::overview::noise;
 use crate::text::{harmless, harmless_bytes};
 use crate::{Boot, ChangeLine, Findings, PastProof, Summary};

@@ -395,7 +395,7 @@ fn the_page_escapes_everything() {
 }
 
 /// A finding with the guest's text in every field, and one more finding.
-fn found() -> Findings {
+fn example_findings() -> Findings {
     let hostile = || crate::sample::HOSTILE.to_owned();
     let span = FindingEvidence {
         track: hostile(),
@@ -441,7 +441,7 @@ fn the_page_and_the_json_list_findings() {
     assert!(!page(&boot).contains("What to do, most valuable first"), "nobody looked");
     let document = |boot: &Boot| serde_json::from_str::<Value>(&export(boot, "json")).unwrap();
     assert_eq!((&document(&boot)["findings"], &document(&boot)["found"]), (&Value::Array(Vec::new()), &Value::Null));
-    boot.findings = Some(found());
+    boot.findings = Some(example_findings());
     let page = page(&boot);
     for markup in ["<img", "<b>", "<time>1", "<script>ran", "\u{202e}", "\u{1b}", "\u{7}"] {
         assert!(!page.contains(markup), "{markup:?} got through");

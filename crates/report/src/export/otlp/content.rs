@@ -250,15 +250,15 @@ fn signed(number: u64) -> i64 {
 /// The lengths in seconds, and the measured metrics.
 fn gauges(boot: &Boot) -> Vec<Gauge> {
     let seconds = |ns: Ns| ns.0 as f64 / 1e9;
-    let of = |name: &'static str, text: &str| vec![(name, Value::Text(shown(text)))];
+    let attribute = |name: &'static str, text: &str| vec![(name, Value::Text(shown(text)))];
     let gauge = |name: &str, about, points| Gauge { name: name.to_owned(), about, unit: "s", points };
-    let phases = boot.phases.iter().map(|phase| (of("bootscope.phase", &phase.name), seconds(phase.length())));
+    let phases = boot.phases.iter().map(|phase| (attribute("bootscope.phase", &phase.name), seconds(phase.length())));
     let units = boot.timeline.units.iter().filter_map(|unit| {
         let took = unit.settled? - unit.start?;
-        Some((of("bootscope.unit", boot.timeline.names.get(unit.name)), seconds(took)))
+        Some((attribute("bootscope.unit", boot.timeline.names.get(unit.name)), seconds(took)))
     });
     let rows = boot.wheres();
-    let rows = rows.iter().map(|row| (of("bootscope.row", &row.name), seconds(Ns(row.self_ns))));
+    let rows = rows.iter().map(|row| (attribute("bootscope.row", &row.name), seconds(Ns(row.self_ns))));
     let mut gauges = vec![
         gauge("bootscope.boot.duration", "from time zero to the end mark", vec![(Vec::new(), seconds(boot.total))]),
         gauge("bootscope.phase.duration", "how long a phase took", phases.collect()),

@@ -1,4 +1,4 @@
-//! The values of a guest variable at the entries of functions, as `show --json` lists them. `watched` makes the text
+//! The values of a guest variable at the entries of functions, as `show --json` lists them. `watched_text` makes the text
 //! for a terminal.
 
 use serde::{Deserialize, Serialize};

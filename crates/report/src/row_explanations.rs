@@ -1,9 +1,9 @@
-//! Explanations of well-known rows, one clause each, from the table `known.tsv`. No analysis may depend on it.
+//! Explanations of well-known rows, one clause each, from the table `row_explanations.tsv`. No analysis may depend on it.
 
 use timeline::INDIRECT;
 
 /// The table: a name, a tab, a clause.
-const TABLE: &str = include_str!("known.tsv");
+const TABLE: &str = include_str!("row_explanations.tsv");
 
 /// Kinds that stand before a row's name.
 const KINDS: [&str; 9] =
@@ -17,12 +17,12 @@ pub fn clause(name: &str) -> Option<String> {
     let (name, mechanism) = name.rsplit_once(MECHANISM).map_or((name, ""), |(name, how)| (name, how));
     let bare = KINDS.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name);
     let bare = bare.strip_suffix(INDIRECT).map_or(bare, str::trim_end);
-    let known = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
-    match (known, mechanism) {
+    let clause = entries().find(|(pattern, _)| matches(pattern, bare)).map(|(_, clause)| clause);
+    match (clause, mechanism) {
         (Some(clause), "runqueue") => Some(format!("had the CPU: {clause}")),
         (None, "runqueue") => Some("had the CPU that the boot needed".to_owned()),
         (None, "DELAY" | "udelay" | "msleep" | "_sleep") => Some("lets time pass".to_owned()),
-        (known, _) => known.map(str::to_owned),
+        (clause, _) => clause.map(str::to_owned),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The places of the CPUs while the console was silent, as `show --json` lists them. `silences` makes the text for a
+//! The places of the CPUs while the console was silent, as `show --json` lists them. `silences_text` makes the text for a
 //! terminal.
 
 use serde::{Deserialize, Serialize};

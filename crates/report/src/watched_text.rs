@@ -1,8 +1,8 @@
 //! The values of a guest variable at the entries of functions, and the cost of reading it. This is the text for a
-//! terminal; `watch_lines` has the document.
+//! terminal; `watched_document` has the document.
 
 use crate::paragraph::paragraph;
-use crate::silences::stood_still;
+use crate::silences_text::stood_still;
 use crate::text::counted;
 use crate::{Layout, ReadingLine, WatchedLine, harmless};
 use std::fmt::Write;
@@ -62,7 +62,7 @@ fn value(reading: &ReadingLine, is_signed: bool) -> String {
 mod tests {
     use super::*;
 
-    fn found(stops: usize) -> WatchedLine {
+    fn example(stops: usize) -> WatchedLine {
         let reading = |i: usize| ReadingLine {
             at_ns: i as i64 * 1_000_000,
             stood_ns: 2_000_000,
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn each_stop_of_few_is_printed_with_what_they_cost() {
-        let text = watched(&found(3), "kvm", Layout::default());
+        let text = watched(&example(3), "kvm", Layout::default());
         let expected = "\
 what a variable was where functions were entered
   ARENA+0x410\\u{202e}
@@ -95,24 +95,24 @@ cost: the CPUs stood still for 6.00 ms in 3 stops; that is part of the times
 note: it was not read again\\x1b
 ";
         assert_eq!(text, expected, "{text}");
-        let mut negative = WatchedLine { signed: true, ..found(1) };
+        let mut negative = WatchedLine { signed: true, ..example(1) };
         negative.readings[0].value = Some(u64::MAX - 4);
         let text = watched(&negative, "kvm", Layout::default());
         assert!(text.contains("    1.00 ms  -5  lab"), "{text}");
-        let guests = WatchedLine { stood_in_total: false, ..found(1) };
+        let guests = WatchedLine { stood_in_total: false, ..example(1) };
         let text = watched(&guests, "tcg", Layout::default());
         assert!(text.contains("u{202e}, by the host's clock\n") && text.contains("clock stood too\n"), "{text}");
     }
 
     #[test]
     fn the_first_and_the_last_of_many_stops_are_printed() {
-        let text = watched(&found(2_000), "kvm", Layout::default());
+        let text = watched(&example(2_000), "kvm", Layout::default());
         assert!(text.contains("    6.00 ms      6000  lab"), "{text}");
         assert!(text.contains("\n  1 988 stops between not printed: see show --json\n"), "{text}");
         assert!(text.contains("     2.00 s   2000000  lab"), "{text}");
         assert_eq!(text.lines().filter(|line| line.contains("lab::em::stop")).count(), 2 * SHOWN);
         for stops in [SHOWN, SHOWN + 1, 2 * SHOWN] {
-            let text = watched(&found(stops), "kvm", Layout::default());
+            let text = watched(&example(stops), "kvm", Layout::default());
             assert_eq!(text.lines().filter(|line| line.contains("lab::em::stop")).count(), stops);
             assert!(!text.contains("between"), "{text}");
         }
@@ -120,7 +120,7 @@ note: it was not read again\\x1b
 
     #[test]
     fn a_variable_that_was_never_read_is_reported() {
-        let none = WatchedLine { readings: Vec::new(), stood_ns: 0, ..found(1) };
+        let none = WatchedLine { readings: Vec::new(), stood_ns: 0, ..example(1) };
         let text = watched(&none, "kvm", Layout::default());
         assert!(text.starts_with("watch: ARENA+0x410\\u{202e} was never read\nnever entered: g, "), "{text}");
         assert!(watched(&WatchedLine::default(), "", Layout::default()).contains("the variable was never read"));

@@ -1,5 +1,5 @@
 //! The places of the CPUs while the console was silent: the time and functions of each silence, and the cost of the
-//! stops. This is the text for a terminal; `silence_lines` has the document.
+//! stops. This is the text for a terminal; `silences_document` has the document.
 
 use crate::paragraph::paragraph;
 use crate::text::counted;
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{SilentEntry, SilentMoment};
 
-    fn found() -> SilencesLine {
+    fn example() -> SilencesLine {
         let entry = |name: &str, stops| SilentEntry { name: name.to_owned(), stops };
         let at = SilentWhere {
             cpus: vec![0],
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_silence_says_where_and_at_what_cost() {
-        let text = silences(&found(), "kvm", Layout { width: 80, ..Layout::default() });
+        let text = silences(&example(), "kvm", Layout { width: 80, ..Layout::default() });
         for line in [
             "where the CPUs were while the console was silent for 100 ms or more",
             "  silent for 2.00 s, from 1.00 s to 3.00 s of the host's time; 6 stops",
@@ -168,25 +168,25 @@ mod tests {
             "names: lab: 9 of 9 calls",
             "note: there is no stop after 3 ms: gone",
         ] {
-            assert!(text.lines().any(|found| found.trim_end() == line), "{line:?} in\n{text}");
+            assert!(text.lines().any(|printed| printed.trim_end() == line), "{line:?} in\n{text}");
         }
         assert!(!text.contains('\u{1b}'), "{text:?}");
         let unwrapped = |found: &SilencesLine| {
             let text = silences(found, "tcg", Layout::default());
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        let text = unwrapped(&found());
+        let text = unwrapped(&example());
         assert!(text.contains("part of the total. The guest's counter stood too"), "{text}");
-        let guests = SilencesLine { stood_in_total: false, ..found() };
+        let guests = SilencesLine { stood_in_total: false, ..example() };
         assert!(unwrapped(&guests).contains("the guest's clock stood too"));
-        let mut elsewhere = found();
+        let mut elsewhere = example();
         elsewhere.silences[0].wheres[0].stack.clear();
         let moment =
             |at_ns, innermost: &str| SilentMoment { at_ns, stack: vec![innermost.to_owned(), "main".to_owned()] };
         elsewhere.silences[0].wheres[0].moments = vec![moment(1_100_000_000, "a"), moment(1_200_000_000, "b")];
         let text = silences(&elsewhere, "kvm", Layout::default());
         assert!(text.contains("1.10 s  a < main\n") && text.contains("1.20 s  b < main\n"), "{text}");
-        let mut unstopped = found();
+        let mut unstopped = example();
         unstopped.silences[0] =
             SilenceLine { stops: 0, stood_ns: 0, wheres: Vec::new(), ..unstopped.silences[0].clone() };
         unstopped.stood_ns = 0;

@@ -33,8 +33,8 @@ pub fn bench_csv(document: &Document, out: &mut dyn Write) -> io::Result<()> {
 
 /// The metrics that have a column. A workload's metric needs a boot that has it.
 fn metrics(document: &Document) -> Vec<&'static Metric> {
-    let known = |metric: &Metric| document.boots.iter().any(|boot| boot.measured.metrics.get(metric).is_some());
-    METRICS.iter().filter(|metric| !metric.is_mentioned_if_known() || known(metric)).collect()
+    let has_value = |metric: &Metric| document.boots.iter().any(|boot| boot.measured.metrics.get(metric).is_some());
+    METRICS.iter().filter(|metric| !metric.is_mentioned_if_known() || has_value(metric)).collect()
 }
 
 fn boot_line(document: &Document, boot: &Boot, metrics: &[&Metric], phases: &[&str]) -> Vec<String> {
@@ -51,9 +51,9 @@ fn boot_line(document: &Document, boot: &Boot, metrics: &[&Metric], phases: &[&s
     ];
     line.extend(metrics.iter().map(|metric| m.metrics.get(metric).map(|v| v.to_string()).unwrap_or_default()));
     for phase in phases {
-        let own = || m.phases.iter().filter(|p| p.name == *phase);
-        let length: i64 = own().map(|p| p.ns).sum();
-        line.push(if own().next().is_some() { length.to_string() } else { String::new() });
+        let same_phase = || m.phases.iter().filter(|p| p.name == *phase);
+        let length: i64 = same_phase().map(|p| p.ns).sum();
+        line.push(if same_phase().next().is_some() { length.to_string() } else { String::new() });
     }
     line
 }
