@@ -265,7 +265,7 @@ impl<'a> Charger<'a> {
     /// process: their rows say more than the phase, however long the phase is.
     fn covers_phase(&self, span: SpanId, phase: &Phase) -> bool {
         let row = self.timeline.spans.get(span);
-        if matches!(row.kind, SpanKind::Stage | SpanKind::Message | SpanKind::Process) {
+        if matches!(row.kind, SpanKind::Stage | SpanKind::Message | SpanKind::Process | SpanKind::Initcall) {
             return false;
         }
         let missed = (row.start - phase.start).max(Ns::ZERO) + (phase.end - row.end).max(Ns::ZERO);

@@ -89,16 +89,14 @@ fn grouped(text: &[u8]) -> Option<u64> {
     grouped_number(text).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
-/// The step before the first stamp.
-const RESET: &str = "reset";
 /// A table without its head has this number of rows at least.
 const ENTRIES_MIN: usize = 2;
 
 /// True if the rows of a text are a table: it has two rows, or a head (`25 entries total:`). Others print a number, a name and two
 /// numbers, too.
-fn is_table(steps: &Steps, bytes: &[u8]) -> bool {
-    let rows = steps.steps.iter().filter(|step| step.name != RESET).count();
-    rows >= ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
+fn is_table(bytes: &[u8]) -> bool {
+    let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());
+    rows.take(ENTRIES_MIN).count() == ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
 }
 
 /// Reads all tables of a text; what is no line of one is left out. One boot has one table: a second one is counted.
@@ -124,7 +122,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
         };
         // What came before the first stamp is the firmware's too.
         if us > 0 && steps.steps.is_empty() {
-            let reset = Step { at: Ns::ZERO, name: RESET.to_owned(), begins: Some(Phase::Firmware) };
+            let reset = Step { at: Ns::ZERO, name: "reset".to_owned(), begins: Some(Phase::Firmware) };
             steps.add(reset, diagnostics, place);
         }
         let begins = begins.filter(|phase| *phase != Phase::Firmware || us == 0);
@@ -163,8 +161,7 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut boot.timeline.diagnostics;
         let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
-        let steps = read(&first.name, &first.bytes, diagnostics);
-        is_table(&steps, &first.bytes).then(|| BeforeKernel::of(steps))?
+        is_table(&first.bytes).then(|| BeforeKernel::of(read(&first.name, &first.bytes, diagnostics)))?
     }
 }
 
@@ -175,8 +172,8 @@ mod tests {
     #[test]
     fn one_line_is_no_table() {
         let partition = b"   0: bootloader                         0            400000                  0\n";
-        assert!(!is_table(&read("a", partition, &mut Diagnostics::default()), partition));
+        assert!(!is_table(partition));
         let table = b"   0:1st timestamp                                     0\n  11:start of bootblock    1,054,000 (1,054,000)\n";
-        assert!(is_table(&read("a", table, &mut Diagnostics::default()), table));
+        assert!(is_table(table));
     }
 }

@@ -190,6 +190,12 @@ fn process_1_track(boot: &mut Boot<'_>) {
     let (first, placed) = (boot.first_thread(), boot.init());
     let timeline = &mut boot.timeline;
     let init = if placed == first { timeline.tracks.find(TrackKind::Thread, 1).unwrap_or(first) } else { placed };
+    // Initcalls of process 1 prove that it was there before another account of user space begins.
+    let begins = timeline.spans.iter().filter(|(_, span)| span.track == init).map(|(_, span)| span.start).min();
+    let created = &mut timeline.tracks.get_mut(init).created;
+    if let (Some(begins), Some((at, _))) = (begins.filter(|_| init != first), created) {
+        *at = begins.min(*at);
+    }
     if init != first && timeline.tracks.get(init).created.is_none() {
         // Nothing says when it was created; before the first thing it is known to have done it was not needed. Where not even
         // that is known: the first thread makes it, and goes over to it.
