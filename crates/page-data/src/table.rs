@@ -159,14 +159,14 @@ impl<'a> Table<'a> {
         if plain.len() as u64 > MAX_BYTES {
             return Err(Malformed::TooLarge);
         }
-        Table::of_plain(&plain)
+        Table::from_plain(&plain)
     }
 
     /// Reads the output of [`Table::plain`].
     ///
     /// # Errors
     /// [`Malformed`], at the first violation of the format.
-    pub fn of_plain(plain: &[u8]) -> Result<Table<'static>, Malformed> {
+    pub fn from_plain(plain: &[u8]) -> Result<Table<'static>, Malformed> {
         let mut input = Input(plain);
         let name = Cow::Owned(input.text()?);
         let rows = usize::try_from(input.varint()?).map_err(|_| Malformed::CutOff)?;

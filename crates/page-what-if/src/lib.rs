@@ -42,7 +42,7 @@ unsafe fn taken(at: *mut u8, bytes: usize) -> Box<[u8]> {
 pub unsafe extern "C" fn part(at: *mut u8, bytes: usize) -> bool {
     // SAFETY: this function's caller promises the same.
     let plain = unsafe { taken(at, bytes) };
-    Table::of_plain(&plain).map(|table| BOOT.with_borrow_mut(|boot| boot.parts.add(table))).is_ok()
+    Table::from_plain(&plain).map(|table| BOOT.with_borrow_mut(|boot| boot.parts.add(table))).is_ok()
 }
 
 /// Answers a question: a list of savings. Each is its share (eight bytes), the length of its row's name (four), and the

@@ -2,7 +2,7 @@
 //!
 //! A view takes a [`Boot`] (a finalized timeline, its [`analysis`], and the [`Facts`] that no timeline holds) and
 //! writes it. It must not open files or compute results. Only this crate decides the look of output. All text that came
-//! from a machine passes [`harmless`] (or the format's quoting) before it is written.
+//! from a machine passes [`harmless()`] (or the format's quoting) before it is written.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 

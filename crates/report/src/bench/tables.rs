@@ -20,7 +20,7 @@ pub fn unit(document: &Document) -> Unit {
     if document.head.deterministic { Unit::Instructions } else { Unit::Nanoseconds }
 }
 
-/// A computed length in the bench's [`unit`].
+/// A computed length in the bench's [`unit()`].
 pub fn time(unit: Unit, ns: f64) -> String {
     unit.show(Ns::rounded(ns))
 }

@@ -1,7 +1,7 @@
 //! One self-contained page of a boot: it opens from disk and uses no network.
 //!
 //! It has the boot twice: as HTML tables, for paper and for a browser without scripts, and as columns that its
-//! application ([`crate::page`]) shows. These rules hold:
+//! application ([`mod@crate::page`]) shows. These rules hold:
 //!
 //! * Every text passes [`esc`].
 //! * The only scripts are the page's own. They carry a nonce that the page's content policy demands, so unescaped text
@@ -94,7 +94,7 @@ pub(crate) fn begin(title: &str, nonce: &str, asks: Asks, out: &mut dyn Write) -
 }
 
 /// Harmless text escaped for HTML, also within quotes, and for XML 1.0, which cannot have the control characters that
-/// [`harmless`] replaces.
+/// [`harmless()`] replaces.
 pub(crate) fn esc(text: &str) -> String {
     let text = harmless(text);
     if !text.bytes().any(|b| matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'')) {

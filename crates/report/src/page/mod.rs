@@ -91,7 +91,7 @@ fn written(nonce: &str, out: &mut dyn Write, parts: impl FnOnce(Take) -> io::Res
     parts(&mut part)
 }
 
-/// The parts of a page that [`write`] wrote, in order: for tests, and for programs that read a page without a browser.
+/// The parts of a page that [`write()`] wrote, in order: for tests, and for programs that read a page without a browser.
 ///
 /// # Errors
 /// If an element is not a part of a page.

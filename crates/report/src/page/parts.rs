@@ -2,7 +2,7 @@
 //!
 //! The order is that of need. The first picture needs the first parts (`boot`, `tracks`, `stays`, `frames`). The charts
 //! need the next, with spans in chunks. Lists come last. Names and labels come in parts too, each before its first use.
-//! All text has passed [`harmless`] here, so the page does not need to check it.
+//! All text has passed [`harmless()`] here, so the page does not need to check it.
 //!
 //! ```text
 //! boot     json                                   one text: the facts, see [`Facts`]
