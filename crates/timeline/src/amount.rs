@@ -1,8 +1,8 @@
-//! Lengths of time and sizes as one types them: one grammar for options, budgets and sweeps.
+//! Parses lengths of time and sizes as users type them. Options, budgets and sweeps share this one grammar.
 
 use crate::Ns;
 
-/// The units of time, and how many ns each is.
+/// The units of time, each with its length in ns.
 const TIMES: [(&[&str], f64); 7] = [
     (&["ns", "nsec"], 1.0),
     (&["us", "µs", "μs", "usec"], 1e3),
@@ -13,10 +13,10 @@ const TIMES: [(&[&str], f64); 7] = [
     (&["d", "day", "days"], 86_400e9),
 ];
 
-/// A length of time: numbers and their units, such as `20ms`, `3.5 s`, `10m` or `1h 30m`; or 0.
+/// Parses a length of time: numbers with units, such as `20ms`, `3.5 s`, `10m` or `1h 30m`; or 0.
 ///
 /// # Errors
-/// What is wrong with the text, and how a time is written.
+/// A message that names the malformed text and shows how to write a time.
 pub fn time(text: &str) -> Result<Ns, String> {
     let wrong = || format!("`{text}` is no time: write a number and ns, us, ms, s, m or h, such as 20ms");
     let mut rest = text.trim();
@@ -42,10 +42,11 @@ pub fn time(text: &str) -> Result<Ns, String> {
     if (0.0..3.2e18).contains(&length) { Ok(Ns(length as i64)) } else { Err(wrong()) }
 }
 
-/// A size: a number and its unit, such as `512M` or `1.5 GiB`; K is 1024 bytes. Also a count of bytes, or 0.
+/// Parses a size: a number and its unit, such as `512M` or `1.5 GiB`; K is 1024 bytes. Also accepts a count of bytes,
+/// or 0.
 ///
 /// # Errors
-/// What is wrong with the text, and how a size is written.
+/// A message that names the malformed text and shows how to write a size.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size: write a number with K, M, G or T, such as 512M");
     let text = text.trim();
@@ -61,7 +62,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let bytes = if digits.contains('.') {
         let bytes = (digits.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64).round();
-        // What is less than 2^63 is exact in both; a fraction of a byte is none.
+        // A value below 2^63 is exact in both types. A fraction of a byte is malformed.
         if !(0.0..9.2e18).contains(&bytes) || shift == 0 {
             return Err(wrong());
         }
@@ -71,7 +72,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     } else {
         digits.parse::<u64>().map_err(|_| wrong())?.checked_mul(1 << shift).ok_or_else(wrong)?
     };
-    // 0 is no size at all; a number in between is one whose unit was forgotten.
+    // 0 is not a size. A count of bytes below 1 MiB most likely lacks its unit.
     if unit.is_empty() && (1..1 << 20).contains(&bytes) {
         return Err(format!("`{text}` is {text} bytes: with its unit, such as {text}M, it is what you mean"));
     }

@@ -1,4 +1,4 @@
-//! Builds nested spans from begin and end events, whatever order and balance they come in.
+//! Builds nested spans from begin and end events, in any order and balance.
 
 use crate::{DiagnosticKind, Diagnostics, NameId, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
 
@@ -6,30 +6,30 @@ use hashbrown::HashMap;
 
 /// Turns begin and end events into spans, on any number of tracks.
 ///
-/// An end closes the innermost open span of its name and detail on its track; spans opened inside
-/// that one and never ended are closed with it. Every begin becomes exactly one span. What does not
-/// balance is counted: exits without an entry, entries without an exit, steps back of the clock.
-/// Amortised `O(1)` per event, also for hostile input.
+/// An end closes the innermost open span of its name and detail on its track. Spans that began inside that one and
+/// never ended are closed with it. Every begin becomes exactly one span. The builder counts what does not balance:
+/// exits without an entry, entries without an exit, steps back of the clock. Each event takes amortised `O(1)`, also
+/// for hostile input.
 #[derive(Debug, Default)]
 pub struct SpanBuilder {
-    /// By the track's number, which is small: tracks are counted from 0.
-    tracks: Vec<Open>,
+    /// Indexed by the track's number, which is small: tracks are numbered from 0.
+    tracks: Vec<OpenSpans>,
 }
 
-/// So deep a stack is searched. Real stacks are hardly deeper; what lies deeper is counted by name instead, so that no
-/// input can make an end without a begin cost more than this.
-const SEARCHED: usize = 64;
+/// The depth of stack that is searched; real stacks are hardly deeper. Deeper spans are counted by name instead. This
+/// bounds the cost of an end without a begin for any input.
+const MAX_SEARCHED_DEPTH: usize = 64;
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenSpans {
     stack: Vec<(SpanId, NameId, NameId)>,
-    /// How many of each name and detail lie deeper than [`SEARCHED`].
+    /// The number of spans deeper than [`MAX_SEARCHED_DEPTH`], by name and detail.
     deep: HashMap<(NameId, NameId), u32>,
     last: Option<Ns>,
 }
 
-impl Open {
-    /// Time on one track never goes back: a step back is counted and taken as standing still.
+impl OpenSpans {
+    /// Time on one track never goes back. A step back is counted, and the track's time stands still.
     #[inline]
     fn advance(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> Ns {
         match self.last {
@@ -46,7 +46,7 @@ impl Open {
 
     #[inline]
     fn push(&mut self, id: SpanId, name: NameId, detail: NameId) {
-        if self.stack.len() >= SEARCHED {
+        if self.stack.len() >= MAX_SEARCHED_DEPTH {
             *self.deep.entry((name, detail)).or_default() += 1;
         }
         self.stack.push((id, name, detail));
@@ -55,7 +55,7 @@ impl Open {
     #[inline]
     fn pop(&mut self) -> Option<(SpanId, NameId, NameId)> {
         let top = self.stack.pop()?;
-        if self.stack.len() >= SEARCHED {
+        if self.stack.len() >= MAX_SEARCHED_DEPTH {
             if let Some(n) = self.deep.get_mut(&(top.1, top.2)) {
                 *n -= 1;
             }
@@ -69,31 +69,31 @@ impl Open {
         if self.stack.last().is_some_and(is) {
             return true;
         }
-        let searched = &self.stack[..self.stack.len().min(SEARCHED)];
+        let searched = &self.stack[..self.stack.len().min(MAX_SEARCHED_DEPTH)];
         searched.iter().rev().any(is) || self.deep.get(&(name, detail)).is_some_and(|&n| n > 0)
     }
 
-    /// All but the `kept` outermost end.
+    /// Closes all open spans except the `kept` outermost ones.
     fn close(
         &mut self,
         kept: usize,
         spans: &mut Spans,
         at: Ns,
         diagnostics: &mut Diagnostics,
-        begun: impl Fn(SpanId) -> String,
+        begin_place: impl Fn(SpanId) -> String,
     ) {
         let end = self.last.map_or(at, |last| last.max(at));
         while self.stack.len() > kept {
             if let Some((id, ..)) = self.pop() {
                 spans.set_end(id, end);
-                diagnostics.note(DiagnosticKind::EntryWithoutExit, || begun(id));
+                diagnostics.note(DiagnosticKind::EntryWithoutExit, || begin_place(id));
             }
         }
     }
 }
 
 impl SpanBuilder {
-    /// A span begins at `row.start` (its `end` is ignored). `place` says where the event stands.
+    /// Begins a span at `row.start` (its `end` is ignored). `place` describes where the event stands in the evidence.
     pub fn begin(
         &mut self,
         spans: &mut Spans,
@@ -109,8 +109,9 @@ impl SpanBuilder {
         id
     }
 
-    /// The innermost open span of that name and detail on `track` ends. Returns it, if there is one. `place` says where the
-    /// event stands, or, of a span that never ended, where that began.
+    /// Ends the innermost open span of that name and detail on `track`, and returns it. Returns `None` if there is no
+    /// such span. `place` describes where the event stands. For a span that never ended, it describes where that span
+    /// began.
     pub fn end(
         &mut self,
         spans: &mut Spans,
@@ -141,41 +142,42 @@ impl SpanBuilder {
         self.tracks.get(track.0 as usize)?.stack.last().map(|top| top.0)
     }
 
-    /// Name and detail of the innermost open span of that name on a track, whatever its detail. Looks at the innermost 64
-    /// spans.
+    /// Name and detail of the innermost open span of that name on a track, with any detail. Only the innermost 64 spans
+    /// are searched.
     #[inline]
     pub fn innermost_named(&self, track: TrackId, name: NameId) -> Option<(NameId, NameId)> {
         let stack = &self.tracks.get(track.0 as usize)?.stack;
-        let open = stack.iter().rev().take(SEARCHED).find(|open| open.1 == name);
+        let open = stack.iter().rev().take(MAX_SEARCHED_DEPTH).find(|open| open.1 == name);
         open.map(|&(_, name, detail)| (name, detail))
     }
 
-    /// What is open on a track inside its outermost span ends at `at`, or at the track's last event if that is later.
+    /// Ends the spans that are open inside a track's outermost span. They end at `at`, or at the track's last event if
+    /// that is later.
     pub fn close_inside(
         &mut self,
         spans: &mut Spans,
         track: TrackId,
         at: Ns,
         diagnostics: &mut Diagnostics,
-        begun: impl Fn(SpanId) -> String,
+        begin_place: impl Fn(SpanId) -> String,
     ) {
-        self.open(track).close(1, spans, at, diagnostics, begun);
+        self.open(track).close(1, spans, at, diagnostics, begin_place);
     }
 
-    /// Nothing more is known of a track: what is open on it ends at `at`, or at its last event if that is later. `begun`
-    /// says where a span began.
+    /// Ends all open spans of a track about which nothing more is known. They end at `at`, or at the track's last event
+    /// if that is later. `begin_place` describes where a span began.
     pub fn close(
         &mut self,
         spans: &mut Spans,
         track: TrackId,
         at: Ns,
         diagnostics: &mut Diagnostics,
-        begun: impl Fn(SpanId) -> String,
+        begin_place: impl Fn(SpanId) -> String,
     ) {
-        self.open(track).close(0, spans, at, diagnostics, begun);
+        self.open(track).close(0, spans, at, diagnostics, begin_place);
     }
 
-    /// No more events: what is still open ends at `at`, or at its track's last event if that is later.
+    /// Ends all open spans after the last event. They end at `at`, or at their track's last event if that is later.
     pub fn finish(self, spans: &mut Spans, at: Ns, diagnostics: &mut Diagnostics) {
         for mut open in self.tracks {
             open.close(0, spans, at, diagnostics, |_| String::new());
@@ -183,10 +185,10 @@ impl SpanBuilder {
     }
 
     #[inline]
-    fn open(&mut self, track: TrackId) -> &mut Open {
+    fn open(&mut self, track: TrackId) -> &mut OpenSpans {
         let number = track.0 as usize;
         if number >= self.tracks.len() {
-            self.tracks.resize_with(number + 1, Open::default);
+            self.tracks.resize_with(number + 1, OpenSpans::default);
         }
         &mut self.tracks[number]
     }

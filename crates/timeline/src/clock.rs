@@ -1,38 +1,39 @@
-//! Clocks: how raw ticks become time, and how two clocks are joined by events seen on both.
+//! Clocks: they turn raw ticks into time. Events seen on two clocks join the two.
 
 use crate::{Ns, RateSource, Ticks};
 
 /// One event seen on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SyncPoint {
-    /// What the clock to be fitted said.
+    /// The reading of the clock to be fitted.
     pub ticks: Ticks,
-    /// What the reference clock said.
+    /// The reading of the reference clock.
     pub at: Ns,
 }
 
-/// How the reference clock's stamps of sync points err.
+/// The direction in which the reference clock's stamps of sync points err.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// Never early, sometimes late: a message that somebody stamped on arrival. The fit then runs
-    /// *under* the points, along the ones that were not held up.
+    /// Never early, sometimes late, such as a message stamped on arrival. The fit then runs *under* the points, along
+    /// the ones that were not delayed.
     Late,
-    /// Early as often as late.
+    /// As often early as late.
     Even,
 }
 
 /// Maps ticks to time, piecewise linear.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
-    /// What it is called (`tsc`, `printk`).
+    /// Such as `tsc` or `printk`.
     pub name: String,
-    /// Ticks a second, over its whole length.
+    /// Ticks per second, over the clock's whole length.
     pub hz: f64,
-    /// How far sync points typically lie from the fit (the median).
+    /// The median distance of the sync points from the fit.
     pub residual: Ns,
-    /// Where the rate came from.
+    /// The source of the rate.
     pub rate_from: RateSource,
-    /// Sorted by ticks, at least one: each maps from its tick on, the first one also what is before it.
+    /// Sorted by ticks; there is at least one. Each maps the ticks from its own tick on. The first one also maps the
+    /// ticks before it.
     segments: Vec<Segment>,
 }
 
@@ -64,13 +65,13 @@ impl Clock {
         }
     }
 
-    /// The same clock, which other evidence knows by another name.
+    /// The same clock, under the name that other evidence uses.
     #[must_use]
     pub fn renamed(&self, name: &str) -> Clock {
         Clock { name: name.to_owned(), ..self.clone() }
     }
 
-    /// How many stretches of different rate it has.
+    /// The number of stretches with different rates.
     pub fn pieces(&self) -> usize {
         self.segments.len()
     }
@@ -85,8 +86,8 @@ impl Clock {
         self.segments[after.saturating_sub(1)].to_ns(ticks)
     }
 
-    /// How far off the time of `ticks` can be if the clock, which runs at `hz` but for ticks that it lost, lost them anywhere in
-    /// the stretch around it. Before the first point and after the last one nothing is known to have been lost.
+    /// The largest error of the time at `ticks`, if the clock runs at `hz` but lost ticks somewhere in the stretch
+    /// around it. Zero before the first point and after the last one: no loss is known there.
     pub fn lost_around(&self, ticks: Ticks, hz: f64) -> Ns {
         let after = self.segments.partition_point(|s| s.ticks <= ticks);
         let around = after.checked_sub(1).and_then(|from| Some((self.segments.get(from)?, self.segments.get(after)?)));
@@ -96,27 +97,27 @@ impl Clock {
         })
     }
 
-    /// Fits a clock of known rate to sync points: only the offset is looked for. `None` without points.
+    /// Fits the offset of a clock of known rate to sync points. Returns `None` without points.
     pub fn fit_offset(name: &str, hz: f64, points: &[SyncPoint], delay: Delay, rate_from: RateSource) -> Option<Clock> {
         let first = *points.first()?;
         let mut clock = Clock::linear(name, hz, first.ticks, first.at, rate_from);
-        let rests = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
+        let residuals = points.iter().map(|p| (p.at - clock.to_ns(p.ticks)).0);
         let shift = match delay {
-            Delay::Late => Ns(rests.min()?),
-            Delay::Even => Ns::rounded(rests.map(|r| r as f64).sum::<f64>() / points.len() as f64),
+            Delay::Late => Ns(residuals.min()?),
+            Delay::Even => Ns::rounded(residuals.map(|r| r as f64).sum::<f64>() / points.len() as f64),
         };
         clock.segments[0].at += shift;
-        clock.residual = clock.typical_rest(points);
+        clock.residual = clock.median_residual(points);
         Some(clock)
     }
 
-    /// Fits rate and offset to sync points. `None` with fewer than two different ticks, or if
-    /// time would not go forward.
+    /// Fits rate and offset to sync points. Returns `None` with fewer than two different ticks, or if time would not go
+    /// forward.
     ///
-    /// With [`Delay::Late`] the line is the edge of the points' lower convex hull that spans their
-    /// mean tick: of all lines that no point lies under it has the least summed distance (Moon,
-    /// Skelly, Towsley: Estimation and removal of clock skew, INFOCOM 1999). With [`Delay::Even`]
-    /// it is the least-squares line. `O(n log n)`.
+    /// With [`Delay::Late`] the line is the edge of the points' lower convex hull that spans their mean tick. Among all
+    /// lines with no point below them, this one has the least summed distance to the points (Moon, Skelly, Towsley:
+    /// Estimation and removal of clock skew, INFOCOM 1999). With [`Delay::Even`] it is the least-squares line.
+    /// `O(n log n)`.
     pub fn fit(name: &str, points: &[SyncPoint], delay: Delay) -> Option<Clock> {
         let mut points = points.to_vec();
         points.sort_by_key(|p| (p.ticks, p.at));
@@ -132,12 +133,12 @@ impl Clock {
         Clock::fit_offset(name, 1e9 / ns_per_tick, &points, delay, RateSource::SyncPoints)
     }
 
-    /// A clock that goes through every sync point: for two clocks seen together often, whose rates
-    /// may change on the way. Points that step back on either clock are left out. `None` with
-    /// fewer than two different ticks.
+    /// Returns a clock that goes through every sync point. It suits two clocks that are often seen together and whose
+    /// rates may change. Points that step back on either clock are left out. Returns `None` with fewer than two
+    /// different ticks.
     ///
-    /// `hz` is the rate of its longest stretch, which suffers least from jitter and also holds outside
-    /// the points; the residual is how far a point typically lies from the line between its neighbours.
+    /// `hz` is the rate of the longest stretch, which suffers least from jitter. It also holds outside the points. The
+    /// residual is the median distance of a point from the line between its neighbours.
     pub fn through(name: &str, points: &[SyncPoint]) -> Option<Clock> {
         let mut points = points.to_vec();
         points.sort_by_key(|p| (p.ticks, p.at));
@@ -151,9 +152,9 @@ impl Clock {
         let between: Vec<Segment> = points.windows(2).map(|w| segment(w[0], w[1])).collect();
         let longest = points.windows(2).max_by_key(|w| w[1].ticks.0 - w[0].ticks.0)?;
         let outside = segment(longest[0], longest[1]).ns_per_tick;
-        let mut rests: Vec<Ns> =
+        let mut residuals: Vec<Ns> =
             points.windows(3).map(|w| (segment(w[0], w[2]).to_ns(w[1].ticks) - w[1].at).abs()).collect();
-        rests.sort();
+        residuals.sort();
 
         let before = Segment { ticks: first.ticks, at: first.at, ns_per_tick: outside };
         let mut segments = vec![Segment { ticks: Ticks(0), at: before.to_ns(Ticks(0)), ns_per_tick: outside }];
@@ -162,33 +163,34 @@ impl Clock {
         Some(Clock {
             name: name.to_owned(),
             hz: 1e9 / outside,
-            residual: rests.get(rests.len() / 2).copied().unwrap_or_default(),
+            residual: residuals.get(residuals.len() / 2).copied().unwrap_or_default(),
             rate_from: RateSource::CommonEvents,
             segments,
         })
     }
 
     /// The median distance of points from this clock.
-    fn typical_rest(&self, points: &[SyncPoint]) -> Ns {
-        let mut rests: Vec<Ns> = points.iter().map(|p| (p.at - self.to_ns(p.ticks)).abs()).collect();
-        rests.sort();
-        rests.get(rests.len() / 2).copied().unwrap_or_default()
+    fn median_residual(&self, points: &[SyncPoint]) -> Ns {
+        let mut residuals: Vec<Ns> = points.iter().map(|p| (p.at - self.to_ns(p.ticks)).abs()).collect();
+        residuals.sort();
+        residuals.get(residuals.len() / 2).copied().unwrap_or_default()
     }
 }
 
-/// Points relative to the first one, as floating point. Needs at least one point.
+/// Points relative to the first one, as floating point. `points` must not be empty.
 fn relative(points: &[SyncPoint]) -> Vec<(f64, f64)> {
     let zero = points[0];
     points.iter().map(|p| ((p.ticks.0 - zero.ticks.0) as f64, (p.at - zero.at).0 as f64)).collect()
 }
 
-/// The slope of the lower convex hull over the mean abscissa. Needs points sorted by ticks, two of them different.
+/// The slope of the lower convex hull over the mean abscissa. The points must be sorted by ticks, and two of them must
+/// differ.
 fn lower_edge_slope(points: &[SyncPoint]) -> f64 {
     let points = relative(points);
     let mean = points.iter().map(|p| p.0).sum::<f64>() / points.len() as f64;
     let mut hull: Vec<(f64, f64)> = Vec::new();
     for p in points {
-        // Of points with one abscissa only the lowest counts, and it comes first.
+        // If several points share an abscissa, only the lowest counts, and it comes first.
         if hull.last().is_some_and(|q| q.0 == p.0) {
             continue;
         }
@@ -205,7 +207,7 @@ fn lower_edge_slope(points: &[SyncPoint]) -> f64 {
     (edge[1].1 - edge[0].1) / (edge[1].0 - edge[0].0)
 }
 
-/// The slope of the least-squares line. Needs two different ticks.
+/// The slope of the least-squares line. There must be two different ticks.
 fn least_squares_slope(points: &[SyncPoint]) -> f64 {
     let points = relative(points);
     let n = points.len() as f64;
@@ -227,7 +229,7 @@ mod tests {
 
     #[test]
     fn late_arrivals_do_not_pull_the_fit() {
-        // 2 GHz from tick 1000 at 5000 ns; most arrivals late by up to 40 µs.
+        // 2 GHz from tick 1000 at 5000 ns; most arrivals are late, by up to 40 µs.
         let late = [7_000, 0, 40_000, 12_000, 900, 0, 33_000, 5_000];
         let points: Vec<_> = late
             .iter()

@@ -1,49 +1,48 @@
-//! What did not add up in the evidence: counted by kind of problem, with the place where each was first seen and the time
-//! that it is about.
+//! Problems in the evidence, counted by kind. Each has the place where it was first seen and the time that it affects.
 //!
-//! Every kind stands once, in the table of [`DiagnosticKind`], with its code and its severity. Its sentence is in `report`:
-//! no text that a person reads is made here.
+//! Every kind stands once in the table of [`DiagnosticKind`], with its code and its severity. The `report` crate has
+//! its sentence: this crate makes no text for people.
 
 use crate::Ns;
 
-/// Which answers a problem may have changed.
+/// The answers that a problem may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figures {
     /// The boot's length and its end mark.
     Total,
-    /// When something happened.
+    /// The times of events.
     Times,
     /// The boundaries of phases.
     Phases,
-    /// Which function had the time.
+    /// The time charged to each function.
     Functions,
     /// The list of initcalls.
     Initcalls,
-    /// Who waited for whom.
+    /// The threads or devices that each wait waited for.
     Waits,
-    /// Which thread ran when.
+    /// The thread that each CPU ran, over time.
     Threads,
     /// The list of processes.
     Processes,
     /// The kernel's messages.
     Messages,
-    /// Whatever the file in question shows.
+    /// Everything that the file in question shows.
     OfThisFile,
 }
 
-/// What a problem does to the answers.
+/// The effect of a problem on the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// No figure is different because of it.
+    /// No figure changes because of it.
     Harmless,
-    /// These figures may be.
+    /// These figures may be wrong.
     Affects(Figures),
     /// A whole piece of evidence is not used.
     Unusable,
 }
 
 impl Severity {
-    /// The figures affected, if it is known which.
+    /// The figures affected, if they are known.
     pub fn affects(self) -> Option<Figures> {
         match self {
             Severity::Affects(figures) => Some(figures),
@@ -52,27 +51,25 @@ impl Severity {
     }
 }
 
-/// Makes [`DiagnosticKind`] of one table: variant, code, severity.
+/// Makes [`DiagnosticKind`] from one table of variant, code and severity.
 macro_rules! kinds {
     ($($variant:ident = $code:literal, $severity:ident $(($figures:path))?;)*) => {
-        /// What can be wrong with evidence. A new kind is a line here, and its sentence in `report`.
+        /// A kind of problem with evidence. A new kind needs a line here, and its sentence in `report`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DiagnosticKind {
             $(#[doc = concat!("`", $code, "`")] $variant,)*
         }
 
         impl DiagnosticKind {
-            /// All of them.
             pub const ALL: &[DiagnosticKind] = &[$(DiagnosticKind::$variant),*];
 
-            /// The name that programs know it by. It never changes.
+            /// The name that programs use for it. It never changes.
             pub fn code(self) -> &'static str {
                 match self {
                     $(DiagnosticKind::$variant => $code,)*
                 }
             }
 
-            /// What it does to the answers.
             pub fn severity(self) -> Severity {
                 match self {
                     $(DiagnosticKind::$variant => Severity::$severity $(($figures))?,)*
@@ -268,28 +265,29 @@ kinds! {
 /// One kind of problem, counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What was wrong.
     pub kind: DiagnosticKind,
-    /// What it is about, where the evidence names it: a file, what process 1 could not gather. Each name is counted apart.
+    /// The thing that it is about, where the evidence names one: a file, or evidence that process 1 could not gather.
+    /// Each name is counted apart.
     pub about: String,
-    /// How often.
+    /// The number of times.
     pub count: u64,
-    /// How much time it is about, if that is known.
+    /// The time that it is about, if that is known.
     pub cost: Option<Ns>,
-    /// Where it was seen first, usually `file:line`; empty if there is no place.
+    /// The place where it was seen first, usually `file:line`; empty if there is no place.
     pub first: String,
 }
 
-/// The most names of one kind that are counted apart. The evidence chooses the names, and could give each problem another one.
-const NAMED_MAX: usize = 256;
-/// The name under which the rest is counted.
+/// The largest number of names of one kind that are counted apart. The evidence chooses the names, and could give each
+/// problem another one.
+const MAX_NAMES_PER_KIND: usize = 256;
+/// The name under which all further names are counted.
 const OTHERS: &str = "others";
 /// Longer names and places are cut.
-const NAME_BYTES_MAX: usize = 4096;
+const MAX_NAME_BYTES: usize = 4096;
 
-/// As much of a name as is kept.
-fn beginning(name: &str) -> &str {
-    let mut end = name.len().min(NAME_BYTES_MAX);
+/// The part of a name that is kept.
+fn kept_name(name: &str) -> &str {
+    let mut end = name.len().min(MAX_NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
@@ -301,35 +299,35 @@ fn beginning(name: &str) -> &str {
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Counts one more of a problem; `place` is only asked for the first time.
+    /// Counts one more problem. `place` is called only the first time.
     pub fn note(&mut self, kind: DiagnosticKind, place: impl FnOnce() -> String) {
         self.note_many(kind, 1, place);
     }
 
-    /// Counts `count` more of a problem.
+    /// Counts `count` more problems.
     pub fn note_many(&mut self, kind: DiagnosticKind, count: u64, place: impl FnOnce() -> String) {
         self.add(kind, "", count, None, place);
     }
 
-    /// Counts one more of a problem that is about this much time.
+    /// Counts one more problem that is about this much time.
     pub fn note_time(&mut self, kind: DiagnosticKind, cost: Ns, place: impl FnOnce() -> String) {
         self.add(kind, "", 1, Some(cost), place);
     }
 
-    /// Counts a problem for each of these stretches of time. They may nest or overlap: what several share is once in the cost,
-    /// which is so never more than the boot.
+    /// Counts a problem for each of these stretches of time. They may nest or overlap. Shared time enters the cost
+    /// once, so the cost is never more than the boot.
     pub fn note_stretches(&mut self, kind: DiagnosticKind, stretches: Vec<(Ns, Ns)>, place: impl FnOnce() -> String) {
         let count = stretches.len() as u64;
         let cost = crate::merged(stretches).into_iter().map(|(from, to)| to - from).sum();
         self.add(kind, "", count, Some(cost), place);
     }
 
-    /// Counts one more of a problem with what the evidence names.
+    /// Counts one more problem, under the name that the evidence gives.
     pub fn note_about(&mut self, kind: DiagnosticKind, about: &str, place: impl FnOnce() -> String) {
         self.add(kind, about, 1, None, place);
     }
 
-    /// Counts `count` more of a problem; `cost` is of all of them together.
+    /// Counts `count` more problems; `cost` is their sum.
     pub fn add(
         &mut self,
         kind: DiagnosticKind,
@@ -341,47 +339,46 @@ impl Diagnostics {
         if count == 0 {
             return;
         }
-        let about = beginning(about);
-        let (mut of_kind, mut known) = (0, None);
+        let about = kept_name(about);
+        let (mut names_of_kind, mut existing) = (0, None);
         for (i, d) in self.0.iter().enumerate().filter(|(_, d)| d.kind == kind) {
-            of_kind += 1;
-            if d.about == about || (of_kind > NAMED_MAX && d.about == OTHERS) {
-                known = Some(i);
+            names_of_kind += 1;
+            if d.about == about || (names_of_kind > MAX_NAMES_PER_KIND && d.about == OTHERS) {
+                existing = Some(i);
                 break;
             }
         }
-        match known {
+        match existing {
             Some(i) => {
-                let known = &mut self.0[i];
-                known.count = known.count.saturating_add(count);
-                known.cost = sum(known.cost, cost);
+                let entry = &mut self.0[i];
+                entry.count = entry.count.saturating_add(count);
+                entry.cost = sum(entry.cost, cost);
             }
             None => {
-                let about = if of_kind < NAMED_MAX { about } else { OTHERS };
-                let (about, first) = (about.to_owned(), beginning(&place()).to_owned());
+                let about = if names_of_kind < MAX_NAMES_PER_KIND { about } else { OTHERS };
+                let (about, first) = (about.to_owned(), kept_name(&place()).to_owned());
                 self.0.push(Diagnostic { kind, about, count, cost, first });
             }
         }
     }
 
-    /// Takes over all of another list.
+    /// Adds all problems of another list.
     pub fn extend(&mut self, other: Diagnostics) {
         for d in other.0 {
             self.add(d.kind, &d.about, d.count, d.cost, || d.first);
         }
     }
 
-    /// How often problems of this kind were seen.
+    /// The number of problems of this kind.
     pub fn count(&self, kind: DiagnosticKind) -> u64 {
         self.0.iter().filter(|d| d.kind == kind).map(|d| d.count).sum()
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }
 
-    /// Whether everything added up.
+    /// True if there was no problem.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -430,12 +427,15 @@ mod tests {
             all.note_about(FileMissing, &format!("{i}"), || format!("file:{i}"));
         }
         all.note_about(FileMissing, "3", String::new);
-        all.note_about(EntryWithoutExit, &"ä".repeat(NAME_BYTES_MAX), || "b".repeat(2 * NAME_BYTES_MAX));
-        let of = |about: &str| all.iter().find(|d| d.about == about).map(|d| (d.count, d.first.as_str()));
-        assert_eq!((of("3"), of("others")), (Some((2, "file:3")), Some((1000 - NAMED_MAX as u64, "file:256"))));
-        assert_eq!((all.iter().count(), all.count(FileMissing)), (NAMED_MAX + 2, 1001));
+        all.note_about(EntryWithoutExit, &"ä".repeat(MAX_NAME_BYTES), || "b".repeat(2 * MAX_NAME_BYTES));
+        let counted = |about: &str| all.iter().find(|d| d.about == about).map(|d| (d.count, d.first.as_str()));
+        assert_eq!(
+            (counted("3"), counted("others")),
+            (Some((2, "file:3")), Some((1000 - MAX_NAMES_PER_KIND as u64, "file:256")))
+        );
+        assert_eq!((all.iter().count(), all.count(FileMissing)), (MAX_NAMES_PER_KIND + 2, 1001));
         let long = all.iter().last().unwrap();
-        assert_eq!((long.about.len(), long.first.len()), (NAME_BYTES_MAX, NAME_BYTES_MAX));
+        assert_eq!((long.about.len(), long.first.len()), (MAX_NAME_BYTES, MAX_NAME_BYTES));
     }
 
     #[test]
@@ -447,8 +447,8 @@ mod tests {
         more.note_many(EntryWithoutExit, 0, String::new);
         more.note(EntryWithoutExit, String::new);
         all.extend(more);
-        let of = |d: &Diagnostic| (d.kind.severity(), d.count, d.cost);
-        let found: Vec<_> = all.iter().map(of).collect();
+        let summary = |d: &Diagnostic| (d.kind.severity(), d.count, d.cost);
+        let found: Vec<_> = all.iter().map(summary).collect();
         let functions = Severity::Affects(Figures::Functions);
         assert_eq!(found, [(Severity::Harmless, 2, Some(Ns(400))), (functions, 1, None)]);
     }

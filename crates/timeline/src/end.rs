@@ -1,32 +1,30 @@
-//! When the boot was done, and what shows it. The words of that are in `report`.
+//! The end of a boot, and the evidence for it. The `report` crate has the words.
 
 use crate::{MilestoneKind, NameId, Ns, TrackId};
 
-/// The instant at which the boot counts as done, and what showed it.
+/// The instant at which the boot counts as done, and the evidence for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct End {
-    /// When.
     pub at: Ns,
-    /// How far off `at` may be.
+    /// The largest error of `at`.
     pub error: Ns,
-    /// The track that reached it: the boot path is walked back from here.
+    /// The track that reached it. The boot path is walked back from here.
     pub track: Option<TrackId>,
-    /// What shows it.
     pub evidence: EndEvidence,
 }
 
-/// What shows the end of a boot: an end mark, or where there is none, how far the boot is shown.
+/// The evidence for the end of a boot: an end mark. Without an end mark, it is the point up to which the boot is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndEvidence {
-    /// What the recording's user asked for: the line that matched.
+    /// The line that the recording's user requested appeared; this is the line that matched.
     Asked(NameId),
-    /// The guest answered the host on its network, as the user asked: what it was asked.
+    /// The guest answered the host on its network, as the user requested; this is the request.
     Answered(NameId),
-    /// A process of this name ran, as the user asked.
+    /// A process of this name ran, as the user requested.
     ProcessRan(NameId),
-    /// The guest powered the machine off, as the user asked.
+    /// The guest powered the machine off, as the user requested.
     PowerOff,
-    /// The guest reset the machine, for it cannot power it off, as the user asked.
+    /// The guest reset the machine, because it cannot power it off, as the user requested.
     Reset,
     /// Process 1 sent its first byte, and read the guest's counter just before.
     Process1Sent,
@@ -34,17 +32,17 @@ pub enum EndEvidence {
     Process1Arrived,
     /// User space was seen to run.
     UserSpaceRan,
-    /// The kernel said that it starts process 1.
+    /// The kernel reported that it starts process 1.
     Process1Started,
-    /// libguestfs was done with its launch.
+    /// libguestfs finished its launch.
     LibguestfsLaunched,
-    /// systemd said that startup is finished.
+    /// systemd reported that startup is finished.
     SystemdFinished,
     /// systemd reached this unit.
     SystemdReached(NameId),
     /// This unit of systemd's was active.
     SystemdActive(NameId),
-    /// bootchart's collector stopped: its user, or what it waited for, said that the boot is done.
+    /// bootchart's collector stopped: its user, or the event that it waited for, declared the boot done.
     BootchartStopped,
     /// A kernel's event log has the return of `start_init`.
     StartInitReturned,
@@ -52,15 +50,15 @@ pub enum EndEvidence {
     Forked(ProcessOf),
     /// The process that starts user space exited.
     Exited(ProcessOf),
-    /// A milestone that somebody asked for, in place of the end mark.
+    /// A milestone that the user chose in place of the end mark.
     Milestone(MilestoneKind),
-    /// The end mark that all of the evidence gave, where a part of it is looked at.
+    /// The end mark from all evidence, used where only a part of the evidence is shown.
     OfAllEvidence,
     /// No end mark: the kernel panicked.
     Panicked,
     /// No end mark: the boot is shown up to the last sign of the kernel.
     LastSign,
-    /// No end mark: the recorder gave up waiting for it.
+    /// No end mark: the recorder reached its time limit.
     GivenUp,
     /// No end mark: a kernel's event log ends with this record.
     LogEnds(NameId),
@@ -68,21 +66,20 @@ pub enum EndEvidence {
     TableEndsBeforeExit(ProcessOf),
     /// No end mark: the process table ends.
     TableEnds,
-    /// Nothing but samples: the last of them.
+    /// There are only samples; this is the last of them.
     LastSample,
 }
 
-/// A process of a kernel's event log.
+/// A process in a kernel's event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessOf {
-    /// Its number.
     pub pid: u64,
-    /// What it ran; empty where nothing says it.
+    /// The program that it ran; empty where it is unknown.
     pub name: NameId,
 }
 
 impl EndEvidence {
-    /// The name that programs know it by. It never changes.
+    /// The name that programs use for it. It never changes.
     pub fn code(self) -> &'static str {
         match self {
             EndEvidence::Asked(_) => "asked",
@@ -114,7 +111,7 @@ impl EndEvidence {
         }
     }
 
-    /// Whether it is an end mark; else it only says how far the boot is shown.
+    /// True for an end mark. False for evidence that only shows how far the boot is shown.
     pub fn is_mark(self) -> bool {
         use EndEvidence as E;
         !matches!(

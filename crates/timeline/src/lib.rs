@@ -1,13 +1,13 @@
-//! The model of a boot: what every reader produces and every analysis consumes.
+//! The model of a boot: every reader produces it, and every analysis consumes it.
 //!
-//! A time or a length is an [`Ns`]: nanoseconds, the time since *time zero*, unless the timeline's [`Unit`] says ticks,
-//! instructions or a count. Raw counter values ([`Ticks`]) become time only through a [`Clock`]. Work is [`Spans`] on [`Tracks`]; who ran where is [`Running`]; who
-//! waited for whom is [`Wait`]; where one phase of the boot gives way to the next is [`Boundary`].
-//! Each span is one record, and names are interned: a boot of a million spans is normal.
+//! A time or a length is an [`Ns`]: nanoseconds since *time zero*, unless the timeline's [`Unit`] is ticks,
+//! instructions or a count. Raw counter values ([`Ticks`]) become time only through a [`Clock`]. Work is [`Spans`] on
+//! [`Tracks`]. [`Running`] is the CPU of a track over time, [`Wait`] what a track waited for. A [`Boundary`] is the
+//! start of a phase. Each span is one record, and names are interned: a boot of a million spans is normal.
 //!
-//! This crate does no I/O and knows no operating system and no file format. Input that does not
-//! add up (an exit without an entry, a clock that steps back) becomes a counted
-//! [`Diagnostics`] entry: never a panic, never silence.
+//! This crate does no I/O and depends on no operating system and no file format. Inconsistent input (an exit without an
+//! entry, a clock that steps back) becomes a counted [`Diagnostics`] entry. It never causes a panic, and it is never
+//! dropped silently.
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -57,27 +57,27 @@ pub use track::{Hold, InterruptKind, Occupancy, OffCpu, Running, Track, TrackId,
 pub use warning::{FileLoss, LastSign, LogEnd, ManifestFault, ProcessNamed, Warning};
 pub use watched::{Reading, Watched};
 
-/// Where the zero of a timeline is.
+/// The origin of a timeline's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeBase {
     /// The moment the host started the virtual machine monitor.
     Host,
     /// The reset vector, in guest-virtual time (deterministic boots: one instruction, one nanosecond).
     GuestVirtual,
-    /// The first event of evidence that was taken elsewhere.
+    /// The first event of evidence that was recorded elsewhere.
     #[default]
     Evidence,
 }
 
-/// Converts a place in a list to the 32-bit number by which its entry is known. A list that grows checks the limit
-/// itself. A list that is read from a file has no more entries than the file has bytes, at most 1 GiB.
+/// Converts an index in a list to the 32-bit number of its entry. A growing list checks the limit itself. A list read
+/// from a file has no more entries than the file has bytes, at most 1 GiB.
 #[expect(clippy::cast_possible_truncation, reason = "the list checked it when it grew, or its file is shorter")]
 #[inline]
 pub const fn number(place: usize) -> u32 {
     place as u32
 }
 
-/// The time in which at least one of these stretches lasts, as stretches apart from each other, in order. `O(n log n)`.
+/// The union of these stretches, as disjoint stretches in order. `O(n log n)`.
 pub fn merged(mut stretches: Vec<(Ns, Ns)>) -> Vec<(Ns, Ns)> {
     stretches.sort_unstable();
     let mut merged: Vec<(Ns, Ns)> = Vec::new();
@@ -93,35 +93,34 @@ pub fn merged(mut stretches: Vec<(Ns, Ns)>) -> Vec<(Ns, Ns)> {
 /// An instant with a name, such as a line on the console.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// When.
     pub at: Ns,
-    /// What happened.
+    /// The event, such as the line's text.
     pub name: NameId,
-    /// On which line of execution.
+    /// The line of execution.
     pub track: TrackId,
 }
 
-/// A message of which nothing says when it was.
+/// A message of unknown time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unplaced {
-    /// What it says.
+    /// Its text.
     pub name: NameId,
-    /// When the next message of its log was that has a time; none at the log's end.
+    /// The time of the next message of its log that has one; `None` at the log's end.
     pub before: Option<Ns>,
 }
 
-/// What a track of [`TrackKind::Interrupts`] is called.
+/// The name of a track of [`TrackKind::Interrupts`].
 pub const INTERRUPTS: &str = "interrupts";
 
-/// How a row says that its call went through a pointer: [`NameId::INDIRECT`].
+/// The detail of a call through a function pointer: [`NameId::INDIRECT`].
 pub const INDIRECT: &str = "(indirect call)";
 
-/// What names beyond a bound are shown as: [`NameId::OTHERS`].
+/// The name shown for all names beyond a bound: [`NameId::OTHERS`].
 pub const OTHERS: &str = "(others)";
 
-/// What the span of a kernel's decompressor is called, before what it unpacks.
+/// The beginning of the name of a decompressor's span; the rest is what it unpacks.
 pub const DECOMPRESS: &str = "decompress the kernel";
-/// What a kernel's own UEFI program is called.
+/// The name of a kernel's own UEFI program.
 pub const EFI_STUB: &str = "EFI stub";
 
 /// The start of a phase of the boot, as one piece of evidence shows it.
@@ -131,37 +130,35 @@ pub const EFI_STUB: &str = "EFI stub";
 pub struct Boundary {
     /// The phase that begins here.
     pub phase: Phase,
-    /// When it begins.
     pub at: Ns,
-    /// How far off `at` may be.
+    /// The largest error of `at`.
     pub error: Ns,
-    /// What shows it, in words.
+    /// The evidence for it, in words.
     pub evidence: NameId,
 }
 
-/// What [`Ns`] counts on a timeline.
+/// The unit that [`Ns`] counts on a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
     #[default]
     Nanoseconds,
-    /// Ticks of a counter of which nobody knows the rate.
+    /// Ticks of a counter of unknown rate.
     Ticks,
     /// Instructions of a deterministic boot.
     Instructions,
-    /// How often something happened.
+    /// Occurrences of something.
     Count,
 }
 
 impl Unit {
-    /// A length for people: three significant digits and a unit (`9.77 ms`, `1.24 Mticks`).
+    /// Formats a length for people: three significant digits and a unit (`9.77 ms`, `1.24 Mticks`).
     pub fn show(self, length: Ns) -> String {
         let mut text = String::with_capacity(16);
         self.show_in(length, &mut text);
         text
     }
 
-    /// The same at the end of a text.
+    /// Appends the same to a text.
     pub fn show_in(self, length: Ns, text: &mut String) {
         let units = match self {
             Unit::Nanoseconds => time::NANOSECONDS,
@@ -171,7 +168,7 @@ impl Unit {
         time::three_digits(length.0, units, text);
     }
 
-    /// How a document calls it.
+    /// Its name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",
@@ -185,129 +182,118 @@ impl Unit {
 /// A user process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
-    /// Its number.
     pub pid: u64,
-    /// Its parent's number.
+    /// Its parent's `pid`.
     pub parent: u64,
-    /// How many known ancestors it has.
+    /// The number of its known ancestors.
     pub depth: u32,
-    /// What it ran, or what it is best known by.
+    /// The program that it ran, or its best known name.
     pub name: NameId,
-    /// When it was forked.
+    /// The time of its fork.
     pub start: Ns,
-    /// When it exited; none if it was alive when the evidence was taken.
+    /// The time of its exit; `None` if it was alive when the evidence was taken.
     pub end: Option<Ns>,
 }
 
-/// What a manager of services starts: a service, a mount, a socket, a target.
+/// A unit that a service manager starts: a service, a mount, a socket, a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUnit {
-    /// Its name.
     pub name: NameId,
-    /// When its start began; none for what is there at once, as a target is.
+    /// When its start began; `None` for a unit that is there at once, such as a target.
     pub start: Option<Ns>,
-    /// When it was active, or had failed; none if it was still starting when the evidence was taken.
+    /// When it became active or failed; `None` if it was still starting when the evidence was taken.
     pub settled: Option<Ns>,
-    /// Whether it failed.
     pub failed: bool,
-    /// Units that settle before it starts, if they start at all. Empty where nothing says.
+    /// Units that settle before it starts, if they start at all. Empty where the evidence does not list them.
     pub after: Vec<NameId>,
-    /// Units that it cannot do without. That alone says nothing of the order.
+    /// Units that it needs. This alone implies no order.
     pub requires: Vec<NameId>,
-    /// Units that are started with it, and that it can do without.
+    /// Units that are started with it but that it does not need.
     pub wants: Vec<NameId>,
-    /// The number of its main process, of a service that has one.
+    /// The `pid` of a service's main process.
     pub main_pid: Option<u64>,
-    /// The control group of its processes, as a path from the root of control groups; empty where nothing says.
+    /// The control group of its processes, as a path from the root of control groups; empty where it is unknown.
     pub control_group: NameId,
 }
 
-/// Who starts units.
+/// A program that starts units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manager {
-    /// systemd.
     #[default]
     Systemd,
-    /// sysvinit, or what else runs scripts of `/etc/init.d`.
+    /// sysvinit, or another program that runs scripts of `/etc/init.d`.
     SysvInit,
-    /// OpenRC.
     OpenRc,
-    /// runit.
     Runit,
-    /// s6.
     S6,
-    /// daemontools.
     Daemontools,
     /// Android's init.
     Android,
 }
 
-/// One boot, or as much of it as the evidence shows.
+/// One boot, as far as the evidence shows it.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// All strings, once each.
+    /// All strings, each stored once.
     pub names: Names,
-    /// Where zero is.
     pub time_base: TimeBase,
-    /// The clocks that evidence was stamped with.
+    /// The clocks that stamped the evidence.
     pub clocks: Vec<Clock>,
-    /// Lines of execution.
     pub tracks: Tracks,
     /// Work, as nested intervals.
     pub spans: Spans,
     /// Instants.
     pub marks: Vec<Mark>,
-    /// Messages of which nothing says when they were, in the order of their log.
+    /// Messages of unknown time, in the order of their log.
     pub unplaced: Vec<Unplaced>,
     /// Stretches in which a track did not run.
     pub waits: Vec<Wait>,
-    /// What the interrupts are of that ended waits, by their names; of one that is missing, no more than the name is known.
+    /// The sources of the interrupts that ended waits, by the interrupt's name. If a name is missing, only the name is
+    /// known.
     pub interrupt_kinds: BTreeMap<NameId, InterruptKind>,
-    /// Who held what others waited for.
+    /// Tracks that held what others waited for.
     pub holds: Vec<Hold>,
-    /// Which CPU ran which track.
+    /// The CPU that ran each track.
     pub running: Vec<Running>,
-    /// Who had which CPU, by a kernel's own log.
+    /// The thread on each CPU, by a kernel's own log.
     pub occupancy: Occupancy,
-    /// How many CPUs the machine has; 0 if nobody says.
+    /// The number of CPUs of the machine; 0 if it is unknown.
     pub cpu_count: u32,
-    /// Until this time `running` says what each CPU ran, and nothing says who woke whom. The boot path then follows the CPU
-    /// and not the threads that wake each other. None: it never follows the CPU.
+    /// Until this time, `running` shows what each CPU ran, but nothing shows which thread woke which. The boot path
+    /// then follows the CPU and not the wake-ups. `None`: it never follows the CPU.
     pub cpus_followed_until: Option<Ns>,
-    /// When the evidence of who ran and who waited ends, where that is before the end mark: what the boot waited for after it is
-    /// not known. None: it reaches to the end mark.
+    /// The end of the evidence of running and waiting threads, if it is before the end mark. It is unknown what the
+    /// boot waited for after this. `None`: the evidence reaches to the end mark.
     pub threads_seen_until: Option<Ns>,
-    /// Every call until the end mark; its weights are nanoseconds, and the bottom of each path is called as the track that
-    /// it ran on. Empty where calls were not followed.
+    /// Every call until the end mark. Its weights are nanoseconds. The bottom of each path has the name of the track
+    /// that it ran on. Empty where calls were not followed.
     pub profile: Profile,
-    /// What the steps of its kernel's decompressor are called: [`DECOMPRESS`], and what it unpacks. None where no evidence
-    /// names them.
+    /// The name of the steps of the kernel's decompressor: [`DECOMPRESS`], and what it unpacks. `None` where no
+    /// evidence names them.
     pub decompressor: Option<NameId>,
-    /// Samples of its CPUs; none where none were taken.
+    /// Samples of its CPUs; `None` if there are no samples.
     pub sampled: Option<Sampled>,
-    /// Where its CPUs were while its console was silent; none where nobody looked.
+    /// The places of its CPUs while its console was silent; `None` if they were not recorded.
     pub silences: Option<Silences>,
-    /// What a variable of the guest was where functions were entered; none where nobody asked.
+    /// The values of a guest variable at the entries of functions; `None` if the user requested none.
     pub watched: Option<Watched>,
-    /// Where phases begin.
+    /// The starts of phases.
     pub boundaries: Vec<Boundary>,
-    /// When the boot was done.
     pub end: Option<End>,
-    /// Milestones that no other part of the timeline tells of: see [`Timeline::milestones`].
+    /// Milestones that no other part of the timeline shows: see [`Timeline::milestones`].
     pub passed: Vec<Milestone>,
-    /// User processes: each after its parent, siblings by number.
+    /// User processes: each after its parent, siblings by `pid`.
     pub processes: Vec<Process>,
-    /// Units of its manager of services, in the order in which they were first heard of.
+    /// Units of its service manager, in the order of their first appearance.
     pub units: Vec<ServiceUnit>,
-    /// Who started the units of these names; the others are systemd's.
+    /// The managers that started the units of these names; systemd started the others.
     pub unit_managers: BTreeMap<NameId, Manager>,
-    /// What its times count.
+    /// The unit of its times.
     pub unit: Unit,
-    /// The operating system by what the evidence says.
+    /// The operating system, as the evidence shows it.
     pub os: Os,
-    /// What every view says first: that the evidence ends too early, that times are ticks.
+    /// Facts that every view shows first, such as that the evidence ends too early, or that times are ticks.
     pub warnings: Vec<Warning>,
-    /// What did not add up.
     pub diagnostics: Diagnostics,
 }
 
@@ -323,13 +309,14 @@ impl Timeline {
         self.boundaries.push(Boundary { phase, at, error, evidence });
     }
 
-    /// What the interrupt of that name is of.
+    /// The source of the interrupt of that name.
     pub fn interrupt_kind(&self, name: NameId) -> InterruptKind {
         self.interrupt_kinds.get(&name).copied().unwrap_or_default()
     }
 
-    /// Gives spans with a name beyond [`SPAN_NAMES_MAX`] a common one. Then sorts waits, running stretches and occupancy by track and time, holds by topic and time, marks by time, and nests all
-    /// spans (see [`Spans::nest`], also for `tolerance`). Call once, when all evidence is in. `O(n log n)`.
+    /// Completes the timeline. Spans with a name beyond [`SPAN_NAMES_MAX`] get a common one. Waits, running stretches
+    /// and occupancy are sorted by track and time, holds by topic and time, marks by time. All spans are nested (see
+    /// [`Spans::nest`], also for `tolerance`). Call it once, after all evidence is in. `O(n log n)`.
     pub fn finalize(&mut self, tolerance: Ns) {
         let renamed = self.spans.bound_names() + self.sampled.as_ref().map_or(0, |sampled| sampled.renamed);
         self.diagnostics.note_many(DiagnosticKind::NamesBeyondBound, renamed, String::new);

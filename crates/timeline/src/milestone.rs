@@ -1,31 +1,28 @@
-//! Milestones: points of a boot that somebody may wait for, beside its end mark.
+//! Milestones: points of a boot, beside its end mark, that a user may wait for.
 
 use crate::{NameId, Names, Ns, TrackId};
 use std::borrow::Cow;
 
-/// A point of a boot, and when the boot passed it.
+/// A point of a boot, and the time at which the boot passed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Milestone {
-    /// Which.
     pub kind: MilestoneKind,
-    /// When.
     pub at: Ns,
-    /// How far off `at` may be.
+    /// The largest error of `at`.
     pub error: Ns,
-    /// The track that passed it; process 1's where nothing else is said.
+    /// The track that passed it; `None` means process 1.
     pub track: Option<TrackId>,
 }
 
-/// Which point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MilestoneKind {
-    /// The kernel hands over to process 1, be it the initrd's.
+    /// The kernel hands over to process 1, which may be the initrd's.
     Process1,
     /// A file system on a device is mounted for the first time.
     RootMounted,
     /// Process 1 leaves the initrd: it becomes the root's init.
     InitrdLeft,
-    /// The console asks who logs in.
+    /// The console shows a login prompt.
     LoginPrompt,
     /// A unit is active.
     Unit(NameId),
@@ -38,7 +35,7 @@ pub enum MilestoneKind {
 }
 
 impl MilestoneKind {
-    /// The name by which programs and people ask for it. `names` are those of its timeline.
+    /// The name that users and programs use for it. `names` are those of its timeline.
     pub fn name(self, names: &Names) -> Cow<'_, str> {
         Cow::Borrowed(match self {
             MilestoneKind::Process1 => "process-1",

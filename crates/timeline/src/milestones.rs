@@ -1,11 +1,11 @@
-//! The milestones of a boot: those that its phases and units tell of, and those that readers leave in [`Timeline::passed`]. A boot
-//! can be looked at as if it had ended at one of them.
+//! The milestones of a boot. Its phases and units show some of them, and readers put the others into
+//! [`Timeline::passed`]. A view can show a boot as if it had ended at one of them.
 
 use crate::{End, EndEvidence, Milestone, MilestoneKind, Ns, Phase, Process, Timeline, TrackKind};
 
 impl Timeline {
-    /// All milestones that the boot passed until its end mark, in order of time, and the end mark. Of units that start more
-    /// than once, the first time that each was active. `O(n log n)` in units.
+    /// All milestones that the boot passed until its end mark, in order of time, and the end mark. A unit that started
+    /// more than once counts at its first activation. `O(n log n)` in units.
     pub fn milestones(&self) -> Vec<Milestone> {
         let Some(end) = self.end else { return Vec::new() };
         let by_phase = [
@@ -13,9 +13,9 @@ impl Timeline {
             (MilestoneKind::InitrdLeft, [Phase::UserSpace; 2]),
         ];
         let begins = |kind, phases: [Phase; 2]| {
-            let of_it = self.boundaries.iter().filter(|b| phases.contains(&b.phase));
-            let found = of_it.min_by_key(|b| b.error)?;
-            Some(Milestone { kind, at: found.at, error: found.error, track: None })
+            let candidates = self.boundaries.iter().filter(|b| phases.contains(&b.phase));
+            let sharpest = candidates.min_by_key(|b| b.error)?;
+            Some(Milestone { kind, at: sharpest.at, error: sharpest.error, track: None })
         };
         let error = self.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
         let active = self.units.iter().filter(|unit| !unit.failed).filter_map(|unit| {
@@ -31,15 +31,15 @@ impl Timeline {
         all
     }
 
-    /// When a process of this name first began, by the last part of its program's path.
+    /// The first start of a process of this name. The name is the last part of its program's path.
     pub fn process_named(&self, name: &str) -> Option<Milestone> {
-        let is_it = |process: &&Process| self.names.get(process.name).rsplit('/').next() == Some(name);
-        let found = self.processes.iter().filter(is_it).min_by_key(|process| process.start)?;
-        let track = self.tracks.find(TrackKind::Thread, found.pid);
-        Some(Milestone { kind: MilestoneKind::Process(found.name), at: found.start, error: Ns::ZERO, track })
+        let has_name = |process: &&Process| self.names.get(process.name).rsplit('/').next() == Some(name);
+        let first = self.processes.iter().filter(has_name).min_by_key(|process| process.start)?;
+        let track = self.tracks.find(TrackKind::Thread, first.pid);
+        Some(Milestone { kind: MilestoneKind::Process(first.name), at: first.start, error: Ns::ZERO, track })
     }
 
-    /// Lets the boot end at a milestone: everything that is computed from now on is about the boot until then.
+    /// Lets the boot end at a milestone. All later analyses see the boot only until then.
     pub fn end_at(&mut self, milestone: Milestone) {
         let process_1 = || self.tracks.find(TrackKind::Thread, 1).or(self.end.and_then(|end| end.track));
         let track = milestone.track.or_else(process_1);

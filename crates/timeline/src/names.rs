@@ -1,9 +1,8 @@
-//! Interned strings: each name is stored once and known by a small number.
+//! Interned strings: each name is stored once and has a small number.
 
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// A name in [`Names`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(u32);
 
@@ -11,23 +10,22 @@ impl NameId {
     /// The empty name: "no detail".
     pub const EMPTY: NameId = NameId(0);
 
-    /// The detail of a call that went through a pointer, of which the callee is inferred: [`crate::INDIRECT`].
+    /// The detail of a call through a function pointer whose callee is inferred: [`crate::INDIRECT`].
     pub const INDIRECT: NameId = NameId(1);
 
-    /// What names beyond a bound are shown as: [`crate::OTHERS`].
+    /// The name shown for all names beyond a bound: [`crate::OTHERS`].
     pub const OTHERS: NameId = NameId(2);
 
-    /// Whether this is the empty name.
     pub fn is_empty(self) -> bool {
         self == NameId::EMPTY
     }
 }
 
-/// All names of a timeline. The text of all of them lies in one string; the table holds numbers only.
+/// All names of a timeline. One string holds all texts; the table holds only numbers.
 #[derive(Clone, Debug)]
 pub struct Names {
     text: String,
-    /// `ends[id]` is where name `id` ends in `text`; it starts where the one before it ends.
+    /// Name `id` ends at `ends[id]` in `text`; it starts at the end of the one before it.
     ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: hashbrown::DefaultHashBuilder,
@@ -55,7 +53,7 @@ impl Names {
         self.table.reserve(more, |&id| hasher.hash_one(slice(text, ends, id)));
     }
 
-    /// The number of `name`, new or known.
+    /// The number of `name`, which is added if it is new.
     ///
     /// # Panics
     /// After four thousand million different names.
@@ -78,7 +76,6 @@ impl Names {
         self.table.find(hash, |&id| slice(&self.text, &self.ends, id) == name).map(|&id| NameId(id))
     }
 
-    /// The text of a name.
     pub fn get(&self, id: NameId) -> &str {
         slice(&self.text, &self.ends, id.0)
     }

@@ -1,22 +1,21 @@
-//! What lies in what, where spans of several sources meet on one track.
+//! Nests the spans of several sources on one track.
 //!
-//! Spans of one source nest by construction; those of two can cross by as much as their clocks
-//! disagree. What the kernel reported (an initcall, a probe, work) has the ends it was reported
-//! with: it is never moved. A *call* is inferred from when code ran, on another clock, and fits
-//! itself to the reported spans: an end of it that lies within the tolerance of theirs is moved onto
-//! it, and a call that still crosses one is left out, and counted.
+//! Spans of one source nest by construction. Spans of two sources can cross by as much as their clocks disagree. The
+//! ends of a span that the kernel reported (an initcall, a probe, work) are never moved. A *call* is inferred from when
+//! code ran, on another clock, and is fit_call to the reported spans. An end of a call within the tolerance of a reported
+//! end is moved onto it. A call that still crosses a reported span is left out, and counted.
 
 use crate::{DiagnosticKind, Diagnostics, Ns, SpanId, SpanKind, SpanRow, Spans, TrackId};
 
-/// Ends can only be moved to one reported span after the other; a call that crosses more is left out.
-const MOVES_MAX: usize = 8;
+/// The largest number of times that the ends of one call are moved. A call that crosses more reported spans is left
+/// out.
+const MAX_MOVES: usize = 8;
 
 impl Spans {
-    /// Sorts by track, start, and length (longest first), and computes what lies in what.
+    /// Sorts by track, start, and length (longest first), and computes each span's parent.
     ///
-    /// Calls are fitted to the other spans. Of two other spans, or two calls, that cross, the one that
-    /// starts later is cut at the end of the one it starts in; where the cut is more than
-    /// `tolerance` it is counted. `O(n log n)`.
+    /// Calls are fit_call to the other spans. If two calls, or two other spans, cross, the one that starts later is cut
+    /// at the end of the one it starts in. A cut of more than `tolerance` is counted. `O(n log n)`.
     pub fn nest(&mut self, tolerance: Ns, diagnostics: &mut Diagnostics) {
         if self.is_nested() {
             return;
@@ -36,7 +35,7 @@ impl Spans {
         let mut all = reported.clone();
         let mut crossing = Vec::new();
         for (id, row) in self.iter().filter(|(_, row)| row.kind == SpanKind::Call) {
-            match fitted(row, &reported, &first, tolerance) {
+            match fit_call(row, &reported, &first, tolerance) {
                 Some(row) => {
                     let fitted_id = all.push(row, None);
                     all.set_node(fitted_id, self.node(id));
@@ -48,8 +47,8 @@ impl Spans {
         *self = nested(&all, tolerance, diagnostics);
     }
 
-    /// Whether all lie in what they are said to lie in, track after track and in order of time: a reader of whole
-    /// stacks can give them so, and then there is nothing to do. `O(n)`.
+    /// True if all spans already lie in their parents, by track and in order of time. A reader of whole stacks can
+    /// produce such spans, and then nesting has nothing to do. `O(n)`.
     fn is_nested(&self) -> bool {
         let mut open: Vec<SpanId> = Vec::new();
         let mut last = TrackId(0);
@@ -83,7 +82,7 @@ fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans 
         let mut row = spans.get(id);
         while let Some(&top) = open.last() {
             let around = nested.get(top);
-            // An empty span at the very end of another still lies in it; anything else comes after.
+            // An empty span at the very end of another still lies in it. Any other span there comes after it.
             let inside = row.start < around.end || (row.start == around.end && row.length() == Ns::ZERO);
             if around.track == row.track && inside {
                 if row.end - around.end > tolerance {
@@ -101,7 +100,7 @@ fn nested(spans: &Spans, tolerance: Ns, diagnostics: &mut Diagnostics) -> Spans 
     nested
 }
 
-/// Where each track's spans begin in nested spans.
+/// The first span of each track, in nested spans.
 fn first_of_tracks(spans: &Spans) -> Vec<(TrackId, u32)> {
     let mut first: Vec<(TrackId, u32)> = Vec::new();
     for (id, row) in spans.iter() {
@@ -132,13 +131,13 @@ fn innermost(spans: &Spans, first: &[(TrackId, u32)], track: TrackId, at: Ns) ->
     None
 }
 
-/// The call with its ends moved, if it must be and that is possible, so that it crosses no reported span.
-fn fitted(mut call: SpanRow, reported: &Spans, first: &[(TrackId, u32)], tolerance: Ns) -> Option<SpanRow> {
-    for _ in 0..MOVES_MAX {
+/// Moves the ends of a call so that it crosses no reported span. Returns `None` where that is not possible.
+fn fit_call(mut call: SpanRow, reported: &Spans, first: &[(TrackId, u32)], tolerance: Ns) -> Option<SpanRow> {
+    for _ in 0..MAX_MOVES {
         let around_start = innermost(reported, first, call.track, call.start);
         let around_end = innermost(reported, first, call.track, call.end);
         if let Some(ends) = around_start.filter(|r| r.end < call.end) {
-            // It reaches out of what it starts in.
+            // The call reaches out of the span that it starts in.
             if call.end - ends.end <= tolerance {
                 call.end = ends.end;
             } else if ends.end - call.start <= tolerance {
@@ -149,7 +148,7 @@ fn fitted(mut call: SpanRow, reported: &Spans, first: &[(TrackId, u32)], toleran
                 return None;
             }
         } else if let Some(begins) = around_end.filter(|r| r.start > call.start) {
-            // It reaches into what it ends in.
+            // The call reaches into the span that it ends in.
             if begins.start - call.start <= tolerance {
                 call.start = begins.start;
             } else if call.end - begins.start <= tolerance {

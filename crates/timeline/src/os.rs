@@ -3,32 +3,29 @@
 /// An operating system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Os {
-    /// Nobody says.
+    /// The evidence does not name it.
     #[default]
     Unknown,
-    /// Linux.
     Linux,
-    /// FreeBSD.
     FreeBsd,
-    /// NetBSD.
     NetBsd,
     /// bootscope's reference kernel.
     Lab,
-    /// One that only its name is known of.
+    /// A system of which only the name is known.
     Other(String),
 }
 
-/// Those that have a name of their own here.
-const KNOWN: [Os; 5] = [Os::Unknown, Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab];
+/// The systems that have a variant here.
+const NAMED_SYSTEMS: [Os; 5] = [Os::Unknown, Os::Linux, Os::FreeBsd, Os::NetBsd, Os::Lab];
 
 impl Os {
-    /// The system of that name, as [`Os::name`] writes it and recordings have it.
+    /// The system of that name, as [`Os::name`] writes it and as recordings store it.
     pub fn of(name: &str) -> Os {
-        let known = KNOWN.into_iter().find(|os| os.name() == name);
-        known.unwrap_or_else(|| Os::Other(name.to_owned()))
+        let named = NAMED_SYSTEMS.into_iter().find(|os| os.name() == name);
+        named.unwrap_or_else(|| Os::Other(name.to_owned()))
     }
 
-    /// Its name, empty where it is not known.
+    /// Its name; empty where it is unknown.
     pub fn name(&self) -> &str {
         match self {
             Os::Unknown => "",
@@ -40,7 +37,6 @@ impl Os {
         }
     }
 
-    /// Whether it is known.
     pub fn is_known(&self) -> bool {
         *self != Os::Unknown
     }
@@ -52,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_name_is_read_as_it_is_written() {
-        for os in KNOWN {
+        for os in NAMED_SYSTEMS {
             assert_eq!(Os::of(os.name()), os);
         }
         assert_eq!(Os::of("FreeBSD"), Os::FreeBsd);

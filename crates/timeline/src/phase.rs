@@ -1,30 +1,30 @@
-//! The phases of a boot, by what they are and not by what they are called.
+//! The phases of a boot, as types and not as names.
 //!
-//! Every phase that bootscope knows stands once, in the table of [`Phase`], with the name that JSON and CSV know it by and
-//! that views show. Decisions compare phases. What another name begins with says nothing.
+//! Every phase that bootscope defines stands once in the table of [`Phase`], with its name in JSON, CSV and views. Code
+//! that decides compares phases, and never looks at the beginning of a name.
 
 use crate::{NameId, Names};
 use std::borrow::Cow;
 
-/// Makes [`Phase`] of one table: variant, name.
+/// Makes [`Phase`] from one table of variant and name.
 macro_rules! phases {
     ($($(#[$doc:meta])* $variant:ident = $name:expr,)*) => {
-        /// A phase of a boot. A new one is a line here.
+        /// A phase of a boot. A new one needs a line here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Phase {
             $($(#[$doc])* $variant,)*
             /// Initcalls of Linux.
             Initcalls(Initcalls),
-            /// One that the evidence brings a name for.
+            /// A phase that the evidence names.
             Other(NameId),
         }
 
         impl Phase {
-            /// All that have one name.
+            /// All phases with a fixed name.
             pub const ALL: &[Phase] = &[$(Phase::$variant),*];
 
-            /// The name that programs know it by, and that views show. Stored benches hold it, so
-            /// a change needs a line in the benchmark crate's `of_today`. `names` are those of its timeline.
+            /// The name that programs use and that views show. Stored benches hold it, so a change needs a line in the
+            /// benchmark crate's `of_today`. `names` are those of its timeline.
             pub fn name(self, names: &Names) -> Cow<'_, str> {
                 Cow::Borrowed(match self {
                     $(Phase::$variant => $name,)*
@@ -37,39 +37,39 @@ macro_rules! phases {
 }
 
 phases! {
-    /// Time that no evidence reaches. There may be several stretches of it.
+    /// Time that no evidence covers. There may be several stretches of it.
     Unexplained = "unexplained",
-    /// Where there are samples and nothing else: all of it.
+    /// The whole boot, if there are only samples.
     Sampled = "sampled",
     // The virtual machine monitor.
     /// The monitor's program is loaded.
     MonitorExec = "VMM: exec",
     /// Its libraries are linked.
     MonitorLinking = "VMM: linking",
-    /// It reads its options and greets.
+    /// The monitor reads its options and greets.
     MonitorOptions = "VMM: options and monitor",
-    /// It makes all devices.
+    /// The monitor creates all devices.
     MonitorDevices = "VMM: devices",
-    /// It starts the virtual CPUs.
+    /// The monitor starts the virtual CPUs.
     MonitorCpus = "VMM: start vCPUs",
-    /// All of the monitor's start, where nothing tells its steps.
+    /// The monitor's whole start, where no evidence separates its steps.
     MonitorStart = "VMM: start",
     // A launch by libguestfs.
     /// libguestfs begins.
     LibguestfsLaunch = "libguestfs: launch",
-    /// It builds its appliance.
+    /// libguestfs builds its appliance.
     LibguestfsBuild = "libguestfs: build the appliance",
-    /// It has built it.
+    /// libguestfs has built its appliance.
     LibguestfsBuilt = "libguestfs: appliance built",
-    /// It asks QEMU what it can do.
+    /// libguestfs queries QEMU's features.
     LibguestfsAskQemu = "libguestfs: ask QEMU for its features",
-    /// It knows that.
+    /// libguestfs has QEMU's features.
     LibguestfsQemuKnown = "libguestfs: QEMU's features known",
-    /// It connects to libvirt.
+    /// libguestfs connects to libvirt.
     LibvirtConnect = "libvirt: connect",
-    /// It asks libvirt what it can do.
+    /// libguestfs queries libvirt's capabilities.
     LibvirtCapabilities = "libvirt: capabilities",
-    /// It writes what libvirt is to start.
+    /// libguestfs writes libvirt's description of the machine to start.
     LibguestfsXml = "libguestfs: create libvirt XML",
     /// libvirt starts QEMU.
     LibvirtStart = "libvirt: start QEMU",
@@ -78,31 +78,31 @@ phases! {
     // Before the kernel.
     /// From the reset vector on.
     Firmware = "firmware",
-    /// What fetches the kernel.
+    /// The program that fetches the kernel.
     Loader = "loader",
     /// The kernel's real-mode part.
     SetupCode = "setup code",
-    /// Unpacks the kernel and chooses where it goes.
+    /// The code that unpacks the kernel and chooses its address.
     Decompressor = "decompressor",
     /// The kernel's own UEFI program, which places it.
     EfiStub = crate::EFI_STUB,
-    /// All of these, where nothing tells them apart.
+    /// All of these, where no evidence separates them.
     BeforeTheKernel = "before the kernel",
     // Linux.
     /// The kernel up to its first initcall.
     EarlyKernel = "early kernel",
-    /// The kernel from its first sign on.
+    /// The kernel, from the first sign of it on.
     Kernel = "kernel",
-    /// The kernel up to the hand-over, where nothing says when initcalls ran.
+    /// The kernel up to the hand-over, where no evidence shows when initcalls ran.
     KernelWithInitcalls = "kernel, initcalls not told apart",
     /// Between early initcalls and the others.
     StartOtherCpus = "start other CPUs",
-    /// What follows the last initcall of an excerpt.
+    /// The time after the last initcall of an excerpt.
     AfterTheLastInitcall = "after the last initcall",
     /// From the kernel's last initcall to process 1.
     HandOver = "hand-over",
     // A BSD kernel.
-    /// What the kernel does for its machine first.
+    /// The first work of the kernel, for its machine.
     MachineDependentInit = "machine-dependent init",
     /// FreeBSD's `mi_startup`.
     Sysinits = "SYSINITs",
@@ -110,9 +110,9 @@ phases! {
     NetbsdMain = "main",
     /// `start_init`.
     MountRoot = "mount root, process 1",
-    /// What follows a gap of the log.
+    /// The time after a gap in the log.
     AfterTheMissingPart = "after the missing part",
-    /// The user's part: rc, and what it starts.
+    /// User space: rc, and the processes that it starts.
     UserProcesses = "user processes",
     // User space.
     /// bootscope's process 1 loads modules and mounts the root, before the end mark.
@@ -121,22 +121,22 @@ phases! {
     Process1 = "process 1",
     /// systemd in the initial RAM disk.
     Initrd = "initrd",
-    /// User space starts again, the kernel does not.
+    /// User space starts again; the kernel does not.
     SoftReboot = "soft reboot",
     /// User space: by systemd's account, or from the program that process 1 becomes when it leaves the initrd.
     UserSpace = "user space",
-    /// Its file systems are mounted and its devices are there.
+    /// User space, with its file systems mounted and its devices present.
     AfterSysinit = "user space: after sysinit.target",
-    /// Its sockets, timers and paths are there.
+    /// User space, with its sockets, timers and paths present.
     AfterBasic = "user space: after basic.target",
-    /// Its services are there.
+    /// User space, with its services present.
     AfterMultiUser = "user space: after multi-user.target",
-    /// A boot that never reached its end was watched on.
+    /// The recorder went on watching a boot that never reached its end.
     NoFurtherSign = "no further sign",
 }
 
 impl Phase {
-    /// What it and its neighbours are parts of; none if it stands for itself.
+    /// The group that the phase and its neighbours form; `None` if it stands alone.
     pub fn family(self) -> Option<&'static str> {
         use Phase as P;
         match self {
@@ -160,18 +160,16 @@ impl Phase {
     }
 }
 
-/// Which initcalls a phase is.
+/// The initcalls that a phase covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initcalls {
-    /// All of them.
     All,
-    /// Those that an excerpt of a log has.
+    /// The initcalls that an excerpt of a log has.
     OfTheLog,
-    /// Those that run before other CPUs are started.
+    /// The initcalls that run before other CPUs are started.
     Early,
-    /// Those that run after that.
+    /// The initcalls that run after that.
     PureToLate,
-    /// Those of one level.
     Level(NameId),
 }
 
@@ -192,7 +190,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// No decision reads it from the name; people do.
+    /// Code never derives the family from the name; people do.
     #[test]
     fn a_family_is_what_its_phases_names_begin_with() {
         let names = Names::default();

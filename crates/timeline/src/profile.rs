@@ -1,73 +1,69 @@
-//! A weighted call tree: who called whom how often, and what was spent in each.
+//! A weighted call tree: callers and callees, numbers of calls, and what each call path spent.
 //!
-//! Every call is counted in it, while only long ones are spans. Samples, folded stacks and the output of profilers
-//! are profiles too. Weights are what the evidence counts in: instructions, nanoseconds, samples. A node is one path
-//! of calls; its children come after it, so that one pass backwards sums up a tree.
+//! It counts every call, while only long calls are spans. Samples, folded stacks and the output of profilers are
+//! profiles too. Weights have the unit of the evidence: instructions, nanoseconds, samples. A node is one call path.
+//! Its children come after it, so one backward pass sums up a tree.
 //!
-//! Beside it, of each path, is what [spans](crate::Spans) show of it: the time in which a span of it was the innermost.
-//! What a path has beyond that was spent in calls too short to be spans, and lies in the spans of who called it.
+//! For each path, the profile also holds the time in which a [span](crate::Spans) of it was the innermost. A path's
+//! remaining time was spent in calls too short to be spans. That time lies in the spans of its callers.
 
 use std::collections::HashMap;
 
 use crate::{NameId, SpanKind, number};
 
-/// What weights are.
+/// The unit of weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
-    /// Instructions.
     #[default]
     Instructions,
     /// Nanoseconds.
     Ns,
-    /// Samples.
     Samples,
 }
 
-/// A node of a [`Profile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// Its place among [`Profile::nodes`].
+    /// Its index among [`Profile::nodes`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// One path of calls, by value.
+/// One call path, by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileNode {
-    /// The path without its last step; none for the bottom of a stack.
+    /// The path without its last step; `None` for the bottom of a stack.
     pub parent: Option<NodeId>,
-    /// The function, or what stands for it.
+    /// The function, or the item that stands for it.
     pub name: NameId,
-    /// What a span of it is.
+    /// The kind of its spans.
     pub kind: SpanKind,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// Spent in the function itself, in what the profile counts in.
+    /// The weight of the function itself.
     pub own: u64,
 }
 
-/// A function over all its paths.
+/// A function, summed over all its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionRow {
-    /// Its name.
     pub name: NameId,
-    /// Whether it is no function but the bottom of stacks, called as what runs on them.
+    /// True for the bottom of stacks, which is not a function and has the name of what runs on them.
     pub bottom: bool,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// Spent in it itself.
+    /// The weight of the function itself.
     pub own: u64,
-    /// Spent in it and what it called; where it calls itself, counted once.
+    /// The weight of the function and its callees. A function that calls itself counts once.
     pub total: u64,
 }
 
 /// A weighted call tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// What its weights are.
+    /// The unit of its weights.
     pub weight: Weight,
     parent: Vec<Option<NodeId>>,
     name: Vec<NameId>,
@@ -79,22 +75,21 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// An empty one.
+    /// An empty profile.
     pub fn new(weight: Weight) -> Profile {
         Profile { weight, ..Profile::default() }
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.name.len()
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// The node for `name` called from `parent`, made if need be.
+    /// The node for `name` called from `parent`, created if needed.
     ///
     /// # Panics
     /// With more than 2^32 nodes.
@@ -112,25 +107,25 @@ impl Profile {
         id
     }
 
-    /// Says what spans of a node are, where they are not calls.
+    /// Sets the kind of a node's spans, where they are not calls.
     pub fn set_kind(&mut self, node: NodeId, kind: SpanKind) {
         self.kind[node.index()] = kind;
     }
 
-    /// Adds to a node.
     pub fn add(&mut self, node: NodeId, calls: u64, own: u64) {
         let i = node.0 as usize;
         self.calls[i] = self.calls[i].saturating_add(calls);
         self.own[i] = self.own[i].saturating_add(own);
     }
 
-    /// So much was spent while a span of this path was the innermost; of the bottom of a stack, while no span was.
+    /// Adds weight that was spent while a span of this path was the innermost. At the bottom of a stack, it is the
+    /// weight spent while no span was open.
     pub fn add_in_spans(&mut self, node: NodeId, spent: u64) {
         let i = node.0 as usize;
         self.in_spans[i] = self.in_spans[i].saturating_add(spent);
     }
 
-    /// Scales what was spent in each node itself, and in spans of it.
+    /// Scales the self weight of each node, and the weight in its spans.
     pub fn scale(&mut self, factors: impl Fn(NodeId) -> (f64, f64)) {
         for i in 0..self.name.len() {
             let (own, in_spans) = factors(NodeId(number(i)));
@@ -139,17 +134,16 @@ impl Profile {
         }
     }
 
-    /// What was spent while a span of this path was the innermost.
+    /// The weight spent while a span of this path was the innermost.
     pub fn in_spans(&self, node: NodeId) -> u64 {
         self.in_spans[node.0 as usize]
     }
 
-    /// The path that goes on from `parent` with `name`, if there is one.
+    /// The path that continues `parent` with `name`, if there is one.
     pub fn find(&self, parent: Option<NodeId>, name: NameId) -> Option<NodeId> {
         self.index.get(&(parent, name)).copied()
     }
 
-    /// One node.
     pub fn get(&self, node: NodeId) -> ProfileNode {
         let i = node.0 as usize;
         ProfileNode {
@@ -166,12 +160,12 @@ impl Profile {
         (0..number(self.name.len())).map(NodeId).map(|id| (id, self.get(id)))
     }
 
-    /// Everything that was spent.
+    /// The sum of all weights.
     pub fn weight(&self) -> u64 {
         self.own.iter().fold(0, |sum, own| sum.saturating_add(*own))
     }
 
-    /// For each node, what was spent in it and below; in the order of [`Profile::nodes`].
+    /// The total weight of each node with everything below it, in the order of [`Profile::nodes`].
     pub fn totals(&self) -> Vec<u64> {
         let mut totals = self.own.clone();
         for i in (0..totals.len()).rev() {
@@ -182,8 +176,8 @@ impl Profile {
         totals
     }
 
-    /// Functions by name, those with the most of their own first. Takes time linear in the nodes, and in their depth
-    /// none: recursion 100 000 deep is as good as any.
+    /// Functions by name, those with the largest self weight first. The time is linear in the number of nodes and
+    /// independent of their depth, so recursion 100 000 deep costs no more.
     pub fn functions(&self) -> Vec<FunctionRow> {
         let totals = self.totals();
         let outermost = self.outermost();
@@ -203,12 +197,13 @@ impl Profile {
         rows
     }
 
-    /// Of each node, whether no function above it has its name, in the order of [`Profile::nodes`]: a walk through the tree that counts the names on its way.
+    /// For each node, true if no function above it has its name, in the order of [`Profile::nodes`]. It is a walk
+    /// through the tree that counts the names on its way.
     pub fn outermost(&self) -> Vec<bool> {
         let (first, next) = self.links();
         let mut on_path: HashMap<(NameId, bool), u32> = HashMap::new();
         let mut outermost = vec![false; self.len()];
-        // A node is entered when it is taken off, and left when it is met again below its children.
+        // A node is entered when it is first popped, and left when it is popped again after its children.
         let mut to_do: Vec<(u32, bool)> = (0..number(self.len())).rev().map(|i| (i, false)).collect();
         to_do.retain(|(i, _)| self.parent[*i as usize].is_none());
         while let Some((i, entered)) = to_do.pop() {
@@ -227,13 +222,13 @@ impl Profile {
         outermost
     }
 
-    /// Of each node, its children, in the order of [`Profile::nodes`].
+    /// The children of each node, in the order of [`Profile::nodes`].
     pub fn children(&self) -> Children {
         let (first, next) = self.links();
         Children { first, next }
     }
 
-    /// Of each node, the first of its children, and the next one of the same parent.
+    /// For each node, its first child and its next sibling.
     fn links(&self) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
         let (mut first, mut next) = (vec![None; self.len()], vec![None; self.len()]);
         for i in (0..self.len()).rev() {
@@ -245,7 +240,7 @@ impl Profile {
     }
 }
 
-/// Who goes on from whom, looked up in constant time.
+/// The callees of each node, looked up in constant time.
 #[derive(Clone, Debug, Default)]
 pub struct Children {
     first: Vec<Option<u32>>,
@@ -259,7 +254,7 @@ impl Children {
     }
 }
 
-/// So many times as much; nothing where that is negative or no number, the most there is where it is more.
+/// `amount` times `factor`. The result is 0 where the factor is negative or not a number, and saturates at `u64::MAX`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,39 +1,39 @@
-//! Where a clock's rate is known from. Its words are in `report`.
+//! The source of a clock's rate. The `report` crate has the words.
 
-/// What shows how fast a clock runs, or how it was joined to others.
+/// The evidence for a clock's rate, or for how it was joined to other clocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateSource {
     /// The host measured it.
     Host,
     /// The same, and the counter was 0 when the virtual CPUs were started.
     HostFromStart,
-    /// The counter has a register that says it.
+    /// The counter has a register with its rate.
     CounterRegister,
     /// A deterministic boot: one instruction is one nanosecond.
     Instructions,
-    /// The user gave it.
+    /// The user specified it.
     User,
-    /// Nothing says: a tick stands for itself.
+    /// The rate is unknown: a tick stands for itself.
     Unknown,
     /// The kernel counts nanoseconds.
     Kernel,
-    /// Times are by printk's clock.
+    /// Times are from printk's clock.
     Printk,
     /// Fitted to sync points.
     SyncPoints,
-    /// Through events that both clocks stamped.
+    /// Fitted through events that both clocks stamped.
     CommonEvents,
-    /// By lines that process 1 wrote, late in the boot. Ticks that the kernel lost earlier are not seen.
+    /// Fitted to lines that process 1 wrote, late in the boot. It misses ticks that the kernel lost earlier.
     NearProcess1,
-    /// By the kernel's own stamps alone, from its first instruction on. Ticks that it lost are not seen.
+    /// The kernel's own stamps alone, from its first instruction on. It misses ticks that the kernel lost.
     FirstInstruction,
-    /// By when its lines arrived.
+    /// The arrival times of its lines.
     Arrival,
-    /// Through messages whose functions were seen to run.
+    /// Fitted through messages whose functions were seen to run.
     FirstExecutions {
-        /// How many.
+        /// The number of messages.
         messages: usize,
-        /// Whether process 1 set its end.
+        /// True if the start of process 1 is a sync point too.
         process_1: bool,
     },
     /// The kernel's log has the result of its refined calibration.
@@ -42,32 +42,32 @@ pub enum RateSource {
     DetectedProcessor,
     /// A line of the evidence gives it.
     Line {
-        /// What that line is.
+        /// The kind of line.
         line: RateLine,
-        /// Where it is: `0.log:4`.
+        /// The line's place, such as `0.log:4`.
         place: String,
     },
     /// Messages that a kernel's event log and a stamped console both have.
     ConsoleLines {
-        /// The steps of the log that wrote them: `SYSINIT announce`.
+        /// The steps of the log that wrote them, such as `SYSINIT announce`.
         steps: Vec<String>,
     },
 }
 
-/// A line that gives the rate of the counter that a kernel's event log is stamped with.
+/// A line with the rate of the counter that stamps a kernel's event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLine {
-    /// The log's own last words.
+    /// The log's own last line.
     LogItself,
     /// `machdep.tsc_freq`.
     Sysctl,
     /// The frequency of a timecounter that is the counter itself.
     Timecounter,
-    /// The same of `TSC-low`, which is the counter shifted right.
+    /// The same for `TSC-low`, which is the counter shifted right.
     ShiftedTimecounter {
-        /// By so many bits.
+        /// The number of bits.
         shift: u8,
-        /// Whether the CPU's line shows how many; else it is what is usual.
+        /// True if the CPU's line shows the shift; else it is the usual shift.
         by_cpu: bool,
     },
     /// The CPU's line, which is rounded.

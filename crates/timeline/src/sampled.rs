@@ -1,7 +1,8 @@
-//! What samples say: where the CPUs were, so many times a second. Shares with an error, where spans have lengths.
+//! Samples: the places of the CPUs, taken many times a second. They give shares with an error, where spans give
+//! lengths.
 //!
-//! A sample stands for its period: how much of its event passed since the one before it. Events count different things, so
-//! nothing here adds up samples of two events.
+//! A sample stands for its period: the amount of its event since the sample before it. Events count different things,
+//! so nothing here adds up samples of two events.
 
 use crate::{NameId, Ns, SPAN_NAMES_MAX};
 use std::collections::{HashMap, HashSet};
@@ -10,37 +11,34 @@ use std::sync::Arc;
 /// An entry of a sampled stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SampledFrame {
-    /// Where.
     pub address: u64,
-    /// The function; where nothing names it, the address as text.
+    /// The function's name, or the address as text where no symbol names it.
     pub name: NameId,
-    /// Whether something names it.
+    /// True if a symbol names it.
     pub is_named: bool,
 }
 
-/// A thread that was found running.
+/// A thread that was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SampledThread {
-    /// Its name.
     pub name: NameId,
-    /// Its number.
     pub tid: u64,
 }
 
-/// What was found at one moment.
+/// The state of a CPU at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When, on the samples' own clock; none if the evidence has no times.
+    /// The time on the samples' own clock; `None` if the evidence has no times.
     pub at: Option<Ns>,
-    /// On which CPU, if that is known.
+    /// The CPU, if it is known.
     pub cpu: Option<u64>,
-    /// Who ran.
+    /// The thread that ran.
     pub thread: SampledThread,
-    /// What made the sample be taken.
+    /// The event that triggered the sample.
     pub event: NameId,
-    /// Whether user code ran, if that is known.
+    /// True if user code ran; `None` if that is unknown.
     pub is_user: Option<bool>,
-    /// How much of the event it stands for, if that is known.
+    /// The amount of the event that it stands for, if it is known.
     pub period: Option<u64>,
     /// Its functions, outermost first.
     pub stack: Arc<[SampledFrame]>,
@@ -49,91 +47,84 @@ pub struct Sample {
 /// Samples of a boot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Samples that were not taken; none if the evidence does not say.
+    /// The number of samples that were not taken; `None` if it is unknown.
     pub lost: Option<u64>,
-    /// When sampling began, on the samples' own clock; nothing samples what was before.
+    /// The start of sampling, on the samples' own clock. There are no samples of the time before it.
     pub began: Option<Ns>,
-    /// CPUs of which nothing was sampled, as far as the evidence says.
+    /// The number of CPUs without samples, as far as the evidence shows.
     pub unsampled_cpus: u64,
-    /// How long a sampling interval is: a CPU that is sampled gets one sample in each. None if the evidence does not say.
+    /// The length of a sampling interval, in each of which a sampled CPU gets one sample. `None` if it is unknown.
     pub period: Option<Ns>,
     samples: Vec<Sample>,
-    /// Each stack once: samples of one stack share it.
+    /// Each distinct stack once. Samples with equal stacks share it.
     stacks: HashSet<Arc<[SampledFrame]>>,
-    /// The names in them, at most [`SPAN_NAMES_MAX`]: each is a row of several tables.
+    /// The names in the stacks, at most [`SPAN_NAMES_MAX`]: each is a row of several tables.
     names: HashSet<NameId>,
-    /// How many entries of stacks have a name beyond these.
+    /// The number of stack entries with a name beyond that bound.
     pub renamed: u64,
 }
 
-/// Sampling intervals, those of each CPU.
+/// Sampling intervals, summed over all CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SamplingIntervals {
-    /// How long each is.
+    /// The length of each.
     pub period: Ns,
-    /// How many passed while their CPU was sampled.
+    /// The number of intervals that passed while their CPU was sampled.
     pub passed: u64,
-    /// How many of them brought no sample: nothing interrupted the CPU.
+    /// The number of intervals without a sample: nothing interrupted the CPU.
     pub empty: u64,
 }
 
 /// A part of the samples of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampledPart {
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Their weights: periods, or one each.
+    /// The sum of their weights: periods, or one each.
     pub weight: u128,
 }
 
-/// A function over all samples of an event.
+/// A function, summed over all samples of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledFunction {
-    /// Its name.
     pub name: NameId,
-    /// Samples that found it running.
+    /// Samples in which it was running.
     pub own: SampledPart,
-    /// Samples that found it on the stack; once for each.
+    /// Samples with it on the stack, each counted once.
     pub total: SampledPart,
 }
 
-/// Where samples were taken.
+/// The place where samples were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampledOn {
-    /// In a thread.
     Thread(SampledThread),
-    /// On a CPU.
     Cpu(u64),
 }
 
 /// The samples of an event that were taken in one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledTrack {
-    /// Where.
     pub on: SampledOn,
-    /// How many.
     pub part: SampledPart,
-    /// The first one's time and the last one's, where there are times.
+    /// The times of the first and the last sample, if there are times.
     pub within: Option<(Ns, Ns)>,
 }
 
 /// The samples of one event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledEvent<'a> {
-    /// Its name.
     pub name: NameId,
-    /// All of them.
     pub all: SampledPart,
-    /// Whether weights are periods: they are where each sample has one.
+    /// True if weights are periods. They are if each sample has a period.
     pub has_periods: bool,
-    /// How many found user code; none if that is not known of each.
+    /// The number of samples in user code; `None` if it is unknown for any sample.
     pub user: Option<u64>,
     squares: f64,
     samples: Vec<&'a Sample>,
 }
 
 impl Sampled {
-    /// Gives entries of a stack a common name where there are too many names.
+    /// Replaces names in a stack by a common one if there are too many names.
     fn bound_names(&mut self, stack: &mut Arc<[SampledFrame]>) {
         for i in 0..stack.len() {
             let name = stack[i].name;
@@ -151,31 +142,31 @@ impl Sampled {
         }
     }
 
-    /// Adds a sample.
     pub fn add(&mut self, mut sample: Sample) {
         if !self.stacks.contains(&sample.stack) {
             self.bound_names(&mut sample.stack);
         }
         match self.stacks.get(&sample.stack) {
-            Some(known) => sample.stack = Arc::clone(known),
+            Some(shared) => sample.stack = Arc::clone(shared),
             None => drop(self.stacks.insert(Arc::clone(&sample.stack))),
         }
         self.samples.push(sample);
     }
 
-    /// All of them, as they came.
+    /// All samples, in the order of [`Sampled::add`].
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// The first sample's time and the last one's, on the samples' own clock.
+    /// The times of the first and the last sample, on the samples' own clock.
     pub fn within(&self) -> Option<(Ns, Ns)> {
         let times = || self.samples.iter().filter_map(|sample| sample.at);
         Some((times().min()?, times().max()?))
     }
 
-    /// How many intervals passed, and how many of them brought no sample. A CPU's intervals end with its last sample. The first
-    /// CPU's begin where sampling does, another's with its first sample: nothing says when it was started.
+    /// The number of intervals that passed, and the number of those without a sample. A CPU's intervals end with its
+    /// last sample. Those of the first CPU begin with sampling. Those of another CPU begin with its first sample,
+    /// because the evidence does not show when it was started.
     pub fn intervals(&self) -> Option<SamplingIntervals> {
         let (period, began) = (self.period.filter(|period| *period > Ns::ZERO)?, self.began?);
         let mut cpus: HashMap<u64, (Ns, Ns, u64)> = HashMap::new();
@@ -189,7 +180,7 @@ impl Sampled {
             let (from, count) = if cpu == first_cpu { (began, count) } else { (first, count - 1) };
             let length = u64::try_from(last.0.saturating_sub(from.0)).unwrap_or(0);
             let period = period.0.unsigned_abs();
-            // A sample comes a little after its interval's end, sooner or later than the one before.
+            // A sample comes a little after its interval's end, and this delay varies from sample to sample.
             let passed = (length / period).saturating_add(u64::from(length % period >= period.div_ceil(2)));
             intervals.passed = intervals.passed.saturating_add(passed.max(count));
             intervals.empty = intervals.empty.saturating_add(passed.saturating_sub(count));
@@ -197,12 +188,12 @@ impl Sampled {
         Some(intervals)
     }
 
-    /// Each event, that with most samples first.
+    /// All events, the one with the most samples first.
     pub fn events(&self) -> Vec<SampledEvent<'_>> {
         let mut by_event: HashMap<NameId, Vec<&Sample>> = HashMap::new();
         self.samples.iter().for_each(|sample| by_event.entry(sample.event).or_default().push(sample));
         let mut events: Vec<SampledEvent> =
-            by_event.into_iter().map(|(name, samples)| SampledEvent::of(name, samples)).collect();
+            by_event.into_iter().map(|(name, samples)| SampledEvent::new(name, samples)).collect();
         events.sort_by_key(|event| (std::cmp::Reverse(event.all.samples), event.name));
         events
     }
@@ -216,7 +207,7 @@ impl SampledPart {
 }
 
 impl<'a> SampledEvent<'a> {
-    fn of(name: NameId, samples: Vec<&'a Sample>) -> SampledEvent<'a> {
+    fn new(name: NameId, samples: Vec<&'a Sample>) -> SampledEvent<'a> {
         let has_periods = samples.iter().all(|sample| sample.period.is_some_and(|period| period > 0));
         let is_user = samples.iter().map(|sample| sample.is_user.map(u64::from));
         let (all, user) = (SampledPart::default(), is_user.sum());
@@ -229,7 +220,7 @@ impl<'a> SampledEvent<'a> {
         event
     }
 
-    /// Its samples, as they came, each with its weight.
+    /// Its samples with their weights, in their original order.
     pub fn weighed(&self) -> impl Iterator<Item = (&'a Sample, u64)> {
         self.samples.iter().map(|&sample| (sample, self.weight(sample)))
     }
@@ -238,26 +229,25 @@ impl<'a> SampledEvent<'a> {
         sample.period.filter(|_| self.has_periods).unwrap_or(1)
     }
 
-    /// Each function, by name.
     pub fn functions(&self) -> Vec<SampledFunction> {
-        // By the place of the stack, which all its samples share.
-        let mut of_stacks: HashMap<*const SampledFrame, (&[SampledFrame], SampledPart)> = HashMap::new();
+        // Keyed by the address of the stack, which equal stacks share.
+        let mut by_stack: HashMap<*const SampledFrame, (&[SampledFrame], SampledPart)> = HashMap::new();
         for (sample, weight) in self.weighed() {
-            let none = || (&*sample.stack, SampledPart::default());
-            of_stacks.entry(sample.stack.as_ptr()).or_insert_with(none).1.add(weight);
+            let empty = || (&*sample.stack, SampledPart::default());
+            by_stack.entry(sample.stack.as_ptr()).or_insert_with(empty).1.add(weight);
         }
         let mut by_name: HashMap<NameId, SampledFunction> = HashMap::new();
         let sum = |to: &mut SampledPart, part: &SampledPart| {
             to.samples += part.samples;
             to.weight += part.weight;
         };
-        for (stack, part) in of_stacks.values() {
+        for (stack, part) in by_stack.values() {
             let mut names: Vec<NameId> = stack.iter().map(|frame| frame.name).collect();
             names.sort_unstable();
             names.dedup();
             for name in names {
-                let none = SampledFunction { name, own: SampledPart::default(), total: SampledPart::default() };
-                sum(&mut by_name.entry(name).or_insert(none).total, part);
+                let empty = SampledFunction { name, own: SampledPart::default(), total: SampledPart::default() };
+                sum(&mut by_name.entry(name).or_insert(empty).total, part);
             }
             if let Some(function) = stack.last().and_then(|frame| by_name.get_mut(&frame.name)) {
                 sum(&mut function.own, part);
@@ -268,13 +258,13 @@ impl<'a> SampledEvent<'a> {
         functions
     }
 
-    /// Where its samples were taken: each thread, and each CPU.
+    /// The places of its samples: each thread, and each CPU.
     pub fn tracks(&self) -> Vec<SampledTrack> {
         let mut tracks: HashMap<SampledOn, SampledTrack> = HashMap::new();
         for (sample, weight) in self.weighed() {
             for on in [Some(SampledOn::Thread(sample.thread)), sample.cpu.map(SampledOn::Cpu)].into_iter().flatten() {
-                let none = SampledTrack { on, part: SampledPart::default(), within: None };
-                let track = tracks.entry(on).or_insert(none);
+                let empty = SampledTrack { on, part: SampledPart::default(), within: None };
+                let track = tracks.entry(on).or_insert(empty);
                 track.part.add(weight);
                 if let Some(at) = sample.at {
                     track.within = Some(track.within.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
@@ -284,18 +274,18 @@ impl<'a> SampledEvent<'a> {
         tracks.into_values().collect()
     }
 
-    /// What share of the event a part of its samples is.
+    /// A part's share of the event.
     pub fn share(&self, part: SampledPart) -> f64 {
         part.weight as f64 / (self.all.weight as f64).max(1.0)
     }
 
-    /// How many samples of equal weight would say as much: as many as there are where all weigh the same, else fewer
-    /// (Kish, *Survey Sampling*, 1965).
+    /// The number of samples of equal weight that would carry as much information (Kish, *Survey Sampling*, 1965). It
+    /// equals the number of samples if all weigh the same, and is smaller otherwise.
     pub fn effective_samples(&self) -> f64 {
         if self.squares > 0.0 { (self.all.weight as f64).powi(2) / self.squares } else { 0.0 }
     }
 
-    /// One standard error of a part's share, as the binomial distribution has it for that many samples.
+    /// One standard error of a part's share, by the binomial distribution for [`Self::effective_samples`].
     pub fn error(&self, part: SampledPart) -> f64 {
         let share = self.share(part).min(1.0);
         (share * (1.0 - share) / self.effective_samples().max(1.0)).sqrt()
@@ -360,9 +350,10 @@ mod tests {
         assert_eq!(Sampled { period: Some(Ns::ZERO), ..sampled }.intervals(), None);
     }
 
-    /// Each interval brought one, and times that a text may have: before sampling began, and as far apart as there are numbers.
+    /// Each interval brings one sample. Then times that only a text can have: before sampling began, and as far apart
+    /// as numbers allow.
     #[test]
-    fn full_intervals_and_impossible_times_have_none_that_is_empty() {
+    fn full_intervals_and_impossible_times_have_no_empty_interval() {
         let mut names = Names::default();
         let mut sampled = Sampled { began: Some(Ns(0)), period: Some(Ns(1_000)), ..Sampled::default() };
         (1..=500).for_each(|n| sampled.add(taken(&mut names, "nmi", n * 1_000 + n % 300, None, "a")));

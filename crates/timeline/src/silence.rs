@@ -1,61 +1,56 @@
-//! Where the CPUs were while the console said nothing: their stacks, found at a few moments.
+//! Stacks of the CPUs, taken at a few moments while the console was silent.
 //!
-//! It is no evidence of how long anything took. Times are the host's, also where the timeline's are the guest's.
+//! They are no evidence of lengths of time. Times are the host's, even if the timeline has guest time.
 
 use crate::Ns;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// What was seen in a boot's silences.
+/// The observations from a boot's silences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Silences {
-    /// How long the console had to say nothing.
+    /// The time without console output after which the CPUs were stopped.
     pub after: Ns,
     /// In order of time.
     pub silences: Vec<Silence>,
-    /// What named the functions, in sentences; or why something did not.
+    /// The sources of the functions' names, in sentences, or why a source could not be used.
     pub names: Vec<String>,
-    /// What else is to be known, in sentences.
+    /// Further facts about the silences, in sentences.
     pub notes: Vec<String>,
 }
 
-/// A time in which the console said nothing.
+/// A time without console output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Silence {
-    /// Its first moment.
     pub from: Ns,
-    /// Its last.
     pub until: Ns,
-    /// The moments at which the CPUs were looked at.
+    /// The moments at which the CPUs were stopped.
     pub stops: Vec<Stop>,
 }
 
-/// All CPUs, at one moment.
+/// The state of all CPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// When.
     pub at: Ns,
-    /// How long they stood still for that, at most.
+    /// The longest time that the CPUs can have stood still for this stop.
     pub stood: Ns,
-    /// Each CPU, by its number; none where they could not be read.
+    /// The CPUs, by number; empty if they could not be read.
     pub cpus: Vec<StoppedCpu>,
 }
 
-/// A CPU that stood still.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoppedCpu {
-    /// What ran on it.
+    /// The kind of code that ran on it.
     pub ran: StoppedIn,
-    /// Whether the callers are a guess: what on the stack looks like return addresses.
+    /// True if the callers are a guess from values on the stack that look like return addresses.
     pub is_guess: bool,
-    /// The function that ran and its callers, innermost first; an address where nothing names it.
+    /// The function that ran and its callers, innermost first. An address stands for a function without a name.
     pub stack: Vec<String>,
 }
 
-/// What ran on a CPU that was stopped.
+/// The kind of code that ran on a stopped CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StoppedIn {
-    /// A kernel.
     #[default]
     Kernel,
     /// A process.
@@ -64,90 +59,91 @@ pub enum StoppedIn {
     Boot,
 }
 
-/// Where CPUs were in most stops of a silence.
+/// The place of CPUs in most stops of a silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MostlyAt {
-    /// The CPUs of which this is true, alike.
+    /// The CPUs that were all in this place.
     pub cpus: Vec<usize>,
-    /// How many stops saw each of them.
+    /// The number of stops that saw each of them.
     pub stops: usize,
-    /// What ran.
+    /// The kind of code that ran.
     pub ran: StoppedIn,
-    /// Whether callers are a guess in any of these stops.
+    /// True if callers are a guess in any of these stops.
     pub is_guess: bool,
-    /// The functions that more than half of the stops found on the stack, innermost first, and how many did.
+    /// The functions that more than half of the stops found on the stack, innermost first, each with the number of
+    /// those stops.
     pub stack: Vec<(String, usize)>,
 }
 
 impl Silences {
-    /// How long the CPUs stood still in all, at most.
+    /// An upper bound of the time that the CPUs stood still in all.
     pub fn stood(&self) -> Ns {
         self.silences.iter().fold(Ns(0), |sum, silence| Ns(sum.0.saturating_add(silence.stood().0)))
     }
 }
 
 impl Silence {
-    /// How long the CPUs stood still in it, at most.
+    /// An upper bound of the time that the CPUs stood still in this silence.
     pub fn stood(&self) -> Ns {
         self.stops.iter().fold(Ns(0), |sum, stop| Ns(sum.0.saturating_add(stop.stood.0)))
     }
 
-    /// How many stops found where a CPU was.
+    /// The number of stops that could read the CPUs.
     pub fn read_stops(&self) -> usize {
         self.stops.iter().filter(|stop| !stop.cpus.is_empty()).count()
     }
 
-    /// Where each CPU was in most of its stops. CPUs that were in one place are one entry.
+    /// The place of each CPU in most of its stops. CPUs in one place share an entry.
     pub fn mostly_at(&self) -> Vec<MostlyAt> {
         let cpus = self.stops.iter().map(|stop| stop.cpus.len()).max().unwrap_or(0);
         let mut all: Vec<MostlyAt> = Vec::new();
         for cpu in 0..cpus {
-            let seen: Vec<&StoppedCpu> = self.stops.iter().filter_map(|stop| stop.cpus.get(cpu)).collect();
-            let found = mostly_at(&seen);
-            let what = |at: &MostlyAt| (at.stops, at.ran, at.is_guess);
+            let states: Vec<&StoppedCpu> = self.stops.iter().filter_map(|stop| stop.cpus.get(cpu)).collect();
+            let place = mostly_at(&states);
+            let state = |at: &MostlyAt| (at.stops, at.ran, at.is_guess);
             let is_alike = |other: &&mut MostlyAt| {
-                !found.stack.is_empty() && what(other) == what(&found) && other.stack == found.stack
+                !place.stack.is_empty() && state(other) == state(&place) && other.stack == place.stack
             };
             match all.iter_mut().find(is_alike) {
                 Some(alike) => alike.cpus.push(cpu),
-                None => all.push(MostlyAt { cpus: vec![cpu], ..found }),
+                None => all.push(MostlyAt { cpus: vec![cpu], ..place }),
             }
         }
         all
     }
 }
 
-/// Where one CPU was, as most of these moments agree.
-fn mostly_at(seen: &[&StoppedCpu]) -> MostlyAt {
-    let in_what = |ran: StoppedIn| seen.iter().filter(|cpu| cpu.ran == ran).count();
+/// The place of one CPU in most of these states.
+fn mostly_at(states: &[&StoppedCpu]) -> MostlyAt {
+    let count = |ran: StoppedIn| states.iter().filter(|cpu| cpu.ran == ran).count();
     let all = [StoppedIn::Boot, StoppedIn::User, StoppedIn::Kernel];
-    let ran = all.into_iter().max_by_key(|ran| in_what(*ran)).unwrap_or_default();
-    let mut group: Vec<&StoppedCpu> = seen.iter().copied().filter(|cpu| cpu.ran == ran).collect();
+    let ran = all.into_iter().max_by_key(|ran| count(*ran)).unwrap_or_default();
+    let mut group: Vec<&StoppedCpu> = states.iter().copied().filter(|cpu| cpu.ran == ran).collect();
     let is_guess = group.iter().any(|cpu| cpu.is_guess);
     let mut stack: Vec<(String, usize)> = Vec::new();
-    // From the outermost function inwards, along what most of the stops went.
-    while let Some(next) = most(&group, stack.len()).filter(|found| found.1 * 2 > seen.len()) {
+    // From the outermost function inwards, along the path that most of the stops took.
+    while let Some(next) = most_common(&group, stack.len()).filter(|found| found.1 * 2 > states.len()) {
         let depth = stack.len();
-        group.retain(|cpu| outer(cpu, depth) == Some(&next.0));
+        group.retain(|cpu| function_at(cpu, depth) == Some(&next.0));
         stack.push(next);
     }
     stack.reverse();
-    MostlyAt { cpus: Vec::new(), stops: seen.len(), ran, is_guess, stack }
+    MostlyAt { cpus: Vec::new(), stops: states.len(), ran, is_guess, stack }
 }
 
-/// The function that most of these have at this depth, and how many have it.
-fn most(group: &[&StoppedCpu], depth: usize) -> Option<(String, usize)> {
+/// The most common function of these states at this depth, and the number of states that have it.
+fn most_common(group: &[&StoppedCpu], depth: usize) -> Option<(String, usize)> {
     let mut counts: HashMap<&String, usize> = HashMap::new();
-    for name in group.iter().filter_map(|cpu| outer(cpu, depth)) {
+    for name in group.iter().filter_map(|cpu| function_at(cpu, depth)) {
         *counts.entry(name).or_default() += 1;
     }
-    // Of equals the first by name, so that it is always the same.
+    // The first by name wins a tie, so that the result is deterministic.
     let found = counts.into_iter().max_by_key(|&(name, count)| (count, Reverse(name)))?;
     Some((found.0.clone(), found.1))
 }
 
 /// The function at this depth, counted from the outermost.
-fn outer(cpu: &StoppedCpu, depth: usize) -> Option<&String> {
+fn function_at(cpu: &StoppedCpu, depth: usize) -> Option<&String> {
     cpu.stack.len().checked_sub(depth + 1).map(|at| &cpu.stack[at])
 }
 

@@ -3,8 +3,8 @@
 use crate::{NameId, NodeId, Ns, SpanKind, TrackId};
 use hashbrown::HashSet;
 
-/// The most different names of spans, with their details. Each is a row of several tables. Linux calls some ten thousand functions
-/// while it boots.
+/// The largest number of different span names, with their details. Each is a row of several tables. Linux calls some
+/// ten thousand functions while it boots.
 pub const SPAN_NAMES_MAX: usize = 1 << 15;
 
 /// A span in [`Spans`]. Numbers change when the spans are [nested](Spans::nest).
@@ -18,22 +18,18 @@ impl SpanId {
 /// One span, by value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpanRow {
-    /// What it is called (`initcall`, a function's name).
+    /// The kind of work (`initcall`), or a function's name.
     pub name: NameId,
-    /// Which one (`acpi_init`), or empty.
+    /// The item (`acpi_init`), or empty.
     pub detail: NameId,
-    /// When it began.
     pub start: Ns,
-    /// When it ended; never before `start`.
+    /// Never before `start`.
     pub end: Ns,
-    /// Who did it.
     pub track: TrackId,
-    /// What it is.
     pub kind: SpanKind,
 }
 
 impl SpanRow {
-    /// How long it took.
     pub fn length(&self) -> Ns {
         self.end - self.start
     }
@@ -48,22 +44,20 @@ struct Placed {
     node: Option<NodeId>,
 }
 
-/// All spans of a timeline. Each is one record, because a reader of a span nearly always wants most of its fields.
+/// All spans of a timeline. Each is one record, because code that reads a span nearly always needs most of its fields.
 #[derive(Clone, Debug, Default)]
 pub struct Spans(Vec<Placed>);
 
 impl Spans {
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds a span below `parent`. An end before its start is taken as the start.
+    /// Adds a span below `parent`. If it ends before its start, it ends at its start.
     ///
     /// # Panics
     /// After four thousand million spans.
@@ -76,12 +70,12 @@ impl Spans {
         id
     }
 
-    /// The path of calls that a span is one call of, in the timeline's [`crate::Profile`].
+    /// Sets the call path of a span, in the timeline's [`crate::Profile`]. The span is one call of that path.
     pub fn set_node(&mut self, id: SpanId, node: Option<NodeId>) {
         self.0[id.0 as usize].node = node;
     }
 
-    /// The path of calls that a span is one call of; none for what is no followed call.
+    /// The call path that a span is one call of; `None` if the span is not a followed call.
     pub fn node(&self, id: SpanId) -> Option<NodeId> {
         self.0[id.0 as usize].node
     }
@@ -91,7 +85,7 @@ impl Spans {
         self.0.reserve(more);
     }
 
-    /// Ends a span at another time (never before its start).
+    /// Sets the end of a span, never before its start.
     #[inline]
     pub fn set_end(&mut self, id: SpanId, end: Ns) {
         let row = &mut self.0[id.0 as usize].row;
@@ -104,7 +98,6 @@ impl Spans {
         (row.kind, row.detail) = (kind, detail);
     }
 
-    /// One span.
     #[inline]
     pub fn get(&self, id: SpanId) -> SpanRow {
         self.0[id.0 as usize].row
@@ -117,7 +110,7 @@ impl Spans {
         (parent != SpanId::NONE).then_some(parent)
     }
 
-    /// How many spans are around this one.
+    /// The number of spans around this one.
     #[inline]
     pub fn depth(&self, id: SpanId) -> u32 {
         self.0[id.0 as usize].depth
@@ -128,13 +121,14 @@ impl Spans {
         (0..).map(SpanId).zip(self.0.iter().map(|placed| placed.row))
     }
 
-    /// The same from one span on.
+    /// The same, starting with one span.
     pub fn iter_from(&self, first: SpanId) -> impl Iterator<Item = (SpanId, SpanRow)> + '_ {
         (first.0..).map(SpanId).zip(self.0[first.0 as usize..].iter().map(|placed| placed.row))
     }
 
-    /// The innermost span that is open on a track at an instant, and the first one in the order of [`Spans::iter`] that starts
-    /// later. Call it after [`Spans::nest`]. `O(log n)`, plus one step for each span around that one which has ended.
+    /// The innermost span that is open on a track at an instant, and the first span that starts later in the order of
+    /// [`Spans::iter`]. Call it after [`Spans::nest`]. `O(log n)`, plus one step for each span inside the open one that
+    /// has already ended.
     pub fn open_at(&self, track: TrackId, at: Ns) -> (Option<SpanId>, SpanId) {
         let later = self.0.partition_point(|placed| (placed.row.track, placed.row.start) <= (track, at));
         let later = crate::number(later);
@@ -145,21 +139,21 @@ impl Spans {
         (open, SpanId(later))
     }
 
-    /// Gives spans whose name is beyond the first [`SPAN_NAMES_MAX`] a common one. Returns how many they are.
+    /// Replaces all names beyond the first [`SPAN_NAMES_MAX`] by a common one. Returns the number of spans renamed.
     pub(crate) fn bound_names(&mut self) -> u64 {
         if self.len() <= SPAN_NAMES_MAX {
             return 0;
         }
-        let mut known: HashSet<(NameId, NameId)> = HashSet::with_capacity(SPAN_NAMES_MAX);
+        let mut kept: HashSet<(NameId, NameId)> = HashSet::with_capacity(SPAN_NAMES_MAX);
         let (mut last, mut renamed) = (None, 0);
         for placed in &mut self.0 {
             let name = (placed.row.name, placed.row.detail);
             if last == Some(name) {
                 continue;
             }
-            if known.len() < SPAN_NAMES_MAX {
-                known.insert(name);
-            } else if !known.contains(&name) {
+            if kept.len() < SPAN_NAMES_MAX {
+                kept.insert(name);
+            } else if !kept.contains(&name) {
                 (placed.row.name, placed.row.detail) = (NameId::OTHERS, NameId::EMPTY);
                 renamed += 1;
                 continue;
@@ -173,8 +167,8 @@ impl Spans {
         Spans(Vec::with_capacity(count))
     }
 
-    /// All spans by track, start and length (longest first). Those of one track are mostly in order
-    /// already, and a track is a number: so first the tracks apart, then each by itself.
+    /// All spans by track, start and length (longest first). The spans of one track are mostly in order already, and a
+    /// track is a number. So the spans are first separated by track, then sorted within each track.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = SpanId> + use<> {
         let by_track = |(i, placed): (u64, &Placed)| u64::from(placed.row.track.0) << 32 | i;
         let mut order: Vec<u64> = (0..).zip(&self.0).map(by_track).collect();
@@ -189,7 +183,7 @@ impl Spans {
     }
 }
 
-/// What is in the lower half, below a track's number.
+/// The lower half of an entry, below the track's number.
 #[expect(clippy::cast_possible_truncation, reason = "the upper half is to be left out")]
 #[inline]
 fn lower_half(entry: u64) -> u32 {
@@ -218,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_the_last_that_lies_around_the_instant() {
+    fn the_open_span_is_the_last_one_around_the_instant() {
         let mut spans = Spans::default();
         let all = [(0, 10, 50), (0, 20, 30), (0, 30, 35), (0, 33, 33), (0, 40, 50), (0, 60, 70), (1, 0, 90), (1, 5, 6)];
         for (track, start, end) in all {

@@ -1,10 +1,9 @@
-//! The kinds of work that a timeline tells apart, in spans and in profiles.
+//! The kinds of work in spans and in profiles.
 
-/// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SpanKind {
-    /// A stage of the boot that is one piece of work (linking the VMM, decompressing).
+    /// A part of the boot that is one piece of work (linking the VMM, decompressing).
     Stage,
     /// A level or other group of initcalls.
     Level,
@@ -18,7 +17,7 @@ pub enum SpanKind {
     Attach,
     /// A file system being mounted.
     Mount,
-    /// A work item or asynchronous call run for somebody else.
+    /// A work item or asynchronous call that one thread runs for another.
     Work,
     /// A function of the kernel.
     Call,
@@ -26,6 +25,6 @@ pub enum SpanKind {
     Interrupt,
     /// A process, from exec to exit.
     Process,
-    /// From one message to the next: the work is only known by what was printed before it.
+    /// The stretch from one message to the next; only the text of the first one shows the work.
     Message,
 }

@@ -1,4 +1,4 @@
-//! Time and raw counter values, as types that cannot be mixed up, and the one way times are printed.
+//! Time and raw counter values, as types that cannot be mixed up, and the one format of times.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -7,11 +7,12 @@ use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ns(pub i64);
 
-/// A raw counter value, as the evidence has it. Only a [`crate::Clock`] makes time of it.
+/// A raw counter value, as the evidence has it. Only a [`crate::Clock`] turns it into time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub u64);
 
-/// To the nearest integer, halves away from zero, as `f64::round`: which is a call where the CPU may be an old one.
+/// The nearest integer, halves away from zero, as in `f64::round`. On older CPUs `f64::round` is a call, and this is
+/// not.
 #[inline]
 pub fn rounded(value: f64) -> i64 {
     #[expect(clippy::cast_possible_truncation, reason = "the fraction follows, and what is too large is the largest")]
@@ -21,12 +22,12 @@ pub fn rounded(value: f64) -> i64 {
     whole.saturating_add(i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5))
 }
 
-/// The same for a count of things: what is less than nothing is none.
+/// The same for a count; a negative value becomes 0.
 pub fn rounded_count(value: f64) -> u64 {
     u64::try_from(rounded(value)).unwrap_or(0)
 }
 
-/// Without its fraction: a limit that a count is held against. What is out of range is the nearest in it.
+/// The value without its fraction, for a limit of a count. A value out of range becomes the nearest one in range.
 #[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
 pub fn truncated(value: f64) -> i64 {
     value as i64
@@ -35,22 +36,22 @@ pub fn truncated(value: f64) -> i64 {
 impl Ns {
     /// Time zero; no time at all.
     pub const ZERO: Ns = Ns(0);
-    /// The latest time there is: "never ends".
+    /// The latest time; stands for "never ends".
     pub const MAX: Ns = Ns(i64::MAX);
-    /// Before anything that can happen.
+    /// The earliest time, before any event.
     pub const MIN: Ns = Ns(i64::MIN);
 
-    /// The nearest whole nanosecond, halves away from zero; what is out of range is the nearest in it.
+    /// The nearest whole nanosecond, halves away from zero. A value out of range becomes the nearest one in range.
     pub fn rounded(ns: f64) -> Ns {
         Ns(rounded(ns))
     }
 
-    /// Without the part of a nanosecond; what is out of range is the nearest in it.
+    /// The value without its fraction. A value out of range becomes the nearest one in range.
     pub fn truncated(ns: f64) -> Ns {
         Ns(truncated(ns))
     }
 
-    /// So many, or the longest that there is.
+    /// `ns` nanoseconds, at most [`Ns::MAX`].
     pub fn saturated(ns: u64) -> Ns {
         Ns(i64::try_from(ns).unwrap_or(i64::MAX))
     }
@@ -124,11 +125,11 @@ impl fmt::Display for Ns {
     }
 }
 
-/// What a count of nanoseconds is shown in.
+/// The units of a count of nanoseconds.
 pub(crate) const NANOSECONDS: [&str; 4] = ["ns", "µs", "ms", "s"];
 
-/// Three significant digits of a count and the unit that suits it, each a thousand times the one before. Halves round up.
-/// A flame chart says ten thousands of these: the digits are written without `format!`.
+/// Appends three significant digits of a count and a suitable unit. Each unit is a thousand times the one before.
+/// Halves round up. A flame chart has tens of thousands of these, so the digits are written without `format!`.
 pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
     if count < 0 {
         text.push('-');
@@ -141,7 +142,7 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
         999_500..999_500_000 => (1_000_000, units[2]),
         _ => (1_000_000_000, units[3]),
     };
-    // Decimals: as many as three digits leave, none where every digit is a whole one.
+    // The power of ten for the decimals that three digits leave room for.
     let decimal = match count {
         _ if size == 1 => 1,
         _ if count < size / 1_000 * 9_995 => 100,
@@ -156,15 +157,15 @@ pub(crate) fn three_digits(count: i64, units: [&str; 4], text: &mut String) {
         10 => text.push_str(&point_and_two_digits(rounded * 10)[..2]),
         _ => {}
     }
-    // No unit stands behind a count below a thousand.
+    // A count below a thousand may have no unit.
     if !unit.is_empty() {
         text.push(' ');
         text.push_str(unit);
     }
 }
 
-/// A decimal point and the last two digits of a number: `.05` of 105. From a table, for texts of which a chart has
-/// ten thousands.
+/// A decimal point and the last two digits of a number: `.05` of 105. It comes from a table, because a chart has tens
+/// of thousands of such texts.
 pub fn point_and_two_digits(number: u64) -> &'static str {
     const LENGTH: usize = 3;
     const ALL: [u8; LENGTH * 100] = {

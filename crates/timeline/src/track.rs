@@ -1,46 +1,44 @@
-//! Lines of execution, when each ran on which CPU, and why it did not run in between.
+//! Lines of execution: the CPU of each over time, and the reasons why it did not run in between.
 
 use crate::{NameId, Ns};
 
-/// A track in [`Tracks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrackId(pub u32);
 
-/// What a track stands for.
+/// The kind of a line of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackKind {
     /// The virtual machine monitor, before and while the guest runs.
     Vmm,
-    /// What runs before the kernel: firmware, option ROMs, loader, decompressor.
+    /// Code that runs before the kernel: firmware, option ROMs, loader, decompressor.
     Firmware,
     /// A thread of the kernel or a process.
     Thread,
-    /// A CPU, where the evidence does not say which thread it ran.
+    /// A CPU, where the evidence does not show which thread it ran.
     Cpu,
-    /// A CPU's interrupts, where they are known apart from the threads that they interrupt.
+    /// A CPU's interrupts, where they are separate from the threads that they interrupt.
     Interrupts,
-    /// The console: lines, not work.
+    /// The console: lines instead of work.
     Console,
 }
 
-/// A line of execution: a thread, or what stands for one.
+/// A line of execution: a thread, or an item that stands for one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Track {
-    /// Its name: a thread's last known one.
+    /// The name; a thread's last known one.
     pub name: NameId,
-    /// What it stands for.
     pub kind: TrackKind,
-    /// The number that the evidence knows it by (a thread id).
+    /// The number that the evidence uses for it (a thread id).
     pub id: u64,
-    /// When it was created and by whom, if that is known.
+    /// Its creation time and the track that created it, if they are known.
     pub created: Option<(Ns, TrackId)>,
-    /// Whether this is a CPU's idle loop: its running is nobody's work.
+    /// True for a CPU's idle loop, whose running is not work.
     pub idle: bool,
-    /// Whether the evidence has forgotten its name: `name` only says so.
+    /// True if the kernel no longer had its name; `name` then only states that.
     pub is_unnamed: bool,
-    /// The process that it is a thread of: its place in [`Timeline::processes`](crate::Timeline::processes).
+    /// The process of the thread, as an index into [`Timeline::processes`](crate::Timeline::processes).
     pub process: Option<u32>,
-    /// The unit of a manager of services that it belongs to.
+    /// The unit of a service manager that it belongs to.
     pub unit: Option<NameId>,
 }
 
@@ -49,7 +47,6 @@ pub struct Track {
 pub struct Tracks(Vec<Track>);
 
 impl Tracks {
-    /// Adds a track.
     pub fn add(&mut self, name: NameId, kind: TrackKind, id: u64) -> TrackId {
         let track = TrackId(u32::try_from(self.0.len()).expect("fewer than 2^32 tracks"));
         let (created, process, unit) = (None, None, None);
@@ -57,7 +54,7 @@ impl Tracks {
         track
     }
 
-    /// The track of that kind and name, new or known. `O(number of tracks)`.
+    /// The track of that kind and name, which is added if it is new. `O(number of tracks)`.
     pub fn named(&mut self, name: NameId, kind: TrackKind) -> TrackId {
         match self.0.iter().position(|t| t.kind == kind && t.name == name) {
             Some(known) => TrackId(crate::number(known)),
@@ -70,12 +67,11 @@ impl Tracks {
         self.0.iter().position(|t| t.kind == kind && t.id == id).map(|i| TrackId(crate::number(i)))
     }
 
-    /// One track.
     pub fn get(&self, id: TrackId) -> &Track {
         &self.0[id.0 as usize]
     }
 
-    /// One track, to change it.
+    /// One track, mutable.
     pub fn get_mut(&mut self, id: TrackId) -> &mut Track {
         &mut self.0[id.0 as usize]
     }
@@ -85,12 +81,10 @@ impl Tracks {
         self.0.iter().enumerate().map(|(i, t)| (TrackId(crate::number(i)), t))
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -99,118 +93,111 @@ impl Tracks {
 /// A CPU ran a track from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Running {
-    /// Who ran.
     pub track: TrackId,
-    /// Where.
     pub cpu: u32,
-    /// From when.
     pub from: Ns,
-    /// Until when.
     pub to: Ns,
 }
 
-/// Who or what ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitedOn {
     /// Another thread woke it.
     Thread(TrackId),
-    /// An interrupt woke it: a timer or a device, not whoever was interrupted.
+    /// An interrupt woke it: a timer or a device, not the interrupted thread.
     Interrupt(NameId),
-    /// Nobody held this topic any more: whoever had [held](Hold) it is to blame.
+    /// All holds of this topic ended. The tracks that [held](Hold) it are charged.
     Holders(NameId),
-    /// It was preempted: nobody had to wake it.
+    /// It was preempted, and needed no wake-up.
     Nothing,
-    /// The CPU that it ran on slept until an interrupt came; nobody else could run there.
+    /// Its CPU slept until an interrupt came; no other thread could run there.
     Halted,
-    /// The evidence does not say.
+    /// The evidence does not show it.
     Unknown,
 }
 
-/// What an interrupt that ends waits is of.
+/// The source of an interrupt that ends waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterruptKind {
-    /// A device, of which no more is known.
+    /// A device of unknown kind.
     #[default]
     Device,
-    /// A timer, or an interrupt that nothing names: a CPU's own timer is one.
+    /// A timer, or an interrupt without a name, such as a CPU's own timer.
     Timer,
-    /// A device that does block requests.
+    /// A device that serves block requests.
     Disk,
 }
 
-/// A stretch in which a track did not run: blocked from `from` to `woken`, then runnable until `until`.
+/// A stretch in which a track did not run. It was blocked from `from` to `woken`, then runnable until `until`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// Who waited.
     pub track: TrackId,
     /// When it stopped running.
     pub from: Ns,
     /// When it could have run again; `from` itself if it was preempted.
     pub woken: Ns,
-    /// When it ran again ([`Ns::MAX`]: never seen to).
+    /// When it ran again ([`Ns::MAX`]: not in the evidence).
     pub until: Ns,
-    /// Who or what woke it.
+    /// The event that woke it.
     pub by: WaitedOn,
-    /// Whether nothing but what it waited for could wake it, such as a lock (Linux' state D): it was in the middle of something. A
-    /// thread that waits for whatever comes next does not sleep so.
+    /// True if only the event that it waited for could wake it, such as the release of a lock (Linux' state D). It was
+    /// in the middle of an operation. A thread that waits for its next request does not sleep in this state.
     pub uninterruptible: bool,
 }
 
-/// A track kept everybody who waits for a topic waiting.
+/// A stretch in which a track kept all others waiting that wait for a topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hold {
-    /// What is held.
+    /// The item that is held.
     pub topic: NameId,
-    /// Who held it.
     pub track: TrackId,
-    /// Since when ([`Ns::MIN`]: before the evidence begins).
+    /// The start of the hold ([`Ns::MIN`]: before the evidence begins).
     pub from: Ns,
-    /// When it was released ([`Ns::MAX`]: never seen to be).
+    /// The release ([`Ns::MAX`]: not in the evidence).
     pub to: Ns,
 }
 
-/// Who had which CPU, by what a kernel's own log says or implies. It stands beside [`Running`], which a scheduler's trace
-/// gives: such a trace also says of each thread why it did not run.
+/// The thread on each CPU, as a kernel's own log shows or implies it. [`Running`] comes from a scheduler's trace
+/// instead, which also shows why each thread did not run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Occupancy {
-    /// Who had a CPU when. Two on one CPU never overlap; while nobody had it, it was idle.
+    /// The stretches in which a thread had a CPU. Two stretches on one CPU never overlap. A CPU is idle between them.
     pub turns: Vec<Running>,
     /// Stretches in which a thread did not run.
     pub off: Vec<OffCpu>,
-    /// Whether the kernel logs its context switches; else the turns are inferred from a machine with one CPU.
+    /// True if the kernel logs its context switches. Else the turns are inferred, for a machine with one CPU.
     pub is_logged: bool,
-    /// Whether the kernel logs how long sleeps are to last: then a sleep without that lasts until another thread ends it.
+    /// True if the kernel logs the timeouts of sleeps. A sleep without a timeout then lasts until another thread ends
+    /// it.
     pub has_timeouts: bool,
 }
 
-/// A stretch in which a thread had no CPU: it slept, was just created, or was preempted.
+/// A stretch in which a thread had no CPU: it slept, was new, or was preempted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OffCpu {
-    /// Who.
     pub track: TrackId,
-    /// When it left the CPU, or was created.
+    /// When it left the CPU, or its creation.
     pub from: Ns,
-    /// Since when it could have run; none where nothing says when it was woken.
+    /// When it became runnable; `None` if its wake-up is unknown.
     pub ready: Option<Ns>,
-    /// When it had a CPU again.
+    /// When it next had a CPU.
     pub until: Ns,
-    /// Which thread made it ready, where one did and that is known.
+    /// The thread that made it runnable, if that is known.
     pub by: Option<TrackId>,
 }
 
 impl Occupancy {
-    /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Whether it is of one CPU only.
+    /// True if all turns are on one CPU.
     pub fn is_of_one_cpu(&self) -> bool {
         self.turns.first().is_some_and(|first| self.turns.iter().all(|turn| turn.cpu == first.cpu))
     }
 
-    /// With one CPU, of each turn: when the CPU was idle last before it, or [`Ns::MIN`]. Who goes on then was ready no
-    /// earlier.
+    /// For each turn, with one CPU: the end of the last idle stretch before it, or [`Ns::MIN`]. A thread that goes on
+    /// at that time was not runnable earlier.
     pub fn idle_until(&self) -> Vec<Ns> {
         let (mut last, mut idle) = (Ns::MIN, Ns::MIN);
         let each = self.turns.iter().map(|turn| {
@@ -221,7 +208,7 @@ impl Occupancy {
         each.collect()
     }
 
-    /// Sorts turns by CPU and time, the others by track and time.
+    /// Sorts turns by CPU and time, and off-CPU stretches by track and time.
     pub fn sort(&mut self) {
         self.turns.sort_by_key(|turn| (turn.cpu, turn.from));
         self.off.sort_by_key(|off| (off.track, off.from));

@@ -1,64 +1,65 @@
-//! What a reader of any figure of a boot must know first: that the evidence ends too early, that times are ticks.
+//! Facts that a reader of any figure of a boot needs first, such as that the evidence ends too early, or that times are
+//! ticks.
 //!
-//! A [`crate::Diagnostic`] counts what did not add up, and stands behind the figures. A warning is about the boot as a whole,
-//! is said once, and stands before them. Both have a code for programs. Its sentence is in `report`: no text that a person
-//! reads is made here.
+//! A [`crate::Diagnostic`] counts an inconsistency, and views show it after the figures. A warning is about the boot as
+//! a whole, and views show it once, before the figures. Both have a code for programs. The `report` crate has the
+//! sentences: this crate makes no text for people.
 
 use crate::{Figures, Ns, RateSource};
 
-/// The last line that a recorder took in.
+/// The last line that a recorder received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastSign {
-    /// When it began, by the host's clock.
+    /// The start of the line, by the host's clock.
     pub at: Ns,
-    /// The file that has it.
+    /// The file that contains it.
     pub file: String,
 }
 
-/// How a kernel's event log ends that has no end mark.
+/// The end of a kernel's event log without an end mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEnd {
-    /// When its last record was, after its first.
+    /// The time of its last record, since its first.
     pub at: Ns,
-    /// That record, as the log has it: `ENTER _sleep`.
+    /// That record, as in the log: `ENTER _sleep`.
     pub record: String,
     /// The number of the thread that logged it.
     pub thread: u64,
-    /// What the thread of the boot path was in, the outermost first; empty where nothing was open, or that says nothing.
+    /// The functions that the thread of the boot path was in, the outermost first. Empty where no function was open, or
+    /// where that shows nothing.
     pub open: Vec<String>,
 }
 
-/// A process, as a process table has it.
+/// A process in a process table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessNamed {
-    /// Its number.
     pub pid: u64,
-    /// What it ran, if that is known.
+    /// The program that it ran, if that is known.
     pub name: Option<String>,
 }
 
-/// Why a recording's manifest says nothing of its boot.
+/// The reason why a recording's manifest shows nothing of its boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestFault {
-    /// There is none.
+    /// There is no manifest.
     Missing,
-    /// It cannot be read.
+    /// The manifest cannot be parsed.
     Damaged {
-        /// What its parser found.
+        /// The parser's error.
         found: String,
     },
-    /// It does not say whether the recording was finished.
+    /// The manifest does not record whether the recording was finished.
     NoState,
 }
 
-/// What figures lose with a file of a recording.
+/// The loss of a recording's file, as figures see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLoss {
-    /// What it said, whatever that was.
+    /// All that it contained, whatever that was.
     WhatItSaid,
-    /// Nothing: it is for people.
+    /// Nothing: the file is only for people.
     NoFigure,
-    /// All that an imported file said, maybe also where the boot begins and ends.
+    /// All evidence of an imported file, maybe also the start and the end of the boot.
     ImportedEvidence,
     /// Events of a kernel's log.
     LogEvents,
@@ -66,17 +67,14 @@ pub enum FileLoss {
     GuestMessages,
     /// The kernel's messages.
     KernelMessages,
-    /// When lines of the console arrived.
+    /// Arrival times of console lines.
     ArrivalTimes,
     /// Initcalls, waits and wake-ups.
     TraceEvents,
-    /// Calls.
     Calls,
     /// Functions of the early kernel, and the phases before it.
     FirstExecutions,
-    /// Names of functions.
     FunctionNames,
-    /// The steps of the firmware.
     FirmwareSteps,
     /// The steps of the virtual machine monitor.
     VmmSteps,
@@ -84,122 +82,114 @@ pub enum FileLoss {
     GuestMemory,
 }
 
-/// A warning, with what its sentence needs. Times are of the boot's log or timeline, in what the timeline counts.
+/// A warning, with the data for its sentence. Times are on the boot's log or timeline, in the timeline's unit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
-    /// The recorder is at work: the boot is not over.
+    /// The recorder is still running: the boot is not over.
     RecordingAtWork {
-        /// Since when nothing came; none if nothing came at all.
+        /// The last line received; `None` if there was no line at all.
         last: Option<LastSign>,
     },
     /// The recorder was killed.
     RecordingInterrupted {
-        /// Since when nothing came; none if nothing came at all.
+        /// The last line received; `None` if there was no line at all.
         last: Option<LastSign>,
     },
-    /// Nothing says how the boot was run, and whether its recording was finished.
+    /// Nothing shows how the boot was run, or whether its recording was finished.
     RecordingUnknown {
-        /// What is wrong with the manifest.
+        /// The fault of the manifest.
         why: ManifestFault,
     },
-    /// A file that was recorded is not there.
+    /// A recorded file is missing.
     FileMissing {
-        /// Its name.
         file: String,
         /// Its size when it was recorded.
         recorded_bytes: u64,
-        /// What figures lose with it.
         loss: FileLoss,
     },
-    /// Of a file that was recorded a part is there.
+    /// Only a part of a recorded file is there.
     FileCut {
-        /// Its name.
         file: String,
         /// Its size when it was recorded.
         recorded_bytes: u64,
         /// Its size now.
         found_bytes: u64,
-        /// What figures lose with the rest.
+        /// The loss of the rest.
         loss: FileLoss,
     },
-    /// A file is larger than any that is read.
+    /// A file is larger than the reader's limit.
     FileTooLarge {
-        /// Its name.
         file: String,
-        /// Its size.
         bytes: u64,
-        /// The size up to which files are read.
+        /// The largest size that is read.
         limit_bytes: u64,
-        /// What figures lose with it.
         loss: FileLoss,
     },
-    /// Times are ticks of the counter that a trace is stamped with.
+    /// Times are ticks of the counter that stamps a trace.
     TraceInTicks,
-    /// Times are ticks of the counter of a kernel's event log.
+    /// Times are ticks of the counter that stamps a kernel's event log.
     LogInTicks,
-    /// The user gave another rate of a log's counter than the evidence has.
+    /// The user specified a rate of a log's counter that differs from the evidence.
     LogRateContradicted {
-        /// What the user gave, which is used.
+        /// The user's rate, which is used.
         given_hz: f64,
-        /// What the evidence has.
+        /// The rate in the evidence.
         found_hz: f64,
-        /// Where it has that.
+        /// The source of that rate.
         found_in: RateSource,
     },
-    /// The end mark that was asked for has no time of the guest's.
+    /// The requested end mark has no guest time.
     EndMarkWithoutTime,
-    /// A thread of the boot path logs nothing for a while.
+    /// A thread of the boot path logs nothing for some time.
     ThreadSilent {
         /// Its name.
         thread: String,
-        /// Since when, after the log's first record.
+        /// The start of that time, since the log's first record.
         from: Ns,
-        /// Until when.
+        /// The end of that time.
         to: Ns,
-        /// The function that it was in all the while, which is charged.
+        /// The function that it was in all that time. This function is charged.
         outer: String,
         /// The innermost function that it had entered.
         inner: String,
     },
-    /// The log begins when the boot was over.
+    /// The log begins after the boot was over.
     LogAfterBoot {
-        /// Whom process 1 had forked by then.
+        /// The process that process 1 had forked by then.
         forked: ProcessNamed,
-        /// So long before the log's first record.
+        /// The time from the fork to the log's first record.
         before: Ns,
     },
-    /// The log is the boot loader's alone.
+    /// The log contains only the boot loader's records.
     LogOfLoaderAlone(LogEnd),
-    /// The log does not have the end of the kernel's part.
+    /// The log lacks the end of the kernel's part.
     LogWithoutEnd(LogEnd),
-    /// There is a process table, and no record of the kernel.
+    /// There is a process table, and the kernel has no records.
     ProcessTableAlone {
-        /// Whose fork is time zero; none: the first one in the table.
+        /// The process whose fork is time zero; `None`: the first one in the table.
         zero: Option<ProcessNamed>,
     },
-    /// The log's recorder counted records that found no room.
-    LogRecordsDropped {
-        /// How many.
-        records: u64,
-    },
-    /// The log has as many records as its buffer has room for.
+    /// The log's recorder counted records that it had no room for.
+    LogRecordsDropped { records: u64 },
+    /// The log fills its buffer.
     LogBufferFull {
-        /// How many.
+        /// The number of records.
         records: usize,
-        /// When the last of them was, after the first.
+        /// The time of the last record, since the first.
         last: Option<Ns>,
     },
     /// A part is missing in the middle of the log.
     LogPartMissing {
-        /// From when, after the log's first record.
+        /// The start of the gap, since the log's first record.
         from: Ns,
-        /// Until when, if it goes on.
+        /// The end of the gap, if the log goes on.
         to: Option<Ns>,
     },
 }
 
 impl Warning {
-    /// The name that programs know it by. It never changes. One that is also a diagnostic has the code of that.
+    /// The name that programs use for it. It never changes. A warning that is also a diagnostic has the diagnostic's
+    /// code.
     pub fn code(&self) -> &'static str {
         match self {
             Warning::RecordingAtWork { .. } => "recording-at-work",
@@ -223,7 +213,7 @@ impl Warning {
         }
     }
 
-    /// Which figures are affected; none where no figure rests on what is lost.
+    /// The figures affected; `None` if no figure depends on the loss.
     pub fn affects(&self) -> Option<Figures> {
         match self {
             Warning::FileMissing { loss: FileLoss::NoFigure, .. }

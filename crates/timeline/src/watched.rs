@@ -1,39 +1,39 @@
-//! What a variable of the guest was at a few moments: a counter beside the boot's work.
+//! Values of a guest variable at a few moments: a counter beside the boot's work.
 //!
-//! It is no evidence of how long anything took. Times are the host's, also where the timeline's are the guest's.
+//! They are no evidence of lengths of time. Times are the host's, even if the timeline has guest time.
 
 use crate::Ns;
 
 /// A variable that was read where functions were entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Which, as a user wrote it.
+    /// The variable, as the user wrote it.
     pub variable: String,
-    /// The functions at whose entries it was to be read.
+    /// The functions at whose entries the variable was to be read.
     pub functions: Vec<String>,
-    /// Whether it has a sign: values are then its two's complement.
+    /// True if it is signed: its values are then in two's complement.
     pub is_signed: bool,
     /// In order of time.
     pub readings: Vec<Reading>,
-    /// What else is to be known, in sentences.
+    /// Further facts about the readings, in sentences.
     pub notes: Vec<String>,
 }
 
 /// A variable at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When.
     pub at: Ns,
-    /// How long the CPUs stood still for it, at least.
+    /// The shortest time that the CPUs can have stood still for this reading.
     pub stood: Ns,
-    /// What it was, as a number without a sign; none where the guest had nothing mapped there.
+    /// The value, as an unsigned number; `None` where the guest had no memory mapped.
     pub value: Option<u64>,
     /// The function that was entered.
     pub function: String,
 }
 
 impl Watched {
-    /// How long the CPUs stood still in all, at least: until the host heard of a stop, they stood too.
+    /// A lower bound of the time that the CPUs stood still in all. They also stood still until the host noticed each
+    /// stop.
     pub fn stood(&self) -> Ns {
         self.readings.iter().fold(Ns(0), |sum, reading| Ns(sum.0.saturating_add(reading.stood.0)))
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_entered_is_known_and_time_does_not_overflow() {
+    fn functions_without_an_entry_are_listed_and_time_does_not_overflow() {
         let reading =
             |function: &str, stood| Reading { stood: Ns(stood), function: function.to_owned(), ..Reading::default() };
         let functions = ["f", "g", "h"].map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! Whatever sequence of begin and end events comes, on any number of tracks, the spans are sound.
+//! Tests that the spans are sound for any sequence of begin and end events, on any number of tracks.
 
 use proptest::prelude::*;
 use timeline::{
@@ -39,7 +39,7 @@ fn build(events: &[Event]) -> Built {
     Built { spans, diagnostics }
 }
 
-/// Every span lies in its parent, siblings do not overlap, and depth says how many are around it.
+/// Every span lies in its parent, siblings do not overlap, and the depth is the number of spans around a span.
 fn assert_nested(spans: &Spans) {
     let mut last_end: std::collections::HashMap<(TrackId, Option<SpanId>), Ns> = Default::default();
     for (id, row) in spans.iter() {
@@ -68,13 +68,13 @@ proptest! {
         let begins = events.iter().filter(|e| e.begin).count() as u64;
         let ends = events.len() as u64 - begins;
         prop_assert_eq!(built.spans.len() as u64, begins);
-        // Each begin and each end either found its other half or was counted.
+        // Each begin and each end either has its other half or was counted.
         let lonely_begins = built.diagnostics.count(DiagnosticKind::EntryWithoutExit);
         let lonely_ends = built.diagnostics.count(DiagnosticKind::ExitWithoutEntry);
         prop_assert_eq!(begins - lonely_begins, ends - lonely_ends);
     }
 
-    /// A tree written out as events comes back as that tree, with nothing to complain about.
+    /// A tree written as events comes back as the same tree, without diagnostics.
     #[test]
     fn balanced_events_come_back(shape in prop::collection::vec((0u8..5, any::<bool>()), 0..100)) {
         let (mut events, mut open, mut at) = (Vec::new(), Vec::new(), 0);
@@ -128,31 +128,33 @@ fn nested(given: &[(SpanKind, i64, i64)]) -> (Vec<(SpanKind, i64, i64, u32)>, u6
 #[test]
 fn an_initcall_is_not_cut_by_a_call() {
     use SpanKind::{Call, Initcall};
-    // As seen: the first call of an initcall, by a clock that is 3 behind, and ended long before it.
+    // As observed: the first call of an initcall, by a clock that is 3 behind. The call ended long before the initcall
+    // did.
     let (found, crossing) = nested(&[(Call, 97, 150), (Initcall, 100, 1000), (Call, 200, 300)]);
     assert_eq!(found, [(Initcall, 100, 1000, 0), (Call, 100, 150, 1), (Call, 200, 300, 1)]);
     assert_eq!(crossing, 0);
     // Two calls, one in the other.
     let (found, _) = nested(&[(Call, 97, 150), (Call, 98, 120), (Initcall, 100, 1000)]);
     assert_eq!(found, [(Initcall, 100, 1000, 0), (Call, 100, 150, 1), (Call, 100, 120, 2)]);
-    // A call that began long before and ended in it is not what the clocks' disagreement explains.
+    // A call that began long before the initcall and ended in it: the clocks' disagreement does not explain that.
     let (found, left_out) = nested(&[(Call, 10, 150), (Call, 20, 30), (Initcall, 100, 1000)]);
     assert_eq!((found, left_out), (vec![(Call, 20, 30, 0), (Initcall, 100, 1000, 0)], 1));
-    // One that is around it but for that stays around it, at either end.
+    // A call around the initcall, except for the clocks' disagreement, stays around it, at either end.
     let (found, left_out) = nested(&[(Call, 10, 998), (Initcall, 100, 1000)]);
     assert_eq!((found, left_out), (vec![(Call, 10, 1000, 0), (Initcall, 100, 1000, 1)], 0));
     let (found, left_out) = nested(&[(Initcall, 100, 1000), (Call, 103, 1200)]);
     assert_eq!((found, left_out), (vec![(Call, 100, 1200, 0), (Initcall, 100, 1000, 1)], 0));
-    // One that is before or after it but for that is beside it.
+    // A call before or after the initcall, except for the clocks' disagreement, stays beside it.
     let (found, left_out) = nested(&[(Call, 50, 104), (Initcall, 100, 1000), (Call, 996, 1200)]);
     assert_eq!((found, left_out), (vec![(Call, 50, 100, 0), (Initcall, 100, 1000, 0), (Call, 1000, 1200, 0)], 0));
-    // Among their like, the later one is cut, and that is counted.
+    // If two initcalls cross, the later one is cut, and that is counted.
     let (found, crossing) = nested(&[(Initcall, 10, 100), (Initcall, 50, 200)]);
     assert_eq!((found, crossing), (vec![(Initcall, 10, 100, 0), (Initcall, 50, 100, 1)], 1));
 }
 
 proptest! {
-    /// Whatever crosses: what is left nests, no call changes a span that is none, and what is gone is counted.
+    /// After nesting any crossing spans: the rest nests, no call changes another kind of span, and lost spans are
+    /// counted.
     #[test]
     fn any_spans_nest(given in prop::collection::vec((any::<bool>(), 0i64..60, 0i64..40), 0..60)) {
         let kind = |call| if call { SpanKind::Call } else { SpanKind::Initcall };
@@ -163,7 +165,8 @@ proptest! {
         let reported = |spans: &[(SpanKind, i64, i64, u32)]| -> Vec<(i64, i64)> {
             let mut reported: Vec<_> =
                 spans.iter().filter(|span| span.0 != SpanKind::Call).map(|span| (span.1, span.2)).collect();
-            // An empty span at the start of another may lie before it or in it: as they were given, if they were nested.
+            // An empty span at the start of another may lie before it or in it: the order is as given, if they were
+            // nested.
             reported.sort_unstable();
             reported
         };
