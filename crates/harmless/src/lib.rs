@@ -1,14 +1,14 @@
-//! Text of a machine's, made harmless: names and lines that a guest said may hold anything that a terminal or a browser would obey.
+//! Makes a machine's text safe to show: a guest's names and lines may contain codes that a terminal or a browser obeys.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Shows what a terminal or a browser would obey or hide as escapes: control characters, and
+/// Replaces everything that a terminal or a browser would obey or hide by escapes. These are control characters, and
 /// characters that turn the direction of text, end lines or are invisible. Everything else stays.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    // Nearly all text is this, and it is looked at several times as fast.
+    // Nearly all text is printable ASCII, and this check is several times as fast.
     if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return Cow::Borrowed(text);
     }
@@ -24,7 +24,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// As [`harmless`], for bytes that may be no text at all: what is not UTF-8 is shown as `\xNN`.
+/// Like [`harmless`], for bytes that may not be text. Bytes that are not UTF-8 are shown as `\xNN`.
 pub fn harmless_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -36,7 +36,7 @@ pub fn harmless_bytes(bytes: &[u8]) -> String {
     shown
 }
 
-/// Whether a terminal or a browser would obey or hide it.
+/// True if a terminal or a browser would obey or hide this character.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -54,11 +54,11 @@ fn escape(c: char, out: &mut String) {
     };
 }
 
-/// JSON text of a value, with what [`harmless`] would escape escaped in JSON's own way: the value is the
-/// same, and a terminal that it is printed to obeys nothing.
+/// The JSON text of a value. The characters that [`harmless`] escapes are escaped in JSON's way. The value stays the
+/// same, and a terminal obeys no part of the text.
 pub fn json<T: Serialize>(value: &T, indented: bool) -> serde_json::Result<String> {
     let text = if indented { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
-    // Outside of strings JSON has no such character but the newline, which it escapes in strings.
+    // Outside of strings, JSON contains no such character except the newline, and in strings it escapes the newline.
     let harmful = |c: char| c != '\n' && is_harmful(c);
     if !text.contains(harmful) {
         return Ok(text);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown() {
+    fn terminal_codes_are_shown_as_escapes() {
         assert_eq!(harmless("acpi_init"), "acpi_init");
         assert_eq!(harmless("µs “ok” ·"), "µs “ok” ·");
         assert_eq!(harmless("\x1b[2J\x07 \u{9b}31m\r\n"), "\\x1b[2J\\x07 \\u{9b}31m\\r\\n");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown() {
+    fn bytes_that_are_not_utf_8_are_shown_as_escapes() {
         assert_eq!(harmless_bytes(b"ok \xff\xfe\x1b \xc2\xb5s"), "ok \\xff\\xfe\\x1b µs");
     }
 

@@ -4,39 +4,39 @@
 //! ```text
 //!  0  8  "BSCALLS\n"
 //!  8  2  version of the format
-//! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns in which it slept)
+//! 10  1  clock of the ticks: 0 the host's, 1 the guest's virtual time (instructions, and ns of sleep)
 //! 11  1  version of the plugin interface that QEMU implements
 //! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: not known
-//! 24  8  host CLOCK_MONOTONIC, ns, when the ticks began at 0
-//! 32  8  ticks per second, as far as it was known at the start
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: unknown
+//! 24  8  host CLOCK_MONOTONIC, ns, when the ticks were 0
+//! 32  8  ticks per second, as measured at the start
 //! 40  8  ticks of the shortest call in the timeline
-//! 48  8  what following a call and its return costs the plugin, ps of the host, measured at the start
+//! 48  8  the plugin's cost for following a call and its return, ps of the host, measured at the start
 //! 56  8  ticks between two tables of totals
 //! 64  8  guest architecture, NUL padded
 //! 72  8  0
 //! ```
-//! Then chunks, each of one vCPU and readable by itself: `"CHNK"`, length of what follows the chunk's header (4), vCPU
-//! (2), 0 (2). In a chunk, records: a tag byte whose low four bits say what it is, and numbers as LEB128; those marked ±
-//! zigzag. **node** is a node's number, ± relative to the last such number in the chunk; **time** ticks since the last
-//! time in the chunk (the first: since 0).
+//! Then chunks, each of one vCPU and readable alone: `"CHNK"`, length of the records (4), vCPU (2), 0 (2). Each record
+//! of a chunk is a tag byte and numbers as LEB128. The tag's low four bits give the kind of record. Numbers marked ±
+//! are zigzag. **node** is a node's number, ± relative to the last such number in the chunk. **time** is in ticks since
+//! the last time in the chunk; the first is since 0.
 //! ```text
-//!  1 node      tag bits 4-6: kind; ± number less that of the last new node, parent's number (0: none),
-//!              ± function's address less that of the last new node, [kind 0: where the stack is]
-//!  2 totals    tag bit 4: has ticks; node, calls, instructions of its own, [ticks of its own]; all since the start
+//!  1 node      tag bits 4-6: kind; ± number minus that of the last new node, parent's number (0: no parent),
+//!              ± function's address minus that of the last new node, [kind 0: an address on the stack]
+//!  2 totals    tag bit 4: has ticks; node, calls, self instructions, [self ticks]; all since the start
 //!  3 span      node, time of return, ticks since the call
-//!  4 open      node, time, ticks since the call, which has not returned
+//!  4 open      node, time, ticks since the call, which has not returned yet
 //!  5 switch    node, time: the vCPU goes on in this node, on another stack
 //!  6 idle      node, time of waking, ticks since it fell asleep
 //!  7 sync      time, ns of the other clock: the host's CLOCK_MONOTONIC (clock 0), the guest's virtual clock (1)
 //!  8 mark      time, kind (1 first instruction of user space, 2 its first that writes to a port), instructions
 //!  9 interval  time, instructions: the totals before this are complete up to here
-//! 10 counts    how many, then so many figures in the order of Counts; all since the start
-//! 11 exit      time: QEMU ended in order
+//! 10 counts    number of figures, then the figures in the order of Counts; all since the start
+//! 11 exit      time: QEMU ended normally
 //! ```
 //! Kinds of nodes: 0 the bottom of a stack, 1 called, 2 jumped to instead of a call, 3 entered by an interrupt, an
-//! exception or a system call, 4 user space. A parent's number is lower than its children's. Nodes may be mentioned
-//! before the chunk of the vCPU that defined them was written. User space is a node of each vCPU.
+//! exception or a system call, 4 user space. A parent's number is lower than its children's. A record may mention a
+//! node before the chunk of the vCPU that defined the node is written. Each vCPU has its own user space node.
 
 mod counts;
 pub mod example;
@@ -53,27 +53,25 @@ use crate::{Broken, Bytes, Sink};
 pub const MAGIC: &[u8; 8] = b"BSCALLS\n";
 /// Version of the format.
 pub const VERSION: u16 = 1;
-/// Bytes of the header.
 pub const HEADER_BYTES: usize = 80;
-/// Where the header has the guest's architecture.
+/// Offset of the guest's architecture in the header.
 const TARGET_AT: usize = 64;
 /// First bytes of a chunk.
 pub const CHUNK: &[u8; 4] = b"CHNK";
 /// Bytes of a chunk's header.
 pub const CHUNK_HEADER_BYTES: usize = 12;
-/// So many figures has a table of counts at most.
+/// The largest number of figures in a table of counts.
 pub const COUNTS_MOST: u64 = 64;
-/// A node's definition is at least this long: so many bytes define no more nodes.
+/// The smallest length of a node's definition. It bounds the number of nodes that a file of a given length can define.
 pub const NODE_BYTES_LEAST: usize = 4;
 
-/// How a node came to be under its parent.
+/// The way in which a node was entered from its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// The bottom of a stack.
     #[default]
     Stack = 0,
-    /// Called.
     Call = 1,
     /// Jumped to, instead of a call and a return.
     Tail = 2,
@@ -84,31 +82,30 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of these bits.
+    /// The kind with this number.
     pub fn of(bits: u8) -> Option<Kind> {
         [Kind::Stack, Kind::Call, Kind::Tail, Kind::Interrupt, Kind::User].get(usize::from(bits)).copied()
     }
 }
 
-/// What the file begins with.
+/// The file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What both files of the plugin begin with. The ticks of [`Clock::Host`] are those of the host's time stamp counter, or its
-    /// nanoseconds if that counter cannot be used. The ticks of [`Clock::Virtual`] are guest instructions, and the virtual
-    /// nanoseconds in which the guest slept.
+    /// The fields that both files of the plugin share. The ticks of [`Clock::Host`] are those of the host's time stamp
+    /// counter, or its nanoseconds if that counter cannot be used. The ticks of [`Clock::Virtual`] are guest
+    /// instructions, plus the virtual nanoseconds in which the guest slept.
     pub start: Start,
     /// Ticks per second, as far as it is known at the start.
     pub ticks_per_second: u64,
-    /// Calls at least this long, in ticks, are in the timeline.
+    /// The shortest call in the timeline, in ticks.
     pub min_call_ticks: u64,
-    /// What a call and its return cost the recorder itself, in picoseconds of the host.
+    /// The recorder's cost for a call and its return, in picoseconds of the host.
     pub call_cost_ps: u64,
     /// Ticks between two tables of totals.
     pub interval_ticks: u64,
 }
 
 impl Header {
-    /// Its bytes.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut to = [0; HEADER_BYTES];
         self.start.write(MAGIC, VERSION, TARGET_AT, &mut to);
@@ -122,7 +119,7 @@ impl Header {
     /// Reads a file's header.
     ///
     /// # Errors
-    /// If the file has none of this version.
+    /// If the file does not begin with a header of this version.
     pub fn read(file: &[u8]) -> Result<Header, NotThisHeader> {
         let (start, head) = Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file)?;
         Ok(Header {
@@ -135,7 +132,7 @@ impl Header {
     }
 }
 
-/// The header of a chunk with so many bytes of records.
+/// The header of a chunk with `length` bytes of records.
 pub fn chunk_header(vcpu: u16, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
     let mut to = [0; CHUNK_HEADER_BYTES];
     to[..4].copy_from_slice(CHUNK);
@@ -144,7 +141,7 @@ pub fn chunk_header(vcpu: u16, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
     to
 }
 
-/// The vCPU and the records of the chunk at the front of these bytes. The last chunk of a file may be cut off.
+/// The vCPU and the records of the chunk at the start of these bytes. The last chunk of a file may be cut.
 pub fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<CHUNK_HEADER_BYTES>()?;
     let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
@@ -154,87 +151,77 @@ pub fn chunk(bytes: &[u8]) -> Option<(u16, &[u8])> {
 /// One record, with absolute times, numbers and addresses. Times and lengths are ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A new node.
     Node {
-        /// Its number.
         number: u32,
-        /// The number of the node that it goes on from; 0: none.
+        /// The number of its parent; 0 if it has no parent.
         parent: u64,
-        /// How.
         kind: Kind,
         /// Address of the function.
         function: u64,
-        /// Of the bottom of a stack, an address on it; else 0.
+        /// At the bottom of a stack, an address on that stack; else 0.
         stack: u64,
     },
-    /// What a node has counted so far.
+    /// The totals of a node until now.
     Totals {
         /// The node's number.
         node: u32,
-        /// Times it was entered.
+        /// The number of times it was entered.
         calls: u64,
-        /// Instructions of its own.
+        /// Self instructions.
         insns: u64,
-        /// Ticks of its own, where they are not its instructions.
+        /// Self ticks, where they differ from its instructions.
         ticks: Option<u64>,
     },
     /// A call returned.
     Span(Stretch),
-    /// A call is under way.
+    /// A call has not returned yet.
     Open(Stretch),
-    /// The vCPU slept in this node.
+    /// The vCPU slept in this node. The stretch ends when it woke.
     Idle(Stretch),
     /// The vCPU goes on in this node, on another stack.
     Switch {
         /// The node's number.
         node: u32,
-        /// When.
         at: u64,
     },
-    /// What another clock showed.
+    /// The reading of another clock.
     Sync {
-        /// When.
         at: u64,
         /// The host's `CLOCK_MONOTONIC` or the guest's virtual clock, ns.
         other_ns: u64,
     },
-    /// Something of note happened.
+    /// A notable event.
     Mark {
-        /// When.
         at: u64,
-        /// What: 1 first instruction of user space, 2 its first that writes to a port.
+        /// 1: first instruction of user space; 2: its first one that writes to a port.
         kind: u64,
         /// Instructions of this vCPU until then.
         insns: u64,
     },
-    /// All totals up to here are written.
+    /// All totals before this time are in the file.
     Interval {
-        /// When.
         at: u64,
         /// Instructions of this vCPU until then.
         insns: u64,
     },
-    /// So many figures of this vCPU follow, as numbers.
+    /// This number of figures of the vCPU follows.
     Counts(u64),
-    /// QEMU ends in order.
-    Exit {
-        /// When.
-        at: u64,
-    },
+    /// QEMU ended normally.
+    Exit { at: u64 },
 }
 
-/// A call or a sleep.
+/// A stretch of a call or a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The node's number.
     pub node: u32,
-    /// When it ended, or was last seen.
+    /// Its end, or its last observation.
     pub to: u64,
-    /// How long it had been.
+    /// Its length until then.
     pub length: u64,
 }
 
-/// What the next record of a chunk is relative to.
+/// The values that the next record of a chunk is relative to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     node: u32,
@@ -244,7 +231,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Writes a record. A clock that steps back stands still.
+    /// Writes a record. If the clock steps back, the record gets the last time.
     #[inline(always)]
     pub fn write(&mut self, record: &Record, to: &mut impl Sink) {
         match *record {
@@ -291,9 +278,9 @@ impl Stream {
                 self.write_time(at, to);
                 to.number(insns);
             }
-            Record::Counts(many) => {
+            Record::Counts(count) => {
                 to.byte(10);
-                to.number(many);
+                to.number(count);
             }
             Record::Exit { at } => {
                 to.byte(11);
@@ -305,7 +292,7 @@ impl Stream {
     /// Reads the next record.
     ///
     /// # Errors
-    /// If it is cut off, or none of the format's. Nothing behind it in the chunk can be read then.
+    /// If the record is cut off or malformed. The rest of the chunk cannot be read then.
     #[inline(always)]
     pub fn read(&mut self, from: &mut Bytes) -> Result<Record, Broken> {
         let tag = from.byte()?;
@@ -386,7 +373,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Records with their bytes, which files that were written before have.
+    /// Records with their bytes, as in older files.
     #[test]
     fn the_bytes_of_the_format() {
         let head = [
@@ -418,7 +405,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_broken_and_what_is_read_is_written_as_it_is_read(bytes: Vec<u8>) {
+        fn any_bytes_are_read_or_broken_and_records_round_trip(bytes: Vec<u8>) {
             let (mut reader, mut writer, mut again) = <(Stream, Stream, Stream)>::default();
             let mut from = Bytes::new(&bytes);
             while let Ok(record) = reader.read(&mut from) {

@@ -7,24 +7,24 @@
 //! 10  1  clock of the records: 0 host CLOCK_MONOTONIC, 1 the guest's virtual clock
 //! 11  1  version of the plugin interface that QEMU implements
 //! 12  4  vCPUs
-//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: not known
+//! 16  8  host CLOCK_MONOTONIC, ns, at time zero; 0: unknown
 //! 24  8  host CLOCK_MONOTONIC, ns, when QEMU loaded the plugin
 //! 32  8  guest architecture, NUL padded
 //! ```
-//! Then records: a tag byte whose low three bits say what it is, and numbers as LEB128; those marked ± zigzag, those
-//! marked Δ nanoseconds since the last record that had a time (the first: since the plugin was loaded, or since 0 of
-//! the virtual clock).
+//! Each record is a tag byte and numbers as LEB128. The tag's low three bits give the kind of record. Numbers marked ±
+//! are zigzag. Those marked Δ are nanoseconds since the last record that had a time. The first is since the plugin was
+//! loaded, or since 0 of the virtual clock.
 //! ```text
-//! 1 block    tag bits 4-7: how it ends (Ending); bit 3: has a target
-//!            Δ time, ± address less the end of the block before, bytes, instructions, [± target less this block's end]
-//! 2 thread   thread: the blocks that follow ran in this thread of QEMU's
+//! 1 block    tag bits 4-7: its last instruction (Ending); bit 3: has a target
+//!            Δ time, ± address minus the end of the block before, bytes, instructions, [± target minus this block's end]
+//! 2 thread   thread: the blocks that follow ran in this thread of QEMU
 //! 3 runs     thread, vCPU: this thread runs that vCPU
-//! 4 vCPU     Δ time, vCPU: it came into being
+//! 4 vCPU     Δ time, vCPU: it was created
 //! 5 counts   blocks translated; of these, translated again; of these, not recorded because the table was full
-//! 6 exit     Δ time: QEMU ended in order
-//! 7 stop     Δ time: user space had run as many blocks as were asked for, and no later block is noted
+//! 6 exit     Δ time: QEMU ended normally
+//! 7 stop     Δ time: user space had run the requested number of blocks; later blocks are not recorded
 //! ```
-//! The file has no index and no end marker: if QEMU is killed, what was written until then can be read.
+//! The file has no index and no end marker: if QEMU is killed, everything written until then can be read.
 
 use crate::header::{Clock, NotThisHeader, Start};
 use crate::number::{signed, unsigned};
@@ -34,24 +34,23 @@ use crate::{Broken, Bytes, Sink};
 pub const MAGIC: &[u8; 8] = b"BSFIRST\n";
 /// Version of the format.
 pub const VERSION: u16 = 1;
-/// Bytes of the header.
 pub const HEADER_BYTES: usize = 40;
-/// Where the header has the guest's architecture.
+/// Offset of the guest's architecture in the header.
 const TARGET_AT: usize = 32;
-/// No record is longer: a tag and at most five numbers of at most ten bytes.
+/// The largest length of a record: a tag and at most five numbers of at most ten bytes.
 pub const RECORD_BYTES_MOST: usize = 64;
 
-/// How a block ends.
+/// The last instruction of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
-    /// None of the others: cut at a page's end or its greatest length, or of code that is not known.
+    /// Any other: the block was cut at a page's end or at its largest length, or its code is unknown.
     Other = 0,
     /// Call of a fixed address.
     Call = 1,
     /// Call through a register or memory, or to another segment.
     CallIndirect = 2,
-    /// Near or far return.
+    /// Near or has_target return.
     Return = 3,
     /// Jump to a fixed address.
     Jump = 4,
@@ -63,7 +62,7 @@ pub enum Ending {
     InterruptReturn = 7,
     /// Stops until an interrupt.
     Halt = 8,
-    /// System call, software interrupt, breakpoint, invalid on purpose.
+    /// System call, software interrupt, breakpoint, or an intentionally invalid instruction.
     Trap = 9,
 }
 
@@ -86,7 +85,7 @@ pub fn header_bytes(start: &Start) -> [u8; HEADER_BYTES] {
 /// Reads a file's header.
 ///
 /// # Errors
-/// If the file has none of this version.
+/// If the file does not begin with a header of this version.
 pub fn read_header(file: &[u8]) -> Result<Start, NotThisHeader> {
     Start::read::<HEADER_BYTES>(MAGIC, VERSION, TARGET_AT, file).map(|(start, _)| start)
 }
@@ -94,26 +93,25 @@ pub fn read_header(file: &[u8]) -> Result<Start, NotThisHeader> {
 /// A block that ran for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its first byte's address.
+    /// The address of its first byte.
     pub vaddr: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub size: u64,
-    /// Instructions.
+    /// Its number of instructions.
     pub insns: u64,
-    /// What its last instruction does.
+    /// Its last instruction.
     pub ending: Ending,
-    /// Where that leads, from the block's end, if that is fixed.
+    /// The target of that instruction relative to the block's end, if it is fixed.
     pub displacement: Option<i64>,
 }
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Blocks translated.
     pub translated: u64,
-    /// Of these, once more: the code cache was flushed, or the code was patched.
+    /// Blocks translated again, because the code cache was flushed or the code was patched.
     pub again: u64,
-    /// Of these, for the first time, but the plugin's table was full.
+    /// Blocks translated for the first time when the plugin's table was full.
     pub full: u64,
 }
 
@@ -122,21 +120,21 @@ pub struct Counts {
 pub enum Record {
     /// A block began to run.
     Block(u64, Block),
-    /// The blocks that follow run in this thread of QEMU's.
+    /// The blocks that follow ran in this thread of QEMU.
     Thread(u64),
-    /// A thread of QEMU's runs this vCPU.
+    /// This thread of QEMU runs this vCPU.
     Runs(u64, u64),
-    /// A vCPU came into being.
+    /// A vCPU was created.
     Vcpu(u64, u64),
-    /// Where the totals stand.
+    /// The current totals.
     Counts(Counts),
-    /// QEMU ends in order.
+    /// QEMU ended normally.
     Exit(u64),
-    /// User space has run as much as was wanted of it: no later block is noted.
+    /// User space has run the requested number of blocks. Later blocks are not recorded.
     Stop(u64),
 }
 
-/// What the next record is relative to.
+/// The values that the next record is relative to.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     last_ns: u64,
@@ -144,7 +142,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Where the records behind a header begin.
+    /// The state at the start of the records that follow a header.
     pub fn new(start: &Start) -> Stream {
         let last_ns = match start.clock {
             Clock::Host => start.install_host_ns,
@@ -153,13 +151,13 @@ impl Stream {
         Stream { last_ns, last_end: 0 }
     }
 
-    /// Writes a record. A clock that steps back stands still.
+    /// Writes a record. If the clock steps back, the record gets the last time.
     #[inline]
     pub fn write(&mut self, record: &Record, to: &mut impl Sink) {
         match *record {
             Record::Block(now_ns, block) => {
-                let far = u8::from(block.displacement.is_some());
-                to.byte(1 | far << 3 | (block.ending as u8) << 4);
+                let has_target = u8::from(block.displacement.is_some());
+                to.byte(1 | has_target << 3 | (block.ending as u8) << 4);
                 self.write_time(now_ns, to);
                 to.signed(signed(block.vaddr.wrapping_sub(self.last_end)));
                 to.number(block.size);
@@ -203,7 +201,7 @@ impl Stream {
     /// Reads the next record.
     ///
     /// # Errors
-    /// If it is cut off, or none of the format's. Nothing behind it can be read then, because all of it is relative.
+    /// If the record is cut off or malformed. The rest of the file cannot be read then, because all of it is relative.
     #[inline]
     pub fn read(&mut self, from: &mut Bytes) -> Result<Record, Broken> {
         let tag = from.byte()?;
@@ -247,7 +245,7 @@ mod tests {
         Start { clock, api: 1, vcpus: 2, zero_host_ns: 600, install_host_ns: 1000, target: *b"x86_64\0\0" }
     }
 
-    /// Records with their bytes, which files that were written before have.
+    /// Records with their bytes, as in older files.
     #[test]
     fn the_bytes_of_the_format() {
         let head = [
@@ -312,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_fits(records in proptest::collection::vec(record(), 0..20), host: bool) {
+        fn written_records_are_read_back_and_fit(records in proptest::collection::vec(record(), 0..20), host: bool) {
             let start = start(if host { Clock::Host } else { Clock::Virtual });
             let (mut writer, mut reader) = (Stream::new(&start), Stream::new(&start));
             let mut last = writer.last_ns;

@@ -1,15 +1,14 @@
-//! What the headers of both files share: the first 32 bytes, and the guest's architecture.
+//! The parts that the headers of both files share: the first 32 bytes, and the guest's architecture.
 
 /// A header that is not of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotThisHeader {
-    /// It is too short or begins with other bytes.
+    /// The file is too short or begins with other bytes.
     Other,
-    /// Its version or its clock is not known.
+    /// Its version or its clock is unknown.
     Unknown {
-        /// Of the format.
+        /// The version of the format.
         version: u16,
-        /// The clock's number.
         clock: u8,
     },
 }
@@ -25,7 +24,7 @@ pub enum Clock {
     Virtual = 1,
 }
 
-/// What both headers say of the boot and its clocks.
+/// The fields that both headers share: the boot and its clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The clock of the file's times.
@@ -43,7 +42,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Time zero on the host's clock; if the plugin did not get it, when the plugin's own clock began.
+    /// Time zero on the host's clock. If the plugin did not get it, this is the start of the plugin's own clock.
     pub fn zero_ns(&self) -> u64 {
         if self.zero_host_ns == 0 { self.install_host_ns } else { self.zero_host_ns }
     }
@@ -59,7 +58,8 @@ impl Start {
         to[target_at..target_at + 8].copy_from_slice(&self.target);
     }
 
-    /// Reads it from a file whose header has so many bytes and the architecture at `target_at`. With it, the header's bytes.
+    /// Reads it from a file whose header has `BYTES` bytes and the architecture at `target_at`. Also returns the
+    /// header's bytes.
     pub(crate) fn read<'a, const BYTES: usize>(
         magic: &[u8; 8],
         version: u16,

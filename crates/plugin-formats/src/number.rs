@@ -1,31 +1,30 @@
-//! Numbers of variable length: LEB128, and zigzag for those that can be negative.
+//! Numbers of variable length: LEB128, with zigzag for signed numbers.
 
-/// Why a record cannot be read.
+/// The reason why a record cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The bytes end within it.
+    /// The bytes end within the record.
     Cut,
-    /// It is none of the format's.
+    /// The record breaks the format.
     Malformed,
 }
 
-/// The same bits as a number that can be negative: a difference of two addresses.
+/// The same bits as a signed number, such as a difference of two addresses.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "the bits are what counts")]
 pub(crate) const fn signed(bits: u64) -> i64 {
     bits as i64
 }
 
-/// The same bits as a number that cannot be negative.
+/// The same bits as an unsigned number.
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "the bits are what counts")]
 pub(crate) const fn unsigned(bits: i64) -> u64 {
     bits as u64
 }
 
-/// Where records are written to.
+/// The output of a writer of records.
 pub trait Sink {
-    /// Takes a byte.
     fn byte(&mut self, byte: u8);
 
     /// Writes a number.
@@ -38,7 +37,7 @@ pub trait Sink {
         self.byte(n.to_le_bytes()[0]);
     }
 
-    /// Writes a number that can be negative.
+    /// Writes a signed number.
     #[inline(always)]
     fn signed(&mut self, n: i64) {
         self.number(unsigned(n << 1 ^ n >> 63));
@@ -52,7 +51,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Where records are read from.
+/// The input of a reader of records.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a> {
     bytes: &'a [u8],
@@ -60,17 +59,16 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// From the first of these bytes on.
     pub fn new(bytes: &'a [u8]) -> Bytes<'a> {
         Bytes { bytes, at: 0 }
     }
 
-    /// How many have been read.
+    /// The number of bytes read.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Whether all have been read.
+    /// True if all bytes were read.
     pub fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
@@ -78,7 +76,7 @@ impl<'a> Bytes<'a> {
     /// The next byte.
     ///
     /// # Errors
-    /// If there is none.
+    /// If all bytes were read.
     #[inline]
     pub fn byte(&mut self) -> Result<u8, Broken> {
         let byte = *self.bytes.get(self.at).ok_or(Broken::Cut)?;
@@ -106,20 +104,20 @@ impl<'a> Bytes<'a> {
         Err(Broken::Malformed)
     }
 
-    /// The next number that can be negative.
+    /// The next signed number.
     ///
     /// # Errors
-    /// As of [`Bytes::number`].
+    /// As for [`Bytes::number`].
     #[inline]
     pub fn signed(&mut self) -> Result<i64, Broken> {
         let n = self.number()?;
         Ok(signed(n >> 1) ^ -signed(n & 1))
     }
 
-    /// The next number, if it is this small.
+    /// The next number, if it fits `N`.
     ///
     /// # Errors
-    /// As of [`Bytes::number`], and if it is larger.
+    /// As for [`Bytes::number`], and if the number is too large.
     #[inline]
     pub fn small<N: TryFrom<u64>>(&mut self) -> Result<N, Broken> {
         N::try_from(self.number()?).map_err(|_| Broken::Malformed)
@@ -133,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(numbers: Vec<u64>, signed: Vec<i64>) {
+        fn written_numbers_are_read_back(numbers: Vec<u64>, signed: Vec<i64>) {
             let mut bytes = Vec::new();
             numbers.iter().for_each(|&n| bytes.number(n));
             signed.iter().for_each(|&n| bytes.signed(n));

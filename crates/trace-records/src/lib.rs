@@ -1,10 +1,10 @@
-//! The binary records of a Linux kernel's trace, and the lines that the kernel prints of them in `/sys/kernel/tracing/trace`.
+//! The binary records of a Linux kernel's trace, and the kernel's text form of them in `/sys/kernel/tracing/trace`.
 //!
-//! The same records lie in a guest's memory, in a `trace.dat` and in a `perf.data`. What a page of a ring buffer has is in
-//! [`page`]; [`Printer`] makes a line of a record. Where an event's fields are differs from one kernel to the next: whoever
-//! has the records knows it, by the kernel's types or by its own descriptions of events ([`Fields`]).
+//! The same records lie in a guest's memory, in a `trace.dat` and in a `perf.data`. [`page`] splits a page of a ring
+//! buffer into records; a [`Printer`] formats a record as a line. The places of an event's fields differ between
+//! kernels. The caller supplies them as [`Fields`], from the kernel's types or from its descriptions of events.
 //!
-//! It does no I/O. It believes nothing of a record: fields that lie outside of it are empty.
+//! It does no I/O, and it does not trust a record: fields outside of it are empty.
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -18,18 +18,18 @@ pub use print::{Forms, Printer, Stamps};
 /// A part of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// From the structure's start.
+    /// Offset from the structure's start.
     pub offset: usize,
-    /// How long it is; 0 for what goes on to the end of a record.
+    /// Length; 0 for a field that extends to the end of a record.
     pub bytes: usize,
 }
 
-/// Where the fields of a kernel's records are.
+/// The places of the fields of a kernel's records.
 pub trait Fields {
-    /// One that every record has: `type`, `flags`, `preempt_count`, `pid`.
+    /// A field that every record has: `type`, `flags`, `preempt_count`, `pid`.
     fn common(&self, field: &str) -> Option<Field>;
 
-    /// One of an event's own. `structure` is what Linux calls its record, behind `trace_event_raw_`; several events may share it.
-    /// The place of a text that lies elsewhere has the field `__data_loc_` and its name.
+    /// A field of one event. `structure` is Linux' name of its record, after `trace_event_raw_`; several events may
+    /// share it. For a text outside the fixed part, `field` is `__data_loc_` and the text's name.
     fn own(&self, event: &str, structure: &str, field: &str) -> Option<Field>;
 }

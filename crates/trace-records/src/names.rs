@@ -1,22 +1,23 @@
-//! What a kernel's functions are called, at the addresses at which they run.
+//! Names of a kernel's functions at their run-time addresses.
 
 /// Functions by address.
 pub struct Names(Vec<(u64, String)>);
 
 impl Names {
-    /// Of a kernel that runs so far from where it was linked to.
+    /// Names of a kernel that runs at `moved_by` bytes from its link address.
     pub fn new(mut functions: Vec<(u64, String)>, moved_by: u64) -> Names {
         functions.iter_mut().for_each(|function| function.0 = function.0.wrapping_add(moved_by));
         functions.sort_unstable();
         Names(functions)
     }
 
-    /// As the kernel prints it, without its length; the bare address where none is known, as in a module.
+    /// The function's name as the kernel prints it, without its length. Returns the bare address if the function is
+    /// unknown, as in a module.
     pub fn function(&self, address: u64, with_offset: bool) -> String {
-        /// No function is longer: what lies further behind one belongs to nobody.
-        const BYTES_MAX: u64 = 1 << 20;
+        /// An upper bound of a function's length. An address further from a function's start is in no known function.
+        const MAX_BYTES: u64 = 1 << 20;
         let before = self.0.partition_point(|function| function.0 <= address).checked_sub(1).map(|at| &self.0[at]);
-        match before.filter(|function| address - function.0 < BYTES_MAX) {
+        match before.filter(|function| address - function.0 < MAX_BYTES) {
             Some((_, name)) if !with_offset => name.clone(),
             Some((from, name)) => format!("{name}+{:#x}", address - from),
             None => format!("{address:#x}"),

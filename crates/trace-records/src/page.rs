@@ -1,24 +1,25 @@
-//! What is in a page of a ring buffer: records one behind the other, each with its length and how much later it is than the one before.
+//! Splits a page of a ring buffer into its records. Each record has its length and the time since the record before it.
 //!
-//! By Linux, kernel/trace/ring_buffer.c. The stamp of the page stands in front of its records, and is the caller's to find.
+//! The format is that of Linux, kernel/trace/ring_buffer.c. The page's time stamp stands before its records; the caller
+//! reads it.
 
-/// Where a record is in a page, and when it was written.
+/// A record's place in a page, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// When, on the trace's clock.
+    /// The time, on the trace's clock.
     pub stamp: u64,
-    /// Where its first byte is.
+    /// Offset of its first byte.
     pub from: usize,
-    /// Where its last one ends.
+    /// Offset behind its last byte.
     pub to: usize,
 }
 
-/// The records of a page whose first one counts from `stamp`; and whether they fit the page.
+/// Returns the records of a page whose stamp is `stamp`, and true if they fit the page.
 pub fn records(page: &[u8], mut stamp: u64) -> (Vec<Place>, bool) {
     const PADDING: u32 = 29;
     const EXTENDED: u32 = 30;
     const ABSOLUTE: u32 = 31;
-    /// An absolute stamp does not hold its topmost bits: these stay.
+    /// The topmost bits, which an absolute stamp does not hold; those of the last stamp stay.
     const TOP: u64 = 0xf8 << 56;
     let word = |at: usize| page.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
     let mut found = Vec::new();
@@ -28,7 +29,7 @@ pub fn records(page: &[u8], mut stamp: u64) -> (Vec<Place>, bool) {
         let (kind, delta) = (head & 31, u64::from(head >> 5));
         let wide = u64::from(next.unwrap_or(0)) << 27 | delta;
         let length = match kind {
-            // The page ends here, or a record was taken back.
+            // The page ends here, or the kernel discarded a record.
             PADDING if delta == 0 => return (found, true),
             PADDING => 4 + next.unwrap_or(0) as usize,
             EXTENDED => {
@@ -42,7 +43,7 @@ pub fn records(page: &[u8], mut stamp: u64) -> (Vec<Place>, bool) {
             words => {
                 stamp = stamp.wrapping_add(delta);
                 let (from, length) = match words {
-                    // The length stands in front, and counts itself.
+                    // The length comes first, and includes itself.
                     0 => (at + 8, (next.unwrap_or(0) as usize).saturating_sub(4)),
                     words => (at + 4, 4 * words as usize),
                 };
@@ -71,16 +72,16 @@ mod tests {
         let page = [
             &head(1, 5)[..],
             b"abcd",
-            // A stamp further away than 27 bits tell.
+            // A time difference of more than 27 bits.
             &head(30, 1),
             &1u32.to_le_bytes(),
             &head(2, 2),
             b"efghijkl",
-            // A long one: its length counts itself.
+            // A long record: its length includes itself.
             &head(0, 3),
             &12u32.to_le_bytes(),
             b"mnopqrst",
-            // Taken back.
+            // A discarded record.
             &head(29, 1),
             &8u32.to_le_bytes(),
             b"XXXX",
@@ -105,7 +106,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a page has, its records lie in it, one behind the other.
+        /// In any page, the records lie inside it, one after the other.
         #[test]
         fn any_page_is_read(page in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200), stamp: u64) {
             let (found, _) = records(&page, stamp);

@@ -1,7 +1,7 @@
-//! A record of a trace as the line that the kernel prints of it in `/sys/kernel/tracing/trace`.
+//! Formats a record of a trace as the kernel does in `/sys/kernel/tracing/trace`.
 //!
-//! What a line says of an event is a template here, and where its fields are is asked of [`Fields`]: the number of an event
-//! and the places of its fields differ from one kernel to the next, what is printed of them hardly does.
+//! Each event has a template here; [`Fields`] supplies the places of its fields. An event's number and the places of
+//! its fields differ between kernels, but its text hardly does.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -9,10 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{Field, Fields, Names};
 
-/// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number, `{x:s}` text,
-/// `{x:S}` a function with its offset, `{x:f}` its name alone, `{x:3}` a number of three digits, `{x:x}` one in hexadecimal, `{x:t}`
-/// the state of a thread, `{x:d}` a device, `{x:q}` what a softirq does, `{x:u}` a number without a sign, `{x:a}` an internet address,
-/// and `{x:F}`, `{x:P}`, `{x:T}` a socket's family, its protocol and the state of its connection.
+/// An event: its name, the structure of its record without `trace_event_raw_`, and its template. `{x}` is a number,
+/// `{x:s}` a text. `{x:S}` is a function with its offset, `{x:f}` its name alone. `{x:3}` is a number of three digits,
+/// `{x:x}` a hexadecimal one, `{x:u}` one without a sign. `{x:t}` is a thread's state, `{x:d}` a device, `{x:q}` the
+/// action of a softirq, `{x:a}` an internet address. `{x:F}`, `{x:P}` and `{x:T}` are a socket's family, its protocol
+/// and its connection's state.
 const EVENTS: &[(&str, &str, &str)] = &[
     ("initcall_level", "initcall_level", "level={level:s}"),
     ("initcall_start", "initcall_start", "func={func:S}"),
@@ -67,12 +68,12 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ("console", "console", "{msg:s}"),
     (MARKER, "print", "{buf:s}"),
 ];
-/// What was written to `trace_marker`: the kernel prints another name than the event has.
+/// The event of writes to `trace_marker`. The kernel prints another name for it than the event's own.
 const MARKER: &str = "print";
 const MARKER_PRINTED: &str = "tracing_mark_write";
 const WAKEUP: &str = "comm={comm:s} pid={pid} prio={prio} target_cpu={target_cpu:3}";
 
-/// What a thread is called of which nobody says a name.
+/// The name of a thread that no record names.
 const NAMELESS: &[u8] = b"<...>";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,23 +99,23 @@ enum Piece {
     Value(Place, Kind),
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Here(Field),
-    /// There it is said where it is.
+    /// This field holds the place of the value.
     Elsewhere(Field),
 }
 
-/// How an event is printed.
+/// The text form of an event.
 struct Form {
     name: &'static str,
     pieces: Vec<Piece>,
-    /// The fields that name a thread: its id, and its name.
+    /// The fields that name a thread: its id and its name.
     threads: Vec<(Place, Place)>,
 }
 
-/// How the events of a kernel are printed, by its types.
+/// The text forms of a kernel's events, with the places of their fields.
 pub struct Forms {
     flags: Field,
     preempt: Field,
@@ -123,7 +124,7 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// None if the types do not say what every record begins with.
+    /// Returns `None` if the types lack the fields that every record begins with.
     pub fn of(fields: &dyn Fields) -> Option<Forms> {
         let common = |name: &str| fields.common(name);
         let events =
@@ -133,33 +134,33 @@ impl Forms {
     }
 }
 
-/// What stamps are, and how they are printed.
+/// The unit of the stamps, and their text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
     /// Nanoseconds, as the kernel prints them: seconds with six decimals, rounded.
     Microseconds,
     /// Nanoseconds, as seconds with nine decimals.
     Nanoseconds,
-    /// A counter's.
+    /// A counter's value.
     Counter,
 }
 
 /// Prints the records of a trace.
 pub struct Printer<'a> {
     all: &'a Forms,
-    /// By their number in the kernel.
+    /// By the event's number in the kernel.
     forms: HashMap<u16, &'a Form>,
-    /// Events by number, also those that have no template.
+    /// Names of events by number, including those without a template.
     events: HashMap<u16, &'a str>,
     names: &'a Names,
     stamps: Stamps,
-    /// The name under which each thread was last known, and under which it was first.
+    /// The latest name of each thread; `first` has its earliest.
     now: HashMap<u32, Vec<u8>>,
     first: HashMap<u32, Vec<u8>>,
 }
 
 impl<'a> Printer<'a> {
-    /// For the events of these numbers.
+    /// Makes a printer for events with these numbers.
     pub fn new(all: &'a Forms, numbers: &'a HashMap<String, u16>, names: &'a Names, stamps: Stamps) -> Printer<'a> {
         let numbered = |form: &'a Form| Some((*numbers.get(form.name)?, form));
         Printer {
@@ -173,14 +174,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Learns the names of threads from a record: in order of time, before the first line is printed.
+    /// Collects the names of threads from a record. Call it in order of time, before the first line is printed.
     pub fn learn(&mut self, record: &[u8]) {
         for (pid, comm) in self.threads(record) {
             self.first.entry(pid).or_insert(comm);
         }
     }
 
-    /// Says a thread's name that no record had up to now.
+    /// Adds a thread's name that no record has had so far.
     pub fn know(&mut self, pid: u32, comm: &[u8]) {
         self.first.entry(pid).or_insert_with(|| one_line(comm).collect());
     }
@@ -191,11 +192,11 @@ impl<'a> Printer<'a> {
             let pid = u32::try_from(value(record, pid)?).ok()?;
             Some((pid, one_line(text(record, comm)?).collect()))
         });
-        // Each CPU has an idle thread of its own, and all have this number.
+        // Each CPU has its own idle thread, and all have the number 0.
         named.filter(|&(pid, _)| pid != 0).collect()
     }
 
-    /// Prints a record; whether there was anything to print. In order of time.
+    /// Prints a record. Returns false if there was nothing to print. Call it in order of time.
     pub fn line(&mut self, record: &[u8], cpu: u32, stamp: u64, out: &mut Vec<u8>) -> bool {
         let Some(event) = number(record) else { return false };
         let Some(pid) = value(record, Place::Here(self.all.pid)).and_then(|pid| u32::try_from(pid).ok()) else {
@@ -228,7 +229,7 @@ impl<'a> Printer<'a> {
         true
     }
 
-    /// As the kernel's `trace_print_lat_fmt` does: interrupts off, wish to switch, context, depths.
+    /// Like the kernel's `trace_print_lat_fmt`: interrupts off, need to reschedule, context, depths.
     fn flags(&self, record: &[u8]) -> String {
         let flags = value(record, Place::Here(self.all.flags)).unwrap_or(0);
         let depths = value(record, Place::Here(self.all.preempt)).unwrap_or(0);
@@ -280,7 +281,7 @@ impl<'a> Printer<'a> {
             Kind::State => write!(out, "{}", state(value)),
             Kind::Softirq => write!(out, "{}", softirq(value)),
             Kind::Function { offset } => write!(out, "{}", self.names.function(address(value), offset)),
-            // No such number is wider.
+            // Numbers of this kind have at most 16 bits.
             Kind::Unsigned => write!(out, "{}", value & 0xffff),
             Kind::Family => write!(out, "{}", named(value, &FAMILIES)),
             Kind::Protocol => write!(out, "{}", named(value, &PROTOCOLS)),
@@ -330,7 +331,7 @@ impl Form {
     }
 }
 
-/// An address, as its number has a sign.
+/// An address from the signed number in a record.
 #[expect(clippy::cast_sign_loss, reason = "the bits are meant")]
 fn address(value: i64) -> u64 {
     value as u64
@@ -370,12 +371,12 @@ fn text(record: &[u8], place: Place) -> Option<&[u8]> {
     Some(&text[..memchr::memchr(0, text).unwrap_or(text.len())])
 }
 
-/// A line is a line, whatever a guest has in its texts: it could put whole lines of a trace into one.
+/// A guest's text could contain whole lines of a trace. This keeps the text on one line.
 fn one_line(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
     text.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte })
 }
 
-/// As `sched_switch` prints it: why a thread stopped running, and a plus where it was made to.
+/// As `sched_switch` prints it: the reason why a thread stopped running, and a plus if it was preempted.
 fn state(value: i64) -> String {
     const STATES: [(i64, &str); 8] =
         [(1, "S"), (2, "D"), (4, "T"), (8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"), (0x80, "I")];
@@ -384,7 +385,7 @@ fn state(value: i64) -> String {
     if value & 0x100 == 0 { word } else { word + "+" }
 }
 
-/// What a softirq of this number does, as Linux calls it.
+/// The action of a softirq with this number, as Linux names it.
 fn softirq(number: i64) -> &'static str {
     const ACTIONS: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
@@ -411,25 +412,25 @@ const CONNECTIONS: [(i64, &str); 12] = [
     (12, "TCP_NEW_SYN_RECV"),
 ];
 
-/// A number by its name, or as the kernel prints those that have none.
+/// The name of a number; the kernel's form for numbers without a name.
 fn named(value: i64, names: &[(i64, &str)]) -> String {
     let name = names.iter().find(|row| row.0 == value);
     name.map_or_else(|| format!("{value:#x}"), |row| row.1.to_owned())
 }
 
-/// An address of four bytes or sixteen; of other lengths there is none.
+/// An IPv4 or IPv6 address, by the field's 4 or 16 bytes; empty for other lengths.
 fn internet_address(record: &[u8], place: Place) -> String {
     let (Place::Here(field) | Place::Elsewhere(field)) = place;
     let bytes = bytes(record, field).unwrap_or_default();
-    let of_4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
-    of_4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string())).unwrap_or_default()
+    let ipv4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
+    ipv4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string())).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A kernel that knows of one event.
+    /// A kernel with two known events.
     struct Kernel;
 
     impl Fields for Kernel {
@@ -439,10 +440,10 @@ mod tests {
         }
 
         fn own(&self, event: &str, structure: &str, field: &str) -> Option<Field> {
-            let at =
+            let fork_fields =
                 [("parent_comm", 8, 16), ("parent_pid", 24, 4), ("__data_loc_child_comm", 28, 4), ("child_pid", 32, 4)];
-            // As Linux 6.1 has it: protocol has 16 bits, and 8 before 5.6.
-            let of_socket = [
+            // As in Linux 6.1: `protocol` has 16 bits, and had 8 before 5.6.
+            let socket_fields = [
                 ("oldstate", 16, 4),
                 ("newstate", 20, 4),
                 ("sport", 24, 2),
@@ -454,13 +455,13 @@ mod tests {
                 ("saddr_v6", 40, 16),
                 ("daddr_v6", 56, 16),
             ];
-            let of_event: &[(&str, usize, usize)] = match event {
-                "sched_process_fork" => &at,
-                "inet_sock_set_state" => &of_socket,
+            let event_fields: &[(&str, usize, usize)] = match event {
+                "sched_process_fork" => &fork_fields,
+                "inet_sock_set_state" => &socket_fields,
                 _ => &[],
             };
-            let found = of_event.iter().find(|row| structure == event && row.0 == field);
-            found.map(|&(_, offset, bytes)| Field { offset, bytes })
+            let row = event_fields.iter().find(|row| structure == event && row.0 == field);
+            row.map(|&(_, offset, bytes)| Field { offset, bytes })
         }
     }
 
@@ -509,23 +510,23 @@ mod tests {
         record[50..52].copy_from_slice(&[0xff, 0xff]);
         record[71] = 1;
         let line = printed(&record);
-        let said = "inet_sock_set_state: family=AF_INET protocol=IPPROTO_TCP sport=50080 dport=0 saddr=0.0.0.0 daddr=0.0.0.0 \
+        let expected = "inet_sock_set_state: family=AF_INET protocol=IPPROTO_TCP sport=50080 dport=0 saddr=0.0.0.0 daddr=0.0.0.0 \
                     saddrv6=::ffff:0.0.0.0 daddrv6=::1 oldstate=TCP_CLOSE newstate=TCP_LISTEN\n";
-        assert!(line.ends_with(said), "{line}");
+        assert!(line.ends_with(expected), "{line}");
         record[20] = 99;
         assert!(printed(&record).ends_with("newstate=0x63\n"));
         (0..record.len()).for_each(|cut| assert!(printed(&record[..cut]).lines().count() <= 1));
     }
 
     #[test]
-    fn no_text_makes_a_line_of_its_own() {
+    fn no_text_starts_another_line() {
         let text = printed(&fork(300, b"a\n", b"b\n <idle>-0 [000] d... 1: x: y\0"));
         assert_eq!(text.lines().count(), 1, "{text}");
         let whole = fork(300, b"sh\0", b"ls\0");
         for cut in 0..whole.len() {
             assert!(printed(&whole[..cut]).lines().count() <= 1);
         }
-        // A text that claims to lie elsewhere is empty.
+        // A text whose place is outside the record is empty.
         let mut far = whole;
         far[28..32].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(printed(&far).contains("child_comm= child_pid=8"), "{}", printed(&far));

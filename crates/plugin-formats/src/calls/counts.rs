@@ -1,52 +1,50 @@
-//! How well the plugin followed the calls: what it counted. One list gives the order to the writer and the reader.
+//! The plugin's counts of followed calls and of failures to follow. The writer and the reader use the same order.
 
-/// What one vCPU has counted so far.
+/// The counts of one vCPU until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instructions.
     pub insns: u64,
-    /// Calls.
     pub calls: u64,
     /// Returns to the instruction after their call.
     pub matched: u64,
-    /// Returns that lead elsewhere on purpose: retpolines.
+    /// Returns that intentionally go elsewhere: retpolines.
     pub redirected: u64,
     /// Returns without a known call.
     pub unmatched: u64,
-    /// Calls whose frames were gone before they returned (`longjmp`, a stack that is used anew).
+    /// Calls whose frames were gone before they returned (`longjmp`, a reused stack).
     pub dropped: u64,
     /// Jumps to functions.
     pub tail_calls: u64,
     /// Interrupts, exceptions and system calls.
     pub interrupts: u64,
-    /// Of these, followed by another before they had called anything.
+    /// Interrupts, exceptions and system calls that another one followed before they had called anything.
     pub lost_interrupts: u64,
-    /// Blocks that were left before their end.
+    /// Blocks left before their end.
     pub left_early: u64,
-    /// Stacks that appeared.
     pub stacks: u64,
     /// Changes from one stack to another.
     pub switches: u64,
-    /// Memory accesses that QEMU reported and that belong to no call or return.
+    /// Memory accesses reported by QEMU that belong to no call and no return.
     pub strays: u64,
     /// Calls whose stack pointer QEMU did not report.
     pub calls_without_stack: u64,
     /// Returns whose stack pointer QEMU did not report.
     pub returns_without_stack: u64,
-    /// Nodes for which there was no room: their time is counted in the caller's node.
+    /// Nodes beyond the node table's capacity: their time is counted in the caller's node.
     pub folded: u64,
-    /// Calls under way for which there was no room.
+    /// Calls beyond the largest call depth.
     pub deep: u64,
-    /// Blocks for which there was no room when QEMU translated them: calls in them are not followed.
+    /// Blocks beyond the block table's capacity at translation: calls in them are not followed.
     pub blocks_not_followed: u64,
-    /// Times that a vCPU changed to a stack for which there was no room. All such stacks count as one.
+    /// Changes of a vCPU to a stack beyond the stack table's capacity. All such stacks count as one.
     pub stacks_without_room: u64,
-    /// Records for which there was no room in the file: calls one by one, changes of stacks, sleeps.
+    /// Records beyond the file's size limit: single calls, changes of stacks, sleeps.
     pub records_left_out: u64,
 }
 
 impl Counts {
-    /// Each, in the order of the file. Add a new one at the end: older files lack it.
+    /// All fields, in the order of the file. Add a new one at the end: older files lack it.
     pub fn fields(&mut self) -> [&mut u64; 20] {
         [
             &mut self.insns,
@@ -72,7 +70,7 @@ impl Counts {
         ]
     }
 
-    /// Their values in that order.
+    /// The values in that order.
     pub fn list(mut self) -> [u64; 20] {
         self.fields().map(|field| *field)
     }

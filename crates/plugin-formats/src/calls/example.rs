@@ -1,9 +1,8 @@
-//! A header and a record of each kind, with its bytes: for tests of the writer and of the readers.
+//! A header and one record of each kind, with its bytes, for tests of the writer and of the readers.
 
 use super::{Header, Kind, Record, Stretch};
 use crate::header::{Clock, Start};
 
-/// A header.
 pub const HEADER: Header = Header {
     start: Start {
         clock: Clock::Host,
@@ -19,7 +18,7 @@ pub const HEADER: Header = Header {
     interval_ticks: 20_000_000,
 };
 
-/// The records of a chunk, in order. Three figures follow [`Record::Counts`], which are not among them.
+/// The records of a chunk, in order. Three figures follow [`Record::Counts`]; they are not in this list.
 pub const RECORDS: [(Record, &[u8]); 13] = [
     (
         Record::Node { number: 1, parent: 0, kind: Kind::Stack, function: 0xfff0, stack: 0x8000 },
