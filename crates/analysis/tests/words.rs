@@ -106,7 +106,7 @@ const READ: &[(&str, &str)] = &[
     ("report/export/tslog.rs", "functions of FreeBSD's"),
     ("report/fit.rs", "the options and units of a document"),
     ("report/history.rs", "metrics as the user names them"),
-    ("report/known.rs", "rows, to say what they are: it decides nothing"),
+    ("report/row_explanations.rs", "rows, to say what they are: it decides nothing"),
     ("report/lab/amount.rs", "functions of the reference kernel"),
     ("report/lake/mod.rs", "the schema of a document"),
     ("report/lake/page.rs", "the time base that a document has as text"),
@@ -137,7 +137,7 @@ const READ_ALL: [&str; 4] =
 
 /// Exceptions: a name of bootscope itself is compared here, for the given reason.
 const EXCEPTIONS: [(&str, &str, &str); 3] = [
-    ("report/known.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
+    ("report/row_explanations.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
     ("cli/plan.rs", "kernel", "an option of a recording has a name and nothing else"),
     ("cli/plan.rs", "initrd", "an option of a recording has a name and nothing else"),
 ];
