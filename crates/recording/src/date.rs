@@ -1,12 +1,12 @@
-//! Dates as text, whatever the clock says: a board without a clock, or with an empty battery, has any date.
+//! Dates as text, for any clock value: a board without a clock, or with an empty battery, can report any date.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds from 1970 to the last one that RFC 3339 can write: 9999-12-31T23:59:59Z.
 const LAST_S: u64 = 253_402_300_799;
 
-/// A time as RFC 3339, in UTC and whole seconds. One before 1970 is written as the first of 1970, and one after 9999 as the last of
-/// 9999: such a clock is wrong, and its boots need a date all the same.
+/// The RFC 3339 text of a time, in UTC and whole seconds. A time before 1970 gives the first second of 1970, and a time
+/// after 9999 the last of 9999. Such a clock is wrong, but its boots still need a date.
 #[must_use]
 pub fn rfc3339(at: SystemTime) -> String {
     let at = at.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_S));

@@ -1,43 +1,33 @@
-//! What can go wrong with a recording: errors that end the operation, and diagnostics that do not.
+//! Errors and diagnostics of recordings: an error ends the operation, a diagnostic does not.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An operation on a recording that could not be done. Each message says what, where, and what to do.
+/// An error that ended an operation on a recording. Each message says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The output folder is there already.
+    /// The output folder already exists.
     #[error("{path} exists already: choose another output, or replace it with --force")]
-    Exists {
-        /// The folder or file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// `--force` was given for something that is not a recording.
     #[error(
         "{path} is not replaced, not even with --force, because {why}: remove it yourself or choose another output"
     )]
     Foreign {
-        /// The folder or file.
         path: PathBuf,
-        /// What gave it away.
+        /// The reason why it is not a recording.
         why: &'static str,
     },
     /// Another process records into the folder.
     #[error("{path} is being recorded into at this moment: wait for it, or choose another output")]
-    InUse {
-        /// The folder.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// Neither a folder nor a packed recording.
     #[error(
         "{path} is neither a recording folder nor a packed recording (.tar.zst): wrap other files with `bootscope import`"
     )]
-    NotARecording {
-        /// What was to be opened.
-        path: PathBuf,
-    },
-    /// Packing something that is packed.
+    NotARecording { path: PathBuf },
+    /// An attempt to pack a packed recording.
     #[error("{path} is a packed recording already: every command reads it as it is, and `tar --zstd -xf` unpacks it")]
     PackedAlready {
         /// The packed file.
@@ -46,70 +36,59 @@ pub enum Error {
     /// A later bootscope wrote it.
     #[error("{path} has schema {found}, this bootscope reads up to bootscope.recording/{known}: use a newer bootscope")]
     LaterSchema {
-        /// The recording.
         path: PathBuf,
-        /// Its schema.
         found: String,
-        /// The latest version that is understood.
+        /// The latest version that this bootscope reads.
         known: u32,
     },
-    /// A packed recording with an entry that has no place in one.
+    /// A packed recording with an entry that no recording can have.
     #[error("{path} is refused, nothing of it was read: entry {entry:?} {why}")]
     HostilePack {
         /// The packed file.
         path: PathBuf,
-        /// The entry's path, made printable.
+        /// The entry's path, in printable characters.
         entry: String,
-        /// What is wrong with it.
+        /// The fault of the entry.
         why: &'static str,
     },
-    /// More than this crate takes into memory.
+    /// A file larger than this crate reads into memory.
     #[error("{path} is larger than {limit} bytes{hint}")]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// The most bytes that are taken.
+        /// The most bytes that this crate reads.
         limit: u64,
-        /// What to do instead.
+        /// An alternative for the user.
         hint: &'static str,
     },
     /// A name that no file in a recording can have.
     #[error("{name:?} cannot be a file of a recording: letters, digits and -_.+,@= only, not hidden")]
-    BadName {
-        /// The name.
-        name: String,
-    },
-    /// A key that is not this user's secret.
+    BadName { name: String },
+    /// A key file that does not hold a secret of this user.
     #[error("{path} is no key: {why}; move it away, and bootscope makes a new one")]
     UnfitKey {
-        /// The key's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the key file.
         why: &'static str,
     },
-    /// There is no folder for the user's key.
+    /// No folder for the user's key is known.
     #[error("no home folder is known for the key: set HOME or XDG_CONFIG_HOME")]
     NoConfigFolder,
     /// The disk is full.
     #[error("no space left on the disk while writing {path}: free some space and try again")]
-    DiskFull {
-        /// The file.
-        path: PathBuf,
-    },
+    DiskFull { path: PathBuf },
     /// Any other input or output error.
     #[error("cannot {doing} {path}: {why}{advice}", advice = advice(why))]
     Io {
-        /// Verb.
+        /// The failed action, as a verb.
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's reason. Not an error's `source`: it is in the message, and a chain would say it twice.
+        /// The system's reason. It is no `source`: the message already includes it, and an error chain would repeat it.
         why: io::Error,
     },
 }
 
 impl Error {
-    /// A closure for `map_err` that says what was being done to which file.
+    /// Returns a closure for `map_err` that adds the action and the file to the error.
     pub(crate) fn io<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
         move |why| {
             let path = path.to_path_buf();
@@ -121,7 +100,7 @@ impl Error {
     }
 }
 
-/// What to do about an error of the system's, to be put behind it; nothing where there is no telling.
+/// Advice for an error from the system, to append to its message. Empty if there is no advice for its kind.
 #[must_use]
 pub fn advice(why: &io::Error) -> &'static str {
     match why.kind() {
@@ -135,16 +114,17 @@ pub fn advice(why: &io::Error) -> &'static str {
     }
 }
 
-/// How a recording can differ from what its recorder would have left. Who shows it says what that does to the answers.
+/// A difference between a recording and what its recorder would have left. The code that reports it adds the effect on
+/// the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
-    /// `recording.json` says that the boot still runs.
+    /// `recording.json` says that the boot is still running.
     UnfinishedRecording,
     /// A file that was being written when the recorder was killed.
     UnfinishedFile,
-    /// Something in the folder that is no plain file.
+    /// An entry of the folder that is not a plain file.
     IgnoredEntry,
-    /// A packed recording that ends too early.
+    /// A packed recording that ends before its last entry.
     CutArchive,
     /// There is no `recording.json`.
     MissingManifest,
@@ -152,11 +132,10 @@ pub enum Oddity {
     DamagedManifest,
 }
 
-/// Something about a recording that one should know, but that does not keep it from being read.
+/// A fault of a recording that the user should know about. The recording can still be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What kind of thing.
     pub kind: Oddity,
-    /// What exactly.
+    /// The file or reason, as text.
     pub detail: String,
 }

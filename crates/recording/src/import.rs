@@ -1,7 +1,7 @@
-//! Wrapping evidence that was taken elsewhere into a recording.
+//! Import of evidence that was recorded without bootscope.
 //!
-//! Files are copied as they are, under `NN-<their name>`: what they hold is found out by its readers,
-//! from the content. There is no outcome and no time base but the evidence's own.
+//! Files are copied unchanged, as `NN-<their name>`. Their readers detect the format from the content. An imported
+//! recording has no outcome, and its time base is that of the evidence.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -10,29 +10,30 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Input, Manifest};
 use crate::{BYTES_MAX, Error, Writer, open_regular};
 
-/// What whoever took the evidence knows, and it does not say; 0 or none where it does.
+/// Facts that the evidence does not contain and its owner supplies. A field is 0 or `None` if the evidence has the
+/// fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
-    /// How fast the counter runs that an event log was stamped with.
+    /// The rate of the counter that stamped an event log, in Hz.
     pub ticks_hz: Option<f64>,
-    /// How many CPUs the machine has.
+    /// The number of the machine's CPUs.
     pub cpus: u32,
-    /// How much memory.
+    /// The size of the machine's memory.
     pub memory_bytes: u64,
 }
 
 /// A file to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What it is called, and where it is.
+    /// The path of the file, also used as its name in messages.
     pub path: PathBuf,
-    /// Its content, if that was read already, as from a pipe, which can be read once only.
+    /// The content, if the caller has read it already, as from a pipe. A pipe can be read only once.
     pub bytes: Option<Vec<u8>>,
-    /// Whether the content is only the beginning: the rest went beyond a limit and was not read.
+    /// True if the content is only the beginning: the rest exceeded a limit and was not read.
     pub cut: bool,
 }
 
-/// Makes the recording `dir` from `files`, replacing one that is there only with `force`.
+/// Creates the recording `dir` from `files`. It replaces an existing recording only with `force`.
 ///
 /// # Errors
 /// As [`import_known`].
@@ -41,23 +42,23 @@ pub fn import(files: &[PathBuf], dir: &Path, force: bool) -> Result<(), Error> {
     import_known(files, dir, force, Known::default())
 }
 
-/// The same, with what is `known` beside the evidence.
+/// As [`import`], with facts that the evidence does not contain.
 ///
 /// # Errors
-/// If a file cannot be read or is larger than 1 GiB, or the folder cannot be made.
-pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -> Result<(), Error> {
-    // Open all of them first: a mistyped name must not cost the recording that `force` replaces.
+/// If a file cannot be read or is larger than 1 GiB, or the folder cannot be created.
+pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, facts: Known) -> Result<(), Error> {
+    // Open all files before the folder is created: a mistyped name must not cost the recording that `force` replaces.
     let cut: Vec<PathBuf> = files.iter().filter(|file| file.cut).map(|file| file.path.clone()).collect();
     let open: Vec<(PathBuf, Box<dyn Read>)> = files.into_iter().map(open).collect::<Result<_, _>>()?;
     let mut manifest = Manifest::begun_now();
     let cut = cut.iter().map(|path| format!("{} went on: only its beginning was imported", path.display()));
     manifest.notes.extend(cut);
-    manifest.ticks_hz = known.ticks_hz;
-    (manifest.subject.cpus, manifest.subject.memory_bytes) = (known.cpus, known.memory_bytes);
+    manifest.ticks_hz = facts.ticks_hz;
+    (manifest.subject.cpus, manifest.subject.memory_bytes) = (facts.cpus, facts.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
     let written = copy_all(&mut writer, open, &mut manifest).and_then(|()| writer.write_end(manifest));
     if written.is_err() {
-        // A folder with a part of the evidence would refuse the next try, and the evidence is still where it was.
+        // A folder with part of the evidence would refuse the next attempt. The evidence itself still exists elsewhere.
         let _ = writer.discard();
     }
     written
@@ -65,7 +66,7 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, known: Known) -
 
 fn copy_all(writer: &mut Writer, files: Vec<(PathBuf, Box<dyn Read>)>, manifest: &mut Manifest) -> Result<(), Error> {
     for (number, (path, content)) in files.into_iter().enumerate() {
-        let bytes = copy(writer, &format!("{number:02}-{}", plain(&path)), &path, content)?;
+        let bytes = copy(writer, &format!("{number:02}-{}", plain_name(&path)), &path, content)?;
         manifest.inputs.push(Input {
             role: "evidence".to_owned(),
             path: path.display().to_string(),
@@ -113,8 +114,8 @@ fn copy(writer: &mut Writer, name: &str, path: &Path, mut content: Box<dyn Read>
     Ok(total)
 }
 
-/// The file's own name with everything replaced that a recording's names cannot have.
-fn plain(path: &Path) -> String {
+/// The file's own name, with `_` for every character that a recording's names cannot have.
+fn plain_name(path: &Path) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     let mut name: String = name
         .unwrap_or_default()
@@ -125,7 +126,7 @@ fn plain(path: &Path) -> String {
         })
         .take(100)
         .collect();
-    // `.partial` at the end would be taken for a file that was never finished.
+    // Readers would take `.partial` at the end for a file that was never finished.
     if name.ends_with(['.']) || name.ends_with(crate::PARTIAL_SUFFIX) || name.is_empty() {
         name.push('_');
     }

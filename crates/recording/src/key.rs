@@ -1,6 +1,6 @@
-//! A secret key in a file of the user's: what makes a seal or a token that only this user can make.
+//! A secret key in a file of the user. It makes seals and tokens that only this user can make.
 //!
-//! A key is made when it is first needed, readable by its owner alone. Nothing here prints it or copies it elsewhere.
+//! A key is created at its first use, readable only by its owner. No code here may print it or copy it elsewhere.
 
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Write};
@@ -12,30 +12,28 @@ use sha2::Sha256;
 
 use crate::{Error, open_regular};
 
-/// The length of a new key, and the least that is taken for one.
+/// The length of a new key, and the minimum length of an existing one.
 const KEY_BYTES: usize = 32;
-/// The most that is read of a key's file.
+/// The most bytes read from a key's file.
 const MAX_KEY_BYTES: u64 = 4096;
 
-/// A secret key.
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// A key of these bytes.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Key {
         Key(bytes)
     }
 
-    /// The key in a file, which several users may share. If the file is missing, it is made with a random key.
+    /// The key in a file, which several users may share. If the file is missing, creates it with a random key.
     ///
     /// # Errors
-    /// If the file can be neither read nor made, is not a regular file, or is too short.
+    /// If the file can be neither read nor created, is not a regular file, or is too short.
     pub fn at(path: &Path) -> Result<Key, Error> {
         Key::read(path, |_| None)
     }
 
-    /// The same, of a file that no other user could have read or written.
+    /// As [`Key::at`], for a file that no other user could have read or written.
     ///
     /// # Errors
     /// As [`Key::at`], and if the file belongs to another user or is open to others.
@@ -47,7 +45,7 @@ impl Key {
         })
     }
 
-    /// Reads or makes a key; `unfit` says what is wrong with its file.
+    /// Reads or creates a key. `unfit` returns the fault of its file, if any.
     fn read(path: &Path, unfit: impl Fn(&Metadata) -> Option<&'static str>) -> Result<Key, Error> {
         if !path.exists() {
             make(path)?;
@@ -66,7 +64,7 @@ impl Key {
         Ok(Key(key))
     }
 
-    /// HMAC-SHA-256 (RFC 2104) of these parts, one after the other.
+    /// HMAC-SHA-256 (RFC 2104) of the concatenated parts.
     #[must_use]
     pub fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
@@ -83,13 +81,13 @@ fn make(path: &Path) -> Result<(), Error> {
     let random = Path::new("/dev/urandom");
     File::open(random).and_then(|mut file| file.read_exact(&mut key)).map_err(Error::io("read", random))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Temporary files are their owner's alone.
+    // Only the owner can read temporary files.
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("make the key", path))?;
     new.write_all(&key).and_then(|()| new.as_file().sync_all()).map_err(Error::io("make the key", path))?;
     match new.persist_noclobber(path) {
-        // Of two programs that make it at once, one wins, and both use that key.
-        Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop).map_err(|lost| Error::io("make the key", path)(lost.error)),
+        // If two programs create it at once, one wins, and both use that key.
+        Err(failure) if failure.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        created => created.map(drop).map_err(|failure| Error::io("make the key", path)(failure.error)),
     }
 }
 
@@ -99,7 +97,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_key_is_made_once_and_only_its_owner_reads_it() {
+    fn a_key_is_created_once_and_only_its_owner_reads_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/lake.key");
         let mac = Key::at(&path).unwrap().mac(&[b"host"]);

@@ -1,44 +1,45 @@
-//! The recording: a folder with what one boot said, byte for byte, and how it was run.
+//! The recording: a folder with the evidence of one boot, byte for byte, and how that boot was run.
 //!
 //! ```text
 //! boots/a/
-//!   recording.json          how it was run and how it ended (schema "bootscope.recording/1")
-//!   console.log             a stream: bytes as they came
+//!   recording.json          the options of the boot and its outcome (schema "bootscope.recording/1")
+//!   console.log             a stream: its bytes as they arrived
 //!   console.idx             its lines: `<byte offset of the line's first byte> <ns since time zero>`
-//!   kmsg.log trace.txt …    evidence: under its own name only when whole
+//!   kmsg.log trace.txt …    evidence: under its own name only when complete
 //!   trace.txt.partial       evidence that was being written when the recorder was killed
 //! ```
-//! Streams are appended as they come. `recording.json` says `running` from the start and is replaced
-//! by rename at the end, so what a killed recorder leaves behind is readable. The folder is flat:
-//! every name is one plain component ([`is_plain_name`]).
+//! The recorder appends to streams as bytes arrive. `recording.json` says `running` from the start, and the recorder
+//! replaces it by rename at the end. So a killed recorder leaves a readable folder. The folder is flat: every name is
+//! one plain component ([`is_plain_name`]).
 //!
-//! This crate knows files and nothing of what is in them; nothing here parses evidence.
+//! This crate handles files, not their content. It must not parse evidence.
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
-mod beside;
+mod atomic_write;
 mod date;
 mod error;
+mod file_names;
 mod import;
 mod key;
 mod lock;
 mod manifest;
-mod names;
 mod open;
 mod own_folder;
 mod pack;
-mod packed;
 mod patch;
-mod regular;
+mod regular_file;
 mod seal;
 mod spec;
 mod stream;
-mod watched;
+mod unpack;
+mod watched_variable;
 mod write;
 
-pub use beside::{beside, private_beside, private_folder, private_folder_in};
+pub use atomic_write::{beside, private_beside, private_folder, private_folder_in};
 pub use date::rfc3339;
 pub use error::{Diagnostic, Error, Oddity, advice};
+pub use file_names::{CAPTURE, REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use import::{Known, Source, import, import_known};
 pub use key::Key;
 pub use lock::{Locked, LockedElsewhere};
@@ -46,12 +47,11 @@ pub use manifest::{
     End, EndMark, Evidence, Host, Input, InputRole, Manifest, Measured, Outcome, OutcomeKind, Overhead, SCHEMA_VERSION,
     State, Subject, TimeBase, Vmm,
 };
-pub use names::{CAPTURE, REGISTERS, VMM_STREAM, WATCH, is_for_people, whole_name};
 pub use open::{Condition, Lost, NotKnown, Recording, read_file};
 pub use own_folder::own_folder;
 pub use pack::{InMemory, may_be_written, pack};
 pub use patch::{Edit, Patch};
-pub use regular::{
+pub use regular_file::{
     check_no_link, check_regular, open_disk, open_regular, open_to_append, read_regular, read_regular_text,
 };
 pub use seal::{Sealer, key_path};
@@ -59,26 +59,26 @@ pub use spec::{
     Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,
 };
 pub use stream::{Stream, StreamEnd};
-pub use watched::Watched;
+pub use watched_variable::Watched;
 pub use write::{Partial, Writer};
 
 /// The file that makes a folder a recording.
 pub const MANIFEST_NAME: &str = "recording.json";
 
-/// Ending of a file that is not whole (yet).
+/// The ending of a file that is not complete (yet).
 pub const PARTIAL_SUFFIX: &str = ".partial";
 
 /// The most bytes that one file of a recording, or a packed recording in all, may take in memory.
 pub const BYTES_MAX: u64 = 1 << 30;
 
-/// The most that is imported from a pipe, which does not tell how much will come.
+/// The most bytes imported from a pipe, whose length is not known in advance.
 pub const PIPE_BYTES_MAX: u64 = 256 << 20;
 
-/// The most that is read of a file that people write by hand, or that bootscope keeps between runs.
+/// The most bytes read from a file that a user writes by hand, or that bootscope keeps between runs.
 pub const SMALL_BYTES_MAX: u64 = 16 << 20;
 
-/// Whether `name` may be a file's name in a recording: one component of printable ASCII that is not
-/// hidden, cannot climb out and means the same on every file system.
+/// True if `name` can be a file's name in a recording. It must be one component of printable ASCII that is not hidden,
+/// does not climb out and means the same on every file system.
 #[must_use]
 pub fn is_plain_name(name: &str) -> bool {
     let ok = |b: u8| b.is_ascii_alphanumeric() || b"-_.+,@=".contains(&b);

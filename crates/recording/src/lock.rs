@@ -1,20 +1,20 @@
-//! Who may write a recording or a journal: one process at a time.
+//! The lock on a recording or a journal: one process at a time may write it.
 
 use std::fs::File;
 use std::ops::Deref;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// A file, or a folder, that this process alone may write until the value is dropped.
+/// A file or folder that only this process may write, until the value is dropped.
 #[derive(Debug)]
 pub struct Locked(File);
 
-/// Another process writes the file.
+/// The error if another process writes the file.
 #[derive(Debug)]
 pub struct LockedElsewhere;
 
 impl Locked {
-    /// Takes the file for this process. Some network file systems have no locks: on those, nothing protects it.
+    /// Locks the file for this process. Some network file systems have no locks: on those the file is not protected.
     ///
     /// # Errors
     /// If another process writes it.
@@ -25,10 +25,10 @@ impl Locked {
         }
     }
 
-    /// Whether a process writes the file at this moment. On a file system without locks, none does.
+    /// True if a process writes the file at this moment. Always false on a file system without locks.
     pub(crate) fn is_taken(file: &File) -> bool {
         let taken = flock(file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK);
-        // To look keeps nobody from writing.
+        // This check must not keep another process from locking the file.
         let _ = flock(file, FlockOperation::Unlock);
         taken
     }
@@ -44,8 +44,8 @@ impl Deref for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // To close the file is not enough. A child that another thread is starting has a copy of the descriptor
-        // from its fork to its exec, and the lock would last as long as that copy.
+        // Closing the file is not enough. A child that another thread is starting has a copy of the descriptor from its
+        // fork to its exec, and the lock would last as long as that copy.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -61,10 +61,10 @@ mod tests {
         let locked = Locked::take(File::create(&path).unwrap()).unwrap();
         let copy = locked.try_clone().unwrap();
         assert!(Locked::is_taken(&File::open(&path).unwrap()));
-        let looks = File::open(&path).unwrap();
+        let unlocked = File::open(&path).unwrap();
         assert!(Locked::take(File::open(&path).unwrap()).is_err(), "it is taken");
         drop(locked);
-        assert!(!Locked::is_taken(&looks));
+        assert!(!Locked::is_taken(&unlocked));
         assert!(Locked::take(File::open(&path).unwrap()).is_ok(), "a child that is being started holds {copy:?}");
     }
 }

@@ -1,111 +1,111 @@
-//! `recording.json`: how a recording was made and how it ended.
+//! `recording.json`: the options of a recording and its outcome.
 //!
-//! Fields are added, never renamed; each may be missing (a killed recorder knows less), and fields
-//! that this version does not know are ignored. Evidence is found by looking into the folder: the
-//! manifest's list says where it came from and is never needed to read it.
+//! Fields are added, never renamed. Each may be missing, since a killed recorder writes fewer. Fields that this version
+//! does not know are ignored. Readers find evidence by listing the folder: the manifest's list only gives its origin.
 
 use crate::rfc3339;
 use crate::spec::{Accel, GuestSpec, ObserveSpec};
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
-/// The latest version of the schema that this crate reads, and the one it writes.
+/// The schema version that this crate writes, and the latest that it reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
 const SCHEMA_PREFIX: &str = "bootscope.recording/";
 
-/// A recorder writes 10 KB. A larger text than this is not one that a recorder wrote.
-pub(crate) const BYTES_OF_MANIFEST_MAX: usize = 4 << 20;
+/// The most bytes of a manifest. A recorder writes about 10 KB.
+pub(crate) const MAX_MANIFEST_BYTES: usize = 4 << 20;
 
-/// The most values in it: a hundred times as many as of a recording with all files. An empty object takes two bytes in the text and
-/// some hundred in memory.
-const VALUES_MAX: usize = 1 << 15;
+/// The most values in a manifest: a hundred times the number in a recording with all files. An empty object takes two
+/// bytes of text and about a hundred in memory.
+const MAX_VALUES: usize = 1 << 15;
 
 /// The content of `recording.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
     /// `bootscope.recording/<version>`.
     pub schema: String,
-    /// Version of the bootscope that made it.
+    /// The version of the bootscope that wrote it.
     #[serde(default)]
     pub tool_version: String,
-    /// When it was begun, RFC 3339, UTC.
+    /// The time when the recording began: RFC 3339, UTC.
     #[serde(default)]
     pub created: String,
-    /// Whether the recorder finished.
+    /// The recorder's progress.
     #[serde(default)]
     pub state: State,
-    /// Where the zero of its time is.
+    /// The event at the zero of its time.
     #[serde(default)]
     pub time_base: TimeBase,
-    /// What was booted.
+    /// The guest and its virtual machine.
     #[serde(default)]
     pub subject: Subject,
-    /// The virtual machine monitor.
+    /// The virtual machine monitor and its resource use.
     #[serde(default)]
     pub vmm: Vmm,
-    /// The machine it ran on.
+    /// The machine that ran the virtual machine monitor.
     #[serde(default)]
     pub host: Host,
     /// Files that went into the boot.
     #[serde(default)]
     pub inputs: Vec<Input>,
-    /// The recorder's options as given, in the recorder's own form, so that `--like` can repeat them.
+    /// The recorder's options, in its own format, so that `--like` can repeat them.
     #[serde(default)]
     pub how: serde_json::Value,
-    /// Shows the user who made it that `how` and `inputs` are as this user's bootscope wrote them on this machine.
+    /// Proves to the user who made the recording that `how` and `inputs` are as this user's bootscope wrote them on
+    /// this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
-    /// How the boot ended; none for evidence taken elsewhere.
+    /// The outcome of the boot; `None` for imported evidence.
     #[serde(default)]
     pub outcome: Option<Outcome>,
     /// The event that the measured boot ends at, if it was reached.
     #[serde(default)]
     pub end: Option<End>,
-    /// The files of the recording and where they came from.
+    /// The files of the recording and their origins.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
-    /// What recording cost, as last measured on this host.
+    /// The overhead of recording, as last measured on this host.
     #[serde(default)]
     pub overhead: Option<Overhead>,
-    /// How fast the counter of an event log runs, as the user said.
+    /// The rate of an event log's counter in Hz, as given by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks_hz: Option<f64>,
-    /// How far off the arrival of what a board said may be, in ns; none of a VMM's guest.
+    /// The error of a board's arrival times, in ns; `None` for a VMM's guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_error_ns: Option<i64>,
-    /// What else a reader should know, in sentences.
+    /// Further facts for the reader, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// Whether the recorder finished.
+/// The recorder's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The manifest does not say, or cannot be read.
+    /// The manifest has no state, or cannot be read.
     #[default]
     Unknown,
-    /// It is still at work, or was killed.
+    /// The recorder is at work, or was killed.
     Running,
-    /// It wrote everything it had.
+    /// The recorder wrote everything that it had.
     Finished,
 }
 
-/// Where the zero of a recording's time is.
+/// The event at the zero of a recording's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeBase {
-    /// The host's monotonic clock just before the VMM was executed; of a board, when it was switched on.
+    /// The host's monotonic clock just before it executed the VMM. For a board, the time when it was switched on.
     Host,
     /// The reset vector, in guest-virtual time.
     GuestVirtual,
-    /// The first event of evidence that was taken elsewhere.
+    /// The first event of imported evidence.
     #[default]
     Evidence,
 }
 
-/// What was booted.
+/// The guest and its virtual machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Subject {
@@ -123,37 +123,36 @@ pub struct Subject {
     pub memory_bytes: u64,
 }
 
-/// The virtual machine monitor and what it used.
+/// The virtual machine monitor and its resource use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Vmm {
-    /// Full command line, program first.
+    /// The full command line, program first.
     pub command: Vec<String>,
-    /// The program's path.
     pub path: String,
-    /// Its version, as it says.
+    /// The version that the program reports.
     pub version: String,
-    /// Maximum resident set in bytes.
+    /// The maximum resident set in bytes.
     pub max_rss_bytes: Option<u64>,
-    /// User time.
+    /// Its user time.
     pub user_ns: Option<u64>,
-    /// System time.
+    /// Its system time.
     pub system_ns: Option<u64>,
 }
 
-/// The machine the boot was recorded on.
+/// The machine on which the boot was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Host {
-    /// CPU model name.
+    /// The model name.
     pub cpu: String,
-    /// CPUs online.
+    /// The number of CPUs online.
     pub cores: u32,
-    /// Kernel release.
+    /// The kernel release.
     pub kernel: String,
-    /// Load average over one minute, at the start.
+    /// The load average over one minute, at the start.
     pub load1: f64,
-    /// Rate of the time stamp counter, measured against the monotonic clock over the boot.
+    /// The rate of the time stamp counter, measured against the monotonic clock over the boot.
     pub tsc_hz: Option<f64>,
 }
 
@@ -163,19 +162,18 @@ pub struct Host {
 pub struct Input {
     /// `kernel`, `initrd`, `disk`, …
     pub role: String,
-    /// Its path on the host.
+    /// The path on the host.
     pub path: String,
-    /// Its size.
     pub bytes: u64,
-    /// Hash of its content, hexadecimal; empty where it was not hashed.
+    /// The hash of the content, hexadecimal; empty if it was not computed.
     pub sha256: String,
-    /// Of a kernel that unpacks itself, and of an initrd, what it is compressed with (`XZ`, `zstd`, `not compressed`); empty
-    /// where that is not known.
+    /// The compression of a self-extracting kernel or of an initrd (`XZ`, `zstd`, `not compressed`); empty if not
+    /// known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub compression: String,
 }
 
-/// What a file that goes into a boot is for.
+/// The purpose of a file that goes into a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputRole {
     /// The kernel's image.
@@ -186,16 +184,15 @@ pub enum InputRole {
     Dtb,
     /// The firmware.
     Bios,
-    /// What is mounted as the root.
+    /// The image that is mounted as the root.
     Root,
-    /// A disk.
     Disk,
     /// A list of the kernel's functions.
     Symbols,
 }
 
 impl InputRole {
-    /// The word used in `recording.json` and everywhere else.
+    /// The word in `recording.json`, and everywhere else.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -209,7 +206,7 @@ impl InputRole {
         }
     }
 
-    /// Whether a stored word is this one.
+    /// True if a stored word means this role.
     #[must_use]
     pub fn is(self, word: &str) -> bool {
         self.as_str() == word
@@ -227,27 +224,26 @@ fn change_strings(value: &mut serde_json::Value, change: &mut impl FnMut(&mut St
 }
 
 impl Subject {
-    /// What ran the guest's instructions, where the recording says.
+    /// The accelerator that ran the guest's instructions, if the recording has it.
     #[must_use]
     pub fn accelerator(&self) -> Option<Accel> {
         [Accel::Tcg, Accel::Kvm].into_iter().find(|known| known.as_str() == self.accelerator)
     }
 }
 
-/// How a boot ended.
+/// The outcome of a boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Outcome {
-    /// Which way.
     pub kind: OutcomeKind,
     /// The line, reason or message that shows it.
     #[serde(default)]
     pub detail: String,
-    /// When, in ns since time zero, if known.
+    /// The time in ns since time zero, if known.
     #[serde(default)]
     pub at_ns: Option<i64>,
 }
 
-/// The ways a boot can end.
+/// The ways in which a boot can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
@@ -259,25 +255,25 @@ pub enum OutcomeKind {
     Reset,
     /// The guest powered itself off before the end mark.
     PowerOff,
-    /// Neither console nor kernel log nor disks moved, and the CPUs stood still.
+    /// No output appeared on the console, kernel log and disks did not change, and the CPUs stood still.
     Hang,
-    /// The time limit was up.
+    /// The time limit passed.
     Timeout,
     /// The user stopped it.
     Interrupted,
     /// The virtual machine monitor failed.
     VmmFailed,
-    /// A change to the guest's code could not be made, or the boot never came to its place: it is not the boot that was
-    /// asked for.
+    /// A patch of the guest's code could not be applied, or the boot never reached its place. So this is not the
+    /// requested boot.
     Unpatched,
-    /// The unit that the boot was to end at failed.
+    /// The unit at which the boot should have ended failed.
     UnitFailed,
-    /// The line to the board ended.
+    /// The connection to the board ended.
     LineLost,
 }
 
 impl OutcomeKind {
-    /// The word used in `recording.json` and everywhere else.
+    /// The word in `recording.json`, and everywhere else.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -296,47 +292,47 @@ impl OutcomeKind {
     }
 }
 
-/// What kind of event ends the measured boot.
+/// The kind of event that ends the measured boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndMark {
-    /// The kernel handed over to process 1, which said so itself.
+    /// The kernel handed over to process 1, which reported it.
     Init,
     /// The guest powered the machine off.
     PowerOff,
-    /// The guest reset the machine, for it cannot power it off.
+    /// The guest reset the machine, because it cannot power it off.
     Reset,
     /// A line of output matched.
     Line,
     /// The guest answered the host on its network.
     Answer,
-    /// A thread of the name that was waited for ran.
+    /// A thread with the requested name ran.
     Process,
 }
 
-/// The event that the measured boot ends at.
+/// The event that ends the measured boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct End {
-    /// Which kind of event it is; see [`End::mark`] for recordings that do not say.
+    /// The kind of event; see [`End::mark`] for recordings without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<EndMark>,
-    /// What a person reads: `init`, `power-off`, or the line that matched.
+    /// The event as text: `init`, `power-off`, or the line that matched.
     #[serde(default)]
     pub what: String,
-    /// When it was seen, in ns since time zero.
+    /// The time when the recorder saw it, in ns since time zero.
     #[serde(default)]
     pub at_ns: i64,
-    /// How much earlier it may have been, in ns: what lay between two looks for it.
+    /// The most by which it may have been earlier, in ns: the interval between two polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<i64>,
-    /// The kernel's own stamp of the line that matched, by its printk clock, where the line was found in its log.
+    /// The kernel's printk time stamp of the line that matched, if the line was found in the kernel log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printk_ns: Option<i64>,
 }
 
 impl End {
-    /// Which kind of event it is. Recordings that were made before `mark` was written have only `what`: of these a line that
-    /// is exactly `init` or `power-off` is taken for the event of that name.
+    /// The kind of event. Recordings from before `mark` existed have only `what`. There, a line that is exactly `init`
+    /// or `power-off` counts as the event of that name.
     #[must_use]
     pub fn mark(&self) -> EndMark {
         self.mark.unwrap_or(match self.what.as_str() {
@@ -351,43 +347,41 @@ impl End {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Evidence {
-    /// Its name in the folder.
+    /// The name in the folder.
     pub file: String,
-    /// Its size.
     pub bytes: u64,
-    /// Where it came from, in a few words.
+    /// The origin, in a few words.
     pub origin: String,
 }
 
-/// What recording cost: recorded ÷ plain boot time.
+/// The overhead of recording: recorded ÷ plain boot time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Overhead {
-    /// Ratio of medians.
+    /// The ratio of medians.
     pub ratio: f64,
-    /// Lower end of its interval.
+    /// The lower end of its confidence interval.
     pub low: f64,
-    /// Upper end of its interval.
+    /// The upper end of its confidence interval.
     pub high: f64,
-    /// How it was measured.
+    /// The method of the measurement.
     pub how: String,
-    /// Of what.
+    /// The boot that was measured.
     pub of: Measured,
 }
 
-/// What a cost of recording was measured of. It is no other boot's.
+/// The boot whose recording overhead was measured. The overhead holds for no other boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Measured {
-    /// Hash of the kernel, hexadecimal.
+    /// The hash of the kernel, hexadecimal.
     pub kernel_sha256: String,
-    /// Machine type.
     pub machine: String,
     /// `tcg` or `kvm`.
     pub accelerator: String,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
-    /// The ways of recording that cost otherwise, and the user's firmware; empty of a boot as one gets it without options.
+    /// The options that change the overhead, and the user's firmware; empty for a boot with default options.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ways: String,
 }
@@ -418,7 +412,7 @@ impl Default for Manifest {
 }
 
 impl Manifest {
-    /// A manifest begun now, by this version of the program.
+    /// A manifest of this version of the program, with the current time and the state `running`.
     #[must_use]
     pub fn begun_now() -> Self {
         let created = rfc3339(SystemTime::now());
@@ -426,7 +420,7 @@ impl Manifest {
         Manifest { tool_version, created, state: State::Running, ..Manifest::default() }
     }
 
-    /// What the cost of recording this boot is the cost of.
+    /// The key under which the overhead of recording this boot is kept.
     #[must_use]
     pub fn measured(&self) -> Measured {
         let kernel = self.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
@@ -453,8 +447,8 @@ impl Manifest {
         ways.chain(bios).collect::<Vec<&str>>().join(", ")
     }
 
-    /// How the boot ended, as one word; `running` while, or for ever if, the manifest was never finished; `unknown` if
-    /// it does not say.
+    /// The outcome as one word. `running` means that the manifest was never finished. `unknown` means that it has no
+    /// state.
     #[must_use]
     pub fn outcome_word(&self) -> &'static str {
         match (&self.outcome, self.state) {
@@ -472,8 +466,8 @@ impl Manifest {
         text
     }
 
-    /// Changes what may name things of a machine: command lines, paths, origins, sentences, releases of kernels, and the recorder's
-    /// options (`how`). Words of the schema stay elsewhere, and so do names of files.
+    /// Passes to `change` all texts that may name parts of a machine: command lines, paths, origins, sentences, kernel
+    /// releases, and the recorder's options (`how`). Words of the schema and names of files stay unchanged.
     pub fn change_texts(&mut self, change: &mut impl FnMut(&mut String)) {
         change(&mut self.subject.kernel);
         change(&mut self.host.kernel);
@@ -488,7 +482,7 @@ impl Manifest {
         self.evidence.iter_mut().for_each(|evidence| change(&mut evidence.origin));
         self.notes.iter_mut().for_each(&mut *change);
         change_strings(&mut self.how, change);
-        // It fits no other words.
+        // The seal does not fit the changed texts.
         self.seal = None;
     }
 
@@ -498,15 +492,15 @@ impl Manifest {
         struct SchemaOnly {
             schema: String,
         }
-        if text.len() > BYTES_OF_MANIFEST_MAX {
-            return Err(Unreadable::Damaged(format!("it has more than {BYTES_OF_MANIFEST_MAX} bytes")));
+        if text.len() > MAX_MANIFEST_BYTES {
+            return Err(Unreadable::Damaged(format!("it has more than {MAX_MANIFEST_BYTES} bytes")));
         }
-        // Each value but the first of a list follows a comma. One in a string only makes the count larger.
-        if text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).nth(VALUES_MAX).is_some() {
-            return Err(Unreadable::Damaged(format!("it has more than {VALUES_MAX} values")));
+        // Each value but the first of a list follows a comma. A comma in a string only makes the count larger.
+        if text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).nth(MAX_VALUES).is_some() {
+            return Err(Unreadable::Damaged(format!("it has more than {MAX_VALUES} values")));
         }
         let damaged = |e: serde_json::Error| Unreadable::Damaged(e.to_string());
-        // The schema first: a later one may have changed the type of any other field.
+        // Read the schema first: a later one may have changed the type of any other field.
         let SchemaOnly { schema } = serde_json::from_slice(text).map_err(damaged)?;
         let version = schema.strip_prefix(SCHEMA_PREFIX).and_then(|v| v.parse::<u32>().ok());
         match version {
@@ -519,7 +513,7 @@ impl Manifest {
     }
 }
 
-/// Why a manifest cannot be used.
+/// The reason why a manifest cannot be used.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     Later(String),
@@ -531,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_recording_costs_is_of_the_way_that_it_was_done() {
+    fn overhead_depends_on_the_options_of_the_recording() {
         let boot = |how: serde_json::Value, bios: Option<&str>| {
             let firmware = |hash: &str| Input {
                 role: InputRole::Bios.as_str().to_owned(),

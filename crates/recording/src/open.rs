@@ -1,89 +1,88 @@
-//! Reading a recording, from its folder or packed.
+//! Reads a recording, from its folder or from a packed file.
 //!
-//! What can be read is read: a missing or damaged manifest, a file that was still being written and
-//! things that have no place in a recording are diagnostics. Only a later schema, something that is
-//! no recording at all, and a packed file that tries to climb out are errors.
+//! Reading goes as far as it can. A missing or damaged manifest, a partial file, and entries that no recording has are
+//! diagnostics. Errors are only a later schema, something that is not a recording, and a packed file that tries to
+//! climb out.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::lock::Locked;
-use crate::manifest::{BYTES_OF_MANIFEST_MAX, Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
-use crate::write::files_in;
-use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, open_regular, packed};
+use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, OutcomeKind, SCHEMA_VERSION, State, Unreadable};
+use crate::write::list_files;
+use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX, open_regular, unpack};
 
 /// A recording that is open for reading.
 #[derive(Debug)]
 pub struct Recording {
     path: PathBuf,
     manifest: Manifest,
-    /// What was odd about it.
+    /// The faults of the recording.
     pub diagnostics: Vec<Diagnostic>,
     condition: Condition,
-    files: Source,
+    files: Storage,
 }
 
-/// What became of a recording, as far as the folder says.
+/// The state of a recording, according to its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Its recorder finished it.
     Finished,
-    /// Its recorder is at work at this moment.
+    /// Its recorder is at work.
     AtWork,
     /// Its recorder was killed.
     Killed,
-    /// The manifest does not say.
+    /// The manifest does not contain the state.
     Unknown(NotKnown),
 }
 
-/// Why a manifest does not say what became of its recording.
+/// The reason why a manifest does not contain the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotKnown {
     /// There is no manifest.
     Missing,
-    /// It cannot be read: what its parser found.
+    /// The manifest cannot be read; with the parser's reason.
     Damaged(String),
-    /// It has no state.
+    /// The manifest has no state.
     NoState,
 }
 
-/// A file that is not there as the manifest lists it.
+/// A file that is missing or shorter than the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Its name.
     pub file: String,
-    /// Its size when it was recorded.
+    /// The size when it was recorded.
     pub recorded_bytes: u64,
-    /// What is there of it; none if the file is missing.
+    /// The size that is left; `None` if the file is missing.
     pub found_bytes: Option<u64>,
 }
 
-/// Where the files are: names as they are stored, sorted, and sizes.
+/// The files: names as stored, sorted, with sizes or contents.
 #[derive(Debug)]
-enum Source {
+enum Storage {
     Folder(Vec<(String, u64)>),
-    Packed(packed::Entries),
+    Packed(unpack::Entries),
 }
 
 impl Recording {
     /// Opens a folder or a packed recording.
     ///
     /// # Errors
-    /// If it is neither, if a later bootscope wrote it, or if a packed one holds what none should.
+    /// If it is neither, if a later bootscope wrote it, or if a packed one holds an entry that no recording can have.
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let meta = fs::metadata(path).map_err(Error::io("open", path))?;
         let mut diagnostics = Vec::new();
         let (files, manifest) = if meta.is_dir() {
             open_folder(path, &mut diagnostics)?
         } else if meta.is_file() {
-            let mut entries = packed::read(path, &mut diagnostics)?;
+            let mut entries = unpack::read(path, &mut diagnostics)?;
             let manifest = entries.remove(MANIFEST_NAME);
-            (Source::Packed(entries), manifest)
+            (Storage::Packed(entries), manifest)
         } else {
             return Err(Error::NotARecording { path: path.to_path_buf() });
         };
-        let (manifest, not_known) = understand(path, manifest, &mut diagnostics)?;
+        let (manifest, not_known) = parse_manifest(path, manifest, &mut diagnostics)?;
         let condition = match (not_known, manifest.state) {
             (Some(why), _) => Condition::Unknown(why),
             (None, State::Unknown) => Condition::Unknown(NotKnown::NoState),
@@ -95,30 +94,30 @@ impl Recording {
         Ok(recording.with_partial_files_noted())
     }
 
-    /// Whether its recorder finished it.
+    /// The state of the recording: finished, at work, killed or unknown.
     #[must_use]
     pub fn condition(&self) -> &Condition {
         &self.condition
     }
 
-    /// How the boot ended, as one word. `panicked` is whether its evidence says that the kernel panicked.
+    /// The outcome as one word. `panicked` is true if the evidence shows that the kernel panicked.
     #[must_use]
     pub fn outcome_word(&self, panicked: bool) -> &'static str {
         match self.condition {
             Condition::Finished if panicked => OutcomeKind::Panic.as_str(),
-            // A killed recorder leaves a manifest that still says it runs.
+            // A killed recorder leaves a manifest that still says `running`.
             Condition::Killed => OutcomeKind::Interrupted.as_str(),
             _ => self.manifest.outcome_word(),
         }
     }
 
-    /// Whether it has a manifest, readable or not.
+    /// True if it has a manifest, readable or not.
     #[must_use]
     pub fn has_manifest(&self) -> bool {
-        !self.diagnostics.iter().any(|odd| odd.kind == Oddity::MissingManifest)
+        !self.diagnostics.iter().any(|diagnostic| diagnostic.kind == Oddity::MissingManifest)
     }
 
-    /// The files that the manifest lists and that are missing, or shorter than it says.
+    /// The files that the manifest lists and that are missing or shorter than listed.
     #[must_use]
     pub fn lost(&self) -> Vec<Lost> {
         let size = |name: &str| self.stored().find(|(stored, _)| *stored == name).map(|(_, bytes)| bytes);
@@ -130,26 +129,27 @@ impl Recording {
         lost.filter(|lost| lost.found_bytes.is_none_or(|found| found < lost.recorded_bytes)).collect()
     }
 
-    /// The files that are larger than [`BYTES_MAX`], which [`Recording::read`] refuses, and their sizes. The others can be read.
+    /// The files that are larger than [`BYTES_MAX`], with their sizes. [`Recording::read`] refuses them; the others can
+    /// be read.
     pub fn too_large(&self) -> impl Iterator<Item = (&str, u64)> {
         let large = self.stored().filter(|(_, bytes)| *bytes > BYTES_MAX);
         large.map(|(name, bytes)| (name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name), bytes))
     }
 
-    /// The path it was opened from.
+    /// The path from which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it was made and how it ended.
+    /// The content of `recording.json`, or defaults.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The names of its files, sorted, without the manifest. A file that was never finished has its
-    /// intended name here, unless there is a finished one too.
+    /// The names of its files, sorted, without the manifest. A partial file has its intended name here, unless a
+    /// complete one exists too.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> =
             self.stored().map(|(name, _)| name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name)).collect();
@@ -158,45 +158,45 @@ impl Recording {
         names.into_iter()
     }
 
-    /// The content of a file; none if the recording has no such file.
+    /// The content of a file; `None` if the recording has no such file.
     ///
     /// # Errors
-    /// If it is there but cannot be read, or is larger than 1 GiB.
+    /// If it exists but cannot be read, or is larger than 1 GiB.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(stored) = self.stored_as(name) else {
             return Ok(None);
         };
         match &self.files {
-            Source::Packed(entries) => Ok(entries.get(&stored).cloned()),
-            Source::Folder(_) => read_file(&self.path.join(stored)).map(Some),
+            Storage::Packed(entries) => Ok(entries.get(&stored).cloned()),
+            Storage::Folder(_) => read_file(&self.path.join(stored)).map(Some),
         }
     }
 
-    /// The beginning of a file, so many bytes at most; as [`Recording::read`] otherwise.
+    /// The first `max_bytes` bytes of a file, of any size; otherwise as [`Recording::read`].
     ///
     /// # Errors
     /// If it exists and cannot be read.
-    pub fn read_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>, Error> {
+    pub fn read_head(&self, name: &str, max_bytes: usize) -> Result<Option<Vec<u8>>, Error> {
         let Some(stored) = self.stored_as(name) else {
             return Ok(None);
         };
-        if let Source::Packed(entries) = &self.files {
-            return Ok(entries.get(&stored).map(|bytes| bytes[..bytes.len().min(most)].to_vec()));
+        if let Storage::Packed(entries) = &self.files {
+            return Ok(entries.get(&stored).map(|bytes| bytes[..bytes.len().min(max_bytes)].to_vec()));
         }
-        read_beginning(&self.path.join(stored), most).map(Some)
+        read_beginning(&self.path.join(stored), max_bytes).map(Some)
     }
 
-    /// The name that a file is stored under: its own, or that of one which was not finished.
+    /// The stored name of a file: its own, or its name as a partial file.
     fn stored_as(&self, name: &str) -> Option<String> {
         let names = [name.to_owned(), format!("{name}{PARTIAL_SUFFIX}")];
         names.into_iter().find(|wanted| self.stored().any(|(stored, _)| stored == wanted))
     }
 
-    /// Names as they are stored, and sizes.
+    /// Names as stored, and sizes.
     fn stored(&self) -> Box<dyn Iterator<Item = (&str, u64)> + '_> {
         match &self.files {
-            Source::Folder(files) => Box::new(files.iter().map(|(name, bytes)| (name.as_str(), *bytes))),
-            Source::Packed(entries) => {
+            Storage::Folder(files) => Box::new(files.iter().map(|(name, bytes)| (name.as_str(), *bytes))),
+            Storage::Packed(entries) => {
                 Box::new(entries.iter().map(|(name, content)| (name.as_str(), content.len() as u64)))
             }
         }
@@ -212,33 +212,34 @@ impl Recording {
     }
 }
 
-fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Source, Option<Vec<u8>>), Error> {
-    let found = files_in(path)?;
-    for detail in found.other {
+fn open_folder(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<(Storage, Option<Vec<u8>>), Error> {
+    let listing = list_files(path)?;
+    for detail in listing.other {
         diagnostics.push(Diagnostic { kind: Oddity::IgnoredEntry, detail });
     }
-    let files = found.plain;
+    let files = listing.plain;
     let manifest_path = path.join(MANIFEST_NAME);
     let manifest = if manifest_path.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        // One byte more than a manifest may have shows that it has more.
-        Some(read_beginning(&manifest_path, BYTES_OF_MANIFEST_MAX + 1)?)
+        // One byte beyond the limit shows that the manifest exceeds it.
+        Some(read_beginning(&manifest_path, MAX_MANIFEST_BYTES + 1)?)
     } else {
         None
     };
     if manifest.is_none() && files.is_empty() {
         return Err(Error::NotARecording { path: path.to_path_buf() });
     }
-    Ok((Source::Folder(files), manifest))
+    Ok((Storage::Folder(files), manifest))
 }
 
-/// Whether a recorder holds the folder at this moment. Where locks do not work, nobody does.
+/// True if a recorder holds the folder at this moment. Always false on a file system without locks.
 fn is_recorded_into(path: &Path) -> bool {
     let Ok(folder) = File::open(path) else { return false };
     Locked::is_taken(&folder)
 }
 
-/// Turns the text of `recording.json`, if any, into a manifest, with diagnostics for what it lacks; if it says nothing, why.
-fn understand(
+/// Parses the text of `recording.json`, if any, and adds diagnostics for its faults. If it has no state, returns the
+/// reason too.
+fn parse_manifest(
     path: &Path,
     text: Option<Vec<u8>>,
     diagnostics: &mut Vec<Diagnostic>,
@@ -254,7 +255,7 @@ fn understand(
     match Manifest::parse(&text) {
         Ok(manifest) => {
             if manifest.state == State::Running {
-                // Whether its recorder still works, [`Recording::condition`] says.
+                // [`Recording::condition`] tells whether its recorder is still at work.
                 note(Oddity::UnfinishedRecording, MANIFEST_NAME);
             }
             Ok((manifest, None))
@@ -269,17 +270,17 @@ fn understand(
     }
 }
 
-fn read_beginning(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
+fn read_beginning(path: &Path, max_bytes: usize) -> Result<Vec<u8>, Error> {
     let file = open_regular(path).map_err(Error::io("open", path))?;
     let mut bytes = Vec::new();
-    file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(bytes)
 }
 
-/// Reads a file of at most [`BYTES_MAX`] bytes, also if it grows meanwhile. One that is larger is refused unread.
+/// Reads a file of at most [`BYTES_MAX`] bytes, also if it grows meanwhile. A larger file is refused unread.
 ///
 /// # Errors
-/// If it is larger, or cannot be read.
+/// If it is larger or cannot be read.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     let hint = ": cut out the part that is of interest";
     let too_large = || Error::TooLarge { path: path.to_path_buf(), limit: BYTES_MAX, hint };
@@ -288,7 +289,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     if size > BYTES_MAX {
         return Err(too_large());
     }
-    // As large as it is: one that grows in steps has more than it needs for a while.
+    // Reserve the whole size: a buffer that grows in steps has more memory than it needs for a while.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1));
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     if bytes.len() as u64 > BYTES_MAX {

@@ -1,5 +1,7 @@
-//! Folders that are the user's own. In a folder where everybody may write, such as `/tmp`, somebody else can have made one of any
-//! name that can be guessed: they could read what is written there, and put links in the place of its files.
+//! Folders that belong to the user.
+//!
+//! In a folder that every user may write, such as `/tmp`, another user can create a folder of any name that can be
+//! guessed. That user could read what is written there, and put links in place of its files.
 
 use std::fs;
 use std::io;
@@ -8,16 +10,17 @@ use std::path::Path;
 
 use rustix::process::{getegid, geteuid};
 
-const EVERYBODY_WRITES: u32 = 0o002;
+const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Makes the folder, and those above it. Returns false if it is there already.
+/// Creates the folder and its parents. Returns false if it already exists.
 ///
 /// # Errors
-/// If it cannot be made; or is there, lies where everybody may write, and somebody else made it or may write into it.
+/// If the folder cannot be created. Also if it exists in a folder that every user may write, and another user owns it
+/// or may write into it.
 pub fn own_folder(dir: &Path) -> io::Result<bool> {
-    // Where a file lies that is named without one.
+    // An empty path is the folder of a file that was named without one: the current folder.
     if dir.as_os_str().is_empty() {
         return Ok(false);
     }
@@ -26,7 +29,7 @@ pub fn own_folder(dir: &Path) -> io::Result<bool> {
     }
     match fs::create_dir(dir) {
         Ok(()) => Ok(true),
-        Err(_) if dir.is_dir() => match is_of_others(dir)? {
+        Err(_) if dir.is_dir() => match is_open_to_others(dir)? {
             true => Err(io::Error::other(
                 "it is there already, in a folder where everybody may write, and is not yours alone, so others could change \
                  what is written into it; name a new folder",
@@ -37,19 +40,19 @@ pub fn own_folder(dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// True if the folder lies where everybody may make one, and is not the user's alone.
-fn is_of_others(dir: &Path) -> io::Result<bool> {
-    // `.` and `/` are the choice of nobody but the user.
+/// True if every user may create a folder there, and the folder is not the user's alone.
+fn is_open_to_others(dir: &Path) -> io::Result<bool> {
+    // Only the user can choose `.` and `/`.
     let Some(name) = dir.file_name() else { return Ok(false) };
     let above = dir.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if above.metadata()?.mode() & (EVERYBODY_WRITES | STICKY) == 0 {
+    if above.metadata()?.mode() & (OTHERS_WRITE | STICKY) == 0 {
         return Ok(false);
     }
-    // Not what a link leads to: the link is what others can make.
+    // Check the link and not its target: the link is what another user can create.
     let meta = above.join(name).symlink_metadata()?;
-    let is_own = meta.is_dir() && meta.uid() == geteuid().as_raw();
-    let is_groups = meta.mode() & GROUP_WRITES != 0 && meta.gid() != getegid().as_raw();
-    Ok(!is_own || is_groups || meta.mode() & EVERYBODY_WRITES != 0)
+    let is_users = meta.is_dir() && meta.uid() == geteuid().as_raw();
+    let group_writes = meta.mode() & GROUP_WRITES != 0 && meta.gid() != getegid().as_raw();
+    Ok(!is_users || group_writes || meta.mode() & OTHERS_WRITE != 0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Making one file of a recording: a tar archive, compressed with zstd.
+//! Packs a recording into one file: a tar archive, compressed with zstd.
 //!
-//! Layout: `<folder>/recording.json` first, then the other files, sorted; no times, no owners, so that the same recording
-//! gives the same bytes. What is packed is opened first: nothing is written of what no bootscope could read.
+//! Layout: `<folder>/recording.json` first, then the other files, sorted. There are no times and no owners, so the same
+//! recording gives the same bytes. The recording is opened first: bootscope must not pack what it cannot read.
 //!
-//! A capture holds what a machine's logs hold. It is for its owner alone, and so are its files when `tar` unpacks it; the mode
-//! of other recordings is the umask's.
+//! A capture holds what a machine's logs hold, so only its owner may read it, also after `tar` unpacks its files. The
+//! umask sets the mode of other recordings.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::manifest::{Evidence, Manifest, State};
 use crate::open::read_file;
-use crate::write::{files_in, replace_with};
+use crate::write::{list_files, replace_with};
 use crate::{CAPTURE, Error, MANIFEST_NAME, Recording, beside, is_plain_name, private_beside};
 
 const ZSTD_LEVEL: i32 = 9;
@@ -26,13 +26,13 @@ const ZSTD_LEVEL: i32 = 9;
 /// # Errors
 /// If `dir` is not a recording's folder or is packed already, `out` exists, or reading or writing fails.
 pub fn pack(dir: &Path, out: &Path, force: bool) -> Result<(), Error> {
-    // Opening it says what is wrong with it, before anything is written.
+    // Opening it reports its faults before anything is written.
     let is_capture = is_capture(Recording::open(dir)?.names());
     if !dir.is_dir() {
         return Err(Error::PackedAlready { path: dir.to_path_buf() });
     }
     may_be_written(out, force)?;
-    replace_with(out, made_for(is_capture), |file| write_archive(dir, is_capture, file, out))
+    replace_with(out, file_creator(is_capture), |file| write_archive(dir, is_capture, file, out))
 }
 
 /// True if a recording with these files was captured from a running machine.
@@ -40,14 +40,14 @@ fn is_capture<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
     names.any(|name| name == CAPTURE)
 }
 
-fn made_for(is_capture: bool) -> fn(&Path) -> io::Result<NamedTempFile> {
+fn file_creator(is_capture: bool) -> fn(&Path) -> io::Result<NamedTempFile> {
     if is_capture { private_beside } else { beside }
 }
 
-/// Whether a packed recording may be written there.
+/// Checks that a packed recording may be written to `out`.
 ///
 /// # Errors
-/// If something is there that is no file, or a file, without `force`.
+/// If `out` exists and is not a file, or exists and `force` is not set.
 pub fn may_be_written(out: &Path, force: bool) -> Result<(), Error> {
     if out.symlink_metadata().is_ok_and(|m| !m.is_file()) {
         return Err(Error::Foreign { path: out.to_path_buf(), why: "it is not a file" });
@@ -58,30 +58,30 @@ pub fn may_be_written(out: &Path, force: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// A recording that is made in memory, to be packed at once.
+/// A recording built in memory, to be packed at once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InMemory {
-    /// How it was made.
     pub manifest: Manifest,
-    /// Its files: name, content, and where that came from.
+    /// The files: name, content and origin.
     pub files: Vec<(String, Vec<u8>, String)>,
 }
 
 impl InMemory {
-    /// Writes the packed recording to `out`, which must not exist unless `force`. It has its name once it is whole.
+    /// Writes the packed recording to `out`, which must not exist unless `force`. The file gets its name when it is
+    /// complete.
     ///
     /// # Errors
     /// If a name is not plain, `out` exists, or writing fails.
     pub fn pack(self, out: &Path, force: bool) -> Result<(), Error> {
         may_be_written(out, force)?;
-        replace_with(out, made_for(self.is_capture()), |file| self.write(file, out))
+        replace_with(out, file_creator(self.is_capture()), |file| self.write(file, out))
     }
 
     fn is_capture(&self) -> bool {
         is_capture(self.files.iter().map(|(name, ..)| name.as_str()))
     }
 
-    /// Writes the packed recording to a stream; `path` is what errors call that.
+    /// Writes the packed recording to a stream. `path` names that stream in errors.
     ///
     /// # Errors
     /// If a name is not plain, or writing fails.
@@ -110,7 +110,7 @@ impl InMemory {
 struct Archive<'p, W: Write> {
     tar: Builder<zstd::Encoder<'static, W>>,
     folder: String,
-    /// Of its files, for `tar` to unpack them with.
+    /// The mode of its files when `tar` unpacks them.
     mode: u32,
     path: &'p Path,
 }
@@ -140,7 +140,7 @@ impl<'p, W: Write> Archive<'p, W> {
 
 fn write_archive(dir: &Path, is_capture: bool, file: impl Write, path: &Path) -> Result<(), Error> {
     let mut archive = Archive::begin(file, folder_name(dir), is_capture, path)?;
-    let evidence = files_in(dir)?.plain.into_iter().map(|(name, _)| name);
+    let evidence = list_files(dir)?.plain.into_iter().map(|(name, _)| name);
     for name in std::iter::once(MANIFEST_NAME.to_owned()).chain(evidence) {
         let from = dir.join(&name);
         if name == MANIFEST_NAME && !from.exists() {
@@ -151,7 +151,7 @@ fn write_archive(dir: &Path, is_capture: bool, file: impl Write, path: &Path) ->
     archive.finish()
 }
 
-/// The folder's own name where it is a plain one.
+/// The name of the folder if it is a plain one, else `recording`.
 fn folder_name(dir: &Path) -> String {
     let real = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
     match real.file_name().and_then(OsStr::to_str) {

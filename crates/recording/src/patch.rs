@@ -1,56 +1,54 @@
-//! A change to the code of a running guest, as it is asked for: `call@FUNC+0x41=nop`.
+//! A change to the code of a running guest, as the user writes it: `call@FUNC+0x41=nop`.
 //!
 //! ```text
-//! call@FUNC+0x41=nop            the call there is removed
-//! call@FUNC+0x41=OTHER          the call there goes to the function OTHER instead
-//! bytes@FUNC+0x41=7454:9090     the bytes 74 54 there become 90 90
+//! call@FUNC+0x41=nop            remove the call there
+//! call@FUNC+0x41=OTHER          redirect the call there to the function OTHER
+//! bytes@FUNC+0x41=7454:9090     replace the bytes 74 54 there by 90 90
 //! ```
-//! It says what is to be changed, not how. The recorder checks that the guest has that there, and refuses where it has not.
+//! A patch says what to change, not how. The recorder checks that the guest has the old code there, and refuses the
+//! patch if not.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// So many bytes are written at one place.
-const BYTES_MAX: usize = 64;
-/// No function is longer.
-const OFFSET_MAX: u64 = 1 << 20;
+/// The most bytes that one patch replaces.
+const MAX_EDIT_BYTES: usize = 64;
+/// No function is longer than this.
+const MAX_OFFSET: u64 = 1 << 20;
 
-/// A change to the guest's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Patch {
-    /// The function that is changed: its name, or the address where it begins with `0x`.
+    /// The function to change: its name, or its start address with `0x`.
     pub function: String,
-    /// How far behind its start.
+    /// The distance from the function's start, in bytes.
     pub offset: u64,
-    /// What is changed there.
     pub edit: Edit,
 }
 
-/// What is changed at a place in the code.
+/// The change at a place in the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The call there is removed.
     RemoveCall,
-    /// The call there goes to this function.
+    /// Redirect the call to this function.
     RedirectCall(String),
-    /// Bytes become others.
+    /// Replace bytes.
     Bytes {
-        /// Those that have to be there.
+        /// The bytes that must be there.
         before: Vec<u8>,
-        /// As many others.
+        /// The new bytes, as many as the old ones.
         after: Vec<u8>,
     },
 }
 
 impl Patch {
-    /// Those of a text, with `;` between them.
+    /// The patches in a text, separated by `;`.
     ///
     /// # Errors
-    /// If one of them is none; what is wrong with it, and how it is written.
+    /// If one of them is malformed. The text has the fault and the syntax.
     pub fn all(text: &str) -> Result<Vec<Patch>, String> {
         let all: Result<Vec<Patch>, String> = text.split(';').map(|patch| patch.trim().parse()).collect();
         all.map_err(|why| match text.contains(';') {
@@ -67,11 +65,11 @@ impl FromStr for Patch {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Patch, String> {
-        const HOW: &str =
+        const USAGE: &str =
             "write call@FUNC+0x41=nop, call@FUNC+0x41=OTHER or bytes@FUNC+0x41=OLD:NEW with hexadecimal digits";
-        let wrong = |why: &str| format!("{text:?}: {why}: {HOW}");
+        let wrong = |why: &str| format!("{text:?}: {why}: {USAGE}");
         let (kind, place) = text.split_once('@').ok_or_else(|| wrong("there is no @ in it"))?;
-        // Names can have any of these characters; the last +0x begins the offset.
+        // Names can contain any of these characters. The last `+0x` begins the offset.
         let (function, rest) =
             place.rsplit_once("+0x").ok_or_else(|| wrong("it does not say how far into the function"))?;
         let (digits, edit) = rest.split_once('=').ok_or_else(|| wrong("there is no = behind the offset"))?;
@@ -80,8 +78,8 @@ impl FromStr for Patch {
         }
         let offset = u64::from_str_radix(digits, 16).ok().filter(|_| is_digits(digits));
         let offset = offset.ok_or_else(|| wrong(&format!("{digits:?} is no hexadecimal number")))?;
-        if offset > OFFSET_MAX {
-            return Err(wrong(&format!("no function is longer than {OFFSET_MAX:#x} bytes")));
+        if offset > MAX_OFFSET {
+            return Err(wrong(&format!("no function is longer than {MAX_OFFSET:#x} bytes")));
         }
         let edit = match kind {
             "call" if edit.is_empty() => return Err(wrong("it says nothing to put in the call's place")),
@@ -101,9 +99,9 @@ impl FromStr for Patch {
 }
 
 fn bytes_edit((before, after): (Vec<u8>, Vec<u8>)) -> Result<Edit, String> {
-    if before.len() != after.len() || before.len() > BYTES_MAX {
+    if before.len() != after.len() || before.len() > MAX_EDIT_BYTES {
         let (old, new) = (before.len(), after.len());
-        return Err(format!("{old} bytes cannot become {new}: give as many as there are, {BYTES_MAX} at most"));
+        return Err(format!("{old} bytes cannot become {new}: give as many as there are, {MAX_EDIT_BYTES} at most"));
     }
     if before == after {
         return Err("these bytes are the same".to_owned());
@@ -115,7 +113,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Pairs of digits; there is at least one.
+/// Parses pairs of digits, at least one.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     if text.is_empty() || text.len() % 2 != 0 || !is_digits(text) {
         return None;
@@ -157,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_patch_is_a_place_and_what_becomes_of_it() {
+    fn a_patch_is_a_place_and_a_change() {
         let patch = |text: &str| text.parse::<Patch>().unwrap();
         assert_eq!(
             patch("call@start_aps+0x41=nop"),
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_how_it_is_written() {
+    fn malformed_patches_are_refused_with_the_syntax() {
         for (text, why) in [
             ("nop", "no @"),
             ("call@f=nop", "how far"),
@@ -205,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_patch_that_says_itself_or_none(text: String) {
+        fn a_parsed_patch_prints_as_it_parses(text: String) {
             if let Ok(patch) = text.parse::<Patch>() {
                 prop_assert_eq!(patch.to_string().parse::<Patch>(), Ok(patch));
             }

@@ -1,9 +1,9 @@
-//! Seals: which recordings and benches this user's own bootscope made on this machine.
+//! Seals: proofs that this user's own bootscope made a recording or a bench on this machine.
 //!
-//! A recording says how it was booted, and some of that names programs, devices and commands of the machine that it was made on.
-//! Another command may repeat such a boot only if nobody else wrote those words. So the recorder seals them: HMAC-SHA-256 over
-//! the words and this machine's ID, by a key in the user's configuration folder. A stranger has no key, and a seal of one
-//! recording fits no other words.
+//! The options of a recorded boot can name programs, devices and commands of the machine where it was made. Another
+//! command may repeat such a boot only if no other user wrote those options. So the recorder seals them: HMAC-SHA-256
+//! over the options and this machine's ID, with a key in the user's configuration folder. Other users do not have the
+//! key, and the seal of one recording fits no other options.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,17 @@ use serde::Serialize;
 
 use crate::{Error, Key, Manifest};
 
-/// What the seals of this version begin with, so that a later kind of seal is another one.
+/// The prefix of the sealed data in this version. A later kind of seal gets another prefix.
 const KIND: &[u8] = b"bootscope seal 1\0";
-/// Where Linux keeps a machine's ID: machine-id(5).
+/// The file of the machine's ID on Linux: machine-id(5).
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// Makes and checks seals.
 pub struct Sealer {
     key: Key,
     machine_id: Vec<u8>,
 }
 
-/// What of a recording a seal covers: all that a repeated boot takes from it.
+/// The part of a recording that a seal covers: everything that a repeated boot reads from it.
 #[derive(Serialize)]
 struct Covered<'a> {
     how: &'a serde_json::Value,
@@ -30,7 +29,7 @@ struct Covered<'a> {
 }
 
 impl Sealer {
-    /// The user's own, for this machine.
+    /// The sealer of the current user on this machine.
     ///
     /// # Errors
     /// If the key can be neither read nor made, or no home folder is known.
@@ -40,7 +39,7 @@ impl Sealer {
         Ok(Sealer::with(Key::private_at(&path)?, machine_id))
     }
 
-    /// One of this key, for the machine with this ID.
+    /// A sealer with this key for the machine with this ID.
     #[must_use]
     pub fn with(key: Key, machine_id: Vec<u8>) -> Sealer {
         Sealer { key, machine_id }
@@ -48,18 +47,19 @@ impl Sealer {
 
     /// The seal of this value: 64 hexadecimal digits.
     ///
-    /// It is made of the value's JSON, so the value must be one that JSON carries exactly: no fractions.
+    /// It covers the value's JSON, so JSON must represent the value exactly: no fractions.
     #[must_use]
     pub fn seal(&self, covered: &impl Serialize) -> String {
         self.mac(covered).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// True if `seal` is this value's, made here by this user.
+    /// True if `seal` is the seal of this value, made here by this user.
     #[must_use]
     pub fn fits(&self, seal: &str, covered: &impl Serialize) -> bool {
-        // Each comparison takes the same time, whatever differs.
-        let mine = self.seal(covered);
-        mine.len() == seal.len() && mine.bytes().zip(seal.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+        // Each comparison takes the same time, wherever the seals differ.
+        let expected = self.seal(covered);
+        expected.len() == seal.len()
+            && expected.bytes().zip(seal.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 
     fn mac(&self, covered: &impl Serialize) -> [u8; 32] {
@@ -76,13 +76,13 @@ pub fn key_path() -> Option<PathBuf> {
 }
 
 impl Manifest {
-    /// Seals how the boot is made, as this user's on this machine.
+    /// Seals the boot's options as made by this user on this machine.
     pub fn seal_with(&mut self, sealer: &Sealer) {
         let seal = sealer.seal(&self.covered());
         self.seal = Some(seal);
     }
 
-    /// True if this user's bootscope made the recording on this machine, and nobody changed how the boot is made.
+    /// True if this user's bootscope made the recording on this machine, and its options are unchanged.
     #[must_use]
     pub fn is_sealed_by(&self, sealer: &Sealer) -> bool {
         self.seal.as_ref().is_some_and(|seal| sealer.fits(seal, &self.covered()))
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_fits_one_users_words_on_one_machine() {
-        let mine = sealer(1, "here");
+    fn a_seal_fits_the_options_of_one_user_on_one_machine() {
+        let own_sealer = sealer(1, "here");
         let mut sealed = manifest();
-        assert!(!sealed.is_sealed_by(&mine), "older recordings have no seal");
-        sealed.seal_with(&mine);
+        assert!(!sealed.is_sealed_by(&own_sealer), "older recordings have no seal");
+        sealed.seal_with(&own_sealer);
         let read = Manifest::parse(&sealed.to_json()).unwrap();
-        assert!(read.is_sealed_by(&mine), "as it comes back from its file");
+        assert!(read.is_sealed_by(&own_sealer), "as it comes back from its file");
         assert!(!read.is_sealed_by(&sealer(2, "here")), "another user");
         assert!(!read.is_sealed_by(&sealer(1, "there")), "another machine");
         let changed: [fn(&mut Manifest); 6] = [
@@ -131,9 +131,9 @@ mod tests {
         for change in changed {
             let mut other = read.clone();
             change(&mut other);
-            assert!(!other.is_sealed_by(&mine), "{other:?}");
+            assert!(!other.is_sealed_by(&own_sealer), "{other:?}");
         }
-        let told = Manifest { created: "later".to_owned(), notes: vec!["x".to_owned()], ..read };
-        assert!(told.is_sealed_by(&mine), "what a boot left is not sealed");
+        let annotated = Manifest { created: "later".to_owned(), notes: vec!["x".to_owned()], ..read };
+        assert!(annotated.is_sealed_by(&own_sealer), "what a boot left is not sealed");
     }
 }

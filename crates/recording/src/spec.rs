@@ -1,10 +1,10 @@
-//! How a boot was asked for, in two parts: the guest, and how it is observed.
+//! The options of a boot in two parts: the guest, and how it is observed.
 //!
-//! Together they are `how` in `recording.json`, in one flat object, so that `--like` can repeat a boot. They are types, so
-//! that whoever compares two boots compares specs and keeps no list of fields. Fields are added, never renamed; each has a
-//! default, and fields that this version does not know are ignored.
+//! Together they are `how` in `recording.json`, in one flat object, so that `--like` can repeat a boot. They are types,
+//! so that code which compares two boots compares specs and keeps no list of fields. Fields are added, never renamed.
+//! Each has a default, and fields that this version does not know are ignored.
 //!
-//! Nothing here says how a boot is made, and nothing here is checked: that is for whoever boots.
+//! This module neither boots nor checks anything: the recorder does.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,148 +15,149 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::patch::Patch;
-use crate::watched::Watched;
+use crate::watched_variable::Watched;
 
-/// What is booted, on what, and until when.
+/// The guest, its machine and the end of the boot.
 ///
-/// All that can change what the guest executes belongs here, also where the recorder asks for it (`trace_events`, `init`):
-/// two boots with equal guest specs and equal files are the same boot, however they were observed.
+/// Everything that can change the guest's execution belongs here, also where the recorder needs it (`trace_events`,
+/// `init`). Two boots with equal guest specs and equal files are the same boot, however they were observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct GuestSpec {
     /// The guest's architecture, as QEMU names it: `x86_64`, `aarch64`, `riscv64`, `arm`.
-    #[serde(skip_serializing_if = "is_unsaid")]
+    #[serde(skip_serializing_if = "is_default_arch")]
     pub arch: String,
-    /// Linux bzImage, ELF image with a PVH note, arm64 or riscv64 Image, or zImage of 32-bit ARM; without one the machine boots from its disks.
+    /// The kernel: Linux bzImage, ELF image with a PVH note, arm64 or riscv64 Image, or zImage of 32-bit ARM. Without
+    /// one the machine boots from its disks.
     pub kernel: Option<PathBuf>,
     /// The user's own initial RAM file system.
     pub initrd: Option<PathBuf>,
-    /// The device tree that the kernel gets, in place of the VMM's own.
+    /// The device tree for the kernel, in place of the VMM's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtb: Option<PathBuf>,
     /// The firmware, in place of the VMM's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bios: Option<PathBuf>,
-    /// Kernel command line, as the user wants it; what recording adds is in the recording's command.
+    /// The kernel command line from the user. The recording's command has what the recorder adds.
     pub append: String,
-    /// Units that the guest's systemd is told not to start.
+    /// Units that the guest's systemd must not start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mask: Vec<String>,
     /// Disk images, raw or qcow2; never written.
     pub disks: Vec<PathBuf>,
-    /// Raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never written.
+    /// The raw image of an ext4 or erofs that bootscope's process 1 mounts as the root, before the end mark; never
+    /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Whether the root is persistent memory and mounted with `-o dax`, else it is a virtio disk.
+    /// True if the root is persistent memory, mounted with `-o dax`; false if it is a virtio disk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dax: bool,
-    /// A command that the root's shell runs after the end mark; guest memory is looked at again after it.
+    /// A command that the root's shell runs after the end mark. The recorder reads guest memory again after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Guest memory, a multiple of 1 MiB.
+    /// The size of guest memory, a multiple of 1 MiB.
     pub memory_bytes: u64,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
-    /// The VMM's machine type, with properties if need be.
+    /// The VMM's machine type, with optional properties.
     pub machine: String,
     /// The kind of VMM.
     #[serde(skip_serializing_if = "VmmKind::is_qemu")]
     pub vmm: VmmKind,
-    /// The VMM's program, of whatever kind: a path, or a name to look up.
+    /// The program of the VMM, of any kind: a path, or a name to look up in `PATH`.
     pub qemu: PathBuf,
-    /// What runs the guest's instructions.
+    /// The accelerator that runs the guest's instructions.
     pub accel: Accel,
-    /// Boot so that the same input gives the same boot.
+    /// True if the same input must give the same boot.
     pub deterministic: bool,
-    /// Whether the kernel traces initcalls, the scheduler, modules, work items and interrupts.
+    /// True if the kernel traces initcalls, the scheduler, modules, work items and interrupts.
     pub trace_events: bool,
-    /// Whether process 1 is bootscope's.
+    /// The program of process 1.
     pub init: Init,
-    /// What bootscope's process 1 does when it has transferred the evidence.
+    /// The action of bootscope's process 1 after the evidence transfer.
     pub then: Then,
-    /// Where the boot ends.
+    /// The end mark.
     pub until: Until,
-    /// Further arguments for the VMM, as they are.
+    /// Further arguments for the VMM, passed unchanged.
     pub extra: Vec<String>,
-    /// What the recorder changes in the guest's code while it runs.
+    /// The changes of the guest's code that the recorder makes while it runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Whether a kernel that moves itself at random is kept where its image says, as it is where anything is patched.
+    /// True if a kernel that can move itself at random stays where its image says. Patches require it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fixed_address: bool,
-    /// True if the guest's network card reaches neither the host nor other machines: a boot that somebody sent.
+    /// True if the guest's network card reaches neither the host nor other machines. It is set for a boot from another
+    /// user.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub isolated: bool,
-    /// A board, which boots what it has: nothing else here describes it but where its boot ends.
+    /// The board, which boots its own software. Only the end mark among the other fields applies to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<Board>,
 }
 
-/// A board, of which the recorder has a serial port.
+/// A board connected to the recorder by a serial port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Board {
-    /// The port: a device (`/dev/ttyUSB0`), or a terminal server's (`tcp:HOST:PORT`, `telnet:HOST:PORT`).
+    /// The port: a device (`/dev/ttyUSB0`), or that of a terminal server (`tcp:HOST:PORT`, `telnet:HOST:PORT`).
     pub serial: String,
-    /// The rate of the port, in bits per second; none: [`Board::BAUD`] of a device, not known of a terminal server's.
+    /// The rate of the port, in bits per second. `None` means [`Board::BAUD`] for a device, and not known for a
+    /// terminal server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baud: Option<u32>,
-    /// The shell command that switches the board off and on; none: the user does.
+    /// The shell command that switches the board off and on; `None` if the user does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cycle: Option<String>,
 }
 
 impl Board {
-    /// The rate of a device where nobody says another.
+    /// The default rate of a device.
     pub const BAUD: u32 = 115_200;
 }
 
-/// How a boot is observed from outside, which makes no difference to what the guest executes.
+/// The observation of a boot from outside. These options do not change the guest's execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ObserveSpec {
-    /// Give up after this time, in ms.
+    /// The time limit, in ms.
     pub timeout_ms: Option<u64>,
-    /// How long nothing must move for a hang, in ms.
+    /// The time without progress after which the boot counts as hung, in ms.
     pub hang_after_ms: u64,
-    /// Whether the firmware's debug port is recorded.
+    /// True if the firmware's debug port is recorded.
     pub firmware_log: bool,
-    /// Whether the VMM's plugin notes what ran for the first time when (TCG only).
+    /// True if the VMM's plugin records a first-execution trace (TCG only).
     #[serde(rename = "first_run")]
     pub first_executions: bool,
-    /// Whether the VMM's plugin follows every call (TCG only).
+    /// True if the VMM's plugin records every call (TCG only).
     pub calls: bool,
-    /// Shortest call that is kept with its times, ns (of a deterministic boot: instructions); none: the plugin's choice.
+    /// The shortest call kept with its times, in ns (in instructions for a deterministic boot); `None`: the plugin's
+    /// default.
     pub min_call_ns: Option<u64>,
-    /// Files that name the guest's code, beside what a Linux guest reports itself.
+    /// Files with names for the guest's code, beside those that a Linux guest reports itself.
     pub symbols: Vec<SymbolFile>,
-    /// Stop the vCPUs and read their stacks once the console has said nothing for so long, in ms.
+    /// The time without console output after which the recorder stops the vCPUs and reads their stacks, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
-    /// A variable to read where functions are entered.
+    /// A variable to read at the entries of functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watched>,
-    /// The most that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. Of one that
-    /// is longer, the last 64 KiB come on top, with their index.
+    /// The most bytes that each stream (console, firmware, guest, VMM) keeps of its start on disk, index included. A
+    /// longer stream also keeps its last 64 KiB, with their index.
     pub stream_bytes_max: u64,
 }
 
-/// A kind of VMM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VmmKind {
-    /// QEMU.
     #[default]
     Qemu,
-    /// Firecracker.
     Firecracker,
-    /// cloud-hypervisor.
     #[serde(rename = "cloud-hypervisor")]
     CloudHypervisor,
 }
 
 impl VmmKind {
-    /// Its name, as one writes it.
+    /// The name in options and files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -166,7 +167,7 @@ impl VmmKind {
         }
     }
 
-    /// What people call it.
+    /// The name in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -176,18 +177,18 @@ impl VmmKind {
         }
     }
 
-    // serde asks by reference.
+    // serde requires a reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_qemu(&self) -> bool {
         *self == VmmKind::Qemu
     }
 }
 
-/// What runs the guest's instructions.
+/// The accelerator that runs the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Accel {
-    /// KVM where this kernel makes progress under it, else TCG.
+    /// KVM if this kernel makes progress under it, else TCG.
     #[default]
     Auto,
     /// QEMU's translator.
@@ -197,7 +198,7 @@ pub enum Accel {
 }
 
 impl Accel {
-    /// The word used in `recording.json` and everywhere else.
+    /// The word in `recording.json`, and everywhere else.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -208,29 +209,29 @@ impl Accel {
     }
 }
 
-/// Whose process 1 is started.
+/// The program that runs as process 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Init {
     /// bootscope's, which marks the hand-over and transfers the evidence.
     #[default]
     Guest,
-    /// The guest's own; evidence comes from the console and out of memory.
+    /// The guest's own; evidence comes from the console and from guest memory.
     Keep,
 }
 
-/// What bootscope's process 1 does when it has transferred the evidence.
+/// The action of bootscope's process 1 after the evidence transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Then {
     /// Power the machine off.
     #[default]
     PowerOff,
-    /// Become the user's own init.
+    /// Execute the user's own init.
     Exec,
 }
 
-/// Where the boot ends.
+/// The end mark of the boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
@@ -241,18 +242,18 @@ pub enum Until {
     PowerOff,
     /// A line on the console or in the kernel log matches.
     Regex(String),
-    /// systemd says of this unit that it is active.
+    /// systemd reports that this unit is active.
     Unit(String),
-    /// This TCP port of the guest's is connected to, from the host.
+    /// This TCP port of the guest accepts a connection from the host.
     Tcp(u16),
-    /// The guest serves this page, to the host.
+    /// The guest serves this page to the host.
     Http(Page),
     /// A thread of this name runs.
     Process(String),
 }
 
 impl Until {
-    /// The port of the guest's that the host asks.
+    /// The guest's port to which the host connects.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -263,14 +264,14 @@ impl Until {
     }
 }
 
-/// A page that a guest serves by HTTP.
+/// A page that a guest serves over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Page {
-    /// The name by which the guest is asked.
+    /// The host name in the request.
     pub host: String,
-    /// The port of the guest's.
+    /// The guest's port.
     pub port: u16,
-    /// From its first slash on.
+    /// The path, from its first slash on.
     pub path: String,
 }
 
@@ -289,8 +290,8 @@ impl FromStr for Page {
 
     /// `http://HOST[:PORT][/PATH]`
     fn from_str(text: &str) -> Result<Page, String> {
-        const SUCH: &str = "write http://guest/health, or http://guest:8080/health";
-        let rest = text.strip_prefix("http://").ok_or_else(|| format!("`{text}` is no page: {SUCH}"))?;
+        const USAGE: &str = "write http://guest/health, or http://guest:8080/health";
+        let rest = text.strip_prefix("http://").ok_or_else(|| format!("`{text}` is no page: {USAGE}"))?;
         let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, port) = match server.rsplit_once(':') {
             Some((host, port)) => (host, port.parse().ok().filter(|&port| port > 0)),
@@ -298,40 +299,39 @@ impl FromStr for Page {
         };
         let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_graphic());
         let port = port.filter(|_| !host.is_empty() && is_plain(host) && is_plain(path));
-        let port = port.ok_or_else(|| format!("`{text}` is no page: {SUCH}"))?;
+        let port = port.ok_or_else(|| format!("`{text}` is no page: {USAGE}"))?;
         let path = if path.is_empty() { "/" } else { path };
         Ok(Page { host: host.to_owned(), port, path: path.to_owned() })
     }
 }
 
-/// Whether this is the name of a unit of systemd's: it says of what kind it is (systemd.unit(5)).
+/// True if this is the name of a systemd unit, which ends in its kind (systemd.unit(5)).
 pub fn is_unit_name(name: &str) -> bool {
     const KINDS: [&str; 11] =
         ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
-    name.rsplit_once('.').is_some_and(|(own, kind)| !own.is_empty() && !name.contains(' ') && KINDS.contains(&kind))
+    name.rsplit_once('.').is_some_and(|(stem, kind)| !stem.is_empty() && !name.contains(' ') && KINDS.contains(&kind))
 }
 
-/// A file with names, and where its code is.
+/// A file with symbols, and the address of their code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SymbolFile {
-    /// The file.
     pub path: PathBuf,
-    /// Where it begins at run time, if not where it was linked to.
+    /// Its address at run time, if it differs from the link address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<u64>,
 }
 
-/// The architecture of guests of which a recording says none: that of all recordings before there was another.
-const ARCH_UNSAID: &str = "x86_64";
+/// The guest's architecture if a recording has no `arch`: old recordings are all of this one.
+const DEFAULT_ARCH: &str = "x86_64";
 
-fn is_unsaid(arch: &str) -> bool {
-    arch == ARCH_UNSAID
+fn is_default_arch(arch: &str) -> bool {
+    arch == DEFAULT_ARCH
 }
 
 impl Default for GuestSpec {
     fn default() -> Self {
         GuestSpec {
-            arch: ARCH_UNSAID.to_owned(),
+            arch: DEFAULT_ARCH.to_owned(),
             kernel: None,
             initrd: None,
             dtb: None,
@@ -380,37 +380,37 @@ impl Default for ObserveSpec {
 }
 
 impl GuestSpec {
-    /// That of a recording's `how`; none if it has none, or one that this version cannot read.
+    /// The guest spec in a recording's `how`; `None` if it is missing or this version cannot read it.
     #[must_use]
     pub fn of(how: &serde_json::Value) -> Option<GuestSpec> {
         GuestSpec::deserialize(how).ok()
     }
 
-    /// Whether bootscope's process 1 is started.
+    /// True if bootscope's process 1 is started.
     #[must_use]
     pub fn has_guest_init(&self) -> bool {
         self.init == Init::Guest && self.board.is_none()
     }
 }
 
-/// A setting that two boots do not share.
+/// A setting that differs between two boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
-    /// Its name in `how`.
+    /// The setting's name in `how`.
     pub what: String,
-    /// What it was; empty if it was not set.
+    /// The old value; empty if it was not set.
     pub before: String,
-    /// What it is.
+    /// The new value; empty if it is not set.
     pub after: String,
 }
 
 impl GuestSpec {
-    /// Every setting in which another boot differs from this one, in the order of their names.
+    /// Every setting in which another boot differs from this one, ordered by name.
     #[must_use]
     pub fn differences(&self, after: &GuestSpec) -> Vec<Difference> {
         let settings = |spec: &GuestSpec| match serde_json::to_value(spec) {
             Ok(Value::Object(settings)) => settings,
-            // A path that is no text: there is nothing to say of such a guest.
+            // A path that is not text has no JSON: such a guest shows no differences.
             _ => serde_json::Map::new(),
         };
         let word = |value: Option<&Value>| match value {
@@ -428,7 +428,7 @@ impl GuestSpec {
 }
 
 impl ObserveSpec {
-    /// That of a recording's `how`; none if it has none, or one that this version cannot read.
+    /// The observe spec in a recording's `how`; `None` if it is missing or this version cannot read it.
     #[must_use]
     pub fn of(how: &serde_json::Value) -> Option<ObserveSpec> {
         ObserveSpec::deserialize(how).ok()
@@ -438,7 +438,7 @@ impl ObserveSpec {
 impl FromStr for SymbolFile {
     type Err = String;
 
-    /// `FILE` or `FILE@0xBASE`. What follows an `@` and is no hexadecimal number belongs to the file's name.
+    /// `FILE` or `FILE@0xBASE`. An `@` without `0x` belongs to the file's name.
     fn from_str(text: &str) -> Result<SymbolFile, String> {
         match text.rsplit_once("@0x") {
             Some((path, base)) if !path.is_empty() => {
@@ -464,7 +464,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_are_read_out_of_one_flat_object_and_what_is_missing_is_usual() {
+    fn both_specs_are_read_from_one_flat_object_with_defaults() {
         let how = json!({"cpus": 2, "until": {"regex": "login:"}, "calls": true, "a later version's": 1});
         let guest = GuestSpec { cpus: 2, until: Until::Regex("login:".to_owned()), ..GuestSpec::default() };
         assert_eq!(GuestSpec::of(&how), Some(guest));
@@ -478,14 +478,14 @@ mod tests {
         let before = GuestSpec { root: Some("disk.img".into()), ..GuestSpec::default() };
         let after = GuestSpec { append: "quiet".to_owned(), cpus: 2, ..GuestSpec::default() };
         assert_eq!(before.differences(&before), []);
-        let found = before.differences(&after);
-        let found: Vec<[&str; 3]> =
-            found.iter().map(|d| [d.what.as_str(), d.before.as_str(), d.after.as_str()]).collect();
-        assert_eq!(found, [["append", "", "quiet"], ["cpus", "1", "2"], ["root", "disk.img", ""]]);
+        let differences = before.differences(&after);
+        let differences: Vec<[&str; 3]> =
+            differences.iter().map(|d| [d.what.as_str(), d.before.as_str(), d.after.as_str()]).collect();
+        assert_eq!(differences, [["append", "", "quiet"], ["cpus", "1", "2"], ["root", "disk.img", ""]]);
     }
 
     #[test]
-    fn what_is_written_is_what_ever_was() {
+    fn default_specs_write_the_same_fields_as_ever() {
         let guest = serde_json::to_value(GuestSpec::default()).unwrap();
         let observe = serde_json::to_value(ObserveSpec::default()).unwrap();
         let names =
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_written_as_a_browser_takes_it() {
+    fn a_page_is_parsed_and_printed_as_a_url() {
         for (text, host, port, path) in [
             ("http://guest/health?full=1", "guest", 80, "/health?full=1"),
             ("http://a.example:8080", "a.example", 8080, "/"),

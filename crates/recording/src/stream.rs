@@ -1,16 +1,15 @@
-//! A stream of bytes with an index of its lines, both written as the bytes come.
+//! A stream of bytes with an index of its lines. Both are written as the bytes arrive.
 //!
-//! `NAME.log` is the stream, byte for byte. `NAME.idx` is text, one line per line of the stream:
-//! `<byte offset of its first byte> <ns since time zero>`. A line begins at the start and after each
-//! `\n`; its stamp is that of the append that brought its first byte. The log is written before its
-//! index, so a killed recorder leaves at most a few last lines without a stamp, never the reverse.
+//! `NAME.log` is the stream, byte for byte. `NAME.idx` is text, one line per line of the stream: `<byte offset of its
+//! first byte> <ns since time zero>`. A line begins at the start and after each `\n`. Its stamp is that of the append
+//! that brought its first byte. The log is written before its index. So a killed recorder leaves at most a few last
+//! lines without a stamp, and no stamp without its line.
 //!
-//! Bounded: a guest can print for ever (and a line that is only `\n` costs more index than log), so
-//! log and index together take at most `bytes_max`. The start of the stream is what a boot is about,
-//! and is kept; of the rest the last 64 KiB are kept in memory and written at the end as
-//! `NAME.tail.log` and `NAME.tail.idx`, with offsets in the whole stream, and everything between is
-//! counted in [`StreamEnd::dropped_bytes`]. Never the reverse: nothing written is taken back. The tail
-//! comes on top of `bytes_max`: 64 KiB, and at most a line of index for each byte of it.
+//! A guest can print for ever, and a line that is only `\n` costs more index than log. So log and index together take
+//! at most `max_bytes`. The start of the stream shows the boot and is kept. The last 64 KiB of the rest are kept in
+//! memory. At the end they are written as `NAME.tail.log` and `NAME.tail.idx`, with offsets in the whole stream.
+//! Everything between is counted in [`StreamEnd::dropped_bytes`]. Written bytes are never taken back. The tail comes on
+//! top of `max_bytes`: 64 KiB, and at most a line of index for each of its bytes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// How much of the end of an overlong stream is kept.
-const TAIL_BYTES_MAX: usize = 64 << 10;
+/// The most bytes kept of the end of an overlong stream.
+const MAX_TAIL_BYTES: usize = 64 << 10;
 
-/// What the names of the files with that end have before their ending.
+/// The part before the ending in the names of the tail's files.
 pub(crate) const TAIL: &str = "tail";
 
 /// A stream that is being recorded.
@@ -30,20 +29,20 @@ pub(crate) const TAIL: &str = "tail";
 pub struct Stream {
     log: Sink,
     idx: Sink,
-    head: PathBuf,
-    bytes_max: u64,
-    /// Bytes of the whole stream, dropped ones too.
+    stem: PathBuf,
+    max_bytes: u64,
+    /// The bytes of the whole stream, with the dropped ones.
     total: u64,
     at_line_start: bool,
     overflow: Option<Tail>,
 }
 
-/// What became of a stream.
+/// The totals of a finished stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamEnd {
-    /// Bytes that came.
+    /// Bytes that arrived.
     pub total_bytes: u64,
-    /// Bytes that were not kept, because there were too many.
+    /// Bytes that were dropped because of the limit.
     pub dropped_bytes: u64,
 }
 
@@ -54,22 +53,22 @@ struct Sink {
     written: u64,
 }
 
-/// The last bytes of a stream that has outgrown its files.
+/// The last bytes of a stream that has exceeded its limit.
 #[derive(Debug, Default)]
 struct Tail {
     bytes: VecDeque<u8>,
-    /// Line starts among `bytes`: offset in the whole stream, stamp.
+    /// The line starts in `bytes`: offset in the whole stream, stamp.
     lines: VecDeque<(u64, i64)>,
 }
 
 impl Stream {
-    /// Begins `NAME.log` and `NAME.idx` beside each other; `head` is the common path without ending.
-    pub(crate) fn create(head: PathBuf, bytes_max: u64) -> Result<Stream, Error> {
+    /// Creates `NAME.log` and `NAME.idx`. `stem` is their common path without the ending.
+    pub(crate) fn create(stem: PathBuf, max_bytes: u64) -> Result<Stream, Error> {
         Ok(Stream {
-            log: Sink::create(with_ending(&head, "log"))?,
-            idx: Sink::create(with_ending(&head, "idx"))?,
-            head,
-            bytes_max,
+            log: Sink::create(with_ending(&stem, "log"))?,
+            idx: Sink::create(with_ending(&stem, "idx"))?,
+            stem,
+            max_bytes,
             total: 0,
             at_line_start: true,
             overflow: None,
@@ -79,7 +78,7 @@ impl Stream {
     /// Adds bytes that arrived at `now_ns`, in ns since time zero.
     ///
     /// # Errors
-    /// If the files cannot be written, a full disk above all. What was written before stays.
+    /// If the files cannot be written, for example because the disk is full. Earlier bytes stay written.
     pub fn append(&mut self, bytes: &[u8], now_ns: i64) -> Result<(), Error> {
         let mut index = Vec::new();
         let mut kept = 0;
@@ -106,13 +105,13 @@ impl Stream {
         self.idx.write(&index)
     }
 
-    /// Bytes that came so far.
+    /// Bytes that have arrived so far.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.total
     }
 
-    /// Writes the tail, if the stream outgrew its files, and says what was lost.
+    /// Writes the tail, if the stream exceeded its limit. Returns how many bytes arrived and how many were dropped.
     ///
     /// # Errors
     /// If the tail cannot be written.
@@ -121,20 +120,20 @@ impl Stream {
         if let Some(tail) = self.overflow {
             end.dropped_bytes -= tail.bytes.len() as u64;
             let (first, second) = tail.bytes.as_slices();
-            let head = with_ending(&self.head, TAIL);
-            let mut log = Sink::create(with_ending(&head, "log"))?;
+            let stem = with_ending(&self.stem, TAIL);
+            let mut log = Sink::create(with_ending(&stem, "log"))?;
             log.write(first)?;
             log.write(second)?;
             let index: String = tail.lines.iter().map(|(offset, ns)| format!("{offset} {ns}\n")).collect();
-            Sink::create(with_ending(&head, "idx"))?.write(index.as_bytes())?;
+            Sink::create(with_ending(&stem, "idx"))?.write(index.as_bytes())?;
         }
         Ok(end)
     }
 
-    /// Bytes that still fit, with `log` and `idx` bytes about to be written.
+    /// The bytes that still fit after `log` and `idx` more bytes.
     fn room(&self, log: usize, idx: usize) -> usize {
         let used = self.log.written + self.idx.written + (log + idx) as u64;
-        usize::try_from(self.bytes_max.saturating_sub(used)).unwrap_or(usize::MAX)
+        usize::try_from(self.max_bytes.saturating_sub(used)).unwrap_or(usize::MAX)
     }
 }
 
@@ -144,7 +143,7 @@ impl Sink {
         Ok(Sink { file, path, written: 0 })
     }
 
-    /// Like `write_all`, but knows how much was written when it fails.
+    /// As `write_all`, but counts the bytes written before an error.
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -162,12 +161,12 @@ impl Sink {
 }
 
 impl Tail {
-    /// Adds bytes that begin at `offset` of the whole stream, dropping the oldest beyond the limit.
+    /// Adds bytes that begin at `offset` of the whole stream, and drops the oldest beyond the limit.
     fn push(&mut self, bytes: &[u8], line_start: Option<(u64, i64)>, offset: u64) {
         let end = offset + bytes.len() as u64;
         self.lines.extend(line_start);
         self.bytes.extend(bytes);
-        let excess = self.bytes.len().saturating_sub(TAIL_BYTES_MAX);
+        let excess = self.bytes.len().saturating_sub(MAX_TAIL_BYTES);
         self.bytes.drain(..excess);
         let first = end - self.bytes.len() as u64;
         while self.lines.front().is_some_and(|&(at, _)| at < first) {
@@ -176,8 +175,8 @@ impl Tail {
     }
 }
 
-fn with_ending(head: &Path, ending: &str) -> PathBuf {
-    let mut path = head.as_os_str().to_owned();
+fn with_ending(stem: &Path, ending: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
     path.push(".");
     path.push(ending);
     path.into()

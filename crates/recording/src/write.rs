@@ -1,13 +1,13 @@
-//! Making a recording: the folder, its streams, its whole files and its manifest.
+//! Creates a recording: the folder, its streams, its files and its manifest.
 //!
-//! Order matters more than speed here. The folder is locked and `recording.json` (state `running`)
-//! is written before any evidence; a file gets its name only when whole; `recording.json` is
-//! replaced by rename, last of all. So at every moment a kill leaves a recording that opens. Room for
-//! the last `recording.json` is held from the start, so that a full disk leaves one that is finished.
-//! Nothing but a recording is ever removed, and only when asked to.
+//! The order of the steps matters more than speed. The folder is locked and `recording.json` (state `running`) is
+//! written before any evidence. A file gets its name only when it is complete. `recording.json` is replaced by rename,
+//! last of all. So a kill at any moment leaves a recording that opens. Space for the last `recording.json` is reserved
+//! from the start, so a full disk still leaves a finished recording. Only a recording is ever removed, and only on
+//! request.
 //!
-//! Each file is created new, so that a link which somebody else puts there is never followed. In a shared folder (`/tmp`) a
-//! recording's folder has to be the user's own.
+//! Each file is created new, so a link that another user puts there is never followed. In a shared folder (`/tmp`) a
+//! recording's folder must belong to the user.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,26 +19,25 @@ use crate::lock::{Locked, LockedElsewhere};
 use crate::manifest::{Evidence, Manifest, State};
 use crate::{BYTES_MAX, Error, MANIFEST_NAME, PARTIAL_SUFFIX, Stream, beside, is_plain_name, own_folder, read_regular};
 
-/// What the last `recording.json` may take; usual are 10 KiB.
+/// The space reserved for the last `recording.json`, which usually takes 10 KiB.
 const RESERVE_BYTES: usize = 64 << 10;
 
-/// Writes a recording.
 #[derive(Debug)]
 pub struct Writer {
     dir: PathBuf,
-    /// Whether the folder was not there before.
-    made: bool,
+    /// True if the writer created the folder.
+    created: bool,
     /// Holds the lock that keeps a second recorder out of the folder.
     _lock: Locked,
-    /// A file without a name that is only there to hold room; gone with us, however we end.
+    /// A file without a name that reserves space. The system removes it with this process, however that ends.
     reserve: Option<File>,
     origins: Vec<(String, String)>,
 }
 
-/// A file of a recording that is not whole yet.
+/// A partial file of a recording.
 ///
-/// It is written as `NAME.partial`; [`commit`](Partial::commit) gives it its name. Dropped without, it
-/// stays as it is, and readers find it as an unfinished file.
+/// It is written as `NAME.partial`; [`commit`](Partial::commit) gives it its name. A drop before that leaves it, and
+/// readers report it as an unfinished file.
 #[derive(Debug)]
 pub struct Partial {
     file: File,
@@ -47,15 +46,15 @@ pub struct Partial {
 }
 
 impl Writer {
-    /// Makes the folder `dir` and writes `manifest` into it, with state `running`.
+    /// Creates the folder `dir` and writes `manifest` into it, with state `running`.
     ///
-    /// An empty folder is taken as it is. With `force` a recording that is there is replaced. A folder that is there already in
-    /// one where everybody may write has to be the user's own.
+    /// An existing empty folder is used. With `force`, an existing recording is replaced. An existing folder in one
+    /// that every user may write must belong to the user.
     ///
     /// # Errors
-    /// If something else is there, another process records into it, or it cannot be written.
+    /// If `dir` is something else, another process records into it, or it cannot be written.
     pub fn create(dir: &Path, force: bool, manifest: &Manifest) -> Result<Writer, Error> {
-        let made = own_folder(dir).map_err(|e| match e.kind() {
+        let created = own_folder(dir).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Error::Foreign { path: dir.to_path_buf(), why: "it, or a folder above it, is a file" }
             }
@@ -63,12 +62,13 @@ impl Writer {
         })?;
         let lock = Locked::take(File::open(dir).map_err(Error::io("open", dir))?)
             .map_err(|LockedElsewhere| Error::InUse { path: dir.to_path_buf() })?;
-        make_room(dir, force)?;
-        let mut writer = Writer { dir: dir.to_path_buf(), made, _lock: lock, reserve: None, origins: Vec::new() };
+        clear_folder(dir, force)?;
+        let mut writer = Writer { dir: dir.to_path_buf(), created, _lock: lock, reserve: None, origins: Vec::new() };
         match writer.update(manifest).and_then(|()| reserve(dir)) {
             Ok(reserve) => writer.reserve = Some(reserve),
             Err(e) => {
-                // What is left of it would refuse the next try. Why it failed is said, not that this failed too.
+                // The leftovers would refuse the next attempt. The caller gets the first error, not that of the
+                // removal.
                 let _ = writer.discard();
                 return Err(e);
             }
@@ -76,27 +76,26 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Begins the stream `NAME.log` with its index `NAME.idx`, both together at most `bytes_max` bytes; of a longer one,
-    /// the last 64 KiB come on top, with their index.
+    /// Begins the stream `NAME.log` with its index `NAME.idx`, together at most `max_bytes` bytes. A longer stream also
+    /// keeps its last 64 KiB, with their index.
     ///
     /// # Errors
-    /// If the name is not plain, is taken, or the files cannot be made.
-    pub fn stream(&mut self, name: &str, origin: &str, bytes_max: u64) -> Result<Stream, Error> {
+    /// If the name is not plain or already exists, or the files cannot be created.
+    pub fn stream(&mut self, name: &str, origin: &str, max_bytes: u64) -> Result<Stream, Error> {
         self.note_origin(format!("{name}.log"), origin)?;
         self.note_origin(format!("{name}.idx"), "arrival time of each line")?;
-        Stream::create(self.dir.join(name), bytes_max)
+        Stream::create(self.dir.join(name), max_bytes)
     }
 
-    /// Begins a file that gets its name once it is whole.
+    /// Begins a file that gets its name when it is complete.
     ///
     /// # Errors
-    /// If the name is not plain or the file cannot be made.
+    /// If the name is not plain or the file cannot be created.
     pub fn partial(&mut self, name: &str, origin: &str) -> Result<Partial, Error> {
         self.note_origin(name.to_owned(), origin)?;
         let path = self.dir.join(format!("{name}{PARTIAL_SUFFIX}"));
@@ -104,7 +103,7 @@ impl Writer {
         Ok(Partial { file, path, name: name.to_owned() })
     }
 
-    /// Writes a whole file.
+    /// Writes a complete file.
     ///
     /// # Errors
     /// If the name is not plain or the file cannot be written.
@@ -123,28 +122,28 @@ impl Writer {
         replace(&self.dir.join(MANIFEST_NAME), &manifest.to_json())
     }
 
-    /// Gives up the room that is held for the end, a little before [`finish`](Writer::finish): for what is small, comes
-    /// last, and should be there even if the disk is full.
+    /// Frees the space reserved for the end, shortly before [`finish`](Writer::finish). Small last files then fit even
+    /// on a full disk.
     pub fn release(&mut self) {
         self.reserve = None;
     }
 
-    /// Writes the final `recording.json`, with state `finished` and the list of the files that are there.
+    /// Writes the final `recording.json`, with state `finished` and the list of the files in the folder.
     ///
     /// # Errors
-    /// If it cannot be written; the recording then still says `running`, and is readable.
+    /// If it cannot be written. The recording then still says `running` and is readable.
     pub fn finish(mut self, manifest: Manifest) -> Result<(), Error> {
         self.write_end(manifest)
     }
 
-    /// As [`finish`](Writer::finish), for a caller that may discard what failed.
+    /// As [`finish`](Writer::finish), for a caller that may discard a failed recording.
     pub(crate) fn write_end(&mut self, manifest: Manifest) -> Result<(), Error> {
         self.release();
         let manifest = Manifest { state: State::Finished, evidence: self.evidence()?, ..manifest };
         replace(&self.dir.join(MANIFEST_NAME), &manifest.to_json())
     }
 
-    /// Takes the recording back, because nothing came of it: its files go, and the folder if it was not there before.
+    /// Removes the recording, because it has no content: its files, and the folder if the writer created it.
     ///
     /// # Errors
     /// If something cannot be removed.
@@ -154,7 +153,7 @@ impl Writer {
             let path = entry.map_err(Error::io("list", &self.dir))?.path();
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
-        if self.made {
+        if self.created {
             fs::remove_dir(&self.dir).map_err(Error::io("remove", &self.dir))?;
         }
         Ok(())
@@ -162,9 +161,9 @@ impl Writer {
 
     fn evidence(&self) -> Result<Vec<Evidence>, Error> {
         let mut list = Vec::new();
-        for (name, bytes) in files_in(&self.dir)?.plain {
-            let known = name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(&name);
-            let origin = self.origins.iter().find(|(file, _)| file == known);
+        for (name, bytes) in list_files(&self.dir)?.plain {
+            let final_name = name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(&name);
+            let origin = self.origins.iter().find(|(file, _)| file == final_name);
             list.push(Evidence { bytes, origin: origin.map(|(_, o)| o.clone()).unwrap_or_default(), file: name });
         }
         Ok(list)
@@ -180,7 +179,6 @@ impl Writer {
 }
 
 impl Partial {
-    /// Adds bytes.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -194,7 +192,7 @@ impl Partial {
         &self.file
     }
 
-    /// Where it is for now.
+    /// The path until [`commit`](Partial::commit).
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -209,7 +207,7 @@ impl Partial {
         fs::rename(&self.path, &to).map_err(Error::io("rename to", &to))
     }
 
-    /// Removes the file: it holds nothing worth keeping.
+    /// Removes the file, because it has no useful content.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -218,7 +216,7 @@ impl Partial {
     }
 }
 
-/// Holds [`RESERVE_BYTES`] of the disk.
+/// Reserves [`RESERVE_BYTES`] of the disk.
 fn reserve(dir: &Path) -> Result<File, Error> {
     let path = dir.join(".reserve");
     let mut file = File::create_new(&path).map_err(Error::io("create", &path))?;
@@ -227,35 +225,36 @@ fn reserve(dir: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Writes a file beside `path`, then renames it to `path`.
+/// Writes a new file in the folder of `path`, then renames it to `path`.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace_with(path, beside, |file| file.write_all(bytes).map_err(Error::io("write", path)))
 }
 
-/// Lets `write` fill a file that `make` makes beside `path`, then renames it to `path`; one that fails is not left there.
+/// Creates a file beside `path` with `make`, fills it with `write`, and renames it to `path`. After an error no file is
+/// left.
 pub(crate) fn replace_with(
     path: &Path,
     make: fn(&Path) -> io::Result<NamedTempFile>,
     write: impl FnOnce(&mut File) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut beside = make(path).map_err(Error::io("create", path))?;
-    write(beside.as_file_mut())?;
-    beside.persist(path).map_err(|why| Error::io("replace", path)(why.error))?;
+    let mut file = make(path).map_err(Error::io("create", path))?;
+    write(file.as_file_mut())?;
+    file.persist(path).map_err(|why| Error::io("replace", path)(why.error))?;
     Ok(())
 }
 
 /// The entries of a recording's folder.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub(crate) struct FolderListing {
     /// Regular files with plain names, sorted, and their sizes; the manifest is not among them.
     pub(crate) plain: Vec<(String, u64)>,
-    /// Everything else but hidden files: printable names.
+    /// All other entries except hidden files, as printable names.
     pub(crate) other: Vec<String>,
 }
 
-/// Lists the folder; links are not followed.
-pub(crate) fn files_in(dir: &Path) -> Result<Files, Error> {
-    let mut files = Files::default();
+/// Lists the folder. Links are not followed.
+pub(crate) fn list_files(dir: &Path) -> Result<FolderListing, Error> {
+    let mut files = FolderListing::default();
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let entry = entry.map_err(Error::io("list", dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -272,8 +271,8 @@ pub(crate) fn files_in(dir: &Path) -> Result<Files, Error> {
     Ok(files)
 }
 
-/// Empties `dir` for a new recording, if it may be.
-fn make_room(dir: &Path, force: bool) -> Result<(), Error> {
+/// Empties `dir` for a new recording, if that is allowed.
+fn clear_folder(dir: &Path, force: bool) -> Result<(), Error> {
     let foreign = |why| Error::Foreign { path: dir.to_path_buf(), why };
     let entries: Vec<PathBuf> = fs::read_dir(dir)
         .map_err(Error::io("list", dir))?
@@ -295,7 +294,7 @@ fn make_room(dir: &Path, force: bool) -> Result<(), Error> {
     if !entries.iter().all(removable) {
         return Err(foreign("it holds a folder, which no recording does"));
     }
-    // The manifest goes last: were this cut short, what is left is still seen to be a recording.
+    // Remove the manifest last: if this is interrupted, the rest is still recognisable as a recording.
     let (manifest, evidence): (Vec<_>, Vec<_>) = entries.into_iter().partition(|path| path.ends_with(MANIFEST_NAME));
     for path in evidence.iter().chain(&manifest) {
         fs::remove_file(path).map_err(Error::io("remove", path))?;

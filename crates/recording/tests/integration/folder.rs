@@ -1,4 +1,4 @@
-//! The recording folder: what writers leave at every moment, and what readers make of it.
+//! The recording folder: its state at every moment of writing, and how it reads back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn kinds(recording: &Recording) -> Vec<Oddity> {
     recording.diagnostics.iter().map(|d| d.kind).collect()
 }
 
-/// What the index must be, computed the slow way: chunk `i` arrives at `10 * i` ns.
+/// The expected index, computed slowly: chunk `i` arrives at `10 * i` ns.
 fn expected_index(chunks: &[Vec<u8>]) -> String {
     let mut text = String::new();
     let (mut offset, mut previous) = (0, b'\n');
@@ -39,16 +39,16 @@ fn expected_index(chunks: &[Vec<u8>]) -> String {
     text
 }
 
-fn record_chunks(path: &Path, chunks: &[Vec<u8>], bytes_max: u64) -> StreamEnd {
+fn record_chunks(path: &Path, chunks: &[Vec<u8>], max_bytes: u64) -> StreamEnd {
     let mut writer = writer(path);
-    let mut stream = writer.stream("console", "serial", bytes_max).unwrap();
+    let mut stream = writer.stream("console", "serial", max_bytes).unwrap();
     for (i, chunk) in chunks.iter().enumerate() {
         stream.append(chunk, 10 * i as i64).unwrap();
     }
     stream.finish().unwrap()
 }
 
-/// Bytes in which line ends are frequent.
+/// Bytes with many line ends.
 fn chunks() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let byte = prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()];
     prop::collection::vec(prop::collection::vec(byte, 0..40), 0..20)
@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_in_any_chunks_give_the_bytes_and_their_lines(chunks in chunks()) {
+    fn a_stream_keeps_its_bytes_and_indexes_their_lines(chunks in chunks()) {
         let (_dir, path) = scratch();
         let end = record_chunks(&path, &chunks, UNBOUNDED);
         let all = chunks.concat();
@@ -69,14 +69,14 @@ proptest! {
     }
 
     #[test]
-    fn a_bounded_stream_keeps_its_start_and_its_end(chunks in chunks(), bytes_max in 0..300_u64) {
+    fn a_bounded_stream_keeps_its_start_and_its_end(chunks in chunks(), max_bytes in 0..300_u64) {
         let (_dir, path) = scratch();
-        let end = record_chunks(&path, &chunks, bytes_max);
+        let end = record_chunks(&path, &chunks, max_bytes);
         let all = chunks.concat();
         let log = fs::read(path.join("console.log")).unwrap();
         let idx = fs::read_to_string(path.join("console.idx")).unwrap();
-        prop_assert!((log.len() + idx.len()) as u64 <= bytes_max);
-        // So little fits into the tail in whole that nothing is lost between the two.
+        prop_assert!((log.len() + idx.len()) as u64 <= max_bytes);
+        // The tail holds everything beyond the limit, so nothing is dropped.
         prop_assert_eq!(end.dropped_bytes, 0);
         let tail = fs::read(path.join("console.tail.log")).unwrap_or_default();
         prop_assert_eq!([log, tail].concat(), all);
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn a_guest_that_prints_for_ever_is_kept_at_both_ends_and_counted() {
+fn an_endless_stream_keeps_both_ends_and_counts_the_rest() {
     let (_dir, path) = scratch();
     let chunks: Vec<Vec<u8>> =
         (0..20_000).map(|i| format!("line {i:06} ........................\n").into_bytes()).collect();
@@ -99,7 +99,7 @@ fn a_guest_that_prints_for_ever_is_kept_at_both_ends_and_counted() {
     let total = chunks.concat().len() as u64;
     assert_eq!(end.total_bytes, total);
     assert_eq!(end.dropped_bytes, total - (log.len() + tail.len()) as u64);
-    // The first offset of the tail's index is that of a line of the whole stream.
+    // The first offset in the tail's index is that of a line of the whole stream.
     let index = fs::read_to_string(path.join("console.tail.idx")).unwrap();
     let (offset, ns) = index.lines().next().unwrap().split_once(' ').unwrap();
     let offset: usize = offset.parse().unwrap();
@@ -108,7 +108,7 @@ fn a_guest_that_prints_for_ever_is_kept_at_both_ends_and_counted() {
 }
 
 #[test]
-fn a_killed_recording_opens_with_what_it_has() {
+fn a_killed_recording_opens_with_its_files() {
     let (_dir, path) = scratch();
     let mut killed = writer(&path);
     let mut console = killed.stream("console", "serial", UNBOUNDED).unwrap();
@@ -206,14 +206,14 @@ fn an_existing_folder_is_refused_and_force_replaces_only_a_recording() {
 }
 
 #[test]
-fn a_recording_of_nothing_can_be_taken_back() {
+fn a_recording_without_content_can_be_discarded() {
     let (_dir, path) = scratch();
     let mut first = writer(&path);
     first.put("kmsg.log", b"x", "").unwrap();
     let _stream = first.stream("console", "serial", UNBOUNDED).unwrap();
     first.discard().unwrap();
     assert!(!path.exists());
-    // Not so a folder that somebody else made.
+    // A folder that already existed is kept.
     fs::create_dir(&path).unwrap();
     writer(&path).discard().unwrap();
     assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
@@ -249,7 +249,7 @@ fn names_that_climb_out_are_refused() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_named_and_what_was_written_stays() {
+fn a_file_that_cannot_be_created_is_named_and_earlier_files_stay() {
     let (_dir, path) = scratch();
     let mut writer = writer(&path);
     writer.put("whole.txt", b"whole", "").unwrap();
@@ -297,11 +297,11 @@ fn import_keeps_the_bytes_under_plain_names() {
 }
 
 #[test]
-fn import_of_a_missing_file_names_it_and_makes_nothing() {
+fn import_of_a_missing_file_names_it_and_creates_nothing() {
     let (dir, path) = scratch();
     let error = import(&[dir.path().join("gone.log")], &path, false).unwrap_err();
     assert!(error.to_string().contains("gone.log") && error.to_string().ends_with("check the path"), "{error}");
-    // A chain of errors says each thing once.
+    // A chain of errors does not repeat a message.
     assert!(std::error::Error::source(&error).is_none());
     let error = import(&[dir.path().to_path_buf()], &path, false).unwrap_err().to_string();
     assert_eq!(error.matches("is a directory").count(), 1, "{error}");
@@ -309,7 +309,7 @@ fn import_of_a_missing_file_names_it_and_makes_nothing() {
     assert!(!path.exists());
 }
 
-/// A text that no recorder writes: too long, or of too many values for its length.
+/// Manifests that no recorder writes: too long, or with too many values for their length.
 #[test]
 fn a_manifest_beyond_its_bounds_is_damaged() {
     let many = |piece: &str, count: usize| {
@@ -330,7 +330,7 @@ fn a_manifest_beyond_its_bounds_is_damaged() {
 }
 
 #[test]
-fn a_link_that_somebody_puts_in_a_recording_is_not_followed() {
+fn links_put_into_a_recording_are_not_followed() {
     let (dir, path) = scratch();
     let victim = dir.path().join("victim");
     fs::write(&victim, "root's").unwrap();
@@ -346,11 +346,11 @@ fn a_link_that_somebody_puts_in_a_recording_is_not_followed() {
 }
 
 #[test]
-fn in_a_shared_folder_only_the_users_own_is_recorded_into() {
+fn in_a_shared_folder_the_recording_folder_must_be_the_users_own() {
     let (dir, _) = scratch();
     let (shared, theirs) = (dir.path().join("tmp"), dir.path().join("tmp/boot"));
     fs::create_dir_all(&theirs).unwrap();
-    // Anybody could have made it: they can write into it.
+    // Another user may have created it: everyone can write into it.
     let set = |path: &Path, mode| {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };

@@ -1,6 +1,6 @@
-//! A disk that is really full: a small tmpfs, in a mount namespace of the test's own.
+//! A really full disk: a small tmpfs, in the test's own mount namespace.
 //!
-//! Where such a namespace is not to be had the test says so, and passes.
+//! If such a namespace cannot be created, the test says so and passes.
 
 use std::env;
 use std::fs;
@@ -15,15 +15,15 @@ const DISK: &str = "BOOTSCOPE_TEST_SMALL_DISK";
 /// The exit status of a test program in which a test failed.
 const FAILED: Option<i32> = Some(101);
 
-/// Runs the test `name` once more, with 512 KiB of disk; there it is `check` that runs.
+/// Runs the test `name` again in a new process with a disk of 512 KiB. That process runs `check`.
 fn on_a_small_disk(name: &str, check: impl FnOnce(&Path)) {
     if let Some(disk) = env::var_os(DISK) {
         return check(Path::new(&disk));
     }
     let dir = TempDir::new().unwrap();
     let script = r#"mount -t tmpfs -o size=512k none "$1" || exit 77; exec "$2" --exact "$3" --nocapture"#;
-    // Root needs no user namespace, which a chroot does not give even to it.
-    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    // Root needs no user namespace, which a chroot does not give even to root.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0);
     let mut command = Command::new("unshare");
     command
         .args([if is_root { "-m" } else { "-rm" }, "sh", "-c", script, "sh"])
@@ -80,7 +80,7 @@ fn an_import_that_does_not_fit_leaves_no_folder() {
         let log = elsewhere.path().join("boot.log");
         fs::write(&log, noise(1 << 20)).unwrap();
         let import = || import(std::slice::from_ref(&log), &disk.join("a"), false);
-        // It fails while the evidence is copied, and then, with hardly any room, before.
+        // With 512 KiB it fails while the evidence is copied, and with 8 KiB already before.
         for room in [512 << 10, 8 << 10] {
             let filler = disk.join("filler");
             fs::write(&filler, noise((512 << 10) - room)).unwrap();

@@ -1,4 +1,4 @@
-//! Packed recordings: what goes in comes out, and what has no place in one is refused.
+//! Packed recordings: they read like their folder, and entries that no recording has are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,12 +41,12 @@ fn a_packed_recording_reads_like_its_folder() {
 }
 
 #[test]
-fn a_cut_archive_gives_what_it_still_holds() {
+fn a_truncated_archive_gives_the_entries_that_it_holds() {
     let dir = TempDir::new().unwrap();
     let folder = dir.path().join("r");
     let mut writer = Writer::create(&folder, false, &Manifest::begun_now()).unwrap();
     writer.put("a.txt", b"small", "").unwrap();
-    // Incompressible, so that cutting the archive cuts into this file.
+    // Incompressible bytes, so that the truncated archive ends within this file.
     let mut state = 1_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -76,7 +76,7 @@ fn a_cut_archive_gives_what_it_still_holds() {
     }
 }
 
-/// A packed file with these entries: path written as it is, kind.
+/// A packed file with these entries: path, written unchanged, and type.
 fn hostile(dir: &Path, entries: &[(&str, EntryType)]) -> PathBuf {
     let mut builder = Builder::new(Vec::new());
     for (path, kind) in entries {
@@ -101,7 +101,7 @@ fn check_refused(entries: &[(&str, EntryType)], why: &str) {
 }
 
 #[test]
-fn entries_that_have_no_place_in_a_recording_are_refused() {
+fn entries_that_no_recording_has_are_refused() {
     let file = EntryType::Regular;
     check_refused(&[("a/x.log", file), ("../../etc/cron.d/x", file)], "climbs out");
     check_refused(&[("/etc/passwd", file)], "climbs out");
@@ -147,7 +147,7 @@ fn other_files_are_no_recordings() {
     assert!(error.to_string().contains("gone"));
 }
 
-/// What is unpacked is bounded by the packed size too: 100 MB of zeros pack to 10 KB.
+/// The packed size limits the unpacked size too: 100 MB of zeros pack to 10 KB.
 #[test]
 fn a_small_pack_does_not_become_large() {
     let dir = TempDir::new().unwrap();
@@ -164,17 +164,17 @@ fn a_small_pack_does_not_become_large() {
     assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 64 << 20), "{error}");
 }
 
-/// The mode of a file, and of the files in it.
+/// The mode of a packed file, and those of the files in it.
 fn modes(packed: &Path) -> (u32, Vec<u32>) {
     use std::os::unix::fs::PermissionsExt;
-    let own = fs::metadata(packed).unwrap().permissions().mode() & 0o777;
+    let outer = fs::metadata(packed).unwrap().permissions().mode() & 0o777;
     let mut archive = tar::Archive::new(zstd::Decoder::new(fs::File::open(packed).unwrap()).unwrap());
-    let within = archive.entries().unwrap().map(|entry| entry.unwrap().header().mode().unwrap()).collect();
-    (own, within)
+    let inner = archive.entries().unwrap().map(|entry| entry.unwrap().header().mode().unwrap()).collect();
+    (outer, inner)
 }
 
 #[test]
-fn a_capture_is_for_its_owner_alone_and_a_recording_for_whom_the_umask_says() {
+fn only_the_owner_reads_a_capture_and_the_umask_decides_for_a_recording() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("plain"), "").unwrap();
     let plain = fs::metadata(dir.path().join("plain")).unwrap().permissions();
@@ -184,12 +184,12 @@ fn a_capture_is_for_its_owner_alone_and_a_recording_for_whom_the_umask_says() {
     recording::pack(&folder, &packed, false).unwrap();
     assert_eq!(modes(&packed).0, plain);
     assert!(modes(&packed).1.iter().all(|&mode| mode == 0o644));
-    // The same file, once it is a capture's: it takes the place of one that others may read.
+    // The same file as a capture: it replaces one that others may read.
     fs::write(folder.join(recording::CAPTURE), "took 1 ms: all\n").unwrap();
     recording::pack(&folder, &packed, true).unwrap();
-    let (own, within) = modes(&packed);
-    assert_eq!(own, 0o600);
-    assert!(within.len() > 2 && within.iter().all(|&mode| mode == 0o600), "{within:?}");
+    let (outer, inner) = modes(&packed);
+    assert_eq!(outer, 0o600);
+    assert!(inner.len() > 2 && inner.iter().all(|&mode| mode == 0o600), "{inner:?}");
     let captured = recording::InMemory {
         manifest: recording::Manifest::begun_now(),
         files: vec![(recording::CAPTURE.to_owned(), Vec::new(), String::new())],

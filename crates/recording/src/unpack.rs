@@ -1,10 +1,9 @@
-//! Reading a recording in one file, which [`pack`](crate::pack) makes.
+//! Reads a recording packed into one file by [`pack`](crate::pack).
 //!
-//! Reading takes entries with or without the one
-//! folder in front, and refuses the whole file if any entry is not a regular file or folder, has a
-//! path that is absolute or climbs out, or comes twice; nothing is ever unpacked to disk. All that
-//! is read is held in memory, at most [`bytes_max`] of the packed size: what declares more is refused
-//! before it is unpacked. An archive that was cut gives what it still holds.
+//! Entries may have one folder in front. The whole file is refused if an entry is not a regular file or folder, has a
+//! path that is absolute or climbs out, or occurs twice. Nothing is unpacked to disk. All content is held in memory, at
+//! most [`max_unpacked_bytes`] of the packed size. A file that declares more is refused before it is unpacked. A
+//! truncated archive gives the entries that it still holds.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read};
@@ -18,56 +17,57 @@ use crate::{BYTES_MAX, Diagnostic, Error, MANIFEST_NAME, Oddity, PARTIAL_SUFFIX,
 pub(crate) type Entries = BTreeMap<String, Vec<u8>>;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// What of a zstd frame's header follows the magic (RFC 8878, 3.1.1.1).
-const FRAME_HEADER_BYTES_MAX: u64 = 14;
+/// The most bytes of a zstd frame's header after the magic (RFC 8878, 3.1.1.1).
+const MAX_FRAME_HEADER_BYTES: u64 = 14;
 
-/// Headers and padding beside the files' bytes; long names too are read into memory.
-const ARCHIVE_OVERHEAD_MAX: u64 = 64 << 20;
+/// The most bytes of headers and padding beside the files' content. Long names are read into memory too.
+const MAX_ARCHIVE_OVERHEAD_BYTES: u64 = 64 << 20;
 
-/// A packed recording is hardly smaller than a thirtieth of its files. One that has more than this for each of its bytes was not
-/// made of a boot.
-const UNPACKED_RATIO_MAX: u64 = 200;
-/// A small one may have this much, whatever its ratio: a console that was left running is mostly the same lines.
-const UNPACKED_BYTES_SMALL: u64 = 64 << 20;
+/// The most unpacked bytes for each packed byte. A recording of a boot rarely packs to less than a thirtieth of its
+/// size, so a file beyond this ratio was not made from one.
+const MAX_UNPACKED_RATIO: u64 = 200;
+/// The unpacked bytes allowed for any packed size, whatever the ratio: the lines of a console that was left running are
+/// mostly the same.
+const MIN_UNPACKED_LIMIT: u64 = 64 << 20;
 
-/// The most that the files of a packed recording of this size may have together.
-pub(crate) fn bytes_max(packed_bytes: u64) -> u64 {
-    packed_bytes.saturating_mul(UNPACKED_RATIO_MAX).clamp(UNPACKED_BYTES_SMALL, BYTES_MAX)
+/// The most bytes that the files of a packed recording of this size may have together.
+pub(crate) fn max_unpacked_bytes(packed_bytes: u64) -> u64 {
+    packed_bytes.saturating_mul(MAX_UNPACKED_RATIO).clamp(MIN_UNPACKED_LIMIT, BYTES_MAX)
 }
 
 /// Reads a packed recording.
 pub(crate) fn read(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Result<Entries, Error> {
     let file = open_regular(path).map_err(Error::io("open", path))?;
-    let limit = bytes_max(file.metadata().map_err(Error::io("read", path))?.len());
+    let limit = max_unpacked_bytes(file.metadata().map_err(Error::io("read", path))?.len());
     let mut file = BufReader::new(file);
-    let not_one = || Error::NotARecording { path: path.to_path_buf() };
+    let not_a_recording = || Error::NotARecording { path: path.to_path_buf() };
     let mut magic = [0; 4];
-    file.read_exact(&mut magic).map_err(|_| not_one())?;
+    file.read_exact(&mut magic).map_err(|_| not_a_recording())?;
     if magic != ZSTD_MAGIC {
-        return Err(not_one());
+        return Err(not_a_recording());
     }
     let mut head = magic.to_vec();
-    (&mut file).take(FRAME_HEADER_BYTES_MAX).read_to_end(&mut head).map_err(Error::io("read", path))?;
+    (&mut file).take(MAX_FRAME_HEADER_BYTES).read_to_end(&mut head).map_err(Error::io("read", path))?;
     let declared = zstd::zstd_safe::get_frame_content_size(&head).ok().flatten();
-    if declared.is_some_and(|bytes| bytes > limit + ARCHIVE_OVERHEAD_MAX) {
+    if declared.is_some_and(|bytes| bytes > limit + MAX_ARCHIVE_OVERHEAD_BYTES) {
         return Err(too_large(path, limit));
     }
     let file = io::Cursor::new(head).chain(file);
     let zstd = zstd::Decoder::with_buffer(file).map_err(Error::io("unpack", path))?;
-    let mut archive = Archive::new(zstd.take(limit + ARCHIVE_OVERHEAD_MAX));
-    let mut reader = Reader { path, folder: None, entries: Entries::new(), limit, room: limit };
+    let mut archive = Archive::new(zstd.take(limit + MAX_ARCHIVE_OVERHEAD_BYTES));
+    let mut reader = Reader { path, folder: None, entries: Entries::new(), limit, bytes_left: limit };
     let cut = archive.entries().map_err(Error::io("unpack", path))?.find_map(|entry| reader.take(entry).transpose());
     match cut {
         None => {}
         Some(Err(error)) => return Err(error),
-        Some(Ok(_)) if reader.entries.is_empty() => return Err(not_one()),
+        Some(Ok(_)) if reader.entries.is_empty() => return Err(not_a_recording()),
         Some(Ok(cut)) => diagnostics.push(Diagnostic {
             kind: Oddity::CutArchive,
             detail: format!("after {} files: {}", reader.entries.len(), cut.0),
         }),
     }
     if reader.entries.is_empty() {
-        return Err(not_one());
+        return Err(not_a_recording());
     }
     Ok(reader.entries)
 }
@@ -77,7 +77,7 @@ fn too_large(path: &Path, limit: u64) -> Error {
     Error::TooLarge { path: path.to_path_buf(), limit, hint }
 }
 
-/// Why the rest of an archive cannot be read.
+/// The reason why the rest of an archive cannot be read.
 struct Cut(String);
 
 struct Reader<'a> {
@@ -85,11 +85,11 @@ struct Reader<'a> {
     folder: Option<Option<String>>,
     entries: Entries,
     limit: u64,
-    room: u64,
+    bytes_left: u64,
 }
 
 impl Reader<'_> {
-    /// Takes one entry: nothing if it was taken, why not if the archive is cut here.
+    /// Reads one entry. Returns `None` if it was read, or the reason if the archive is truncated here.
     fn take<R: Read>(&mut self, entry: io::Result<Entry<'_, R>>) -> Result<Option<Cut>, Error> {
         let mut entry = match entry {
             Ok(entry) => entry,
@@ -109,14 +109,14 @@ impl Reader<'_> {
         if self.entries.contains_key(&name) {
             return Err(refuse("comes twice"));
         }
-        if entry.size() > self.room {
+        if entry.size() > self.bytes_left {
             return Err(too_large(self.path, self.limit));
         }
         let mut bytes = Vec::new();
-        // An entry's reader gives no more than its size.
+        // An entry's reader returns at most the entry's size.
         let result = entry.read_to_end(&mut bytes);
-        self.room -= bytes.len() as u64;
-        // Of a file that was cut, what is there is kept, under a name that says so.
+        self.bytes_left -= bytes.len() as u64;
+        // The available part of a truncated file is kept under a name with `.partial`.
         let cut = match result {
             Ok(_) if (bytes.len() as u64) < entry.size() => Some(Cut(format!("{shown} is cut"))),
             Ok(_) => None,

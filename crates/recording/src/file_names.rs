@@ -1,26 +1,27 @@
-//! Names of files that a recorder writes for people: no reader of evidence takes them, and no figure rests on them.
+//! Names of files that a recorder writes for the user: no reader of evidence reads them, and no figure depends on them.
 
 use crate::PARTIAL_SUFFIX;
 use crate::stream::TAIL;
 use std::borrow::Cow;
 
-/// Where the CPUs of a machine stood when it was given up.
+/// The registers of the CPUs at the time when the recorder gave up on a machine.
 pub const REGISTERS: &str = "registers.txt";
-/// What a variable was where functions were entered.
+/// The values of a watched variable at the entries of functions.
 pub const WATCH: &str = "watch.txt";
-/// The sources that a capture could not read, and its times. Only captures have it.
+/// The sources that a capture could not read, and its times. Only captures have this file.
 pub const CAPTURE: &str = "capture.txt";
-/// The stream of what the virtual machine monitor prints.
+/// The name of the stream with the output of the virtual machine monitor.
 pub const VMM_STREAM: &str = "vmm";
 
-/// Whether a file is one that the recorder keeps for people alone.
+/// True if the recorder keeps the file only for the user to read.
 #[must_use]
 pub fn is_for_people(name: &str) -> bool {
-    let of_the_vmm = name.strip_prefix(VMM_STREAM).is_some_and(|ending| [".log", ".idx"].contains(&ending));
-    name == REGISTERS || of_the_vmm
+    let is_vmm_stream = name.strip_prefix(VMM_STREAM).is_some_and(|ending| [".log", ".idx"].contains(&ending));
+    name == REGISTERS || is_vmm_stream
 }
 
-/// The name of the file that one is a part of: the tail of a stream, or a file that was not whole yet, is of the whole one.
+/// The name of the complete file that a file is part of. The tail of a stream and a partial file belong to the complete
+/// file.
 #[must_use]
 pub fn whole_name(name: &str) -> Cow<'_, str> {
     let name = name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name);
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_vmm_printed_is_for_people_and_the_console_is_not() {
+    fn vmm_output_is_not_evidence_and_the_console_is() {
         assert!(["registers.txt", "vmm.log", "vmm.idx"].into_iter().all(is_for_people));
         assert!(!["vmm.json", "watch.txt", "console.log", "vmm", "trace.txt"].into_iter().any(is_for_people));
     }

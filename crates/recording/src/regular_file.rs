@@ -1,5 +1,5 @@
-//! Opening files that others named or made. A FIFO waits for its writer and a device may never end, so both are refused before
-//! they are read.
+//! Opens files that the user or another program named or created. A FIFO waits for its writer and a device may never
+//! end, so both are refused before they are read.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
 use std::fs::{self, File, FileType, OpenOptions};
@@ -7,13 +7,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The file system of pipes that have no name (linux/magic.h).
+/// The file system of unnamed pipes (linux/magic.h).
 const PIPEFS_MAGIC: u64 = 0x5049_5045;
 
 /// Opens a regular file for reading, or a pipe that a shell made: `<(…)`.
 ///
 /// # Errors
-/// If it cannot be opened, or is something else. Never waits.
+/// If it cannot be opened or is something else. Never waits.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_if(path, FileType::is_file)
 }
@@ -21,7 +21,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Opens the image of a disk: a regular file or a block device.
 ///
 /// # Errors
-/// If it cannot be opened, or is something else. Never waits.
+/// If it cannot be opened or is something else. Never waits.
 pub fn open_disk(path: &Path) -> io::Result<File> {
     open_if(path, |kind| kind.is_file() || kind.is_block_device())
 }
@@ -29,74 +29,74 @@ pub fn open_disk(path: &Path) -> io::Result<File> {
 /// Reads all of a regular file, or of a pipe that a shell made.
 ///
 /// # Errors
-/// If it cannot be read, is something else, or has more than `bytes_max` bytes.
-pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+/// If it cannot be read, is something else, or has more than `max_bytes` bytes.
+pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max {
-        let why = format!("it has more than {bytes_max} bytes: check that it is the file that you meant");
+    open_regular(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        let why = format!("it has more than {max_bytes} bytes: check that it is the file that you meant");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
 }
 
-/// The same as text.
+/// As [`read_regular`], as text.
 ///
 /// # Errors
 /// As [`read_regular`], and if it is not UTF-8.
-pub fn read_regular_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    String::from_utf8(read_regular(path, bytes_max)?)
+pub fn read_regular_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    String::from_utf8(read_regular(path, max_bytes)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
-/// Opens a regular file for reading and for writing at its end. A link is refused: it may lead to another file of the user's.
+/// Opens a regular file for reading and for appending. A link is refused: it may lead to another file of the user.
 ///
 /// # Errors
-/// If it cannot be opened, or is something else. Never waits.
+/// If it cannot be opened or is something else. Never waits.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    let there = fs::symlink_metadata(path)?.file_type();
-    if there.is_symlink() {
+    let file_type = fs::symlink_metadata(path)?.file_type();
+    if file_type.is_symlink() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link: put the file in its place"));
     }
-    if !there.is_file() {
-        return Err(refused(there));
+    if !file_type.is_file() {
+        return Err(refusal(file_type));
     }
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).map_err(io::Error::other)?;
     let opened = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path)?;
     let kind = opened.metadata()?.file_type();
-    if kind.is_file() { Ok(opened) } else { Err(refused(kind)) }
+    if kind.is_file() { Ok(opened) } else { Err(refusal(kind)) }
 }
 
-/// Refuses a folder that is a symbolic link: what is written or removed in it would be elsewhere.
+/// Refuses a folder that is a symbolic link, since writes and removals would happen elsewhere.
 ///
 /// # Errors
-/// If it is one.
+/// If it is a symbolic link.
 pub fn check_no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(there) if there.file_type().is_symlink() => {
+        Ok(file_type) if file_type.file_type().is_symlink() => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link: put the folder in its place"))
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses what is there and is not a regular file, before a library opens it by its name.
+/// Checks that `path`, if it exists, is a regular file, before a library opens it by name.
 ///
 /// # Errors
-/// If something else is there.
+/// If something else exists there.
 pub fn check_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(there) if !there.is_file() => Err(refused(there.file_type())),
+        Ok(file_type) if !file_type.is_file() => Err(refusal(file_type.file_type())),
         _ => Ok(()),
     }
 }
 
 fn open_if(path: &Path, is_wanted: fn(&FileType) -> bool) -> io::Result<File> {
-    let is_taken = |kind: FileType| is_wanted(&kind) || kind.is_fifo();
-    let there = fs::metadata(path)?.file_type();
-    // To open a device can have an effect: it is not opened.
-    if !is_taken(there) {
-        return Err(refused(there));
+    let is_accepted = |kind: FileType| is_wanted(&kind) || kind.is_fifo();
+    let file_type = fs::metadata(path)?.file_type();
+    // Opening a device can have an effect, so a device is not opened.
+    if !is_accepted(file_type) {
+        return Err(refusal(file_type));
     }
     let flag = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let nonblocking = OpenOptions::new().read(true).custom_flags(flag).open(path)?;
@@ -105,19 +105,19 @@ fn open_if(path: &Path, is_wanted: fn(&FileType) -> bool) -> io::Result<File> {
         return Ok(nonblocking);
     }
     if !opened.is_fifo() || !is_unnamed_pipe(&nonblocking) {
-        return Err(refused(opened));
+        return Err(refusal(opened));
     }
     let flags = fcntl_getfl(&nonblocking)?;
     fcntl_setfl(&nonblocking, flags - OFlags::NONBLOCK)?;
     Ok(nonblocking)
 }
 
-/// True if a writer had the pipe before: it has no name by which one could come later.
+/// True for a pipe without a name. Its writer has it open already, since no other can open it later.
 fn is_unnamed_pipe(pipe: &File) -> bool {
     fstatfs(pipe).is_ok_and(|system| u64::try_from(system.f_type) == Ok(PIPEFS_MAGIC))
 }
 
-fn refused(kind: FileType) -> io::Error {
+fn refusal(kind: FileType) -> io::Error {
     let what = match kind {
         _ if kind.is_dir() => return io::ErrorKind::IsADirectory.into(),
         _ if kind.is_fifo() => "a FIFO: remove it, or name a regular file",
@@ -136,14 +136,14 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_link_is_not_opened_to_append_and_is_no_folder_to_write_in() {
+    fn links_are_refused_for_appending_and_as_folders() {
         let folder = tempfile::tempdir().unwrap();
-        let (own, link) = (folder.path().join("own"), folder.path().join("link"));
-        fs::write(&own, "x").unwrap();
-        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let (target, link) = (folder.path().join("own"), folder.path().join("link"));
+        fs::write(&target, "x").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
         assert!(
-            open_to_append(&own).is_ok()
-                && check_no_link(&own).is_ok()
+            open_to_append(&target).is_ok()
+                && check_no_link(&target).is_ok()
                 && check_no_link(&folder.path().join("none")).is_ok()
         );
         assert!(open_to_append(&link).unwrap_err().to_string().contains("symbolic link"));
@@ -151,27 +151,27 @@ mod tests {
     }
 
     #[test]
-    fn what_would_wait_or_never_end_is_refused_at_once() {
+    fn fifos_sockets_and_devices_are_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let (fifo, socket) = (folder.path().join("fifo"), folder.path().join("socket"));
         mknodat(CWD, &fifo, Kind::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let _listener = UnixListener::bind(&socket).unwrap();
-        let refused = |path: &Path, what: &str| {
+        let check_refused = |path: &Path, what: &str| {
             let errors = [open_regular(path).err(), read_regular(path, 10).err(), check_regular(path).err()];
             for error in errors {
                 assert!(error.unwrap().to_string().contains(what), "{}", path.display());
             }
         };
-        refused(&fifo, "a FIFO");
-        refused(&socket, "a socket");
-        refused(Path::new("/dev/zero"), "a device");
-        refused(folder.path(), "directory");
+        check_refused(&fifo, "a FIFO");
+        check_refused(&socket, "a socket");
+        check_refused(Path::new("/dev/zero"), "a device");
+        check_refused(folder.path(), "directory");
         assert!(open_disk(&fifo).is_err() && open_disk(Path::new("/dev/zero")).is_err());
         assert!(check_regular(&folder.path().join("nothing")).is_ok());
     }
 
     #[test]
-    fn files_and_pipes_of_a_shell_are_read_up_to_the_limit() {
+    fn regular_files_and_shell_pipes_are_read_up_to_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "text").unwrap();
@@ -179,7 +179,7 @@ mod tests {
         assert!(read_regular(&path, 3).unwrap_err().to_string().contains("more than 3 bytes"));
         fs::write(&path, b"\xff").unwrap();
         assert!(read_regular_text(&path, 4).is_err());
-        // The reader waits for what comes late.
+        // The reader waits for bytes that arrive late.
         let mut command = Command::new("sh");
         let mut writer = command.args(["-c", "sleep 0.1; printf piped"]).stdout(Stdio::piped()).spawn().unwrap();
         let name = format!("/dev/fd/{}", writer.stdout.as_ref().unwrap().as_raw_fd());

@@ -1,24 +1,23 @@
-//! A variable of the guest to read where functions are entered, as it is asked for: `VAR@FUNC,FUNC`.
+//! A variable of the guest to read at the entries of functions, as the user writes it: `VAR@FUNC,FUNC`.
 //!
-//! `VAR` is the name of a symbol, then `+0xOFF` for a place in it, then `:BYTES` where nothing says its size.
+//! `VAR` is the name of a symbol, then `+0xOFF` for an offset in it, then `:BYTES` if the symbol has no size.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is read where.
+/// A variable and the functions at whose entries it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Watched {
-    /// The symbol.
+    /// The symbol's name.
     pub variable: String,
-    /// How far behind its start.
+    /// The distance from the symbol's start, in bytes.
     pub offset: u64,
-    /// How many bytes: 1, 2, 4 or 8; none where the symbol says it.
+    /// The size in bytes: 1, 2, 4 or 8; `None` if the symbol has the size.
     pub bytes: Option<u8>,
-    /// The functions at whose entries it is read.
     pub functions: Vec<String>,
 }
 
@@ -26,14 +25,14 @@ impl FromStr for Watched {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Watched, String> {
-        const HOW: &str = "write VAR@FUNC,FUNC, or VAR+0x10:8@FUNC for 8 bytes at a place in VAR";
-        let wrong = |why: &str| format!("{text:?}: {why}: {HOW}");
+        const USAGE: &str = "write VAR@FUNC,FUNC, or VAR+0x10:8@FUNC for 8 bytes at a place in VAR";
+        let wrong = |why: &str| format!("{text:?}: {why}: {USAGE}");
         let (place, functions) = text.rsplit_once('@').ok_or_else(|| wrong("there is no @ in it"))?;
         let functions: Vec<String> = functions.split(',').map(|name| name.trim().to_owned()).collect();
         if functions.iter().any(String::is_empty) {
             return Err(wrong("a function has no name"));
         }
-        // Of a path such as a::b the last : is none of ours.
+        // The last `:` of a path such as `a::b` does not begin a size.
         let sized = place.rsplit_once(':').filter(|(before, _)| !before.ends_with(':'));
         let (place, bytes) = match sized {
             Some((place, digits)) => {
@@ -111,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_one_that_says_itself_or_none(text: String) {
+        fn a_parsed_variable_prints_as_it_parses(text: String) {
             if let Ok(watched) = text.parse::<Watched>() {
                 prop_assert_eq!(watched.to_string().parse::<Watched>(), Ok(watched));
             }

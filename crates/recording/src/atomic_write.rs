@@ -1,5 +1,6 @@
-//! Files that appear under their name only when whole, and folders for a moment. Each is new, so that nobody else can have put
-//! a file or a link of theirs there: a shared folder such as `/tmp` is everybody's.
+//! Files that appear under their name only when complete, and temporary folders.
+//!
+//! Each is created new. In a shared folder such as `/tmp`, another user cannot put a file or a link in its place.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -11,42 +12,43 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::PARTIAL_SUFFIX;
 
-/// A new file in the folder of `path`, to be written and then renamed to `path` with [`NamedTempFile::persist`]. Dropped
-/// before that, it is removed. Its name begins with that of `path`, so that one which a kill left behind is known.
+/// A new file in the folder of `path`. The caller writes it and renames it to `path` with [`NamedTempFile::persist`]. A
+/// drop before that removes it. Its name begins with that of `path`, so a file that a killed process left is
+/// recognisable.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the file cannot be created.
 pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    // The user's umask says who may read it, as with any other file.
-    beside_with(path, 0o666)
+    // The user's umask limits access to it, as for any other file.
+    new_file_beside(path, 0o666)
 }
 
-/// The same of a file that only its owner may read: it holds a machine's secrets.
+/// As [`beside`], but only the owner may read the file: it holds a machine's secrets.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the file cannot be created.
 pub fn private_beside(path: &Path) -> io::Result<NamedTempFile> {
-    beside_with(path, 0o600)
+    new_file_beside(path, 0o600)
 }
 
-/// A folder of a random name that nobody else may enter, where temporary files go (`$TMPDIR`). It goes with all that is in it
-/// when it is dropped.
+/// A temporary folder in `$TMPDIR` with a random name, which only its owner may enter. A drop removes it and its
+/// content.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn private_folder() -> io::Result<TempDir> {
     private_folder_in(&std::env::temp_dir())
 }
 
-/// The same in another folder.
+/// As [`private_folder`], in the folder `parent`.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn private_folder_in(parent: &Path) -> io::Result<TempDir> {
     Builder::new().prefix("bootscope-").permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
-fn beside_with(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+fn new_file_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let mut prefix = path.file_name().map_or_else(OsString::new, OsString::from);
     prefix.push(PARTIAL_SUFFIX);
     prefix.push("-");
@@ -62,7 +64,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_is_whole_or_not_there() {
+    fn a_file_is_complete_or_missing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.html");
         let names = || fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
@@ -85,16 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_for_a_moment_has_another_name_each_time_and_nobody_else_may_enter() {
+    fn a_temporary_folder_has_a_random_name_and_only_its_owner_may_enter() {
         let dir = tempfile::tempdir().unwrap();
-        let made = [(); 2].map(|()| private_folder_in(dir.path()).unwrap());
-        assert_ne!(made[0].path(), made[1].path());
-        for folder in &made {
+        let folders = [(); 2].map(|()| private_folder_in(dir.path()).unwrap());
+        assert_ne!(folders[0].path(), folders[1].path());
+        for folder in &folders {
             let name = folder.path().file_name().unwrap().to_str().unwrap();
             assert!(name.starts_with("bootscope-") && !name.contains(&std::process::id().to_string()), "{name}");
             assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
         }
-        drop(made);
+        drop(folders);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
