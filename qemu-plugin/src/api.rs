@@ -1,9 +1,10 @@
-//! The part of QEMU's plugin interface that is used here, declared by hand.
+//! The used part of QEMU's plugin interface, declared by hand.
 //!
-//! Layout and meaning as in `qemu-plugin.h` of QEMU 7.2 (version 1 of the interface), 10.0 (4) and 11.1 (7). What differs
-//! between them is hidden here: `qemu_plugin_insn_data` copies from version 3 on ([`insn_bytes`]), and from version 7 on callbacks
-//! get the data of their registration in place of the plugin's number ([`Callbacks`]). The symbols are found when QEMU loads the object;
-//! nothing is linked. No types of the guest or of the output here.
+//! Layout and meaning are as in `qemu-plugin.h` of QEMU 7.2 (version 1 of the interface), 10.0 (4) and 11.1 (7). This
+//! module hides their differences. From version 3 on, `qemu_plugin_insn_data` copies the bytes ([`insn_bytes`]). From
+//! version 7 on, callbacks get the data of their registration instead of the plugin's number ([`Callbacks`]). QEMU's
+//! symbols are resolved when it loads the object; nothing is linked. This module has no types of the guest or of the
+//! output.
 
 #![allow(unsafe_code, reason = "functions of QEMU's")]
 
@@ -12,7 +13,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// What QEMU calls this plugin; handed back with every registration.
+/// QEMU's number for this plugin; every registration passes it back.
 pub type PluginId = u64;
 
 /// A block being translated; valid during the translation callback only.
@@ -27,7 +28,7 @@ pub struct Insn {
     _opaque: [u8; 0],
 }
 
-/// `qemu_info_t`. The last two fields stand in a union whose only member is this one.
+/// `qemu_info_t`. In C, the last two fields are in a union with this struct as its only member.
 #[repr(C)]
 pub struct Info {
     /// The guest's architecture, e.g. `x86_64`.
@@ -44,23 +45,24 @@ pub struct Info {
     pub max_vcpus: c_int,
 }
 
-/// `QEMU_PLUGIN_CB_NO_REGS`: the callback looks at no register.
+/// `QEMU_PLUGIN_CB_NO_REGS`: the callback reads no register.
 pub const CB_NO_REGS: c_int = 0;
-/// `QEMU_PLUGIN_MEM_RW`: reads and writes. Of reads alone, QEMU 7.2 misses most: it compares with the wrong bit.
+/// `QEMU_PLUGIN_MEM_RW`: reads and writes. With reads alone, QEMU 7.2 misses most of them: it compares with the wrong
+/// bit.
 pub const MEM_RW: c_int = 3;
 
-/// Called with the vCPU, QEMU's own description of the access, its address, and the data given.
+/// A callback with the vCPU, QEMU's own description of the access, its address, and the registered data.
 pub type MemCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
-/// From this version on callbacks get what was given at their registration, and no number of the plugin.
+/// From this version on, callbacks get the data of their registration instead of the plugin's number.
 const WITH_USERDATA: c_int = 7;
 
-/// What QEMU calls for the plugin as a whole. Safe functions, because QEMU hands over nothing that could be wrong
-/// but the block, whose validity is up to QEMU.
+/// QEMU's callbacks for the plugin as a whole. They are safe functions: of QEMU's arguments only the block could be
+/// invalid, and QEMU guarantees its validity.
 pub struct Callbacks {
-    /// A vCPU is there.
+    /// QEMU created a vCPU.
     pub vcpu_init: fn(c_uint),
-    /// A block is being translated; it is valid within this call.
+    /// QEMU is translating a block; the block is valid within this call.
     pub translated: fn(*mut Tb),
     /// QEMU ends.
     pub at_exit: fn(),
@@ -68,10 +70,10 @@ pub struct Callbacks {
 
 static PLUGIN: OnceLock<(PluginId, Callbacks)> = OnceLock::new();
 
-/// Has QEMU call these, in the form of its version of the interface.
+/// Registers these callbacks, in the form of QEMU's version of the interface.
 ///
 /// # Safety
-/// Called within `qemu_plugin_install`, with the number and the current version that QEMU gave there.
+/// Call it within `qemu_plugin_install`, with the number and the current version that QEMU passed there.
 pub unsafe fn register(id: PluginId, version_cur: c_int, callbacks: Callbacks) {
     DATA_IS_COPIED.store(version_cur >= 3, Ordering::Relaxed);
     let _ = PLUGIN.set((id, callbacks));
@@ -79,8 +81,8 @@ pub unsafe fn register(id: PluginId, version_cur: c_int, callbacks: Callbacks) {
         true => (vcpu_init_7 as *const c_void, translated_7 as *const c_void),
         false => (vcpu_init_1 as *const c_void, translated_1 as *const c_void),
     };
-    // SAFETY: the number is QEMU's, the functions have the form that this version calls, and they are in this object, which QEMU
-    // unloads only when it ends or when the object itself asks, which it never does.
+    // SAFETY: the number is QEMU's, and the functions have the form that this version calls. They are in this object,
+    // which QEMU unloads only when it ends or on the object's own request. The object never requests it.
     unsafe {
         qemu_plugin_register_vcpu_init_cb(id, init, null_mut());
         qemu_plugin_register_vcpu_tb_trans_cb(id, translated, null_mut());
@@ -88,12 +90,12 @@ pub unsafe fn register(id: PluginId, version_cur: c_int, callbacks: Callbacks) {
     }
 }
 
-/// Asks QEMU to forget all callbacks, also those in code that is already translated. That happens when no vCPU runs, not within this
-/// call. From then on only its end is reported.
-pub fn forget_callbacks() {
+/// Requests that QEMU drop all callbacks, including those in code that is already translated. QEMU does it when no vCPU
+/// runs, not within this call. Afterwards QEMU reports only its end.
+pub fn reset_callbacks() {
     if let Some((id, _)) = PLUGIN.get() {
         // SAFETY: the number is QEMU's, and the function takes no argument in any version.
-        unsafe { qemu_plugin_reset(*id, forgotten, null_mut()) };
+        unsafe { qemu_plugin_reset(*id, after_reset, null_mut()) };
     }
 }
 
@@ -113,7 +115,7 @@ extern "C" fn translated_7(tb: *mut Tb, _: *mut c_void) {
     PLUGIN.get().inspect(|(_, to)| (to.translated)(tb));
 }
 
-extern "C" fn forgotten() {
+extern "C" fn after_reset() {
     if let Some((id, _)) = PLUGIN.get() {
         // SAFETY: the number is QEMU's, and the function is in this object, which stays loaded.
         unsafe { qemu_plugin_register_atexit_cb(*id, at_exit, null_mut()) };
@@ -124,8 +126,9 @@ extern "C" fn at_exit() {
     PLUGIN.get().inspect(|(_, to)| (to.at_exit)());
 }
 
-// In the C calling convention of every host that QEMU runs on, arguments that a function does not know do no harm: that holds for
-// ours, which QEMU calls with more than they take, and for older functions of QEMU's, which do not know the last ones.
+// In the C calling convention of every host that QEMU runs on, arguments beyond a function's parameters are harmless.
+// This covers our functions, which QEMU calls with more arguments than they take. It also covers QEMU's older
+// functions, which lack the last parameters.
 unsafe extern "C" {
     // `cb` up to version 6: (PluginId, c_uint); from 7 on: (c_uint, userdata), and only there a third parameter.
     fn qemu_plugin_register_vcpu_init_cb(id: PluginId, cb: *const c_void, userdata: *mut c_void);
@@ -165,25 +168,25 @@ unsafe extern "C" {
     fn qemu_plugin_insn_data(insn: *const Insn, dest: *mut c_void, len: usize) -> usize;
 }
 
-/// The version that this object declares to QEMU, a C `int`. It is set by [`choose_version`] while the object is
-/// loaded, before QEMU looks: QEMU refuses an object whose version lies outside its own range, and 7.2 (only 1),
-/// 10.0 (2 to 4) and 11.1 (only 7) have none in common.
+/// The version that this object declares to QEMU, a C `int`. [`choose_version`] sets it while the object is loaded,
+/// before QEMU reads it. QEMU refuses an object with a version outside its own range, and the ranges of 7.2 (only 1),
+/// 10.0 (2 to 4) and 11.1 (only 7) do not overlap.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU looks for this name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 
-/// The version to declare, where this QEMU has refused another: 1 to 7.
+/// The version to declare after this QEMU has refused another one: 1 to 7.
 const VERSION_VARIABLE: &std::ffi::CStr = c"BOOTSCOPE_QEMU_PLUGIN_VERSION";
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHOOSE_VERSION: extern "C" fn() = choose_version;
 
-/// Tells QEMU's versions apart by what they export: version 2 took `qemu_plugin_n_vcpus` away, version 4 brought
-/// `qemu_plugin_read_memory_vaddr`. Version 7 brought no function, and QEMU decides from release to release which older versions it
-/// accepts. So a QEMU that has refused this answer is started again with the version that it named.
+/// Detects QEMU's version from its exports: version 2 removed `qemu_plugin_n_vcpus`, version 4 added
+/// `qemu_plugin_read_memory_vaddr`. Version 7 added no function, and each release of QEMU decides which older versions
+/// it accepts. So if a QEMU refuses the chosen version, the recorder starts it again with the version that it named.
 extern "C" fn choose_version() {
-    let version = if let Some(version) = asked_version() {
+    let version = if let Some(version) = requested_version() {
         version
     } else if find(c"qemu_plugin_read_memory_vaddr").is_some() {
         4
@@ -195,7 +198,7 @@ extern "C" fn choose_version() {
     qemu_plugin_version.store(version, Ordering::Relaxed);
 }
 
-fn asked_version() -> Option<c_int> {
+fn requested_version() -> Option<c_int> {
     // SAFETY: a terminated string; QEMU loads plugins before it has threads that could change its environment.
     let value = unsafe { libc::getenv(VERSION_VARIABLE.as_ptr()) };
     if value.is_null() {
@@ -206,21 +209,21 @@ fn asked_version() -> Option<c_int> {
     value.to_str().ok()?.parse().ok().filter(|version| (1..=WITH_USERDATA).contains(version))
 }
 
-/// Address of a function that QEMU exports, if it does.
+/// The address of a function that QEMU exports; `None` if it does not export it.
 pub fn find(name: &std::ffi::CStr) -> Option<*mut c_void> {
-    // SAFETY: dlsym takes any handle of its own and a terminated string, which a CStr is.
+    // SAFETY: RTLD_DEFAULT is a handle of dlsym's own, and a CStr is a terminated string.
     let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!at.is_null()).then_some(at)
 }
 
 static DATA_IS_COPIED: AtomicBool = AtomicBool::new(false);
 
-/// Copies an instruction's bytes to `into` (16 bytes hold any of x86's) and returns those that are there.
+/// Copies an instruction's bytes to `into` (16 bytes hold any instruction of x86), and returns the copied bytes.
 ///
 /// # Safety
-/// `insn` belongs to the block of the running translation callback.
+/// `insn` must belong to the block of the running translation callback.
 pub unsafe fn insn_bytes(insn: *const Insn, into: &mut [u8; 16]) -> &[u8] {
-    // SAFETY: insn is valid by this function's contract; the buffer is as long as said, and the old form ignores it.
+    // SAFETY: insn is valid by this function's contract. The buffer has the given length, and the old form ignores it.
     let answer = unsafe { qemu_plugin_insn_data(insn, into.as_mut_ptr().cast(), into.len()) };
     if DATA_IS_COPIED.load(Ordering::Relaxed) {
         return &into[..answer.min(16)];
@@ -230,7 +233,7 @@ pub unsafe fn insn_bytes(insn: *const Insn, into: &mut [u8; 16]) -> &[u8] {
     if answer == 0 {
         return &[];
     }
-    // SAFETY: in the old form the answer points at `size` bytes that live as long as the callback.
+    // SAFETY: in the old form, the result points at `size` bytes that live as long as the callback.
     unsafe { std::ptr::copy_nonoverlapping(answer as *const u8, into.as_mut_ptr(), size) };
     &into[..size]
 }

@@ -1,14 +1,14 @@
-//! Gathers the records of `first-run.bin` in a fixed buffer. The format is `plugin_formats::first_executions`. Nothing is
-//! allocated and no time is taken here.
+//! Collects the records of `first-run.bin` in a fixed buffer. The format is `plugin_formats::first_executions`. This
+//! module allocates only at the start, and reads no clock.
 
 use plugin_formats::Sink;
 use plugin_formats::Start;
 use plugin_formats::first_executions::{RECORD_BYTES_MOST, Record, Stream, header_bytes};
 
-/// What is gathered before it is written out.
-const BUFFER: usize = 1 << 16;
+/// Size of the buffer that is filled before it is written out.
+const BUFFER_BYTES: usize = 1 << 16;
 
-/// The buffer and what the next record is relative to.
+/// The buffer, and the values that the next record is relative to.
 pub struct Encoder {
     buffer: Buffer,
     stream: Stream,
@@ -20,7 +20,7 @@ struct Buffer {
 }
 
 impl Sink for Buffer {
-    /// The recorder empties the buffer before a record may not fit, so that none is ever cut here.
+    /// The recorder empties the buffer before a record might not fit, so no record is ever cut here.
     #[inline(always)]
     fn byte(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.len) {
@@ -31,30 +31,29 @@ impl Sink for Buffer {
 }
 
 impl Encoder {
-    /// Starts with the header in the buffer.
+    /// Makes an encoder with the header in its buffer.
     pub fn new(start: &Start) -> Encoder {
-        let buffer = Buffer { bytes: vec![0; BUFFER].into_boxed_slice(), len: 0 };
+        let buffer = Buffer { bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), len: 0 };
         let mut encoder = Encoder { buffer, stream: Stream::new(start) };
         header_bytes(start).into_iter().for_each(|byte| encoder.buffer.byte(byte));
         encoder
     }
 
-    /// What is to be written out.
+    /// The bytes to be written out.
     pub fn pending(&self) -> &[u8] {
         &self.buffer.bytes[..self.buffer.len]
     }
 
-    /// What was pending has been written out.
+    /// Empties the buffer after its bytes have been written out.
     pub fn clear(&mut self) {
         self.buffer.len = 0;
     }
 
-    /// Whether one more record may not fit.
+    /// True if one more record might not fit.
     pub fn is_full(&self) -> bool {
         self.buffer.len + RECORD_BYTES_MOST > self.buffer.bytes.len()
     }
 
-    /// Adds a record.
     pub fn record(&mut self, record: &Record) {
         self.stream.write(record, &mut self.buffer);
     }

@@ -1,3 +1,3 @@
-//! How a block of code ends. An architecture's decoder tells it (`arch`).
+//! The last instruction of a block of code, decoded by the architecture's decoder (`arch`).
 
 pub use plugin_formats::first_executions::Ending;

@@ -1,9 +1,10 @@
-//! A value that one thread uses at a time, until one thread takes it away from all others: a vCPU's state, and the end of QEMU.
+//! A value that one thread uses at a time, until QEMU's end takes it from all threads. It holds a vCPU's state.
 //!
-//! A vCPU's callbacks come one after the other, so they need no lock among themselves. But QEMU may end while they come: a device that a
-//! guest writes to can end it from the thread of another vCPU. A lock would cost each block of code an atomic exchange. Here a
-//! callback costs two plain stores and a load, and the end of QEMU pays for the order of them: `membarrier(2)` makes each thread of this
-//! process pass a full barrier. So either the callback sees that it has come too late, or the end sees that it is under way and waits.
+//! The callbacks of one vCPU come one after the other, so they need no lock among themselves. But QEMU may end while
+//! they run: a guest's write to a device can end QEMU from the thread of another vCPU. A lock would cost each block of
+//! code an atomic exchange. Here a callback costs two plain stores and a load, and QEMU's end pays for their order.
+//! `membarrier(2)` makes each thread of this process pass a full barrier. Then either the callback sees that it came
+//! too late, or QEMU's end sees that the callback is running and waits.
 
 #![allow(unsafe_code, reason = "a cell of its own, and a call of the system's")]
 
@@ -12,44 +13,44 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 use std::time::{Duration, Instant};
 
-/// A callback that has not ended by then is stuck in a write, and what it works on is left to it.
-const WAIT: Duration = Duration::from_secs(1);
+/// The longest wait for a callback. A callback that takes longer is stuck in a write, and keeps its value.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether all values are taken away.
+/// The end of QEMU, after which no value can be used.
 #[derive(Debug)]
-pub struct Ending {
-    has_come: AtomicBool,
-    /// Whether the system can make all threads pass a barrier.
-    is_possible: bool,
+pub struct Shutdown {
+    has_begun: AtomicBool,
+    /// True if the system can make all threads pass a barrier.
+    has_membarrier: bool,
 }
 
-impl Ending {
+impl Shutdown {
     /// Registers this process for the barrier.
-    pub fn new() -> Ending {
-        let is_possible = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-        Ending { has_come: AtomicBool::new(false), is_possible }
+    pub fn new() -> Shutdown {
+        let has_membarrier = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        Shutdown { has_begun: AtomicBool::new(false), has_membarrier }
     }
 
-    /// From now on no cell can be used any more. False: it cannot be known when the last use ends.
-    pub fn comes(&self) -> bool {
-        self.has_come.store(true, Ordering::SeqCst);
+    /// After this, no cell can be used any more. Returns false if the end of the last use cannot be detected.
+    pub fn begin(&self) -> bool {
+        self.has_begun.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        !self.is_possible || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        !self.has_membarrier || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 }
 
-impl Default for Ending {
-    fn default() -> Ending {
-        Ending::new()
+impl Default for Shutdown {
+    fn default() -> Shutdown {
+        Shutdown::new()
     }
 }
 
 fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the call takes numbers only, and changes nothing but the order in which threads see stores.
+    // SAFETY: the call takes only numbers, and only affects the order in which threads see stores.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// The value, with a cache line on either side of it.
+/// The value, with a cache line on each side of it.
 #[repr(align(128))]
 #[derive(Debug)]
 pub struct Cell<T> {
@@ -57,51 +58,53 @@ pub struct Cell<T> {
     is_used: AtomicBool,
 }
 
-// SAFETY: `use_by_owner` gives the value to one thread at a time, by its contract, and `take` only to the thread that no use can follow.
+// SAFETY: `use_by_owner` gives the value to one thread at a time, by its contract. `take` gives it only to the thread
+// after which no use can follow.
 unsafe impl<T: Send> Sync for Cell<T> {}
 
-/// The value while it is used.
+/// The value during one use.
 pub struct Used<'a, T>(&'a Cell<T>);
 
 impl<T> Cell<T> {
-    /// A value that nothing uses.
+    /// A value that is not in use.
     pub fn new(value: T) -> Cell<T> {
         Cell { value: UnsafeCell::new(value), is_used: AtomicBool::new(false) }
     }
 
-    /// The value, unless the end has come.
+    /// The value, unless QEMU's end has begun.
     ///
     /// # Safety
-    /// No other use of this cell is under way, in any thread.
+    /// No other use of this cell may be running, in any thread.
     #[inline(always)]
-    pub unsafe fn use_by_owner(&self, ending: &Ending) -> Option<Used<'_, T>> {
+    pub unsafe fn use_by_owner(&self, shutdown: &Shutdown) -> Option<Used<'_, T>> {
         self.is_used.store(true, Ordering::Relaxed);
-        // The store is before the load for the compiler here, and for the CPU by the barrier of `Ending::comes`.
+        // The compiler keeps the store before the load here; the barrier of `Shutdown::begin` does so for the CPU.
         compiler_fence(Ordering::SeqCst);
-        if !ending.is_possible {
-            fence(Ordering::SeqCst); // each use pays for it, where the system has no such barrier
+        if !shutdown.has_membarrier {
+            fence(Ordering::SeqCst); // the system has no such barrier, so each use pays for it
         }
-        if ending.has_come.load(Ordering::Relaxed) {
+        if shutdown.has_begun.load(Ordering::Relaxed) {
             self.is_used.store(false, Ordering::Relaxed);
             return None;
         }
         Some(Used(self))
     }
 
-    /// The value, for the one thread that is left. None if a use is still under way after a while.
+    /// The value, for the one remaining thread. Returns `None` if a use is still running after [`MAX_WAIT`].
     ///
     /// # Safety
-    /// [`Ending::comes`] has returned true, and this is called once.
+    /// [`Shutdown::begin`] must have returned true, and this may be called only once.
     #[allow(clippy::mut_from_ref, reason = "the contract is the exclusion")]
     pub unsafe fn take(&self) -> Option<&mut T> {
         let begun = Instant::now();
         while self.is_used.load(Ordering::Acquire) {
-            if begun.elapsed() > WAIT {
+            if begun.elapsed() > MAX_WAIT {
                 return None;
             }
             std::thread::yield_now();
         }
-        // SAFETY: the last use has ended, no other begins after the end has come, and nothing else is ever given this value.
+        // SAFETY: the last use has ended, and no other can begin after the end has begun. Nothing else ever gets this
+        // value.
         Some(unsafe { &mut *self.value.get() })
     }
 }
@@ -119,7 +122,7 @@ impl<T> Deref for Used<'_, T> {
 impl<T> DerefMut for Used<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only use, by the contract of `use_by_owner`, and `take` waits until it ends.
+        // SAFETY: this is the only use, by the contract of `use_by_owner`, and `take` waits for its end.
         unsafe { &mut *self.0.value.get() }
     }
 }
@@ -137,16 +140,16 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     #[test]
-    fn what_is_taken_away_in_the_middle_of_its_use_is_whole() {
+    fn a_value_taken_during_its_use_is_whole() {
         for _ in 0..50 {
-            let (ending, cells) = (Ending::new(), [0, 1].map(|_| Cell::new([0_u64; 64])));
+            let (shutdown, cells) = (Shutdown::new(), [0, 1].map(|_| Cell::new([0_u64; 64])));
             let uses = AtomicU64::new(0);
             std::thread::scope(|scope| {
                 for cell in &cells {
-                    let (ending, uses) = (&ending, &uses);
+                    let (shutdown, uses) = (&shutdown, &uses);
                     let owner = move || {
-                        // SAFETY: this thread alone uses the cell.
-                        let next = || unsafe { cell.use_by_owner(ending) };
+                        // SAFETY: only this thread uses the cell.
+                        let next = || unsafe { cell.use_by_owner(shutdown) };
                         while let Some(mut value) = next() {
                             value.iter_mut().for_each(|n| *n += 1);
                             uses.fetch_add(1, Ordering::Relaxed);
@@ -157,8 +160,8 @@ mod tests {
                 while uses.load(Ordering::Relaxed) < 100 {
                     std::hint::spin_loop();
                 }
-                assert!(ending.comes(), "this system has membarrier");
-                // SAFETY: the end has come, and each is taken once.
+                assert!(shutdown.begin(), "this system has membarrier");
+                // SAFETY: the end has begun, and each value is taken once.
                 let values = cells.each_ref().map(|cell| *unsafe { cell.take() }.expect("uses are short"));
                 assert!(values.iter().all(|value| value.iter().all(|n| *n == value[0])), "{values:?}");
                 assert!(values.iter().map(|value| value[0]).sum::<u64>() >= 100);
@@ -168,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_use_that_does_not_end_keeps_its_value() {
-        let (ending, cell) = (Ending::new(), Cell::new(1));
-        // SAFETY: the only use.
-        let used = unsafe { cell.use_by_owner(&ending) };
-        assert!(ending.comes() && used.is_some());
-        // SAFETY: the end has come.
+        let (shutdown, cell) = (Shutdown::new(), Cell::new(1));
+        // SAFETY: this is the only use.
+        let used = unsafe { cell.use_by_owner(&shutdown) };
+        assert!(shutdown.begin() && used.is_some());
+        // SAFETY: the end has begun.
         assert!(unsafe { cell.take() }.is_none());
         drop(used);
-        // SAFETY: no other use is under way.
-        assert!(unsafe { cell.use_by_owner(&ending) }.is_none());
+        // SAFETY: no other use is running.
+        assert!(unsafe { cell.use_by_owner(&shutdown) }.is_none());
     }
 }

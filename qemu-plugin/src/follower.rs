@@ -1,8 +1,10 @@
-//! The callbacks that follow calls, and nothing else: find the vCPU and the block, hand them to `calls::follow`.
+//! The callbacks that follow calls. They only find the vCPU and the block, and pass them to `calls::follow`.
 //!
-//! Three callbacks, chosen by what each costs. One at the start of every block, which mostly compares two addresses;
-//! one for the access to the stack of each call and return, because nothing else tells the stack pointer in version 1
-//! of the interface, or where these make none, for an access in any block; one before each `hlt`. The state of a vCPU is its own: its callbacks come one after the other.
+//! There are three callbacks, chosen by their cost. The first comes at the start of every block and mostly compares two
+//! addresses. The second comes for an access to the stack: at each call and return, because version 1 of the interface
+//! has no other source of the stack pointer. On architectures whose calls do not access the stack, it comes for an
+//! access in any block. The third comes before each `hlt`. Each vCPU has its own state, because its callbacks come one
+//! after the other.
 
 #![allow(unsafe_code, reason = "what QEMU hands over")]
 
@@ -15,39 +17,39 @@ use std::sync::{Arc, Mutex};
 use crate::api::{self, Info, Insn, Tb};
 use crate::arch::{Code, Effect, Stack};
 use crate::calls::block::{Block, Blocks, ENTRY, MARK};
-use crate::calls::clock::{Asker, GetNs, HostClock, VIRTUAL};
+use crate::calls::clock::{GetNs, HostClock, VIRTUAL, VirtualTimeThread};
 use crate::calls::encode::{CallsFile, LIMITS, Out};
 use crate::calls::follow::{Clock, Shared, Vcpu};
-use crate::calls::on_stack::OnStack;
-use crate::calls::stacks::VCPUS;
+use crate::calls::stack_effect::StackEffect;
+use crate::calls::stacks::MAX_VCPUS;
 use crate::ending::Ending;
 use crate::exclusion::{self, Cell, Used};
 use crate::recorder::host_ns;
 use plugin_formats::Start;
 use plugin_formats::calls::Header;
 
-/// Nodes of the call tree: 128 MiB of addresses, of which a Linux boot uses a quarter.
-const NODES: usize = 1 << 21;
-/// Calls under way at once.
-const FRAMES: usize = 1 << 20;
-/// Blocks of code: twenty times a Linux boot's.
-const BLOCKS: usize = 1 << 20;
+/// The capacity of the call tree in nodes: 128 MiB of addresses, of which a Linux boot uses a quarter.
+const MAX_NODES: usize = 1 << 21;
+/// The largest number of open calls.
+const MAX_FRAMES: usize = 1 << 20;
+/// The largest number of blocks of code: twenty times as many as a Linux boot has.
+const MAX_BLOCKS: usize = 1 << 20;
 const PAGE_BITS: u32 = 12;
-/// Totals are written this often.
+/// The interval between tables of totals.
 const INTERVAL_NS: u64 = 10_000_000;
-/// Calls at least this long are in the timeline unless told otherwise: a Linux boot's are a million.
+/// The default of the shortest call in the timeline; a Linux boot has a million such calls.
 const MIN_CALL_NS: u64 = 1000;
 
-/// What the user may choose.
+/// The user's options.
 #[derive(Default)]
 pub struct Options {
-    /// The guest's clock, for `-icount`; without it times are the host's.
+    /// The guest's clock, for `-icount`; without it, times are the host's.
     pub clock: Option<GetNs>,
-    /// One thread of QEMU's runs all vCPUs.
+    /// True if one thread of QEMU runs all vCPUs.
     pub one_thread: bool,
-    /// The host's `CLOCK_MONOTONIC` at the recording's time zero; 0: not known.
+    /// The host's `CLOCK_MONOTONIC` at the recording's time zero; 0: unknown.
     pub zero_host_ns: u64,
-    /// Shortest call in the timeline, ns; under the virtual clock that is instructions.
+    /// The shortest call in the timeline, ns; with the virtual clock, in instructions.
     pub min_call_ns: Option<u64>,
 }
 
@@ -56,14 +58,14 @@ struct Follower {
     stack: Stack,
     shared: Shared,
     vcpus: Box<[Cell<Vcpu>]>,
-    /// QEMU's end, after which no callback finds a vCPU.
-    end: exclusion::Ending,
+    /// QEMU's end; afterwards no callback finds a vCPU.
+    end: exclusion::Shutdown,
     blocks: Mutex<Blocks>,
     clock: Option<GetNs>,
-    /// Whether one thread runs several vCPUs, and then the one whose turn it is.
+    /// True if one thread runs several vCPUs; `turn` is then the vCPU that it runs now.
     in_turn: bool,
     turn: AtomicU32,
-    /// The same as QEMU has it: where its `current_cpu` is for that thread, and its last value.
+    /// QEMU's `current_cpu` for that thread: its address, and its last value.
     current: AtomicPtr<AtomicPtr<c_void>>,
     last_current: AtomicPtr<c_void>,
     upper_half_seen: AtomicBool,
@@ -74,17 +76,17 @@ struct Follower {
 static FOLLOWER: AtomicPtr<Follower> = AtomicPtr::new(null_mut());
 
 fn follower() -> Option<&'static Follower> {
-    // SAFETY: null, or a Follower that was leaked for good.
+    // SAFETY: null, or a Follower that was leaked permanently.
     unsafe { FOLLOWER.load(Ordering::Acquire).as_ref() }
 }
 
 impl Follower {
-    /// A vCPU's state; none once QEMU ends, and for a vCPU beyond those that the machine said it could have.
+    /// A vCPU's state. Returns `None` once QEMU ends, and for a vCPU beyond the machine's declared maximum.
     ///
     /// # Safety
-    /// The caller is a callback of this vCPU and uses it nowhere else. QEMU makes the callbacks of a vCPU one after the other, whatever the
-    /// guest does: in the one thread that runs it, or for an instruction of which it lets no other vCPU run, in the thread of
-    /// another vCPU while all others wait.
+    /// The caller must be a callback of this vCPU, and must not use its state elsewhere. QEMU makes the callbacks of a
+    /// vCPU one after the other, for any guest. They run in the vCPU's thread. For an exclusive instruction they may
+    /// run in another vCPU's thread, while all other vCPUs wait.
     #[inline(always)]
     unsafe fn vcpu(&self, vcpu: c_uint) -> Option<Used<'_, Vcpu>> {
         // SAFETY: the callbacks of a vCPU come one after the other, by this function's contract.
@@ -92,13 +94,13 @@ impl Follower {
     }
 }
 
-/// Starts to follow code that the stack pointer of is told in this way.
+/// Starts to follow code whose stack pointer comes from `stack`.
 pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'static dyn Code, stack: Stack) {
     let Options { clock, one_thread, zero_host_ns, .. } = options;
     let (file_clock, shared_clock, per_second, install) = match clock {
         Some(get) => {
-            let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
-            (plugin_formats::Clock::Virtual, Clock::Virtual(Some(asker)), 1_000_000_000, host_ns())
+            let time_thread: &'static VirtualTimeThread = Box::leak(Box::new(VirtualTimeThread::new(get)));
+            (plugin_formats::Clock::Virtual, Clock::Virtual(Some(time_thread)), 1_000_000_000, host_ns())
         }
         None => {
             let host = HostClock::start();
@@ -118,7 +120,7 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
         },
         ticks_per_second: per_second,
         min_call_ticks: min_call,
-        call_cost_ps: crate::calls::cost::of_a_call_ps(),
+        call_cost_ps: crate::calls::cost::call_cost_ps(),
         interval_ticks: interval,
     };
     if let Err(error) = std::io::Write::write_all(&mut &out, &header.bytes()) {
@@ -126,16 +128,16 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
         return;
     }
     let file = Arc::new(CallsFile::new(out, LIMITS));
-    let vcpus = info.max_vcpus.clamp(1, VCPUS as i32) as u16;
-    let shared = Shared::new(shared_clock, min_call, interval, [NODES, FRAMES, vcpus.into()]);
+    let vcpus = info.max_vcpus.clamp(1, MAX_VCPUS as i32) as u16;
+    let shared = Shared::new(shared_clock, min_call, interval, [MAX_NODES, MAX_FRAMES, vcpus.into()]);
     let vcpus = (0..vcpus).map(|n| Cell::new(Vcpu::new(&shared, Out::new(Some(file.clone()), n)))).collect();
     let follower = Follower {
         code,
         stack,
         shared,
         vcpus,
-        end: exclusion::Ending::new(),
-        blocks: Mutex::new(Blocks::new(BLOCKS)),
+        end: exclusion::Shutdown::new(),
+        blocks: Mutex::new(Blocks::new(MAX_BLOCKS)),
         clock,
         in_turn: one_thread && info.max_vcpus > 1,
         turn: AtomicU32::new(0),
@@ -148,20 +150,20 @@ pub fn start(options: Options, out: File, info: &Info, target: &[u8], code: &'st
     FOLLOWER.store(Box::into_raw(Box::new(follower)), Ordering::Release);
 }
 
-/// A block is being translated, by the thread that runs `vcpu` if that is known.
+/// Handles the translation of a block, by the thread that runs `vcpu` if that is known.
 ///
 /// # Safety
-/// `tb` is the block of the running translation callback.
+/// `tb` must be the block of the running translation callback.
 pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
     let Some(f) = follower() else { return };
     if f.in_turn && f.current.load(Ordering::Relaxed).is_null() {
-        // In this thread, for this thread: it is one of its own variables.
+        // Looked up in this thread and for this thread, because it is a thread-local variable.
         f.current.store(api::find(c"current_cpu").unwrap_or(null_mut()).cast(), Ordering::Relaxed);
     }
     let vcpu = if one_thread { Some(f.turn.load(Ordering::Relaxed)) } else { vcpu };
-    // SAFETY: the callback is of the thread that runs this vCPU, which is therefore in no other.
+    // SAFETY: the callback is of the thread that runs this vCPU, so the vCPU is in no other callback.
     let running = vcpu.and_then(|n| unsafe { f.vcpu(n) });
-    // SAFETY: the block by this function's contract.
+    // SAFETY: the block is valid by this function's contract.
     let (start, user) = unsafe {
         let start = api::qemu_plugin_tb_vaddr(tb);
         (start, running.as_ref().is_some_and(|v| f.is_user(start, v)))
@@ -176,11 +178,12 @@ pub unsafe fn translated(tb: *mut Tb, vcpu: Option<c_uint>, one_thread: bool) {
 }
 
 impl Follower {
-    /// Notes which vCPU runs. The number that QEMU 10.0 gives is that of the one for which the code was translated,
-    /// where one thread runs several; so it is asked for its own notion, and the number is used only where it has none.
+    /// Records which vCPU runs. If one thread runs several vCPUs, QEMU 10.0 passes the number of the vCPU for which the
+    /// code was translated. So QEMU's `current_cpu` is read instead, and the number is used only if there is no such
+    /// variable.
     #[inline(always)]
-    fn takes_turn(&self, told: c_uint) {
-        // SAFETY: null, or the address of QEMU's variable in the one thread that runs all vCPUs, which is this one.
+    fn take_turn(&self, reported: c_uint) {
+        // SAFETY: null, or the address of QEMU's variable in the one thread that runs all vCPUs, which is this thread.
         let turn = match unsafe { self.current.load(Ordering::Relaxed).as_ref() } {
             Some(current) => {
                 let current = current.load(Ordering::Relaxed);
@@ -188,49 +191,53 @@ impl Follower {
                     return;
                 }
                 self.last_current.store(current, Ordering::Relaxed);
-                self.number_of(current).unwrap_or(told)
+                self.number_of(current).unwrap_or(reported)
             }
-            None => told,
+            None => reported,
         };
         let last = self.turn.swap(turn, Ordering::Relaxed);
         if last != turn {
-            // SAFETY: this thread runs all vCPUs, and is in a callback that has borrowed none; the two are different ones.
+            // SAFETY: this thread runs all vCPUs, and is in a callback that has borrowed no vCPU. The two are different
+            // vCPUs.
             if let (Some(mut running), Some(mut last)) = unsafe { (self.vcpu(turn), self.vcpu(last)) } {
-                running.takes_over(&self.shared, &mut last);
+                running.take_over(&self.shared, &mut last);
             }
         }
     }
 
-    /// The number of a vCPU by the address of what QEMU keeps of it.
+    /// The number of the vCPU whose `CPUState` is at this address.
     fn number_of(&self, current: *mut c_void) -> Option<c_uint> {
         let get = api::find(c"qemu_get_cpu")?;
-        // SAFETY: QEMU exports CPUState *qemu_get_cpu(int) under this name, the same since 1.4; it only reads its list.
+        // SAFETY: QEMU exports CPUState *qemu_get_cpu(int) under this name, unchanged since 1.4; it only reads its
+        // list.
         let get = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> *mut c_void>(get) };
         (0..self.vcpus.len() as c_int).find(|&n| get(n) == current).map(|n| n as c_uint)
     }
 
-    /// Version 1 of the interface does not tell the privilege level: user space is what lies in the lower half once a
-    /// kernel runs in the upper, and is reached by a return from an interrupt or a system call, or from user space.
+    /// Version 1 of the interface does not report the privilege level. Code is user space if it is in the lower half
+    /// once a kernel has run in the upper half. It must also be reached by a return from an interrupt or a system call,
+    /// or from user space.
     fn is_user(&self, start: u64, running: &Vcpu) -> bool {
         if start >> 63 != 0 {
             self.upper_half_seen.store(true, Ordering::Relaxed);
             return false;
         }
         let before = running.block();
-        // A further CPU of arm64 comes to the lower half by such a return too, before it ever was in the upper one.
+        // A secondary CPU of arm64 also reaches the lower half by such a return, before it was ever in the upper half.
         let in_kernel = match self.stack {
             Stack::Accesses => self.upper_half_seen.load(Ordering::Relaxed),
-            Stack::Effects(_) => running.was_up(),
+            Stack::Effects(_) => running.ran_in_upper_half(),
         };
         before.user || (before.ending == Ending::InterruptReturn && in_kernel)
     }
 
-    /// Whether there was room to follow the block.
+    /// Registers the block's callbacks. Returns false if there is no room to follow the block.
     ///
     /// # Safety
-    /// `tb` is the block of the running translation callback.
+    /// `tb` must be the block of the running translation callback.
     unsafe fn instrument(&self, tb: *mut Tb, start: u64, user: bool) -> bool {
-        // SAFETY: the block by this function's contract; it has at least one instruction, and `last` is its last.
+        // SAFETY: the block is valid by this function's contract; it has at least one instruction, and `last` is its
+        // last one.
         let (last, block) = unsafe {
             let insns = self.length(tb);
             let last = api::qemu_plugin_tb_get_insn(tb, insns - 1);
@@ -239,7 +246,7 @@ impl Follower {
         let Some(block) = block else {
             if !self.not_followed.swap(true, Ordering::Relaxed) {
                 eprintln!(
-                    "bootscope plugin: more than {BLOCKS} blocks of code: what is new from now on is not followed"
+                    "bootscope plugin: more than {MAX_BLOCKS} blocks of code: what is new from now on is not followed"
                 );
             }
             return false;
@@ -248,13 +255,13 @@ impl Follower {
         let runs = match (self.stack, self.in_turn) {
             (Stack::Accesses, false) => runs,
             (Stack::Accesses, true) => runs_in_turn,
-            (Stack::Effects(_), false) => runs_on_stack,
-            (Stack::Effects(_), true) => runs_on_stack_in_turn,
+            (Stack::Effects(_), false) => runs_by_effect,
+            (Stack::Effects(_), true) => runs_by_effect_in_turn,
         };
-        // SAFETY: block and instruction of the running callback; the data lives for good.
+        // SAFETY: block and instruction belong to the running callback; the data is never freed.
         unsafe {
             api::qemu_plugin_register_vcpu_tb_exec_cb(tb, runs, api::CB_NO_REGS, data);
-            if let Some((insn, callback)) = self.tells_stack(tb, last, block, user) {
+            if let Some((insn, callback)) = self.stack_access_callback(tb, last, block, user) {
                 api::qemu_plugin_register_vcpu_mem_cb(insn, callback, api::CB_NO_REGS, api::MEM_RW, data);
             }
             if block.ending == Ending::Halt {
@@ -264,11 +271,12 @@ impl Follower {
         true
     }
 
-    /// The instruction whose access tells the stack pointer, and who is to be called for it.
+    /// The instruction whose access shows the stack pointer, and the callback for it.
     ///
     /// # Safety
-    /// `tb` is the block of the running translation callback, `last` its last instruction, and `block` what is kept of it.
-    unsafe fn tells_stack(
+    /// `tb` must be the block of the running translation callback, `last` its last instruction, and `block` its stored
+    /// form.
+    unsafe fn stack_access_callback(
         &self,
         tb: *mut Tb,
         last: *mut Insn,
@@ -282,15 +290,16 @@ impl Follower {
             (Stack::Accesses, Ending::Return) => Some((last, reads_stack)),
             (Stack::Accesses, _) => None,
             (Stack::Effects(_), _) => {
-                let told_by = block.on_stack?.told_by?;
-                // SAFETY: the block has that instruction: by this function's contract the same code gave what is kept of it.
-                Some((unsafe { api::qemu_plugin_tb_get_insn(tb, told_by.into()) }, tells))
+                let access_insn = block.stack_effect?.access_insn?;
+                // SAFETY: the block has that instruction: by this function's contract `block` was made from the same
+                // code.
+                Some((unsafe { api::qemu_plugin_tb_get_insn(tb, access_insn.into()) }, shows_stack))
             }
         }
     }
 
     /// # Safety
-    /// `tb` is the block of the running translation callback, with so many instructions.
+    /// `tb` must be the block of the running translation callback, and have `insns` instructions.
     unsafe fn block(&self, tb: *mut Tb, start: u64, insns: usize, user: bool) -> Option<&'static Block> {
         let mut blocks = self.blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: by this function's contract.
@@ -304,7 +313,7 @@ impl Follower {
             let bytes = api::insn_bytes(last, &mut bytes);
             let before = if insns > 1 { api::qemu_plugin_tb_get_insn(tb, insns - 2) } else { null_mut() };
             let before = if before.is_null() { &[] } else { api::insn_bytes(before, &mut bytes_before) };
-            let (ending, displacement) = self.code.ends(bytes, before);
+            let (ending, displacement) = self.code.ending(bytes, before);
             let mut block =
                 Block::new(start, last_start.wrapping_add(size), last_start, insns as u32, ending, displacement);
             if self.code.repeats(bytes) {
@@ -312,7 +321,7 @@ impl Follower {
             }
             block.far_call = self.code.is_far_call(bytes);
             if let Stack::Effects(effect) = self.stack {
-                block.on_stack = Some(on_stack(tb, insns, effect));
+                block.stack_effect = Some(stack_effect(tb, insns, effect));
             }
             if self.begins_function(tb, start, insns) {
                 block.set(ENTRY);
@@ -322,7 +331,7 @@ impl Follower {
     }
 
     /// # Safety
-    /// `tb` is the block of the running translation callback.
+    /// `tb` must be the block of the running translation callback.
     unsafe fn user_block(&self, blocks: &mut Blocks, tb: *mut Tb, insns: u32) -> &'static Block {
         if !self.user_out_seen.load(Ordering::Relaxed) {
             let writes_port = |i| {
@@ -339,29 +348,29 @@ impl Follower {
         blocks.user(insns)
     }
 
-    /// Instructions of a block, at least one. QEMU 7.2 also tells of one that it has taken away again: an instruction that
-    /// reaches into the next page always begins a block of its own.
+    /// The number of instructions of a block, at least one. QEMU 7.2 also reports one that it has removed again: an
+    /// instruction that crosses into the next page always begins its own block.
     ///
     /// # Safety
-    /// `tb` is the block of the running translation callback.
+    /// `tb` must be the block of the running translation callback.
     unsafe fn length(&self, tb: *mut Tb) -> usize {
-        // SAFETY: the block by this function's contract, and its last instruction.
+        // SAFETY: the block is valid by this function's contract, and so is its last instruction.
         unsafe {
-            let told = api::qemu_plugin_tb_n_insns(tb).max(1);
-            let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, told - 1);
+            let reported = api::qemu_plugin_tb_n_insns(tb).max(1);
+            let last: *mut Insn = api::qemu_plugin_tb_get_insn(tb, reported - 1);
             let (start, size) = (api::qemu_plugin_insn_vaddr(last), api::qemu_plugin_insn_size(last) as u64);
             let crosses = start >> PAGE_BITS != start.wrapping_add(size).wrapping_sub(1) >> PAGE_BITS;
-            // Of such a one it may have kept only the bytes before the page's end.
+            // QEMU may have kept only the bytes of such an instruction before the page's end.
             let cut = self.code.lacks_target(api::insn_bytes(last, &mut [0; 16]));
-            if told > 1 && (crosses || cut) { told - 1 } else { told }
+            if reported > 1 && (crosses || cut) { reported - 1 } else { reported }
         }
     }
 
     /// # Safety
-    /// `tb` is the block of the running translation callback, with so many instructions.
+    /// `tb` must be the block of the running translation callback, and have `insns` instructions.
     unsafe fn begins_function(&self, tb: *mut Tb, start: u64, insns: usize) -> bool {
         let (mut first, mut second) = ([0; 16], [0; 16]);
-        // SAFETY: instructions of the block, by this function's contract.
+        // SAFETY: instructions of the block, which is valid by this function's contract.
         unsafe {
             let first = api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, 0), &mut first);
             let second = match insns {
@@ -374,109 +383,111 @@ impl Follower {
 }
 
 /// # Safety
-/// `tb` is the block of the running translation callback, with so many instructions.
-unsafe fn on_stack(tb: *mut Tb, insns: usize, effect: fn(&[u8]) -> Effect) -> OnStack {
-    // SAFETY: instructions of the block, by this function's contract.
-    OnStack::of(
+/// `tb` must be the block of the running translation callback, and have `insns` instructions.
+unsafe fn stack_effect(tb: *mut Tb, insns: usize, effect: fn(&[u8]) -> Effect) -> StackEffect {
+    // SAFETY: instructions of the block, which is valid by this function's contract.
+    StackEffect::from_insns(
         (0..insns).map(|i| unsafe { effect(api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut [0; 16])) }),
     )
 }
 
-/// QEMU ends. It calls this once, from any thread, and other vCPUs may still run.
-pub fn ends() {
+/// Handles QEMU's end. QEMU calls this once, from any thread, while other vCPUs may still run.
+pub fn finish() {
     let Some(f) = follower() else { return };
-    if !f.end.comes() {
-        return; // what was written so far is there
+    if !f.end.begin() {
+        return; // the file keeps everything written until now
     }
     let mut is_first = true;
     for cell in &f.vcpus {
-        // SAFETY: the end has come, and QEMU calls this once.
+        // SAFETY: the end has begun, and QEMU calls this once.
         if let Some(vcpu) = unsafe { cell.take() }.filter(|vcpu| vcpu.has_run()) {
-            vcpu.ends(&f.shared, is_first);
+            vcpu.finish(&f.shared, is_first);
             is_first = false;
         }
     }
 }
 
 /// # Safety
-/// The caller is a callback that `instrument` registered, with the data that QEMU gave it and the number of the vCPU that runs in this
-/// thread, and has no reference to a vCPU.
+/// The caller must be a callback that `instrument` registered, with the data that QEMU passed and the number of the
+/// vCPU that this thread runs. It must hold no reference to a vCPU.
 #[inline(always)]
 unsafe fn find(vcpu: c_uint, data: *mut c_void) -> Option<(&'static Follower, Used<'static, Vcpu>, &'static Block)> {
     let f = follower()?;
-    // SAFETY: it is a callback of this vCPU, which uses it nowhere else, and QEMU calls none within another. The data is the address of a
-    // block that `Blocks` leaked, as `instrument` registered it: QEMU keeps it in translated code, which no guest writes to.
+    // SAFETY: the caller is a callback of this vCPU and uses its state nowhere else, and QEMU never nests callbacks.
+    // The data is the address of a block that `Blocks` leaked, as `instrument` registered it. QEMU keeps the address in
+    // translated code, which no guest writes to.
     unsafe { Some((f, f.vcpu(vcpu)?, &*data.cast::<Block>())) }
 }
 
-/// Which vCPU a callback within a block is of. The callback at the block's start, which is made most often, need not look.
+/// The vCPU of a callback within a block. The callback at the block's start, the most frequent one, does not need this
+/// lookup.
 #[inline(always)]
-fn running(told: c_uint) -> c_uint {
-    follower().filter(|f| f.in_turn).map_or(told, |f| f.turn.load(Ordering::Relaxed))
+fn running(reported: c_uint) -> c_uint {
+    follower().filter(|f| f.in_turn).map_or(reported, |f| f.turn.load(Ordering::Relaxed))
 }
 
-/// The vCPU whose block starts, where one thread runs several.
+/// The vCPU whose block starts, if one thread runs several vCPUs.
 #[inline(always)]
-fn takes_turn(told: c_uint) -> c_uint {
+fn take_turn(reported: c_uint) -> c_uint {
     if let Some(f) = follower() {
-        f.takes_turn(told); // which gives back what it borrows
+        f.take_turn(reported); // which gives back what it borrows
     }
-    running(told)
+    running(reported)
 }
 
 extern "C" fn runs(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback where each vCPU has a thread, or else `runs_in_turn`, which says whose turn it is.
-    // Nothing here was borrowed before.
+    // SAFETY: `instrument` registers this callback if each vCPU has its own thread. Otherwise it registers
+    // `runs_in_turn`, which passes the vCPU of the current turn. This function has borrowed nothing before.
     if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
         vcpu.runs(&f.shared, block);
     }
 }
 
 extern "C" fn runs_in_turn(vcpu: c_uint, data: *mut c_void) {
-    runs(takes_turn(vcpu), data);
+    runs(take_turn(vcpu), data);
 }
 
-extern "C" fn runs_on_stack(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: as in `runs`, with `runs_on_stack_in_turn`.
+extern "C" fn runs_by_effect(vcpu: c_uint, data: *mut c_void) {
+    // SAFETY: as in `runs`, with `runs_by_effect_in_turn`.
     if let Some((f, mut vcpu, block)) = unsafe { find(vcpu, data) } {
-        vcpu.runs_on_stack(&f.shared, block);
+        vcpu.runs_by_effect(&f.shared, block);
     }
 }
 
-extern "C" fn runs_on_stack_in_turn(vcpu: c_uint, data: *mut c_void) {
-    runs_on_stack(takes_turn(vcpu), data);
+extern "C" fn runs_by_effect_in_turn(vcpu: c_uint, data: *mut c_void) {
+    runs_by_effect(take_turn(vcpu), data);
 }
 
-extern "C" fn tells(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+extern "C" fn shows_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
+    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
     if let Some((f, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
-        vcpu.told(&f.shared, block, address);
+        vcpu.stack_access(&f.shared, block, address);
     }
 }
 
 extern "C" fn touches_stack(vcpu: c_uint, _: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
     if let Some((_, mut vcpu, block)) = unsafe { find(running(vcpu), data) } {
         vcpu.stack_pointer(block, address);
     }
 }
 
 extern "C" fn writes_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `info` is what QEMU gave to this very callback; the function only looks at its bits.
+    // SAFETY: QEMU passed `info` to this callback; the function only reads its bits.
     if unsafe { api::qemu_plugin_mem_is_store(info) } {
         touches_stack(vcpu, info, address, data);
     }
 }
 
 extern "C" fn reads_stack(vcpu: c_uint, info: u32, address: u64, data: *mut c_void) {
-    // SAFETY: `info` is what QEMU gave to this very callback; the function only looks at its bits.
+    // SAFETY: QEMU passed `info` to this callback; the function only reads its bits.
     if !unsafe { api::qemu_plugin_mem_is_store(info) } {
         touches_stack(vcpu, info, address, data);
     }
 }
 
 extern "C" fn halts(vcpu: c_uint, data: *mut c_void) {
-    // SAFETY: `instrument` registered this callback, and nothing here was borrowed before.
+    // SAFETY: `instrument` registered this callback, and it has borrowed nothing before.
     if let Some((f, mut vcpu, _)) = unsafe { find(running(vcpu), data) } {
         vcpu.halts(&f.shared);
     }

@@ -1,23 +1,25 @@
-//! A QEMU plugin that notes when each piece of guest code ran for the first time.
+//! A QEMU plugin that records the first execution of each block of guest code, and on request every call.
 //!
-//! QEMU translates a block of guest code right before it runs it for the first time. For first runs this plugin asks for
-//! the translation callback: it costs nothing once code is translated, needs nothing in the guest, and works from the
-//! reset vector on. It does not say which vCPU it is for. So where several threads run them, the first block of each
-//! thread gets a callback that says so, once, and costs a call each time that block runs.
+//! QEMU translates a block of guest code right before it runs it for the first time. The first-execution trace uses
+//! only the translation callback. This callback costs nothing once code is translated, needs nothing in the guest, and
+//! works from the reset vector on. It does not name the vCPU. So if several threads run vCPUs, the first block of each
+//! thread gets a callback that reports the vCPU once. That callback costs a call each time the block runs.
 //!
-//! From a boot's first runs follow the regions (firmware, decompressor, kernel, …), and for each call site how long its
-//! first call took: the block that ends in the call, and the block at its return address, both run for the first time.
-//! Where calls are followed it also asks for a callback at each run of a block, and at the memory access or the `hlt` that
-//! ends some blocks.
+//! The first executions of a boot show its regions (firmware, decompressor, kernel, …). They also show the length of
+//! the first call of each call site: the block that ends in the call and the block at its return address both run for
+//! the first time. To follow calls, the plugin also requests a callback at each run of a block. It requests another at
+//! the memory access or the `hlt` that ends some blocks.
 //!
-//! First runs allocate nothing once the plugin is installed. Followed calls allocate when a block is translated for the
-//! first time, which they keep for good, and where a stack is new or becomes deeper than ever (`calls::stacks`). Otherwise they only fill
-//! tables whose room was reserved at the start. All of it has limits that no guest can pass.
+//! The first-execution trace allocates nothing after the plugin is installed. Following calls allocates when a block is
+//! translated for the first time; that memory is kept. It also allocates for a stack that is new or deeper than ever
+//! (`calls::stacks`). Everything else fills tables reserved at the start. All memory has limits that no guest can
+//! exceed.
 //!
-//! `plugin` is what QEMU calls, `follower` its callbacks of followed calls, and `api` what it offers. `recorder` keeps the
-//! first runs, with `seen` (which blocks are known), `ending` (how a block ends) and `encode` (the buffer). `calls` follows
-//! calls. The formats of both files are in the crate `plugin_formats`. What QEMU hands over, its end (`exclusion`), clocks and reserved
-//! memory need `unsafe`; nothing else may have any. None of it rests on what a guest does.
+//! `plugin` has QEMU's callbacks, `follower` those that follow calls, and `api` QEMU's interface. `recorder` makes the
+//! first-execution trace, with `known_blocks` (the set of recorded blocks), `ending` (a block's last instruction) and
+//! `encode` (the buffer). `calls` follows calls. The crate `plugin_formats` has the formats of both files. QEMU's
+//! pointers, its end (`exclusion`), clocks and reserved memory need `unsafe`; nothing else may use it. Its soundness
+//! never depends on the guest.
 
 #![deny(unsafe_code)]
 
@@ -26,10 +28,10 @@ pub mod calls;
 pub mod encode;
 pub mod ending;
 pub mod exclusion;
+pub mod known_blocks;
 pub mod recorder;
-pub mod seen;
 
-// Not in the test program and not in the fuzzer, which have no QEMU around them to find the interface's functions in.
+// Not in the test program and not in the fuzzer, which run without QEMU and its functions.
 #[cfg(all(feature = "qemu", not(test)))]
 mod api;
 #[cfg(all(feature = "qemu", not(test)))]

@@ -1,23 +1,23 @@
-//! The callbacks that QEMU calls, and nothing else: unpack, lock, hand to the recorder.
+//! QEMU's callbacks. They only unpack arguments, take the lock, and call the recorder.
 //!
 //! Options, after the plugin's path (which takes the name `file=`):
-//! - `fd=N` (an inherited descriptor) or `out=PATH`: where the output goes;
-//! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, to be kept in the header;
-//! - `calls-fd=N` or `calls-out=PATH`: every call is followed, and this is where that goes; `min-call=NS`: the shortest
-//!   call that is in its timeline;
-//! - `user-blocks=N`: once user space has run so many blocks, the plugin takes itself out of the guest's way, unless calls are
-//!   followed: no block is noted from then on, and none costs more than without a plugin;
+//! - `fd=N` (an inherited descriptor) or `out=PATH`: the output for first executions;
+//! - `zero=NS`: the host's `CLOCK_MONOTONIC` at the recording's time zero, kept in the header;
+//! - `calls-fd=N` or `calls-out=PATH`: follow every call, with this output;
+//! - `min-call=NS`: the shortest call in the timeline of calls;
+//! - `user-blocks=N`: once user space has run this number of blocks, the plugin detaches, unless it follows calls: it
+//!   records no further block, and blocks then cost no more than without a plugin;
 //! - `clock=virtual`: the guest's virtual clock, for `-icount`, where an instruction is a fixed number of nanoseconds
 //!   and the host's time means nothing;
-//! - `one-thread=on`: one thread of QEMU's runs all vCPUs (`thread=single`), so blocks are ascribed to no vCPU.
+//! - `one-thread=on`: one thread of QEMU runs all vCPUs (`thread=single`), so blocks are assigned to no vCPU.
 //!   `clock=virtual` implies it.
 //!
-//! Why the translation callback may read the virtual clock under icount: QEMU translates between blocks, when it
-//! allows I/O. Callbacks of instructions run inside a block, where reading the clock ends QEMU ("Bad icount read").
+//! The translation callback may read the virtual clock under icount: QEMU translates between blocks, when it allows
+//! I/O. Callbacks of instructions run inside a block, where reading the clock ends QEMU ("Bad icount read").
 //!
-//! Several vCPU threads translate at once: all state is behind one lock, and times are taken while it is held, so that
-//! records are in the order of their times. A panic must not unwind into QEMU; `extern "C"` makes it an abort, so
-//! nothing here panics, and a poisoned lock is used as it is.
+//! Several vCPU threads translate at once. One lock protects all state, and times are taken while it is held, so
+//! records are in the order of their times. A panic must not unwind into QEMU; `extern "C"` turns it into an abort. So
+//! nothing here panics, and a poisoned lock is used anyway.
 
 #![allow(unsafe_code, reason = "what QEMU hands over")]
 
@@ -37,22 +37,22 @@ use plugin_formats::Start;
 use plugin_formats::first_executions::Block;
 
 struct State {
-    /// None if only calls are wanted.
+    /// `None` if only calls are followed.
     recorder: Option<Recorder>,
     now: Now,
     one_thread: bool,
     code: &'static dyn arch::Code,
-    /// Whether QEMU has been told to call no more.
-    is_out: bool,
+    /// True if QEMU was requested to drop all callbacks.
+    is_detached: bool,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// This thread's number, from 1; 0 until its first translation.
+    /// This thread's number, from 1; 0 before its first translation.
     static THREAD: Cell<u32> = const { Cell::new(0) };
-    /// The vCPU that this thread runs, once that is known.
+    /// The vCPU that this thread runs, once known.
     static VCPU: Cell<Option<c_uint>> = const { Cell::new(None) };
 }
 
@@ -60,10 +60,10 @@ fn state() -> MutexGuard<'static, Option<State>> {
     STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Called by QEMU when it has loaded this object. Returns 0, or anything else to be unloaded.
+/// The entry point that QEMU calls after it has loaded this object. Returns 0; any other value makes QEMU unload it.
 ///
 /// # Safety
-/// `info` and the `argc` strings of `argv` are valid, as QEMU's interface promises.
+/// `info` and the `argc` strings of `argv` must be valid, as QEMU's interface promises.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: PluginId,
@@ -87,9 +87,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
             return 1;
         }
     };
-    let code = arch::of(target.to_bytes());
+    let code = arch::for_target(target.to_bytes());
     let one_thread = options.one_thread || info.max_vcpus == 1;
-    // Who follows calls pays for each block anyway, and notes them all.
+    // Following calls already costs a callback for each block, so it never detaches.
     let user_blocks = if options.calls.is_some() { usize::MAX } else { options.user_blocks };
     if let Some((out, mut calls)) = options.calls {
         let Some(stack) = code.stack() else {
@@ -109,9 +109,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
         target: plugin_formats::target(target.to_bytes()),
     };
     let recorder = options.out.map(|out| Recorder::new(out, &start, user_blocks));
-    *state() = Some(State { recorder, one_thread, now: options.now, code, is_out: false });
+    *state() = Some(State { recorder, one_thread, now: options.now, code, is_detached: false });
     let callbacks = api::Callbacks { vcpu_init, translated, at_exit };
-    // SAFETY: within this function, with what QEMU gave it.
+    // SAFETY: within this function, with QEMU's own arguments.
     unsafe { api::register(id, info.version_cur, callbacks) };
     0
 }
@@ -135,10 +135,10 @@ impl Options {
         let mut user_blocks = usize::MAX;
         for arg in args {
             match arg.as_ref().split_once('=').unwrap_or((arg.as_ref(), "on")) {
-                ("fd", fd) => out = Some(inherited(fd)?),
-                ("out", path) => out = Some(created(path)?),
-                ("calls-fd", fd) => calls_out = Some(inherited(fd)?),
-                ("calls-out", path) => calls_out = Some(created(path)?),
+                ("fd", fd) => out = Some(inherited_file(fd)?),
+                ("out", path) => out = Some(create_file(path)?),
+                ("calls-fd", fd) => calls_out = Some(inherited_file(fd)?),
+                ("calls-out", path) => calls_out = Some(create_file(path)?),
                 ("min-call", ns) => {
                     calls.min_call_ns = Some(ns.parse().map_err(|_| format!("min-call={ns} is not a number of ns"))?);
                 }
@@ -170,21 +170,22 @@ impl Options {
     }
 }
 
-fn created(path: &str) -> Result<File, String> {
+fn create_file(path: &str) -> Result<File, String> {
     File::create(path).map_err(|e| format!("cannot create {path}: {e}"))
 }
 
-fn inherited(fd: &str) -> Result<File, String> {
+fn inherited_file(fd: &str) -> Result<File, String> {
     let fd: c_int = fd.parse().map_err(|_| format!("fd={fd} is not a number"))?;
     // SAFETY: F_GETFD takes any number and changes nothing.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return Err(format!("fd={fd} is not open in QEMU: pass it on without close-on-exec"));
     }
-    // SAFETY: it is open, and whoever started QEMU gave it to this plugin by naming it.
+    // SAFETY: the descriptor is open, and the program that started QEMU passed it to this plugin by naming it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// `qemu_clock_get_ns` is no part of the plugin interface; QEMU exports it to its own modules where it has any.
+/// `qemu_clock_get_ns` is not part of the plugin interface. QEMU exports it to its own modules, if it is built with
+/// modules.
 fn virtual_clock() -> Result<extern "C" fn(c_int) -> i64, String> {
     let at = api::find(c"qemu_clock_get_ns")
         .ok_or("clock=virtual: this QEMU does not export qemu_clock_get_ns; leave it out to have host time")?;
@@ -201,28 +202,28 @@ fn vcpu_init(vcpu: c_uint) {
 
 fn translated(tb: *mut Tb) {
     let one_thread = note_first_execution(tb);
-    if goes_out() {
-        api::forget_callbacks();
+    if should_detach() {
+        api::reset_callbacks();
     }
     let vcpu = VCPU.get();
     // SAFETY: the block of this callback.
     unsafe { follower::translated(tb, vcpu, one_thread) };
     if !one_thread && vcpu.is_none() {
         // SAFETY: as above; the callback lives as long as the object.
-        unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, tells_vcpu, api::CB_NO_REGS, null_mut()) };
+        unsafe { api::qemu_plugin_register_vcpu_tb_exec_cb(tb, report_vcpu, api::CB_NO_REGS, null_mut()) };
     }
 }
 
-/// True once: when the recorder wants no more blocks.
-fn goes_out() -> bool {
+/// Returns true once: when the recorder needs no more blocks.
+fn should_detach() -> bool {
     let mut state = state();
     let Some(s) = state.as_mut() else { return false };
-    let is_time = !s.is_out && s.recorder.as_ref().is_some_and(Recorder::has_stopped);
-    s.is_out |= is_time;
+    let is_time = !s.is_detached && s.recorder.as_ref().is_some_and(Recorder::has_stopped);
+    s.is_detached |= is_time;
     is_time
 }
 
-/// Returns whether one thread runs all vCPUs.
+/// Returns true if one thread runs all vCPUs.
 fn note_first_execution(tb: *mut Tb) -> bool {
     let first = |insn: *mut api::Insn| {
         // SAFETY: an instruction of the block of this callback.
@@ -241,9 +242,9 @@ fn note_first_execution(tb: *mut Tb) -> bool {
     s.one_thread
 }
 
-/// The translation callback does not say which vCPU it is for, so a thread's first block is made to say so when it
-/// runs. Other threads may run that block too, and each of them only tells for itself.
-extern "C" fn tells_vcpu(vcpu: c_uint, _: *mut c_void) {
+/// The translation callback does not name its vCPU, so a thread's first block reports it when it runs. Other threads
+/// may run that block too, and each then sets only its own vCPU.
+extern "C" fn report_vcpu(vcpu: c_uint, _: *mut c_void) {
     if VCPU.replace(Some(vcpu)).is_none() {
         if let Some(recorder) = state().as_mut().and_then(|s| s.recorder.as_mut()) {
             recorder.runs(thread_number(), vcpu);
@@ -261,10 +262,10 @@ fn thread_number() -> u32 {
 }
 
 /// # Safety
-/// `tb` is the block of the running translation callback.
+/// `tb` must be the block of the running translation callback.
 unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
-    // SAFETY: the block by this function's contract; it has at least one instruction, `last` is its last, and there
-    // is one before that where it has two.
+    // SAFETY: the block is valid by this function's contract. It has at least one instruction, and `last` is its last
+    // one. If it has two, there is one before the last.
     unsafe {
         let insns = api::qemu_plugin_tb_n_insns(tb);
         let last = api::qemu_plugin_tb_get_insn(tb, insns.saturating_sub(1));
@@ -274,13 +275,13 @@ unsafe fn describe(tb: *const Tb, vaddr: u64, code: &dyn arch::Code) -> Block {
             Some(i) => api::insn_bytes(api::qemu_plugin_tb_get_insn(tb, i), &mut earlier),
             None => &[],
         };
-        let (ending, displacement) = code.ends(api::insn_bytes(last, &mut bytes), before);
+        let (ending, displacement) = code.ending(api::insn_bytes(last, &mut bytes), before);
         Block { vaddr, size: end.wrapping_sub(vaddr), insns: insns as u64, ending, displacement }
     }
 }
 
 fn at_exit() {
-    follower::ends();
+    follower::finish();
     if let Some(s) = state().as_mut() {
         let now_ns = s.now.ns();
         s.recorder.iter_mut().for_each(|r| r.exit(now_ns));

@@ -1,8 +1,8 @@
-//! What the callbacks feed: keeps first runs, drops repetitions, writes out.
+//! Records first executions from QEMU's callbacks: drops repetitions and writes the file.
 //!
-//! Output goes to a file descriptor, from a buffer that is written when it is full, and at a callback that comes
-//! [`WRITE_EVERY_NS`] or more after the last writing: a QEMU that is killed leaves a file that ends with a whole
-//! record, at most that much guest activity short. A failed write ends the output, never the guest.
+//! Output goes to a file descriptor from a buffer. The buffer is written when it is full, and at a callback that comes
+//! [`WRITE_EVERY_NS`] or more after the last write. If QEMU is killed, the file ends with a whole record and lacks at
+//! most that much guest activity. A failed write ends the output, but never the guest.
 
 #![allow(unsafe_code, reason = "a call of C")]
 
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 
 use crate::encode::Encoder;
-use crate::seen::{Answer, Seen};
+use crate::known_blocks::{Answer, KnownBlocks};
 use plugin_formats::first_executions::{Block, Counts, Record};
 use plugin_formats::{Clock, Start};
 
@@ -18,24 +18,24 @@ const WRITE_EVERY_NS: u64 = 10_000_000;
 
 /// The state behind all callbacks.
 pub struct Recorder {
-    seen: Seen,
+    known_blocks: KnownBlocks,
     encoder: Encoder,
     counts: Counts,
-    /// None once a write has failed.
+    /// `None` after a failed write.
     out: Option<File>,
     written_ns: u64,
-    /// The thread that the last block ran in.
+    /// The thread of the last block.
     thread: u32,
-    /// How many blocks user space may run before nothing more is noted.
+    /// The largest number of user-space blocks; after this, nothing more is recorded.
     user_blocks: usize,
     stopped: bool,
 }
 
 impl Recorder {
-    /// Starts a file with its header. Once user space has run `user_blocks` blocks, nothing more is noted.
+    /// Starts a file with its header. Once user space has run `user_blocks` blocks, nothing more is recorded.
     pub fn new(out: File, start: &Start, user_blocks: usize) -> Recorder {
         let mut r = Recorder {
-            seen: Seen::default(),
+            known_blocks: KnownBlocks::default(),
             encoder: Encoder::new(start),
             counts: Counts::default(),
             out: Some(out),
@@ -48,14 +48,14 @@ impl Recorder {
         r
     }
 
-    /// A block was translated by a thread at `now_ns`; its code lies at `host` in QEMU's memory. `describe` is asked
-    /// for the block only if it is new.
+    /// Handles a block that a thread translated at `now_ns`; its code is at `host` in QEMU's memory. `describe` is
+    /// called only if the block is new.
     pub fn translated(&mut self, now_ns: u64, thread: u32, vaddr: u64, host: u64, describe: impl FnOnce() -> Block) {
         if self.stopped {
             return;
         }
         self.counts.translated += 1;
-        match self.seen.add(vaddr, host) {
+        match self.known_blocks.add(vaddr, host) {
             Answer::Known => self.counts.again += 1,
             Answer::Full => self.counts.full += 1,
             Answer::New => {
@@ -65,7 +65,7 @@ impl Recorder {
                 }
                 let block = describe();
                 self.record(&Record::Block(now_ns, block));
-                if self.seen.user_blocks() >= self.user_blocks {
+                if self.known_blocks.user_blocks() >= self.user_blocks {
                     self.stopped = true;
                     self.record(&Record::Stop(now_ns));
                     self.write_out();
@@ -78,23 +78,23 @@ impl Recorder {
         }
     }
 
-    /// Whether user space has run as much as is noted of it.
+    /// True once user space has run the largest number of recorded blocks.
     pub fn has_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// A thread turned out to run this vCPU.
+    /// Records that a thread runs this vCPU.
     pub fn runs(&mut self, thread: u32, vcpu: u32) {
         self.record(&Record::Runs(thread.into(), vcpu.into()));
     }
 
-    /// A vCPU came into being.
+    /// Records that QEMU created a vCPU.
     pub fn vcpu(&mut self, now_ns: u64, vcpu: u32) {
         self.record(&Record::Vcpu(now_ns, vcpu.into()));
         self.write_out();
     }
 
-    /// QEMU ends.
+    /// Records QEMU's end.
     pub fn exit(&mut self, now_ns: u64) {
         self.record(&Record::Counts(self.counts));
         self.record(&Record::Exit(now_ns));
@@ -117,7 +117,7 @@ impl Recorder {
     }
 }
 
-/// Now, on the clock of the records.
+/// The current time, on the clock of the records.
 pub struct Now {
     /// QEMU's `qemu_clock_get_ns`, for the guest's virtual clock.
     pub guest: Option<extern "C" fn(std::ffi::c_int) -> i64>,
@@ -127,12 +127,11 @@ impl Now {
     /// `QEMU_CLOCK_VIRTUAL`
     const VIRTUAL: std::ffi::c_int = 1;
 
-    /// Which clock this is.
     pub fn clock(&self) -> Clock {
         if self.guest.is_some() { Clock::Virtual } else { Clock::Host }
     }
 
-    /// Nanoseconds.
+    /// The current time in nanoseconds.
     pub fn ns(&self) -> u64 {
         match self.guest {
             Some(get) => get(Self::VIRTUAL).max(0) as u64,
@@ -144,7 +143,7 @@ impl Now {
 /// The host's `CLOCK_MONOTONIC`, ns.
 pub fn host_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of ours. The call cannot fail for this clock.
+    // SAFETY: the pointer is to our own timespec. The call cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }

@@ -1,5 +1,5 @@
-//! What is only true of one architecture: of a guest's, its code, and what that does to the stack; of a host's, its counter.
-//! `crates/machine/src/arch/README.md` lists what a new one has to give.
+//! Everything that holds for one architecture only: a guest's code and its effect on the stack, and a host's counter.
+//! `crates/machine/src/arch/README.md` lists what a new architecture must supply.
 
 mod aarch64;
 mod arm;
@@ -10,68 +10,71 @@ pub use x86_64::counter;
 
 use crate::ending::Ending;
 
-/// The code of one architecture's guests. Instructions are given by their bytes; where the guest's memory has none, by no bytes.
+/// The code of one architecture's guests. An instruction is given as its bytes; the slice is empty if the guest's
+/// memory has no bytes there.
 pub trait Code: Sync {
-    /// How a block ends whose last instruction is `last`, and how far from its end it leads where that is fixed. The instruction
-    /// before is none where the block has but one: some architectures make a far call of two.
-    fn ends(&self, last: &[u8], before: &[u8]) -> (Ending, Option<i64>);
+    /// The ending of a block whose last instruction is `last`, and its target relative to the block's end, if that is
+    /// fixed. `before` is the instruction before it, and empty if the block has only one. Some architectures make a far
+    /// call of two instructions.
+    fn ending(&self, last: &[u8], before: &[u8]) -> (Ending, Option<i64>);
 
-    /// What tells the stack pointer at calls and returns; none if calls cannot be followed yet.
+    /// The source of the stack pointer at calls and returns; `None` if calls cannot be followed yet.
     fn stack(&self) -> Option<Stack> {
         None
     }
 
-    /// Whether code begins as a function does, by its first two instructions. A function that is only ever jumped to (a tail call) can be
-    /// separated from the rest of its caller by this alone. So it is strict: what compilers put at the start of functions and nowhere else.
+    /// True if code begins like a function, by its first two instructions. Only this separates a function that is only
+    /// ever jumped to (a tail call) from the rest of its caller. So the test is strict: it accepts only instructions
+    /// that compilers put at the start of functions and nowhere else.
     fn begins_function(&self, _start: u64, _first: &[u8], _second: &[u8]) -> bool {
         false
     }
 
-    /// Whether these are only the first bytes of a jump or a call: they do not say where to.
+    /// True if these are only the first bytes of a jump or a call, without its target.
     fn lacks_target(&self, _insn: &[u8]) -> bool {
         false
     }
 
-    /// Whether it is a call to another segment.
+    /// True for a call to another segment.
     fn is_far_call(&self, _insn: &[u8]) -> bool {
         false
     }
 
-    /// Whether it repeats itself.
+    /// True if the instruction repeats itself.
     fn repeats(&self, _insn: &[u8]) -> bool {
         false
     }
 
-    /// Whether it writes to a port.
+    /// True if the instruction writes to a port.
     fn writes_port(&self, _insn: &[u8]) -> bool {
         false
     }
 }
 
-/// What tells the stack pointer where a call or a return is made. Version 1 of QEMU's interface has no registers.
+/// The source of the stack pointer at a call or a return. Version 1 of QEMU's interface has no registers.
 #[derive(Clone, Copy)]
 pub enum Stack {
-    /// Both access the stack.
+    /// Both the call and the return access the stack.
     Accesses,
-    /// They leave it alone: the return address is in a register. So the stack pointer is followed through all code, by what each
-    /// instruction does to it.
+    /// Calls and returns do not access the stack: the return address is in a register. So the stack pointer is followed
+    /// through all code, by the effect of each instruction.
     Effects(fn(&[u8]) -> Effect),
 }
 
-/// What an instruction does to the stack pointer.
+/// The effect of an instruction on the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// It does not change or use it.
     None,
-    /// Moves it so many bytes.
+    /// It adds this number of bytes to it.
     Moves(i64),
-    /// Sets it to something that its bytes do not tell.
+    /// It sets it to a value that is not in the instruction's bytes.
     Sets,
-    /// Accesses memory so many bytes above it, and moves it then.
+    /// It accesses memory `above` bytes above it, and then adds `moves` to it.
     Accesses {
-        /// From the stack pointer to the address.
+        /// Offset of the address from the stack pointer.
         above: i64,
-        /// How far the stack pointer is moved.
+        /// Bytes added to the stack pointer.
         moves: i64,
     },
 }
@@ -84,15 +87,15 @@ static ALL: [(&[u8], &dyn Code); 5] = [
     (b"riscv64", &riscv64::Riscv64),
 ];
 
-/// The code of a target's guests; of one that is not known, code of which nothing is told.
-pub fn of(target: &[u8]) -> &'static dyn Code {
+/// The code of a target's guests; for an unknown target, code in which nothing can be decoded.
+pub fn for_target(target: &[u8]) -> &'static dyn Code {
     ALL.iter().find(|(name, _)| *name == target).map_or(&Unknown, |(_, code)| *code)
 }
 
 struct Unknown;
 
 impl Code for Unknown {
-    fn ends(&self, _: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
+    fn ending(&self, _: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
         (Ending::Other, None)
     }
 }

@@ -1,64 +1,65 @@
-//! What is known of a block of guest code once it is translated: where it leads, and how it ends.
+//! A translated block of guest code: its successors, and its ending.
 //!
-//! A block lives as long as the plugin, because translated code points at it, and is shared by all vCPUs; what is
-//! learned about it later (that it is called, that interrupts enter there) are flags that go from 0 to 1. Only a mark,
-//! which is set once, is taken away again.
-//! QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and reports the first one
-//! only. A kernel's code that ran before its upper half was mapped is such a block; when it is met where an address in
-//! the upper half was expected, it moves there for good.
+//! A block lives as long as the plugin, because translated code points at it, and all vCPUs share it. Later facts (that
+//! it is called, that interrupts enter there) are flags that change from 0 to 1. Only a mark, which is set once, is
+//! cleared again. QEMU from 7.2 on translates code once for all virtual addresses that it is mapped at, and reports
+//! only the first one. A kernel's code that ran before its upper half was mapped is such a block. If it runs where an
+//! address in the upper half is expected, the block moves there permanently.
 //!
-//! The same code translated again gives the same block, so that their number is bounded by the guest's code.
+//! The same code, translated again, gives the same block. So the guest's code bounds the number of blocks.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::on_stack::OnStack;
+use super::stack_effect::StackEffect;
 use crate::ending::Ending;
 
-/// An address at which no code is: "leads nowhere by itself".
+/// An address without code; stands for "has no such successor".
 pub const NOWHERE: u64 = u64::MAX;
 
-/// Something calls this address, or the code there begins as functions do.
+/// Some code calls this address, or the code there begins like a function.
 pub const ENTRY: u8 = 1;
 /// Interrupts or exceptions enter here.
 pub const INTERRUPT: u8 = 2;
-/// A mark is to be set when this block runs.
+/// A mark is due when this block runs.
 pub const MARK: u8 = 4;
-/// It runs at another address than the one that it was translated at.
+/// It runs at another address than the one where it was translated.
 pub const MOVED: u8 = 8;
 
-/// A block of guest code. What each run of it needs is in one line of the cache: a boot runs a hundred million.
+/// A block of guest code. The fields that each run needs are in one cache line: a boot runs a hundred million blocks.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Block {
-    /// Its first instruction.
+    /// The address of its first instruction.
     pub start: u64,
-    /// Where it leads without a jump, or [`NOWHERE`].
+    /// Its successor without a jump, or [`NOWHERE`].
     pub fall: u64,
-    /// Where it leads with one, or [`NOWHERE`]; if its last instruction [repeats](Block::repeats) itself, there.
+    /// Its successor with a jump, or [`NOWHERE`]. If its last instruction [repeats](Block::repeats) itself, this is
+    /// that instruction.
     pub target: u64,
-    /// What it does to the stack pointer, where no call and no return accesses the stack.
-    pub on_stack: Option<OnStack>,
-    /// Instructions.
+    /// Its effect on the stack pointer, on architectures whose calls and returns do not access the stack.
+    pub stack_effect: Option<StackEffect>,
+    /// Its number of instructions.
     pub insns: u32,
-    /// What its last instruction does.
+    /// Its last instruction.
     pub ending: Ending,
-    /// Whether it is user space's.
+    /// True for a block of user space.
     pub user: bool,
-    /// Whether it ends with a call to another segment.
+    /// True if it ends with a call to another segment.
     pub far_call: bool,
     flags: AtomicU8,
-    /// One past its last byte: where a call at its end returns to.
+    /// One past its last byte: the return address of a call at its end.
     pub end: u64,
-    /// What a call at its end calls, if that is fixed, or [`NOWHERE`].
+    /// The callee of a call at its end, if that is fixed, or [`NOWHERE`].
     pub callee: u64,
-    /// Its last instruction.
+    /// The address of its last instruction.
     pub last: u64,
     moved: OnceLock<&'static Block>,
 }
 
 impl Block {
-    /// A block of `insns` instructions, the last of which begins at `last` and leads `displacement` from its end.
+    /// A block of `insns` instructions. The last one begins at `last`, and its target is `displacement` from the
+    /// block's end.
     pub fn new(start: u64, end: u64, last: u64, insns: u32, ending: Ending, displacement: Option<i64>) -> Block {
         let far = displacement.map_or(NOWHERE, |d| end.wrapping_add(d as u64));
         let (fall, target, callee) = match ending {
@@ -80,71 +81,71 @@ impl Block {
             ending,
             user: false,
             far_call: false,
-            on_stack: None,
+            stack_effect: None,
             flags,
             moved: OnceLock::new(),
         }
     }
 
-    /// The same whose last instruction repeats itself: `rep`.
+    /// The same block, with a last instruction that repeats itself: `rep`.
     pub fn repeats(self) -> Block {
         Block { target: self.last, ..self }
     }
 
-    /// A block of user space: only its length matters, and that nothing leads to it as expected.
+    /// A block of user space. Only its length matters, and no block has it as an expected successor.
     pub fn user(insns: u32) -> Block {
         let mut b = Block::new(NOWHERE - 1, NOWHERE, NOWHERE, insns, Ending::Trap, None);
         b.user = true;
         b
     }
 
-    /// What stands before the first block of a vCPU.
+    /// The block before the first block of a vCPU.
     pub fn before_all() -> Block {
         Block::new(NOWHERE, NOWHERE, NOWHERE, 0, Ending::JumpIndirect, None)
     }
 
-    /// Whether it leads to `to` by itself: not through a call, a return, or a register.
+    /// True if `to` is a direct successor: not through a call, a return, or a register.
     #[inline(always)]
     pub fn leads_to(&self, to: u64) -> bool {
         to == self.fall || to == self.target
     }
 
-    /// Whether it only waits at its end, or asks who is above the kernel, and goes on at `to` then. Where a call leaves the stack alone,
-    /// as on arm64, that is so; x86's waits for an interrupt.
+    /// True if the block ends with a wait or with a call to firmware or a hypervisor, and continues at `to`. This holds
+    /// on architectures whose calls do not access the stack, such as arm64. On x86, the wait ends with an interrupt.
     pub fn goes_on_at(&self, to: u64) -> bool {
-        self.on_stack.is_some() && matches!(self.ending, Ending::Halt | Ending::Trap) && to == self.end
+        self.stack_effect.is_some() && matches!(self.ending, Ending::Halt | Ending::Trap) && to == self.end
     }
 
-    /// Whether the fixed call at its end is of `to`.
+    /// True if the fixed call at its end is a call of `to`.
     #[inline(always)]
     pub fn calls(&self, to: u64) -> bool {
         to == self.callee || wraps(self.callee, to)
     }
 
-    /// Whether anything is to be looked at even when it is reached as expected.
+    /// True if it needs no handling when it runs as expected.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.flags.load(Relaxed) == 0
     }
 
-    /// The same where nothing is known but that it is called.
+    /// True if it needs no handling, except that it may be a called function.
     #[inline(always)]
     pub fn is_plain_or_entry(&self) -> bool {
         self.flags.load(Relaxed) & !ENTRY == 0
     }
 
-    /// Whether the other one begins within it.
+    /// True if the other block begins within this one.
     #[inline(always)]
     pub fn contains(&self, other: &Block) -> bool {
         self.start <= other.start && other.start < self.end
     }
 
-    /// Whether all of these are set.
+    /// True if all of these are set.
     pub fn has(&self, flags: u8) -> bool {
         self.flags.load(Relaxed) & flags == flags
     }
 
-    /// Sets one or more. Writes only where something changes: this is called for every call.
+    /// Sets one or more flags. It writes only if something changes, because it runs for every call.
     #[inline(always)]
     pub fn set(&self, flags: u8) {
         if !self.has(flags) {
@@ -152,18 +153,18 @@ impl Block {
         }
     }
 
-    /// Takes one away.
+    /// Clears a flag.
     pub fn unset(&self, flags: u8) {
         self.flags.fetch_and(!flags, Relaxed);
     }
 
-    /// Whether this is the code at `expected`, translated when it ran at its address before the upper half was mapped:
-    /// one of the two is in the upper half, and they have the same place in their pages.
+    /// True if this is the code at `expected`, translated when it ran at its address before the upper half was mapped.
+    /// One of the two is then in the upper half, and both have the same offset in their pages.
     pub fn is_also_at(&self, expected: u64) -> bool {
         expected != NOWHERE && (expected ^ self.start) >> 63 == 1 && (expected ^ self.start) & 0xfff == 0
     }
 
-    /// From now on this block is at `to`.
+    /// Moves this block to `to`.
     pub fn moves(&'static self, to: u64) -> &'static Block {
         let moved = self.moved.get_or_init(|| {
             let shift = to.wrapping_sub(self.start);
@@ -172,59 +173,59 @@ impl Block {
                 ([self.start, self.end, self.last].map(at), [self.fall, self.target, self.callee].map(at));
             let mut block = Block::new(start, end, last, self.insns, self.ending, None);
             (block.fall, block.target, block.callee) = (fall, target, callee);
-            (block.user, block.far_call, block.on_stack) = (self.user, self.far_call, self.on_stack);
+            (block.user, block.far_call, block.stack_effect) = (self.user, self.far_call, self.stack_effect);
             Box::leak(Box::new(block))
         });
         self.set(MOVED);
         moved
     }
 
-    /// The block at the address where it is now.
+    /// The block at its current address.
     pub fn now(&'static self) -> &'static Block {
         self.moved.get().copied().unwrap_or(self)
     }
 
     fn same_code(&self, other: &Block) -> bool {
-        let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user, b.on_stack);
+        let key = |b: &Block| (b.start, b.end, b.target, b.callee, b.insns, b.ending, b.user, b.stack_effect);
         key(self) == key(other)
     }
 }
 
-/// Whether a jump to `target` arrives at `at` because 16-bit code wraps around within its segment.
+/// True if a jump to `target` arrives at `at` because 16-bit code wraps around within its segment.
 pub fn wraps(target: u64, at: u64) -> bool {
     at < 0x11_0000 && at.abs_diff(target) == 0x1_0000
 }
 
 /// All blocks, by address.
 pub struct Blocks {
-    /// Chains of blocks with the same hash of their start.
+    /// Chains of blocks whose starts have the same hash.
     chains: Vec<Vec<&'static Block>>,
     user: Vec<Option<&'static Block>>,
     len: usize,
-    most: usize,
+    max_len: usize,
 }
 
 const CHAINS: usize = 1 << 17;
-/// A block has at most so many instructions (`TCG_MAX_INSNS` is 512).
-const MOST_INSNS: usize = 512;
+/// The largest number of instructions of a block (`TCG_MAX_INSNS` is 512).
+const MAX_INSNS: usize = 512;
 
 impl Blocks {
-    /// Room for `most` blocks.
-    pub fn new(most: usize) -> Blocks {
-        Blocks { chains: vec![Vec::new(); CHAINS], user: vec![None; MOST_INSNS + 1], len: 0, most }
+    /// Makes room for `max_len` blocks.
+    pub fn new(max_len: usize) -> Blocks {
+        Blocks { chains: vec![Vec::new(); CHAINS], user: vec![None; MAX_INSNS + 1], len: 0, max_len }
     }
 
-    /// The lasting form of a block; none if there are too many.
+    /// The permanent form of a block; `None` if there are too many blocks.
     pub fn keep(&mut self, block: Block) -> Option<&'static Block> {
         let chain = &mut self.chains[(block.start ^ block.start >> 16) as usize % CHAINS];
         if let Some(known) = chain.iter().find(|b| b.same_code(&block)) {
             return Some(known);
         }
-        if self.len == self.most {
+        if self.len == self.max_len {
             return None;
         }
         self.len += 1;
-        // Another length, or patched code: its callers call the same function.
+        // For a block of another length, or patched code: its callers call the same function.
         let learned = chain.iter().filter(|b| b.start == block.start).fold(0, |all, b| all | b.flags.load(Relaxed));
         block.set(learned & (ENTRY | INTERRUPT));
         let kept: &'static Block = Box::leak(Box::new(block));
@@ -232,9 +233,9 @@ impl Blocks {
         Some(kept)
     }
 
-    /// The block that stands for all of user space's with so many instructions.
+    /// The block that stands for all blocks of user space with this number of instructions.
     pub fn user(&mut self, insns: u32) -> &'static Block {
-        let slot = &mut self.user[(insns as usize).min(MOST_INSNS)];
+        let slot = &mut self.user[(insns as usize).min(MAX_INSNS)];
         slot.get_or_insert_with(|| Box::leak(Box::new(Block::user(insns))))
     }
 }

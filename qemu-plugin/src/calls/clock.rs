@@ -1,13 +1,12 @@
-//! What time it is for the calls: host ticks, or the guest's own time where that is what repeats.
+//! The clock of calls: host ticks, or the guest's own time for deterministic boots.
 //!
-//! **Host**: the CPU's counter, where it promises that it runs evenly and in all sleep states: reading it
-//! costs a third of what the system's clock does, and it is read for every call and every return. Otherwise
-//! `CLOCK_MONOTONIC`.
+//! **Host**: the CPU's counter, if the CPU guarantees a constant rate, also in all sleep states. Reading it costs a
+//! third of reading the system's clock, and it is read for every call and every return. Otherwise `CLOCK_MONOTONIC`.
 //!
-//! **Virtual** (`-icount shift=0`): one instruction is one nanosecond, so the count of instructions is the clock, plus
-//! what the guest slept. That has to be asked of QEMU, which ends with "Bad icount read" if a callback does it. A
-//! thread that runs no vCPU may ask; it gets the time at which the vCPU's present slice of instructions began, which
-//! for the first block after a `hlt` is now.
+//! **Virtual** (`-icount shift=0`): one instruction is one nanosecond, so the clock is the number of instructions plus
+//! the time that the guest slept. QEMU has the time of sleep, but it ends with "Bad icount read" if a callback reads
+//! it. A thread that runs no vCPU may read it. That thread gets the time at which the vCPU's current slice of
+//! instructions began. For the first block after a `hlt`, this is the current time.
 
 #![allow(unsafe_code, reason = "calls of C")]
 
@@ -20,15 +19,15 @@ use crate::recorder::host_ns;
 /// The host's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostClock {
-    /// Whether it is the CPU's counter.
+    /// True if it is the CPU's counter.
     counter: bool,
     zero: u64,
-    /// Ticks per second; measured where it is the CPU's counter, so a little off.
+    /// Ticks per second. The rate of the CPU's counter is measured, so it is slightly off.
     pub per_second: u64,
 }
 
 impl HostClock {
-    /// A clock that reads 0 now. Takes a millisecond, to know how fast it runs.
+    /// A clock that reads 0 now. It takes a millisecond to measure the rate.
     pub fn start() -> HostClock {
         let mut clock = HostClock { counter: counter::is_even(), zero: 0, per_second: 1_000_000_000 };
         let (from_ns, from) = (host_ns(), clock.now());
@@ -43,7 +42,7 @@ impl HostClock {
         clock
     }
 
-    /// Ticks since it was started.
+    /// Ticks since its start.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         (if self.counter { counter::ticks() } else { host_ns() }).wrapping_sub(self.zero)
@@ -55,8 +54,8 @@ pub type GetNs = extern "C" fn(c_int) -> i64;
 /// `QEMU_CLOCK_VIRTUAL`
 pub const VIRTUAL: c_int = 1;
 
-/// A thread that asks QEMU for the virtual time.
-pub struct Asker {
+/// A thread that reads the virtual time from QEMU.
+pub struct VirtualTimeThread {
     get: GetNs,
     state: Mutex<State>,
     changed: Condvar,
@@ -66,23 +65,24 @@ pub struct Asker {
 enum State {
     NoThread,
     Waiting,
-    Asked,
+    Requested,
     Answered(u64),
 }
 
-impl Asker {
-    /// No thread yet: QEMU may still fork to become a daemon.
-    pub fn new(get: GetNs) -> Asker {
-        Asker { get, state: Mutex::new(State::NoThread), changed: Condvar::new() }
+impl VirtualTimeThread {
+    /// Starts no thread yet: QEMU may still fork to become a daemon.
+    pub fn new(get: GetNs) -> VirtualTimeThread {
+        VirtualTimeThread { get, state: Mutex::new(State::NoThread), changed: Condvar::new() }
     }
 
-    /// The virtual time at which the present slice of instructions began, ns; none if no thread can be had.
-    pub fn ask(&'static self) -> Option<u64> {
+    /// The virtual time at which the current slice of instructions began, ns. Returns `None` if no thread can be
+    /// started.
+    pub fn read(&'static self) -> Option<u64> {
         let mut state = self.lock();
         if *state == State::NoThread {
             self.start()?;
         }
-        *state = State::Asked;
+        *state = State::Requested;
         self.changed.notify_all();
         loop {
             if let State::Answered(ns) = *state {
@@ -94,8 +94,8 @@ impl Asker {
     }
 
     fn start(&'static self) -> Option<()> {
-        // The thread must take no signal that QEMU expects elsewhere: it inherits a mask of all of them.
-        // SAFETY: both sets are ours and are filled in before they are read.
+        // The thread must receive no signal that QEMU expects elsewhere, so it inherits a mask of all signals.
+        // SAFETY: both sets are local and are filled before they are read.
         let old = unsafe {
             let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigfillset(&mut all);
@@ -112,7 +112,7 @@ impl Asker {
     fn answer(&self) {
         let mut state = self.lock();
         loop {
-            if *state == State::Asked {
+            if *state == State::Requested {
                 *state = State::Answered((self.get)(VIRTUAL).max(0) as u64);
                 self.changed.notify_all();
             }
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_asks() {
+    fn another_thread_reads_the_virtual_time() {
         extern "C" fn get(clock: c_int) -> i64 {
             assert_eq!(std::thread::current().name(), Some("bootscope"));
             i64::from(clock) + 41
         }
-        let asker: &'static Asker = Box::leak(Box::new(Asker::new(get)));
-        assert_eq!([asker.ask(), asker.ask()], [Some(42); 2]);
+        let time_thread: &'static VirtualTimeThread = Box::leak(Box::new(VirtualTimeThread::new(get)));
+        assert_eq!([time_thread.read(), time_thread.read()], [Some(42); 2]);
     }
 }

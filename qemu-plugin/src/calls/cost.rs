@@ -1,4 +1,4 @@
-//! What following a call costs the recorder itself, measured where it runs.
+//! Measures the recorder's own cost of following a call, on the machine where it runs.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use crate::ending::Ending;
 
 const ROUNDS: u64 = 4000;
 
-/// Picoseconds for a call and its return, with the blocks that they begin and end, as fast as it gets: everything is
-/// in the caches. QEMU's own way into the callbacks is not in it.
-pub fn of_a_call_ps() -> u64 {
+/// Picoseconds for a call and its return, with the blocks that they begin and end. It is the shortest possible time,
+/// with everything in the caches. QEMU's own path into the callbacks is not included.
+pub fn call_cost_ps() -> u64 {
     let shared = Shared::new(Clock::Host(HostClock::start()), u64::MAX, u64::MAX, [16, 16, 1]);
     let mut vcpu = Vcpu::new(&shared, Out::new(None, 0));
     let block = |start, end, ending, d| -> &'static Block {

@@ -1,10 +1,10 @@
-//! Gathers the records of `calls.bin` in chunks and writes these. The format is `plugin_formats::calls`.
+//! Collects the records of `calls.bin` in chunks, and writes the chunks. The format is `plugin_formats::calls`.
 //!
-//! Each vCPU fills a chunk of its own, so nothing is locked; a chunk is written by one `write`, so that chunks of several
-//! vCPUs never mix and a QEMU that is killed leaves whole ones. On a nearly full
-//! disk a `write` can be cut short; the reader skips chunks that are damaged so. Nothing is allocated after the start.
+//! Each vCPU fills its own chunk, so nothing is locked. One `write` writes a chunk, so chunks of several vCPUs never
+//! mix, and a killed QEMU leaves whole ones. On a nearly full disk a `write` can be cut short; the reader skips chunks
+//! damaged in this way. This module allocates nothing after the start.
 //!
-//! The file has a limit, whatever the guest does ([`Limits`]). What is not written is counted.
+//! The file has a limit for any guest ([`Limits`]). Records that are not written are counted.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,25 +15,25 @@ use super::tree::{Path, Totals};
 use plugin_formats::Sink;
 use plugin_formats::calls::{CHUNK_HEADER_BYTES, Record, Stream, Stretch, chunk_header};
 
-/// A chunk is written out when it is this long.
-const FULL: usize = 1 << 20;
-/// No record is longer: a tag and at most 32 numbers of at most ten bytes.
-const LONGEST: usize = 321;
+/// The length at which a chunk is written out.
+const CHUNK_BYTES: usize = 1 << 20;
+/// The largest length of a record: a tag and at most 32 numbers of at most ten bytes.
+const MAX_RECORD_BYTES: usize = 321;
 
-/// How long the file may become.
+/// The largest lengths of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From this length on calls are not written one by one any more, nor changes of stacks nor sleeps, and tables of totals come
-    /// more and more seldom.
+    /// From this length on, single calls, changes of stacks and sleeps are no longer written, and tables of totals
+    /// become rarer and rarer.
     pub details: u64,
-    /// From this length on there is no table of totals but the last one.
+    /// From this length on, only the last table of totals is written.
     pub tables: u64,
-    /// The file is no longer than this, but for the last figures of each vCPU.
+    /// The file is never longer than this, except for the last figures of each vCPU.
     pub all: u64,
 }
 
-/// The limits of a file that the reader takes, which refuses more than 1 GiB. A Linux boot has 8 MiB. New nodes and
-/// one table of totals of a tree that is full take less than what is between the last two.
+/// The limits for the reader, which refuses files of more than 1 GiB. A Linux boot needs 8 MiB. New nodes and one table
+/// of totals of a full tree take less than the difference of the last two.
 pub const LIMITS: Limits = Limits { details: 256 << 20, tables: 512 << 20, all: 768 << 20 };
 
 /// The file that all vCPUs write to.
@@ -44,12 +44,12 @@ pub struct CallsFile {
 }
 
 impl CallsFile {
-    /// A file that has its header.
+    /// Takes a file that already has its header.
     pub fn new(file: File, limits: Limits) -> CallsFile {
         CallsFile { file, limits, written: AtomicU64::new(0) }
     }
 
-    /// Writes a chunk if the file is then no longer than `limit`. Returns whether it was written.
+    /// Writes a chunk, unless the file would then be longer than `limit`. Returns true if it was written.
     fn write(&self, chunk: &[u8], limit: u64) -> std::io::Result<bool> {
         let length = chunk.len() as u64;
         let longer = |written: u64| written.checked_add(length).filter(|&longer| longer <= limit);
@@ -61,16 +61,16 @@ impl CallsFile {
     }
 }
 
-/// A vCPU's output: the chunk that is being filled, and where it goes.
+/// A vCPU's output: the current chunk, and the file for it.
 pub struct Out {
     buffer: Vec<u8>,
-    /// None once a write has failed.
+    /// `None` after a failed write.
     file: Option<Arc<CallsFile>>,
     vcpu: u16,
     stream: Stream,
-    /// Records in the chunk.
+    /// The number of records in the chunk.
     records: u64,
-    /// Records that were not written because the file would be too long.
+    /// The number of records not written because the file would be too long.
     left_out: u64,
     /// The file's length when this vCPU last wrote to it.
     written: u64,
@@ -78,10 +78,10 @@ pub struct Out {
 }
 
 impl Out {
-    /// Output of a vCPU to a file that others write to as well; without a file it is thrown away.
+    /// The output of a vCPU to a file that others also write to. Without a file, records are discarded.
     pub fn new(file: Option<Arc<CallsFile>>, vcpu: u16) -> Out {
         let mut out = Out {
-            buffer: Vec::with_capacity(FULL + LONGEST),
+            buffer: Vec::with_capacity(CHUNK_BYTES + MAX_RECORD_BYTES),
             limits: file.as_ref().map_or(LIMITS, |file| file.limits),
             file,
             vcpu,
@@ -94,92 +94,91 @@ impl Out {
         out
     }
 
-    /// Records that were not written because the file would be too long.
+    /// The number of records not written because the file would be too long.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Whether calls are not written one by one any more.
+    /// True if single calls are no longer written.
     #[inline(always)]
     pub fn leaves_details_out(&self) -> bool {
         self.written >= self.limits.details
     }
 
-    /// Whether there is room for a table of totals that is not the last one.
+    /// True if there is room for a table of totals that is not the last one.
     pub fn has_room_for_table(&self) -> bool {
         self.written < self.limits.tables
     }
 
-    /// Whose output it is.
+    /// The vCPU of this output.
     pub fn vcpu(&self) -> u16 {
         self.vcpu
     }
 
-    /// A new node.
     pub fn node(&mut self, id: u32, path: &Path) {
         let (parent, kind, function, stack) = (path.parent.into(), path.kind, path.function, path.place);
         self.record(&Record::Node { number: id, parent, kind, function, stack });
     }
 
-    /// What a node has counted so far; ticks only where they are not instructions.
+    /// Records the totals of a node until now; ticks only if they differ from instructions.
     pub fn totals(&mut self, node: u32, totals: &Totals, ticks: bool) {
         let (calls, insns, ticks) = (totals.calls, totals.insns, ticks.then_some(totals.ticks));
         self.record(&Record::Totals { node, calls, insns, ticks });
     }
 
-    /// A call returned.
+    /// Records a call that returned.
     #[inline(always)]
     pub fn span(&mut self, node: u32, from: u64, to: u64) {
         self.detail(&Record::Span(stretch(node, from, to)));
     }
 
-    /// A call is under way.
+    /// Records a call that has not returned yet.
     pub fn open(&mut self, node: u32, from: u64, now: u64) {
         self.detail(&Record::Open(stretch(node, from, now)));
     }
 
-    /// The vCPU goes on in this node, on another stack.
+    /// Records that the vCPU goes on in this node, on another stack.
     pub fn switch(&mut self, node: u32, now: u64) {
         self.detail(&Record::Switch { node, at: now });
     }
 
-    /// The vCPU slept in this node until now.
+    /// Records that the vCPU slept in this node until now.
     pub fn idle(&mut self, node: u32, from: u64, now: u64) {
         self.detail(&Record::Idle(stretch(node, from, now)));
     }
 
-    /// What another clock showed: the host's `CLOCK_MONOTONIC` or the guest's virtual clock, ns.
+    /// Records the reading of another clock: the host's `CLOCK_MONOTONIC` or the guest's virtual clock, ns.
     pub fn sync(&mut self, now: u64, other_ns: u64) {
         self.record(&Record::Sync { at: now, other_ns });
     }
 
-    /// Something of note happened, after so many instructions of this vCPU.
+    /// Records a notable event, after `insns` instructions of this vCPU.
     pub fn mark(&mut self, kind: u8, now: u64, insns: u64) {
         self.record(&Record::Mark { at: now, kind: kind.into(), insns });
     }
 
-    /// All totals up to here are written.
+    /// Records that all totals up to here are written.
     pub fn interval(&mut self, now: u64, insns: u64) {
         self.record(&Record::Interval { at: now, insns });
     }
 
-    /// Figures of this vCPU so far.
+    /// Records the figures of this vCPU until now.
     pub fn counts(&mut self, counts: &[u64]) {
         self.record(&Record::Counts(counts.len() as u64));
         counts.iter().for_each(|&n| self.buffer.number(n));
     }
 
-    /// QEMU ends in order.
+    /// Records that QEMU ended normally.
     pub fn exit(&mut self, now: u64) {
         self.record(&Record::Exit { at: now });
     }
 
-    /// Writes out what there is. False: the file would be too long, and it is thrown away.
+    /// Writes out the current chunk. Returns false if the file would be too long; the chunk is then discarded.
     pub fn flush(&mut self) -> bool {
         self.write_out(self.limits.all)
     }
 
-    /// The same of the vCPU's last chunk, which is short and always written.
+    /// Writes the vCPU's last chunk, which is short and always written.
     pub fn flush_last(&mut self) {
         self.write_out(u64::MAX);
     }
@@ -211,7 +210,7 @@ impl Out {
         (self.stream, self.records) = (Stream::default(), 0);
     }
 
-    /// Adds a record that says when something was: it is left out, and counted, where the file is long.
+    /// Adds a record of a single event. If the file is long, the record is left out and counted.
     #[inline(always)]
     fn detail(&mut self, record: &Record) {
         if self.leaves_details_out() {
@@ -221,17 +220,17 @@ impl Out {
         }
     }
 
-    /// Adds a record; to a new chunk if it may not fit into this one.
+    /// Adds a record, to a new chunk if it might not fit into this one.
     #[inline(always)]
     fn record(&mut self, record: &Record) {
-        if self.buffer.len() > FULL {
+        if self.buffer.len() > CHUNK_BYTES {
             self.flush();
         }
         self.records += 1;
         self.stream.write(record, &mut self.buffer);
     }
 
-    /// What is in the chunk, for tests.
+    /// The bytes in the chunk, for tests.
     #[cfg(test)]
     pub fn pending(&self) -> &[u8] {
         &self.buffer[CHUNK_HEADER_BYTES..]
@@ -259,7 +258,7 @@ mod tests {
         let bytes = std::fs::read(&path).expect("the file");
         std::fs::remove_file(path).expect("removed");
         let length = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
-        assert!(bytes.starts_with(CHUNK) && bytes[8..12] == [3, 0, 0, 0] && length > FULL - 100);
+        assert!(bytes.starts_with(CHUNK) && bytes[8..12] == [3, 0, 0, 0] && length > CHUNK_BYTES - 100);
         let second = &bytes[CHUNK_HEADER_BYTES + length..];
         assert!(second.starts_with(CHUNK));
         assert_eq!(second[CHUNK_HEADER_BYTES..][..2], [3, 10], "the node is told relative to 0 again");
@@ -276,7 +275,7 @@ mod tests {
             outs.iter_mut().for_each(|out| out.span(5, i * 10, i * 10 + 1000));
         }
         assert!(outs.iter().all(Out::leaves_details_out) && outs.iter().all(Out::has_room_for_table));
-        // New nodes are written on, up to the limit of all.
+        // New nodes are still written, up to the limit `all`.
         let path_of = |id| Path { parent: 0, function: id << 32, place: id, kind: super::super::tree::Kind::Stack };
         for i in 1..EACH as u32 {
             outs[0].node(i, &path_of(u64::from(i)));
@@ -291,7 +290,11 @@ mod tests {
         });
         let bytes = std::fs::read(&path).expect("the file");
         std::fs::remove_file(path).expect("removed");
-        assert!(((5 << 20) - FULL as u64 - 400..(5 << 20) + 100).contains(&(bytes.len() as u64)), "{}", bytes.len());
+        assert!(
+            ((5 << 20) - CHUNK_BYTES as u64 - 400..(5 << 20) + 100).contains(&(bytes.len() as u64)),
+            "{}",
+            bytes.len()
+        );
         let (mut at, mut records) = (&bytes[..], 0);
         while let Some((_, chunk)) = plugin_formats::calls::chunk(at) {
             let (mut from, mut stream) = (plugin_formats::Bytes::new(chunk), Stream::default());

@@ -1,7 +1,8 @@
 //! Follows every call of a boot, from the reset vector.
 //!
-//! `follow` has the rules, `block` what is known of code, `stack` and `stacks` the calls under way, `tree` where the time goes,
-//! `encode` the output, `clock` the time, `on_stack` what a block does to the stack pointer. Nothing here knows QEMU but `clock`'s [`Asker`](clock::Asker).
+//! `follow` has the rules, `block` the facts about code, `stack` and `stacks` the open calls, `tree` the call tree,
+//! `encode` the output, `clock` the time, `stack_effect` a block's effect on the stack pointer. Only `clock`'s
+//! [`VirtualTimeThread`](clock::VirtualTimeThread) depends on QEMU.
 
 #[cfg(any(test, not(feature = "qemu")))]
 pub mod any_guest;
@@ -11,12 +12,12 @@ pub mod cost;
 pub mod encode;
 pub mod follow;
 pub mod memory;
-pub mod on_stack;
 pub mod stack;
+pub mod stack_effect;
 pub mod stacks;
 pub mod tree;
 
 #[cfg(test)]
-mod several;
+mod several_vcpus;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
-//! The rules, on guests made by hand: a few instructions, with the stack pointers that they would have.
+//! Tests of the rules on handmade guests: a few instructions, with realistic stack pointers.
 
 use super::block::Block;
 use super::encode::Out;
 use super::follow::{Clock, Shared, Vcpu};
-use super::on_stack::OnStack;
+use super::stack_effect::StackEffect;
 use super::tree::{Kind, Totals};
 use crate::ending::Ending;
 
-/// A guest of one vCPU whose code is made up as it runs.
+/// A guest with one vCPU, whose code is made while it runs.
 struct Guest {
     shared: Shared,
     vcpu: Vcpu,
@@ -32,21 +32,21 @@ impl Guest {
         self.vcpu.runs(&self.shared, block);
     }
 
-    /// Runs a block at `at` that calls `to`, pushing the return address at `sp`.
+    /// Runs a block at `at` that calls `to` and pushes the return address at `sp`.
     fn call(&mut self, at: u64, to: u64, sp: u64) {
         let block = self.block(at, Ending::Call, to);
         self.runs(block);
         self.vcpu.stack_pointer(block, sp);
     }
 
-    /// The same through a register.
+    /// Runs a block that calls through a register.
     fn call_indirect(&mut self, at: u64, sp: u64) {
         let block = self.block(at, Ending::CallIndirect, 0);
         self.runs(block);
         self.vcpu.stack_pointer(block, sp);
     }
 
-    /// Runs a block that returns, to the address at `sp`.
+    /// Runs a block that returns to the address at `sp`.
     fn ret(&mut self, at: u64, sp: u64) {
         let block = self.block(at, Ending::Return, 0);
         self.runs(block);
@@ -78,23 +78,23 @@ impl Guest {
         self.runs(block);
     }
 
-    /// Runs a block whose architecture's calls leave the stack alone. It moves the stack pointer; or sets it, where that is none. If `sp` is
-    /// given, its access tells that it is so at its end.
-    fn on_stack(&mut self, at: u64, ending: Ending, to: u64, moves: Option<i32>, sp: Option<u64>) {
+    /// Runs a block of an architecture whose calls do not access the stack. It moves the stack pointer by `moves`, or
+    /// sets it if that is `None`. If `sp` is given, an access shows it as the stack pointer at the block's end.
+    fn run_with_effect(&mut self, at: u64, ending: Ending, to: u64, moves: Option<i32>, sp: Option<u64>) {
         let end = at + 16;
         let displacement = (to != 0).then(|| to.wrapping_sub(end) as i64);
         let mut block = Block::new(at, end, end - 4, 10, ending, displacement);
-        block.on_stack = Some(OnStack { moves, told_by: sp.map(|_| 0), from_address: 8 });
+        block.stack_effect = Some(StackEffect { moves, access_insn: sp.map(|_| 0), end_offset: 8 });
         let block = self.blocks.keep(block).expect("room");
-        self.vcpu.runs_on_stack(&self.shared, block);
+        self.vcpu.runs_by_effect(&self.shared, block);
         if let Some(sp) = sp {
-            self.vcpu.told(&self.shared, block, sp - 8);
+            self.vcpu.stack_access(&self.shared, block, sp - 8);
         }
     }
 
-    /// The nodes with what they counted, as lines: path of functions, calls, instructions of their own.
+    /// The nodes and their counts, as lines: path of functions, calls, self instructions.
     fn tree(&mut self) -> Vec<String> {
-        self.vcpu.ends(&self.shared, true);
+        self.vcpu.finish(&self.shared, true);
         let mut lines = Vec::new();
         for id in 1.. {
             let node = self.shared.tree.get(id);
@@ -129,7 +129,7 @@ impl Guest {
 }
 
 #[test]
-fn calls_return_to_whom_they_came_from() {
+fn calls_return_to_their_callers() {
     let mut g = Guest::new();
     for _ in 0..3 {
         g.call(0x1000, 0x2000, 0x8000);
@@ -138,7 +138,7 @@ fn calls_return_to_whom_they_came_from() {
         g.ret(0x2010, 0x8000);
         g.jump(0x1010, 0x1000);
     }
-    // The first block ran before it was known on which stack.
+    // The first block ran before its stack was known.
     g.check(&["1000 0 10", "1000 0 50", "1000/2000 3 60", "1000/2000/3000 3 30"]);
     assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (6, 6, 0));
 }
@@ -166,7 +166,7 @@ fn recursion_as_deep_as_there_is_room_and_deeper() {
     assert_eq!(g.vcpu.counts.calls, 2000);
     assert!(g.vcpu.counts.deep > 900 && g.vcpu.counts.folded > 900, "{:?}", g.vcpu.counts);
     let all: u64 = (0..1 << 10).map(|id| g.shared.tree.get(id).totals().insns).sum();
-    g.vcpu.ends(&g.shared, true);
+    g.vcpu.finish(&g.shared, true);
     assert!(all <= 20_010, "nothing is counted twice");
 }
 
@@ -242,7 +242,7 @@ fn an_interrupt_hangs_from_the_bottom_and_comes_back() {
     let mut g = Guest::new();
     g.call(0x1000, 0x2000, 0x8000);
     g.plain(0x2000);
-    g.call(0x9000, 0xa000, 0x7f00); // the handler, which nothing led to
+    g.call(0x9000, 0xa000, 0x7f00); // the handler; no code led there
     g.ret(0xa000, 0x7f00);
     g.interrupt_return(0x9010);
     g.ret(0x2010, 0x8000);
@@ -261,7 +261,7 @@ fn an_interrupt_that_comes_when_another_returns() {
         g.ret(0xa000, 0x7f00);
         g.interrupt_return(0x9010);
     }
-    g.plain(0xb000); // one whose handler calls nothing and is not known yet: it came to 2000
+    g.plain(0xb000); // an interrupt whose handler calls nothing and is not known yet: it came at 2000
     g.interrupt_return(0xb010);
     g.ret(0x2010, 0x8000);
     g.plain(0x1010);
@@ -288,11 +288,11 @@ fn after_an_interrupt_on_a_stack_of_its_own_the_old_one_goes_on() {
     let mut g = Guest::new();
     g.call(0x1000, 0x2000, 0x8000);
     g.plain(0x2000);
-    g.call(0x9000, 0xa000, 0x4_7f00); // the handler runs elsewhere
+    g.call(0x9000, 0xa000, 0x4_7f00); // the handler runs on another stack
     g.ret(0xa000, 0x4_7f00);
     g.interrupt_return(0x9010);
     g.jump(0x2010, 0x2010);
-    g.jump(0x2010, 0x2010); // a loop without a call, which would tell the stack
+    g.jump(0x2010, 0x2010); // a loop without a call, which would show the stack
     g.ret(0x2010, 0x8000);
     g.plain(0x1010);
     // Until its first call, the handler counts as one on the old stack.
@@ -345,10 +345,10 @@ fn what_was_begun_again_or_taken_away_is_counted_once() {
     g.plain(0x1000);
     g.plain(0x1000); // its first instruction changed the code that it is in
     g.plain(0x1010);
-    // The last instruction of 1010 reaches into the next page: it begins a block of its own.
+    // The last instruction of 1010 crosses into the next page, so it begins its own block.
     let crossing = g.blocks.keep(Block::new(0x101c, 0x1022, 0x101c, 1, Ending::Other, None)).unwrap();
     g.runs(crossing);
-    // `rep` goes to its last instruction by itself.
+    // `rep` jumps to its own last instruction.
     let rep = g.blocks.keep(Block::new(0x1022, 0x1030, 0x102c, 5, Ending::Other, None).repeats()).unwrap();
     let again = g.blocks.keep(Block::new(0x102c, 0x1030, 0x102c, 1, Ending::Other, None).repeats()).unwrap();
     g.runs(rep);
@@ -383,15 +383,15 @@ fn each_vcpu_counts_in_a_user_space_of_its_own() {
     other.runs(&g.shared, kernel);
     other.runs(&g.shared, user);
     other.runs(&g.shared, user);
-    other.ends(&g.shared, false);
+    other.finish(&g.shared, false);
     g.check(&["user 0 10", "2000 0 10", "3000 0 10", "user 0 20"]);
 }
 
 #[test]
-fn threads_are_told_apart_by_their_stacks() {
+fn stacks_separate_threads() {
     let mut g = Guest::new();
     g.call(0x1000, 0x5000, 0x8000); // 5000 switches stacks
-    g.ret(0x5000, 0x1_8000); // to one that is new, whose thread begins at 6000
+    g.ret(0x5000, 0x1_8000); // to a new stack, whose thread begins at 6000
     g.call(0x6000, 0x5000, 0x1_7f00);
     g.ret(0x5000, 0x8000); // and back
     g.call(0x1010, 0x5000, 0x8000);
@@ -435,7 +435,7 @@ fn a_return_that_an_exception_kept_from_running() {
     let mut g = Guest::new();
     g.call(0x1000, 0x2000, 0x8000);
     let half = g.block(0x2000, Ending::Return, 0);
-    g.runs(half); // fails before its return, so that no access to the stack is told
+    g.runs(half); // fails before its return, so no access to the stack is reported
     g.call(0x9000, 0xa000, 0x7f00);
     g.ret(0xa000, 0x7f00);
     g.interrupt_return(0x9010);
@@ -452,7 +452,7 @@ fn a_return_that_an_exception_kept_from_running() {
 fn code_of_16_bits_wraps_around_in_its_segment() {
     let mut g = Guest::new();
     g.call(0xf_6000, 0xe_f000, 0x8000);
-    g.jump(0xf_f000, 0xe_6100); // both targets as they are without wrapping
+    g.jump(0xf_f000, 0xe_6100); // both targets are given without wrapping
     g.ret(0xf_6100, 0x8000);
     g.plain(0xf_6010);
     g.check(&["f6000 0 10", "f6000 0 10", "f6000/ff000 1 20"]);
@@ -496,7 +496,7 @@ fn code_that_was_translated_before_the_upper_half_was_mapped() {
     g.call(0x10_1000, 0x10_2000, 0x8000);
     g.ret(0x10_2000, 0x8000);
     g.jump_indirect(0x10_1010);
-    // From here on QEMU still shows 2000 and what follows its call where they were.
+    // From here on, QEMU still reports 2000 and the code after its call at their old addresses.
     g.call(UPPER + 0x10_3000, UPPER + 0x10_2000, 0x8000);
     g.ret(0x10_2000, 0x8000);
     g.jump(UPPER + 0x10_3010, UPPER + 0x10_1000);
@@ -510,40 +510,40 @@ fn code_that_was_translated_before_the_upper_half_was_mapped() {
 }
 
 #[test]
-fn a_call_that_leaves_the_stack_alone_is_known_by_where_the_stack_pointer_is_followed_to() {
+fn calls_without_stack_access_are_found_by_the_followed_stack_pointer() {
     use Ending::{Call, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x8000));
     for _ in 0..3 {
-        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
-        g.on_stack(0x2000, Call, 0x3000, Some(-32), Some(0x7fe0)); // makes a frame
-        g.on_stack(0x3000, Return, 0, Some(0), None); // makes none
-        g.on_stack(0x2010, Return, 0, Some(32), Some(0x8000));
-        g.on_stack(0x1020, Ending::Jump, 0x1010, Some(0), None);
+        g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
+        g.run_with_effect(0x2000, Call, 0x3000, Some(-32), Some(0x7fe0)); // makes a frame
+        g.run_with_effect(0x3000, Return, 0, Some(0), None); // makes none
+        g.run_with_effect(0x2010, Return, 0, Some(32), Some(0x8000));
+        g.run_with_effect(0x1020, Ending::Jump, 0x1010, Some(0), None);
     }
-    // The first blocks ran before it was known on which stack.
+    // The first blocks ran before their stack was known.
     g.check(&["1000 0 20", "1010 0 50", "1010/2000 3 60", "1010/2000/3000 3 30"]);
     assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.unmatched), (6, 6, 0));
 }
 
-/// As riscv64's `memmove`, which calls a part of itself with another register for the return address.
+/// Like riscv64's `memmove`, which calls a part of itself with another register for the return address.
 #[test]
 fn a_function_may_call_on_where_it_was_called_itself() {
     use Ending::{Call, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x8000));
     for _ in 0..2 {
-        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
-        g.on_stack(0x2000, Call, 0x3000, Some(0), None);
-        g.on_stack(0x3000, Return, 0, Some(0), None);
-        g.on_stack(0x2010, Return, 0, Some(0), None);
-        g.on_stack(0x1020, Ending::Jump, 0x1010, Some(0), None);
+        g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
+        g.run_with_effect(0x2000, Call, 0x3000, Some(0), None);
+        g.run_with_effect(0x3000, Return, 0, Some(0), None);
+        g.run_with_effect(0x2010, Return, 0, Some(0), None);
+        g.run_with_effect(0x1020, Ending::Jump, 0x1010, Some(0), None);
     }
     g.check(&["1000 0 20", "1010 0 30", "1010/2000 2 40", "1010/2000/3000 2 20"]);
-    // Whoever never returns is gone when the same call is made again.
+    // A call that never returned is dropped when the same call is made again.
     for _ in 0..3 {
-        g.on_stack(0x1010, Call, 0x2000, Some(0), None);
-        g.on_stack(0x2000, Ending::Jump, 0x1010, Some(0), None);
+        g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
+        g.run_with_effect(0x2000, Ending::Jump, 0x1010, Some(0), None);
     }
     assert_eq!((g.vcpu.counts.unmatched, g.vcpu.counts.dropped), (0, 2));
 }
@@ -552,17 +552,17 @@ fn a_function_may_call_on_where_it_was_called_itself() {
 fn an_interrupt_gives_back_the_stack_pointer_that_it_came_to() {
     use Ending::{Call, InterruptReturn, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
-    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
-    g.on_stack(0x2000, Other, 0, Some(-16), None);
-    g.on_stack(0x9000, Call, 0xa000, Some(0), Some(0x7f00)); // comes before 2010
-    g.on_stack(0xa000, Return, 0, Some(0), None);
-    g.on_stack(0x9010, InterruptReturn, 0, Some(0), None);
-    // No access tells it since.
-    g.on_stack(0x2010, Call, 0x3000, Some(0), None);
-    g.on_stack(0x3000, Return, 0, Some(0), None);
-    g.on_stack(0x2020, Return, 0, Some(16), None);
-    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
+    g.run_with_effect(0x2000, Other, 0, Some(-16), None);
+    g.run_with_effect(0x9000, Call, 0xa000, Some(0), Some(0x7f00)); // comes before 2010
+    g.run_with_effect(0xa000, Return, 0, Some(0), None);
+    g.run_with_effect(0x9010, InterruptReturn, 0, Some(0), None);
+    // No access has shown it since.
+    g.run_with_effect(0x2010, Call, 0x3000, Some(0), None);
+    g.run_with_effect(0x3000, Return, 0, Some(0), None);
+    g.run_with_effect(0x2020, Return, 0, Some(16), None);
+    g.run_with_effect(0x1020, Other, 0, Some(0), None);
     g.check(&[
         "1000 0 20",
         "1010 0 10",
@@ -574,78 +574,79 @@ fn an_interrupt_gives_back_the_stack_pointer_that_it_came_to() {
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.calls_without_stack), (3, 0, 0));
 }
 
-/// As Linux changes threads: the stack pointer is set, and the return leads to where the other thread changed away.
+/// As in Linux' thread switch: it sets the stack pointer, and the return leads to the place where the other thread was
+/// left.
 #[test]
-fn a_return_on_another_stack_waits_for_an_access_that_tells_which() {
+fn a_return_on_another_stack_waits_for_an_access_that_shows_it() {
     use Ending::{Call, Other, Return};
     let mut g = Guest::new();
     for (at, sp) in [(0x1000, 0x8000), (0x5000, 0x2_8000)] {
         // Each thread calls 2000, which changes to the other one.
-        g.on_stack(at, Other, 0, None, Some(sp));
-        g.on_stack(at + 0x10, Call, 0x2000, Some(0), None);
-        g.on_stack(0x2000, Return, 0, None, None);
+        g.run_with_effect(at, Other, 0, None, Some(sp));
+        g.run_with_effect(at + 0x10, Call, 0x2000, Some(0), None);
+        g.run_with_effect(0x2000, Return, 0, None, None);
     }
-    g.on_stack(0x1020, Call, 0x3000, Some(0), None); // back in the first: only what it calls accesses the stack
-    g.on_stack(0x3000, Return, 0, Some(0), Some(0x8000));
-    g.on_stack(0x1030, Call, 0x2000, Some(0), None);
-    g.on_stack(0x2000, Return, 0, None, None);
-    g.on_stack(0x5020, Other, 0, Some(0), Some(0x2_8000));
-    g.on_stack(0x5030, Other, 0, Some(0), None);
+    g.run_with_effect(0x1020, Call, 0x3000, Some(0), None); // back in the first: only its callee accesses the stack
+    g.run_with_effect(0x3000, Return, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1030, Call, 0x2000, Some(0), None);
+    g.run_with_effect(0x2000, Return, 0, None, None);
+    g.run_with_effect(0x5020, Other, 0, Some(0), Some(0x2_8000));
+    g.run_with_effect(0x5030, Other, 0, Some(0), None);
     assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched), (4, 3), "{:?}", g.vcpu.counts);
     assert_eq!((g.vcpu.counts.returns_without_stack, g.vcpu.counts.dropped, g.vcpu.counts.stacks), (0, 0, 2));
     let all: u64 = g.tree().iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(all, 120, "each block is counted once");
 }
 
-/// Some devices make QEMU leave a block and translate its rest anew.
+/// Some devices make QEMU leave a block and translate its rest again.
 #[test]
 fn a_block_that_ends_with_a_return_and_is_left_before_it_has_not_returned() {
     use Ending::{Call, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
-    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
-    g.on_stack(0x2000, Return, 0, Some(0), None); // left at once
-    g.on_stack(0x2000, Other, 0, Some(0), None);
-    g.on_stack(0x2010, Return, 0, Some(0), None);
-    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
+    g.run_with_effect(0x2000, Return, 0, Some(0), None); // left at once
+    g.run_with_effect(0x2000, Other, 0, Some(0), None);
+    g.run_with_effect(0x2010, Return, 0, Some(0), None);
+    g.run_with_effect(0x1020, Other, 0, Some(0), None);
     g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 20"]);
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.unmatched, g.vcpu.counts.left_early), (1, 0, 1));
 }
 
-/// As a function whose first block is a loop: the loop runs as often as it runs.
+/// A function whose first block is a loop, which may run any number of times.
 #[test]
 fn a_block_that_leads_to_itself_is_not_left() {
     use Ending::{Branch, Call, JumpIndirect, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x8000));
-    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x8000));
+    g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
     for _ in 0..3 {
-        g.on_stack(0x2000, Branch, 0x2000, Some(0), None);
+        g.run_with_effect(0x2000, Branch, 0x2000, Some(0), None);
     }
     for _ in 0..2 {
-        g.on_stack(0x2010, JumpIndirect, 0, Some(0), None); // by a register
+        g.run_with_effect(0x2010, JumpIndirect, 0, Some(0), None); // by a register
     }
-    g.on_stack(0x2020, Return, 0, Some(0), None);
-    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.run_with_effect(0x2020, Return, 0, Some(0), None);
+    g.run_with_effect(0x1020, Other, 0, Some(0), None);
     g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 60"]);
     assert_eq!((g.vcpu.counts.matched, g.vcpu.counts.left_early, g.vcpu.counts.interrupts), (1, 0, 0));
 }
 
-/// A return from a function that called itself leads to the very block that returned.
+/// A return from a recursive function leads to the very block that returned.
 #[test]
 fn a_function_that_called_itself_returns_to_the_block_that_it_returns_from() {
     use Ending::{Call, Other, Return};
     let mut g = Guest::new();
-    g.on_stack(0x1000, Other, 0, Some(0), Some(0x9000));
-    g.on_stack(0x1010, Call, 0x2000, Some(0), None);
+    g.run_with_effect(0x1000, Other, 0, Some(0), Some(0x9000));
+    g.run_with_effect(0x1010, Call, 0x2000, Some(0), None);
     for _ in 0..2 {
-        g.on_stack(0x2000, Call, 0x2000, Some(-16), None);
+        g.run_with_effect(0x2000, Call, 0x2000, Some(-16), None);
     }
-    g.on_stack(0x2000, Return, 0, Some(0), None); // deep enough
+    g.run_with_effect(0x2000, Return, 0, Some(0), None); // deep enough
     for _ in 0..2 {
-        g.on_stack(0x2010, Return, 0, Some(16), None);
+        g.run_with_effect(0x2010, Return, 0, Some(16), None);
     }
-    g.on_stack(0x1020, Other, 0, Some(0), None);
+    g.run_with_effect(0x1020, Other, 0, Some(0), None);
     g.check(&["1000 0 20", "1010 0 10", "1010/2000 1 20", "1010/2000/2000 1 20", "1010/2000/2000/2000 1 10"]);
     assert_eq!((g.vcpu.counts.calls, g.vcpu.counts.matched, g.vcpu.counts.left_early), (3, 3, 0));
 }

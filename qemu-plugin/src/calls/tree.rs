@@ -1,9 +1,9 @@
-//! The call tree: one node per path of calls, with how often it was taken and what was spent in it.
+//! The call tree: one node for each call path, with its number of calls and the time charged to it.
 //!
-//! Fixed room for nodes and for the index that finds a node's child. Looking up and counting take no lock; a new node
-//! is published by a release store into the index, under a lock that only new nodes take. Counters are plain loads and
-//! stores: a node belongs to one stack, and one vCPU owns a stack at a time (`stacks`). Nodes are never removed or changed,
-//! so that the records that were written about them stay true.
+//! The nodes, and the index that finds a node's child, have a fixed capacity. Lookups and counting take no lock. A
+//! release store into the index publishes a new node, under a lock that only new nodes take. Counters are plain loads
+//! and stores: a node belongs to one stack, and one vCPU at a time owns a stack (`stacks`). Nodes are never removed or
+//! changed, so the records written about them stay true.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use super::memory::Zeroed;
 pub use plugin_formats::calls::Kind;
 
 const NEAR: usize = 4;
-/// Slots of the index in which a node's children are looked for first.
+/// The number of index slots in which a node's children are looked up first.
 const SIBLINGS: usize = 16;
 
-/// A node. Sized and aligned to be one line of the cache.
+/// A node. Its size and alignment are one cache line.
 #[derive(FromZeros)]
 #[repr(align(64))]
 pub struct Node {
@@ -27,76 +27,75 @@ pub struct Node {
     parent: AtomicU32,
     kind: AtomicU8,
     touched: AtomicU8,
-    /// Children that were looked up last, by their function: most lookups end here, without the index,
-    /// which is too large for the CPU's caches.
+    /// The children looked up last, by their function. Most lookups end here, without the index, which is too large for
+    /// the CPU's caches.
     near: [AtomicU32; NEAR],
     calls: AtomicU64,
     insns: AtomicU64,
     ticks: AtomicU64,
 }
 
-/// What a node has counted so far.
+/// The totals of a node until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Times it was entered.
+    /// The number of times it was entered.
     pub calls: u64,
-    /// Instructions in it, not in what it called.
+    /// Self instructions, without those of its callees.
     pub insns: u64,
-    /// Ticks of the host in it, not in what it called.
+    /// Self ticks of the host, without those of its callees.
     pub ticks: u64,
 }
 
-/// A path, as it is looked up.
+/// A call path, as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Node that it goes on from.
+    /// The parent's node.
     pub parent: u32,
     /// Address of the function.
     pub function: u64,
-    /// Of a stack's bottom, where the stack is; otherwise 0.
+    /// At the bottom of a stack, the stack's address; otherwise 0.
     pub place: u64,
-    /// How it is entered.
+    /// The way in which it is entered.
     pub kind: Kind,
 }
 
-/// All nodes. Number 0 stands for none.
+/// All nodes. Number 0 stands for "no node".
 pub struct Tree {
     nodes: Zeroed<Node>,
     index: Zeroed<AtomicU32>,
-    /// How many there are, with 0.
+    /// The number of nodes, including 0.
     len: Mutex<u32>,
-    /// Whether no call gets a node any more.
+    /// True if calls get no more nodes.
     is_full: AtomicBool,
-    /// Room that only what each vCPU needs for itself may use: where it began, and its user space.
+    /// Capacity reserved for the vCPUs' own nodes: each one's beginning, and its user space.
     spare: usize,
 }
 
 impl Tree {
-    /// Room for `most` nodes, a power of two, and for what this many vCPUs need for themselves.
-    pub fn new(most: usize, vcpus: usize) -> Tree {
-        let (nodes, index, spare) = (Zeroed::new(most + 2 * vcpus), Zeroed::new(most * 2), 2 * vcpus);
+    /// Makes room for `capacity` nodes, a power of two, and for this number of vCPUs' own nodes.
+    pub fn new(capacity: usize, vcpus: usize) -> Tree {
+        let (nodes, index, spare) = (Zeroed::new(capacity + 2 * vcpus), Zeroed::new(capacity * 2), 2 * vcpus);
         Tree { nodes, index, len: Mutex::new(1), is_full: AtomicBool::new(false), spare }
     }
 
-    /// For how many there is room, with 0.
+    /// The capacity, including 0.
     pub fn capacity(&self) -> usize {
         self.nodes.len()
     }
 
-    /// One node.
     #[inline(always)]
     pub fn get(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
     }
 
-    /// The node for this path; none if there is no room. If the node had to be made, `new` is called with it.
+    /// The node for this path; `None` if there is no room. For a new node, `new` is called with it.
     #[inline(always)]
     pub fn child(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
         self.child_within(path, self.spare, new)
     }
 
-    /// The same for what a vCPU needs for itself: there is room for that when there is none for calls.
-    pub fn of_vcpu(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
+    /// The node for a path of the vCPU's own: there is room for it even when calls get no more nodes.
+    pub fn vcpu_node(&self, path: &Path, new: impl FnOnce(u32)) -> Option<u32> {
         self.child_within(path, 0, new)
     }
 
@@ -119,7 +118,7 @@ impl Tree {
             return Some(known);
         }
         if spare > 0 && self.is_full.load(Ordering::Relaxed) {
-            return None; // without the lock: all vCPUs come here then
+            return None; // without the lock, because all vCPUs come here then
         }
         let mut len = self.len.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let slot = match self.find(hash, path) {
@@ -138,8 +137,9 @@ impl Tree {
         Some(id)
     }
 
-    /// The node, or the free slot for it. The index always has free slots: it has twice as many as there are nodes for calls. The first slot to look at is near those of the node's
-    /// other children, and of the nodes made just before it: mostly in the CPU's caches. The others are anywhere.
+    /// The node, or the free slot for it. The index always has free slots: it has twice as many as there are nodes for
+    /// calls. The first slot to examine is near those of the node's siblings, and of the nodes made just before it.
+    /// These are mostly in the CPU's caches. The other slots are anywhere.
     fn find(&self, hash: u64, path: &Path) -> Result<u32, usize> {
         let (mut slot, step) = (path.parent as usize * 2 + hash as usize % SIBLINGS, hash as usize | 1);
         loop {
@@ -147,7 +147,7 @@ impl Tree {
             match self.index[slot].load(Ordering::Acquire) {
                 0 => return Err(slot),
                 id if self.get(id).is(path) => return Ok(id),
-                _ => slot += step, // odd, and the length is a power of two: it comes to every slot
+                _ => slot += step, // odd, and the length is a power of two, so it reaches every slot
             }
         }
     }
@@ -175,7 +175,7 @@ impl Node {
             && self.kind.load(Ordering::Relaxed) == path.kind as u8
     }
 
-    /// How it is found.
+    /// Its call path.
     pub fn path(&self) -> Path {
         let kind = match self.kind.load(Ordering::Relaxed) {
             0 => Kind::Stack,
@@ -192,31 +192,31 @@ impl Node {
         }
     }
 
-    /// Address of its function.
+    /// The address of its function.
     #[inline(always)]
     pub fn function(&self) -> u64 {
         self.function.load(Ordering::Relaxed)
     }
 
-    /// Its instructions so far.
+    /// Its instructions until now.
     pub fn insns(&self) -> u64 {
         self.insns.load(Ordering::Relaxed)
     }
 
-    /// Counts one more entering.
+    /// Counts one more entry.
     #[inline(always)]
     pub fn enter(&self) {
         add(&self.calls, 1);
     }
 
-    /// Adds to what was spent in it; differences wrap, so that something can be taken back.
+    /// Charges instructions and ticks to it. Differences wrap, so a charge can be taken back.
     #[inline(always)]
     pub fn spend(&self, insns: u64, ticks: u64) {
         add(&self.insns, insns);
         add(&self.ticks, ticks);
     }
 
-    /// Whether this is the first time that this is asked since [`Node::totals`] was.
+    /// True for the first call since [`Node::totals`].
     #[inline(always)]
     pub fn first_touch(&self) -> bool {
         let first = self.touched.load(Ordering::Relaxed) == 0;
@@ -226,7 +226,7 @@ impl Node {
         first
     }
 
-    /// What it has counted. Whatever is counted from now on touches it again: the flag falls before anything is read.
+    /// Its totals. Any later charge touches it again: the flag is cleared before the counters are read.
     pub fn totals(&self) -> Totals {
         self.touched.store(0, Ordering::SeqCst);
         let [calls, insns, ticks] = [&self.calls, &self.insns, &self.ticks].map(|n| n.load(Ordering::Relaxed));
@@ -248,23 +248,23 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_node_and_is_told_once() {
+    fn a_path_is_one_node_and_is_reported_once() {
         let tree = Tree::new(8, 1);
-        let mut told = Vec::new();
-        let a = tree.child(&path(0, 0x1000), |id| told.push(id)).unwrap();
-        assert_eq!(tree.child(&path(0, 0x1000), |id| told.push(id)), Some(a));
-        let b = tree.child(&path(a, 0x1000), |id| told.push(id)).unwrap();
-        assert_eq!(told, [a, b]);
+        let mut reported = Vec::new();
+        let a = tree.child(&path(0, 0x1000), |id| reported.push(id)).unwrap();
+        assert_eq!(tree.child(&path(0, 0x1000), |id| reported.push(id)), Some(a));
+        let b = tree.child(&path(a, 0x1000), |id| reported.push(id)).unwrap();
+        assert_eq!(reported, [a, b]);
         assert_eq!(tree.get(b).path(), path(a, 0x1000));
     }
 
     #[test]
-    fn full_it_says_so_and_finds_what_is_there() {
+    fn a_full_tree_adds_nothing_and_finds_existing_nodes() {
         let tree = Tree::new(8, 1);
         let made: Vec<_> = (1..20).filter_map(|i| tree.child(&path(0, i), |_| {})).collect();
         assert_eq!(made, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tree.child(&path(0, 3), |_| {}), Some(3));
-        let made: Vec<_> = (20..30).filter_map(|i| tree.of_vcpu(&path(0, i), |_| {})).collect();
+        let made: Vec<_> = (20..30).filter_map(|i| tree.vcpu_node(&path(0, i), |_| {})).collect();
         assert_eq!(made, [8, 9], "there is room for a vCPU's own");
     }
 

@@ -1,14 +1,15 @@
-//! How a block of A64 code ends, read from its last instruction.
+//! Decodes the ending of a block of A64 code from its last instruction.
 //!
-//! Encodings as in the Arm Architecture Reference Manual, C4.1 (branches, exception generating and system instructions). All
-//! are four bytes long and little-endian, whatever the endianness of data. Knows nothing of QEMU.
+//! Encodings are as in the Arm Architecture Reference Manual, C4.1 (branches, exception generating and system
+//! instructions). All are four bytes long and little-endian, whatever the endianness of data. This module does not
+//! depend on QEMU.
 
 use crate::ending::Ending;
 
-/// The ending, and how far from the instruction's end it leads where that is fixed.
+/// The ending, and its target relative to the instruction's end, if that is fixed.
 pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     let Ok(word) = bytes.try_into().map(u32::from_le_bytes) else { return (Ending::Other, None) };
-    // So many bits from the given one up, as a signed number of instructions, counted from the instruction's start.
+    // `bits` bits from bit `from` up, as a signed number of instructions, counted from the instruction's start.
     let leads = |from: u32, bits: u32| Some(((word << (32 - bits - from)) as i32 >> (32 - bits)) as i64 * 4 - 4);
     match word {
         _ if word >> 26 == 0b100101 => (Ending::Call, leads(0, 26)),
@@ -17,7 +18,7 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
         _ if word >> 24 == 0x54 || word & 0x7e00_0000 == 0x3400_0000 => (Ending::Branch, leads(5, 19)),
         _ if word & 0x7e00_0000 == 0x3600_0000 => (Ending::Branch, leads(5, 14)),
         _ if word >> 25 == 0b1101011 => (by_register(word), None),
-        // SVC, HVC, SMC; BRK; HLT; and what is undefined for ever.
+        // SVC, HVC, SMC; BRK; HLT; and permanently undefined instructions.
         _ if word & 0xffe0_001c == 0xd400_0000 && word & 3 != 0 => (Ending::Trap, None),
         _ if matches!(word & 0xffe0_001f, 0xd420_0000 | 0xd440_0000) || word >> 16 == 0 => (Ending::Trap, None),
         // WFE and WFI; the same with a time limit.
@@ -38,9 +39,10 @@ fn by_register(word: u32) -> Ending {
     }
 }
 
-/// Whether a function begins so: it marks that it may be called, or has room for a tracer. Linux has that in two instructions, of which the
-/// first becomes `mov x9, x30` where it may be used (arch/arm64/include/asm/ftrace.h). What signs a return address or makes a frame need not
-/// be a function's first: compilers put it off to where it is needed.
+/// True if these instructions mark a function that may be called, or reserve room for a tracer. Linux reserves two
+/// instructions, and the first becomes `mov x9, x30` where the function may be traced
+/// (arch/arm64/include/asm/ftrace.h). Instructions that sign a return address or make a frame may not be a function's
+/// first: compilers delay them until they are needed.
 pub fn begins_function(first: &[u8], second: &[u8]) -> bool {
     const NOP: u32 = 0xd503_201f;
     let [first, second] = [first, second].map(|bytes| bytes.try_into().map_or(0, u32::from_le_bytes));
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_begin_as_compilers_have_them() {
+    fn function_starts_are_recognised() {
         let begins = |first: u32, second: u32| begins_function(&first.to_le_bytes(), &second.to_le_bytes());
         assert!(begins(0xd503_201f, 0xd503_201f) && !begins(0xd503_201f, 0xd65f_03c0));
         assert!(begins(0xaa1e_03e9, 0xd503_201f) && begins(0xd503_245f, 0));
@@ -67,7 +69,7 @@ mod tests {
 
     /// Words as GNU as 2.40 writes them.
     #[test]
-    fn what_leads_to_a_fixed_place_says_where() {
+    fn fixed_targets_are_decoded() {
         check(0x9400_0004, Ending::Call, Some(12)); // bl .+16
         check(0x97ff_fffc, Ending::Call, Some(-20)); // bl .-16
         check(0x1400_0000, Ending::Jump, Some(-4)); // b .
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_carries_none() {
+    fn other_endings_have_no_target() {
         for (word, ending) in [
             (0xd63f_0020, Ending::CallIndirect),    // blr x1
             (0xd73f_0843, Ending::CallIndirect),    // blraa x2, x3

@@ -6,11 +6,10 @@ mod stack;
 use super::{Code, Stack};
 use crate::ending::Ending;
 
-/// A64.
 pub struct A64;
 
 impl Code for A64 {
-    fn ends(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
+    fn ending(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
         decoder::decode(last)
     }
 

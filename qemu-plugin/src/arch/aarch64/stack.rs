@@ -1,7 +1,8 @@
-//! What an A64 instruction does to the stack pointer, and where it accesses memory relative to it.
+//! Decodes the effect of an A64 instruction on the stack pointer, and its memory access relative to it.
 //!
-//! Encodings as in the Arm Architecture Reference Manual, C4.1: add and subtract (immediate, extended register), logical (immediate),
-//! loads and stores. In these, register 31 is the stack pointer. What a load or store by another register accesses is of no interest.
+//! Encodings are as in the Arm Architecture Reference Manual, C4.1: add and subtract (immediate, extended register),
+//! logical (immediate), loads and stores. In these, register 31 is the stack pointer. Loads and stores by another
+//! register are ignored.
 
 use crate::arch::Effect;
 
@@ -14,7 +15,7 @@ pub fn effect(bytes: &[u8]) -> Effect {
     match bits(word, 25, 4) {
         0b1000 | 0b1001 if to_sp => immediate(word, from_sp),
         0b0101 if to_sp && word & 0x1fe0_0000 == 0x0b20_0000 && bits(word, 29, 1) == 0 => Effect::Sets,
-        // MSR SPSel: the stack pointer is another register from here on.
+        // MSR SPSel: from here on, the stack pointer is another register.
         0b1010 if word & 0xffff_f0ff == 0xd500_40bf => Effect::Sets,
         0b0100 | 0b0110 | 0b1100 | 0b1110 if from_sp => access(word),
         _ => Effect::None,
@@ -33,7 +34,7 @@ fn immediate(word: u32, from_sp: bool) -> Effect {
                 (true, _) => Effect::Moves(-bytes),
             }
         }
-        // ADDG and SUBG; logical operations but ANDS.
+        // ADDG and SUBG; logical operations except ANDS.
         0b100011 => Effect::Sets,
         0b100100 if bits(word, 29, 2) != 0b11 => Effect::Sets,
         _ => Effect::None,
@@ -45,7 +46,7 @@ fn access(word: u32) -> Effect {
     match bits(word, 27, 3) {
         0b101 if bits(word, 25, 1) == 0 => pair(word),
         0b111 if bits(word, 25, 1) == 0 => single(word),
-        // Loads and stores of structures that move their base, by what the instruction's other fields say.
+        // Loads and stores of structures that move their base by an amount in other fields.
         0b001 if bits(word, 31, 1) == 0 && bits(word, 26, 1) == 1 && bits(word, 23, 1) == 1 => Effect::Sets,
         // Tags of memory, with a base that moves.
         0b011 if bits(word, 24, 8) == 0xd9 && bits(word, 21, 1) == 1 && bits(word, 10, 1) == 1 => Effect::Sets,
@@ -68,7 +69,7 @@ fn pair(word: u32) -> Effect {
 fn single(word: u32) -> Effect {
     let (size, vector, kind) = (bits(word, 30, 2), bits(word, 26, 1) == 1, bits(word, 22, 2));
     if size == 0b11 && !vector && kind == 0b10 {
-        return Effect::None; // a hint to fetch it
+        return Effect::None; // a prefetch hint
     }
     if bits(word, 24, 1) == 1 {
         let scale = if vector && size == 0 && kind >= 0b10 { 4 } else { size };
@@ -81,12 +82,12 @@ fn single(word: u32) -> Effect {
         (0, _) => with_index(0b11, bytes),
         // LDRAA and LDRAB that move their base.
         (_, low) if low & 1 == 1 && bits(word, 11, 1) == 1 => Effect::Sets,
-        // By a register, or one operation that loads and stores.
+        // An offset in a register, or one operation that loads and stores.
         _ => Effect::None,
     }
 }
 
-/// An access with an offset, or with one that moves the base: before it, or after it.
+/// An access with an offset, or with one that moves the base before or after it.
 fn with_index(index: u32, bytes: i64) -> Effect {
     match index {
         0b01 => Effect::Accesses { above: 0, moves: bytes },

@@ -1,8 +1,9 @@
-//! How a block of A32 code ends, read from its last instruction.
+//! Decodes the ending of a block of A32 code from its last instruction.
 //!
-//! Encodings as in the Arm Architecture Reference Manual for ARMv7-A, A5 (the instruction set) and B9 (system instructions). Kernels run
-//! in A32, whose instructions are four bytes long. Of T32, in which processes may run, nothing is said of instructions of two bytes,
-//! and those of four are not told from A32: where a process' code leads is not asked. Knows nothing of QEMU.
+//! Encodings are as in the Arm Architecture Reference Manual for ARMv7-A, A5 (the instruction set) and B9 (system
+//! instructions). Kernels run in A32, whose instructions are four bytes long. Processes may run in T32. Its
+//! instructions of two bytes are not decoded, and those of four are decoded as A32: the targets of a process' code are
+//! not used. This module does not depend on QEMU.
 
 use crate::ending::Ending;
 
@@ -11,19 +12,19 @@ const LR: u32 = 14;
 const PC: u32 = 15;
 /// The frame pointer of kernels that keep one.
 const FP: u32 = 11;
-/// Conditions: always, and that of instructions that have none.
+/// Conditions: always, and the one of instructions that have no condition.
 const ALWAYS: u32 = 0xe;
 const NONE: u32 = 0xf;
-/// An instruction's address reads as so much further ahead.
+/// An instruction reads its own address with this offset.
 const AHEAD_BYTES: i64 = 8;
 
-/// The ending, and how far from the instruction's end it leads where that is fixed.
+/// The ending, and its target relative to the instruction's end, if that is fixed.
 pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     let Ok(word) = bytes.try_into().map(u32::from_le_bytes) else { return (Ending::Other, None) };
     let is_branch = word >> 25 & 7 == 0b101;
     let leads = i64::from(i32::from_ne_bytes((word << 8).to_ne_bytes()) >> 6) + AHEAD_BYTES - 4;
     match (word >> 28, word >> 24 & 1) {
-        // BLX, to T32: a bit of the address is where others have whether it is a call.
+        // BLX, to T32: where others have the call bit, it has a bit of the address.
         (NONE, half) if is_branch => (Ending::Call, Some(leads + 2 * i64::from(half))),
         // RFE
         (NONE, _) if word & 0x0e50_ffff == 0x0810_0a00 => (Ending::InterruptReturn, None),
@@ -32,7 +33,7 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
         (ALWAYS, _) if is_branch => (Ending::Jump, Some(leads)),
         _ if is_branch => (Ending::Branch, Some(leads)),
         (condition, _) => match elsewhere(word) {
-            // It goes on behind them too.
+            // Execution may also continue after them.
             Ending::JumpIndirect | Ending::Return | Ending::InterruptReturn if condition != ALWAYS => {
                 (Ending::Other, None)
             }
@@ -41,7 +42,7 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
-/// What leads to no fixed place.
+/// The ending of an instruction without a fixed target.
 fn elsewhere(word: u32) -> Ending {
     let (first, to, last) = (word >> 16 & 0xf, word >> 12 & 0xf, word & 0xf);
     let back = |is_back| if is_back { Ending::Return } else { Ending::JumpIndirect };
@@ -55,12 +56,14 @@ fn elsewhere(word: u32) -> Ending {
         w if matches!(w & 0xff0_00f0, 0x120_0070 | 0x140_0070 | 0x160_0070 | 0x7f0_00f0) => Ending::Trap,
         // WFE and WFI.
         0x320_f002 | 0x320_f003 => Ending::Halt,
-        // Loads of several registers: what is in the list of them is a bit each. With the mark of processes' registers it restores the state.
+        // Loads of several registers, with one bit for each register. If the bit for user registers is set, it restores
+        // the state.
         w if w & 0xe10_8000 == 0x810_8000 && w & 1 << 22 != 0 => Ending::InterruptReturn,
         w if w & 0xe10_8000 == 0x810_8000 => back(first == SP || first == FP),
-        // A load of one.
+        // A load of one register.
         w if w & 0xc50_f000 == 0x410_f000 => back(first == SP),
-        // Arithmetic whose result goes there, but not comparisons, which have none; one that sets the flags restores the state.
+        // Arithmetic with the program counter as its result, except comparisons, which have no result. If it sets the
+        // flags, it restores the state.
         w if w >> 26 & 3 == 0 && to == PC && !is_comparison(w) && !is_other(w) => match w {
             _ if w & 1 << 20 != 0 => Ending::InterruptReturn,
             _ if w & 0xfff_fff0 == 0x1a0_f000 => back(last == LR),
@@ -70,12 +73,13 @@ fn elsewhere(word: u32) -> Ending {
     }
 }
 
-/// TST, TEQ, CMP and CMN; and, without setting flags, what is in their place (moves to and from the state, hints, MOVW and MOVT).
+/// TST, TEQ, CMP and CMN. Without setting flags, their encodings are other instructions (moves to and from the state,
+/// hints, MOVW and MOVT).
 fn is_comparison(word: u32) -> bool {
     word >> 23 & 3 == 0b10
 }
 
-/// Multiplications and further loads and stores, which stand among arithmetic.
+/// Multiplications and further loads and stores, whose encodings are among those of arithmetic.
 fn is_other(word: u32) -> bool {
     word & 0x0200_0090 == 0x0000_0090
 }
@@ -90,7 +94,7 @@ mod tests {
 
     /// Words as GNU as 2.40 writes them.
     #[test]
-    fn what_leads_to_a_fixed_place_says_where() {
+    fn fixed_targets_are_decoded() {
         check(0xeb00_0002, Ending::Call, Some(12)); // bl .+16
         check(0xebff_fffa, Ending::Call, Some(-20)); // bl .-16
         check(0x0b00_0002, Ending::Call, Some(12)); // bleq .+16
@@ -103,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_carries_none() {
+    fn other_endings_have_no_target() {
         for (word, ending) in [
             (0xe12f_ff33, Ending::CallIndirect),    // blx r3
             (0xe12f_ff1e, Ending::Return),          // bx lr

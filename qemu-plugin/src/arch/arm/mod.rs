@@ -5,11 +5,10 @@ mod decoder;
 use super::Code;
 use crate::ending::Ending;
 
-/// A32.
 pub struct A32;
 
 impl Code for A32 {
-    fn ends(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
+    fn ending(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
         decoder::decode(last)
     }
 }

@@ -1,9 +1,10 @@
-//! How a block of RISC-V code ends, read from its last instruction.
+//! Decodes the ending of a block of RISC-V code from its last instruction.
 //!
-//! Encodings as in the RISC-V ISA manuals: Unprivileged ("RV32I", and "C" for those of two bytes) and Privileged (returns from
-//! traps, `wfi`). Which jump is a call and which a return, the hints for return-address stacks say (table "Return-address stack
-//! prediction hints"): one that leaves its return address in `ra` or `t0` is a call, one to there is a return. A far call is two
-//! instructions: `auipc` adds to its own address, and `jalr` adds to that and goes there. Knows nothing of QEMU.
+//! Encodings are as in the RISC-V ISA manuals: Unprivileged ("RV32I", and "C" for those of two bytes) and Privileged
+//! (returns from traps, `wfi`). The hints for return-address stacks separate calls and returns from other jumps (table
+//! "Return-address stack prediction hints"). A jump that puts its return address into `ra` or `t0` is a call; a jump to
+//! such a register is a return. A far call has two instructions: `auipc` adds to its own address, and `jalr` adds to
+//! that and jumps there. This module does not depend on QEMU.
 
 use crate::ending::Ending;
 
@@ -11,7 +12,7 @@ const ZERO: u32 = 0;
 /// `ra` and `t0`.
 const LINKS: [u32; 2] = [1, 5];
 
-/// The ending, and how far from the last instruction's end it leads where that is fixed.
+/// The ending, and its target relative to the last instruction's end, if that is fixed.
 pub fn decode(last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
     match (last, before) {
         (&[a, b], _) => short(u16::from_le_bytes([a, b]).into()),
@@ -24,7 +25,7 @@ pub fn decode(last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
-/// Of `auipc` and a `jalr` from the register that it wrote.
+/// Decodes `auipc` and a `jalr` from the register that it wrote.
 fn far(auipc: u32, jalr: u32) -> Option<(Ending, Option<i64>)> {
     let is_pair = auipc & 0x7f == 0x17 && jalr & 0x707f == 0x67 && auipc >> 7 & 31 == jalr >> 15 & 31;
     let ending = if LINKS.contains(&(jalr >> 7 & 31)) { Ending::Call } else { Ending::Jump };
@@ -55,10 +56,10 @@ fn long(word: u32) -> (Ending, Option<i64>) {
     }
 }
 
-/// Those of two bytes. Which of three groups it is, the lowest bits say, and what it does the highest three.
+/// Decodes instructions of two bytes. The lowest bits give one of three groups, the highest three the operation.
 fn short(half: u32) -> (Ending, Option<i64>) {
     match (half & 3, half >> 13) {
-        // Undefined for ever.
+        // Permanently undefined.
         _ if half == 0 => (Ending::Trap, None),
         (1, 0b101) => {
             let fields = [(12, 1, 11), (11, 1, 4), (9, 2, 8), (8, 1, 10), (7, 1, 6), (6, 1, 7), (3, 3, 1), (2, 1, 5)];
@@ -68,7 +69,7 @@ fn short(half: u32) -> (Ending, Option<i64>) {
             let fields = [(12, 1, 8), (10, 2, 3), (5, 2, 6), (3, 2, 1), (2, 1, 5)];
             (Ending::Branch, Some(signed(gathered(half, &fields), 9) - 2))
         }
-        // C.JR, C.JALR and C.EBREAK: no second register.
+        // C.JR, C.JALR and C.EBREAK have no second register.
         (2, 0b100) if half >> 2 & 31 == 0 => match (half >> 12 & 1, half >> 7 & 31) {
             (0, ZERO) => (Ending::Other, None),
             (0, from) => (by_register(ZERO, from), None),
@@ -79,7 +80,7 @@ fn short(half: u32) -> (Ending, Option<i64>) {
     }
 }
 
-/// A jump to where `from` leads, which leaves its return address in `to`.
+/// A jump to the address in `from`, with its return address in `to`.
 fn by_register(to: u32, from: u32) -> Ending {
     match (LINKS.contains(&to), LINKS.contains(&from)) {
         (true, _) => Ending::CallIndirect,
@@ -88,12 +89,13 @@ fn by_register(to: u32, from: u32) -> Ending {
     }
 }
 
-/// A number whose bits an instruction has in several places: from which bit on, how many, and their lowest place in the number.
+/// A number whose bits are in several fields of an instruction: each field's first bit, its number of bits, and its
+/// lowest bit in the number.
 fn gathered(word: u32, fields: &[(u32, u32, u32)]) -> u32 {
     fields.iter().map(|&(from, bits, place)| (word >> from & ((1 << bits) - 1)) << place).sum()
 }
 
-/// A number of so many bits with a sign.
+/// A signed number of `bits` bits.
 fn signed(number: u32, bits: u32) -> i64 {
     let unused = 32 - bits;
     i64::from(i32::from_ne_bytes((number << unused).to_ne_bytes()) >> unused)
@@ -103,7 +105,7 @@ fn signed(number: u32, bits: u32) -> i64 {
 mod tests {
     use super::*;
 
-    /// Of an instruction as GNU as 2.40 writes it.
+    /// Checks an instruction as GNU as 2.40 writes it.
     fn check(bytes: &[u8], ending: Ending, leads: Option<i64>) {
         let displacement = leads.map(|from_start| from_start - bytes.len() as i64);
         assert_eq!(decode(bytes, &[]), (ending, displacement), "{bytes:02x?}");
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_a_fixed_place_says_where() {
+    fn fixed_targets_are_decoded() {
         for (word, ending, leads) in [
             (0x0080_00ef_u32, Ending::Call, 8),    // jal ra, .+8
             (0xffdf_f0ef, Ending::Call, -4),       // jal ra, .-4
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_carries_none() {
+    fn other_endings_have_no_target() {
         for (word, ending) in [
             (0x0000_80e7_u32, Ending::CallIndirect), // jalr ra, ra
             (0x0105_82e7, Ending::CallIndirect),     // jalr t0, 16(a1)
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn a_far_call_is_two_instructions() {
         let pair = |auipc: u32, jalr: u32| decode(&jalr.to_le_bytes(), &auipc.to_le_bytes());
-        // As Debian's kernel has it at 0xffffffff80001180: to 0xffffffff800010ec.
+        // From Debian's kernel, at 0xffffffff80001180: a call to 0xffffffff800010ec.
         assert_eq!(pair(0x0000_0097, 0xf6c0_80e7), (Ending::Call, Some(-148 - 8)));
         assert_eq!(pair(0x0170_0317, 0x0083_0067), (Ending::Jump, Some(0x170_0008 - 8)), "tail, by t1");
         assert_eq!(pair(0x8000_0097, 0x7ff0_80e7), (Ending::Call, Some(-0x8000_0000 + 0x7ff - 8)));

@@ -10,7 +10,7 @@ use crate::ending::Ending;
 pub struct Riscv64;
 
 impl Code for Riscv64 {
-    fn ends(&self, last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
+    fn ending(&self, last: &[u8], before: &[u8]) -> (Ending, Option<i64>) {
         decoder::decode(last, before)
     }
 

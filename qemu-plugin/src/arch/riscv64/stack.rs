@@ -1,7 +1,7 @@
-//! What a riscv64 instruction does to the stack pointer, `x2`, and where it accesses memory relative to it.
+//! Decodes the effect of a riscv64 instruction on the stack pointer, `x2`, and its memory access relative to it.
 //!
-//! Encodings as in the RISC-V Instruction Set Manual, volume I: RV64I's formats I and S, and the compressed instructions, of which some
-//! know the stack pointer by themselves. What a load or store by another register accesses is of no interest.
+//! Encodings are as in the RISC-V Instruction Set Manual, volume I: RV64I's formats I and S, and the compressed
+//! instructions, some of which use the stack pointer implicitly. Loads and stores by another register are ignored.
 
 use crate::arch::Effect;
 
@@ -16,33 +16,33 @@ pub fn effect(bytes: &[u8]) -> Effect {
     }
 }
 
-/// Of four bytes.
+/// Decodes an instruction of four bytes.
 fn full(word: u32) -> Effect {
     let (to_sp, from_sp) = (bits(word, 7, 5) == SP, bits(word, 15, 5) == SP);
-    let of_load = i64::from(word as i32 >> 20);
-    let of_store = i64::from((word & 0xfe00_0000) as i32 >> 20) | i64::from(bits(word, 7, 5));
-    // Vectors are loaded and stored under the same number as floats, with other widths.
+    let load_offset = i64::from(word as i32 >> 20);
+    let store_offset = i64::from((word & 0xfe00_0000) as i32 >> 20) | i64::from(bits(word, 7, 5));
+    // Vectors are loaded and stored with the same opcode as floats, but other widths.
     let is_float = matches!(bits(word, 12, 3), 1..=4);
     match bits(word, 0, 7) {
-        0x13 if to_sp && from_sp && bits(word, 12, 3) == 0 => Effect::Moves(of_load),
-        0x03 if from_sp && !to_sp => Effect::Accesses { above: of_load, moves: 0 },
-        0x07 if from_sp && is_float => Effect::Accesses { above: of_load, moves: 0 },
-        0x23 if from_sp => Effect::Accesses { above: of_store, moves: 0 },
-        0x27 if from_sp && is_float => Effect::Accesses { above: of_store, moves: 0 },
-        // Loads, arithmetic, upper immediates, atomics, and what has to do with the CPU's state.
+        0x13 if to_sp && from_sp && bits(word, 12, 3) == 0 => Effect::Moves(load_offset),
+        0x03 if from_sp && !to_sp => Effect::Accesses { above: load_offset, moves: 0 },
+        0x07 if from_sp && is_float => Effect::Accesses { above: load_offset, moves: 0 },
+        0x23 if from_sp => Effect::Accesses { above: store_offset, moves: 0 },
+        0x27 if from_sp && is_float => Effect::Accesses { above: store_offset, moves: 0 },
+        // Loads, arithmetic, upper immediates, atomics, and instructions for the CPU's state.
         0x03 | 0x13 | 0x1b | 0x33 | 0x3b | 0x17 | 0x37 | 0x2f | 0x73 if to_sp => Effect::Sets,
         _ => Effect::None,
     }
 }
 
-/// Of two.
+/// Decodes an instruction of two bytes.
 fn compressed(half: u32) -> Effect {
     let (to_sp, low) = (bits(half, 7, 5) == SP, bits(half, 2, 5));
     let at = |above: u32| Effect::Accesses { above: i64::from(above), moves: 0 };
-    let of_load_8 = bits(half, 12, 1) << 5 | bits(half, 5, 2) << 3 | bits(half, 2, 3) << 6;
-    let of_load_4 = bits(half, 12, 1) << 5 | bits(half, 4, 3) << 2 | bits(half, 2, 2) << 6;
-    let of_store_8 = bits(half, 10, 3) << 3 | bits(half, 7, 3) << 6;
-    let of_store_4 = bits(half, 9, 4) << 2 | bits(half, 7, 2) << 6;
+    let load_offset_8 = bits(half, 12, 1) << 5 | bits(half, 5, 2) << 3 | bits(half, 2, 3) << 6;
+    let load_offset_4 = bits(half, 12, 1) << 5 | bits(half, 4, 3) << 2 | bits(half, 2, 2) << 6;
+    let store_offset_8 = bits(half, 10, 3) << 3 | bits(half, 7, 3) << 6;
+    let store_offset_4 = bits(half, 9, 4) << 2 | bits(half, 7, 2) << 6;
     match (bits(half, 0, 2), bits(half, 13, 3)) {
         (1, 0) if to_sp => Effect::Moves(i64::from(low) - 32 * i64::from(bits(half, 12, 1))),
         (1, 3) if to_sp => {
@@ -51,10 +51,10 @@ fn compressed(half: u32) -> Effect {
         }
         (1, 1 | 2) | (2, 0 | 2 | 3) if to_sp => Effect::Sets,
         (2, 4) if to_sp && low != 0 => Effect::Sets,
-        (2, 1 | 3) => at(of_load_8),
-        (2, 2) => at(of_load_4),
-        (2, 5 | 7) => at(of_store_8),
-        (2, 6) => at(of_store_4),
+        (2, 1 | 3) => at(load_offset_8),
+        (2, 2) => at(load_offset_4),
+        (2, 5 | 7) => at(store_offset_8),
+        (2, 6) => at(store_offset_4),
         _ => Effect::None,
     }
 }

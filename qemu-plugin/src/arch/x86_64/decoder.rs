@@ -1,12 +1,12 @@
-//! How a block of x86 code ends, read from the bytes of its last instruction.
+//! Decodes the ending of a block of x86 code from the bytes of its last instruction.
 //!
-//! Opcodes as in the Intel SDM, volume 2, appendix A. Only what moves control is looked at, so no length is decoded:
-//! QEMU has already found the instruction's end. Whether the code is 16, 32 or 64 bits wide need not be known: the
-//! width of a displacement is what is left of the instruction. Knows nothing of QEMU.
+//! Opcodes are as in the Intel SDM, volume 2, appendix A. Only control transfers are decoded, so no length is: QEMU has
+//! already found the instruction's end. It does not matter if the code is 16, 32 or 64 bits wide: a displacement is as
+//! wide as the rest of the instruction. This module does not depend on QEMU.
 
 use crate::ending::Ending;
 
-/// The ending, and how far from the instruction's end it leads where that is fixed.
+/// The ending, and its target relative to the instruction's end, if that is fixed.
 pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     let Some((&opcode, rest)) = after_prefixes(bytes).split_first() else { return (Ending::Other, None) };
     match opcode {
@@ -25,12 +25,12 @@ pub fn decode(bytes: &[u8]) -> (Ending, Option<i64>) {
     }
 }
 
-/// Whether these are only the first bytes of a jump or a call: they do not say where to.
+/// True if these are only the first bytes of a jump or a call, without its target.
 pub fn lacks_target(bytes: &[u8]) -> bool {
     matches!(decode(bytes), (Ending::Call | Ending::Jump | Ending::Branch, None))
 }
 
-/// Whether the instruction is a call to another segment.
+/// True for a call to another segment.
 pub fn is_far_call(bytes: &[u8]) -> bool {
     match after_prefixes(bytes) {
         [0x9a, ..] => true,
@@ -39,19 +39,19 @@ pub fn is_far_call(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether the instruction writes to a port.
+/// True if the instruction writes to a port.
 pub fn writes_port(bytes: &[u8]) -> bool {
     matches!(after_prefixes(bytes).first(), Some(0xe6 | 0xe7 | 0xee | 0xef | 0x6e | 0x6f))
 }
 
-/// Whether the instruction repeats itself: a string instruction with `rep`.
+/// True if the instruction repeats itself: a string instruction with `rep`.
 pub fn repeats(bytes: &[u8]) -> bool {
     let rest = after_prefixes(bytes);
     let rep = bytes[..bytes.len() - rest.len()].iter().any(|prefix| matches!(prefix, 0xf2 | 0xf3));
     rep && matches!(rest.first(), Some(0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf))
 }
 
-/// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte: nothing is left of those.
+/// Skips legacy prefixes and REX. In 32-bit code the REX bytes are instructions of one byte, and then nothing is left.
 fn after_prefixes(bytes: &[u8]) -> &[u8] {
     let is_prefix =
         |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) || (0x40..=0x4f).contains(b);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_carries_none() {
+    fn other_endings_have_no_target() {
         check(&[0xff, 0xd0], Ending::CallIndirect, None); // call *%rax
         check(&[0x41, 0xff, 0xd3], Ending::CallIndirect, None); // call *%r11
         check(&[0xff, 0x15, 0, 0, 0, 0], Ending::CallIndirect, None); // call *0(%rip)

@@ -1,8 +1,8 @@
-//! x86-64, and what it began as: the code of a guest, and the counter of a host.
+//! x86-64 and its predecessors: the code of a guest, and the counter of a host.
 
-mod beginning;
 pub mod counter;
 mod decoder;
+mod function_start;
 
 use super::{Code, Stack};
 use crate::ending::Ending;
@@ -11,7 +11,7 @@ use crate::ending::Ending;
 pub struct X86;
 
 impl Code for X86 {
-    fn ends(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
+    fn ending(&self, last: &[u8], _: &[u8]) -> (Ending, Option<i64>) {
         decoder::decode(last)
     }
 
@@ -20,7 +20,7 @@ impl Code for X86 {
     }
 
     fn begins_function(&self, start: u64, first: &[u8], second: &[u8]) -> bool {
-        beginning::is_of_function(start, first, second)
+        function_start::begins_function(start, first, second)
     }
 
     fn lacks_target(&self, insn: &[u8]) -> bool {

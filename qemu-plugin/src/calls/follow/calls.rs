@@ -1,18 +1,18 @@
-//! Calls, and returns: to where the call came from, or elsewhere.
+//! Calls, and returns to their call's return address or elsewhere.
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE};
-use crate::calls::stack::{Entered, Open, SEARCH_MAX};
+use crate::calls::stack::{Entered, Frame, MAX_SEARCH};
 use crate::calls::stacks::WINDOW_BITS;
 use crate::calls::tree::Kind;
 use crate::ending::Ending;
 
-/// A return address is moved no further than this, in bytes.
-const MOVED_BYTES: u64 = 512;
+/// The largest distance by which a function moves its return address, in bytes.
+const MAX_MOVED_BYTES: u64 = 512;
 
 impl Vcpu {
-    /// Nearly always a call is made on the stack in use, with nothing below it, and a return is the innermost call's and leads to where that
-    /// came from. False: it is something else, and nothing was done.
+    /// Handles the common case: a call on the current stack with nothing below it, or a return of the innermost call to
+    /// its return address. Returns false, and does nothing, in any other case.
     #[inline(always)]
     pub(super) fn calls_or_returns(&mut self, shared: &Shared, before: &Block, block: &Block, sp: u64) -> bool {
         if self.pending.is_some() || sp >> WINDOW_BITS != self.window || !block.is_plain_or_entry() {
@@ -21,21 +21,21 @@ impl Vcpu {
         let now = self.now(shared);
         match before.ending {
             Ending::Return => {
-                let Some(open) = self.stack.pop_call(sp, block.start) else { return false };
-                self.settle(shared, now);
-                self.ended(&open, shared, now);
+                let Some(frame) = self.stack.pop_call(sp, block.start) else { return false };
+                self.charge_elapsed(shared, now);
+                self.ended(&frame, shared, now);
                 self.node = self.innermost_node();
                 self.function = shared.tree.get(self.node).function();
                 self.counts.matched += 1;
             }
             Ending::Call | Ending::CallIndirect => {
-                let is_below_all = self.stack.top().is_some_and(|open| open.sp > sp);
+                let is_below_all = self.stack.top().is_some_and(|frame| frame.sp > sp);
                 let by_register = before.callee == NOWHERE && !before.contains(block) && !block.user;
                 if !(is_below_all && (before.callee == block.start || by_register)) {
                     return false;
                 }
-                self.settle(shared, now);
-                self.makes_call(shared, block.start, sp, before.end, now);
+                self.charge_elapsed(shared, now);
+                self.push_call(shared, block.start, sp, before.end, now);
                 block.set(ENTRY);
             }
             _ => return false,
@@ -46,9 +46,9 @@ impl Vcpu {
     }
 
     #[inline(always)]
-    fn makes_call(&mut self, shared: &Shared, function: u64, sp: u64, back: u64, now: u64) {
+    fn push_call(&mut self, shared: &Shared, function: u64, sp: u64, back: u64, now: u64) {
         let child = self.child(shared, self.node, function, 0, Kind::Call);
-        self.push(shared, Open { sp, back, ..Open::new(child, Entered::Call, now) });
+        self.push(shared, Frame { sp, back, ..Frame::new(child, Entered::Call, now) });
         self.counts.calls += 1;
         self.function = function;
     }
@@ -60,11 +60,12 @@ impl Vcpu {
             self.counts.calls_without_stack += u64::from(!self.not_reached(shared, before, block, now));
             return;
         };
-        self.settle(shared, now);
+        self.charge_elapsed(shared, now);
         self.move_to(shared, sp, before.start, now);
-        self.counts.dropped += match before.on_stack {
+        self.counts.dropped += match before.stack_effect {
             None => self.unwind(shared, now, |frame_sp| frame_sp <= sp),
-            // A function that keeps its return address in another register may call on where it was called itself.
+            // A function that keeps its return address in another register may make calls at the stack pointer of its
+            // own call.
             Some(_) => {
                 self.unwind(shared, now, |frame_sp| frame_sp < sp) + self.made_again(shared, sp, before.end, now)
             }
@@ -77,7 +78,7 @@ impl Vcpu {
             NOWHERE => 0,
             callee => callee,
         };
-        self.makes_call(shared, function, sp, before.end, now);
+        self.push_call(shared, function, sp, before.end, now);
         if arrived {
             block.set(ENTRY);
         } else {
@@ -92,7 +93,7 @@ impl Vcpu {
             self.returned_unseen(shared, before, block, now);
             return;
         };
-        self.settle(shared, now);
+        self.charge_elapsed(shared, now);
         if self.pending.take().is_some() {
             self.counts.lost_interrupts += 1;
         }
@@ -115,24 +116,24 @@ impl Vcpu {
         self.tick(shared, now);
     }
 
-    /// A return whose access to the stack QEMU did not report: it was not reached, or failed, unless execution goes on as if
-    /// it had returned.
+    /// A return without a reported access to the stack. It was not reached, or it failed, unless execution continues as
+    /// if it had returned.
     #[inline(never)]
     fn returned_unseen(&mut self, shared: &Shared, before: &'static Block, block: &'static Block, now: u64) {
         if self.left_in_the_middle(before, block) {
             return;
         }
-        if let Some(open) = self.stack.top().copied().filter(|open| open.back == block.start) {
+        if let Some(frame) = self.stack.top().copied().filter(|frame| frame.back == block.start) {
             self.counts.returns_without_stack += 1;
-            if before.on_stack.is_some() {
-                // It was reached: only where the stack pointer was is not known.
-                self.settle(shared, now);
-                self.take_frames_at(shared, open.sp, open.back, now);
+            if before.stack_effect.is_some() {
+                // The return was reached; only its stack pointer is unknown.
+                self.charge_elapsed(shared, now);
+                self.take_frames_at(shared, frame.sp, frame.back, now);
                 self.function = shared.tree.get(self.node).function();
             }
-        } else if before.on_stack.is_some() && !block.has(INTERRUPT) {
-            // The first instruction of another thread. Its first call tells on which stack.
-            self.settle(shared, now);
+        } else if before.stack_effect.is_some() && !block.has(INTERRUPT) {
+            // The first instruction of another thread. Its first call shows its stack.
+            self.charge_elapsed(shared, now);
             self.counts.unmatched += 1;
             (self.window, self.function) = (NOWHERE, block.start);
         } else {
@@ -140,64 +141,65 @@ impl Vcpu {
         }
     }
 
-    /// Takes off the frame at `sp`, with the tail calls on top of it. Where several calls were made at that stack pointer, those down to the
-    /// one that returns `to`. Returns its return address.
+    /// Removes the frame at `sp`, with the tail calls on top of it. If several calls were made at that stack pointer,
+    /// it removes those down to the one that returns to `to`. Returns its return address.
     #[inline(always)]
     pub(super) fn take_frames_at(&mut self, shared: &Shared, sp: u64, to: u64, now: u64) -> Option<u64> {
         let mut back = None;
         loop {
-            if self.stack.top().is_none_or(|open| open.sp != sp) {
+            if self.stack.top().is_none_or(|frame| frame.sp != sp) {
                 self.node = self.innermost_node();
                 return back;
             }
-            let open = self.pop(shared, now);
-            back = open.map(|open| open.back).or(back);
-            if open.is_some_and(|open| open.is_call() && open.back == to) {
+            let frame = self.pop(shared, now);
+            back = frame.map(|frame| frame.back).or(back);
+            if frame.is_some_and(|frame| frame.is_call() && frame.back == to) {
                 self.node = self.innermost_node();
                 return back;
             }
         }
     }
 
-    /// Takes off a call at `sp` that returns to `back`, because it is made again, with what it called there. Returns how many
-    /// were.
+    /// Removes a call at `sp` that returns to `back`, and its callees there, because the same call is made again.
+    /// Returns the number of dropped calls.
     fn made_again(&mut self, shared: &Shared, sp: u64, back: u64, now: u64) -> u64 {
-        let at_sp = self.stack.innermost_first().take(SEARCH_MAX).take_while(|open| open.sp == sp);
-        let is_made = { at_sp }.any(|open| open.is_call() && open.back == back);
+        let at_sp = self.stack.innermost_first().take(MAX_SEARCH).take_while(|frame| frame.sp == sp);
+        let is_made = { at_sp }.any(|frame| frame.is_call() && frame.back == back);
         if is_made {
             self.take_frames_at(shared, sp, back, now);
         }
         u64::from(is_made)
     }
 
-    /// A function that has moved its own return address down the stack, as Linux's `error_entry` does: it returns to
-    /// where it was called from, but not from where that was pushed.
+    /// Handles a function that has moved its own return address down the stack, such as Linux's `error_entry`. It
+    /// returns to its caller, but not from the address where the return address was pushed.
     pub(super) fn returned_from_below(&mut self, shared: &Shared, sp: u64, block: &Block, now: u64) -> bool {
-        let is_it = |open: &Open| open.back == block.start && open.sp.wrapping_sub(sp) < MOVED_BYTES;
-        let Some(open) = self.stack.top().copied().filter(is_it) else { return false };
-        self.take_frames_at(shared, open.sp, open.back, now);
+        let returns_here = |frame: &Frame| frame.back == block.start && frame.sp.wrapping_sub(sp) < MAX_MOVED_BYTES;
+        let Some(frame) = self.stack.top().copied().filter(returns_here) else { return false };
+        self.take_frames_at(shared, frame.sp, frame.back, now);
         self.function = shared.tree.get(self.node).function();
         true
     }
 
-    /// A return went elsewhere. Right above lies the return address of the function that arranged that: it called this function.
+    /// Handles a return to another address. If the return address of a further function lies right above, that function
+    /// arranged it, and called the new function.
     pub(super) fn redirected(&mut self, shared: &Shared, sp: u64, block: &'static Block) {
-        if self.stack.top().is_none_or(|open| open.sp.wrapping_sub(sp) > 8) {
+        if self.stack.top().is_none_or(|frame| frame.sp.wrapping_sub(sp) > 8) {
             self.counts.unmatched += 1;
             return;
         }
         self.counts.redirected += 1;
-        self.becomes(shared, block.start);
+        self.change_innermost_function(shared, block.start);
         block.set(ENTRY);
     }
 
-    /// The innermost frame turns out to be of another function than the one that was called.
-    pub(super) fn becomes(&mut self, shared: &Shared, function: u64) {
-        let Some(open) = self.stack.top() else { return };
-        let was = shared.tree.get(open.node).path();
-        let node = self.child(shared, was.parent, function, 0, was.kind);
-        if let Some(open) = self.stack.top_mut() {
-            open.node = node;
+    /// Changes the innermost frame's function, which differs from the one that was called.
+    pub(super) fn change_innermost_function(&mut self, shared: &Shared, function: u64) {
+        let Some(frame) = self.stack.top() else { return };
+        let old_path = shared.tree.get(frame.node).path();
+        let node = self.child(shared, old_path.parent, function, 0, old_path.kind);
+        if let Some(frame) = self.stack.top_mut() {
+            frame.node = node;
         }
         shared.tree.get(node).enter();
         self.touch(shared, node);

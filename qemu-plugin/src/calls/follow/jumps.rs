@@ -1,16 +1,16 @@
-//! Neither call nor return: a jump, a tail call, or something that came between.
+//! Jumps, tail calls, and events between two blocks.
 
 use super::{Shared, Vcpu};
 use crate::calls::block::{Block, ENTRY, INTERRUPT, NOWHERE, wraps};
-use crate::calls::stack::{Entered, Open};
+use crate::calls::stack::{Entered, Frame};
 use crate::calls::tree::{Kind, Path};
 use crate::ending::Ending;
 
-/// A chain of tail calls is followed up to this length.
-const TAILS: usize = 16;
+/// The largest length of a chain of tail calls that is searched.
+const MAX_TAIL_CHAIN: usize = 16;
 
 impl Vcpu {
-    /// Neither call nor return: a jump, or something came between.
+    /// Handles a jump, or an event between two blocks.
     #[inline(always)]
     pub(super) fn jumped(&mut self, shared: &Shared, before: &'static Block, block: &'static Block) {
         let expected =
@@ -25,11 +25,11 @@ impl Vcpu {
         }
     }
 
-    /// The first block of all. From here on the vCPU has nodes that no other one counts in.
+    /// Handles the first block of all. InterruptedStack here on the vCPU has nodes in which no other one counts.
     pub(super) fn starts(&mut self, shared: &Shared, block: &'static Block) {
         let path = Path { parent: 0, function: block.start, place: self.out.vcpu().into(), kind: Kind::Stack };
         let out = &mut self.out;
-        self.start_node = shared.tree.of_vcpu(&path, |id| out.node(id, &path)).unwrap_or(0);
+        self.start_node = shared.tree.vcpu_node(&path, |id| out.node(id, &path)).unwrap_or(0);
         self.node = self.start_node;
         self.define_user_space(shared);
         self.spent_ticks = self.now(shared);
@@ -37,13 +37,13 @@ impl Vcpu {
     }
 
     pub(super) fn tail_called(&mut self, shared: &Shared, block: &'static Block) {
-        // Without a frame there is none that it would return with.
+        // Without a frame, there is no frame with which it could return.
         let Some(from) = self.stack.top().copied().filter(|_| self.pending.is_none()) else { return };
         let now = self.now(shared);
-        self.settle(shared, now);
-        // Functions that jump to each other in turn are a loop, not ever deeper calls.
-        let mut chain = self.stack.innermost_first().take(TAILS).take_while(|open| open.sp == from.sp);
-        let depth = chain.position(|open| shared.tree.get(open.node).function() == block.start);
+        self.charge_elapsed(shared, now);
+        // Functions that jump to each other in turn are a loop, not deeper and deeper calls.
+        let mut chain = self.stack.innermost_first().take(MAX_TAIL_CHAIN).take_while(|frame| frame.sp == from.sp);
+        let depth = chain.position(|frame| shared.tree.get(frame.node).function() == block.start);
         self.function = block.start;
         if let Some(depth) = depth {
             for _ in 0..depth {
@@ -53,12 +53,12 @@ impl Vcpu {
             return;
         }
         let child = self.child(shared, self.node, block.start, 0, Kind::Tail);
-        self.push(shared, Open { sp: from.sp, back: from.back, ..Open::new(child, Entered::Tail, now) });
+        self.push(shared, Frame { sp: from.sp, back: from.back, ..Frame::new(child, Entered::Tail, now) });
         self.counts.tail_calls += 1;
         self.tick(shared, now);
     }
 
-    /// Whether the call at the end of `before` was not reached, or failed: then it is dealt with here.
+    /// Handles a call at the end of `before` that was not reached or failed. Returns false if the call was made.
     #[inline(never)]
     pub(super) fn not_reached(
         &mut self,
@@ -77,8 +77,8 @@ impl Vcpu {
         exception
     }
 
-    /// Whether the block is begun once more, because its first instruction has changed the code that it is in: nothing of it
-    /// ran the first time.
+    /// True if the block begins again because its first instruction changed the block's own code. Nothing of it ran the
+    /// first time.
     fn begins_again(&mut self, before: &Block, block: &Block) -> bool {
         let again = block.start == before.start && !block.has(INTERRUPT);
         if again {
@@ -88,7 +88,8 @@ impl Vcpu {
         again
     }
 
-    /// Whether execution goes on in the middle of the block that was begun: what did not run is taken off.
+    /// True if execution continues in the middle of the block that was begun. The instructions that did not run are
+    /// subtracted.
     pub(super) fn left_in_the_middle(&mut self, before: &Block, block: &Block) -> bool {
         let not_run = left_early(before, block);
         if let Some(not_run) = not_run {
@@ -99,24 +100,25 @@ impl Vcpu {
     }
 }
 
-/// Instructions of `before` that did not run, if execution went on at `block` in the middle of it.
+/// The number of instructions of `before` that did not run, if execution went on at `block` in the middle of it.
 pub(super) fn left_early(before: &Block, block: &Block) -> Option<u32> {
     if !(before.start < block.start && block.start < before.end) {
         return None;
     }
     if block.start == before.last {
-        // It failed; or QEMU 7.2 told of it and took it away again, because it reaches into the next page.
+        // The last instruction failed. Or QEMU 7.2 reported it and removed it again, because it crosses into the next
+        // page.
         return Some(1);
     }
     if block.end == before.end {
         return Some(block.insns.min(before.insns));
     }
-    // Not the same end: by its share of the bytes.
+    // The blocks end at different addresses, so the share of the bytes gives an estimate.
     let share = (before.end - block.start) as f64 / (before.end - before.start) as f64;
     Some((f64::from(before.insns) * share) as u32)
 }
 
-/// The same after an interrupt: an exception may already have come from the first instruction.
+/// Like [`left_early`], after an interrupt: an exception may already have come from the first instruction.
 pub(super) fn left_early_or_at_once(before: &Block, block: &Block) -> Option<u32> {
     if block.start == before.start && !before.leads_to(block.start) {
         return Some(before.insns);

@@ -1,44 +1,45 @@
-//! What time it is, and to which node it is charged; sleep, and one thread for several vCPUs.
+//! The time, and the node that it is charged to; also sleep, and one thread for several vCPUs.
 
 use super::{Shared, Vcpu};
-use crate::calls::clock::{Asker, HostClock};
+use crate::calls::clock::{HostClock, VirtualTimeThread};
 
-/// Virtual time is asked for this often, in instructions.
+/// The interval between readings of the virtual time, in instructions.
 const SYNC_EVERY: u64 = 1_000_000;
 
-/// The clock of times and durations.
+/// The clock of times and lengths.
 pub enum Clock {
     /// The host's ticks.
     Host(HostClock),
-    /// Instructions, and who can tell how long the guest slept.
-    Virtual(Option<&'static Asker>),
+    /// Instructions, and the thread that reads how long the guest slept.
+    Virtual(Option<&'static VirtualTimeThread>),
 }
 
 impl Vcpu {
-    /// The instruction at the block's end waits for an interrupt.
+    /// Handles an instruction at the block's end that waits for an interrupt.
     pub fn halts(&mut self, shared: &Shared) {
         let now = self.now(shared);
-        self.settle(shared, now);
+        self.charge_elapsed(shared, now);
         self.halted = Some(now);
     }
 
-    /// What the virtual clock shows, between two blocks.
+    /// True if a reading of the virtual clock between two blocks is due.
     pub fn wants_virtual_time(&self, shared: &Shared) -> bool {
         matches!(shared.clock, Clock::Virtual(_)) && self.insns.wrapping_sub(self.synced) >= SYNC_EVERY
     }
 
-    /// What it shows.
+    /// Handles a reading of the virtual clock.
     pub fn virtual_time(&mut self, shared: &Shared, ns: u64) {
         self.synced = self.insns;
-        // It also passes while no vCPU has begun to run.
+        // It also advances while no vCPU has begun to run.
         self.slept = self.slept.max(ns.saturating_sub(self.insns));
         self.out.sync(self.now(shared), ns);
     }
 
-    /// One thread of QEMU's runs all vCPUs: this one goes on where `other` stands, on the same clock.
-    pub fn takes_over(&mut self, shared: &Shared, other: &mut Vcpu) {
+    /// Handles a change of vCPU in the one thread that runs all vCPUs: this one continues at the time of `other`, on
+    /// the same clock.
+    pub fn take_over(&mut self, shared: &Shared, other: &mut Vcpu) {
         let now = other.now(shared);
-        other.settle(shared, now);
+        other.charge_elapsed(shared, now);
         let ran = other.insns.wrapping_sub(self.insns);
         self.insns = self.insns.wrapping_add(ran);
         self.spent_insns = self.spent_insns.wrapping_add(ran);
@@ -52,8 +53,8 @@ impl Vcpu {
         let Some(from) = self.halted.take() else { return };
         match &shared.clock {
             Clock::Host(clock) => self.spent_ticks = clock.now(),
-            Clock::Virtual(asker) => {
-                let now_ns = asker.and_then(Asker::ask).unwrap_or(0);
+            Clock::Virtual(time_thread) => {
+                let now_ns = time_thread.and_then(VirtualTimeThread::read).unwrap_or(0);
                 self.slept = self.slept.max(now_ns.saturating_sub(self.insns));
             }
         }
@@ -61,7 +62,7 @@ impl Vcpu {
         self.out.idle(self.node, from, now);
     }
 
-    /// Ticks.
+    /// The current time in ticks.
     #[inline(always)]
     pub(super) fn now(&self, shared: &Shared) -> u64 {
         match &shared.clock {
@@ -70,9 +71,9 @@ impl Vcpu {
         }
     }
 
-    /// Charges what was spent since the last time to the node that it was spent in.
+    /// Charges the instructions and ticks since the last charge to the current node.
     #[inline(always)]
-    pub(super) fn settle(&mut self, shared: &Shared, now: u64) {
+    pub(super) fn charge_elapsed(&mut self, shared: &Shared, now: u64) {
         let mut insns = self.insns.wrapping_sub(self.spent_insns);
         if (insns as i64) < 0 {
             insns = self.taken_back(shared, insns);
@@ -90,8 +91,8 @@ impl Vcpu {
         }
     }
 
-    /// Instructions that were begun and did not run are taken back, as a difference that wraps. No node gives back more than it has: what
-    /// is missing, the next ones give.
+    /// Takes back instructions that were begun and did not run, as a difference that wraps. A node never gives back
+    /// more than it has; the next ones give the rest.
     #[inline(never)]
     fn taken_back(&self, shared: &Shared, insns: u64) -> u64 {
         insns.wrapping_neg().min(shared.tree.get(self.node).insns()).wrapping_neg()

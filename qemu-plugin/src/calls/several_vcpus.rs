@@ -1,4 +1,4 @@
-//! Several vCPUs: guests that do anything, and guests whose calls are known.
+//! Tests with several vCPUs: arbitrary guests, and guests whose calls are known.
 
 use std::sync::{Barrier, Mutex};
 
@@ -20,20 +20,20 @@ proptest! {
     }
 
     #[test]
-    fn so_is_any_guest_whose_vcpus_run_at_once(alone: bool, bytes: [Vec<u8>; VCPUS]) {
+    fn any_guest_whose_vcpus_run_at_once_is_followed_within_the_limits(alone: bool, bytes: [Vec<u8>; VCPUS]) {
         let bytes = bytes.map(|bytes| bytes.repeat(20));
         AnyGuest::new(alone).run_in_threads(bytes.each_ref().map(Vec::as_slice));
     }
 }
 
-/// Code of a guest whose calls are known: a task that calls three functions, one in the other, and gives its CPU away in the innermost.
+/// Code of a guest with known calls: a task calls three nested functions, and yields its CPU in the innermost.
 struct Code {
     blocks: Mutex<Blocks>,
 }
 
-/// Where a task's functions are; the innermost is the one that changes stacks.
+/// The addresses of a task's functions; the innermost one changes stacks.
 const FUNCTIONS: [u64; 4] = [0x1000, 0x2000, 0x3000, 0x4000];
-/// A scheduler's loop calls the same function to change stacks.
+/// A scheduler's loop; it calls the same function to change stacks.
 const SCHEDULER: u64 = 0x8000;
 
 impl Code {
@@ -60,12 +60,12 @@ impl Code {
         vcpu.stack_pointer(block, sp);
     }
 
-    /// From the scheduler's loop to a task, which goes on for one round, and back.
+    /// Runs a task for one round, from the scheduler's loop and back.
     fn runs_task(&self, vcpu: &mut Vcpu, shared: &Shared, task: &mut Task, scheduler_sp: u64) {
         let [outer, middle, inner, switch] = FUNCTIONS;
         self.call(vcpu, shared, [SCHEDULER, switch], scheduler_sp);
         match task.rounds {
-            // A new one: the return leads to its first instruction.
+            // A new task: the return leads to its first instruction.
             0 => self.ret(vcpu, shared, switch, task.sp),
             _ => {
                 self.ret(vcpu, shared, switch, task.sp - 48);
@@ -88,7 +88,7 @@ struct Task {
     rounds: u64,
 }
 
-/// Calls of a function, on all paths.
+/// The number of calls of a function, on all paths.
 fn calls_of(shared: &Shared, function: u64) -> u64 {
     let nodes = (1..shared.tree.capacity() as u32).map(|node| shared.tree.get(node));
     nodes
@@ -106,7 +106,7 @@ fn a_task_that_moves_to_another_cpu_keeps_its_calls() {
     const CPUS: usize = 3;
     const ROUNDS: u64 = 2000;
     let (shared, code) = (shared(), Code::new());
-    // Stacks of 16 KiB, more of them than CPUs; and a queue that each CPU takes a task from.
+    // Stacks of 16 KiB, more of them than CPUs, in a queue from which each CPU takes tasks.
     let tasks: Vec<_> = (0..7).map(|n| Mutex::new(Task { sp: 0x20_0000 + n * 0x4000 + 0x3ff0, rounds: 0 })).collect();
     let mut vcpus: Vec<_> = (0..CPUS as u16).map(|n| Vcpu::new(&shared, Out::new(None, n))).collect();
     let begin = Barrier::new(CPUS);
@@ -123,7 +123,7 @@ fn a_task_that_moves_to_another_cpu_keeps_its_calls() {
             });
         }
     });
-    vcpus.iter_mut().enumerate().for_each(|(n, vcpu)| vcpu.ends(&shared, n == 0));
+    vcpus.iter_mut().enumerate().for_each(|(n, vcpu)| vcpu.finish(&shared, n == 0));
     let all = CPUS as u64 * ROUNDS;
     assert_eq!(FUNCTIONS.map(|function| calls_of(&shared, function)), [0, all, all, 2 * all]);
     let sum = |get: fn(&Vcpu) -> u64| vcpus.iter().map(get).sum::<u64>();
@@ -156,7 +156,7 @@ fn two_cpus_with_their_stacks_in_one_window_count_as_two_in_windows_of_their_own
                 });
             }
         });
-        vcpus.iter_mut().enumerate().for_each(|(n, vcpu)| vcpu.ends(&shared, n == 0));
+        vcpus.iter_mut().enumerate().for_each(|(n, vcpu)| vcpu.finish(&shared, n == 0));
         assert_eq!(FUNCTIONS.map(|function| calls_of(&shared, function)), [0, 2 * ROUNDS, 2 * ROUNDS, 0], "{tops:x?}");
         for counts in vcpus.iter().map(|vcpu| vcpu.counts) {
             assert_eq!((counts.matched, counts.unmatched, counts.dropped), (2 * ROUNDS, 0, 0), "{tops:x?}");

@@ -1,11 +1,11 @@
-//! Code that QEMU reports at another address than it runs at, because QEMU translated it there first (`block` says when).
+//! Code that QEMU reports at another address than it runs at, because QEMU translated it there first (see `block`).
 
 use super::Vcpu;
 use crate::calls::block::{Block, MOVED, NOWHERE};
-use crate::calls::stack::Open;
+use crate::calls::stack::Frame;
 
 impl Vcpu {
-    /// Both blocks at the addresses that they run at.
+    /// Both blocks, at the addresses where they run.
     #[inline(always)]
     pub(super) fn where_they_are(&mut self, before: &'static Block, block: &'static Block) -> [&'static Block; 2] {
         let block = if block.has(MOVED) { block.now() } else { block };
@@ -17,7 +17,7 @@ impl Vcpu {
         both
     }
 
-    /// From one half of the address space to the other: mostly it is one of the two that has moved.
+    /// Handles a change from one half of the address space to the other: mostly one of the two blocks has moved.
     #[inline(never)]
     pub(super) fn other_half(&self, before: &'static Block, block: &'static Block) -> [&'static Block; 2] {
         let back = self.return_address().unwrap_or(NOWHERE);
@@ -31,9 +31,9 @@ impl Vcpu {
         }
     }
 
-    /// Where the return that was just made leads, if it is from the innermost call.
+    /// The target of the last return, if it returns from the innermost call.
     pub(super) fn return_address(&self) -> Option<u64> {
-        let is_it = |open: &&Open| Some(open.sp) == self.sp && open.came().is_none();
-        self.stack.top().filter(is_it).map(|open| open.back)
+        let returns_here = |frame: &&Frame| Some(frame.sp) == self.sp && frame.interrupt_point().is_none();
+        self.stack.top().filter(returns_here).map(|frame| frame.back)
     }
 }

@@ -1,10 +1,10 @@
-//! Writes what is due from time to time: totals, long calls that are under way, marks.
+//! Writes the periodic output: totals, long open calls, marks.
 
 use super::{Clock, Shared, Vcpu};
-use crate::calls::stack::Open;
+use crate::calls::stack::Frame;
 use crate::recorder::host_ns;
 
-/// What kinds of marks there are. The numbers are those of the file.
+/// The kinds of marks. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mark {
@@ -15,7 +15,7 @@ pub enum Mark {
 }
 
 impl Vcpu {
-    /// Writes totals if it is time to.
+    /// Writes totals if they are due.
     #[inline(always)]
     pub(super) fn tick(&mut self, shared: &Shared, now: u64) {
         if now >= self.next_interval {
@@ -28,24 +28,24 @@ impl Vcpu {
         self.interval(shared, now);
     }
 
-    /// Writes all that there is to say so far.
+    /// Writes all that is known until now.
     #[inline(never)]
     pub(super) fn interval(&mut self, shared: &Shared, now: u64) {
         self.next_interval = now.saturating_add(self.until_next_interval(shared));
         if self.out.has_room_for_table() {
-            self.writes_all(shared, now);
+            self.write_records(shared, now);
         }
         self.out.flush();
     }
 
-    /// Where the file is long, each table comes after twice the time that the one before came after.
+    /// In a long file, each table comes after twice the interval of the one before.
     fn until_next_interval(&mut self, shared: &Shared) -> u64 {
         let intervals = if self.out.leaves_details_out() { self.intervals.saturating_mul(2) } else { 1 };
         self.intervals = intervals;
         shared.interval.saturating_mul(intervals)
     }
 
-    fn writes_all(&mut self, shared: &Shared, now: u64) {
+    fn write_records(&mut self, shared: &Shared, now: u64) {
         self.announce(shared, now);
         let host = matches!(shared.clock, Clock::Host(_));
         for node in self.touched.drain(..) {
@@ -60,37 +60,38 @@ impl Vcpu {
         self.out.interval(now, self.insns);
     }
 
-    /// Tells the output of long calls under way, so that it need not hear their ends to know of them.
+    /// Writes long open calls, so that the file shows them even if their ends are missing.
     pub(super) fn announce(&mut self, shared: &Shared, now: u64) {
-        for open in self.stack.innermost_first_mut() {
-            if open.announced {
-                return; // and so is all below
+        for frame in self.stack.innermost_first_mut() {
+            if frame.announced {
+                return; // all frames below are announced too
             }
-            if now.saturating_sub(open.since) >= shared.min_call {
-                self.out.open(open.node, open.since, now);
-                open.announced = true;
+            if now.saturating_sub(frame.since) >= shared.min_call {
+                self.out.open(frame.node, frame.since, now);
+                frame.announced = true;
             }
         }
     }
 
-    /// QEMU ends. Each vCPU tells of the calls on its own stack, and the `first` one of those on all stacks that no vCPU is on.
-    pub fn ends(&mut self, shared: &Shared, first: bool) {
+    /// Handles QEMU's end. Each vCPU writes the open calls on its own stack; the `first` one also those on all stacks
+    /// that no vCPU is on.
+    pub fn finish(&mut self, shared: &Shared, first: bool) {
         let now = self.now(shared);
-        self.settle(shared, now);
-        let (own, out) = (&self.stack, &mut self.out);
-        let mut tell = |open: &Open| {
-            if !open.announced {
-                out.open(open.node, open.since, now);
+        self.charge_elapsed(shared, now);
+        let (stack, out) = (&self.stack, &mut self.out);
+        let mut write_open = |frame: &Frame| {
+            if !frame.announced {
+                out.open(frame.node, frame.since, now);
             }
         };
         match first {
-            true => shared.stacks.for_each_open(own, tell),
-            false => own.innermost_first().for_each(&mut tell),
+            true => shared.stacks.for_each_open(stack, write_open),
+            false => stack.innermost_first().for_each(&mut write_open),
         }
-        self.writes_all(shared, now);
+        self.write_records(shared, now);
         self.out.exit(now);
         if !self.out.flush() {
-            // Where not even that fits, the reader has to know how much is missing.
+            // If even that does not fit, the reader needs the number of missing records.
             self.counts.records_left_out = self.out.left_out();
             self.out.counts(&self.counts.list());
             self.out.exit(now);
