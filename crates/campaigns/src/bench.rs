@@ -1,4 +1,4 @@
-//! A bench: many boots in random order, each kept the moment it is over.
+//! Runs a bench: many boots in random order, each written to the journal as soon as it ends.
 
 mod continued;
 
@@ -15,11 +15,11 @@ use recording::{Manifest, Sealer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A bench as the user wants it.
+/// The user's request for a bench.
 pub struct Request {
     /// The variants; the first is compared with each of the others.
     pub variants: Vec<Varied>,
-    /// The axes of a sweep; empty where there is none.
+    /// The axes of a sweep; empty without one.
     pub axes: Vec<Axis>,
     /// Sizes at which each scaling model is evaluated.
     pub sizes: Vec<String>,
@@ -27,23 +27,23 @@ pub struct Request {
     pub margin: f64,
     /// The milestone that ends each boot.
     pub up_to: UpTo,
-    /// Rounds; `None`: as many as can show something.
+    /// The number of rounds; `None`: enough for a verdict.
     pub runs: Option<u32>,
-    /// Rounds before those, which do not count; `None`: one, or none of deterministic boots.
+    /// The warm-up rounds, which do not count; `None`: one, or 0 for deterministic boots.
     pub warm_ups: Option<u32>,
-    /// The half width of all intervals, as a share, that is enough.
+    /// The relative half width of all intervals at which the bench ends.
     pub until_width: Option<f64>,
-    /// The time that is enough.
+    /// The time after which the bench ends.
     pub budget: Option<Duration>,
     /// True if deterministic boots get a dummy argument of another length in each round.
     pub dithers: bool,
-    /// Decides the order within rounds.
+    /// The seed of the random order within rounds.
     pub seed: Option<u64>,
-    /// CPUs of the host to run on.
+    /// The host CPUs to run on.
     pub pin: Option<String>,
     /// The folder; `None`: one with the date in its name.
     pub folder: Option<PathBuf>,
-    /// Replace the bench that is in the folder.
+    /// True to replace the bench in the folder.
     pub force: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Begun {
     head: Head,
     variants: Vec<Varied>,
     journal: Journal,
-    /// The boots that are over.
+    /// The finished boots.
     boots: Vec<Boot>,
     continued: Vec<u32>,
 }
@@ -62,15 +62,15 @@ pub struct Begun {
 pub struct Over {
     pub folder: PathBuf,
     pub document: Document,
-    /// What ended it, if that was an error.
+    /// The error that ended it, if any.
     error: Option<anyhow::Error>,
     journaled: anyhow::Result<()>,
 }
 
 impl Begun {
-    /// One that has no boot yet: from now on its journal is there.
+    /// A bench without boots. Creates its journal.
     pub fn new(folder: PathBuf, mut head: Head, variants: Vec<Varied>, notes: &dyn Notes) -> anyhow::Result<Begun> {
-        // Without a key of the user's, it cannot go on after a kill.
+        // Without a key of the user, it cannot be resumed after a kill.
         if let Ok(sealer) = Sealer::of_user() {
             head.seal_with(&sealer);
         }
@@ -79,7 +79,7 @@ impl Begun {
         Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
     }
 
-    /// Boots, until its plan is done or something ends it.
+    /// Boots until the plan is done or something ends the bench.
     pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut dyn Watcher) -> Over {
         let recordings = self.folder.join("boots");
         let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
@@ -91,7 +91,7 @@ impl Begun {
         watcher.clear();
         let journaled = self.journal.end(finished.ended).map_err(anyhow::Error::from);
         let document = Document::new(self.head, finished.boots, Some(finished.ended));
-        // The recordings' folder is empty where none is kept, and then is not needed.
+        // Without kept recordings their folder is empty and not needed.
         let _ = std::fs::remove_dir(&recordings);
         let document = Document { continued: self.continued, ..document };
         Over { folder: self.folder, document, error: finished.error, journaled }
@@ -99,10 +99,10 @@ impl Begun {
 }
 
 impl Over {
-    /// Writes its document, whatever ended it; then fails if that was an error.
+    /// Writes the document, also after an error, and then returns that error.
     ///
     /// # Errors
-    /// What ended it, or what kept it from being written.
+    /// The error that ended the bench, or that of writing the document.
     pub fn written(self) -> anyhow::Result<Document> {
         let text = report::json(&self.document, true)?;
         let written = write_file(&self.folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()));
@@ -116,10 +116,10 @@ impl Over {
     }
 }
 
-/// Begins a bench: checks everything that can be refused before the first boot, and makes its journal.
+/// Begins a bench: does all checks that can fail before the first boot, and creates its journal.
 ///
 /// # Errors
-/// If a kernel is missing, the options cannot be compared, or the folder has something else.
+/// If a kernel is missing, the options cannot be compared, or the folder holds something else.
 pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Begun> {
     if run_own_process_1(&mut request.variants) {
         notes.note(
@@ -142,8 +142,8 @@ pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes)
     Begun::new(folder, head, request.variants, notes)
 }
 
-/// Has all variants run the guest's own process 1 where one of them is in a VMM that runs no other: else their end marks would be of
-/// two kinds. Whether that changed any.
+/// Makes all variants run the guest's own process 1 if one of them boots in a VMM that supports no other. Otherwise
+/// their end marks would differ in kind. Returns true if that changed a variant.
 fn run_own_process_1(variants: &mut [Varied]) -> bool {
     let is_elsewhere = variants.iter().any(|variant| variant.options.guest.vmm != VmmKind::Qemu);
     let mut changed = false;
@@ -156,7 +156,7 @@ fn run_own_process_1(variants: &mut [Varied]) -> bool {
     changed
 }
 
-/// Goes on with one that was cut off.
+/// Resumes an interrupted bench.
 pub fn go_on(
     folder: &Path,
     pin: Option<&str>,
@@ -170,7 +170,7 @@ pub fn go_on(
     let Cut { head, variants, mut journal, boots, mut continued } =
         continued::open(folder, pin.is_some(), is_trusted, watcher, notes)?;
     let over = u32::try_from(boots.len()).unwrap_or(u32::MAX);
-    // What the boot left that was cut off is no recording of a whole one.
+    // The interrupted boot left an incomplete recording.
     let half = recording_of(&folder.join("boots"), over);
     if half.exists() {
         std::fs::remove_dir_all(&half).with_context(|| format!("cannot remove {}", half.display()))?;
@@ -181,7 +181,8 @@ pub fn go_on(
     Ok(Begun { folder: folder.to_owned(), head, variants, journal, boots, continued })
 }
 
-/// A sweep is told its growth by fewer boots than its comparisons need: there it is a remark.
+/// Checks the number of rounds. A sweep needs fewer boots for its growth than for its comparisons, so there it is only
+/// a remark.
 fn enough_rounds(request: &Request, head: &Head, notes: &dyn Notes) -> anyhow::Result<()> {
     let enough = refuse_too_few(head.plan.stop.rounds, head.variants.len() - 1, benchmark::Test::of(head));
     match enough {
@@ -191,10 +192,10 @@ fn enough_rounds(request: &Request, head: &Head, notes: &dyn Notes) -> anyhow::R
     Ok(())
 }
 
-/// Nobody wants to hear after an hour of boots that so few could not have shown anything.
+/// Refuses a number of rounds that cannot show any difference, before hours of boots.
 ///
 /// # Errors
-/// If every verdict on so many comparisons would be *too few*.
+/// If every verdict on that number of comparisons would be *too few*.
 pub fn refuse_too_few(rounds: u32, comparisons: usize, test: benchmark::Test) -> anyhow::Result<()> {
     let least = benchmark::rounds_least(comparisons, test);
     if rounds >= least {
@@ -210,7 +211,8 @@ pub fn refuse_too_few(rounds: u32, comparisons: usize, test: benchmark::Test) ->
     )
 }
 
-/// Keeps it with past benches. Where that cannot be done it is said, and changes nothing: all of it is in its folder.
+/// Adds the bench to the history of past benches. A failure is only a remark, because the bench's folder has
+/// everything.
 pub fn remember(db: Option<&Path>, folder: &Path, document: &Document, notes: &dyn Notes) {
     if document.boots.is_empty() {
         return;
@@ -226,7 +228,7 @@ pub fn remember(db: Option<&Path>, folder: &Path, document: &Document, notes: &d
 /// The document of a bench, in its folder.
 const DOCUMENT: &str = "bench.json";
 
-/// What each variant's recordings will say, before any of them is booted: a kernel that is missing is said now.
+/// The manifests that each variant's recordings will have, before any boot. A missing kernel is reported here.
 pub fn foresee(variants: &[Varied], watcher: &mut dyn Watcher) -> anyhow::Result<Vec<Manifest>> {
     let one = |variant: &Varied| {
         let foreseen = machine::foresee(&variant.options, watcher.observer());
@@ -237,10 +239,10 @@ pub fn foresee(variants: &[Varied], watcher: &mut dyn Watcher) -> anyhow::Result
     foreseen
 }
 
-/// Every boot's figures are in memory, some ten KiB each.
+/// The most boots of a bench. The figures of all boots are in memory, about ten KiB each.
 const BOOTS_MOST: u32 = 50_000;
 
-/// What is known of boots by this plan before the first of them.
+/// The head of a bench with this plan, before the first boot.
 pub fn head_of(plan: Plan, variants: &[Varied], foreseen: &[Manifest], dither: bool) -> Head {
     let manifest = Manifest::begun_now();
     let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
@@ -254,7 +256,7 @@ pub fn head_of(plan: Plan, variants: &[Varied], foreseen: &[Manifest], dither: b
     head
 }
 
-/// How it is run: all that is known before the first boot.
+/// The head of the requested bench.
 fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
     let variants = &request.variants[..];
     let deterministic = variants[0].options.guest.deterministic;
@@ -292,7 +294,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
     Ok(head)
 }
 
-/// A variant, with what its recordings will say.
+/// A variant, with facts from the manifest that its recordings will have.
 pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
     let input = |input: &recording::Input| InputFile {
         role: input.role.clone(),
@@ -312,8 +314,8 @@ pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
     }
 }
 
-/// The folder: the one that was named, or one of that kind and of today. Removes nothing: [`clear`] does, when nothing can be
-/// refused any more.
+/// The named folder, or one named for the kind and the date. Removes nothing: [`clear`] does that after the last check
+/// that can fail.
 pub fn folder(named: Option<&Path>, force: bool, head: &Head, kind: &str) -> anyhow::Result<PathBuf> {
     let stamp: String = head.created.chars().filter(char::is_ascii_digit).collect();
     let (day, time) = stamp.split_at(8.min(stamp.len()));
@@ -330,7 +332,7 @@ pub fn folder(named: Option<&Path>, force: bool, head: &Head, kind: &str) -> any
     Ok(folder)
 }
 
-/// Removes the bench that is in a folder, if there is one, and nothing else of it.
+/// Removes the bench in a folder, if there is one, and nothing else in it.
 pub fn clear(folder: &Path) {
     if !folder.join(JOURNAL).exists() {
         return;

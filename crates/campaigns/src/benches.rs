@@ -1,4 +1,4 @@
-//! Finished benches as commands take them: a bench's folder, its journal, or a document.
+//! Reads finished benches: from a bench's folder, its journal, or a document.
 
 use crate::Notes;
 use anyhow::{Context, bail};
@@ -6,21 +6,21 @@ pub use benchmark::JOURNAL;
 use benchmark::{Document, JournalError};
 use std::path::{Path, PathBuf};
 
-/// A document that is larger is none that a bench wrote.
+/// The most bytes of a document. No bench writes a larger one.
 const BYTES_MOST: u64 = 1 << 30;
 
-/// Whether a path is a bench and not a recording, by its name and what is in it.
+/// True if a path is a bench and not a recording, judged by its name and its files.
 pub fn is_bench(path: &Path) -> bool {
     let named = path.extension().is_some_and(|e| e == "json" || e == "jsonl");
     path.join(JOURNAL).is_file() || (path.is_file() && named)
 }
 
-/// The journal in a bench's folder; none if it is no bench's.
+/// The journal in a bench's folder; `None` if the folder is not a bench.
 pub fn journal_of(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(JOURNAL)).filter(|journal| journal.is_file())
 }
 
-/// Reads a bench; of a killed one the boots that were over. How many lines of it are damaged.
+/// Reads a bench. A killed bench gives its finished boots. Returns the document and the number of damaged lines.
 pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
     let file = if path.is_dir() { path.join(JOURNAL) } else { path.to_owned() };
     let bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?.len();
@@ -43,7 +43,7 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
     Ok((read.document, read.damaged.len()))
 }
 
-/// The same, with a remark on what of it is damaged.
+/// As [`read`], with a remark about damaged lines.
 pub fn read_whole(path: &Path, notes: &dyn Notes) -> anyhow::Result<Document> {
     let (document, damaged) = read(path)?;
     if damaged > 0 {

@@ -11,27 +11,27 @@ use benchmark::history::{self, Filter};
 use benchmark::{Document, History};
 use std::path::{Path, PathBuf};
 
-/// The boots to check.
+/// The request for a check.
 pub struct Request {
     /// Benches, recordings, or folders of recordings.
     pub boots: Vec<PathBuf>,
-    /// The name of what limits such as +5 % are relative to; `None`: as the budgets say.
+    /// The name of the baseline for limits such as +5 %; `None`: the budgets' choice.
     pub baseline: Option<String>,
     /// The milestone that ends each boot.
     pub up_to: UpTo,
-    /// The variant to check; `None`: the second, against the first.
+    /// The variant to check; `None`: the second, compared with the first.
     pub variant: Option<String>,
     /// The history; `None`: the user's.
     pub history: Option<PathBuf>,
 }
 
-/// So many benches of a baseline at other times are looked at.
+/// The most benches of a baseline from other times.
 const BASELINE_MOST: usize = 5;
 
 /// Boots, and the boots that relative limits are compared with.
 pub type Group = (Observed, Option<Baseline>);
 
-/// The boots that are checked, each bench by itself and all recordings together, with what they are held against.
+/// The boots to check, each with its baseline. A bench is one group, and all recordings together are one group.
 pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow::Result<Vec<Group>> {
     let named = request.baseline.as_deref().or(budgets.baseline.as_deref()).filter(|_| budgets.needs_baseline());
     let (benches, recordings): (Vec<&PathBuf>, Vec<&PathBuf>) =
@@ -71,7 +71,7 @@ fn name(path: &Path, document: &Document, variant: usize) -> String {
     }
 }
 
-/// Which variant is checked.
+/// The index of the variant to check.
 fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Result<usize> {
     let names: Vec<&str> = document.head.variants.iter().map(|v| v.name.as_str()).collect();
     match (named, names.len()) {
@@ -85,7 +85,7 @@ fn variant(document: &Document, named: Option<&str>, path: &Path) -> anyhow::Res
     }
 }
 
-/// What relative limits are over.
+/// The baseline of relative limits.
 fn baseline(
     named: &str,
     request: &Request,
@@ -119,7 +119,8 @@ fn baseline(
     Ok(Baseline::Apart(vec![Observed::of_variant(&document, 0, &format!("bench {bench}"))]))
 }
 
-/// The newest benches before this one, of the same setup and all of one kernel: another, where there is one.
+/// The newest benches before this one, of the same setup and all of one kernel. A kernel other than this bench's is
+/// preferred.
 fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
     let none =
         || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());

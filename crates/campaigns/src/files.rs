@@ -1,19 +1,19 @@
-//! Output files appear under their name only when whole, and replace nothing unasked.
+//! Output files appear under their name only when complete, and replace an existing file only with `force`.
 
 use anyhow::{Context, bail};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the output goes by default: beside a recording, by its name with an ending.
+/// The default output path: that of the recording with an ending.
 pub fn beside(recording: &Path, ending: &str) -> PathBuf {
     let mut name = recording.components().as_path().as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// Writes a file: first under another name in the same folder, then renamed. One that is there is replaced with `force`
-/// only; a device or a pipe is written to as it is. How many bytes it is.
+/// Writes a file under a temporary name in the same folder, then renames it. An existing file is replaced only with
+/// `force`. A device or a pipe is written to directly. Returns the number of bytes.
 pub fn write_file(
     path: &Path,
     force: bool,
@@ -28,7 +28,8 @@ pub fn write_file(
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Refuses a file that may not be replaced, and a folder: what takes long asks before it begins. What is there.
+/// Refuses a folder, and a file that may not be replaced, so that long work can check its output first. Returns the
+/// metadata of an existing file.
 pub fn refuse_existing(path: &Path, force: bool) -> anyhow::Result<Option<Metadata>> {
     let there = path.metadata().ok();
     if there.as_ref().is_some_and(Metadata::is_dir) {
@@ -54,7 +55,7 @@ fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io
     Ok(out.bytes)
 }
 
-/// Counts what goes through: a pipe cannot tell afterwards.
+/// Counts the bytes written, since a pipe cannot report them afterwards.
 struct Counted<'a> {
     file: BufWriter<&'a File>,
     bytes: u64,

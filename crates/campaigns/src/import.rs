@@ -1,4 +1,4 @@
-//! Evidence that was taken elsewhere: recognised by content, and put into a recording.
+//! Imports evidence that was recorded without bootscope: detects its formats by content and puts it into a recording.
 
 use crate::Notes;
 use anyhow::{Context, bail};
@@ -8,19 +8,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A file, and the formats in it.
+/// A file and its detected formats.
 #[derive(Serialize)]
 pub struct Recognised {
-    /// Its path, or `stdin`.
+    /// The path, or `stdin`.
     pub file: String,
-    /// The formats, in words; empty if none is known.
+    /// The formats, in words; empty if the content is not recognised.
     pub formats: Vec<String>,
 }
 
-/// Makes a recording of files of one boot; `-` is standard input.
+/// Makes a recording from files of one boot; `-` is standard input.
 ///
 /// # Errors
-/// If a file cannot be read, nothing of a boot is in them, or the recording cannot be written.
+/// If a file cannot be read, the files hold no evidence of a boot, or the recording cannot be written.
 pub fn import(
     paths: &[PathBuf],
     into: &Path,
@@ -85,7 +85,8 @@ pub fn import(
     Ok(files)
 }
 
-/// A file's content, looked through. What is no file can be read only once: its content is kept.
+/// Reads a file and detects its formats. The content of anything but a regular file is kept, because it can be read
+/// only once.
 fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
     if path.as_os_str() == "-" {
         let (bytes, cut) = beginning(std::io::stdin().lock()).context("cannot read standard input")?;
@@ -96,7 +97,7 @@ fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
     let file = File::open(path).with_context(failed)?;
     let meta = file.metadata().with_context(failed)?;
     if meta.is_file() {
-        // Checked before it is read: what is refused should cost nothing.
+        // The size is checked before the file is read, so a refused file costs nothing.
         let bytes = recording::read_file(path)?;
         return Ok((Source { path: path.to_owned(), bytes: None, cut: false }, evidence::recognise(&bytes)));
     }
@@ -105,7 +106,7 @@ fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
     Ok((Source { path: path.to_owned(), bytes: Some(bytes), cut }, found))
 }
 
-/// What comes, up to the most that is read of a pipe; whether there is more.
+/// The bytes up to the limit for a pipe, and true if more follow.
 fn beginning(from: impl Read) -> std::io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     from.take(recording::PIPE_BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Boots that go into a lake: read on all CPUs, without the identities of their machines, batch by batch.
+//! Adds boots to a lake: reads recordings on all CPUs, removes the identities of their machines, and writes batches.
 
 mod bucket;
 mod scrub;
@@ -21,66 +21,66 @@ use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 pub use watched::watch;
 
-/// Boots of a lake: where they go, and under which names.
+/// A request to add boots to a lake.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The lake's folder, or the URL of an object store.
     pub to: PathBuf,
-    /// Names and values for the table of labels.
+    /// Names and values for the labels table.
     pub labels: Labels,
-    /// The machine's name, of which the lake gets a token.
+    /// The machine's name. The lake gets a token of it.
     pub machine: Option<String>,
-    /// The kind of machine, if the user knows it better than the recordings.
+    /// The kind of machine, if the user gives it. It overrides the recordings.
     pub hardware: Option<String>,
-    /// Keep the machine's name and other identities as they are.
+    /// True to keep the machine's name and other identities.
     pub identify: bool,
-    /// The file of the user's key; `None`: in the user's configuration.
+    /// The file of the user's key; `None` for the one in the user's configuration.
     pub key: Option<PathBuf>,
-    /// Do not look for findings.
+    /// True to skip the findings.
     pub no_findings: bool,
 }
 
-/// Boots that are put in at once: a file of each table. Larger files are read faster, and with a kill more is to be read again.
+/// The most boots in a batch, which is one file of each table. Larger files are faster to read, but a kill costs more
+/// boots to read again.
 const BATCH: usize = 512;
-/// Boots wait no longer for a batch to be full.
+/// The longest time that boots wait for a full batch.
 const WAIT_MOST: Duration = Duration::from_secs(10);
 
-/// What `--json` says.
+/// The JSON document of an add (`--json`).
 #[derive(Default, Serialize)]
 pub struct Document {
     schema: &'static str,
     /// The lake, as the user named it.
     pub lake: String,
-    /// Boots that are new in it.
+    /// The number of boots that are new in the lake.
     pub new: usize,
-    /// Boots that were there.
+    /// The number of boots that were already in it.
     pub there: usize,
-    /// What could not be read.
+    /// The recordings that could not be read.
     pub failed: Vec<FailedLine>,
 }
 
 #[derive(Serialize)]
 pub struct FailedLine {
-    /// Its path.
+    /// The path.
     pub recording: String,
-    /// The error.
     pub why: String,
 }
 
-/// Reads recordings on all CPUs, and puts them into a lake batch by batch.
+/// Reads recordings on all CPUs and adds them to a lake, batch by batch.
 pub struct Adder<'a> {
-    /// Who reads asks it; who adds has it alone.
+    /// The threads that read recordings share it. The thread that adds boots locks it alone.
     lake: RwLock<Lake>,
-    /// Where it goes from there.
+    /// The object store that gets the lake's files.
     bucket: Option<Bucket>,
     machine: Option<String>,
     labels: Labels,
     how: &'a Request,
-    /// What was done so far.
+    /// The results so far.
     pub done: Document,
 }
 
-/// What became of a recording.
+/// The result of reading a recording.
 enum Read {
     Boot(Box<Boot>),
     There,
@@ -106,7 +106,8 @@ impl<'a> Adder<'a> {
         Ok(Adder { lake, bucket, machine, labels: how.labels.clone(), how, done })
     }
 
-    /// Memory is bounded by a batch, whatever the number of recordings. What goes to an object store is sent at the end.
+    /// Adds recordings. Memory is bounded by a batch, whatever the number of recordings. Boots for an object store are
+    /// sent at the end.
     pub fn add(&mut self, paths: &[PathBuf], stop: &AtomicBool, told: impl Fn(&FailedLine)) -> anyhow::Result<()> {
         self.add_to_folder(paths, stop, told)?;
         if let Some(bucket) = &mut self.bucket {
@@ -192,7 +193,7 @@ pub fn key(file: Option<&Path>) -> anyhow::Result<Key> {
     Ok(Key::at(&key_path(file)?)?)
 }
 
-/// The key. One that is made now is told: a typo in its name would make tokens of other keys.
+/// Loads or creates the key. Reports a new key, because a typo in its name would give other tokens.
 fn made_or_known(file: Option<&Path>, notes: &dyn Notes) -> anyhow::Result<Key> {
     let is_known = key_path(file)?.exists();
     let key = key(file)?;
@@ -212,10 +213,10 @@ pub fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Whether a boot is in the lake.
+/// A predicate: true if a boot is in the lake.
 type IsThere<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
-/// Reads one recording. One that our readers fail on costs itself and no other.
+/// Reads one recording. A panic in a reader costs only this recording.
 fn read(path: &Path, how: &Request, machine: Option<&str>, labels: &Labels, is_there: &IsThere) -> Read {
     let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, how, machine, labels, is_there)));
     match read {

@@ -1,6 +1,7 @@
-//! Work of many steps that a command line starts: a bench, a try, a search among commits, boots that go into a lake.
+//! Work of many steps behind a command: benches, trials of remedies, searches among commits, and boots added to a lake.
 //!
-//! Options and the user's side ([`Notes`], [`Watcher`]) go in, documents come out. Nothing here parses a command line or prints.
+//! The caller passes options and its side of the conversation ([`Notes`], [`Watcher`]), and gets documents back. This
+//! crate must not parse a command line or print.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 #![deny(unsafe_code)]
@@ -36,26 +37,26 @@ pub trait Notes {
 
 /// Progress for the user, and the user's wish to stop.
 pub trait Watcher: Observer {
-    /// Names the boot that comes next, where it is one of several.
+    /// Names the next boot, if it is one of several.
     fn doing(&mut self, what: &str);
-    /// Names work that boots nothing and may take long.
+    /// Names work without a boot that may take long.
     fn announce(&mut self, what: &str);
-    /// Returns a function that is true once the user wants to stop, for work that has no other way to ask.
+    /// Returns a function that is true once the user wants to stop, for work without another way to check.
     fn asks_to_stop(&self) -> Box<dyn FnMut() -> bool>;
-    /// Takes the line of progress away.
+    /// Removes the progress line.
     fn clear(&self);
-    /// The same, as a boot takes it.
+    /// The observer for a boot.
     fn observer(&mut self) -> &mut dyn Observer;
 }
 
 /// A variant of a bench before anything is booted.
 #[derive(Debug)]
 pub struct Varied {
-    /// The name by which its results are listed.
+    /// The name in lists of results.
     pub name: String,
-    /// What differs from the options that all variants share.
+    /// The differences from the options shared by all variants.
     pub settings: Vec<Setting>,
-    /// All of its options.
+    /// Its complete options.
     pub options: RecordOptions,
 }
 

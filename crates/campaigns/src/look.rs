@@ -1,4 +1,4 @@
-//! The findings of a boot that is open: what detectors are told of its machine, and what earlier tries say of its remedies.
+//! The findings of an open boot: the machine data for the detectors, and the past trials of its remedies.
 
 use crate::Notes;
 use crate::opened::Opened;
@@ -11,22 +11,24 @@ use std::path::Path;
 use std::time::Duration;
 use timeline::Os;
 
-/// The most valuable findings of a boot. What is a delay the rules of its system say, whatever rows the user makes.
+/// The `most` most valuable findings of a boot. The rules of its operating system define delays, whatever rows the user
+/// makes.
 pub fn look(opened: &Opened, most: usize) -> Found {
     seen(opened, |seen| find(seen, most))
 }
 
-/// All findings of a boot that have a price, on one CPU: others look at other boots meanwhile.
+/// All findings of a boot with a price, computed on one CPU, because the other CPUs analyse other boots.
 #[cfg(feature = "lakes")]
 pub fn look_alone(opened: &Opened) -> Found {
     seen(opened, |seen| findings::find_alone(seen, usize::MAX))
 }
 
-/// How long to wait for who writes the history: what it says stands beside the findings, and is not what was asked for.
+/// The longest wait for another writer of the history. Past trials only accompany the findings, so a view waits no
+/// longer.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What the history says of tries on the recording's kernel and machine type. One that cannot be read is said to be so; there
-/// need not be any.
+/// The past trials on the recording's kernel and machine type. If the history cannot be read, adds a remark. A missing
+/// history is allowed.
 pub fn past_trials(opened: &Opened, db: Option<&Path>, notes: &dyn Notes) -> Vec<PastTrial> {
     let manifest = opened.recording.manifest();
     let kernel = manifest.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
@@ -44,26 +46,26 @@ pub fn past_trials(opened: &Opened, db: Option<&Path>, notes: &dyn Notes) -> Vec
         notes.note(&format!("what was tried before is not known: {why}"));
         Vec::new()
     });
-    // Instructions say nothing of a boot that was measured by the clock, nor the other way round.
+    // A trial counted in instructions says nothing about a boot measured in time, nor the other way round.
     let is_counted = manifest.time_base == TimeBase::GuestVirtual;
     trials.retain(|past| past.deterministic == is_counted);
     trials
 }
 
-/// How much of its memory a guest had left: after its workload, if that took more. What is lost with a file that cannot be read,
-/// the recording says.
+/// The memory that a guest had left: the minimum before and after its workload. An unreadable file counts as missing,
+/// and the recording's diagnostics report it.
 fn memory_available(recording: &Recording) -> Option<u64> {
     let said = [evidence::meminfo(recording), evidence::meminfo_after_workload(recording)];
     said.iter().filter_map(|said| said.as_ref().ok()?.bytes("MemAvailable")).min()
 }
 
-/// What the user's initrd is compressed with, where the recording says it.
+/// The compression of the user's initrd, if recorded.
 fn initrd_compression(manifest: &Manifest) -> Option<String> {
     let initrd = manifest.inputs.iter().find(|input| InputRole::Initrd.is(&input.role))?;
     Some(initrd.compression.clone()).filter(|compression| !compression.is_empty())
 }
 
-/// A boot as detectors see it.
+/// Calls `look` with the boot in the form that detectors read.
 pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     let subject = &opened.facts.subject;
     let said = Os::of(&subject.os);
@@ -92,7 +94,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
     look(&Seen::new(&opened.timeline, &groups, &machine))
 }
 
-/// Firmware that the user chose, as QEMU is told.
+/// The user's firmware as QEMU arguments.
 fn chosen_firmware(bios: Option<&Path>) -> impl Iterator<Item = String> {
     bios.into_iter().flat_map(|bios| ["-bios".to_owned(), bios.display().to_string()])
 }

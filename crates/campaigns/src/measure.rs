@@ -1,4 +1,5 @@
-//! The boots of a bench: each is recorded, read as any recording, and kept or removed. Its figures are `benchmark`'s to say.
+//! Boots a bench: records each boot, reads it as any recording, and keeps or removes it. The crate `benchmark`
+//! evaluates the figures.
 
 use crate::Watcher;
 use crate::up_to::UpTo;
@@ -11,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use timeline::Ns;
 
-/// Boots once into the folder that the options name, and measures. `None` if the user stopped it.
+/// Boots once into the folder in `options`, and measures. Returns `None` if the user stopped it.
 ///
-/// A boot that fails is measured too: it has an outcome and no total.
+/// A failed boot is measured too: it has an outcome and no total.
 ///
 /// # Errors
-/// If the boot cannot be begun, or its recording cannot be written or read.
+/// If the boot cannot start, or its recording cannot be written or read.
 pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) -> anyhow::Result<Option<Measured>> {
     if watcher.stop() {
         return Ok(None);
@@ -33,7 +34,7 @@ pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) ->
     Ok(Some(Measured { recorded_ns, ..measured(&options.out, &recorded.manifest, up_to)? }))
 }
 
-/// What a recording says of its boot.
+/// The figures of a recorded boot.
 fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
     let recording = opened::open_recording(folder)?;
@@ -58,10 +59,10 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
     Ok(measured)
 }
 
-/// Of a last line this much is kept.
+/// The most characters kept of a console's last line.
 const LINE_CHARACTERS_MOST: usize = 200;
 
-/// What shows how a boot failed, with what the kernel said last on its console.
+/// The reason for a failed boot, with the last line of its console.
 fn with_last_line(detail: String, recording: &Recording) -> anyhow::Result<String> {
     let console = recording.read("console.log")?.unwrap_or_default();
     let console = String::from_utf8_lossy(&console);
@@ -74,25 +75,25 @@ fn with_last_line(detail: String, recording: &Recording) -> anyhow::Result<Strin
     })
 }
 
-/// Boots the variants of a bench, and keeps each boot in the journal the moment it is over.
+/// Boots the variants of a bench, and writes each boot to the journal as soon as it ends.
 pub struct Booter<'a> {
     variants: &'a [Varied],
     folder: &'a Path,
     journal: &'a mut Journal,
     watcher: &'a mut dyn Watcher,
     began: Instant,
-    /// Whether every boot's recording is kept; those that failed always are.
+    /// True if every boot's recording is kept. Recordings of failed boots are always kept.
     pub keep_recordings: bool,
-    /// How long the bench had been running before, if it goes on.
+    /// The running time of a resumed bench before this run.
     pub before: Duration,
-    /// What boots are measured to.
+    /// The milestone that ends each boot.
     pub up_to: UpTo,
-    /// Whether each round has a dummy argument of another length.
+    /// True if each round gets a dummy argument of another length.
     pub dithered: bool,
 }
 
 impl<'a> Booter<'a> {
-    /// Recordings go into folders of `folder`, one for each boot.
+    /// A booter that records each boot into its own folder in `folder`.
     pub fn new(
         variants: &'a [Varied],
         folder: &'a Path,
@@ -118,7 +119,7 @@ impl<'a> Booter<'a> {
     }
 }
 
-/// The recording of a boot, in the folder of all of them.
+/// The path of a boot's recording in the folder of all recordings.
 pub fn recording_of(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{number:04}"))
 }
@@ -150,7 +151,7 @@ impl Boots for Booter<'_> {
     }
 }
 
-/// What the line of progress begins with: which boot, and when all will be over.
+/// The start of the progress line: the boot's number, and the time left for all boots.
 fn doing(turn: &Turn, variant: &str) -> String {
     let of = turn.number.saturating_add(turn.left);
     let left =

@@ -1,4 +1,4 @@
-//! Opens a recording and puts together what views and campaigns need: its timeline, and how it was run.
+//! Opens a recording and collects the data for views and campaigns: its timeline, and how it was run.
 
 use crate::Notes;
 use analysis::Groups;
@@ -11,35 +11,35 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use timeline::{Ns, Timeline};
 
-/// A recording, read.
+/// An open recording with its evaluated evidence.
 pub struct Opened {
     /// The folder or packed file.
     pub recording: Recording,
-    /// What its evidence says.
+    /// The timeline built from its evidence.
     pub timeline: Timeline,
-    /// Its calls, if they were followed.
+    /// Its call trace, if calls were recorded.
     pub calls: Option<Followed>,
-    /// How it was run.
+    /// The facts of how it was run.
     pub facts: Facts,
-    /// The command line that the kernel says it was started with.
+    /// The command line that the kernel reports.
     pub command_line: Option<String>,
-    /// The folder of a recording that was made of files for this look alone.
+    /// The temporary folder of a recording that was imported only for this view.
     _scratch: Option<TempDir>,
 }
 
-/// What tells who did what in a boot.
+/// The source of the activities in a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldBy {
-    /// Followed calls alone.
+    /// A call trace alone.
     Calls,
-    /// A trace of the threads, and followed calls.
+    /// A trace of the threads, and a call trace.
     TraceAndCalls,
-    /// A log that the kernel kept, a trace alone, or less.
+    /// A log from the kernel, a trace of the threads alone, or less.
     Other,
 }
 
 impl Opened {
-    /// The rules to make its rows by: those of a file, or its operating system's.
+    /// The rules for its rows: those in `file`, or those of its operating system.
     pub fn groups(&self, file: Option<&Path>) -> anyhow::Result<Groups> {
         let Some(file) = file else { return Ok(Boot::groups_of(&self.timeline, &self.facts)) };
         let text = recording::read_regular_text(file, recording::SMALL_BYTES_MAX)
@@ -47,7 +47,7 @@ impl Opened {
         Groups::parse(&text).with_context(|| format!("{} has no rules for rows", file.display()))
     }
 
-    /// What tells who did what.
+    /// The source of its activities.
     pub fn told_by(&self) -> ToldBy {
         match self.timeline.cpus_followed_until {
             Some(Ns::MAX) => ToldBy::Calls,
@@ -56,19 +56,19 @@ impl Opened {
         }
     }
 
-    /// The boot, analysed, its rows made by the rules of a file or its operating system's.
+    /// The analysed boot, with rows by the rules of a file or of its operating system.
     pub fn boot(&self, group: Option<&Path>) -> anyhow::Result<Boot<'_>> {
         Ok(Boot::with_groups(&self.timeline, &self.facts, self.groups(group)?))
     }
 
-    /// The same boot up to the same end as its calls tell it, whatever log its kernel kept and whatever was traced.
+    /// The same boot up to the same end, with activities only from its call trace.
     pub fn by_calls(&self) -> anyhow::Result<Opened> {
         let until = analysis::total(&self.timeline);
         opened(open_recording(self.recording.path())?, |recording| evidence::read_by_calls(recording, until))
     }
 }
 
-/// Reads a recording for a view that does not print its warnings: they go to standard error.
+/// Reads a recording for a view that does not print its warnings. They go to standard error.
 pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
     let opened = open(path)?;
     for warning in WarningLine::all(&opened.timeline) {
@@ -77,15 +77,16 @@ pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
     Ok(opened)
 }
 
-/// Reads a recording, or a file of evidence that was taken elsewhere.
+/// Reads a recording, or one file of imported evidence.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     open_files(&[path.to_owned()], &Silent)
 }
 
-/// Reads a recording, or files of one boot that were taken elsewhere; `-` is standard input. `notes` gets what each file is.
+/// Reads a recording, or files of imported evidence from one boot; `-` is standard input. `notes` gets the format of
+/// each file.
 ///
 /// # Errors
-/// If the path is neither, or several are given and one of them is a recording.
+/// If the path is neither, or if several paths are given and one of them is a recording.
 pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
     let mut refused = None;
     if let [path] = paths {
@@ -107,7 +108,7 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     Ok(Opened { _scratch: Some(scratch), ..opened })
 }
 
-/// True if a file is packed as recordings are, so that its own error says more than that it is no log.
+/// True if a file is compressed like a recording. Its own error then says more than that it is not a log.
 fn is_packed(path: &Path) -> bool {
     const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     let mut begins = [0; 4];
@@ -115,7 +116,7 @@ fn is_packed(path: &Path) -> bool {
     read.is_ok() && begins == ZSTD
 }
 
-/// Takes no remarks.
+/// Drops all remarks.
 struct Silent;
 
 impl Notes for Silent {
@@ -123,7 +124,7 @@ impl Notes for Silent {
     fn warn(&self, _: &str) {}
 }
 
-/// Reads the evidence of a recording that is open.
+/// Reads the evidence of an open recording.
 pub fn of_recording(recording: Recording) -> anyhow::Result<Opened> {
     opened(recording, evidence::read)
 }

@@ -1,6 +1,7 @@
-//! The cost of recording: plain and recorded boots in turn, and the figures that are kept of it.
+//! The overhead of recording: alternates plain and recorded boots, and keeps the resulting figures.
 //!
-//! A figure is of one kernel on one machine type with so many CPUs: the last of each is kept, for recordings of the same.
+//! A figure holds for one kernel, one machine type and one number of CPUs. The latest figure of each is kept for later
+//! recordings of the same kind.
 
 use crate::Notes;
 use crate::Watcher;
@@ -10,10 +11,10 @@ use recording::{Measured, OutcomeKind, Overhead};
 use std::path::PathBuf;
 use timeline::Ns;
 
-/// Boots plain and recorded in turn, and keeps the ratio for recordings to come.
+/// Alternates plain and recorded boots, and keeps the ratio for later recordings.
 ///
 /// # Errors
-/// If a boot cannot be made or does not reach its end mark, or the figure cannot be kept.
+/// If a boot fails or does not reach its end mark, or the figure cannot be saved.
 pub fn measure(
     options: &RecordOptions,
     boots: u32,
@@ -48,8 +49,8 @@ pub fn measure(
     Ok(overhead)
 }
 
-/// One boot of each kind, in changing order, so that a machine that gets faster or slower favours neither. In ns; and what
-/// was booted.
+/// One boot of each kind, in alternating order, so that a machine that gets faster or slower favours neither. Returns
+/// both times in ns, and the measured boot.
 fn pair(options: &RecordOptions, boot: u32, watcher: &mut dyn Watcher) -> anyhow::Result<(i64, i64, Measured)> {
     let (mut plain, mut with, mut of) = (0, 0, Measured::default());
     for plain_now in [boot % 2 == 1, boot % 2 == 0] {
@@ -71,10 +72,10 @@ fn path() -> Option<PathBuf> {
     xdg::BaseDirectories::with_prefix("bootscope").get_cache_file("overhead.json")
 }
 
-/// Figures of so many different boots are kept.
+/// The most figures that are kept, one for each kind of boot.
 const KEPT: usize = 100;
 
-/// Keeps a figure in front of all others, in the place of an earlier one of the same.
+/// Puts a figure in front of all others, in place of an earlier one for the same kind of boot.
 fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
     let others = known.iter().filter(|known| known.of != overhead.of);
     let all: Vec<&Overhead> = std::iter::once(overhead).chain(others).take(KEPT).collect();
@@ -86,7 +87,7 @@ fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
     crate::files::write_file(&path, true, |out| out.write_all(&text)).map(drop)
 }
 
-/// The last figure of each kind of boot on this host, the newest first.
+/// The latest figure for each kind of boot on this host, newest first.
 pub fn known() -> Vec<Overhead> {
     let text = path().and_then(|path| recording::read_regular(&path, recording::SMALL_BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()

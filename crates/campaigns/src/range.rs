@@ -1,4 +1,4 @@
-//! Commits of a repository, built, booted and compared.
+//! Builds, boots and compares the commits of a repository.
 
 mod bisect;
 mod each;
@@ -13,19 +13,19 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use workshop::Workshop;
 
-/// A range of commits as the user wants it measured.
+/// The user's request for measuring a range of commits.
 pub struct Request {
     /// The commits, as git rev-list takes them.
     pub range: Vec<String>,
     /// The command that builds a kernel.
     pub build: String,
-    /// Find the first slow commit.
+    /// True to search for the first slow commit.
     pub bisect: bool,
     /// The repository; `None`: that of the current folder.
     pub repo: Option<PathBuf>,
-    /// Take a merge as one commit.
+    /// True to count a merge as one commit.
     pub first_parent: bool,
-    /// Rounds; `None`: as many as can show something.
+    /// The number of rounds; `None`: enough for a verdict.
     pub runs: Option<u32>,
     /// The longest a build may take.
     pub build_timeout: Duration,
@@ -33,9 +33,9 @@ pub struct Request {
     pub cache: Option<PathBuf>,
     /// The number of built kernels to keep.
     pub keep_builds: usize,
-    /// The folder of all boots; `None`: one named for the range.
+    /// The folder of all boots; `None`: one named after the range.
     pub folder: Option<PathBuf>,
-    /// How each kernel is booted.
+    /// The options that boot each kernel.
     pub options: RecordOptions,
     /// The built kernel's path in the tree.
     pub kernel: Option<PathBuf>,
@@ -43,9 +43,9 @@ pub struct Request {
 
 /// The result of a search.
 pub enum Searched {
-    /// Of a bisection.
+    /// The result of a bisection.
     Bisected(Box<Bisected>),
-    /// Of each commit.
+    /// The result of measuring each commit.
     Each {
         /// The commits and their times.
         range: CommitRange,
@@ -54,10 +54,10 @@ pub enum Searched {
     },
 }
 
-/// Searches, or benches each commit.
+/// Bisects the range, or benches each commit.
 ///
 /// # Errors
-/// If there is no such range, the good end does not boot, or nothing can be built.
+/// If the range does not exist, the good end does not boot, or no commit can be built.
 pub fn run(request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Searched> {
     let kernel = kernel_in_tree(request.kernel.as_deref())?;
     let repo = Repo::open(request.repo.as_deref().unwrap_or(Path::new(".")))?;
@@ -88,7 +88,7 @@ pub fn run(request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> an
     }
 }
 
-/// Of every commit the kernel is at the same place in its tree.
+/// Checks the kernel's path: it must be the same in the tree of every commit.
 fn kernel_in_tree(kernel: Option<&Path>) -> anyhow::Result<PathBuf> {
     let kernel = kernel.context("--kernel is missing: give the built kernel's path in the tree")?;
     let inside = kernel.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

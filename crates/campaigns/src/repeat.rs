@@ -10,7 +10,7 @@ use recording::{Recording, Sealer};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// How a recorded boot can be made again.
+/// The options for repeating a recorded boot.
 pub struct Repeated {
     /// The options, without those that are left out.
     pub options: RecordOptions,
@@ -19,11 +19,11 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// The options of a recording. If another user or machine made it, prints what is left out of them; with `is_trusted`
-    /// nothing is, and what would have been is printed.
+    /// The options of a recording. If another user or machine made it, unsafe options are removed and printed. With
+    /// `is_trusted` they are printed and kept.
     ///
     /// # Errors
-    /// If it cannot be opened, or does not say how it was booted.
+    /// If it cannot be opened, or has no options.
     pub fn of(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<Repeated> {
         let recording = Recording::open(path)?;
         let manifest = recording.manifest();

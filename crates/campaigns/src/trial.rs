@@ -1,8 +1,8 @@
-//! A try: boots the remedies of findings, and compares what they save with what was claimed.
+//! A trial: boots the remedies of findings, and compares their savings with the claims.
 //!
-//! A try is a bench: the recording's own guest, and a variant of it for each remedy. Its boots, its journal and its history
-//! are those of [`bench`](crate::bench). `choice` decides which remedies are tried, `making` changes the options of a boot;
-//! the verdicts are those of `benchmark::trial`.
+//! A trial is a bench with the recording's own guest and a variant of it for each remedy. Its boots, its journal and
+//! its history are those of [`bench`](crate::bench). `choice` selects the remedies, `making` changes the options of a
+//! boot, and `benchmark::trial` computes the verdicts.
 
 mod cannot;
 mod choice;
@@ -26,58 +26,57 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use timeline::Ns;
 
-/// A try as the user wants it.
+/// The user's request for a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The recording; `None` if a try goes on.
+    /// The recording; `None` to resume a trial.
     pub recording: Option<PathBuf>,
     /// The findings to try, by rule or subject; empty: the first five remedies that can be made.
     pub findings: Vec<String>,
-    /// Boot a recording of another user's as it says.
+    /// True to boot another user's recording with all of its options.
     pub trust_recording: bool,
-    /// Remedies of the user's: words for the kernel's command line.
+    /// Remedies from the user: words for the kernel's command line.
     pub append: Vec<String>,
-    /// Remedies of the user's: changes to the guest's code.
+    /// Remedies from the user: changes to the guest's code.
     pub patches: Vec<Vec<Patch>>,
-    /// Remedies of the user's: options of the kernel's configuration, with commas between.
+    /// Remedies from the user: options of the kernel's configuration, separated by commas.
     pub config: Vec<String>,
-    /// The time that these remedies are said to save.
+    /// The time that the user expects these remedies to save.
     pub claim: Option<Ns>,
     /// The sources to build kernels from.
     pub tree: Option<PathBuf>,
     /// The configuration to build from; `None`: the one that belongs to the recorded kernel.
     pub base_config: Option<PathBuf>,
-    /// The folder of kernels that are built or unpacked; `None`: the user's cache.
+    /// The folder of built and unpacked kernels; `None`: the user's cache.
     pub cache: Option<PathBuf>,
-    /// Rounds; `None`: as many as can show something.
+    /// The number of rounds; `None`: enough for a verdict.
     pub runs: Option<u32>,
-    /// Count instructions instead of time.
+    /// True to count instructions in place of time.
     pub deterministic: bool,
-    /// The folder of the try; `None`: one with the date in its name.
+    /// The folder of the trial; `None`: one with the date in its name.
     pub folder: Option<PathBuf>,
-    /// Replace the try that is in the folder.
+    /// True to replace the trial in the folder.
     pub force: bool,
-    /// The try to go on with.
+    /// The folder of the trial to resume.
     pub continued: Option<PathBuf>,
-    /// Keep the recording of every boot, not only of those that failed.
+    /// True to keep the recording of every boot, not only of the failed ones.
     pub keep_recordings: bool,
-    /// The history that keeps the try; `None`: the user's.
+    /// The history that keeps the trial; `None`: the user's.
     pub history: Option<PathBuf>,
-    /// Keep the try in no history.
+    /// True to keep the trial out of the history.
     pub no_history: bool,
 }
 
-/// A try that is over.
+/// A finished trial.
 pub struct Tried {
-    /// Its folder.
     pub folder: PathBuf,
-    /// The remedies, each by itself.
+    /// The boots of each remedy alone.
     pub single: Document,
-    /// All confirmed remedies together, if there are two or more; an error if these boots failed.
+    /// The boots of all confirmed remedies together, if there are two or more; the error if they failed.
     pub joint: anyhow::Result<Option<Document>>,
 }
 
-/// Boots what is asked for.
+/// Runs a trial.
 ///
 /// # Errors
 /// If the recording cannot be booted again, a remedy cannot be made, or the boots of single remedies fail.
@@ -97,23 +96,24 @@ pub fn run(request: &Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> a
     Ok(Tried { folder, single: document, joint })
 }
 
-/// Rounds, if nobody says.
+/// The default number of rounds.
 const ROUNDS: u32 = 10;
 const ROUNDS_DETERMINISTIC: u32 = 5;
-/// What is booted as it was recorded.
+/// The name of the variant without a remedy.
 const BASE: &str = "as recorded";
-/// The folder of the boots of all remedies together, in that of the try.
+/// The folder of the boots with all remedies together, in the trial's folder.
 pub const TOGETHER: &str = "together";
-/// The recording that claims are of where the user's is of another kernel, or has times and instructions are counted.
+/// The name of the recording that the claims come from, if the user's recording is of another kernel, or has times
+/// while the trial counts instructions.
 const COUNTED: &str = "base";
 
-/// How many rounds, and whether each boot gets another layout.
+/// The number of rounds, and true if each boot gets another layout.
 struct Rounds {
     given: Option<u32>,
     dither: bool,
 }
 
-/// Boots that nothing refuses, and of which nothing is written yet.
+/// A trial that passed all checks and is not written yet.
 struct Staged {
     head: Head,
     variants: Vec<Varied>,
@@ -133,29 +133,29 @@ enum Begin {
     Nothing(Box<Stage>),
 }
 
-/// A try's boots that are over.
+/// The finished boots of a trial.
 struct Stage {
     folder: PathBuf,
     document: Document,
 }
 
-/// Whether all of its rounds are over.
+/// True if all of its rounds are finished.
 fn is_done(document: &Document) -> bool {
     document.ended == Some(Ended::Rounds)
 }
 
-/// Whether its rounds are over, and the boot as recorded reached its end mark in any of them.
+/// True if its rounds are finished, and the boot as recorded reached its end mark in at least one of them.
 pub fn says_something(document: &Document) -> bool {
     is_done(document) && document.results.variants.first().is_some_and(|base| base.total.is_some())
 }
 
-/// Who tries.
+/// Runs trials.
 struct Tryer<'a> {
     request: &'a Request,
     notes: &'a dyn Notes,
     watcher: &'a mut dyn Watcher,
     kernels: Kernels<'a>,
-    /// What kernels are built from.
+    /// The sources for building kernels.
     sources: Option<Sources>,
 }
 
@@ -186,13 +186,12 @@ impl<'a> Tryer<'a> {
         Ok(Tryer { request, notes, watcher, kernels, sources })
     }
 
-    /// All that comes before the first boot; none if there is nothing to boot, which is printed. What was tried before is
-    /// removed last, when nothing can be refused any more.
+    /// Does everything before the first boot. Removes an earlier trial last, after the last check that can fail.
     fn begin(&mut self) -> anyhow::Result<Begin> {
         let request = self.request;
         let path = request.recording.as_deref().context("give a recording, or --continue DIR")?;
         let mut options = base(path, request.trust_recording, self.notes)?;
-        // Stopped vCPUs would be charged to the remedy.
+        // Otherwise the time of stopped vCPUs would be charged to the remedy.
         options.observe.silence_ms = None;
         options.observe.watch = None;
         let counts = request.deterministic && !options.guest.deterministic;
@@ -200,7 +199,7 @@ impl<'a> Tryer<'a> {
             options.guest.deterministic = true;
             options.guest.accel = Accel::Auto;
         }
-        // What a kernel saves that does not move itself is no patch's.
+        // The time that a kernel saves by not moving itself must not count for a patch.
         options.guest.fixed_address |= !request.patches.is_empty();
         let anew = counts || self.sources.is_some();
         self.check_booted(path, &options, anew)?;
@@ -212,9 +211,9 @@ impl<'a> Tryer<'a> {
         refuse_others_files(&folder, path, anew)?;
         if let Some(kernel) = self.kernels.base()? {
             options.guest.kernel = Some(kernel);
-            // Now that the configuration is completed, more is known to be made already.
+            // After the configuration is completed, more changes are known to be made already.
             choice::refuse_own(request, &options, &self.kernels)?;
-            // A kernel that does not build is said before anything is booted.
+            // Build the kernels first: an error must come before any boot.
             for remedy in choice::own(request) {
                 with(&options, &remedy, &mut self.kernels)?;
             }
@@ -227,13 +226,13 @@ impl<'a> Tryer<'a> {
         let choice = Choice::of(&opened, &options, request, &mut self.kernels)?;
         let followed = Some(options.observe.calls);
         if options.guest.deterministic {
-            // What is executed is the same, and is faster if nobody follows it.
+            // A boot without the call trace executes the same code, and is faster.
             options.observe.calls = false;
             options.observe.min_call_ns = None;
         }
         let recording = if anew { folder.join(COUNTED) } else { path.to_owned() };
         let trial = Trial {
-            // The try may go on in another folder.
+            // The trial may be resumed from another folder.
             recording: std::path::absolute(&recording).unwrap_or(recording).display().to_string(),
             remedies: choice.remedies,
             untried: choice.untried,
@@ -262,8 +261,8 @@ impl<'a> Tryer<'a> {
         Ok(Begin::Boots(Box::new(staged.begin(folder, self.notes)?)))
     }
 
-    /// Records the guest once more, beside the folder: claims in time are none in instructions, and those of one kernel none of
-    /// another.
+    /// Records the guest again, beside the folder. A claim in time says nothing about a boot counted in instructions,
+    /// nor does a claim about one kernel about another.
     fn counted(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
         let made = beside(folder)?;
         let why =
@@ -285,7 +284,7 @@ impl<'a> Tryer<'a> {
         Ok(made)
     }
 
-    /// Boots the guest once with each change to its code: whether it fits is known only there.
+    /// Boots the guest once with each change to its code, because only a boot shows whether it fits.
     fn check_patches(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<()> {
         for patches in &self.request.patches {
             let made = beside(folder)?;
@@ -305,7 +304,7 @@ impl<'a> Tryer<'a> {
         Ok(())
     }
 
-    /// Claims of one kernel are none of another, and those of one accelerator are none of another.
+    /// Checks that the recorded boot can be repeated, since claims hold only for one kernel and one accelerator.
     fn check_booted(&mut self, path: &Path, options: &RecordOptions, anew: bool) -> anyhow::Result<()> {
         let foreseen = machine::foresee(options, self.watcher.observer());
         self.watcher.clear();
@@ -336,7 +335,7 @@ impl<'a> Tryer<'a> {
                 );
             }
         }
-        // Where it is recorded once more, its claims are of this machine.
+        // If the guest is recorded again, its claims are from this machine.
         if anew {
             return Ok(());
         }
@@ -347,11 +346,11 @@ impl<'a> Tryer<'a> {
     }
 
     fn rounds(&self) -> Rounds {
-        // One boot of each only repeats; several get another layout each.
+        // One boot of each variant only repeats it. Several boots get another layout each.
         Rounds { given: self.request.runs, dither: self.request.runs != Some(1) }
     }
 
-    /// The boots of these remedies, each by itself, beside the guest as it is.
+    /// Prepares the boots of these remedies, each alone, beside the unchanged guest.
     fn stage(&mut self, options: &RecordOptions, mut trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
         let mut variants = vec![as_recorded(options)];
         for remedy in &mut trial.remedies {
@@ -389,7 +388,7 @@ impl<'a> Tryer<'a> {
         Ok(Stage { folder: folder.clone(), document: over.written()? })
     }
 
-    /// A try that was cut off, until the remedies by themselves are over.
+    /// Resumes an interrupted trial, up to the end of its single remedies.
     fn go_on(&mut self, folder: &Path) -> anyhow::Result<Stage> {
         let (document, _) = benches::read(folder)?;
         if document.head.trial.is_none() {
@@ -402,7 +401,7 @@ impl<'a> Tryer<'a> {
         self.boot(begun)
     }
 
-    /// Boots all remedies that were confirmed at once. None if fewer than two were.
+    /// Boots all confirmed remedies together. Returns `None` if fewer than two were confirmed.
     fn together(&mut self, folder: &Path, single: &Document) -> anyhow::Result<Option<Document>> {
         let into = folder.join(TOGETHER);
         if into.join(JOURNAL).is_file() {
@@ -435,14 +434,14 @@ impl<'a> Tryer<'a> {
             followed: trial.followed,
             sources: trial.sources.clone(),
         };
-        // As the remedies by themselves were booted, whatever this call says.
+        // Use the rounds of the single remedies, whatever this call requests.
         let rounds = Rounds { given: Some(single.head.plan.stop.rounds), dither: single.head.dithered };
         let begun = self.stage(&options, joint, rounds)?.begin(into, self.notes)?;
         Ok(Some(self.boot(begun)?.document))
     }
 }
 
-/// A folder for a while, on the disk of this one.
+/// A temporary folder on the disk of `folder`.
 fn beside(folder: &Path) -> anyhow::Result<TempDir> {
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
@@ -455,7 +454,7 @@ fn stop(rounds: u32) -> Stop {
     Stop { rounds, width: None, budget_ns: None }
 }
 
-/// How the recording was booted.
+/// The options of the recorded boot.
 fn base(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
     let recording = opened::open_recording(path)?;
     if recording.manifest().how.is_null() {
@@ -469,7 +468,7 @@ fn base(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<Reco
     Repeated::of(path, is_trusted, notes)?.with_given(|_| false, next)
 }
 
-/// The sources of a try that goes on: its kernels are where they were kept when it began.
+/// The sources of a resumed trial. Its kernels are in the cache that it began with.
 fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sources> {
     if kept.cache.as_os_str().is_empty() {
         return Ok(Sources { cache: cache.to_owned(), ..kept });
@@ -480,7 +479,7 @@ fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sourc
     Ok(kept)
 }
 
-/// What kernels are built from, if that is asked for.
+/// The sources for building kernels, if requested.
 fn sources(request: &Request, recording: &Path, cache: &Path, notes: &dyn Notes) -> anyhow::Result<Option<Sources>> {
     let Some(tree) = &request.tree else { return Ok(None) };
     let subject = opened::open_recording(recording)?.manifest().subject.clone();
@@ -508,10 +507,10 @@ fn sources(request: &Request, recording: &Path, cache: &Path, notes: &dyn Notes)
     Ok(Some(Sources::of(absolute(tree)?, absolute(&config)?, cache.to_owned())?))
 }
 
-/// What a kernel without its modules means for this guest, if anything.
+/// The effect of a kernel without modules on this guest, if any.
 ///
 /// # Errors
-/// If it cannot boot without them.
+/// If the guest cannot boot without modules.
 fn of_modules(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'static str>> {
     if guest.root.is_some() {
         bail!(
@@ -525,7 +524,7 @@ fn of_modules(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'st
     }))
 }
 
-/// Whether the folder's try made its recording for claims itself: another one of that name is the user's.
+/// True if the trial in the folder made its base recording itself. Otherwise a recording of that name is the user's.
 fn made_counted(folder: &Path) -> anyhow::Result<bool> {
     let trial = benches::read(folder)?.0.head.trial;
     let counted = folder.join(COUNTED).canonicalize();
@@ -536,7 +535,7 @@ fn default_cache() -> Option<PathBuf> {
     xdg::BaseDirectories::with_prefix("bootscope").get_cache_home()
 }
 
-/// Refuses to try a recording into a folder that has it, or files that no try made.
+/// Refuses a folder that contains the recording, or files that no trial wrote.
 fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::Result<()> {
     let Ok(whole) = folder.canonicalize() else { return Ok(()) };
     if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&whole)) {
@@ -563,10 +562,10 @@ fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::R
     }
 }
 
-/// How these boots differ from the recorded one in what claims depend on, in words.
+/// The differences between these boots and the recorded one that affect its claims, in words.
 ///
 /// # Errors
-/// If the accelerator is another: a saving under one is none under the other.
+/// If the accelerator differs: a saving under one says nothing about the other.
 fn differences(recorded: &Manifest, foreseen: &Manifest) -> anyhow::Result<Vec<String>> {
     let (was, is) = (&recorded.subject.accelerator, &foreseen.subject.accelerator);
     if !was.is_empty() && !is.is_empty() && was != is {
@@ -592,7 +591,7 @@ fn as_recorded(options: &RecordOptions) -> Varied {
 fn with(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> Result<Varied, Cannot> {
     let mut options = options.clone();
     for change in &kernels::in_order(&remedy.changes) {
-        // Of several remedies together, one may have made another's change.
+        // With several remedies together, one may have made another's change.
         match making::make(change, &mut options, kernels) {
             Ok(()) | Err(Cannot::IsSo) => {}
             Err(why) => return Err(why),
@@ -649,7 +648,7 @@ mod tests {
         assert!(why.contains("--cache /kept"), "{why}");
         let old = as_begun(Sources::default(), Path::new("/usual"), false).unwrap();
         assert_eq!(old.cache, Path::new("/usual"));
-        // Sources that are gone are no matter where nothing is built.
+        // Missing sources do not matter if no kernel is built.
         let kernels = Kernels::new("/usual".into(), Some(old), Box::new(|| false), Box::new(|_| {}));
         assert!(kernels.open().is_err());
     }

@@ -1,4 +1,4 @@
-//! A boot, or a bench, looked at until a milestone in place of its end mark.
+//! Views of a boot or a bench that end at a milestone in place of the end mark.
 
 use crate::Notes;
 use crate::opened::{self, Opened};
@@ -9,31 +9,31 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use timeline::{Milestone, MilestoneKind, Names, Timeline};
 
-/// The milestone at which a boot ends, if that is not its end mark.
+/// The milestone that ends a boot; empty for the end mark.
 #[derive(Clone, Debug, Default)]
 pub struct UpTo {
     milestone: Option<String>,
 }
 
 impl UpTo {
-    /// Until the milestone of this name.
+    /// Ends at the milestone of this name.
     pub fn named(name: Option<&str>) -> UpTo {
         UpTo { milestone: name.map(str::to_owned) }
     }
 
-    /// The milestone that is asked for.
+    /// The name of the requested milestone.
     pub fn name(&self) -> Option<&str> {
         self.milestone.as_deref()
     }
 
-    /// Reads a recording, until the milestone.
+    /// Reads a recording up to the milestone.
     pub fn open(&self, path: &Path) -> anyhow::Result<Opened> {
         let mut opened = opened::open(path)?;
         self.cut(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
 
-    /// Reads a recording, or files of one boot, until the milestone.
+    /// Reads a recording, or files of one boot, up to the milestone.
     pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
         let mut opened = opened::open_files(paths, notes)?;
         self.cut(&mut opened)
@@ -41,17 +41,17 @@ impl UpTo {
         Ok(opened)
     }
 
-    /// The same for a view that does not print its warnings: they go to standard error.
+    /// As [`UpTo::open`], for a view that does not print its warnings. They go to standard error.
     pub fn open_warned(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
         let mut opened = opened::open_warned(path, notes)?;
         self.cut(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
 
-    /// Lets a boot that was read end at the milestone.
+    /// Ends an open boot at the milestone.
     ///
     /// # Errors
-    /// If the boot did not pass it, or cannot be cut there.
+    /// If the boot did not pass the milestone, or cannot be cut there.
     pub fn cut(&self, opened: &mut Opened) -> anyhow::Result<()> {
         let Some(asked) = self.name() else { return Ok(()) };
         let milestone = UpTo::find(asked, &opened.timeline)?;
@@ -80,10 +80,10 @@ impl UpTo {
         })
     }
 
-    /// A bench, measured to the milestone.
+    /// A bench measured up to the milestone.
     ///
     /// # Errors
-    /// If no boot of it passed that.
+    /// If no boot of the bench passed it.
     pub fn of_bench(&self, document: Document) -> anyhow::Result<Document> {
         match self.name() {
             Some(asked) => Ok(document.up_to(asked)?),
@@ -94,7 +94,7 @@ impl UpTo {
 
 /// The first message that a pattern matches.
 fn line(timeline: &Timeline, pattern: &str) -> anyhow::Result<Option<Milestone>> {
-    // It draws the place on lines of its own; the last one says what is wrong.
+    // The error draws the position on several lines. The last one has the reason.
     let reason = |e: regex::Error| e.to_string().lines().last().unwrap_or_default().replace("error: ", "");
     let pattern = Regex::new(pattern)
         .map_err(|e| anyhow::anyhow!("--up-to line:{pattern} is no regular expression: {}", reason(e)))?;
@@ -103,12 +103,12 @@ fn line(timeline: &Timeline, pattern: &str) -> anyhow::Result<Option<Milestone>>
     Ok(found.map(|mark| Milestone { kind: MilestoneKind::Line(mark.name), at: mark.at, error, track: None }))
 }
 
-/// The milestone whose name is most like what was asked for, if one is.
+/// The milestone with the name most similar to the requested one, if any is similar.
 fn nearest(asked: &str, known: &[Milestone], names: &Names) -> Option<String> {
     const ALIKE: f64 = 0.8;
     let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, asked);
     let all = known.iter().map(|milestone| milestone.kind.name(names).into_owned());
-    // Its kind may be missing, or its type.
+    // The user may have omitted the kind of the milestone, or the type of a unit.
     let all = all.map(|name| {
         let bare = name.split_once(':').map_or(&*name, |(_, bare)| bare);
         let is_part = bare == asked || name.split_once('.').is_some_and(|(stem, _)| stem == asked);
@@ -117,7 +117,7 @@ fn nearest(asked: &str, known: &[Milestone], names: &Names) -> Option<String> {
     all.filter(|(alike, _)| *alike >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// What a boot passed, in words; units are too many for that.
+/// The milestones that a boot passed, in words. Units are only counted, because there are too many.
 fn passed(known: &[Milestone], names: &Names) -> String {
     let (units, others): (Vec<&Milestone>, Vec<&Milestone>) =
         known.iter().partition(|milestone| matches!(milestone.kind, MilestoneKind::Unit(_)));

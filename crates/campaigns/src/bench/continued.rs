@@ -1,5 +1,5 @@
-//! `bench --continue`: a bench that was cut off goes on as it was begun, from its journal. What it boots must be what it
-//! booted, on the same host: otherwise its boots would be of two things, and compared as of one.
+//! `bench --continue`: resumes an interrupted bench from its journal. The files and the host must be those of the
+//! earlier boots. Otherwise the bench would compare boots of different kinds as if they were of one kind.
 
 use super::{foresee, variant};
 use crate::Varied;
@@ -12,18 +12,18 @@ use recording::Manifest;
 use std::path::Path;
 use std::time::Duration;
 
-/// A bench that goes on.
+/// An interrupted bench, ready to resume.
 pub struct Cut {
     pub head: Head,
     pub variants: Vec<Varied>,
     pub journal: Journal,
-    /// The boots that are over.
+    /// The finished boots.
     pub boots: Vec<Boot>,
-    /// How many were over each earlier time.
+    /// The number of finished boots at each earlier resume.
     pub continued: Vec<u32>,
 }
 
-/// Opens the bench in a folder to go on with it.
+/// Opens the bench in a folder to resume it.
 pub fn open(
     folder: &Path,
     pinned: bool,
@@ -35,7 +35,7 @@ pub fn open(
     if !path.is_file() {
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
     }
-    // Nothing is written before it is known to be the user's own.
+    // Nothing is written before the bench is known to be the user's own.
     let asked = check(folder, &benchmark::read(&path)?)?;
     check_begun_here(folder, &asked, is_trusted, notes)?;
     recording::check_no_link(&folder.join("boots"))
@@ -62,7 +62,7 @@ pub fn open(
     Ok(Cut { head, variants, journal, boots, continued })
 }
 
-/// The head of a bench that can go on.
+/// The head of a bench that can be resumed.
 fn check(folder: &Path, found: &Journaled) -> anyhow::Result<Head> {
     let name = folder.display();
     match found.document.ended {
@@ -78,7 +78,7 @@ fn check(folder: &Path, found: &Journaled) -> anyhow::Result<Head> {
     Ok(found.document.head.clone())
 }
 
-/// How long a bench had been running when its last boot was over.
+/// The running time of a bench up to the end of its last boot.
 pub fn elapsed(boots: &[Boot]) -> Duration {
     boots
         .last()
@@ -91,7 +91,7 @@ fn varied(variant: &Variant) -> anyhow::Result<Varied> {
     Ok(Varied { name: variant.name.clone(), settings: variant.settings.clone(), options })
 }
 
-/// What is not as it was when the bench began, in words.
+/// The changes since the bench began, in words.
 fn changed(head: &Head, variants: &[Varied], foreseen: &[Manifest]) -> Vec<String> {
     let mut changed = Vec::new();
     let mut note = |what: String| {
@@ -128,7 +128,7 @@ fn changed(head: &Head, variants: &[Varied], foreseen: &[Manifest]) -> Vec<Strin
     changed
 }
 
-/// Files whose content is another.
+/// Reports files whose content changed.
 fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
     for input in &before.booted.inputs {
         let same = |other: &&benchmark::InputFile| other.role == input.role && other.path == input.path;
@@ -147,7 +147,7 @@ fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
     }
 }
 
-/// Options that are others, by their names in the recorder's own form.
+/// Reports options that changed, by their names in the recorder's own format.
 fn options(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
     let empty = serde_json::Map::new();
     let [old, new] = [before, after].map(|variant| variant.how.as_object().unwrap_or(&empty));

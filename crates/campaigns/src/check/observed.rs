@@ -1,4 +1,5 @@
-//! Recordings as budgets see them: which are boots of one thing. What each took is `benchmark`'s to say.
+//! Recordings as observations for budgets: checks that they are boots of one kind. The crate `benchmark` evaluates the
+//! times.
 
 use crate::Notes;
 use crate::opened::{self, Opened};
@@ -10,7 +11,7 @@ use evidence::calls::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 
-/// Boots of one thing, one recording each; a folder of recordings is all of them.
+/// The boots of one kind, one recording each. A folder stands for all recordings in it.
 pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow::Result<Observed> {
     let mut all = Vec::new();
     for path in paths {
@@ -35,7 +36,7 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow
     observed.map(|(observed, _)| observed).context("there is no recording to check")
 }
 
-/// The recordings in a folder that is none itself, in order of their names.
+/// The recordings in a folder that is not a recording itself, ordered by name.
 fn inside(path: &Path) -> Vec<PathBuf> {
     let is_one = |path: &Path| path.join(recording::MANIFEST_NAME).is_file();
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -48,7 +49,7 @@ fn noise(manifest: &Manifest) -> Noise {
     if manifest.time_base == TimeBase::GuestVirtual { Noise::Repeats } else { Noise::Clock }
 }
 
-/// Boots of different kernels, or in different times, are no boots of one thing.
+/// Refuses boots of different kernels or with different kinds of time, since they are not of one kind.
 fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> anyhow::Result<()> {
     let differ = |what: &str| {
         format!("{} and {} differ in their {what}: check them one by one", first_path.display(), path.display())
@@ -62,7 +63,7 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
     Ok(())
 }
 
-/// Adds a boot.
+/// Adds a boot, or counts it as failed.
 fn add(
     observed: &mut Observed,
     round: u32,
@@ -89,7 +90,7 @@ fn add(
     Ok(())
 }
 
-/// The command line that the user gave.
+/// The user's kernel command line.
 fn append(manifest: &Manifest) -> Option<String> {
     GuestSpec::of(&manifest.how).map(|guest| guest.append)
 }

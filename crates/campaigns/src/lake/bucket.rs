@@ -1,4 +1,5 @@
-//! A lake in an object store. Boots go into a folder of our own first; `bootscope-lake send` takes them from there, whole, or not at all.
+//! A lake in an object store. Boots go into a local folder first. Then `bootscope-lake send` uploads all of them, or
+//! none.
 
 use anyhow::{Context, bail};
 use lake::Lake;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Whether a lake's name is one of an object store, and which.
+/// The URL of an object store in a lake's name, if it is one.
 pub fn url(to: &Path) -> Option<&str> {
     to.to_str().filter(|to| to.contains("://"))
 }
@@ -18,21 +19,21 @@ pub fn url(to: &Path) -> Option<&str> {
 pub struct Bucket {
     url: String,
     program: PathBuf,
-    /// The folder from which boots are sent.
+    /// The local folder from which boots are sent.
     stage: TempDir,
-    /// Boots that it had when last looked, and that we sent.
+    /// The boots known to be in the store: those listed at the start, and those sent since.
     boots: HashSet<String>,
 }
 
-/// What `bootscope-lake send` says.
+/// The result that `bootscope-lake send` prints.
 #[derive(Deserialize)]
 struct Sent {
-    /// Boots that were there before: nothing was sent because of them.
+    /// Boots that were already in the store. If there are any, nothing was sent.
     there: HashSet<String>,
 }
 
 impl Bucket {
-    /// Asks which boots are there.
+    /// Lists the boots in the store.
     ///
     /// # Errors
     /// If `bootscope-lake` is missing, or cannot reach the store.
@@ -45,20 +46,20 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// The folder that boots are added to.
+    /// The folder to which boots are added.
     pub fn stage(&self) -> PathBuf {
         self.stage.path().join("lake")
     }
 
-    /// Boots that need not be added.
+    /// Boots that are already in the store.
     pub fn boots(&self) -> &HashSet<String> {
         &self.boots
     }
 
-    /// Sends what the folder has, and empties it. Says how many of its boots another had sent meanwhile.
+    /// Sends the boots in the folder, and empties it. Returns how many of them another sender had sent meanwhile.
     ///
     /// # Errors
-    /// If it cannot be sent: then it is still in the folder.
+    /// If they cannot be sent. They are then still in the folder.
     pub fn send(&mut self, lake: &mut Lake) -> anyhow::Result<usize> {
         let mut there = 0;
         while !lake.boots().is_empty() {
@@ -78,7 +79,7 @@ impl Bucket {
         Ok(there)
     }
 
-    /// What `bootscope-lake` prints. Its errors go where ours go.
+    /// The output of a `bootscope-lake` command. Its errors go to the standard error of this process.
     fn ask(&self, command: &[&OsStr]) -> anyhow::Result<String> {
         let out = Command::new(&self.program).args(command).arg(&self.url).stderr(Stdio::inherit()).output();
         let out = out.with_context(|| format!("cannot run {}", self.program.display()))?;

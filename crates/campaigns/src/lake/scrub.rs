@@ -1,4 +1,4 @@
-//! What goes into a lake without what is one machine's own: names of rows and titles of findings quote lines of the kernel's log.
+//! Removes a machine's identities from boots for a lake: names of rows and titles of findings quote the kernel's log.
 
 use capture::Identities;
 use recording::{Manifest, Recording};
@@ -6,7 +6,7 @@ use report::{Summary, WhereLine};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Puts words in place of the identities of a boot. Rows that have one name then become one.
+/// Replaces the identities in a boot by placeholders. Rows whose names become equal are merged.
 ///
 /// # Errors
 /// If a file of the recording cannot be read.
@@ -41,7 +41,7 @@ fn change_names(summary: &mut Summary, identities: &Identities) {
     }
 }
 
-/// Adds up rows of one name. Each stands where the first of its name stood.
+/// Merges rows of the same name. The merged row stands in the place of the first.
 fn join(rows: &mut Vec<WhereLine>) {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut joined: Vec<WhereLine> = Vec::with_capacity(rows.len());

@@ -1,4 +1,4 @@
-//! A folder that machines drop recordings into: each goes into a lake once it is whole.
+//! Watches a folder in which machines put recordings. Adds each to a lake when it is complete.
 
 use super::{Adder, Document, Request};
 use crate::Notes;
@@ -10,10 +10,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The most failures that a watch keeps for its document.
+/// The most failures kept for the document of a watch.
 const MAX_FAILED: usize = 1000;
 
-/// Watches a folder until `stop` is true. Calls `added` after each look that brought boots in, with their numbers. With
+/// Watches a folder until `stop` is true. Calls `added` with the counts after each scan that added boots. With
 /// `keeps_failures` the document lists the first failures.
 ///
 /// # Errors
@@ -30,7 +30,7 @@ pub fn watch(
     let mut watched = Watched::default();
     let mut nightly = Nightly::default();
     let mut told = String::new();
-    // A folder that cannot be read at all is a mistake; one that cannot be read for a while is not.
+    // A folder that cannot be read at the start is a mistake of the user. Later, it may come back.
     entries(incoming)?;
     while !stop.load(Ordering::Relaxed) {
         let before = (adder.done.new, adder.done.there);
@@ -45,7 +45,7 @@ pub fn watch(
             }
         });
         let trouble = passed.err().map_or_else(String::new, |e| format!("{e:#}; trying again"));
-        // Once, and not at each look.
+        // Report the same trouble once, not at each scan.
         if !trouble.is_empty() && trouble != told {
             notes.note(&trouble);
         }
@@ -65,8 +65,8 @@ pub fn watch(
     Ok(adder.done)
 }
 
-/// What an entry of the folder was at a look: how many files, their bytes, and the latest change. What is still being written, or copied
-/// file by file, is another thing at the next look.
+/// The state of a folder's entry at a scan: number of files, bytes, and latest change. An entry that is still being
+/// written or copied differs at the next scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Looked {
     files: usize,
@@ -74,12 +74,12 @@ struct Looked {
     changed: Option<SystemTime>,
 }
 
-/// The entries of a folder that were seen, each with whether it was taken as it is.
+/// The entries seen at the last scan. Each has its state, and true if it was taken in that state.
 #[derive(Default)]
 struct Watched(HashMap<PathBuf, (Looked, bool)>);
 
 impl Watched {
-    /// Those that were the same at two looks, and were not taken yet.
+    /// The entries that were equal at two scans and not taken yet.
     fn ready(&mut self, found: Vec<(PathBuf, Looked)>) -> Vec<PathBuf> {
         let mut ready = Vec::new();
         let mut now = HashMap::with_capacity(found.len());
@@ -99,7 +99,7 @@ impl Watched {
         ready
     }
 
-    /// It was not taken after all.
+    /// Marks an entry as not taken, because adding it failed.
     fn again(&mut self, path: &Path) {
         if let Some((_, taken)) = self.0.get_mut(path) {
             *taken = false;
@@ -107,7 +107,8 @@ impl Watched {
     }
 }
 
-/// What is in the folder. What has just gone is not; of what cannot be looked at, the reader will say why.
+/// The entries of the folder. An entry that has just vanished is left out. For an entry that cannot be read, the later
+/// reader reports the reason.
 fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
     let cannot = || format!("cannot read the folder {}", incoming.display());
     let mut found = Vec::new();
@@ -132,15 +133,15 @@ fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
     Ok(found)
 }
 
-/// Compacts the days that are over, once a day.
+/// Compacts finished days, once a day.
 #[derive(Default)]
 struct Nightly {
-    /// Days before this were compacted.
+    /// All days before this one are compacted.
     before: String,
 }
 
 impl Nightly {
-    /// Does it, if a day is over that was not when this was called last. What fails is tried again the next day.
+    /// Compacts, if a day has ended since the last call. After an error the next attempt is on the next day.
     fn compact(&mut self, lake: &mut Lake) -> anyhow::Result<()> {
         let today = lake::today();
         if self.before != today {

@@ -1,6 +1,7 @@
-//! The first slow commit of a line: what [`benchmark::range::Search`] asks for is built and booted, until it is found.
+//! Bisects a line of commits for the first slow one: builds and boots the commits that [`benchmark::range::Search`]
+//! requests.
 //!
-//! What was measured is in the folder ([`Memory`]): a search that was stopped, or killed, goes on with the same command.
+//! The measurements are in the folder ([`Memory`]). The same command resumes a search that was stopped or killed.
 
 use super::workshop::{Workshop, interrupted};
 use anyhow::{Context, bail};
@@ -9,7 +10,7 @@ use benchmark::range::{self, Answer, Built, Commit, Found, Measure, Memory, Repo
 use report::{Bisected, Named};
 use std::path::PathBuf;
 
-/// The two ends.
+/// The two ends of the range.
 pub struct Ends {
     good: Commit,
     bad: Commit,
@@ -34,13 +35,13 @@ impl Ends {
         }
     }
 
-    /// Where its boots go if nobody says: the same place for the same ends.
+    /// The default folder for the boots: the same for the same ends.
     pub fn folder(&self) -> PathBuf {
         PathBuf::from(format!("boots/range-{}-{}", self.good.short(), self.bad.short()))
     }
 }
 
-/// Runs it.
+/// Runs the search.
 pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
     let notes = workshop.notes;
     let mut memory = Memory::open(&workshop.folder, &workshop.search_of(&ends.good, &ends.bad)?)?;
@@ -74,8 +75,8 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
     Ok(bisected)
 }
 
-/// Searches the line from the good end to the bad one; then, as long as what is found is a merge, the line that it brought
-/// in, from where that parted.
+/// Searches the line from the good end to the bad one. If the result is a merge, searches the line that it merged, from
+/// its merge base. Repeats that while the result is a merge.
 fn search(ends: &Ends, by: &mut Pairs, bisected: &mut Bisected) -> anyhow::Result<()> {
     let Some(found) = along(&ends.good, &ends.bad, by)? else { return Ok(()) };
     bisected.take(&found, by.named(&found));
@@ -92,7 +93,8 @@ fn found_in(bisected: &Bisected) -> Vec<String> {
     bisected.candidates.iter().filter(|_| sure).map(|c| c.commit.clone()).collect()
 }
 
-/// The first slow commit of a line that a merge brought in; none if none of them is slow by itself, or it was stopped.
+/// The first slow commit of a line that a merge brought in. `None` if no commit of it is slow, or the search was
+/// stopped.
 fn inside(merge: &Commit, by: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<Named>)>> {
     for parent in &merge.parents[1..] {
         let Some(base) = by.workshop.repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent) else {
@@ -120,13 +122,13 @@ fn along(good: &Commit, bad: &Commit, by: &mut Pairs) -> anyhow::Result<Option<F
     range::run(&mut search, by)
 }
 
-/// Builds and boots what a search asks for.
+/// Builds and boots the pairs of commits that a search requests.
 struct Pairs<'a, 'w> {
     workshop: Workshop<'w>,
     memory: &'a mut Memory,
-    /// The line that is searched: first its good end.
+    /// The searched line, from its good end on.
     line: Vec<Commit>,
-    /// Whether the host was warmed up.
+    /// True if the host is warmed up.
     warm: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Every commit of a range: built first, then booted in turn, so that no commit has the host's good mood to itself.
+//! Measures every commit of a range. All are built first and then booted in turns, so that the host's noise does not
+//! favour a commit.
 
 use super::workshop::{Workshop, interrupted};
 use super::{Request, Searched};
@@ -9,19 +10,19 @@ use benchmark::range::{Built, Commit, steps};
 use report::{CommitRange, RangeCommit};
 use std::path::PathBuf;
 
-/// Where a range's boots go if nobody says.
+/// The default folder for the boots of a range.
 pub fn folder() -> PathBuf {
     let now: String = recording::Manifest::begun_now().created.chars().filter(char::is_ascii_digit).collect();
     PathBuf::from(format!("boots/range-{now}"))
 }
 
-/// Runs it.
+/// Builds and boots the commits.
 pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<Searched> {
     if workshop.folder.join(JOURNAL).exists() {
         bail!("{} has a bench in it already: give another folder with -o", workshop.folder.display());
     }
     let commits = commits(request, &workshop)?;
-    // Said before hours of builds.
+    // Check the number of rounds before hours of builds.
     let rounds = workshop.rounds(request.runs, commits.len())?;
     let mut built: Vec<(&Commit, PathBuf)> = Vec::new();
     let mut listed: Vec<RangeCommit> = Vec::new();
@@ -62,7 +63,7 @@ pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<Searched
     Ok(Searched::Each { range, is_complete })
 }
 
-/// The commits of the range, after the one that they grow on, if that is one.
+/// The commits of the range, after their common parent if there is exactly one.
 fn commits(request: &Request, workshop: &Workshop) -> anyhow::Result<Vec<Commit>> {
     let commits = workshop.repo.commits(&request.range, request.first_parent)?;
     if commits.is_empty() {
@@ -75,7 +76,7 @@ fn commits(request: &Request, workshop: &Workshop) -> anyhow::Result<Vec<Commit>
     Ok(before.into_iter().chain(commits).collect())
 }
 
-/// What the boots say of each commit that was built.
+/// Fills in the measured times of each commit that was built.
 fn fill(listed: &mut [RangeCommit], document: &Document) {
     let steps = steps(document);
     let measured = listed.iter_mut().filter(|c| c.cannot_say.is_none());

@@ -1,4 +1,4 @@
-//! Where commits are built and booted: the work tree, the kernels that are kept, and a bench of some of them.
+//! The place where commits are built and booted: the work tree, the kept kernels, and benches of some of them.
 
 use crate::Notes;
 use crate::Varied;
@@ -15,27 +15,26 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How commits are built and booted.
+/// The plan for building and booting commits.
 pub struct Plan<'a> {
-    /// The repository.
     pub repo: &'a Repo,
     /// The kernel's path in the tree.
     pub kernel: PathBuf,
-    /// What builds it.
+    /// The command that builds it.
     pub command: &'a str,
-    /// How long that may take.
+    /// The longest time for a build.
     pub timeout: Duration,
-    /// Where kernels are kept.
+    /// The folder of kept kernels.
     pub cache: PathBuf,
-    /// How they are booted.
+    /// The options that boot them.
     pub options: RecordOptions,
 }
 
-/// What was used within a day may be another search's, or of use tomorrow.
+/// The time for which a used kernel is kept: another search may use it, or the same one tomorrow.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 impl Plan<'_> {
-    /// Removes kernels beyond so many. That they are there is in nobody's way, so what goes wrong is only said.
+    /// Removes the oldest kernels beyond `keep`. Extra kernels do no harm, so an error is only a remark.
     pub fn tidy(&self, keep: usize, notes: &dyn Notes) {
         match benchmark::range::tidy(&self.cache, keep, IDLE) {
             Ok(0) => {}
@@ -48,13 +47,12 @@ impl Plan<'_> {
     }
 }
 
-/// All of it.
+/// The work tree, the builder and the built kernels.
 pub struct Workshop<'a> {
-    /// The repository.
     pub repo: &'a Repo,
-    /// Where boots and logs of builds go.
+    /// The folder for boots and build logs.
     pub folder: PathBuf,
-    /// Where remarks go.
+    /// The receiver of remarks.
     pub notes: &'a dyn Notes,
     watcher: &'a mut dyn Watcher,
     options: RecordOptions,
@@ -64,7 +62,7 @@ pub struct Workshop<'a> {
 }
 
 impl<'a> Workshop<'a> {
-    /// Makes the work tree, beside the kernels that are kept.
+    /// Creates the work tree beside the kept kernels.
     pub fn new(
         plan: Plan<'a>,
         folder: &Path,
@@ -74,7 +72,7 @@ impl<'a> Workshop<'a> {
         recording::own_folder(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("cannot use {}", folder.display()))?;
         recording::own_folder(&plan.cache).with_context(|| format!("cannot make {}", plan.cache.display()))?;
-        // Two that run at once have a tree each; one that goes on has its own again.
+        // Two searches at once have a tree each. A resumed search gets its own tree again.
         let name = folder.to_string_lossy().replace('/', "-");
         let tree = Worktree::make(plan.repo, &plan.cache.join(format!("tree{name}")))?;
         let builder = Builder {
@@ -89,7 +87,7 @@ impl<'a> Workshop<'a> {
         Ok(Workshop { repo, folder, notes, watcher, options, builder, tree, kernels: BTreeMap::new() })
     }
 
-    /// Builds a commit, unless its tree was built before.
+    /// Builds a commit, unless its tree has been built before.
     pub fn build(&mut self, commit: &Commit, which: &str) -> anyhow::Result<Built> {
         if let Some(path) = self.kernels.get(&commit.id) {
             return Ok(Built::Kernel { path: path.clone(), cached: true });
@@ -103,17 +101,18 @@ impl<'a> Workshop<'a> {
         Ok(built)
     }
 
-    /// How many kernels were needed.
+    /// The number of kernels that were needed.
     pub fn kernels(&self) -> usize {
         self.kernels.len()
     }
 
-    /// Whether the user wants it to stop.
+    /// True if the user wants it to stop.
     pub fn stopped(&mut self) -> bool {
         self.watcher.observer().stop()
     }
 
-    /// The search from `good` to `bad`: boots are its own where the build, the kernel's path and the recorder's options are.
+    /// The search from `good` to `bad`. Earlier boots count for it if the build command, the kernel's path and the
+    /// recorder's options are the same.
     pub fn search_of(&self, good: &Commit, bad: &Commit) -> anyhow::Result<SearchOf> {
         let mut options = self.options.clone();
         options.guest.kernel = None;
@@ -121,7 +120,7 @@ impl<'a> Workshop<'a> {
         Ok(SearchOf::new(good, bad, command, kernel, serde_json::to_value(&options)?))
     }
 
-    /// Boots commits in turn; each is known by the setting `commit`. Every boot is in the folder as soon as it is over.
+    /// Boots commits in turns. The setting `commit` identifies each. Every boot is in the folder as soon as it ends.
     pub fn bench(
         &mut self,
         commits: &[(&Commit, PathBuf)],
@@ -142,7 +141,7 @@ impl<'a> Workshop<'a> {
         booter.dithered = head.dithered;
         let finished = benchmark::run(&head.plan, &mut booter);
         journal.end(finished.ended)?;
-        // Empty where no boot failed, and then not needed.
+        // Without failed boots the folder is empty and not needed.
         let _ = std::fs::remove_dir(&recordings);
         match finished.error {
             Some(error) => Err(error.context(format!("the boots that are over are kept in {}", folder.display()))),
@@ -155,7 +154,7 @@ impl<'a> Workshop<'a> {
         let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
         let name = self.builder.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
         for (booted, kept) in head.variants.iter_mut().map(|v| &mut v.booted).zip(variants) {
-            // What has no release is called by its file, and that by a hash.
+            // A kernel without a release is named after its file, and here that name is a hash.
             let kept = kept.options.guest.kernel.as_deref().and_then(Path::file_name);
             if kept.is_some_and(|kept| *kept == *booted.kernel) {
                 booted.kernel = name.clone().unwrap_or_default();
@@ -171,16 +170,16 @@ impl<'a> Workshop<'a> {
         head
     }
 
-    /// How two commits are compared.
+    /// The test that compares two commits.
     fn test(&self) -> benchmark::Test {
         if self.options.guest.deterministic { benchmark::Test::Dithered } else { benchmark::Test::Pairs }
     }
 
-    /// How many rounds so many commits are booted in: as many as were asked for, else ten, or more where ten could show
-    /// nothing.
+    /// The number of rounds for this number of commits: the requested one, else ten, or more if ten could show no
+    /// difference.
     ///
     /// # Errors
-    /// If so few were asked for that they could show nothing.
+    /// If the requested number is too small to show any difference.
     pub fn rounds(&self, asked: Option<u32>, commits: usize) -> anyhow::Result<u32> {
         let comparisons = commits.saturating_sub(1);
         match asked {
@@ -189,7 +188,7 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    /// A plan of so many rounds.
+    /// A plan with this number of rounds.
     pub fn plan(&self, variants: usize, rounds: u32, warm_ups: u32) -> benchmark::Plan {
         let warm_ups = if self.options.guest.deterministic { 0 } else { warm_ups };
         let stop = Stop { rounds, width: None, budget_ns: None };
@@ -204,10 +203,10 @@ fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
     options
 }
 
-/// How often each commit of a range is booted where nobody says.
+/// The default number of boots of each commit in a range.
 const ROUNDS: u32 = 10;
 
-/// Whether the user stopped a bench.
+/// True if the user stopped a bench.
 pub fn interrupted(document: &Document) -> bool {
     document.ended == Some(Ended::Interrupted)
 }

@@ -1,28 +1,28 @@
-//! Why a remedy's change cannot be made to a boot, in words for the user.
+//! The reasons why a remedy's change cannot be made to a boot, in words for the user.
 
 use crate::Interrupted;
 use std::fmt;
 
-/// Why a change cannot be made.
+/// The reason why a change cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cannot {
-    /// It is made already.
+    /// The change is already made.
     IsSo,
     /// The machine boots from its own disk.
     NoCommandLine,
-    /// The words that are to go are not there.
+    /// The words to remove are not on the command line.
     NotThere(String),
-    /// It is no change to code; why.
+    /// The change to code is malformed; with the reason.
     NoPatch(String),
-    /// The root's modules are found by the kernel's release, which an unpacked image does not tell.
+    /// The root's modules depend on the kernel's release, and an unpacked image does not contain it.
     NoModules,
-    /// The kernel would have to be built with these options, and nobody gave its sources.
+    /// The kernel would have to be built with these options, but its sources were not given.
     NoSources(String),
-    /// There is no such kernel; why.
+    /// The kernel cannot be made; with the reason.
     NoKernel(String),
-    /// There is no such initrd; why.
+    /// The initrd cannot be made; with the reason.
     NoInitrd(String),
-    /// The user stopped what makes it, which says nothing of the change.
+    /// The user stopped the work on the change. The change itself may be possible.
     Stopped(String),
 }
 

@@ -1,4 +1,4 @@
-//! Chooses which remedies are tried, and says of each finding that is not why.
+//! Chooses the remedies of a trial, and gives a reason for each finding that is not tried.
 
 use super::cannot::Cannot;
 use super::kernels::Kernels;
@@ -13,17 +13,17 @@ use findings::{Change, Finding, joint_price};
 use machine::{Patch, RecordOptions};
 use std::path::Path;
 
-/// So many remedies, if nobody names findings.
+/// The most remedies if the user names no findings.
 const REMEDIES: usize = 5;
 
-/// What is tried, and what is not.
+/// The chosen remedies, and the findings that are not tried.
 pub struct Choice {
     pub remedies: Vec<Remedy>,
     pub untried: Vec<Untried>,
 }
 
 impl Choice {
-    /// Of a boot's findings, those that were named, or the first.
+    /// Chooses among a boot's findings: the named ones, or the first.
     pub fn of(
         opened: &Opened,
         options: &RecordOptions,
@@ -47,7 +47,7 @@ impl Choice {
             let same = groups.iter_mut().find(|group| group[0].remedy.changes == finding.remedy.changes);
             match (cannot(finding, options, kernels), same) {
                 (Some(why), _) => untried.push(Untried { finding: cause(opened, finding), why }),
-                // One change can be the remedy of several findings, and then saves what all of these cost.
+                // One change can be the remedy of several findings. It then saves the cost of all of them.
                 (None, Some(group)) => group.push(finding),
                 (None, None) => groups.push(vec![finding]),
             }
@@ -59,7 +59,7 @@ impl Choice {
         }
         let mut remedies: Vec<Remedy> = Vec::new();
         for group in &groups {
-            // A kernel that does not build is no reason to try nothing.
+            // A kernel that does not build must not end the whole trial.
             match super::with(options, &remedy(opened, group), kernels) {
                 Ok(_) => remedies.push(remedy(opened, group)),
                 Err(why @ Cannot::Stopped(_)) => return Err(why.into()),
@@ -81,7 +81,7 @@ fn known(findings: &[Finding]) -> String {
     format!("there are {}", all.join(", "))
 }
 
-/// Why a finding's remedy cannot be made.
+/// The reason why a finding's remedy cannot be made, if any.
 fn cannot(finding: &Finding, options: &RecordOptions, kernels: &Kernels) -> Option<String> {
     if finding.remedy.changes.is_empty() {
         return Some(format!("its remedy is no option of a boot: {}", finding.remedy.what));
@@ -90,7 +90,7 @@ fn cannot(finding: &Finding, options: &RecordOptions, kernels: &Kernels) -> Opti
     let made: Result<Vec<()>, Cannot> =
         finding.remedy.changes.iter().map(|change| making::check(change, &mut changed, kernels)).collect();
     match made {
-        // One of several may be made already.
+        // One of several changes may be made already.
         Err(Cannot::IsSo) if changed != *options => None,
         Err(why) => Some(why.to_string()),
         Ok(_) => None,
@@ -108,7 +108,7 @@ fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
     Remedy { findings, changes: group[0].remedy.changes.clone(), claimed, along: Vec::new() }
 }
 
-/// The remedies of the user's own.
+/// The remedies that the user gave.
 pub fn own(request: &Request) -> Vec<Remedy> {
     let claimed = request.claim.map(|time| time.0 as f64);
     let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
@@ -120,7 +120,7 @@ pub fn own(request: &Request) -> Vec<Remedy> {
     changes.map(|change| Remedy { changes: vec![change], claimed, ..Remedy::default() }).collect()
 }
 
-/// Refuses what can be refused before there are findings: a remedy of the user's own that cannot be made.
+/// Refuses a user's remedy that cannot be made, before the findings are computed.
 pub fn refuse_own(request: &Request, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
     if request.claim.is_some() && own(request).is_empty() {
         bail!("--claim is what a remedy of your own is said to save: give that with --append, --patch or --config");
@@ -141,7 +141,7 @@ pub fn refuse_own(request: &Request, options: &RecordOptions, kernels: &Kernels)
     Ok(())
 }
 
-/// The remedies that can be made one after the other in the same boot, and why each of the others cannot.
+/// Splits the remedies into those that can be made one after the other in the same boot, and the others with a reason.
 pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels) -> (Vec<Remedy>, Vec<Untried>) {
     let (mut fitting, mut untried) = (Vec::new(), Vec::new());
     let mut options = options.clone();
@@ -170,8 +170,8 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
     (fitting, untried)
 }
 
-/// Whether the patches that came last fit the guest beside the others: two can change the same bytes, and a CPU stops at few
-/// functions.
+/// Checks that the newest patches fit the guest beside the others. Two patches can change the same bytes, and a CPU
+/// stops at only a few functions.
 fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), Cannot> {
     if before.guest.patches == with.guest.patches {
         return Ok(());
@@ -179,13 +179,14 @@ fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), Cannot> {
     machine::check_patches(with).map_err(|why| Cannot::NoPatch(why.to_string()))
 }
 
-/// The remedies that were confirmed.
+/// The confirmed remedies.
 pub fn confirmed(document: &Document) -> Vec<Remedy> {
     let confirmed = tried(document).into_iter().filter(|(_, tried)| tried.proof == Some(Proof::Confirmed));
     confirmed.map(|(remedy, _)| remedy.clone()).collect()
 }
 
-/// All of these in one boot. What they save together is claimed where all have findings, and their recording is there.
+/// All of these remedies in one boot. The claim is their joint saving, if all have findings and their recording still
+/// exists.
 pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
     let findings: Vec<Cause> = remedies.iter().flat_map(|remedy| remedy.findings.clone()).collect();
     let changes = remedies.iter().flat_map(|remedy| remedy.changes.clone()).collect();
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(fits, [patch(texts[0]), patch(texts[2])]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == texts[1] && one.why.contains("changes the same bytes"), "{one:?}");
-        // A CPU stops at 4 functions.
+        // A CPU can stop at 4 functions.
         let five = (0..5).map(|n| patch(&format!("call@f{n}+0x1=nop"))).collect();
         let (fits, untried) = fitting(&options, five, &Kernels::none());
         assert_eq!((fits.len(), untried.len()), (4, 1));

@@ -1,5 +1,5 @@
-//! Kernels that remedies boot: unpacked, or built from sources; and initrds, unpacked. Each is a file of the cache that nothing
-//! changes later.
+//! Makes the kernels and initrds that remedies boot. Kernels are unpacked or built from sources, initrds are unpacked.
+//! Each is a file in the cache that never changes later.
 
 use super::cannot::Cannot;
 use benchmark::tree::{BuiltKernel, Sources, Tree, TreeError};
@@ -10,34 +10,34 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Who makes them.
+/// The maker of kernels and initrds.
 pub struct Kernels<'a> {
     cache: PathBuf,
     sources: Option<Sources>,
-    /// The same, once somebody needed them: a try that goes on needs none if all its kernels are built.
+    /// The opened sources, once they are needed. A resumed trial needs none if all its kernels are built.
     tree: OnceCell<Tree>,
-    /// By the changes to the configuration.
+    /// The built kernels, by their changes to the configuration.
     built: BTreeMap<Vec<String>, BuiltKernel>,
     stop: Box<dyn FnMut() -> bool>,
-    /// Says something to the user.
+    /// Prints a remark for the user.
     note: Box<dyn Fn(&str) + 'a>,
 }
 
 #[cfg(test)]
 impl Kernels<'_> {
-    /// Without sources, in a cache that is not there.
+    /// Kernels without sources, in a cache that does not exist.
     pub fn none() -> Kernels<'static> {
         Kernels::new("no-cache".into(), None, Box::new(|| false), Box::new(|_| {}))
     }
 }
 
-/// The folder of what was unpacked, in the cache.
+/// The folder of unpacked files in the cache.
 const UNPACKED: &str = "unpacked";
-/// So many options are named that went along with others.
+/// The most options that are named as side changes.
 const ALONG: usize = 8;
 
 impl<'a> Kernels<'a> {
-    /// Nothing is made yet, and nothing is looked at.
+    /// A maker that has not opened anything yet.
     pub fn new(
         cache: PathBuf,
         sources: Option<Sources>,
@@ -47,7 +47,7 @@ impl<'a> Kernels<'a> {
         Kernels { cache, sources, tree: OnceCell::new(), built: BTreeMap::new(), stop, note }
     }
 
-    /// Looks at the sources, if there are any and nobody has yet.
+    /// Opens the sources on the first call, if there are any.
     pub fn open(&self) -> Result<Option<&Tree>, TreeError> {
         let Some(sources) = &self.sources else { return Ok(None) };
         if let Some(tree) = self.tree.get() {
@@ -57,7 +57,7 @@ impl<'a> Kernels<'a> {
         Ok(Some(self.tree.get_or_init(|| opened)))
     }
 
-    /// The kernel of the sources with their configuration unchanged; none without sources.
+    /// The kernel of the sources with their configuration unchanged; `None` without sources.
     pub fn base(&mut self) -> Result<Option<PathBuf>, TreeError> {
         if self.sources.is_none() {
             return Ok(None);
@@ -65,7 +65,7 @@ impl<'a> Kernels<'a> {
         self.build(&[]).map(Some)
     }
 
-    /// Boots what the guest's kernel unpacks.
+    /// Boots the unpacked content of the guest's kernel image.
     pub fn unpack(&self, options: &mut RecordOptions) -> Result<(), Cannot> {
         if options.guest.root.is_some() {
             return Err(Cannot::NoModules);
@@ -88,7 +88,7 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
-    /// Whether the sources can be built with a change to the configuration. Builds nothing.
+    /// Checks that the sources can be built with a change to the configuration. Builds nothing.
     pub fn check_config(&self, changes: &[String]) -> Result<(), Cannot> {
         self.open_changes(changes).map(drop)
     }
@@ -98,7 +98,7 @@ impl<'a> Kernels<'a> {
         tree.open_changes(changes).map_err(cannot)
     }
 
-    /// Refuses options of a user's that the sources do not have.
+    /// Refuses options from the user that the sources do not have.
     pub fn refuse_unknown(&self, changes: &[String]) -> Result<(), TreeError> {
         self.open()?.map_or(Ok(()), |tree| tree.refuse_unknown(changes))
     }
@@ -140,7 +140,7 @@ fn cannot(why: TreeError) -> Cannot {
 }
 
 impl Kernels<'_> {
-    /// The options that went too where these changes were built.
+    /// The options that changed as a side effect when these changes were built.
     pub fn along(&self, changes: &[Change]) -> Vec<String> {
         let config = in_order(changes).into_iter().find_map(|change| match change {
             Change::KernelConfig(options) => Some(options),
@@ -151,7 +151,7 @@ impl Kernels<'_> {
     }
 }
 
-/// All changes in the order in which they can be made: of configurations one, which builds the kernel, and unpacking last.
+/// All changes in a possible order: one configuration first, which builds the kernel, and unpacking last.
 pub fn in_order(changes: &[Change]) -> Vec<Change> {
     let mut config: Vec<String> = Vec::new();
     let (mut others, mut unpacks) = (Vec::new(), false);
@@ -168,10 +168,11 @@ pub fn in_order(changes: &[Change]) -> Vec<Change> {
     config.into_iter().chain(others).chain(unpacks.then_some(Change::UnpackedKernel)).collect()
 }
 
-/// Where a kernel's configuration is that a package brings along: beside it, if the user chose that kernel, or in /boot. What is beside
-/// the kernel of a stranger's recording is the stranger's, and make expands what a configuration says.
+/// The configuration file that a package installed with a kernel: beside the kernel, if the user chose that kernel, or
+/// in /boot. A file beside the kernel in another user's recording may come from that user, and make expands what a
+/// configuration contains.
 pub fn packaged_config(kernel: &Path, release: &str, is_own: bool) -> Option<PathBuf> {
-    // The release is a recording's word, and must not lead elsewhere.
+    // The release comes from a recording, so it must not lead to another folder.
     let name = Some(format!("config-{release}")).filter(|name| !name.contains('/'))?;
     let beside = kernel.canonicalize().ok().filter(|_| is_own).and_then(|kernel| Some(kernel.parent()?.join(&name)));
     beside.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())

@@ -1,7 +1,7 @@
-//! Makes a remedy's change to how a guest is booted.
+//! Makes a remedy's change to the options of a boot.
 //!
-//! A change is of what is started: command line, machine, files. One that has to reach into the running guest is a variant
-//! like these as soon as the options can say it: `make` sets it, and whoever boots does it.
+//! A change concerns what is started: command line, machine, files. A change to the running guest is a variant of the
+//! same kind: `make` sets its option, and the recorder makes the change.
 
 use super::cannot::Cannot;
 use super::kernels::Kernels;
@@ -9,7 +9,7 @@ use benchmark::Setting;
 use findings::Change;
 use machine::{Patch, RecordOptions};
 
-/// Whether it can be made: makes it, except that it builds no kernel.
+/// Checks that a change can be made, and makes it. Only the kernel of a configuration is not built.
 pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) -> Result<(), Cannot> {
     match change {
         Change::AppendWords(words) => append(options, words),
@@ -32,7 +32,7 @@ pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) ->
     }
 }
 
-/// Makes it.
+/// Makes the change.
 pub fn make(change: &Change, options: &mut RecordOptions, kernels: &mut Kernels) -> Result<(), Cannot> {
     match change {
         Change::KernelConfig(changes) => kernels.configure(changes, options),
@@ -77,7 +77,7 @@ fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), Cannot> {
     if new.is_empty() {
         return Err(Cannot::IsSo);
     }
-    // Of a word that is there with another value, the last counts.
+    // If a word occurs twice with different values, the kernel uses the last.
     let (kernels, inits) = line.split_at(kernels.len());
     options.guest.append = [kernels.trim_end(), &new.join(" "), inits.trim_start()]
         .into_iter()
@@ -103,7 +103,7 @@ fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result
     Ok(())
 }
 
-/// Arguments of QEMU: those that go stand one after the other, those that come are the last.
+/// Changes QEMU's arguments. The removed ones must be consecutive, and the new ones are appended.
 fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<(), Cannot> {
     let at = |words: &[String]| extra.windows(words.len().max(1)).position(|known| known == words);
     if from.is_empty() && at(to).is_some() {
@@ -124,7 +124,7 @@ fn has(line: &str, word: &str) -> bool {
     line.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// Where the words of init begin, which follow `--`; a double quote keeps blanks in a word.
+/// The position of init's words, which follow `--`. A double quote keeps blanks in a word.
 fn end_of_kernels_words(line: &str) -> usize {
     let (mut quoted, mut at_start) = (false, true);
     for (at, c) in line.char_indices() {
@@ -151,7 +151,7 @@ mod tests {
         })
     }
 
-    /// Without sources.
+    /// As the outer `check`, without sources.
     fn check(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> {
         super::check(change, options, &Kernels::none())
     }
