@@ -1,38 +1,39 @@
-//! A recording as its owner can give it away: identities are tokens in all of its files, in the manifest, and in file names.
+//! Makes a recording that its owner can give away: tokens replace identities in all of its files, in the manifest, and
+//! in file names.
 //!
-//! A file is text, or a format of which is known that it holds no text but names of functions, or it is left out. A stream's index
-//! says where each line begins, so it moves with the lines. At the end, no identity that was learnt may be left in the bytes of a file,
-//! packed ones included: a file that has one is left out.
+//! A file is kept if it is text, or if its format has no text except names of functions. All other files are left out.
+//! A stream's index has the offset of each line, so its offsets move with the lines. A last check looks for learnt
+//! identities in the bytes of each file, also in packed ones. A file that still has one is left out.
 
 use crate::journal_export;
-use crate::learned::{Learned, Words};
-use crate::scrub::{Lines, Scrubber, learn_this_machine};
+use crate::learned_identities::{LearnedIdentities, Words};
+use crate::scrub::{LineScrubber, Scrubber, learn_this_machine};
 use recording::{BYTES_MAX, Error, InMemory, MANIFEST_NAME, Manifest, Recording};
 use std::borrow::Cow;
 use std::io::{Read, Write};
 
-/// A recording that is ready to be packed, and the names of the files that are not in it.
+/// A recording that is ready to be packed, and the names of the files left out of it.
 #[derive(Debug)]
 pub struct Anonymous {
-    /// The recording.
     pub recording: InMemory,
-    /// Files that cannot be read as text and may hold anything, or that have an identity where it cannot be replaced.
+    /// Files that are not text and may contain anything, and files with an identity that cannot be replaced.
     pub left_out: Vec<String>,
-    /// The number of identities that are tokens only where a form finds them: there were more than [`crate::IDENTITIES_MAX`].
+    /// The number of identities that are replaced only where a form finds them, because there were more than
+    /// [`crate::IDENTITIES_MAX`].
     pub not_learned: usize,
-    /// The number of identities of each kind, in words.
+    /// The number of identities of each kind, with the kind in words.
     pub identities: Vec<(&'static str, usize)>,
 }
 
-/// Formats without text, by name and first bytes: addresses of code, times, numbers.
+/// Formats without text, by name and first bytes: they have addresses of code, times and numbers.
 const WITHOUT_TEXT: [(&str, &[u8]); 3] =
     [("first-run.bin", b"BSFIRST\n"), ("calls.bin", b"BSCALLS\n"), ("fpdt.bin", b"FPDT")];
-/// Lists of names of functions; a number may stand behind these.
+/// Lists of names of functions; a number may follow these names.
 const SYMBOL_LISTS: [&str; 3] = ["kallsyms", "symbols", "image-symbols"];
-/// Reads a recording, and makes tokens of the identities in it. Linear in its size.
+/// Reads a recording, and replaces the identities in it by tokens. Linear in its size.
 ///
 /// # Errors
-/// If a file of it cannot be read.
+/// If one of its files cannot be read.
 pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
     let mut learned = learn(recording)?;
     learn_this_machine(&mut learned);
@@ -45,10 +46,10 @@ pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
             None => None,
         };
         let without = match stream {
-            Some(stream) => Some(moved(&bytes, &stream, &scrubber)),
+            Some(stream) => Some(move_index(&bytes, &stream, &scrubber)),
             None => without_identities(name, bytes, &scrubber),
         };
-        let Some(bytes) = without.filter(|bytes| !has_known(name, bytes, &scrubber)) else {
+        let Some(bytes) = without.filter(|bytes| !has_learned_identity(name, bytes, &scrubber)) else {
             left_out.push(name.to_owned());
             continue;
         };
@@ -59,20 +60,20 @@ pub fn anonymous(recording: &Recording) -> Result<Anonymous, Error> {
     let mut manifest = recording.manifest().clone();
     manifest.change_texts(&mut |text| *text = scrubber.word(text));
     let identities = in_words(&learned);
-    Ok(Anonymous { recording: InMemory { manifest, files }, left_out, not_learned: learned.beyond, identities })
+    Ok(Anonymous { recording: InMemory { manifest, files }, left_out, not_learned: learned.overflow, identities })
 }
 
-/// The number of identities of each kind, in words.
-pub(crate) fn in_words(learned: &Learned) -> Vec<(&'static str, usize)> {
+/// The number of identities of each kind, with the kind in words.
+pub(crate) fn in_words(learned: &LearnedIdentities) -> Vec<(&'static str, usize)> {
     learned.counts().into_iter().map(|(kind, count)| (kind.plural(), count)).collect()
 }
 
-/// The identities in all texts of a recording.
+/// Learns the identities in all texts of a recording.
 ///
 /// # Errors
-/// If a file of it cannot be read.
-pub(crate) fn learn(recording: &Recording) -> Result<Learned, Error> {
-    let mut learned = Learned::default();
+/// If one of its files cannot be read.
+pub(crate) fn learn(recording: &Recording) -> Result<LearnedIdentities, Error> {
+    let mut learned = LearnedIdentities::default();
     learn_manifest(recording.manifest(), &mut learned);
     for name in recording.names() {
         learned.text(name.as_bytes());
@@ -84,8 +85,8 @@ pub(crate) fn learn(recording: &Recording) -> Result<Learned, Error> {
                 let others = text.split(|&byte| byte == b'\n').filter(|line| !is_symbol(line));
                 others.for_each(|line| learned.text(line));
             }
-            None if journal_export::is_measured(&bytes) => {
-                journal_export::changed(&bytes, |text| {
+            None if journal_export::has_lengths(&bytes) => {
+                journal_export::change_texts(&bytes, |text| {
                     learned.text(text);
                     Vec::new()
                 });
@@ -98,13 +99,13 @@ pub(crate) fn learn(recording: &Recording) -> Result<Learned, Error> {
     Ok(learned)
 }
 
-fn learn_manifest(manifest: &Manifest, learned: &mut Learned) {
-    // The words of a command in one line: `--token` stands before its value.
+fn learn_manifest(manifest: &Manifest, learned: &mut LearnedIdentities) {
+    // Joined to one line, because `--token` stands before its value.
     learned.text(manifest.vmm.command.join(" ").as_bytes());
     manifest.clone().change_texts(&mut |text| learned.text(text.as_bytes()));
 }
 
-/// A file without identities; `None` if it may have some that cannot be found.
+/// A file without identities; `None` if it may have identities that cannot be found.
 fn without_identities(name: &str, bytes: Vec<u8>, scrubber: &Scrubber) -> Option<Vec<u8>> {
     if is_without_text(name, &bytes) {
         return Some(bytes);
@@ -114,27 +115,27 @@ fn without_identities(name: &str, bytes: Vec<u8>, scrubber: &Scrubber) -> Option
         false => scrubber.text(text),
     };
     match unpacked(&bytes) {
-        Some((text, pack)) => {
+        Some((text, compression)) => {
             let out = Some(text).filter(|text| is_text(text)).map(|text| (scrubbed(&text), text))?;
-            // The same bytes, where nothing changed.
-            if out.0 == out.1 { Some(bytes) } else { pack.packed(&out.0) }
+            // Unchanged content keeps its bytes.
+            if out.0 == out.1 { Some(bytes) } else { compression.compress(&out.0) }
         }
-        None if journal_export::is_measured(&bytes) => journal_export::changed(&bytes, scrubbed),
+        None if journal_export::has_lengths(&bytes) => journal_export::change_texts(&bytes, scrubbed),
         None => is_text(&bytes).then(|| scrubbed(&bytes)),
     }
 }
 
-/// True if an identity that was learnt is in the bytes of a file, or in what they unpack to.
-fn has_known(name: &str, bytes: &[u8], scrubber: &Scrubber) -> bool {
+/// True if a learnt identity is in the bytes of a file, or in its unpacked content.
+fn has_learned_identity(name: &str, bytes: &[u8], scrubber: &Scrubber) -> bool {
     let words = if is_symbol_list(name) { Words::Symbols } else { Words::Text };
-    let is_in = |bytes: &[u8]| scrubber.known.is_in(bytes, words);
+    let is_in = |bytes: &[u8]| scrubber.matcher.is_in(bytes, words);
     match unpacked(bytes) {
         Some((text, _)) => is_in(&text),
         None => is_in(bytes),
     }
 }
 
-/// A list of functions, each line an address, a letter, a name: these stay. Other lines are text.
+/// Scrubs a list of functions. Lines of an address, a letter and a name stay; other lines are text.
 fn symbols(text: &[u8], scrubber: &Scrubber) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -151,7 +152,7 @@ fn is_symbol(line: &[u8]) -> bool {
 }
 
 fn is_without_text(name: &str, bytes: &[u8]) -> bool {
-    WITHOUT_TEXT.iter().any(|(known, first)| *known == name && bytes.starts_with(first))
+    WITHOUT_TEXT.iter().any(|(file, first)| *file == name && bytes.starts_with(first))
 }
 
 fn is_symbol_list(name: &str) -> bool {
@@ -159,9 +160,10 @@ fn is_symbol_list(name: &str) -> bool {
     SYMBOL_LISTS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
 }
 
-/// A console may have any bytes in it and is text all the same. Bytes of which many are no text are not.
+/// True for text. A console's text may have any bytes, but bytes of which more than a quarter are not text are another
+/// format.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
-    /// journald's own files, programs, perf's and trace-cmd's files, SQLite's.
+    /// The formats of journald, programs, perf, trace-cmd and SQLite.
     const FORMATS: [&[u8]; 6] =
         [b"LPKSHHRH", b"\x7fELF", b"PERFILE", b"2ELIFREP", b"\x17\x08Dtracing", b"SQLite format 3"];
     let is_other =
@@ -174,42 +176,43 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
     !FORMATS.iter().any(|format| bytes.starts_with(format)) && other * 4 <= bytes.len()
 }
 
-/// A way of packing one file.
+/// The compression of one file.
 #[derive(Clone, Copy)]
-pub(crate) enum Pack {
+pub(crate) enum Compression {
     Gzip,
     Zstd,
 }
 
-impl Pack {
-    fn packed(self, text: &[u8]) -> Option<Vec<u8>> {
+impl Compression {
+    fn compress(self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Pack::Gzip => {
+            Compression::Gzip => {
                 let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
                 to.write_all(text).and_then(|()| to.finish()).ok()
             }
-            Pack::Zstd => zstd::encode_all(text, 9).ok(),
+            Compression::Zstd => zstd::encode_all(text, 9).ok(),
         }
     }
 }
 
-/// The content of a packed file and how it was packed; `None` if it is not packed, or damaged: then its bytes are no text.
-pub(crate) fn unpacked(bytes: &[u8]) -> Option<(Vec<u8>, Pack)> {
+/// The content of a packed file, and its compression. Returns `None` if it is not packed or damaged; its bytes are then
+/// not text.
+pub(crate) fn unpacked(bytes: &[u8]) -> Option<(Vec<u8>, Compression)> {
     let read = |from: &mut dyn Read| {
         let mut text = Vec::new();
         let is_whole = from.take(BYTES_MAX + 1).read_to_end(&mut text).is_ok() && text.len() as u64 <= BYTES_MAX;
         is_whole.then_some(text)
     };
     match bytes {
-        [0x1f, 0x8b, ..] => Some((read(&mut flate2::read::MultiGzDecoder::new(bytes))?, Pack::Gzip)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some((read(&mut zstd::Decoder::new(bytes).ok()?)?, Pack::Zstd)),
+        [0x1f, 0x8b, ..] => Some((read(&mut flate2::read::MultiGzDecoder::new(bytes))?, Compression::Gzip)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some((read(&mut zstd::Decoder::new(bytes).ok()?)?, Compression::Zstd)),
         _ => None,
     }
 }
 
-/// A text without identities. `line` gets where each line began, and begins now.
+/// A text without identities. `line` receives the old and the new offset of each line.
 fn scrubbed(text: &[u8], scrubber: &Scrubber, mut line: impl FnMut(usize, usize)) -> Vec<u8> {
-    let (mut out, mut began, mut lines) = (Vec::with_capacity(text.len()), 0, Lines::new(scrubber));
+    let (mut out, mut began, mut lines) = (Vec::with_capacity(text.len()), 0, LineScrubber::new(scrubber));
     for piece in text.split_inclusive(|&byte| byte == b'\n') {
         line(began, out.len());
         began += piece.len();
@@ -219,28 +222,28 @@ fn scrubbed(text: &[u8], scrubber: &Scrubber, mut line: impl FnMut(usize, usize)
     out
 }
 
-/// An index of a stream, whose lines are as long as they are now. Lines of another form are text.
-fn moved(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
+/// Moves the offsets in a stream's index to the scrubbed lines. Lines of another form are scrubbed as text.
+fn move_index(index: &[u8], stream: &[u8], scrubber: &Scrubber) -> Vec<u8> {
     let lines = || index.split_inclusive(|&byte| byte == b'\n');
     let offset_of = |text: &[u8]| -> Option<usize> {
         let (digits, time) = text.split_at(text.iter().position(|&byte| byte == b' ')?);
         let is_time = time.trim_ascii().iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
         std::str::from_utf8(digits).ok().filter(|_| is_time)?.parse().ok()
     };
-    let mut asked: Vec<usize> = lines().filter_map(offset_of).collect();
-    asked.sort_unstable();
-    // Each offset that the index asks for, and where that is now; the last line, where it began and begins now.
-    let (mut known, mut next, mut last) = (Vec::new(), 0, (0, 0));
+    let mut offsets: Vec<usize> = lines().filter_map(offset_of).collect();
+    offsets.sort_unstable();
+    // The old and the new offset of each index entry, and of the last line.
+    let (mut moved, mut next, mut last) = (Vec::new(), 0, (0, 0));
     scrubbed(stream, scrubber, |began, begins| {
-        while asked.get(next).is_some_and(|offset| *offset < began) {
-            known.push((asked[next], (last.1 + (asked[next] - last.0)).min(begins)));
+        while offsets.get(next).is_some_and(|offset| *offset < began) {
+            moved.push((offsets[next], (last.1 + (offsets[next] - last.0)).min(begins)));
             next += 1;
         }
         last = (began, begins);
     });
     let place = |offset: usize| {
-        let at = known.partition_point(|(asked, _)| *asked < offset);
-        known.get(at).filter(|(asked, _)| *asked == offset).map_or(last.1, |(_, now)| *now)
+        let at = moved.partition_point(|(old, _)| *old < offset);
+        moved.get(at).filter(|(old, _)| *old == offset).map_or(last.1, |(_, now)| *now)
     };
     let mut out = Vec::with_capacity(index.len());
     for text in lines() {
@@ -271,8 +274,8 @@ mod tests {
         anonymous(&Recording::open(&path).unwrap()).unwrap()
     }
 
-    fn file<'a>(of: &'a Anonymous, name: &str) -> &'a [u8] {
-        &of.recording.files.iter().find(|(other, ..)| other == name).unwrap().1
+    fn file<'a>(anonymous: &'a Anonymous, name: &str) -> &'a [u8] {
+        &anonymous.recording.files.iter().find(|(other, ..)| other == name).unwrap().1
     }
 
     #[test]
@@ -297,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_names_no_user_and_what_is_no_text_is_left_out() {
-        let gzip = |text: &str| Pack::Gzip.packed(text.as_bytes()).unwrap();
+    fn the_manifest_names_no_user_and_other_formats_are_left_out() {
+        let gzip = |text: &str| Compression::Gzip.compress(text.as_bytes()).unwrap();
         let found = packed(&[
             ("first-run.bin", b"BSFIRST\n\0\x01"),
             ("calls.bin", b"web7prod\0\x01\0\0\0\0\0\0"),
@@ -329,7 +332,7 @@ mod tests {
             all.flat_map(|line| line.repeat(2).into_bytes()).collect()
         };
         let more = packed(&[("console.log", &prompts(IDENTITIES_MAX)), ("kmsg.log", b"machine00000 is up\n")]);
-        // This machine's own and a user of the command are learnt, too.
+        // This machine's own identities and a user in the command are learnt, too.
         assert!(more.not_learned > 0 && more.not_learned < 100, "{}", more.not_learned);
         assert!(!String::from_utf8_lossy(file(&more, "console.log")).contains("machine"), "their form shows them");
         assert!(!String::from_utf8_lossy(file(&more, "kmsg.log")).contains("machine"), "those that are met first");

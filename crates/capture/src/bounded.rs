@@ -1,4 +1,4 @@
-//! Reading files and running programs with a bound on bytes and time.
+//! Reads files and runs programs, with limits on bytes and time.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,111 +8,112 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What was read, and whether there is more.
+/// The bytes read, and the reason why there may be more.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub bytes: Vec<u8>,
     pub cut: Cut,
 }
 
-/// Where reading ended.
+/// The reason why reading ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// At the end.
+    /// The end of the content.
     #[default]
     No,
-    /// At as many bytes as are taken at most.
+    /// The limit on bytes.
     Bytes,
-    /// When the time was over.
+    /// The limit on time.
     Time,
 }
 
-/// A file's first bytes, up to `most`.
-pub(crate) fn read(path: impl AsRef<Path>, most: usize) -> io::Result<Content> {
-    beginning(File::open(path)?, most)
+/// Reads a file's first bytes, at most `max_bytes`.
+pub(crate) fn read(path: impl AsRef<Path>, max_bytes: usize) -> io::Result<Content> {
+    read_up_to(File::open(path)?, max_bytes)
 }
 
-/// The same until a moment, from a file that takes long to read.
-pub(crate) fn read_until(path: impl AsRef<Path>, most: usize, until: Instant) -> io::Result<Content> {
+/// Like [`read`], until a moment, for a file that may be slow to read.
+pub(crate) fn read_until(path: impl AsRef<Path>, max_bytes: usize, until: Instant) -> io::Result<Content> {
     let mut file = File::open(path)?;
     let (mut bytes, mut part) = (Vec::new(), vec![0; 64 << 10]);
-    while bytes.len() < most && Instant::now() < until {
+    while bytes.len() < max_bytes && Instant::now() < until {
         match file.read(&mut part)? {
             0 => return Ok(Content { bytes, cut: Cut::No }),
             length => bytes.extend_from_slice(&part[..length]),
         }
     }
-    let cut = if bytes.len() < most { Cut::Time } else { Cut::Bytes };
+    let cut = if bytes.len() < max_bytes { Cut::Time } else { Cut::Bytes };
     Ok(Content { bytes, cut })
 }
 
-/// A small text file of the kernel's, without the space around it; none where it cannot be read.
+/// Reads a small text file of the kernel, without surrounding space. Returns `None` if it cannot be read.
 pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
     let content = read(path, 4096).ok()?;
     let text = String::from_utf8_lossy(&content.bytes);
     Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What to do about something that may not be read; nothing where nobody may.
-pub(crate) fn as_root() -> &'static str {
+/// The hint for a file that may not be read; empty if this process is already root.
+pub(crate) fn root_hint() -> &'static str {
     if rustix::process::geteuid().is_root() { "" } else { "; run as root" }
 }
 
-fn beginning(from: impl Read, most: usize) -> io::Result<Content> {
+fn read_up_to(from: impl Read, max_bytes: usize) -> io::Result<Content> {
     let mut bytes = Vec::new();
-    from.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    let cut = if bytes.len() > most { Cut::Bytes } else { Cut::No };
-    bytes.truncate(most);
+    from.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
+    let cut = if bytes.len() > max_bytes { Cut::Bytes } else { Cut::No };
+    bytes.truncate(max_bytes);
     Ok(Content { bytes, cut })
 }
 
-/// Why a program gave nothing.
+/// The reason why a program gave no output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failed {
     #[error("there is no program {0} that may be run")]
     Absent(String),
     #[error("{0} did not end in time")]
     Late(String),
-    #[error("{program} failed: {said}")]
-    Refused { program: String, said: String },
+    #[error("{program} failed: {message}")]
+    Refused { program: String, message: String },
 }
 
-/// Kills its process when it goes.
-struct Killed(Child);
+/// Kills its process when it is dropped.
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What a program prints, up to `most` bytes and until a moment. It never outlives that. Of one that is late, what it printed so far.
-pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Result<Content, Failed> {
+/// Runs a program, and returns at most `max_bytes` of its output until a moment. The program never runs longer. If it
+/// is late, the output until then is returned.
+pub(crate) fn program(command: &mut Command, max_bytes: usize, until: Instant) -> Result<Content, Failed> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let failed = |said: String| Failed::Refused { program: name.clone(), said };
+    let failed = |message: String| Failed::Refused { program: name.clone(), message };
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C");
     let mut child = match command.spawn() {
-        Ok(child) => Killed(child),
-        // Also where a folder of PATH may not be looked into.
+        Ok(child) => KillOnDrop(child),
+        // The program may also be in a folder of PATH that may not be searched.
         Err(e) if [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&e.kind()) => {
             return Err(Failed::Absent(name));
         }
         Err(e) => return Err(failed(e.to_string())),
     };
     let (out, err) = (child.0.stdout.take(), child.0.stderr.take());
-    let (tell, answer) = mpsc::channel();
-    thread::spawn(move || _ = tell.send(out.map(|out| beginning(out, most))));
-    let complaint = thread::spawn(move || err.and_then(|err| beginning(err, 4096).ok()).unwrap_or_default());
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || _ = sender.send(out.map(|out| read_up_to(out, max_bytes))));
+    let error_output = thread::spawn(move || err.and_then(|err| read_up_to(err, 4096).ok()).unwrap_or_default());
     let left = until.saturating_duration_since(Instant::now());
-    let content = match answer.recv_timeout(left) {
+    let content = match receiver.recv_timeout(left) {
         Ok(Some(Ok(content))) => content,
         Ok(Some(Err(e))) => return Err(failed(e.to_string())),
         Ok(None) => Content::default(),
         Err(_) => {
             drop(child);
-            // Without the program its output ends, unless a child of its own still has it.
-            return match answer.recv_timeout(Duration::from_millis(100)) {
+            // Its output ends with the program, unless a child of the program still has it open.
+            return match receiver.recv_timeout(Duration::from_millis(100)) {
                 Ok(Some(Ok(Content { bytes, .. }))) if !bytes.is_empty() => Ok(Content { bytes, cut: Cut::Time }),
                 _ => Err(Failed::Late(name)),
             };
@@ -121,7 +122,7 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
     if content.cut != Cut::No {
         return Ok(content);
     }
-    // It has closed its output. One that stays for another reason is not waited for.
+    // The program has closed its output. Its exit is awaited only until the time limit.
     let status = loop {
         match child.0.try_wait() {
             Ok(Some(status)) => break Some(status),
@@ -131,9 +132,9 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
     };
     match status {
         Some(status) if !status.success() && content.bytes.is_empty() => {
-            let complaint = complaint.join().unwrap_or_default().bytes;
-            let said = String::from_utf8_lossy(&complaint);
-            Err(failed(said.lines().next().map_or_else(|| status.to_string(), str::to_owned)))
+            let error_output = error_output.join().unwrap_or_default().bytes;
+            let message = String::from_utf8_lossy(&error_output);
+            Err(failed(message.lines().next().map_or_else(|| status.to_string(), str::to_owned)))
         }
         _ => Ok(content),
     }
@@ -143,8 +144,8 @@ pub(crate) fn program(command: &mut Command, most: usize, until: Instant) -> Res
 mod tests {
     use super::*;
 
-    fn run(script: &str, most: usize, ms: u64) -> Result<Content, Failed> {
-        program(Command::new("sh").args(["-c", script]), most, Instant::now() + Duration::from_millis(ms))
+    fn run(script: &str, max_bytes: usize, ms: u64) -> Result<Content, Failed> {
+        program(Command::new("sh").args(["-c", script]), max_bytes, Instant::now() + Duration::from_millis(ms))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What sources give, and the limits that all of them keep.
+//! Results of the sources, and the limits that apply to all of them.
 
 use crate::bounded::Cut;
 use recording::Subject;
@@ -6,14 +6,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Leave names, serial numbers and addresses as they are.
+    /// Keep names, serial numbers and addresses.
     pub identify: bool,
-    /// Take the journal of this boot.
+    /// Include the journal of this boot.
     pub journal: bool,
-    /// How long all of it may take.
+    /// The time limit for all of it.
     pub time: Duration,
 }
 
@@ -23,24 +23,23 @@ impl Default for Options {
     }
 }
 
-/// Something that could not be had.
+/// Evidence that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What it is, for people.
+    /// The evidence, in words for people.
     pub what: String,
-    /// Why, and what to do about it.
+    /// The reason, and the remedy.
     pub why: String,
 }
 
-/// A file of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct File {
     pub name: &'static str,
     pub bytes: Vec<u8>,
     pub origin: String,
-    /// Readers take it; others are for people.
+    /// True if readers use it; other files are for people.
     pub is_evidence: bool,
-    /// It is no text: nothing can be hashed in it.
+    /// True if it is not text: its identities cannot be replaced.
     pub is_binary: bool,
 }
 
@@ -54,19 +53,19 @@ impl File {
     }
 }
 
-/// What one source gave.
+/// The result of one source.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct Collected {
     pub files: Vec<File>,
     pub missing: Vec<Missing>,
 }
 
-impl Given {
+impl Collected {
     pub fn missing(&mut self, what: &str, why: impl Into<String>) {
         self.missing.push(Missing { what: what.to_owned(), why: why.into() });
     }
 
-    /// Adds a file if there is anything in it; says so if it was cut.
+    /// Adds a file, unless it is empty. Reports it as missing if it was cut.
     pub fn put(&mut self, file: File, cut: Cut) {
         let kib = file.bytes.len() >> 10;
         match cut {
@@ -80,24 +79,24 @@ impl Given {
     }
 }
 
-/// All that was given so far.
+/// The results of all sources until now.
 #[derive(Debug)]
 pub(crate) struct Gather {
     pub options: Options,
     pub files: Vec<File>,
     pub missing: Vec<Missing>,
     pub subject: Subject,
-    /// How long each source took.
+    /// The time that each source took.
     pub took: Vec<(&'static str, Duration)>,
     until: Instant,
 }
 
-/// A source that is being asked.
-pub(crate) struct Asked<T> {
+/// A source that is running.
+pub(crate) struct PendingSource<T> {
     what: &'static str,
     until: Instant,
     limit: Duration,
-    answer: mpsc::Receiver<(T, Duration)>,
+    receiver: mpsc::Receiver<(T, Duration)>,
 }
 
 impl Gather {
@@ -112,46 +111,47 @@ impl Gather {
         }
     }
 
-    /// Asks a source, which gets the time by which it has to answer.
-    pub fn ask<T: Send + 'static>(
+    /// Starts a source, and passes it the time of its deadline.
+    pub fn start<T: Send + 'static>(
         &self,
         what: &'static str,
         limit: Duration,
         source: impl FnOnce(Instant) -> T + Send + 'static,
-    ) -> Asked<T> {
-        let (tell, answer) = mpsc::channel();
+    ) -> PendingSource<T> {
+        let (sender, receiver) = mpsc::channel();
         let until = (Instant::now() + limit).min(self.until);
-        // A read that blocks for ever ends with the process, and nobody waits for it.
+        // A read that blocks forever ends with the process; no thread waits for it.
         let spawned = thread::Builder::new().spawn(move || {
             let begun = Instant::now();
-            let given = source(until);
-            let _ = tell.send((given, begun.elapsed()));
+            let collected = source(until);
+            let _ = sender.send((collected, begun.elapsed()));
         });
         drop(spawned);
-        Asked { what, until, limit, answer }
+        PendingSource { what, until, limit, receiver }
     }
 
-    /// What a source answers; none if it does not in time.
-    pub fn answer<T>(&mut self, asked: Asked<T>) -> Option<T> {
-        // It keeps the time itself where it can, and then still says what it has: a little more is left for that.
-        let left = asked.until.saturating_duration_since(Instant::now()) + Duration::from_millis(300);
-        match asked.answer.recv_timeout(left) {
-            Ok((given, took)) => {
-                self.took.push((asked.what, took));
-                Some(given)
+    /// Waits for a source's result. Returns `None` if it misses its deadline.
+    pub fn wait_for<T>(&mut self, pending: PendingSource<T>) -> Option<T> {
+        // The source keeps the deadline itself where it can, and then still returns a partial result. So this waits a
+        // little longer.
+        let left = pending.until.saturating_duration_since(Instant::now()) + Duration::from_millis(300);
+        match pending.receiver.recv_timeout(left) {
+            Ok((collected, took)) => {
+                self.took.push((pending.what, took));
+                Some(collected)
             }
             Err(_) => {
-                let why = format!("no answer within {:.0} s", asked.limit.as_secs_f64());
-                self.missing.push(Missing { what: asked.what.to_owned(), why });
+                let why = format!("no answer within {:.0} s", pending.limit.as_secs_f64());
+                self.missing.push(Missing { what: pending.what.to_owned(), why });
                 None
             }
         }
     }
 
-    /// Keeps what a source gave.
-    pub fn keep(&mut self, given: Given) {
-        self.files.extend(given.files);
-        self.missing.extend(given.missing);
+    /// Adds the result of a source.
+    pub fn keep(&mut self, collected: Collected) {
+        self.files.extend(collected.files);
+        self.missing.extend(collected.missing);
     }
 }
 
@@ -163,9 +163,9 @@ mod tests {
     fn a_source_that_does_not_answer_costs_its_time_and_no_more() {
         let mut gather = Gather::new(&Options::default());
         let begun = Instant::now();
-        let asked = gather.ask("a pipe", Duration::from_millis(50), |_| thread::sleep(Duration::from_secs(60)));
-        let other = gather.ask("a file", Duration::from_secs(5), |_| 7);
-        assert_eq!((gather.answer(asked), gather.answer(other)), (None, Some(7)));
+        let pending = gather.start("a pipe", Duration::from_millis(50), |_| thread::sleep(Duration::from_secs(60)));
+        let other = gather.start("a file", Duration::from_secs(5), |_| 7);
+        assert_eq!((gather.wait_for(pending), gather.wait_for(other)), (None, Some(7)));
         assert!(begun.elapsed() < Duration::from_secs(5));
         assert_eq!(gather.missing.len(), 1);
     }

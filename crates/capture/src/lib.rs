@@ -1,11 +1,12 @@
-//! What a running machine still knows of how it booted, taken as an ordinary recording.
+//! Collects what a running machine still has about its boot, as an ordinary recording.
 //!
-//! Each source is asked in a thread of its own, for a bounded time and a bounded number of bytes: one that does not answer costs
-//! its part and no more. What could not be had is listed with the reason. Evidence goes into numbered files, which readers know by
-//! their content as they know an imported file's. Other files are for people.
+//! Each source runs in its own thread, with limits on time and bytes. A source that hangs costs its own time and no
+//! more. Missing evidence is listed with the reason. Evidence goes into numbered files; readers recognise them by
+//! content, like imported files. Other files are for people.
 //!
-//! It must write nothing but its recording, and it must leave no process behind. It understands no evidence: `evidence` does.
-// Only `standard_output` has any.
+//! It must write nothing except its recording, and it must leave no process behind. It does not interpret evidence:
+//! `evidence` does.
+// Only `standard_output` has unsafe code.
 #![deny(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -15,7 +16,7 @@ mod forms;
 mod gather;
 mod identities;
 mod journal_export;
-mod learned;
+mod learned_identities;
 mod scrub;
 mod sources;
 pub mod ssh;
@@ -24,36 +25,38 @@ mod standard_output;
 pub use anonymous::{Anonymous, anonymous};
 pub use gather::{Missing, Options};
 pub use identities::Identities;
-pub use learned::IDENTITIES_MAX;
+pub use learned_identities::IDENTITIES_MAX;
 pub use standard_output::standard_output;
 
 use gather::Gather;
 use recording::{InMemory, Manifest};
 use std::fmt::Write as _;
 
-/// What was taken.
+/// The result of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// The recording, yet to be written.
+    /// The recording, not written yet.
     pub recording: InMemory,
-    /// What could not be had, and why.
+    /// Missing evidence, with the reasons.
     pub missing: Vec<Missing>,
-    /// The number of identities of each kind that it found, in words. They are tokens, but for [`Options::identify`].
+    /// The number of identities of each kind, with the kind in words. They are tokens, unless [`Options::identify`] is
+    /// set.
     pub identities: Vec<(&'static str, usize)>,
-    /// The number of lines that services wrote into the journal, and that are in the recording.
+    /// The number of lines in the recording that services wrote into the journal.
     pub journal_lines: usize,
 }
 
-/// Asks all sources of this machine.
+/// Runs all sources of this machine.
 #[must_use]
 pub fn capture(options: &Options) -> Captured {
     let mut gather = Gather::new(options);
-    sources::ask(&mut gather);
+    sources::collect(&mut gather);
     let Gather { mut files, missing, subject, took, .. } = gather;
     let mut manifest = Manifest { subject, ..Manifest::begun_now() };
     if !missing.is_empty() {
-        let said: Vec<String> = missing.iter().map(|missing| format!("{} ({})", missing.what, missing.why)).collect();
-        manifest.notes.push(format!("capture could not read: {}", said.join("; ")));
+        let sentences: Vec<String> =
+            missing.iter().map(|missing| format!("{} ({})", missing.what, missing.why)).collect();
+        manifest.notes.push(format!("capture could not read: {}", sentences.join("; ")));
     }
     let mut text = String::new();
     for missing in &missing {
@@ -81,7 +84,8 @@ pub fn capture(options: &Options) -> Captured {
 }
 
 impl Captured {
-    /// The identities that it keeps, and those that are tokens, in sentences for its user: before anything is written.
+    /// Describes the identities that it keeps, and those that are tokens. The sentences are for the user, before
+    /// anything is written.
     #[must_use]
     pub fn what_it_keeps(&self, options: &Options) -> Vec<String> {
         let counted: Vec<String> = self.identities.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();

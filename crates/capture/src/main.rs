@@ -1,4 +1,4 @@
-//! `bootscope-capture`: `bootscope capture` alone, as a small static program that runs on machines without bootscope.
+//! `bootscope-capture`: only `bootscope capture`, as a small static program for machines without bootscope.
 
 use capture::{Options, capture, standard_output};
 use recording::{Error, InMemory};
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         }
     };
     let is_stdout = args.output == Path::new("-");
-    // Refused before anything is asked: what is refused should cost nothing.
+    // Refused before any source runs: a refusal should cost nothing.
     if !is_stdout {
         if let Err(e) = recording::may_be_written(&args.output, args.force) {
             eprintln!("bootscope-capture: {e}");

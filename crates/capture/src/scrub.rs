@@ -1,14 +1,15 @@
-//! Replaces what tells one machine or one person from all others by tokens.
+//! Replaces identities of one machine or one person by tokens.
 //!
-//! Equal values get equal tokens within one recording, so that a device is still the same device in every file. The salt is random,
-//! and forgotten: tokens of two recordings cannot be compared, and a short value cannot be found by trying all.
+//! Equal values get equal tokens within one recording, so a device stays the same device in every file. The salt is
+//! random and is not kept. So tokens of two recordings cannot be compared, and a short value cannot be found by trying
+//! all values.
 //!
-//! It must not change how a line is read: tokens have letters, digits and `-` alone.
+//! It must not change how a line is read: tokens have only letters, digits and `-`.
 
 use crate::bounded;
 use crate::forms::{self, Kind, Span};
 use crate::gather::File;
-use crate::learned::{Known, Learned, Words, byte_arrays};
+use crate::learned_identities::{IdentityMatcher, LearnedIdentities, Words, byte_arrays};
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -17,9 +18,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::LazyLock;
 
-const VALUES_MAX: usize = 2000;
+const MAX_VALUES: usize = 2000;
 
-/// Files with a value each, and what it is.
+/// Files with one value each, and the kind of the value.
 const VALUES: [(&str, Kind); 11] = [
     ("/proc/sys/kernel/hostname", Kind::Host),
     ("/proc/sys/kernel/domainname", Kind::Host),
@@ -34,7 +35,7 @@ const VALUES: [(&str, Kind); 11] = [
     ("/sys/class/dmi/id/chassis_asset_tag", Kind::Serial),
 ];
 
-/// Folders with a folder for each device, and the file in it that has its number.
+/// Folders with a folder for each device, and the file in it with the device's number.
 const DEVICES: [(&str, &str); 5] = [
     ("/sys/block", "serial"),
     ("/sys/block", "device/serial"),
@@ -43,8 +44,8 @@ const DEVICES: [(&str, &str); 5] = [
     ("/sys/bus/usb/devices", "serial"),
 ];
 
-/// What vendors write where there is no number; and names that are no machine's own.
-const NOBODYS: [&str; 10] = [
+/// Vendors' texts in place of a missing number, and names that many machines have.
+const PLACEHOLDERS: [&str; 10] = [
     "localhost",
     "(none)",
     "not specified",
@@ -58,10 +59,10 @@ const NOBODYS: [&str; 10] = [
 ];
 
 /// Adds this machine's names and numbers, from its own files, and its users.
-pub(crate) fn learn_this_machine(learned: &mut Learned) {
+pub(crate) fn learn_this_machine(learned: &mut LearnedIdentities) {
     let mut add = |kind, value: &str| {
-        let is_own = !NOBODYS.contains(&value.to_ascii_lowercase().as_str()) && !value.contains("hcd");
-        // A USB host has the address of its PCI device.
+        let is_own = !PLACEHOLDERS.contains(&value.to_ascii_lowercase().as_str()) && !value.contains("hcd");
+        // The serial number of a USB host is the address of its PCI device.
         if is_own && !value.starts_with("0000:") {
             learned.add(kind, value.as_bytes());
         }
@@ -71,24 +72,24 @@ pub(crate) fn learn_this_machine(learned: &mut Learned) {
         .filter_map(|(path, kind)| Some((*kind, bounded::line(path)?)))
         .for_each(|(kind, value)| add(kind, &value));
     for (folder, file) in DEVICES {
-        let devices = fs::read_dir(folder).into_iter().flatten().flatten().take(VALUES_MAX);
+        let devices = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_VALUES);
         devices
             .filter_map(|device| bounded::line(device.path().join(file)))
             .for_each(|value| add(Kind::Serial, &value));
     }
-    let homes = fs::read_dir("/home").into_iter().flatten().flatten().take(VALUES_MAX);
+    let homes = fs::read_dir("/home").into_iter().flatten().flatten().take(MAX_VALUES);
     homes.filter_map(|home| home.file_name().into_string().ok()).for_each(|user| add(Kind::User, &user));
 }
 
-/// The identities of this machine, and those in what was captured.
-pub(crate) fn learn(files: &[File]) -> Learned {
-    let mut learned = Learned::default();
+/// Learns the identities of this machine, and those in the captured files.
+pub(crate) fn learn(files: &[File]) -> LearnedIdentities {
+    let mut learned = LearnedIdentities::default();
     learn_this_machine(&mut learned);
     files.iter().filter(|file| !file.is_binary).for_each(|file| learned.text(&file.bytes));
     learned
 }
 
-/// Makes tokens in all texts that were captured.
+/// Replaces the identities in all captured texts.
 pub(crate) fn scrub(files: &mut [File], scrubber: &Scrubber) {
     for file in files.iter_mut().filter(|file| !file.is_binary) {
         file.bytes = scrubber.text(&file.bytes);
@@ -99,69 +100,67 @@ pub(crate) fn scrub(files: &mut [File], scrubber: &Scrubber) {
 /// Replaces the identities of one recording in all its texts.
 pub(crate) struct Scrubber {
     salt: [u8; 32],
-    pub known: Known,
+    pub matcher: IdentityMatcher,
 }
 
 impl Scrubber {
-    /// One that knows these identities beside those that have a form.
-    pub(crate) fn new(learned: &Learned) -> Scrubber {
-        Scrubber { salt: salt(), known: learned.known() }
+    /// A scrubber for these identities, and for those with a form.
+    pub(crate) fn new(learned: &LearnedIdentities) -> Scrubber {
+        Scrubber { salt: salt(), matcher: learned.matcher() }
     }
 
     fn token(&self, kind: Kind, value: &[u8]) -> Vec<u8> {
-        let digest = Sha256::new().chain_update(self.salt).chain_update(spelled_alike(kind, value)).finalize();
+        let digest = Sha256::new().chain_update(self.salt).chain_update(normalized(kind, value)).finalize();
         let mut token = kind.word().as_bytes().to_vec();
         token.push(b'-');
         token.extend(digest.iter().take(4).flat_map(|byte| format!("{byte:02x}").into_bytes()));
         token
     }
 
-    /// A text with tokens.
     pub(crate) fn text(&self, text: &[u8]) -> Vec<u8> {
-        let mut lines = Lines::new(self);
+        let mut lines = LineScrubber::new(self);
         let mut out = Vec::with_capacity(text.len());
         text.split_inclusive(|&byte| byte == b'\n').for_each(|line| out.extend_from_slice(&lines.next(line)));
         out
     }
 
-    /// A short text with tokens.
     pub(crate) fn word(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.text(text.as_bytes())).into_owned()
     }
 }
 
-/// Goes through the lines of a text. A private key has many.
-pub(crate) struct Lines<'s> {
+/// Goes through the lines of a text. It has state because a private key has many lines.
+pub(crate) struct LineScrubber<'s> {
     scrubber: &'s Scrubber,
     key_lines_left: usize,
 }
 
-impl<'s> Lines<'s> {
-    pub(crate) fn new(scrubber: &'s Scrubber) -> Lines<'s> {
-        Lines { scrubber, key_lines_left: 0 }
+impl<'s> LineScrubber<'s> {
+    pub(crate) fn new(scrubber: &'s Scrubber) -> LineScrubber<'s> {
+        LineScrubber { scrubber, key_lines_left: 0 }
     }
 
     /// The next line, with tokens.
     pub(crate) fn next<'l>(&mut self, line: &'l [u8]) -> Cow<'l, [u8]> {
         let token = |kind, value: &[u8]| self.scrubber.token(kind, value);
-        let line = with_arrays(line, &self.scrubber.known, token);
+        let line = with_arrays(line, &self.scrubber.matcher, token);
         let mut spans = private_key(&line, &mut self.key_lines_left);
-        spans.extend(all_spans(&line, &self.scrubber.known));
+        spans.extend(all_spans(&line, &self.scrubber.matcher));
         if spans.is_empty() {
             return line;
         }
-        Cow::Owned(forms::replaced(&line, &forms::joined(spans), token))
+        Cow::Owned(forms::replace_spans(&line, &forms::merge_spans(spans), token))
     }
 }
 
-/// A line with tokens in what it has as arrays of numbers.
-fn with_arrays<'l>(line: &'l [u8], known: &Known, token: impl Fn(Kind, &[u8]) -> Vec<u8>) -> Cow<'l, [u8]> {
+/// Replaces identities in a line's arrays of numbers.
+fn with_arrays<'l>(line: &'l [u8], matcher: &IdentityMatcher, token: impl Fn(Kind, &[u8]) -> Vec<u8>) -> Cow<'l, [u8]> {
     let (mut out, mut done) = (Vec::new(), 0);
     for (range, bytes) in byte_arrays(line) {
-        let spans = all_spans(&bytes, known);
+        let spans = all_spans(&bytes, matcher);
         if !spans.is_empty() {
             out.extend_from_slice(&line[done..range.start]);
-            out.extend(numbers(&forms::replaced(&bytes, &spans, &token)));
+            out.extend(numbers(&forms::replace_spans(&bytes, &spans, &token)));
             done = range.end;
         }
     }
@@ -172,22 +171,22 @@ fn with_arrays<'l>(line: &'l [u8], known: &Known, token: impl Fn(Kind, &[u8]) ->
     Cow::Owned(out)
 }
 
-/// A text as `journalctl` writes it where it is no UTF-8.
+/// A text as an array of numbers, as `journalctl` writes text that is not UTF-8.
 fn numbers(bytes: &[u8]) -> Vec<u8> {
     let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
     format!("[{}]", numbers.join(",")).into_bytes()
 }
 
-pub(crate) fn all_spans(line: &[u8], known: &Known) -> Vec<Span> {
+pub(crate) fn all_spans(line: &[u8], matcher: &IdentityMatcher) -> Vec<Span> {
     let mut spans = forms::spans(line);
-    spans.extend(known.spans(&forms::shown(line), Words::Text));
-    forms::joined(spans)
+    spans.extend(matcher.spans(&forms::without_escapes(line), Words::Text));
+    forms::merge_spans(spans)
 }
 
-/// The parts of a private key in a line. `left` is how many lines of one may follow.
+/// The parts of a private key in a line. `left` is the number of its lines that may follow.
 fn private_key(line: &[u8], left: &mut usize) -> Vec<Span> {
-    /// Lines of the longest key that anyone uses: RSA of 16,384 bits.
-    const LINES_MAX: usize = 250;
+    /// The lines of the longest key in use: RSA of 16,384 bits.
+    const MAX_KEY_LINES: usize = 250;
     static MARKS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
         [r"-----(?:(BEGIN)|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----", r"[0-9A-Za-z+/]{16,}=*|[0-9A-Za-z+/]{2,}=*\s*$"]
             .map(|pattern| Regex::new(pattern).expect("the pattern is a constant, and a test builds it"))
@@ -205,7 +204,7 @@ fn private_key(line: &[u8], left: &mut usize) -> Vec<Span> {
             if *left > 0 {
                 add(from, whole.start());
             }
-            *left = if mark.get(1).is_some() { LINES_MAX } else { 0 };
+            *left = if mark.get(1).is_some() { MAX_KEY_LINES } else { 0 };
             from = whole.end();
         }
     }
@@ -216,8 +215,8 @@ fn private_key(line: &[u8], left: &mut usize) -> Vec<Span> {
     spans
 }
 
-/// The same for all ways in which an identity is written.
-fn spelled_alike(kind: Kind, value: &[u8]) -> Vec<u8> {
+/// The normal form of a value: equal for all spellings of one identity.
+fn normalized(kind: Kind, value: &[u8]) -> Vec<u8> {
     let lower =
         String::from_utf8_lossy(value).to_ascii_lowercase().replace("\\x2d", "-").replace("x2d", "-").replace('\\', "");
     match kind {
@@ -229,11 +228,11 @@ fn spelled_alike(kind: Kind, value: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Random bytes of the kernel's.
+/// Random bytes from the kernel.
 fn salt() -> [u8; 32] {
     let mut salt = [0; 32];
     let random = fs::File::open(Path::new("/dev/urandom")).and_then(|mut random| random.read_exact(&mut salt));
-    // Without them the addresses of this process, which are random too, and the time.
+    // Without them, the salt is from this process' addresses, which are random too, and from the time.
     if random.is_err() {
         let now = std::time::SystemTime::now();
         salt = Sha256::digest(format!("{now:?} {:p} {}", &salt, std::process::id())).into();
@@ -246,7 +245,7 @@ mod tests {
     use super::*;
 
     fn scrubbed(text: &str) -> String {
-        let mut learned = Learned::default();
+        let mut learned = LearnedIdentities::default();
         for value in ["web7.example.org", "web7"] {
             learned.add(Kind::Host, value.as_bytes());
         }
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_this_machines_own_is_gone() {
+    fn identities_of_this_machine_are_gone() {
         let text = "6,1,0,-;virtio_net eth0: 52:54:00:12:34:56 web7 web7.example.org web7 login: 10.0.2.15 fe80::5054:ff:fe12:3456\n\
                     root=UUID=7fb9d1a0-0d45-4d4f-9f0a-0a5e3a1f9a0b usb 1-1: SerialNumber: ABC123\n\
                     Id=dev-disk-by\\x2did-ata\\x2dSAMSUNG_S3Z2NB0K.device /home/anna/x dev-disk-by\\x2duuid-7fb9d1a0\\x2d0d45\\x2d4d4f\\x2d9f0a\\x2d0a5e3a1f9a0b.device\n";
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobodys_own_stays() {
+    fn texts_of_no_machine_stay() {
         let text = "pci 0000:00:1f.2: [8086:2922] BAR 0 [io 0xc040-0xc05f] 13:31:32 6.1.0-50 127.0.0.1 ::1 a 00000000\n\
                     ACPI: PNP0A08:00: ff:ff:ff:ff:ff:ff std::io systemd 252 (252.39-1~deb12u2) InactiveExitTimestampMonotonic=105152907\n";
         assert_eq!(scrubbed(text), text);

@@ -1,9 +1,10 @@
-//! Capture on another machine: this machine's small static program goes there over ssh, runs, and is gone again.
+//! Captures another machine: copies this machine's small static program there over ssh, runs it, and removes it.
 //!
-//! One connection does it all: the program comes in on standard input, the recording goes out on standard output, and what could not be
-//! read is said on standard error. The folder there is made by `mktemp -d` and removed however the shell ends.
+//! One connection is enough: the program goes in on standard input, the recording comes out on standard output, and
+//! missing evidence is reported on standard error. `mktemp -d` makes the folder there, and it is removed however the
+//! shell ends.
 //!
-//! It must not ask for a password itself: ssh does.
+//! It must not prompt for a password itself: ssh does.
 
 use crate::bounded;
 use std::ffi::OsStr;
@@ -12,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// A recording of a running machine has a few MiB.
-const BYTES_MAX: usize = 256 << 20;
-/// The shell there says this where the program cannot run.
+/// The limit on a recording; one of a running machine has a few MiB.
+const MAX_BYTES: usize = 256 << 20;
+/// The shell's exit status there if the program cannot run.
 const CANNOT_RUN: i32 = 126;
 
-/// Why nothing came of it.
+/// The reason why a capture failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The host is none.
+    /// The host's name is malformed.
     #[error("{0:?} is no host: give USER@HOST, as ssh takes it")]
     NoHost(String),
     /// There is no program to copy.
@@ -38,30 +39,27 @@ pub enum Error {
          build bootscope for it, and run `bootscope capture` there"
     )]
     CannotRun {
-        /// What was copied.
+        /// The program that was copied.
         program: PathBuf,
-        /// Where to.
         host: String,
     },
-    /// It ended with an error.
+    /// The program there ended with an error.
     #[error("capture on {host} failed ({status}); ssh or the program said why above")]
     Failed {
-        /// Where.
         host: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
     },
-    /// What came is no whole recording.
+    /// The received bytes are not a whole recording.
     #[error("{host} sent no packed recording, but {bytes} bytes of something else")]
     NotWhole {
-        /// Where from.
         host: String,
-        /// How much came.
+        /// The number of bytes received.
         bytes: usize,
     },
 }
 
-/// What to run, and where.
+/// The program to run, and the host to run it on.
 #[derive(Clone, Debug)]
 pub struct There {
     /// `USER@HOST`, as ssh takes it.
@@ -70,11 +68,11 @@ pub struct There {
     pub ssh: Vec<String>,
     /// The program to copy.
     pub program: PathBuf,
-    /// Options of it: `--identify`, `--no-journal`.
+    /// Its options: `--identify`, `--no-journal`.
     pub options: Vec<&'static str>,
 }
 
-/// Whether a program needs no library of the machine that it runs on: an ELF file without an interpreter.
+/// True if a program needs no library of the machine that it runs on: an ELF file without an interpreter.
 fn is_static(program: &[u8]) -> bool {
     const INTERPRETER: u32 = 3;
     let u16_at = |at: usize| Some(usize::from(u16::from_le_bytes(program.get(at..at + 2)?.try_into().ok()?)));
@@ -82,7 +80,7 @@ fn is_static(program: &[u8]) -> bool {
         let at = u64::from_le_bytes(program.get(32..40)?.try_into().ok()?);
         Some((usize::try_from(at).ok()?, u16_at(54)?, u16_at(56)?))
     };
-    // 64 bits, little-endian: what this program is built for.
+    // 64 bits, little-endian, like this program.
     let Some((at, size, count)) = headers().filter(|_| program.starts_with(b"\x7fELF\x02\x01")) else { return false };
     let kind = |number: usize| {
         let from = at.checked_add(number.checked_mul(size)?)?;
@@ -91,10 +89,10 @@ fn is_static(program: &[u8]) -> bool {
     !(0..count).any(|number| kind(number) == Some(INTERPRETER))
 }
 
-/// What the shell there does. Whatever becomes of the connection, the folder goes.
+/// The script for the shell there. The folder is removed even if the connection breaks.
 fn script(options: &[&str]) -> String {
     let options = options.join(" ");
-    // A shell may take a program of another machine for a script: what machine it is, is asked first.
+    // A shell may run a program of another machine as a script, so the script checks the kind of machine first.
     let machine = std::env::consts::ARCH;
     format!(
         "d=$(mktemp -d) || exit 1; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM PIPE; umask 077; \
@@ -106,16 +104,16 @@ fn script(options: &[&str]) -> String {
 }
 
 impl There {
-    /// Captures there, and returns the packed recording.
+    /// Captures the host, and returns the packed recording.
     ///
     /// # Errors
-    /// If the program cannot be copied or run, or no whole recording comes back.
+    /// If the program cannot be copied or run, or if no whole recording comes back.
     pub fn capture(&self) -> Result<Vec<u8>, Error> {
-        // A host that begins with a dash would be an option of ssh's.
+        // ssh would take a host that begins with a dash for an option.
         if self.host.is_empty() || self.host.starts_with('-') {
             return Err(Error::NoHost(self.host.clone()));
         }
-        let content = bounded::read(&self.program, BYTES_MAX);
+        let content = bounded::read(&self.program, MAX_BYTES);
         let content = content.map_err(|e| Error::NoProgram(self.program.clone(), e))?.bytes;
         if !is_static(&content) {
             return Err(Error::Dynamic(self.program.clone()));
@@ -130,11 +128,11 @@ impl There {
             .spawn()
             .map_err(|e| Error::NoSsh(ssh.to_owned(), e))?;
         let input = child.stdin.take();
-        // What ends early does not read all of it.
+        // A program that ends early does not read all of it.
         let send = thread::spawn(move || input.map(|mut input| input.write_all(&content)));
         let mut packed = Vec::new();
         if let Some(out) = child.stdout.take() {
-            let _ = out.take(BYTES_MAX as u64).read_to_end(&mut packed);
+            let _ = out.take(MAX_BYTES as u64).read_to_end(&mut packed);
         }
         let status = child.wait().map_err(|e| Error::NoSsh(ssh.to_owned(), e))?;
         drop(send.join());
@@ -151,17 +149,17 @@ impl There {
     }
 }
 
-/// Writes what came to `out`, under that name once it is whole. Only its owner may read it.
+/// Writes the received recording to `out`, under that name only once it is whole. Only its owner may read it.
 ///
 /// # Errors
-/// If it is there and may not be replaced, or cannot be written.
+/// If `out` exists and may not be replaced, or cannot be written.
 pub fn write(packed: &[u8], out: &Path, force: bool) -> Result<(), recording::Error> {
     recording::may_be_written(out, force)?;
     let failed = |why| recording::Error::Io { doing: "write", path: out.to_path_buf(), why };
     let mut beside = recording::private_beside(out).map_err(failed)?;
     beside.write_all(packed).map_err(failed)?;
     beside.persist(out).map_err(|why| failed(why.error))?;
-    // What is no recording is said now, and not when somebody needs it.
+    // A malformed recording is reported now, not when it is used.
     recording::Recording::open(out).map(|_| ())
 }
 
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_not_static() {
+    fn a_cut_program_is_not_static() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         for length in [0, 10, 40, 63, 64, 70] {
             let _ = is_static(&own[..length]);

@@ -1,7 +1,7 @@
-//! Standard output, for programs whose work is what they print: it must not be lost without an error.
+//! Standard output for programs whose result is their output: it must not be lost without an error.
 //!
-//! Rust opens `/dev/null` where the program was started with standard output closed, before `main`. Then all that is printed is gone,
-//! and nothing fails. So this looks before Rust does.
+//! If a program is started with standard output closed, Rust opens `/dev/null` before `main`. Then all output is lost,
+//! and nothing fails. So this module checks before Rust does.
 
 #![allow(unsafe_code, reason = "a place in the list of functions that run before main")]
 
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the loader calls what is in this section once, before main, as functions that need nothing. `look` makes one system call
-// and stores one byte, and cannot panic.
+// SAFETY: the loader calls the functions in this section once, before main; they need no initialised state. `look`
+// makes one system call and stores one byte, and cannot panic.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -23,10 +23,10 @@ extern "C" fn look() {
     WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
-/// Standard output, to write to.
+/// Standard output, for writing.
 ///
 /// # Errors
-/// If the program was started with it closed.
+/// If the program was started with standard output closed.
 pub fn standard_output() -> io::Result<StdoutLock<'static>> {
     if WAS_CLOSED.load(Ordering::Relaxed) {
         return Err(io::Error::other(

@@ -1,28 +1,29 @@
-//! Checks that an expression alone cannot make: names of functions, PCI addresses, times and versions have the form of an identity, too.
+//! Checks for what an expression cannot decide: names of functions, PCI addresses, times and versions can also have the
+//! form of an identity.
 
-use super::Found;
+use super::Candidate;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Words that stand where a name may stand, and names that every machine has.
-const NO_NAMES: &str = "\
+/// Words that may stand in the place of a name, and names that every machine has.
+const NOT_NAMES: &str = "\
     localhost localhost.localdomain localdomain local none null unknown not set unset is was to from for the of on off by \
     and with in at as no yes true false auto any dhcp last failed invalid command cannot unable missing required changed \
     configured version name default static transient service daemon lookup via file device dev password expired request \
     requests prompt stdio host console clang kernel systemd user login enabled disabled error 0.0.0.0 files agent if be \
     hidden basic bearer digest negotiate http https ftp tcp udp nfs smb";
-/// Accounts that systems come with, and words that follow `user` in a sentence.
-const NO_USERS: &str = "\
+/// Accounts of systems, and words that follow `user` in a sentence.
+const NOT_USERS: &str = "\
     root nobody daemon bin sys mail www-data messagebus dbus polkitd sshd chrony avahi ntp lightdm gdm gdm3 sddm man games \
     lp news uucp proxy backup list irc gnats _apt syslog tss uuidd rtkit colord geoclue pulse postgres mysql redis nginx \
     shared space slice manager session database accounts account namespace namespaces interface mode sessions runtime \
     instance defined core data login id this all record records group groups events event input copy access processes \
     process directories units helper limits";
-/// Behind these words stand versions, which may look like addresses.
-const VERSIONS: &str = "ver driver firmware fw revision rev release bios v nvm ucode microcode";
-/// Behind these, too, but for the numbers of a private network.
-const OFTEN_VERSIONS: &str = "build api sw hw abi bootloader program patch update linux kernel windows chrome";
-/// Whose addresses and pages every machine may name.
-const PUBLIC: &str = "\
+/// Words before versions, which may look like addresses.
+const VERSION_WORDS: &str = "ver driver firmware fw revision rev release bios v nvm ucode microcode";
+/// Further words before versions. An address of a private network may follow these, too.
+const LIKELY_VERSION_WORDS: &str = "build api sw hw abi bootloader program patch update linux kernel windows chrome";
+/// Domains whose addresses and pages every machine may name.
+const PUBLIC_DOMAINS: &str = "\
     debian.org ubuntu.com canonical.com launchpad.net kernel.org freedesktop.org systemd.io github.com gitlab.com \
     fedoraproject.org redhat.com centos.org rockylinux.org almalinux.org opensuse.org suse.com archlinux.org gentoo.org \
     alpinelinux.org freebsd.org netbsd.org openbsd.org gnu.org wikipedia.org readthedocs.io w3.org intel.com qemu.org \
@@ -31,31 +32,31 @@ const PUBLIC: &str = "\
     netfilter.org lwn.net infradead.org ozlabs.org nvidia.com amd.com arm.com ibm.com broadcom.com realtek.com marvell.com \
     samba.org isc.org openssl.org apache.org python.org ntp.org time.google.com cloudinit.readthedocs.io schemas.org \
     docker.com kubernetes.io golang.org seabios.org ipxe.org tianocore.org denx.de trustedfirmware.org mozilla.org";
-/// Builders of the kernels of distributions: the same for all users.
+/// Builders of distributions' kernels, which are the same for all users.
 const BUILDERS: &str = "\
     buildd@ mockbuild@ debian-kernel@ root@buildkitsandbox linux@archlinux root@archlinux geeko@buildhost \
     builder@buildhost oe-user@oe-host build-user@build-host android-build@ nixbld@localhost root@localhost builduser@ \
     kbuild@ dom@buildbot abuild@ portage@localhost gentoo@ builder@ root@buildroot ubuntu@ void-buildslave@ pbuilder@ \
     makepkg@ user@host build@host root@releng";
-/// Endings of names of units and files; no domain ends so.
-const NO_DOMAINS: &str = "\
+/// Endings of names of units and files, which no domain has.
+const NOT_DOMAINS: &str = "\
     service socket device mount automount swap target path timer slice scope conf so ko sh py txt log img bin dtb json xml \
     cfg rules localdomain html gz xz";
-/// Volume groups, labels and pools that installers make.
+/// Volume groups, labels and pools with the names that installers choose.
 const VOLUME_GROUPS: &str = "\
     rhel fedora centos almalinux rocky ol ubuntu-vg vg vg0 vg00 system root main data rootvg volgroup volgroup00 pve cl boot efi esp uefi efi-system rootfs root-fs swap \
     cloudimg-rootfs opt var usr tmp oem state kernel initrd recovery writable casper-rw ubuntu-seed bios uefi-ntfs rpool tank zroot";
 
-/// True if a list of words between blanks has a word, in any letter case.
+/// True if a list of words between blanks contains the word, in any letter case.
 pub(crate) fn is_in(list: &str, word: &[u8]) -> bool {
     list.split_ascii_whitespace().any(|known| known.as_bytes().eq_ignore_ascii_case(word))
 }
 
-fn goes_on(after: &[u8]) -> bool {
+fn continues_word(after: &[u8]) -> bool {
     after.first().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-fn is_same(value: &[u8]) -> bool {
+fn all_same(value: &[u8]) -> bool {
     let mut digits = value.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
     let first = digits.next();
     digits.all(|digit| Some(digit) == first)
@@ -65,149 +66,152 @@ fn lower_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).to_ascii_lowercase()
 }
 
-pub(super) fn always(_: &Found<'_>) -> bool {
+pub(super) fn always(_: &Candidate<'_>) -> bool {
     true
 }
 
-pub(super) fn not_all_same(found: &Found<'_>) -> bool {
-    !goes_on(found.after) && !is_same(found.value)
+pub(super) fn not_all_same(candidate: &Candidate<'_>) -> bool {
+    !continues_word(candidate.after) && !all_same(candidate.value)
 }
 
-/// An ID that is no kind of message: of these, systemd has the same on all machines, and readers know them.
-pub(super) fn own_id(found: &Found<'_>) -> bool {
-    let before = lower_text(&found.before[found.before.len().saturating_sub(16)..]);
-    not_all_same(found) && !before.trim_end_matches(['=', '"', ':', ' ']).ends_with("message_id")
+/// An ID of this machine. An ID of a kind of message is the same on all machines with systemd, and readers need it.
+pub(super) fn machine_id(candidate: &Candidate<'_>) -> bool {
+    let before = lower_text(&candidate.before[candidate.before.len().saturating_sub(16)..]);
+    not_all_same(candidate) && !before.trim_end_matches(['=', '"', ':', ' ']).ends_with("message_id")
 }
 
-pub(super) fn hardware(found: &Found<'_>) -> bool {
-    not_all_same(found) && !(found.before.ends_with(b"-") && is_time(found.value))
+pub(super) fn hardware(candidate: &Candidate<'_>) -> bool {
+    not_all_same(candidate) && !(candidate.before.ends_with(b"-") && is_time(candidate.value))
 }
 
-/// `log-26-11-26-10-11-12` has a time: month, day, hour, minute, second.
+/// `log-26-11-26-10-11-12` contains a time: month, day, hour, minute, second.
 fn is_time(value: &[u8]) -> bool {
     let parts = value.split(|&byte| byte == b'-').skip(1);
     let numbers: Vec<u8> = parts.map_while(|part| std::str::from_utf8(part).ok()?.parse().ok()).collect();
     matches!(numbers[..], [1..=12, 1..=31, 0..=23, 0..=59, 0..=60, ..])
 }
 
-pub(super) fn underscored(found: &Found<'_>) -> bool {
-    let has = |is: fn(&u8) -> bool| found.value.iter().any(is);
-    hardware(found) && !found.after.starts_with(b"_") && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+pub(super) fn underscored(candidate: &Candidate<'_>) -> bool {
+    let has = |is: fn(&u8) -> bool| candidate.value.iter().any(is);
+    hardware(candidate) && !candidate.after.starts_with(b"_") && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
-pub(super) fn cisco(found: &Found<'_>) -> bool {
-    hardware(found) && !found.after.starts_with(b".") && found.value.iter().any(u8::is_ascii_alphabetic)
+pub(super) fn cisco(candidate: &Candidate<'_>) -> bool {
+    hardware(candidate) && !candidate.after.starts_with(b".") && candidate.value.iter().any(u8::is_ascii_alphabetic)
 }
 
-pub(super) fn ipv4(found: &Found<'_>) -> bool {
-    let (value, after) = (found.value, found.after);
-    let is_everybodys = [&b"127."[..], b"0.", b"255."].iter().any(|start| value.starts_with(start));
-    // `07` is part of a version.
+pub(super) fn ipv4(candidate: &Candidate<'_>) -> bool {
+    let (value, after) = (candidate.value, candidate.after);
+    let is_reserved = [&b"127."[..], b"0.", b"255."].iter().any(|start| value.starts_with(start));
+    // A leading zero, as in `07`, is part of a version.
     let is_padded = value.split(|&byte| byte == b'.').any(|part| part.len() > 1 && part[0] == b'0');
     let is_longer = match after {
         [b'.', next, ..] => next.is_ascii_digit(),
-        _ => goes_on(after),
+        _ => continues_word(after),
     };
-    if is_everybodys || is_padded || is_longer {
+    if is_reserved || is_padded || is_longer {
         return false;
     }
-    // Versions of drivers have a suffix, and seldom the numbers of a private network.
+    // Versions of drivers have a suffix, and seldom look like the addresses of a private network.
     let is_private = [&b"10."[..], b"192.168.", b"172."].iter().any(|start| value.starts_with(start));
-    let is_suffixed = matches!(after, [b'-' | b'+' | b'~', rest @ ..] if goes_on(rest) && dotted(rest.iter()) < 7);
+    let is_suffixed =
+        matches!(after, [b'-' | b'+' | b'~', rest @ ..] if continues_word(rest) && dotted(rest.iter()) < 7);
     let is_port_next = matches!(after, [b':', digit, ..] if digit.is_ascii_digit());
     let is_range = |before: &[u8]| dotted(before[..before.len() - 1].iter().rev()) >= 7;
-    let is_behind_name = found.before.ends_with(b"-") && !is_port_next && !is_range(found.before);
-    (is_private || !is_suffixed && !is_behind_name) && !is_version(found.before, is_private)
+    let is_behind_name = candidate.before.ends_with(b"-") && !is_port_next && !is_range(candidate.before);
+    (is_private || !is_suffixed && !is_behind_name) && !is_version(candidate.before, is_private)
 }
 
-/// The number of digits and full stops that come first.
+/// The number of leading digits and full stops.
 fn dotted<'b>(bytes: impl Iterator<Item = &'b u8>) -> usize {
     bytes.take_while(|&&byte| byte.is_ascii_digit() || byte == b'.').count()
 }
 
-/// True if the last word before a value says that a version follows.
+/// True if the last word before a value introduces a version.
 fn is_version(before: &[u8], is_private: bool) -> bool {
     let text = lower_text(&before[before.len().saturating_sub(32)..]);
     let text = text.trim_end_matches([' ', '\t', ':', '=', '-', '"', '\'', '(']).trim_end_matches(" is");
     let last = text.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     last.ends_with("version")
-        || is_in(VERSIONS, last.as_bytes())
-        || !is_private && is_in(OFTEN_VERSIONS, last.as_bytes())
+        || is_in(VERSION_WORDS, last.as_bytes())
+        || !is_private && is_in(LIKELY_VERSION_WORDS, last.as_bytes())
 }
 
-pub(super) fn ipv6(found: &Found<'_>) -> bool {
-    let text = String::from_utf8_lossy(found.value);
+pub(super) fn ipv6(candidate: &Candidate<'_>) -> bool {
+    let text = String::from_utf8_lossy(candidate.value);
     // `face::add` is the name of a function; such names have no single colon.
     let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
     let is_word = !has_digit && !text.replace("::", "").contains(':');
-    let goes_on = goes_on(found.after) || found.after.starts_with(b"_");
+    let continues_word = continues_word(candidate.after) || candidate.after.starts_with(b"_");
     let is_own = |ip: Ipv6Addr| !ip.is_loopback() && !ip.is_unspecified();
-    !goes_on && !is_word && text.len() > 3 && text.parse().is_ok_and(is_own)
+    !continues_word && !is_word && text.len() > 3 && text.parse().is_ok_and(is_own)
 }
 
-/// Numbers that kernels and vendors write where there is no serial number.
-const NO_SERIALS: &str = "\
+/// Texts of kernels and vendors in place of a missing serial number.
+const NOT_SERIALS: &str = "\
     none unknown default system not null number stdio dummy chassis base empty";
 
-pub(super) fn serial(found: &Found<'_>) -> bool {
-    let (value, text) = (found.value, lower_text(found.value));
+pub(super) fn serial(candidate: &Candidate<'_>) -> bool {
+    let (value, text) = (candidate.value, lower_text(candidate.value));
     let has_digit = value.iter().any(u8::is_ascii_digit);
-    let is_named = found.before.ends_with(b"=") || lower_text(found.before).trim_end().ends_with("serialnumber:");
+    let is_named =
+        candidate.before.ends_with(b"=") || lower_text(candidate.before).trim_end().ends_with("serialnumber:");
     let is_port = text.starts_with("tty") || text.contains("hcd") || text.contains("hdrc") || text.starts_with("pci-");
-    let is_number = value.len() >= 4 && !is_same(value) && (has_digit || is_named);
-    // `Serial: 8250/16550`
-    is_number && !is_port && !is_in(NO_SERIALS, value) && !found.after.starts_with(b"/")
+    let is_number = value.len() >= 4 && !all_same(value) && (has_digit || is_named);
+    // As in `Serial: 8250/16550`.
+    is_number && !is_port && !is_in(NOT_SERIALS, value) && !candidate.after.starts_with(b"/")
 }
 
-pub(super) fn short_disk(found: &Found<'_>) -> bool {
-    !goes_on(found.after) && !is_same(found.value)
+pub(super) fn short_disk(candidate: &Candidate<'_>) -> bool {
+    !continues_word(candidate.after) && !all_same(candidate.value)
 }
 
-pub(super) fn host(found: &Found<'_>) -> bool {
-    let text = lower_text(found.value);
-    // An address has its own form, and a number is a domain of PCI.
-    let is_number = found.value.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte));
+pub(super) fn host(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
+    // An address has its own form, and a number is a PCI domain.
+    let is_number = candidate.value.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte));
     let is_hexadecimal = text.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let is_unit = recording::is_unit_name(&text);
     let is_address = text.parse::<Ipv4Addr>().is_ok();
-    !(is_in(NO_NAMES, found.value) || is_number || is_hexadecimal || is_unit || is_address || is_public(&text))
+    !(is_in(NOT_NAMES, candidate.value) || is_number || is_hexadecimal || is_unit || is_address || is_public(&text))
 }
 
-/// A domain in a sentence is one if it has the form of one.
-pub(super) fn prefix_host(found: &Found<'_>) -> bool {
-    host(found) && has_domain(&lower_text(found.value))
+/// A domain in a sentence must have the form of a domain.
+pub(super) fn prefix_host(candidate: &Candidate<'_>) -> bool {
+    host(candidate) && has_domain(&lower_text(candidate.value))
 }
 
 fn has_domain(text: &str) -> bool {
     text.rsplit_once('.').is_some_and(|(_, top)| {
-        top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()) && !is_in(NO_DOMAINS, top.as_bytes())
+        top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()) && !is_in(NOT_DOMAINS, top.as_bytes())
     })
 }
 
 fn is_public(text: &str) -> bool {
-    let is_of = |domain: &str| text.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    PUBLIC.split_ascii_whitespace().any(is_of)
+    let is_in_domain =
+        |domain: &str| text.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    PUBLIC_DOMAINS.split_ascii_whitespace().any(is_in_domain)
 }
 
-pub(super) fn own_url(found: &Found<'_>) -> bool {
-    let text = lower_text(found.value);
+pub(super) fn own_url(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
     let is_scheme_of_code = ["unix", "file", "dbus"].iter().any(|scheme| {
-        lower_text(&found.before[found.before.len().saturating_sub(8)..]).ends_with(&format!("{scheme}://"))
+        lower_text(&candidate.before[candidate.before.len().saturating_sub(8)..]).ends_with(&format!("{scheme}://"))
     });
-    host(found) && !text.starts_with("www.") && !is_scheme_of_code
+    host(candidate) && !text.starts_with("www.") && !is_scheme_of_code
 }
 
-pub(super) fn builder(found: &Found<'_>) -> bool {
-    let text = lower_text(found.value);
+pub(super) fn builder(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
     let domain = text.split_once('@').map_or("", |(_, domain)| domain);
     !BUILDERS.split_ascii_whitespace().any(|known| text.starts_with(known)) && !is_public(domain)
 }
 
-/// Drivers name their authors when they load: these are the same on all machines.
-pub(super) fn email(found: &Found<'_>) -> bool {
-    let text = lower_text(found.value);
+/// Drivers name their authors when they load; those are the same on all machines.
+pub(super) fn email(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
     let domain = text.split_once('@').map_or("", |(_, domain)| domain);
-    has_domain(domain) && !is_public(domain) && !names_author(found.before)
+    has_domain(domain) && !is_public(domain) && !names_author(candidate.before)
 }
 
 fn names_author(before: &[u8]) -> bool {
@@ -216,45 +220,45 @@ fn names_author(before: &[u8]) -> bool {
     words.iter().any(|word| line.contains(word))
 }
 
-pub(super) fn full_name(found: &Found<'_>) -> bool {
-    let goes_on = matches!(found.after, [b'.' | b'-' | b'_', next, ..] if next.is_ascii_alphanumeric());
-    host(found) && !found.value.starts_with(b"www.") && !goes_on && !names_author(found.before)
+pub(super) fn full_name(candidate: &Candidate<'_>) -> bool {
+    let continues_word = matches!(candidate.after, [b'.' | b'-' | b'_', next, ..] if next.is_ascii_alphanumeric());
+    host(candidate) && !candidate.value.starts_with(b"www.") && !continues_word && !names_author(candidate.before)
 }
 
-pub(super) fn volume_group(found: &Found<'_>) -> bool {
-    !is_in(VOLUME_GROUPS, found.value)
+pub(super) fn volume_group(candidate: &Candidate<'_>) -> bool {
+    !is_in(VOLUME_GROUPS, candidate.value)
 }
 
-pub(super) fn user(found: &Found<'_>) -> bool {
-    let is_systems = found.value.starts_with(b"systemd") || found.value.starts_with(b"_");
-    let is_variable = found.value.iter().any(|byte| b"$%@".contains(byte));
-    let is_known = is_in(NO_USERS, found.value) || is_in(NO_NAMES, found.value);
-    !(is_systems || is_variable || is_known || found.value.starts_with(b"."))
+pub(super) fn user(candidate: &Candidate<'_>) -> bool {
+    let is_system_account = candidate.value.starts_with(b"systemd") || candidate.value.starts_with(b"_");
+    let is_variable = candidate.value.iter().any(|byte| b"$%@".contains(byte));
+    let is_known = is_in(NOT_USERS, candidate.value) || is_in(NOT_NAMES, candidate.value);
+    !(is_system_account || is_variable || is_known || candidate.value.starts_with(b"."))
 }
 
-/// `Last login: Mon Nov 23` may be cut behind the day.
-pub(super) fn typed(found: &Found<'_>) -> bool {
-    user(found) && !found.before.ends_with(b"Last login: ")
+/// `Last login: Mon Nov 23` may be cut after the day.
+pub(super) fn typed(candidate: &Candidate<'_>) -> bool {
+    user(candidate) && !candidate.before.ends_with(b"Last login: ")
 }
 
-pub(super) fn network(found: &Found<'_>) -> bool {
-    !is_in(NO_NAMES, found.value) && !is_same(found.value)
+pub(super) fn network(candidate: &Candidate<'_>) -> bool {
+    !is_in(NOT_NAMES, candidate.value) && !all_same(candidate.value)
 }
 
-pub(super) fn link(found: &Found<'_>) -> bool {
-    let text = lower_text(found.value);
+pub(super) fn link(candidate: &Candidate<'_>) -> bool {
+    let text = lower_text(candidate.value);
     !["wired connection", "eth", "en", "lo", "docker", "bridge", "virbr"].iter().any(|usual| text.starts_with(usual))
 }
 
-/// A value that is no path, no number of a key, and no word of a sentence.
-pub(super) fn secret(found: &Found<'_>) -> bool {
-    let (value, text) = (found.value, lower_text(found.value));
+/// A value that is not a path, not the number of a key, and not a word of a sentence.
+pub(super) fn secret(candidate: &Candidate<'_>) -> bool {
+    let (value, text) = (candidate.value, lower_text(candidate.value));
     let is_counted = value.len() < 7 && value.iter().all(u8::is_ascii_digit) && {
-        let name = lower_text(&found.before[found.before.len().saturating_sub(10)..]);
+        let name = lower_text(&candidate.before[candidate.before.len().saturating_sub(10)..]);
         ["key", "token", "pass", "cookie"]
             .iter()
             .any(|word| name.trim_end_matches(['=', '"', ':', ' ']).ends_with(word))
     };
     let is_code = text.starts_with("0x") || text.starts_with('(') || text.starts_with("/dev/") || text.starts_with('$');
-    !(is_counted || is_code || is_in(NO_NAMES, value))
+    !(is_counted || is_code || is_in(NOT_NAMES, value))
 }

@@ -5,7 +5,7 @@ fn table() -> impl Iterator<Item = &'static Form> {
     table::FORMS.into_iter().flatten()
 }
 
-/// The text with each identity that is found between « and ».
+/// The text, with each found identity between « and ».
 fn marked(text: &str) -> String {
     let mut spans = spans(text.as_bytes());
     let mut out = text.as_bytes().to_vec();
@@ -26,7 +26,7 @@ fn each_form_finds_its_example_and_no_form_finds_anything_in_the_other() {
         if found != form.example {
             let _ = writeln!(wrong, "{}: {found}\n   not: {}", form.name, form.example);
         }
-        if !BUILT.each[number].0.is_match(&shown(plain.as_bytes())) {
+        if !PATTERNS.each[number].0.is_match(&without_escapes(plain.as_bytes())) {
             let _ = writeln!(wrong, "{}: another form finds its example", form.name);
         }
         let found = marked(form.other);
@@ -37,21 +37,21 @@ fn each_form_finds_its_example_and_no_form_finds_anything_in_the_other() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// A word of a lake stands for an identity: it is none itself.
+/// A lake's word for an identity must not be an identity itself.
 #[test]
-fn what_stands_for_an_identity_is_none() {
+fn a_lake_word_is_not_an_identity() {
     for form in table() {
         let plain = form.example.replace(['«', '»'], "");
-        let lake = |line: &[u8]| replaced(line, &spans(line), |kind, _| kind.lake_word().into_bytes());
+        let lake = |line: &[u8]| replace_spans(line, &spans(line), |kind, _| kind.lake_word().into_bytes());
         let once = lake(plain.as_bytes());
         let twice = lake(&once);
         assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once), "{}", form.name);
     }
 }
 
-/// As the logs and the tables of real boots have them.
+/// Texts from the logs and tables of real boots.
 #[test]
-fn what_is_every_machines_stays() {
+fn texts_of_every_machine_stay() {
     let texts = [
         "initcall acpi_init",
         "pci 0000:00:1f.2: [8086:2922] BAR 0 [io 0xc040-0xc05f]",
@@ -96,18 +96,18 @@ fn colours_and_escapes_join_no_words() {
     }
 }
 
-/// Each identity in the logs that the readers are tested with, and no other: all other lines stay as they are.
+/// Finds each identity in the logs of the readers' tests, and no other. All other lines stay the same.
 #[test]
 fn in_real_logs_no_line_without_an_identity_changes() {
     const IDENTITIES: [&str; 8] = [
         "deb12",
         "da998ada",
         "e30ae4a9e3e74371905e27b7ccdc5a3b",
-        // What EFI calls one of its variables.
+        // EFI's GUID of one of its variables.
         "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
         "mroos@t5140",
         "mingo@earth5",
-        // Of a journal: the file, and its boot.
+        // From a journal: its file, and its boot.
         "4d8080745ac04294a86c06f54eb1ce3d",
         "e7c77a60f35b4e7288600b4bbf632929",
     ];
@@ -126,7 +126,7 @@ fn in_real_logs_no_line_without_an_identity_changes() {
                 continue;
             }
             files += 1;
-            let mut learned = crate::learned::Learned::default();
+            let mut learned = crate::learned_identities::LearnedIdentities::default();
             learned.text(&bytes);
             let scrubber = crate::scrub::Scrubber::new(&learned);
             for line in bytes.split(|byte| *byte == b'\n') {

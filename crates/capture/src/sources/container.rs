@@ -1,7 +1,7 @@
-//! Whether this is a container, and when it began.
+//! Detects a container, and its start.
 //!
-//! What tells is the namespace of processes: it has a process 1 of its own, whose start is the container's. A container that shares the
-//! host's processes shares the host's boot, too.
+//! A container has its own namespace of processes, with its own process 1. The start of that process is the container's
+//! start. A container that shares the host's processes also shares the host's boot.
 
 use super::processes::Stat;
 use super::wall_s;
@@ -11,16 +11,16 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// The first namespace of processes has this number on every Linux (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+/// The number of the first namespace of processes on every Linux (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
-const ENVIRONMENT_BYTES: usize = 1 << 16;
+const MAX_ENVIRONMENT_BYTES: usize = 1 << 16;
 
-/// The container that this is.
+/// The container in which this program runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Container {
-    /// What runs it; empty where nothing says.
+    /// The program that runs it; empty if it is unknown.
     manager: String,
-    /// When its process 1 was started, in seconds of the wall clock.
+    /// The start of its process 1, in seconds of the wall clock.
     pub began: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Container {
     }
 }
 
-pub(crate) fn found() -> Option<Container> {
+pub(crate) fn detect() -> Option<Container> {
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     if namespace == Path::new(FIRST_PID_NAMESPACE) {
         return None;
@@ -43,16 +43,16 @@ pub(crate) fn found() -> Option<Container> {
     Some(Container { manager: manager(Path::new("/")), began })
 }
 
-/// The manager by what it leaves in its containers: systemd's way, then that of others.
+/// The manager, by its traces in its containers: systemd's convention first, then those of others.
 fn manager(root: &Path) -> String {
-    let environment = bounded::read(root.join("proc/1/environ"), ENVIRONMENT_BYTES).unwrap_or_default().bytes;
+    let environment = bounded::read(root.join("proc/1/environ"), MAX_ENVIRONMENT_BYTES).unwrap_or_default().bytes;
     let mut variables =
         environment.split(|byte| *byte == 0).filter_map(|variable| variable.strip_prefix(b"container="));
     let files = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
-    let said = variables.next().map(|name| String::from_utf8_lossy(name).into_owned());
-    let said = said.or_else(|| bounded::line(root.join("run/systemd/container")));
-    let left = || files.iter().find(|(file, _)| root.join(file).exists()).map(|(_, manager)| (*manager).to_owned());
-    let name = said.filter(|name| !name.is_empty()).or_else(left).unwrap_or_default();
+    let named = variables.next().map(|name| String::from_utf8_lossy(name).into_owned());
+    let named = named.or_else(|| bounded::line(root.join("run/systemd/container")));
+    let by_file = || files.iter().find(|(file, _)| root.join(file).exists()).map(|(_, manager)| (*manager).to_owned());
+    let name = named.filter(|name| !name.is_empty()).or_else(by_file).unwrap_or_default();
     name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect()
 }
 

@@ -1,7 +1,8 @@
-//! What firmware and boot loaders left behind: the ACPI table FPDT, the loader's EFI variables, coreboot's and U-Boot's times.
+//! Times left by firmware and boot loaders: the ACPI table FPDT, the loader's EFI variables, coreboot's and U-Boot's
+//! times.
 
 use crate::bounded::{self, Cut, Failed};
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
@@ -9,10 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-const BYTES_MAX: usize = 1 << 20;
-/// U-Boot's records: far more than it can hold.
-const RECORDS_MAX: usize = 1000;
-/// Where loaders of the boot loader specification leave their variables (systemd's `src/basic/efivars.h`).
+const MAX_BYTES: usize = 1 << 20;
+/// The limit on U-Boot's records: far more than it can hold.
+const MAX_RECORDS: usize = 1000;
+/// The vendor GUID of variables of the boot loader specification (systemd's `src/basic/efivars.h`).
 const LOADER: &str = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 const LOADER_VARIABLES: [&str; 6] = [
     "LoaderTimeInitUSec",
@@ -23,24 +24,25 @@ const LOADER_VARIABLES: [&str; 6] = [
     "LoaderFirmwareType",
 ];
 
-pub(crate) fn ask(until: Instant) -> Given {
-    let mut given = Given::default();
-    fpdt(Path::new("/sys/firmware/acpi"), &mut given);
-    loader(Path::new("/sys/firmware/efi/efivars"), &mut given);
-    bootstage(Path::new("/proc/device-tree/bootstage"), &mut given);
-    match bounded::program(Command::new("cbmem").arg("-t"), BYTES_MAX, until) {
-        Ok(content) => given.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.cut),
+pub(crate) fn collect(until: Instant) -> Collected {
+    let mut collected = Collected::default();
+    fpdt(Path::new("/sys/firmware/acpi"), &mut collected);
+    loader(Path::new("/sys/firmware/efi/efivars"), &mut collected);
+    bootstage(Path::new("/proc/device-tree/bootstage"), &mut collected);
+    match bounded::program(Command::new("cbmem").arg("-t"), MAX_BYTES, until) {
+        Ok(content) => collected.put(File::evidence("cbmem.txt", content.bytes, "cbmem -t"), content.cut),
         Err(Failed::Absent(_)) if !Path::new("/sys/bus/coreboot/devices").exists() => {}
         Err(Failed::Absent(_)) => {
-            given.missing("times of coreboot", "there is no program cbmem, which comes with coreboot's sources");
+            collected.missing("times of coreboot", "there is no program cbmem, which comes with coreboot's sources");
         }
-        Err(why) => given.missing("times of coreboot", why.to_string()),
+        Err(why) => collected.missing("times of coreboot", why.to_string()),
     }
-    given
+    collected
 }
 
-/// The times that Linux reads out of the table, as `grep . …/fpdt/boot/*` prints them; else the table itself.
-fn fpdt(acpi: &Path, given: &mut Given) {
+/// Reads the times that Linux takes from the table, in the format of `grep . …/fpdt/boot/*`. Without them, it reads the
+/// table itself.
+fn fpdt(acpi: &Path, collected: &mut Collected) {
     let mut text = String::new();
     let boot = acpi.join("fpdt/boot");
     for entry in fs::read_dir(&boot).into_iter().flatten().flatten().take(64) {
@@ -49,47 +51,47 @@ fn fpdt(acpi: &Path, given: &mut Given) {
         }
     }
     if !text.is_empty() {
-        given.put(File::evidence("fpdt.txt", text.into_bytes(), "/sys/firmware/acpi/fpdt/boot"), Cut::No);
+        collected.put(File::evidence("fpdt.txt", text.into_bytes(), "/sys/firmware/acpi/fpdt/boot"), Cut::No);
         return;
     }
     let table = acpi.join("tables/FPDT");
-    match bounded::read(&table, BYTES_MAX) {
+    match bounded::read(&table, MAX_BYTES) {
         Ok(content) => {
             let file = File { is_binary: true, ..File::for_people("fpdt.bin", content.bytes, "ACPI table FPDT") };
-            given.put(file, content.cut);
-            given.missing(
+            collected.put(file, content.cut);
+            collected.missing(
                 "UEFI's times",
                 "the kernel has no /sys/firmware/acpi/fpdt (CONFIG_ACPI_FPDT), and the table has addresses alone",
             );
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {}
-        Err(e) => given.missing("UEFI's times", format!("{}: {e}{}", table.display(), bounded::as_root())),
+        Err(e) => collected.missing("UEFI's times", format!("{}: {e}{}", table.display(), bounded::root_hint())),
     }
 }
 
 /// Variables of the boot loader: four bytes of attributes, then UTF-16.
-fn loader(variables: &Path, given: &mut Given) {
+fn loader(variables: &Path, collected: &mut Collected) {
     let mut text = String::new();
     for name in LOADER_VARIABLES {
         match bounded::read(variables.join(format!("{name}-{LOADER}")), 4096) {
             Ok(content) => _ = writeln!(text, "{name}={}", utf16(content.bytes.get(4..).unwrap_or_default())),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => given.missing(name, e.to_string()),
+            Err(e) => collected.missing(name, e.to_string()),
         }
     }
-    given.put(File::evidence("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), Cut::No);
+    collected.put(File::evidence("efi-loader.txt", text.into_bytes(), "EFI variables of the boot loader"), Cut::No);
 }
 
-/// Its controls are left out.
+/// Decodes UTF-16, without control characters.
 pub(super) fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units).chars().filter(|c| !c.is_control()).collect()
 }
 
-/// U-Boot's records in the device tree, as `dtc` writes them.
-fn bootstage(node: &Path, given: &mut Given) {
+/// U-Boot's records in the device tree, in the format of `dtc`.
+fn bootstage(node: &Path, collected: &mut Collected) {
     let mut text = String::new();
-    for entry in fs::read_dir(node).into_iter().flatten().flatten().take(RECORDS_MAX) {
+    for entry in fs::read_dir(node).into_iter().flatten().flatten().take(MAX_RECORDS) {
         let (path, cell) = (entry.path(), |name: &str| {
             let bytes = bounded::read(entry.path().join(name), 4).ok()?.bytes;
             Some(u32::from_be_bytes(bytes.try_into().ok()?))
@@ -103,7 +105,7 @@ fn bootstage(node: &Path, given: &mut Given) {
     }
     if !text.is_empty() {
         let text = format!("bootstage {{\n{text}}};\n");
-        given.put(File::evidence("bootstage.txt", text.into_bytes(), "/proc/device-tree/bootstage"), Cut::No);
+        collected.put(File::evidence("bootstage.txt", text.into_bytes(), "/proc/device-tree/bootstage"), Cut::No);
     }
 }
 
@@ -126,16 +128,16 @@ mod tests {
         put("stage/0/mark", &[0, 2, 0x2b, 0x9a]);
         put("stage/1/name", b"dm_f\0");
         put("stage/1/accum", &[0, 0, 0x15, 0x0d]);
-        let mut given = Given::default();
-        fpdt(&root.path().join("acpi"), &mut given);
-        loader(&root.path().join("efi"), &mut given);
-        bootstage(&root.path().join("stage"), &mut given);
-        let text = |place: usize| String::from_utf8(given.files[place].bytes.clone()).unwrap();
+        let mut collected = Collected::default();
+        fpdt(&root.path().join("acpi"), &mut collected);
+        loader(&root.path().join("efi"), &mut collected);
+        bootstage(&root.path().join("stage"), &mut collected);
+        let text = |place: usize| String::from_utf8(collected.files[place].bytes.clone()).unwrap();
         assert!(text(0).ends_with("acpi/fpdt/boot/bootloader_launch_ns:5855973785\n"), "{}", text(0));
         assert_eq!(text(1), "LoaderTimeInitUSec=5123\n");
         assert!(text(2).contains("name = \"board_init_f\";\n\t\tmark = <0x22b9a>;"), "{}", text(2));
         assert!(text(2).contains("name = \"dm_f\";\n\t\taccum = <0x150d>;"), "{}", text(2));
-        assert_eq!(given.missing, []);
+        assert_eq!(collected.missing, []);
     }
 
     #[test]
@@ -143,8 +145,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("tables")).unwrap();
         fs::write(root.path().join("tables/FPDT"), b"FPDT").unwrap();
-        let mut given = Given::default();
-        fpdt(root.path(), &mut given);
-        assert_eq!((given.files.len(), given.missing.len()), (1, 1));
+        let mut collected = Collected::default();
+        fpdt(root.path(), &mut collected);
+        assert_eq!((collected.files.len(), collected.missing.len()), (1, 1));
     }
 }

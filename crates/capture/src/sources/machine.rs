@@ -1,17 +1,17 @@
-//! What the machine is: files of `/proc` and `/sys`, copied for people.
+//! Describes the machine: copies files of `/proc` and `/sys` for people.
 
 use super::container::Container;
 use crate::bounded::{self, Cut};
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use recording::Subject;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-const BYTES_MAX: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
-/// Files of `/proc`, and what each is called in the recording.
+/// Files of `/proc`, and their names in the recording.
 const PROC: [(&str, &str); 10] = [
     ("/proc/version", "proc-version.txt"),
     ("/proc/cmdline", "proc-cmdline.txt"),
@@ -25,7 +25,7 @@ const PROC: [(&str, &str); 10] = [
     ("/etc/os-release", "os-release.txt"),
 ];
 
-/// What the firmware says that the machine is; numbers of this one machine are hashed (see [`crate::scrub`]).
+/// The firmware's description of the machine; serial numbers are replaced by tokens (see [`crate::scrub`]).
 const DMI: [&str; 17] = [
     "sys_vendor",
     "product_name",
@@ -46,14 +46,14 @@ const DMI: [&str; 17] = [
     "ec_firmware_release",
 ];
 
-pub(crate) fn ask() -> Given {
-    let mut given = Given::default();
+pub(crate) fn collect() -> Collected {
+    let mut collected = Collected::default();
     for (path, name) in PROC {
-        match bounded::read(path, BYTES_MAX) {
-            Ok(content) => given.put(File::for_people(name, content.bytes, path), content.cut),
-            // A kernel without modules has no list of them.
+        match bounded::read(path, MAX_BYTES) {
+            Ok(content) => collected.put(File::for_people(name, content.bytes, path), content.cut),
+            // A kernel without modules has no list of modules.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => given.missing(path, e.to_string()),
+            Err(e) => collected.missing(path, e.to_string()),
         }
     }
     let mut text = String::new();
@@ -70,27 +70,28 @@ pub(crate) fn ask() -> Given {
         let _ = writeln!(text, "model: {model}");
     }
     if !refused.is_empty() {
-        given.missing("hardware description", format!("{} cannot be read{}", refused.join(", "), bounded::as_root()));
+        collected
+            .missing("hardware description", format!("{} cannot be read{}", refused.join(", "), bounded::root_hint()));
     }
-    given.put(File::for_people("hardware.txt", text.into_bytes(), "/sys/class/dmi/id"), Cut::No);
-    given
+    collected.put(File::for_people("hardware.txt", text.into_bytes(), "/sys/class/dmi/id"), Cut::No);
+    collected
 }
 
-/// What the recording is of.
+/// The machine that the recording is about.
 pub(crate) fn subject(container: Option<&Container>) -> Subject {
-    let cpuinfo = bounded::read("/proc/cpuinfo", BYTES_MAX).unwrap_or_default().bytes;
+    let cpuinfo = bounded::read("/proc/cpuinfo", MAX_BYTES).unwrap_or_default().bytes;
     let cpus = String::from_utf8_lossy(&cpuinfo).lines().filter(|line| line.starts_with("processor")).count();
     let meminfo = bounded::read("/proc/meminfo", 1 << 16).unwrap_or_default().bytes;
     let total = String::from_utf8_lossy(&meminfo).lines().find_map(|line| {
         let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?;
         kib.parse::<u64>().ok()?.checked_mul(1024)
     });
-    let of = |path| bounded::line(path).unwrap_or_default();
+    let line = |path| bounded::line(path).unwrap_or_default();
     let container = container.map(ToString::to_string).unwrap_or_default();
-    let product = [container, of("/sys/class/dmi/id/product_name"), of("/proc/device-tree/model")];
+    let product = [container, line("/sys/class/dmi/id/product_name"), line("/proc/device-tree/model")];
     Subject {
         os: "Linux".to_owned(),
-        kernel: of("/proc/sys/kernel/osrelease"),
+        kernel: line("/proc/sys/kernel/osrelease"),
         machine: product.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
         accelerator: String::new(),
         cpus: u32::try_from(cpus).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! The table of sources: what is asked of a running machine, in which order, and for how long.
+//! The table of sources on a running machine, with their order and their time limits.
 
 mod container;
 mod firmware;
@@ -11,60 +11,61 @@ mod systemd;
 mod tpm;
 mod trace;
 
-use crate::gather::{Gather, Given};
+use crate::gather::{Collected, Gather};
 use rustix::time::ClockId;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Asks all of them. systemd comes first, since it knows when the boot was done; the others are asked at once after it.
-pub(crate) fn ask(gather: &mut Gather) {
-    let container = container::found();
+/// Runs all sources. systemd runs first, because it has the end of the boot; the others then run in parallel.
+pub(crate) fn collect(gather: &mut Gather) {
+    let container = container::detect();
     gather.subject = machine::subject(container.as_ref());
-    let asked = gather.ask("systemd", Duration::from_secs(15), systemd::manager);
-    let (given, finish) = gather.answer(asked).unwrap_or_default();
-    gather.keep(given);
+    let pending = gather.start("systemd", Duration::from_secs(15), systemd::manager);
+    let (collected, finish) = gather.wait_for(pending).unwrap_or_default();
+    gather.keep(collected);
 
-    type Source = Box<dyn FnOnce(Instant) -> Given + Send>;
+    type Source = Box<dyn FnOnce(Instant) -> Collected + Send>;
     let is_contained = container.is_some();
     let mut sources: Vec<(&'static str, u64, Source)> = vec![
         ("units", 20, Box::new(systemd::units)),
-        ("/proc", 10, Box::new(|_| machine::ask())),
-        ("processes", 10, Box::new(move |until| processes::ask(is_contained, until))),
-        ("packages", 10, Box::new(packages::ask)),
+        ("/proc", 10, Box::new(|_| machine::collect())),
+        ("processes", 10, Box::new(move |until| processes::collect(is_contained, until))),
+        ("packages", 10, Box::new(packages::collect)),
     ];
     match &container {
-        // A container can often read them. Taken as its own, the boot of its host would stand for that of the container.
+        // A container can often read these sources. But they are about the host's boot, which would be taken for the
+        // container's.
         Some(container) => gather.missing.push(crate::Missing {
             what: "kernel log, trace buffer, times of firmware and loader, TPM event log".to_owned(),
             why: format!("this is {container}, and they tell of its host's boot; to have them, capture the host"),
         }),
         None => sources.extend([
-            ("kernel log", 10, Box::new(kernel_log::ask) as Source),
-            ("trace buffer", 10, Box::new(move |until| trace::ask(finish, until))),
-            ("firmware", 10, Box::new(firmware::ask)),
-            ("TPM event log", 10, Box::new(|_| tpm::ask())),
+            ("kernel log", 10, Box::new(kernel_log::collect) as Source),
+            ("trace buffer", 10, Box::new(move |until| trace::collect(finish, until))),
+            ("firmware", 10, Box::new(firmware::collect)),
+            ("TPM event log", 10, Box::new(|_| tpm::collect())),
         ]),
     }
     if gather.options.journal {
         let began = container.and_then(|container| container.began);
-        sources.push(("journal", 20, Box::new(move |until| journal::ask(began, finish, until))));
+        sources.push(("journal", 20, Box::new(move |until| journal::collect(began, finish, until))));
     }
-    let asked: Vec<_> = sources
+    let pending: Vec<_> = sources
         .into_iter()
-        .map(|(what, seconds, source)| gather.ask(what, Duration::from_secs(seconds), source))
+        .map(|(what, seconds, source)| gather.start(what, Duration::from_secs(seconds), source))
         .collect();
-    for asked in asked {
-        if let Some(given) = gather.answer(asked) {
-            gather.keep(given);
+    for pending in pending {
+        if let Some(collected) = gather.wait_for(pending) {
+            gather.keep(collected);
         }
     }
 }
 
-/// When systemd was done, if it said so.
+/// The end of the boot, if systemd reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finish {
-    /// µs of the clock that does not jump.
+    /// µs of the monotonic clock, which never jumps.
     pub monotonic_us: u64,
-    /// Seconds of the wall clock, as it goes now.
+    /// Seconds of the current wall clock.
     pub wall_s: u64,
 }
 
@@ -74,7 +75,7 @@ impl Finish {
     }
 }
 
-/// Seconds of the wall clock, as it goes now, when another clock was at that second.
+/// The second of the current wall clock at which another clock had the value `second`.
 fn wall_s(clock: ClockId, second: u64) -> u64 {
     let now = u64::try_from(rustix::time::clock_gettime(clock).tv_sec).unwrap_or(0);
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,53 +1,53 @@
-//! Which packages are installed, in which version: for people who compare two machines.
+//! The installed packages and their versions, for comparing two machines.
 
 use crate::bounded::{self, Failed};
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-const BYTES_MAX: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 const DPKG: &str = "/var/lib/dpkg/status";
 const APK: &str = "/lib/apk/db/installed";
 
-pub(crate) fn ask(until: Instant) -> Given {
-    let mut given = Given::default();
+pub(crate) fn collect(until: Instant) -> Collected {
+    let mut collected = Collected::default();
     if Path::new(DPKG).exists() {
-        database(DPKG, ["Package: ", "Version: ", "Status: "], &mut given);
+        database(DPKG, ["Package: ", "Version: ", "Status: "], &mut collected);
     }
     if Path::new(APK).exists() {
-        database(APK, ["P:", "V:", "\0"], &mut given);
+        database(APK, ["P:", "V:", "\0"], &mut collected);
     }
     match bounded::program(
         Command::new("rpm").args(["-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"]),
-        BYTES_MAX,
+        MAX_BYTES,
         until,
     ) {
-        Ok(content) => given.put(File::for_people("packages.txt", content.bytes, "rpm -qa"), content.cut),
+        Ok(content) => collected.put(File::for_people("packages.txt", content.bytes, "rpm -qa"), content.cut),
         Err(Failed::Absent(_)) => {}
-        Err(why) => given.missing("packages", why.to_string()),
+        Err(why) => collected.missing("packages", why.to_string()),
     }
-    given
+    collected
 }
 
-fn database(path: &str, words: [&str; 3], given: &mut Given) {
-    match bounded::read(path, BYTES_MAX) {
+fn database(path: &str, words: [&str; 3], collected: &mut Collected) {
+    match bounded::read(path, MAX_BYTES) {
         Ok(content) => {
             let text = list(&String::from_utf8_lossy(&content.bytes), words);
-            given.put(File::for_people("packages.txt", text.into_bytes(), path), content.cut);
+            collected.put(File::for_people("packages.txt", text.into_bytes(), path), content.cut);
         }
-        Err(e) => given.missing("packages", format!("{path}: {e}")),
+        Err(e) => collected.missing("packages", format!("{path}: {e}")),
     }
 }
 
-/// `NAME VERSION` of each stanza; where it has a status, of those that are installed.
+/// `NAME VERSION` of each stanza. If stanzas have a status, only installed packages are listed.
 fn list(text: &str, [package, version, status]: [&str; 3]) -> String {
     let mut found = String::new();
     for stanza in text.split("\n\n") {
-        let of = |word: &str| stanza.lines().find_map(|line| line.strip_prefix(word));
-        let is_installed = of(status).is_none_or(|status| status.ends_with(" installed"));
-        if let (Some(package), Some(version), true) = (of(package), of(version), is_installed) {
+        let field = |word: &str| stanza.lines().find_map(|line| line.strip_prefix(word));
+        let is_installed = field(status).is_none_or(|status| status.ends_with(" installed"));
+        if let (Some(package), Some(version), true) = (field(package), field(version), is_installed) {
             let _ = writeln!(found, "{package} {version}");
         }
     }

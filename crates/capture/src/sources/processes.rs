@@ -1,42 +1,43 @@
-//! The processes of user space that run now, and when each was started.
+//! The current processes of user space, with their start times.
 //!
 //! ```text
-//! # bootscope.processes/1 100              ticks of the clock in a second; then `container`, if it is one
+//! # bootscope.processes/1 100              clock ticks per second; then `container` if it is a container
 //! 1    0    0    /init.scope    /usr/lib/systemd/systemd
 //! 235    1    10515    /system.slice/ssh.service    /usr/sbin/sshd
 //! ```
-//! Number, parent, start in ticks since the machine booted, control group, program, with tabs between them (proc(5)). Arguments and
-//! environments are not taken: they may have secrets. Whose program cannot be read is called as the kernel calls its first thread.
+//! The columns are number, parent, start in ticks since the machine booted, control group, and program, separated by
+//! tabs (proc(5)). Arguments and environments are not collected: they may have secrets. If a program cannot be read,
+//! the kernel's name for its first thread replaces it.
 
 use crate::bounded::{self, Cut};
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::time::Instant;
 
-/// A kernel's own thread (`PF_KTHREAD`, include/linux/sched.h).
+/// The flag of a kernel's own thread (`PF_KTHREAD`, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
-const PROCESSES_MAX: usize = 200_000;
+const MAX_PROCESSES: usize = 200_000;
 
-pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
-    let mut given = Given::default();
+pub(crate) fn collect(is_contained: bool, until: Instant) -> Collected {
+    let mut collected = Collected::default();
     let folder = match fs::read_dir("/proc") {
         Ok(folder) => folder,
         Err(e) => {
-            given.missing("processes", format!("/proc: {e}"));
-            return given;
+            collected.missing("processes", format!("/proc: {e}"));
+            return collected;
         }
     };
     let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
-    let mut pids: Vec<u64> = pids.take(PROCESSES_MAX).collect();
+    let mut pids: Vec<u64> = pids.take(MAX_PROCESSES).collect();
     pids.sort_unstable();
     let contained = if is_contained { " container" } else { "" };
     let (mut text, mut nameless) =
         (format!("# bootscope.processes/1 {}{contained}\n", rustix::param::clock_ticks_per_second()), 0);
     for (done, pid) in pids.iter().enumerate() {
         if Instant::now() >= until {
-            given.missing(
+            collected.missing(
                 "processes",
                 format!("{} of {} were not asked for want of time", pids.len() - done, pids.len()),
             );
@@ -50,7 +51,7 @@ pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
             continue;
         }
         let program = fs::read_link(format!("/proc/{pid}/exe"));
-        // One that has ended since has no program any more.
+        // A process that has ended in the meantime has no program any more.
         nameless += usize::from(program.as_ref().is_err_and(|e| e.kind() == ErrorKind::PermissionDenied));
         let program = program.map_or(one.name, |path| path.to_string_lossy().into_owned());
         let group = bounded::read(format!("/proc/{pid}/cgroup"), 1 << 16).map(|content| group(&content.bytes));
@@ -58,20 +59,20 @@ pub(crate) fn ask(is_contained: bool, until: Instant) -> Given {
         let _ = writeln!(text, "{pid}\t{}\t{}\t{}\t{}", one.parent, one.start, printable(&group), printable(&program));
     }
     if nameless > 0 {
-        given.missing(
+        collected.missing(
             "programs of processes",
-            format!("{nameless} could not be read; a short name stands for each{}", bounded::as_root()),
+            format!("{nameless} could not be read; a short name stands for each{}", bounded::root_hint()),
         );
     }
-    given.put(File::evidence("processes.txt", text.into_bytes(), "/proc/*/stat, cgroup and exe"), Cut::No);
-    given
+    collected.put(File::evidence("processes.txt", text.into_bytes(), "/proc/*/stat, cgroup and exe"), Cut::No);
+    collected
 }
 
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// What is used of `/proc/PID/stat`.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     name: String,
@@ -92,11 +93,12 @@ impl Stat {
     }
 }
 
-/// The control group that systemd made: of the one hierarchy, or of that by its name.
+/// The control group that systemd made: in the unified hierarchy, or in the one with systemd's name.
 fn group(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let of = |begin: &str| text.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(begin).map(str::to_owned));
-    of("name=systemd:").or_else(|| of(":")).unwrap_or_default()
+    let with_prefix =
+        |begin: &str| text.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(begin).map(str::to_owned));
+    with_prefix("name=systemd:").or_else(|| with_prefix(":")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! systemd's own state, asked over D-Bus, and written as `systemctl show` prints it.
+//! systemd's own state, from D-Bus, in the format of `systemctl show`.
 //!
-//! It is asked on the system's bus. On systemd's own socket it calls itself by a name that zbus takes for broken, so where there is no
-//! bus, `systemctl` asks there. Only the properties of the lists below are kept: others hold environments and command lines, which may
-//! have secrets.
+//! The connection is to the system's bus. On systemd's own socket, systemd uses a bus name that zbus rejects as
+//! malformed. So without a bus, `systemctl` connects there. Only the properties listed below are kept. Others hold
+//! environments and command lines, which may have secrets.
 
 use super::Finish;
 use crate::bounded::{self, Content, Cut, Failed};
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Without D-Bus `systemctl` is asked alone, which takes longer.
+/// Without D-Bus, only `systemctl` is used, which takes longer.
 #[cfg(not(feature = "dbus"))]
 mod bus {
     use std::time::Instant;
@@ -30,8 +30,8 @@ mod bus {
 mod bus;
 
 const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
-/// What `systemctl` prints of all units.
-const BYTES_MAX: usize = 32 << 20;
+/// The limit on the output of `systemctl` for all units.
+const MAX_BYTES: usize = 32 << 20;
 const MANAGER: [&str; 4] = ["Version", "Virtualization", "Architecture", "SystemState"];
 const MANAGER_STAMP: &str = "TimestampMonotonic";
 const UNIT: [&str; 18] = [
@@ -55,69 +55,70 @@ const UNIT: [&str; 18] = [
     "AssertTimestampMonotonic",
 ];
 
-/// What systemd says of itself, and when it was done.
-pub(crate) fn manager(until: Instant) -> (Given, Finish) {
-    let mut given = Given::default();
+/// systemd's state, and the end of the boot.
+pub(crate) fn manager(until: Instant) -> (Collected, Finish) {
+    let mut collected = Collected::default();
     if !is_process_1() {
         let init = bounded::line("/proc/1/comm").unwrap_or_default();
-        given.missing("units, and when the boot was done", format!("process 1 is not systemd but {init:?}"));
-        return (given, Finish::default());
+        collected.missing("units, and when the boot was done", format!("process 1 is not systemd but {init:?}"));
+        return (collected, Finish::default());
     }
     let (content, origin) = match bus::manager() {
         Ok(text) => (Content { bytes: text.into_bytes(), cut: Cut::No }, "systemd, over D-Bus"),
         Err(bus) => match show(&manager_properties(), &[], until) {
             Ok(content) => (content, "systemctl show"),
             Err(why) => {
-                given.missing("systemd's own times", format!("{BUS}: {bus}; {why}"));
-                return (given, Finish::default());
+                collected.missing("systemd's own times", format!("{BUS}: {bus}; {why}"));
+                return (collected, Finish::default());
             }
         },
     };
     let finish = Finish::at(finished(&String::from_utf8_lossy(&content.bytes)));
     if finish.monotonic_us == 0 {
-        given.missing("the end of the boot", "systemd has not finished to start (systemctl is-system-running --wait)");
+        collected
+            .missing("the end of the boot", "systemd has not finished to start (systemctl is-system-running --wait)");
     }
-    given.put(File::evidence("systemd.txt", content.bytes, origin), content.cut);
-    (given, finish)
+    collected.put(File::evidence("systemd.txt", content.bytes, origin), content.cut);
+    (collected, finish)
 }
 
-/// systemd makes this folder where it is process 1 (sd_booted(3)).
+/// True if systemd is process 1: it then makes this folder (sd_booted(3)).
 fn is_process_1() -> bool {
     Path::new("/run/systemd/system").is_dir()
 }
 
-/// µs; 0 where it is not done.
+/// The end of the startup in µs; 0 if it has not ended.
 fn finished(text: &str) -> u64 {
     let stamp = text.lines().find_map(|line| line.strip_prefix("FinishTimestampMonotonic="));
     stamp.and_then(|stamp| stamp.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What it says of all units.
-pub(crate) fn units(until: Instant) -> Given {
-    let mut given = Given::default();
+/// The state of all units.
+pub(crate) fn units(until: Instant) -> Collected {
+    let mut collected = Collected::default();
     if !is_process_1() {
-        return given;
+        return collected;
     }
     match bus::units(until) {
         Ok((text, outcome)) => {
             if let Err(why) = outcome {
-                given.missing("units of systemd", why);
+                collected.missing("units of systemd", why);
             }
-            given.put(File::evidence("units.txt", text.into_bytes(), "systemd, over D-Bus"), Cut::No);
+            collected.put(File::evidence("units.txt", text.into_bytes(), "systemd, over D-Bus"), Cut::No);
         }
-        // Without --all it leaves out what is not active, and so what has run and is done.
+        // Without --all, systemctl omits inactive units, and so those that have run and ended.
         Err(bus) => match show(&format!("Id,{},ControlGroup,MainPID", UNIT.join(",")), &["--all", "*"], until) {
-            Ok(content) => given.put(File::evidence("units.txt", content.bytes, "systemctl show '*'"), content.cut),
-            Err(why) => given.missing("units of systemd", format!("{BUS}: {bus}; {why}")),
+            Ok(content) => collected.put(File::evidence("units.txt", content.bytes, "systemctl show '*'"), content.cut),
+            Err(why) => collected.missing("units of systemd", format!("{BUS}: {bus}; {why}")),
         },
     }
-    given
+    collected
 }
 
-/// What systemd's own program prints.
+/// The output of `systemctl show`.
 fn show(properties: &str, what: &[&str], until: Instant) -> Result<Content, Failed> {
     let mut command = Command::new("systemctl");
-    bounded::program(command.args(["show", "--no-pager", "--property", properties]).args(what), BYTES_MAX, until)
+    bounded::program(command.args(["show", "--no-pager", "--property", properties]).args(what), MAX_BYTES, until)
 }
 
 fn manager_properties() -> String {

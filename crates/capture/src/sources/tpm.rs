@@ -1,25 +1,26 @@
-//! In which order firmware and loader measured what, by the TPM's event log, which has no times: the kind of each event, with the name of
-//! a variable or of an action. Digests, contents of variables, and what a loader says of its own are left out: they may tell of one machine.
+//! The order of measurements by firmware and loader, from the TPM's event log, which has no times. It has the kind of
+//! each event, with the name of a variable or an action. Digests, contents of variables, and a loader's own texts are
+//! left out: they may identify one machine.
 //!
-//! Each event is `PCR, type, digest, length, data`, little-endian; the first one says of a newer log which digests follow (TCG PC Client
-//! Platform Firmware Profile, "Event Logging").
+//! Each event is `PCR, type, digest, length, data`, little-endian. In a newer log, the first event lists the digests of
+//! the others (TCG PC Client Platform Firmware Profile, "Event Logging").
 
 use super::firmware::utf16;
 use crate::bounded;
-use crate::gather::{File, Given};
+use crate::gather::{Collected, File};
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 
 const PATH: &str = "/sys/kernel/security/tpm0/binary_bios_measurements";
-const BYTES_MAX: usize = 4 << 20;
-const EVENTS_MAX: usize = 10_000;
+const MAX_BYTES: usize = 4 << 20;
+const MAX_EVENTS: usize = 10_000;
 const SHA1_BYTES: usize = 20;
 const SPEC_ID: &[u8] = b"Spec ID Event03\0";
 
 const EFI_ACTION: u32 = 0x8000_0007;
 const EFI_VARIABLES: [u32; 3] = [0x8000_0001, 0x8000_0002, 0x8000_00e0];
-/// A subject is cut there.
-const SUBJECT_MAX: usize = 100;
+/// The largest length of a subject; a longer one is cut.
+const MAX_SUBJECT_CHARS: usize = 100;
 
 const KINDS: [(u32, &str); 18] = [
     (0, "EV_PREBOOT_CERT"),
@@ -42,19 +43,19 @@ const KINDS: [(u32, &str); 18] = [
     (0x8000_00e0, "EV_EFI_VARIABLE_AUTHORITY"),
 ];
 
-pub(crate) fn ask() -> Given {
-    let mut given = Given::default();
-    match bounded::read(PATH, BYTES_MAX) {
+pub(crate) fn collect() -> Collected {
+    let mut collected = Collected::default();
+    match bounded::read(PATH, MAX_BYTES) {
         Ok(content) => {
-            given.put(File::for_people("tpm-events.txt", events(&content.bytes).into_bytes(), PATH), content.cut)
+            collected.put(File::for_people("tpm-events.txt", events(&content.bytes).into_bytes(), PATH), content.cut)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {}
-        Err(e) => given.missing("TPM event log", format!("{PATH}: {e}{}", bounded::as_root())),
+        Err(e) => collected.missing("TPM event log", format!("{PATH}: {e}{}", bounded::root_hint())),
     }
-    given
+    collected
 }
 
-/// Takes bytes off the front.
+/// Takes bytes from the front.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -73,10 +74,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// One line per event: its PCR, its kind, and what it is about; else how long its data is.
+/// One line for each event: its PCR, its kind, and its subject, or else the length of its data.
 fn events(bytes: &[u8]) -> String {
     let (mut cursor, mut text, mut digests) = (Cursor(bytes), String::new(), None);
-    for number in 0..EVENTS_MAX {
+    for number in 0..MAX_EVENTS {
         let Some((pcr, kind, data)) = event(&mut cursor, digests.as_deref()) else { break };
         if number == 0 {
             digests = sizes(data);
@@ -110,12 +111,12 @@ fn event<'a>(cursor: &mut Cursor<'a>, digests: Option<&[(u16, usize)]>) -> Optio
     Some((pcr, kind, cursor.take(length)?))
 }
 
-/// The name of a variable, or of what the firmware did.
+/// The name of a variable, or of the firmware's action.
 fn subject(kind: u32, data: &[u8]) -> Option<String> {
     let text = match kind {
         EFI_ACTION => String::from_utf8_lossy(data).into_owned(),
         kind if EFI_VARIABLES.contains(&kind) => {
-            // GUID, how many units its name has, how many bytes its content, the name (UEFI_VARIABLE_DATA).
+            // GUID, number of units of the name, number of bytes of the content, the name (UEFI_VARIABLE_DATA).
             let mut cursor = Cursor(data.get(16..)?);
             let units = usize::try_from(u64::from(cursor.u32()?) | u64::from(cursor.u32()?) << 32).ok()?;
             cursor.take(8)?;
@@ -123,11 +124,11 @@ fn subject(kind: u32, data: &[u8]) -> Option<String> {
         }
         _ => return None,
     };
-    let text: String = text.chars().filter(|c| !c.is_control()).take(SUBJECT_MAX).collect();
+    let text: String = text.chars().filter(|c| !c.is_control()).take(MAX_SUBJECT_CHARS).collect();
     (!text.is_empty()).then_some(text)
 }
 
-/// The algorithms of a newer log, and how long a digest of each is.
+/// The algorithms of a newer log, and the length of each one's digest.
 fn sizes(first: &[u8]) -> Option<Vec<(u16, usize)>> {
     let mut cursor = Cursor(first.strip_prefix(SPEC_ID)?);
     cursor.take(8)?;
@@ -138,7 +139,7 @@ fn sizes(first: &[u8]) -> Option<Vec<(u16, usize)>> {
 mod tests {
     use super::*;
 
-    /// By hand, after the specification: the head, then a separator with a digest of SHA-256.
+    /// Made by hand from the specification: the head, then a separator with a SHA-256 digest.
     fn log() -> Vec<u8> {
         let head = [SPEC_ID, &[0; 4], &[0, 2, 0, 2], &[1, 0, 0, 0], &[0x0b, 0, 32, 0], &[0]].concat();
         let length = u32::try_from(head.len()).unwrap().to_le_bytes();
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(events(&log()), "PCR 0 EV_NO_ACTION, 33 bytes\nPCR 7 EV_SEPARATOR, 4 bytes\n");
     }
 
-    /// Of OVMF and systemd-boot with swtpm: see its README.
+    /// From OVMF and systemd-boot with swtpm: see its README.
     #[test]
     fn a_real_log_says_what_came_after_what() {
         let text = events(include_bytes!("../../../evidence/tests/data/efi/tpm-log.bin"));
@@ -163,7 +164,7 @@ mod tests {
         let left = place("PCR 5 EV_EFI_ACTION: Exit Boot Services Returned with Success");
         assert!(secure_boot < boots && boots < left && left + 1 == lines.len(), "{text}");
         assert!(!text.contains("no event") && !text.contains("kind 0x"), "{text}");
-        // The loader measures the kernel's command line, which is not taken from here.
+        // The loader measures the kernel's command line, which this source omits.
         assert!(lines.iter().any(|line| line.starts_with("PCR 12 EV_IPL, ")), "{text}");
     }
 

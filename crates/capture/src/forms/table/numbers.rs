@@ -2,7 +2,7 @@
 
 use super::super::Kind;
 use super::super::checks::{
-    always, cisco, hardware, ipv4, ipv6, not_all_same, own_id, serial, short_disk, underscored, volume_group,
+    always, cisco, hardware, ipv4, ipv6, machine_id, not_all_same, serial, short_disk, underscored, volume_group,
 };
 use super::{Form, form};
 
@@ -28,7 +28,7 @@ pub(super) const DISKS: &[Form] = &[
     form(
         "ID of a machine, a boot, a card: 32 hexadecimal digits",
         Kind::Uuid,
-        own_id,
+        machine_id,
         r"(?i)(?:^|[^0-9a-z]|0x|x2d|_2d)(3?[0-9a-f]{32}|[0-9a-f]{8}(?::[0-9a-f]{8}){3})",
         "systemd.machine_id=«0123456789abcdef0123456789ABCDEF»",
         r#"cert 'CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1' "MESSAGE_ID" : "39f53479d3a045ac8e11786248231fbf""#,

@@ -1,4 +1,4 @@
-//! systemd asked over D-Bus.
+//! Queries systemd over D-Bus.
 
 use super::{BUS, MANAGER, MANAGER_STAMP, UNIT};
 use std::collections::HashMap;
@@ -11,19 +11,19 @@ use zbus::message::Body;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
 
 const NAME: &str = "org.freedesktop.systemd1";
-/// More units than any machine has.
-const UNITS_MAX: usize = 20_000;
-/// So many units are asked at once: systemd answers several whenever it wakes up.
-const AT_ONCE: usize = 16;
-/// A call that takes longer is not answered any more.
-const CALL: Duration = Duration::from_secs(5);
+/// A limit that exceeds the units of any machine.
+const MAX_UNITS: usize = 20_000;
+/// The number of units queried at once: systemd answers several each time it wakes up.
+const PARALLEL_QUERIES: usize = 16;
+/// The longest time that a call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What it says of itself, as `systemctl show` prints it.
+/// The manager's state, in the format of `systemctl show`.
 pub(super) fn manager() -> zbus::Result<String> {
     Systemd::connect()?.manager()
 }
 
-/// What it says of all units, likewise, and which of them it did not.
+/// The state of all units, in the same format, and an error if some units are missing.
 ///
 /// # Errors
 /// If there is no bus.
@@ -34,15 +34,16 @@ pub(super) fn units(until: Instant) -> zbus::Result<(String, Result<(), String>)
     Ok((text, outcome))
 }
 
-/// A connection to it.
+/// A connection to systemd.
 struct Systemd(Connection);
 
 type Properties<'a> = HashMap<&'a str, Value<'a>>;
-/// A row of `ListUnits`: name, description, load, active and sub state, what it follows, path, job, its kind and path.
+/// A row of `ListUnits`: name, description, load, active and sub state, followed unit, path, job, the job's kind and
+/// path.
 type Row = (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 impl Systemd {
-    /// The manager's block.
+    /// The manager's block of properties.
     fn manager(&self) -> zbus::Result<String> {
         let mut text = String::new();
         let body = self.all("/org/freedesktop/systemd1", "Manager")?;
@@ -56,7 +57,7 @@ impl Systemd {
     }
 
     fn connect() -> zbus::Result<Systemd> {
-        Builder::address(BUS)?.method_timeout(CALL).build().map(Systemd)
+        Builder::address(BUS)?.method_timeout(CALL_TIMEOUT).build().map(Systemd)
     }
 
     /// All properties; their texts stay in the message.
@@ -79,16 +80,16 @@ impl Systemd {
         let path = "/org/freedesktop/systemd1";
         let reply = self.0.call_method(Some(NAME), path, manager, "ListUnits", &());
         let rows: Vec<Row> = reply.and_then(|reply| reply.body().deserialize()).map_err(|e| e.to_string())?;
-        // A unit that others name and nobody has was never started.
-        let rows: Vec<Row> = rows.into_iter().filter(|row| row.2 != "not-found").take(UNITS_MAX).collect();
-        // Several at once: most of a call is waiting for the bus.
-        let parts = rows.chunks(rows.len().div_ceil(AT_ONCE).max(1));
+        // A unit that others name but that does not exist was never started.
+        let rows: Vec<Row> = rows.into_iter().filter(|row| row.2 != "not-found").take(MAX_UNITS).collect();
+        // Several queries at once: a call mostly waits for the bus.
+        let parts = rows.chunks(rows.len().div_ceil(PARALLEL_QUERIES).max(1));
         let (mut late, mut failed) = (0, 0);
         thread::scope(|scope| {
-            let asked: Vec<_> = parts.map(|part| scope.spawn(move || self.part(part, until))).collect();
-            for asked in asked {
-                let Ok((said, part_late, part_failed)) = asked.join() else { continue };
-                text.push_str(&said);
+            let queries: Vec<_> = parts.map(|part| scope.spawn(move || self.part(part, until))).collect();
+            for query in queries {
+                let Ok((part_text, part_late, part_failed)) = query.join() else { continue };
+                text.push_str(&part_text);
                 (late, failed) = (late + part_late, failed + part_failed);
             }
         });
@@ -99,19 +100,20 @@ impl Systemd {
         }
     }
 
-    /// Some of the units: what they say, how many were not asked, and how many did not answer.
+    /// Some of the units: their state, the number of units not queried, and the number that did not answer.
     fn part(&self, rows: &[Row], until: Instant) -> (String, usize, usize) {
         let (mut text, mut failed) = (String::new(), 0);
         for (done, (name, _, load, state, sub, _, path, ..)) in rows.iter().enumerate() {
             if Instant::now() >= until {
                 return (text, rows.len() - done, failed);
             }
-            // To ask for all that a unit has costs systemd most of the time; more than half of the units never ran.
+            // A query for all properties of a unit costs systemd most of the time, and more than half of the units
+            // never ran.
             if state == "inactive" && self.never_ran(path) {
                 let _ = writeln!(text, "Id={name}\nLoadState={load}\nActiveState={state}\nSubState={sub}\n");
                 continue;
             }
-            // A unit may be gone since it was listed.
+            // A unit may have disappeared since it was listed.
             let body = self.all(path, "Unit");
             let Some(properties) = body.as_ref().ok().and_then(|body| body.deserialize::<Properties<'_>>().ok()) else {
                 failed += 1;
@@ -129,13 +131,13 @@ impl Systemd {
         (text, 0, failed)
     }
 
-    /// Whether a unit that is not active never was.
+    /// True if an inactive unit never was active.
     fn never_ran(&self, path: &str) -> bool {
         let began = self.one(path, "Unit", "InactiveExitTimestampMonotonic");
         began.is_ok_and(|stamp| matches!(*stamp, Value::U64(0)))
     }
 
-    /// Which processes of a service's are whose.
+    /// Writes the processes of a service.
     fn processes(&self, text: &mut String, path: &str) {
         for property in ["ControlGroup", "MainPID"] {
             if let Ok(value) = self.one(path, "Service", property) {
@@ -151,7 +153,7 @@ fn write_property(text: &mut String, properties: &Properties<'_>, key: &str) {
     }
 }
 
-/// A value in one line, as `systemctl show` prints it.
+/// A value in one line, in the format of `systemctl show`.
 fn shown(value: &Value<'_>) -> String {
     let line = |text: &str| text.replace(['\n', '\r'], " ");
     match value {

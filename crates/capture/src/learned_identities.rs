@@ -1,6 +1,8 @@
-//! The identities of one recording: a host's name that one line shows as such is its name in all other lines, too.
+//! Learns the identities of one recording: a name that one line shows as a host's is that host's name in all other
+//! lines, too.
 //!
-//! It must not learn a word that messages use for other things: such a word is a token only where a form finds it.
+//! It must not learn a word that messages also use for other things. Such a word is replaced only where a form finds
+//! it.
 
 use crate::forms::{self, Kind, Span};
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -8,14 +10,16 @@ use regex::bytes::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// The most identities that are learnt. A file that is made to have more has no more of them replaced out of context.
+/// The largest number of identities that are learnt. In a file made to have more, the others are replaced only where a
+/// form finds them.
 pub const IDENTITIES_MAX: usize = 10_000;
-/// An identity is short, and evidence may be anything.
-const VALUE_BYTES_MAX: usize = 255;
-/// `random_seed` is a function, whatever host is called `seed`; longer words, and words with digits, are known behind `_` too.
-const JOINED_BYTES_MIN: usize = 6;
+/// The largest length of an identity, because evidence may be anything.
+const MAX_VALUE_BYTES: usize = 255;
+/// `random_seed` is a function even if a host is called `seed`. Only longer words, and words with digits, are also
+/// recognised next to `_`.
+const MIN_JOINED_BYTES: usize = 6;
 
-/// Names that installers give, and words of messages and of our own formats. As whole words they say nothing of one machine.
+/// Names that installers choose, and words of messages and of our own formats. Alone, they do not identify a machine.
 const COMMON: &str = "\
     debian ubuntu fedora centos rhel rocky arch archlinux alpine gentoo opensuse suse freebsd netbsd openbsd openwrt \
     buildroot raspberrypi kali linux kernel systemd root qemu guest host node user admin test build localhost android poky \
@@ -36,16 +40,16 @@ const COMMON: &str = "\
     bridge tunnel space stack frame table tree list entry index cursor group class type mode level scope session manager \
     control watch input output report notify";
 
-/// The identities that were found, each once.
+/// The identities found, each once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Learned {
-    seen: BTreeSet<(Kind, Vec<u8>)>,
-    /// Those that were found when it was full.
-    pub beyond: usize,
+pub(crate) struct LearnedIdentities {
+    identities: BTreeSet<(Kind, Vec<u8>)>,
+    /// The number of identities found when it was full.
+    pub overflow: usize,
 }
 
-impl Learned {
-    /// Learns from a text, line by line.
+impl LearnedIdentities {
+    /// Learns the identities in a text, line by line.
     pub(crate) fn text(&mut self, text: &[u8]) {
         for line in text.split(|&byte| byte == b'\n') {
             for Span { range, kind } in forms::spans(line) {
@@ -57,33 +61,31 @@ impl Learned {
         }
     }
 
-    /// Adds a value.
     pub(crate) fn add(&mut self, kind: Kind, value: &[u8]) {
-        if value.len() > VALUE_BYTES_MAX {
+        if value.len() > MAX_VALUE_BYTES {
             return;
         }
         let value = (kind, value.to_ascii_lowercase());
-        if self.seen.len() < IDENTITIES_MAX {
-            self.seen.insert(value);
-        } else if !self.seen.contains(&value) {
-            self.beyond += 1;
+        if self.identities.len() < IDENTITIES_MAX {
+            self.identities.insert(value);
+        } else if !self.identities.contains(&value) {
+            self.overflow += 1;
         }
     }
 
-    /// The number of identities of each kind.
     pub(crate) fn counts(&self) -> Vec<(Kind, usize)> {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        self.seen.iter().for_each(|(kind, _)| *counts.entry(*kind).or_default() += 1);
+        self.identities.iter().for_each(|(kind, _)| *counts.entry(*kind).or_default() += 1);
         counts.into_iter().collect()
     }
 
-    /// The words to look for in all texts.
-    pub(crate) fn known(&self) -> Known {
+    /// A matcher for the words to look for in all texts.
+    pub(crate) fn matcher(&self) -> IdentityMatcher {
         let mut values: BTreeMap<Vec<u8>, Kind> = BTreeMap::new();
-        for (kind, value) in &self.seen {
+        for (kind, value) in &self.identities {
             for (kind, word) in words_of(*kind, value) {
-                if is_telling(kind, &word) {
-                    // systemd writes a dash so in a unit's name.
+                if is_specific(kind, &word) {
+                    // systemd escapes a dash in this way in a unit's name.
                     let escaped = String::from_utf8_lossy(&word).replace('-', "\\x2d").into_bytes();
                     values.insert(escaped, kind);
                     values.insert(word, kind);
@@ -96,13 +98,13 @@ impl Learned {
         };
         let search = if values.is_empty() { None } else { build().ok() };
         let is_short =
-            values.keys().map(|word| word.len() < JOINED_BYTES_MIN && word.iter().all(u8::is_ascii_alphabetic));
+            values.keys().map(|word| word.len() < MIN_JOINED_BYTES && word.iter().all(u8::is_ascii_alphabetic));
         let is_short = is_short.collect();
-        Known { search, is_short, kinds: values.into_values().collect() }
+        IdentityMatcher { search, is_short, kinds: values.into_values().collect() }
     }
 }
 
-/// The words by which an identity is known elsewhere.
+/// The words that stand for an identity elsewhere.
 fn words_of(kind: Kind, value: &[u8]) -> Vec<(Kind, Vec<u8>)> {
     let mut words = vec![(kind, value.to_vec())];
     let split = |at: u8| {
@@ -119,7 +121,7 @@ fn words_of(kind: Kind, value: &[u8]) -> Vec<(Kind, Vec<u8>)> {
     };
     match kind {
         Kind::Host => with_domain(&mut words, value),
-        // A mail address, or what stands before the @ of a URL.
+        // A mail address, or the part of a URL before the @.
         Kind::User => {
             if let Some((_, domain)) = split(b'@') {
                 words.push((Kind::Host, domain));
@@ -138,8 +140,8 @@ fn words_of(kind: Kind, value: &[u8]) -> Vec<(Kind, Vec<u8>)> {
     words
 }
 
-/// True if a word by itself tells of one machine.
-fn is_telling(kind: Kind, word: &[u8]) -> bool {
+/// True if a word alone identifies one machine.
+fn is_specific(kind: Kind, word: &[u8]) -> bool {
     let has = |is: fn(&u8) -> bool| word.iter().any(is);
     let least = match kind {
         Kind::Host | Kind::User if has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) => 3,
@@ -154,26 +156,26 @@ fn is_telling(kind: Kind, word: &[u8]) -> bool {
     word.len() >= least && !is_word && !is_number && !is_common
 }
 
-/// Finds what was learnt, in any letter case.
+/// Finds learnt identities, in any letter case.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct IdentityMatcher {
     search: Option<AhoCorasick>,
     kinds: Vec<Kind>,
-    /// True of words that may be part of a function's name.
+    /// True for words that may be part of a function's name.
     is_short: Vec<bool>,
 }
 
-/// Which bytes make a longer word of one that was learnt.
+/// The bytes that extend a learnt word to a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Words {
     /// Letters and digits.
     Text,
-    /// Those, and what names of functions have in them.
+    /// Letters and digits, and the other characters in names of functions.
     Symbols,
 }
 
-impl Known {
-    /// Where the known words stand in a line.
+impl IdentityMatcher {
+    /// The places of learnt words in a line.
     pub(crate) fn spans<'s>(&'s self, line: &'s [u8], words: Words) -> impl Iterator<Item = Span> + 's {
         let is_of_word = move |byte: Option<&u8>, is_short: bool| {
             byte.is_some_and(|&byte| match byte {
@@ -192,13 +194,14 @@ impl Known {
         })
     }
 
-    /// True if a known word stands in these bytes, be they text or not.
+    /// True if a learnt word is in these bytes, which may not be text.
     pub(crate) fn is_in(&self, bytes: &[u8], words: Words) -> bool {
         self.spans(bytes, words).next().is_some()
     }
 }
 
-/// Texts that `journalctl -o json` writes as arrays of numbers, since they have colours or no UTF-8: where, and what they are.
+/// The texts that `journalctl -o json` writes as arrays of numbers, because they have colours or are not UTF-8: their
+/// places, and their bytes.
 pub(crate) fn byte_arrays(line: &[u8]) -> impl Iterator<Item = (std::ops::Range<usize>, Vec<u8>)> + '_ {
     static ARRAY: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?-u)\[\s*\d{1,3}(?:\s*,\s*\d{1,3}){3,}\s*\]")
