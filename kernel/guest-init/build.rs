@@ -1,7 +1,8 @@
-//! Makes `guest_init_entry` (src/bin/guest-init/arch/*/entry.rs) the first instruction of the binary, before libc's `_start`.
-//! Where there is such an entry, the code is built with `cfg(guest)`; elsewhere the binary says that it is none.
+//! Makes `guest_init_entry` (src/bin/guest-init/arch/*/entry.rs) the first instruction of the binary, before libc's
+//! `_start`. On architectures with such an entry, the code is built with `cfg(guest)`; elsewhere the binary only prints
+//! its purpose.
 
-/// The architectures of guests: each has a folder in src/bin/guest-init/arch.
+/// The architectures of guests; each has a folder in src/bin/guest-init/arch.
 const GUESTS: [&str; 4] = ["x86_64", "aarch64", "arm", "riscv64"];
 
 fn main() {

@@ -1,10 +1,10 @@
-//! What the host asks of process 1: `key=value` lines in `/bootscope/config`.
+//! The host's configuration of process 1: `key=value` lines in `/bootscope/config`.
 //!
-//! Process 1 must never fail for a line it does not understand: it says so and goes on with the default.
+//! Process 1 must never fail because of a malformed line: it reports the line and goes on with the default.
 
 use std::fmt;
 
-/// What to do after the evidence transfer.
+/// The action after the evidence transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Power the machine off.
@@ -13,51 +13,53 @@ pub enum Then {
     Exec,
 }
 
-/// By which way files are transferred.
+/// The way in which files are transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carry {
-    /// Through memory, and by the port where the kernel or the host refuses that.
+    /// Through memory, or by the port if the kernel or the host refuses that.
     Auto,
     /// By the port only.
     Port,
 }
 
-/// A root file system that is mounted before the hand-over is marked.
+/// A root file system to mount before the hand-over is marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Its device below /dev.
     pub device: String,
     /// The kernel's name for its file system.
     pub file_system: String,
-    /// Whether its files are mapped where they lie, not through the page cache.
+    /// True if its files are mapped in place, not through the page cache.
     pub dax: bool,
 }
 
-/// Everything that can be asked for.
+/// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// `then=poweroff|exec`
     pub then: Then,
-    /// `init=<path>`: whom to become with `then=exec`; without it the kernel's own list is tried, from `/init` on.
+    /// `init=<path>`: the init for `then=exec`; without it, the kernel's own candidates are tried, starting with
+    /// `/init`.
     pub init: Option<String>,
     /// `carry=auto|port`
     pub carry: Carry,
-    /// `buffer=<bytes>` of guest memory for one round; less is taken where memory is scarce.
+    /// `buffer=<bytes>` of guest memory for one round; less is used if memory is scarce.
     pub buffer_bytes: usize,
-    /// `wait_ms=<n>`: how long the host may take over one round, in guest time, before the port is used instead.
+    /// `wait_ms=<n>`: the longest time for the host to take one round, in guest time, before the port is used instead.
     pub wait_ms: u64,
-    /// `spin_ms=<n>`: how much of that is spent spinning. If the guest's clock skips idle time (`-icount
-    /// sleep=off`), sleeping would use up `wait_ms` at once: give such a guest as much `spin_ms`.
+    /// `spin_ms=<n>`: the part of that time that is spent spinning. If the guest's clock skips idle time
+    /// (`-icount sleep=off`), sleeping would use up `wait_ms` at once. Give such a guest the same value for `spin_ms`.
     pub spin_ms: u64,
-    /// `file_max=<bytes>` that are taken of one file; what is cut is said.
+    /// `file_max=<bytes>`: the largest part of one file that is transferred; a cut is reported.
     pub file_bytes_max: u64,
-    /// `payload=<bytes>` of test pattern to transfer as well.
+    /// `payload=<bytes>` of test pattern that are transferred as well.
     pub payload_bytes: u64,
-    /// `module=<file>`, any number: loaded in this order before the root is mounted.
+    /// `module=<file>`, any number of times: loaded in this order before the root is mounted.
     pub modules: Vec<String>,
     /// `root=<device> <file system> [dax]`
     pub root: Option<Root>,
-    /// `serial=<address>` of a serial port's registers, decimal: the way to the host on a board whose usual way is none.
+    /// `serial=<address>` of a serial port's registers, decimal: the channel to the host on a board that has no usual
+    /// one.
     pub serial: Option<u64>,
     /// `workload=<command>` for the root's `/bin/sh`, run after the evidence transfer; memory is measured again after it.
     pub workload: Option<String>,
@@ -83,7 +85,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a configuration; the second value lists the lines that were not understood, each with why.
+    /// Reads a configuration. The second value lists the malformed lines, each with the reason.
     pub fn parse(text: &str) -> (Config, Vec<String>) {
         let mut config = Config::default();
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -104,7 +106,7 @@ impl Config {
             ("spin_ms", n) => self.spin_ms = number(n)?,
             ("file_max", n) => self.file_bytes_max = number(n)?,
             ("payload", n) => self.payload_bytes = number(n)?,
-            ("module", file) if plain(file) => self.modules.push(file.to_string()),
+            ("module", file) if is_file_name(file) => self.modules.push(file.to_string()),
             ("root", text) => self.root = Some(root(text)?),
             ("serial", n) => self.serial = Some(number(n)?),
             ("workload", command) => self.workload = Some(command.to_string()),
@@ -115,8 +117,8 @@ impl Config {
     }
 }
 
-/// Whether it names a file and no path.
-fn plain(file: &str) -> bool {
+/// True if it is a file's name and not a path.
+fn is_file_name(file: &str) -> bool {
     !file.is_empty() && !file.contains('/') && file != ".."
 }
 
@@ -127,7 +129,7 @@ fn root(text: &str) -> Result<Root, &'static str> {
         [device, file_system, "dax"] => (device, file_system, true),
         _ => return Err("not a device, a file system and perhaps `dax`"),
     };
-    if !plain(device) || file_system.is_empty() {
+    if !is_file_name(device) || file_system.is_empty() {
         return Err("not a device and a file system");
     }
     Ok(Root { device: device.to_string(), file_system: file_system.to_string(), dax })
@@ -138,7 +140,7 @@ fn number(text: &str) -> Result<u64, &'static str> {
 }
 
 impl fmt::Display for Config {
-    /// The text that [`Config::parse`] reads.
+    /// Writes the text that [`Config::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let then = if self.then == Then::Exec { "exec" } else { "poweroff" };
         let carry = if self.carry == Carry::Port { "port" } else { "auto" };
@@ -160,8 +162,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
-        let asked = Config {
+    fn written_configurations_are_read_back() {
+        let config = Config {
             then: Then::Exec,
             init: Some("/sbin/my init=1".into()),
             carry: Carry::Port,
@@ -175,7 +177,7 @@ mod tests {
             serial: Some(0x21e_c000),
             workload: Some("ls / && x='a=b'".into()),
         };
-        assert_eq!(Config::parse(&asked.to_string()), (asked, vec![]));
+        assert_eq!(Config::parse(&config.to_string()), (config, vec![]));
         assert_eq!(Config::parse(&Config::default().to_string()), (Config::default(), vec![]));
     }
 

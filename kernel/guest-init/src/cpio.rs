@@ -1,15 +1,15 @@
-//! The archive that brings process 1 into a guest: cpio's "newc" form, as the kernel unpacks it.
+//! The archive with process 1 for a guest: in cpio's "newc" format, as the kernel unpacks it.
 //!
-//! An entry is a header of `070701` and thirteen 8-digit hexadecimal fields, the name with its NUL, then the data; name
-//! and data each end in zeros up to a multiple of four from the archive's start. `TRAILER!!!` ends it.
+//! An entry is a header, the name with its NUL, and the data. The header is `070701` and thirteen 8-digit hexadecimal
+//! fields. Zeros pad name and data up to a multiple of four from the archive's start. `TRAILER!!!` ends it.
 //!
-//! **Put this archive before the user's own initrd, not after it.** The kernel unpacks what is concatenated, in order,
-//! and wants an uncompressed archive at a multiple of four bytes (init/initramfs.c); zeros between are skipped. Before
-//! the user's it always is: the archive is padded to 512 bytes. After it, a boot configuration that the user's initrd
-//! carries would no longer be found (it must be the very end), and some decompressors (lz4) take what follows for their
-//! own. And the user's own entries win where both have one (`/dev`).
+//! **Put this archive before the user's own initrd, not after it.** The kernel unpacks concatenated archives in order,
+//! and needs an uncompressed archive at a multiple of four bytes (init/initramfs.c). It skips zeros between archives.
+//! Before the user's initrd the position is always right: this archive is padded to 512 bytes. After it, the kernel
+//! would no longer find a boot configuration in the user's initrd (it must be at the very end), and some decompressors
+//! (lz4) would take the following bytes for their own. Also, the user's own entries win if both have one (`/dev`).
 //!
-//! The archive names nothing of the host: no times, owners or inode numbers of real files.
+//! The archive contains nothing of the host: no times, owners or inode numbers of real files.
 
 use crate::config::Config;
 
@@ -17,20 +17,20 @@ use crate::config::Config;
 pub const INIT_PATH: &str = "/bootscope/init";
 /// Path of its configuration in the guest.
 pub const CONFIG_PATH: &str = "/bootscope/config";
-/// Another name of process 1, for `rdinit=` where there is a root to mount: started by this name it loads the modules and
-/// mounts the root, then starts itself as [`INIT_PATH`], whose first instructions are the mark.
+/// Another name of process 1, for `rdinit=` if there is a root to mount. Started by this name, process 1 loads the
+/// modules and mounts the root. Then it starts itself as [`INIT_PATH`], whose first instructions are the mark.
 pub const ROOT_PATH: &str = "/bootscope/root";
 /// Folder of the modules.
 pub const MODULES_PATH: &str = "/bootscope/modules";
-/// Where the root is mounted.
+/// The mount point of the root.
 pub const SYSROOT_PATH: &str = "/bootscope/sysroot";
-/// Where the root's device is looked for, and devtmpfs mounted for it.
+/// The folder with the root's device, where devtmpfs is mounted.
 pub const DEV_PATH: &str = "/dev";
-/// Where it mounts procfs: its own folder, so that the user's init finds its places as the kernel left them.
+/// The mount point of procfs: its own folder, so that the user's init finds its mount points as the kernel left them.
 pub const PROC_PATH: &str = "/bootscope/proc";
-/// Where it mounts tracefs (or debugfs, where tracefs does not exist yet).
+/// The mount point of tracefs, or of debugfs on kernels without tracefs.
 pub const TRACING_PATH: &str = "/bootscope/tracing";
-/// A device node of its own for the kernel log, so that devtmpfs is not needed.
+/// Its own device node for the kernel log, so that devtmpfs is not needed.
 pub const KMSG_PATH: &str = "/bootscope/kmsg";
 
 const DIRECTORY: u32 = 0o040_755;
@@ -42,18 +42,18 @@ const SYMBOLIC_LINK: u32 = 0o120_777;
 /// A kernel module that the guest loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Its file's name, without a folder.
+    /// Its file name, without a folder.
     pub file: String,
-    /// The ELF image, not compressed.
+    /// Its ELF image, not compressed.
     pub bytes: Vec<u8>,
 }
 
-/// The archive: process 1, its configuration, the folders and device nodes that it needs; and, for a root, its modules.
-/// Its length is a multiple of 512 bytes.
+/// Makes the archive: process 1, its configuration, its folders and device nodes, and for a root, the modules. Its
+/// length is a multiple of 512 bytes.
 pub fn archive(init_elf: &[u8], config: &Config, modules: &[Module]) -> Vec<u8> {
     let mut out = Archive::default();
     out.entry("dev", DIRECTORY, (0, 0), &[]);
-    // Opened by the kernel as standard input, output and error of process 1.
+    // The kernel opens it as standard input, output and error of process 1.
     out.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
     out.entry("bootscope", DIRECTORY, (0, 0), &[]);
     out.entry(&PROC_PATH[1..], DIRECTORY, (0, 0), &[]);

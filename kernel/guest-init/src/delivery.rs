@@ -1,24 +1,25 @@
-//! Evidence transfer, the host's half: takes what a guest offers, out of its memory or from the port.
+//! Evidence transfer, the host's half: takes a guest's files from its memory or from the port.
 //!
-//! A [`Delivery`] lasts for one boot. It puts the pieces of each file together in order, hands every piece to the
-//! caller's [`Sink`] exactly once and only when its checksum is right, and keeps count of what was damaged or came
-//! twice. Memory is bounded by one round ([`ROUND_BYTES_MAX`]), the total by the caller's limit. So is the work: a guest can
-//! offer the same damaged round for ever, and each offer is 64 MiB to read ([`READS_FOR_EACH`]).
+//! A [`Delivery`] lasts for one boot. It puts the pieces of each file together in order. It passes every piece to the
+//! caller's [`Sink`] exactly once, and only if its checksum is right. It also counts damaged and repeated pieces. One
+//! round bounds the memory ([`ROUND_BYTES_MAX`]), and the caller's limit bounds the total. The work is bounded too: a
+//! guest can offer the same damaged round forever, and each offer is 64 MiB to read ([`READS_FOR_EACH`]).
 //!
-//! For each `H` line: [`Delivery::take_round`], then write the answer (that of [`Error::answer`] if it failed) at the
-//! header's address + [`ANSWER_OFFSET`](crate::round::ANSWER_OFFSET). For each chunk heard on the port:
+//! For each `H` line, call [`Delivery::take_round`], then write the answer (that of [`Error::answer`] on failure) at
+//! the header's address + [`ANSWER_OFFSET`](crate::round::ANSWER_OFFSET). For each chunk received on the port, call
 //! [`Delivery::take_chunk`]; the port cannot be answered.
 
 use crate::round::{Answer, Chunk, Header, HeaderError, PAGE_BYTES, ROUND_BYTES_MAX, decode_lists, sum};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Bytes that the host reads in all for each byte that may be transferred: damaged rounds are offered again a few times.
+/// The number of bytes that the host reads in all for each byte that may be transferred: damaged rounds are offered
+/// again a few times.
 pub const READS_FOR_EACH: u64 = 4;
 
-/// Where files go. Each file's bytes come in order, from its first to its last.
+/// The destination of files. Each file's bytes come in order, from its first to its last.
 pub trait Sink {
-    /// The next bytes of the file called `name`; with `last` it is whole.
+    /// Writes the next bytes of the file `name`; with `last`, the file is complete.
     fn write(&mut self, name: &'static str, bytes: &[u8], last: bool) -> io::Result<()>;
 }
 
@@ -28,49 +29,49 @@ impl<F: FnMut(&'static str, &[u8], bool) -> io::Result<()>> Sink for F {
     }
 }
 
-/// Why a round or a chunk was not taken, or not all of it.
+/// The reason why a round or a chunk was refused, or only partly taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The memory named by the guest cannot be read.
+    /// The memory at the guest's address cannot be read.
     #[error("guest memory at {phys:#x} cannot be read: {source}")]
     Memory {
-        /// Guest-physical address.
+        /// The guest-physical address.
         phys: u64,
-        /// What the reader said.
+        /// The reader's error.
         source: io::Error,
     },
-    /// The header of the round is not one.
+    /// The header of the round is malformed.
     #[error("round: {0}")]
     Header(#[from] HeaderError),
-    /// The bytes are not those that were sent.
+    /// The bytes differ from those that were sent.
     #[error("{name}: the {bytes} bytes at {offset} are damaged (checksum)")]
     Damaged {
-        /// Which file.
+        /// The file.
         name: &'static str,
-        /// Where in it.
+        /// The offset in the file.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// A piece before this one never came.
+    /// A piece before this one is missing.
     #[error("{name}: bytes {have} to {offset} are missing")]
     Gap {
-        /// Which file.
+        /// The file.
         name: &'static str,
-        /// How much of it there is.
+        /// The number of bytes received.
         have: u64,
-        /// Where the piece begins that came instead.
+        /// The offset of the piece that came instead.
         offset: u64,
     },
-    /// The guest sends more than the host is willing to keep.
+    /// The guest sends more than the host's limit.
     #[error("{name}: the guest sends more than {bytes_max} bytes in all")]
     TooMuch {
-        /// Which file would go over it.
+        /// The file that would exceed it.
         name: &'static str,
         /// The limit.
         bytes_max: u64,
     },
-    /// The guest has had more read than the host is willing to.
+    /// The guest has caused more reads than the host's limit.
     #[error("{bytes_max} bytes of guest memory were read for evidence, and no more are")]
     TooOften {
         /// The limit.
@@ -79,15 +80,15 @@ pub enum Error {
     /// The caller's sink failed.
     #[error("{name} cannot be written: {source}")]
     Sink {
-        /// Which file.
+        /// The file.
         name: &'static str,
-        /// What the sink said.
+        /// The sink's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What to tell the guest: another try helps against damage only.
+    /// The answer for the guest: another attempt helps only against damage.
     pub fn answer(&self) -> Answer {
         match self {
             Error::Header(HeaderError::Damaged) | Error::Damaged { .. } => Answer::Retry,
@@ -96,14 +97,12 @@ impl Error {
     }
 }
 
-/// What a round brought.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Number of the round.
     pub round: u32,
-    /// No other will follow.
+    /// True if no other round follows.
     pub last: bool,
-    /// Bytes in it.
     pub bytes: u64,
 }
 
@@ -113,50 +112,50 @@ struct State {
     whole: bool,
 }
 
-/// What has been transferred so far.
+/// The state of all transfers.
 pub struct Delivery {
     files: BTreeMap<&'static str, State>,
     bytes: u64,
     bytes_max: u64,
     repeats: u64,
-    /// Bytes of guest memory that were read, whatever they held.
+    /// The number of bytes of guest memory that were read, with any content.
     read: u64,
-    /// Kept between rounds: the same pages come again and again.
+    /// Kept between rounds, because the guest uses the same pages again and again.
     buffer: Vec<u8>,
 }
 
 impl Delivery {
-    /// Takes `bytes_max` in all.
+    /// Accepts at most `bytes_max` bytes in all.
     pub fn new(bytes_max: u64) -> Delivery {
         Delivery { files: BTreeMap::new(), bytes: 0, bytes_max, repeats: 0, read: 0, buffer: Vec::new() }
     }
 
-    /// Bytes handed to the sink.
+    /// The number of bytes passed to the sink.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Pieces that came again and were passed over.
+    /// The number of pieces that came again and were skipped.
     pub fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// True if no round is read any more, because the guest has had enough read.
+    /// True if no further round is read, because the guest has reached the limit of reads.
     pub fn is_spent(&self) -> bool {
-        self.read >= self.read_max()
+        self.read >= self.max_read()
     }
 
-    fn read_max(&self) -> u64 {
+    fn max_read(&self) -> u64 {
         self.bytes_max.saturating_mul(READS_FOR_EACH).saturating_add(ROUND_BYTES_MAX as u64)
     }
 
-    /// Files whose end has not come, with the bytes there are.
+    /// Files without an end, with the number of bytes received.
     pub fn unfinished(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.files.iter().filter(|(_, state)| !state.whole).map(|(name, state)| (*name, state.bytes))
     }
 
-    /// Takes the round whose header lies at `header_phys`. `read_at` reads guest-physical memory and fails outside RAM.
-    /// Nothing of a round goes to the sink unless all of it is undamaged.
+    /// Takes the round whose header is at `header_phys`. `read_at` reads guest-physical memory, and fails outside RAM.
+    /// The sink receives a round only if all of it is undamaged.
     pub fn take_round(
         &mut self,
         header_phys: u64,
@@ -164,7 +163,7 @@ impl Delivery {
         sink: &mut dyn Sink,
     ) -> Result<Taken, Error> {
         if self.is_spent() {
-            return Err(Error::TooOften { bytes_max: self.read_max() });
+            return Err(Error::TooOften { bytes_max: self.max_read() });
         }
         let read_bytes = &mut self.read;
         let mut read = |phys, buffer: &mut [u8]| {
@@ -182,9 +181,9 @@ impl Delivery {
 
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(header.data_bytes() as usize, 0);
-        let taken = read_frames(&frames, &mut buffer, &mut read).and_then(|()| self.take_data(&header, &buffer, sink));
+        let result = read_frames(&frames, &mut buffer, &mut read).and_then(|()| self.take_data(&header, &buffer, sink));
         self.buffer = buffer;
-        taken
+        result
     }
 
     fn take_data(&mut self, header: &Header, data: &[u8], sink: &mut dyn Sink) -> Result<Taken, Error> {
@@ -193,17 +192,17 @@ impl Delivery {
         Ok(Taken { round: header.round, last: header.last, bytes: data.len() as u64 })
     }
 
-    /// Takes one piece that came whole by the port.
+    /// Takes one whole piece from the port.
     pub fn take_chunk(&mut self, chunk: &Chunk, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
         check(chunk, bytes)?;
         self.keep(chunk, bytes, sink)
     }
 
-    /// Gives an undamaged piece to the sink, if it is the next one of its file.
+    /// Passes an undamaged piece to the sink, if it is the next one of its file.
     fn keep(&mut self, chunk: &Chunk, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
         let (name, offset) = (chunk.name, chunk.offset);
         let state = self.files.entry(name).or_default();
-        // A guest that did not see the answer in time offers the same pieces again, by the port.
+        // A guest that did not see the answer in time sends the same pieces again, by the port.
         if state.whole || offset < state.bytes {
             self.repeats += 1;
             return Ok(());
@@ -223,7 +222,7 @@ impl Delivery {
     }
 }
 
-/// Each chunk with its bytes. The header's checks make sure that `data` is as long as the chunks together.
+/// Each chunk with its bytes. The header's checks ensure that `data` is as long as the chunks together.
 fn pieces<'a>(header: &'a Header, mut data: &'a [u8]) -> impl Iterator<Item = (&'a Chunk, &'a [u8])> {
     header.chunks.iter().map(move |chunk| {
         let (bytes, rest) = data.split_at(chunk.bytes as usize);
@@ -237,7 +236,7 @@ fn check(chunk: &Chunk, bytes: &[u8]) -> Result<(), Error> {
     right.then_some(()).ok_or(Error::Damaged { name: chunk.name, offset: chunk.offset, bytes: bytes.len() })
 }
 
-/// Fills `data` from the frames; those that follow one another in memory are read at once.
+/// Fills `data` from the frames; adjacent frames are read at once.
 fn read_frames(
     frames: &[u64],
     mut data: &mut [u8],

@@ -1,8 +1,8 @@
-//! The files a guest can transfer: their names in the recording, and where the guest finds them.
+//! The files that a guest can transfer: their names in the recording, and their places in the guest.
 //!
-//! The host takes no other name, so that a guest cannot write over what the host itself recorded.
+//! The host accepts no other name, so a guest cannot overwrite what the host itself recorded.
 
-/// Where a file comes from, inside the guest.
+/// The place of a file inside the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Below the mount of procfs.
@@ -20,7 +20,7 @@ pub enum Source {
 pub struct Evidence {
     /// Its name in the recording.
     pub name: &'static str,
-    /// Where the guest reads it.
+    /// The place where the guest reads it.
     pub source: Source,
 }
 
@@ -28,7 +28,7 @@ const fn file(name: &'static str, source: Source) -> Evidence {
     Evidence { name, source }
 }
 
-/// Read before anything else, because gathering changes what they say.
+/// Files that are read first, because gathering changes their content.
 pub const FIRST: &[Evidence] = &[
     file("meminfo.txt", Source::Proc("meminfo")),
     file("vmstat.txt", Source::Proc("vmstat")),
@@ -38,7 +38,7 @@ pub const FIRST: &[Evidence] = &[
     file("stat.txt", Source::Proc("stat")),
 ];
 
-/// The rest, what matters most first: the slow way may be cut short.
+/// The other files, the most important first: the slow way may be cut short.
 pub const REST: &[Evidence] = &[
     file("kmsg.log", Source::Kmsg),
     file("trace-clock.txt", Source::Tracing("trace_clock")),
@@ -52,16 +52,16 @@ pub const REST: &[Evidence] = &[
     file("kallsyms", Source::Proc("kallsyms")),
 ];
 
-/// Read when the workload is over.
+/// The file that is read after the workload.
 pub const AFTER_WORKLOAD: Evidence = file("meminfo-after.txt", Source::Proc("meminfo"));
 
-/// What a kernel with bootscope's own sampler transfers. Linux has no such file.
+/// The samples of a kernel with bootscope's own sampler. Linux has no such file.
 pub const SAMPLES: Evidence = file("samples.txt", Source::Payload);
 
-/// Transferred when the host asks for it, to measure and to test the transfer.
+/// The test pattern, transferred on the host's request, to measure and to test the transfer.
 pub const PAYLOAD: Evidence = file("payload.bin", Source::Payload);
 
-/// Every file there is.
+/// All files.
 fn all() -> impl Iterator<Item = &'static Evidence> {
     FIRST.iter().chain(REST).chain([&AFTER_WORKLOAD, &PAYLOAD, &SAMPLES])
 }
@@ -71,8 +71,8 @@ pub fn find(name: &str) -> Option<&'static Evidence> {
     all().find(|evidence| evidence.name == name)
 }
 
-/// Writes the test pattern as it stands at `offset` bytes from its start: 8-byte words, each the product of its number
-/// and an odd constant, so that no page is like another and a swapped or repeated frame shows.
+/// Writes the part of the test pattern at `offset` bytes from its start. It has 8-byte words, each the product of its
+/// number and an odd constant. So no two pages are equal, and a swapped or repeated frame is noticed.
 pub fn payload(offset: u64, out: &mut [u8]) {
     let word = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     let from = (offset % 8) as usize;

@@ -1,100 +1,101 @@
-//! The messages that process 1 sends to the host, one a line, on port 0xe9 or what stands for it; the host stamps the arrival of each line's first byte.
+//! The messages that process 1 sends to the host, one per line, on port 0xe9 or its substitute. The host stamps the
+//! arrival of each line's first byte.
 //!
 //! ```text
 //! I <tsc>                                         process 1 runs; the tick was read just before the `I` was sent
-//! F <hz>                                          the counter that is read has so many ticks in a second, by its own register
+//! F <hz>                                          the rate of the counter in Hz, from its own register
 //! T <tsc>                                         sync point, likewise
-//! S trace <tsc> <tsc> <seq>                       between the two ticks `bootscope-sync <seq>` went to trace_marker
+//! S trace <tsc> <tsc> <seq>                       between the two ticks, `bootscope-sync <seq>` was written to trace_marker
 //! S kmsg <tsc> <tsc> <seq>                        … to /dev/kmsg
-//! S clock <tsc> <tsc> <monotonic ns> <boottime ns>  between the two ticks both clocks were read
+//! S clock <tsc> <tsc> <monotonic ns> <boottime ns>  between the two ticks, both clocks were read
 //! L <what> <why>                                  something is lacking
-//! H <hex>                                         a round lies ready in memory, its header at that physical address
-//! P <name> <offset> <bytes> <sum> <more|last>   that many bytes of the file follow, then a newline
+//! H <hex>                                         a round is ready in memory, with its header at this physical address
+//! P <name> <offset> <bytes> <sum> <more|last>   this number of bytes of the file follows, then a newline
 //! E <outcome>                                     done: `poweroff`, or `exec <path>`
 //! ```
 //!
-//! Numbers are decimal, addresses and checksums hexadecimal. A line that is none of these breaks nothing: it is
-//! reported as malformed and skipped.
+//! Numbers are decimal, addresses and checksums hexadecimal. Any other line does no harm: it is reported as malformed
+//! and skipped.
 
 use crate::files;
 use crate::round::{CHUNK_BYTES_MAX, Chunk};
 use std::fmt;
 
-/// The port. A read of it gives [`PORT_PRESENT`] where somebody listens.
+/// The port. A read of it returns [`PORT_PRESENT`] if there is a host.
 pub const PORT: u16 = 0xe9;
-/// What a read of [`PORT`] gives on QEMU and Bochs.
+/// The value that a read of [`PORT`] returns on QEMU and Bochs.
 pub const PORT_PRESENT: u8 = 0xe9;
-/// Where arm64 guests, and those of 32-bit ARM on `virt`, have the registers of a virtio console that stands for the port: the first of the places that QEMU's
-/// machine `virt` has for devices of virtio.
+/// The registers of the virtio console that replaces the port, on arm64 guests and on 32-bit ARM guests on `virt`. It
+/// is the first of the virtio device slots of QEMU's machine `virt`.
 pub const ARM64_REGISTERS: u64 = 0x0a00_0000;
-/// Likewise riscv64 guests.
+/// The same for riscv64 guests.
 pub const RISCV64_REGISTERS: u64 = 0x1000_1000;
 
-/// Those registers (Virtio 1.2, 4.2.2 and 5.3.4): how far from the first each is, and what is written and read there.
+/// The console's registers (Virtio 1.2, 4.2.2 and 5.3.4): their offsets from the first one, and their values.
 pub mod registers {
-    /// All of one device's.
+    /// The size of all registers of one device.
     pub const BYTES: usize = 0x200;
-    /// Says that it is a device of virtio.
+    /// Identifies a virtio device.
     pub const MAGIC: usize = 0;
-    /// What [`MAGIC`] reads.
+    /// The value of [`MAGIC`].
     pub const IS_VIRTIO: u32 = 0x7472_6976;
-    /// Says what kind of device it is; 0 where there is none.
+    /// The kind of device; 0 for an empty slot.
     pub const DEVICE: usize = 8;
-    /// What [`DEVICE`] reads of a console.
+    /// The value of [`DEVICE`] for a console.
     pub const IS_CONSOLE: u32 = 3;
-    /// Prints the lowest byte of what is written, without a driver: `emerg_wr` of the console's configuration.
+    /// Prints the lowest byte of a written word, without a driver: `emerg_wr` in the console's configuration.
     pub const EMERGENCY: usize = 0x100 + 8;
-    /// Makes a word of a byte that is not 0, because 0 prints nothing.
+    /// Makes a word for a byte that is not 0, because 0 prints nothing.
     pub const NOT_ZERO: u32 = 0x100;
 }
-/// What goes to trace_marker and kmsg, before a space and the sequence number.
+/// The text in trace_marker and kmsg, before a space and the sequence number.
 pub const SYNC_TEXT: &str = "bootscope-sync";
-/// Longest line that either side makes or takes, newline not counted.
+/// The longest line that either side makes or accepts, without the newline.
 pub const LINE_BYTES_MAX: usize = 1024;
 
-/// Where a sync line was written.
+/// The log of a sync line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPlace {
-    /// trace_marker, so that it is in the trace.
+    /// trace_marker; the line is then in the trace.
     Trace,
-    /// /dev/kmsg, so that it is in the kernel log.
+    /// /dev/kmsg; the line is then in the kernel log.
     Kmsg,
 }
 
-/// One message. Every `tsc` is in ticks of the guest's counter: x86's time stamp counter, arm64's system counter; where a 32-bit ARM CPU has none, ns of CLOCK_MONOTONIC.
+/// One message. Every `tsc` is in ticks of the guest's counter: x86's time stamp counter, or arm64's system counter. On
+/// a 32-bit ARM CPU without a counter, it is CLOCK_MONOTONIC in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Process 1 runs.
     Init {
-        /// Read just before the line's first byte was sent.
+        /// The tick just before the line's first byte was sent.
         tsc: u64,
     },
-    /// How fast the guest's counter runs, where its own register says so.
+    /// The rate of the guest's counter, if its own register has it.
     Rate {
-        /// Ticks in a second.
+        /// Ticks per second.
         hz: u64,
     },
     /// Sync point between the guest's ticks and the host's clock.
     Tick {
-        /// Read just before the line's first byte was sent.
+        /// The tick just before the line's first byte was sent.
         tsc: u64,
     },
     /// Sync point between ticks and a log's own clock.
     Sync {
-        /// Which log.
         place: SyncPlace,
-        /// Before it was written.
+        /// The tick before the write.
         before: u64,
-        /// After it was written.
+        /// The tick after the write.
         after: u64,
-        /// The number in the written line.
+        /// The sequence number in the written line.
         seq: u32,
     },
     /// Sync point between ticks and the kernel's clocks.
     Clock {
-        /// Before they were read.
+        /// The tick before the clocks were read.
         before: u64,
-        /// After they were read.
+        /// The tick after the clocks were read.
         after: u64,
         /// CLOCK_MONOTONIC in ns.
         monotonic_ns: u64,
@@ -103,38 +104,38 @@ pub enum Message {
     },
     /// Something is lacking.
     Lack {
-        /// What.
+        /// The thing that is lacking.
         what: Lacked,
-        /// Why, in the kernel's words where it has any.
+        /// The reason, in the kernel's words if it gives one.
         why: String,
     },
-    /// A round lies ready in memory.
+    /// A round is ready in memory.
     Round {
-        /// Guest-physical address of its header.
+        /// The guest-physical address of its header.
         header_phys: u64,
     },
     /// A piece of a file follows on the port.
     Chunk(Chunk),
     /// The guest is done.
     End {
-        /// What it does now.
+        /// Its next action.
         outcome: String,
     },
 }
 
-/// What process 1 lacks. The host ends a boot for the first two; the others it counts.
+/// Things that process 1 can lack. The host ends a boot for the first two, and counts the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacked {
-    /// The root file system that was asked for.
+    /// The requested root file system.
     Root,
-    /// The workload that was asked for, or its success.
+    /// The requested workload, or its success.
     Workload,
-    /// Anything else, in one word: a file of evidence, a mount, a step of its own.
+    /// Anything else, in one word: a file of evidence, a mount, a step of process 1.
     Other(String),
 }
 
 impl Lacked {
-    /// The word that is sent.
+    /// The word in the message.
     pub fn word(&self) -> &str {
         match self {
             Lacked::Root => "root",
@@ -155,7 +156,7 @@ impl From<&str> for Lacked {
 }
 
 impl fmt::Display for Message {
-    /// The line, without its newline. Control characters in free text become `?`; what is too long is cut.
+    /// The line, without its newline. Control characters in free text become `?`; text that is too long is cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Init { tsc } => write!(f, "I {tsc}"),
@@ -169,20 +170,20 @@ impl fmt::Display for Message {
                 write!(f, "S clock {before} {after} {monotonic_ns} {boottime_ns}")
             }
             Message::Lack { what, why } => {
-                write!(f, "L {} {}", plain(what.word(), 64), plain(why, LINE_BYTES_MAX - 100))
+                write!(f, "L {} {}", one_line(what.word(), 64), one_line(why, LINE_BYTES_MAX - 100))
             }
             Message::Round { header_phys } => write!(f, "H {header_phys:x}"),
             Message::Chunk(c) => {
                 let end = if c.last { "last" } else { "more" };
                 write!(f, "P {} {} {} {:08x} {end}", c.name, c.offset, c.bytes, c.sum)
             }
-            Message::End { outcome } => write!(f, "E {}", plain(outcome, LINE_BYTES_MAX - 100)),
+            Message::End { outcome } => write!(f, "E {}", one_line(outcome, LINE_BYTES_MAX - 100)),
         }
     }
 }
 
-/// Free text, fit for one line: at most `bytes_max` bytes, nothing that could end the line.
-fn plain(text: &str, bytes_max: usize) -> String {
+/// Free text for one line: at most `bytes_max` bytes, without control characters.
+fn one_line(text: &str, bytes_max: usize) -> String {
     let mut out = String::new();
     for c in text.chars().map(|c| if c.is_control() { '?' } else { c }) {
         if out.len() + c.len_utf8() > bytes_max {
@@ -194,7 +195,7 @@ fn plain(text: &str, bytes_max: usize) -> String {
 }
 
 impl Message {
-    /// Reads a line (without its newline); none if it is not a word of this protocol.
+    /// Reads a line (without its newline); `None` if it is not a message of this protocol.
     pub fn parse(line: &str) -> Option<Message> {
         let (letter, rest) = line.split_once(' ')?;
         match letter {
@@ -214,7 +215,7 @@ impl Message {
     }
 }
 
-/// A whole number of digits only: `parse` alone would take a sign, too.
+/// A whole number with only digits: `parse` alone would also accept a sign.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -264,9 +265,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_word_is_read_as_it_was_said() {
+    fn written_messages_are_read_back() {
         let chunk = Chunk { name: "kmsg.log", offset: 1 << 33, bytes: CHUNK_BYTES_MAX, sum: 0xab, last: true };
-        let words = [
+        let messages = [
             (Message::Init { tsc: u64::MAX }, "I 18446744073709551615"),
             (Message::Rate { hz: 62_500_000 }, "F 62500000"),
             (Message::Tick { tsc: 0 }, "T 0"),
@@ -280,14 +281,14 @@ mod tests {
             (Message::Chunk(chunk), "P kmsg.log 8589934592 67108864 000000ab last"),
             (Message::End { outcome: "exec /sbin/init".into() }, "E exec /sbin/init"),
         ];
-        for (word, line) in words {
-            assert_eq!(word.to_string(), line);
-            assert_eq!(Message::parse(line), Some(word));
+        for (message, line) in messages {
+            assert_eq!(message.to_string(), line);
+            assert_eq!(Message::parse(line), Some(message));
         }
     }
 
     #[test]
-    fn what_is_no_word_is_none() {
+    fn other_lines_are_not_messages() {
         for line in [
             "",
             "I",
@@ -314,8 +315,8 @@ mod tests {
 
     #[test]
     fn free_text_stays_on_its_line() {
-        let word = Message::Lack { what: "a\nb".into(), why: format!("{}\r\n", "é".repeat(4000)) };
-        let line = word.to_string();
+        let message = Message::Lack { what: "a\nb".into(), why: format!("{}\r\n", "é".repeat(4000)) };
+        let line = message.to_string();
         assert!(line.starts_with("L a?b éé") && !line.contains(['\r', '\n']));
         assert!(line.len() <= LINE_BYTES_MAX);
     }
@@ -323,9 +324,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read_without_panic(line in "\\PC{0,80}") {
-            // What is a word at all means the same when it is said again.
-            if let Some(word) = Message::parse(&line) {
-                prop_assert_eq!(Message::parse(&word.to_string()), Some(word));
+            // A line that is a message has the same meaning when it is written and read again.
+            if let Some(message) = Message::parse(&line) {
+                prop_assert_eq!(Message::parse(&message.to_string()), Some(message));
             }
         }
     }

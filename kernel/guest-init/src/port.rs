@@ -1,29 +1,30 @@
-//! Parses what arrives on port 0xe9: lines, and between them the files of a guest whose memory the host cannot read.
+//! Parses the bytes received on port 0xe9: lines, and between them the files of a guest whose memory the host cannot
+//! read.
 //!
-//! After a `P` line come exactly as many bytes of the file as it says, whatever they are, then a newline. So the
-//! recording need not keep a file twice: everything that is *not* such bytes is handed on as [`PortEvent::Output`], to be kept
-//! byte for byte, and the file's own bytes only as [`PortEvent::Chunk`].
+//! After a `P` line, exactly its number of bytes of the file follow, with any content, then a newline. So the recording
+//! need not keep a file twice: [`PortEvent::Output`] has all other bytes, to be kept unchanged, and
+//! [`PortEvent::Chunk`] has the file's bytes.
 //!
-//! A line longer than [`LINE_BYTES_MAX`], or a newline that is missing after a file's bytes, is counted as malformed; the
-//! next newline is where lines begin again.
+//! A line longer than [`LINE_BYTES_MAX`], or a missing newline after a file's bytes, is counted as malformed. Lines
+//! begin again after the next newline.
 
 use crate::messages::{LINE_BYTES_MAX, Message};
 use crate::round::Chunk;
 
-/// What a piece of the port's bytes held.
+/// An event in the port's bytes.
 #[derive(Debug, PartialEq)]
 pub enum PortEvent<'a> {
-    /// Bytes of lines, `P` lines and newlines included, in pieces as they arrive.
+    /// Bytes of lines, with `P` lines and newlines, in pieces as they arrive.
     Output(&'a [u8]),
-    /// A line has ended and is this message (a `P` line is not reported before its bytes are there).
+    /// A line has ended, with this message (a `P` line is reported only when its bytes are there).
     Message(Message),
-    /// A line has ended that is no message.
+    /// A line has ended that is not a message.
     Malformed(&'a str),
-    /// A piece of a file is there. Its checksum is not looked at here.
+    /// A piece of a file is complete. Its checksum is not checked here.
     Chunk(Chunk, &'a [u8]),
 }
 
-/// Takes the port's bytes apart. Holds at most one line and one chunk.
+/// Splits the port's bytes into events. Holds at most one line and one chunk.
 #[derive(Default)]
 pub struct PortReader {
     line: Vec<u8>,
@@ -33,55 +34,55 @@ pub struct PortReader {
 }
 
 impl PortReader {
-    /// A port on which nothing was heard yet.
+    /// A reader that has received nothing yet.
     pub fn new() -> PortReader {
         PortReader::default()
     }
 
-    /// Takes what just arrived, in whatever pieces, and tells what it is.
-    pub fn feed(&mut self, mut bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) {
+    /// Takes the bytes that just arrived, in pieces of any size, and reports their events.
+    pub fn feed(&mut self, mut bytes: &[u8], on_event: &mut dyn FnMut(PortEvent<'_>)) {
         while !bytes.is_empty() {
             let used = match self.awaited {
-                Some(chunk) => self.feed_chunk(chunk, bytes, heard),
-                None => self.feed_line(bytes, heard),
+                Some(chunk) => self.feed_chunk(chunk, bytes, on_event),
+                None => self.feed_line(bytes, on_event),
             };
             bytes = &bytes[used..];
         }
     }
 
-    /// A chunk that began and whose bytes have not all come, and how many have: what is lost if the guest is gone.
+    /// An incomplete chunk, and the number of its bytes received: the part that is lost if the guest is gone.
     pub fn cut_off(&self) -> Option<(Chunk, usize)> {
         self.awaited.map(|chunk| (chunk, self.payload.len()))
     }
 
-    /// Up to the end of the line or of `bytes`; how many were used.
-    fn feed_line(&mut self, bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) -> usize {
+    /// Reads up to the end of the line or of `bytes`. Returns the number of bytes used.
+    fn feed_line(&mut self, bytes: &[u8], on_event: &mut dyn FnMut(PortEvent<'_>)) -> usize {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let used = end.map_or(bytes.len(), |end| end + 1);
         let text = &bytes[..end.unwrap_or(used)];
         let room = LINE_BYTES_MAX - self.line.len();
         self.line.extend_from_slice(&text[..text.len().min(room)]);
         self.line_cut |= text.len() > room;
-        heard(PortEvent::Output(&bytes[..used]));
+        on_event(PortEvent::Output(&bytes[..used]));
         if end.is_some() {
-            self.end_line(heard);
+            self.end_line(on_event);
         }
         used
     }
 
-    fn end_line(&mut self, heard: &mut dyn FnMut(PortEvent<'_>)) {
+    fn end_line(&mut self, on_event: &mut dyn FnMut(PortEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
         match Message::parse(&text).filter(|_| !self.line_cut) {
             Some(Message::Chunk(chunk)) => self.awaited = Some(chunk),
-            Some(word) => heard(PortEvent::Message(word)),
-            None => heard(PortEvent::Malformed(&text)),
+            Some(message) => on_event(PortEvent::Message(message)),
+            None => on_event(PortEvent::Malformed(&text)),
         }
         self.line_cut = false;
     }
 
-    /// Up to the newline behind the chunk's bytes, or the end of `bytes`; how many were used.
-    fn feed_chunk(&mut self, chunk: Chunk, bytes: &[u8], heard: &mut dyn FnMut(PortEvent<'_>)) -> usize {
+    /// Reads up to the newline after the chunk's bytes, or to the end of `bytes`. Returns the number of bytes used.
+    fn feed_chunk(&mut self, chunk: Chunk, bytes: &[u8], on_event: &mut dyn FnMut(PortEvent<'_>)) -> usize {
         let missing = chunk.bytes as usize - self.payload.len();
         if missing > 0 {
             let used = missing.min(bytes.len());
@@ -89,8 +90,9 @@ impl PortReader {
             return used;
         }
         self.awaited = None;
-        heard(PortEvent::Chunk(chunk, &std::mem::take(&mut self.payload)));
-        // What stands in the place of the newline begins a malformed line: it is output, and reported as malformed.
+        on_event(PortEvent::Chunk(chunk, &std::mem::take(&mut self.payload)));
+        // If another byte replaces the newline, it begins a malformed line. It is then output, and is reported as
+        // malformed.
         usize::from(bytes[0] == b'\n')
     }
 }
@@ -100,55 +102,55 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Everything heard, in a form that does not depend on how the bytes were cut; what was said apart.
-    fn hear(pieces: &[&[u8]]) -> (Vec<u8>, Vec<String>, PortReader) {
-        let (mut said, mut rest, mut reader) = (Vec::new(), Vec::new(), PortReader::new());
+    /// Reads everything, in a form that does not depend on how the bytes are split; the output is separate.
+    fn read_all(pieces: &[&[u8]]) -> (Vec<u8>, Vec<String>, PortReader) {
+        let (mut output, mut rest, mut reader) = (Vec::new(), Vec::new(), PortReader::new());
         for piece in pieces {
-            reader.feed(piece, &mut |heard| match heard {
-                PortEvent::Output(bytes) => said.extend_from_slice(bytes),
-                PortEvent::Message(word) => rest.push(word.to_string()),
+            reader.feed(piece, &mut |event| match event {
+                PortEvent::Output(bytes) => output.extend_from_slice(bytes),
+                PortEvent::Message(message) => rest.push(message.to_string()),
                 PortEvent::Malformed(text) => rest.push(format!("malformed {text}")),
                 PortEvent::Chunk(chunk, bytes) => rest.push(format!("{} {bytes:?}", Message::Chunk(chunk))),
             });
         }
-        (said, rest, reader)
+        (output, rest, reader)
     }
 
     const SAMPLE: &[u8] = b"I 17\nP kmsg.log 0 4 00000001 more\nI 1\n\nP trace.txt 0 0 00000000 last\n\nE poweroff\n";
 
     #[test]
-    fn files_are_told_from_lines() {
-        let (said, rest, reader) = hear(&[SAMPLE]);
+    fn files_are_separated_from_lines() {
+        let (output, rest, reader) = read_all(&[SAMPLE]);
         assert_eq!(
             rest,
             ["I 17", "P kmsg.log 0 4 00000001 more [73, 32, 49, 10]", "P trace.txt 0 0 00000000 last []", "E poweroff"]
         );
         let lines = "I 17\nP kmsg.log 0 4 00000001 more\nP trace.txt 0 0 00000000 last\nE poweroff\n";
-        assert_eq!(String::from_utf8(said).as_deref(), Ok(lines));
+        assert_eq!(String::from_utf8(output).as_deref(), Ok(lines));
         assert_eq!(reader.cut_off(), None);
     }
 
     #[test]
     fn the_first_byte_of_a_line_is_passed_on_at_once() {
-        let mut heard = Vec::new();
-        PortReader::new().feed(b"I", &mut |what| heard.push(format!("{what:?}")));
-        assert_eq!(heard, ["Output([73])"]);
+        let mut events = Vec::new();
+        PortReader::new().feed(b"I", &mut |event| events.push(format!("{event:?}")));
+        assert_eq!(events, ["Output([73])"]);
     }
 
     #[test]
     fn malformed_lines_are_counted_and_skipped() {
         let long = [&b"T "[..], &[b'1'; 5000], b"\nT 5\n"].concat();
-        let (said, rest, _) = hear(&[&long]);
-        assert_eq!(said, long);
+        let (output, rest, _) = read_all(&[&long]);
+        assert_eq!(output, long);
         assert!(rest[0].starts_with("malformed T 111") && rest[0].len() == 10 + LINE_BYTES_MAX);
         assert_eq!(rest[1], "T 5");
-        let (_, rest, _) = hear(&[b"P kmsg.log 0 1 00000000 last\nab\nT 5\n\xff\n"]);
+        let (_, rest, _) = read_all(&[b"P kmsg.log 0 1 00000000 last\nab\nT 5\n\xff\n"]);
         assert_eq!(rest, ["P kmsg.log 0 1 00000000 last [97]", "malformed b", "T 5", "malformed \u{fffd}"]);
     }
 
     #[test]
-    fn a_guest_that_is_gone_leaves_a_chunk_that_says_so() {
-        let (_, rest, reader) = hear(&[b"P kmsg.log 0 10 00000000 last\nabc"]);
+    fn a_guest_that_is_gone_leaves_an_incomplete_chunk() {
+        let (_, rest, reader) = read_all(&[b"P kmsg.log 0 10 00000000 last\nabc"]);
         assert!(rest.is_empty());
         assert_eq!(reader.cut_off().map(|(chunk, have)| (chunk.name, have)), Some(("kmsg.log", 3)));
     }
@@ -160,16 +162,16 @@ mod tests {
             cuts.extend([0, SAMPLE.len()]);
             cuts.sort_unstable();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|w| &SAMPLE[w[0]..w[1]]).collect();
-            let (said, rest, _) = hear(&pieces);
-            let (said_at_once, rest_at_once, _) = hear(&[SAMPLE]);
-            prop_assert_eq!((said, rest), (said_at_once, rest_at_once));
+            let (output, rest, _) = read_all(&pieces);
+            let (output_at_once, rest_at_once, _) = read_all(&[SAMPLE]);
+            prop_assert_eq!((output, rest), (output_at_once, rest_at_once));
         }
 
         #[test]
         fn any_bytes_are_taken_without_panic(noise in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
             let all = [SAMPLE, &noise, b"\n", SAMPLE].concat();
             let cut = cut.min(all.len());
-            hear(&[&all[..cut], &all[cut..]]);
+            read_all(&[&all[..cut], &all[cut..]]);
         }
     }
 }

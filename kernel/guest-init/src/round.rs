@@ -1,6 +1,6 @@
-//! One round of evidence as it lies in the guest's memory.
+//! The layout of one round of evidence in the guest's memory.
 //!
-//! The guest fills pages of its own, which may lie anywhere in physical memory. One page, the header, says where:
+//! The guest fills its own pages, which may be anywhere in physical memory. One page, the header, has their addresses:
 //!
 //! ```text
 //! header page
@@ -11,61 +11,61 @@
 //!  20    4  flags: 1 = the last round
 //!  24    4  frames: data pages of this round
 //!  28    4  chunks
-//!  32    4  sum of this page with answer and sum as zero
-//!  36    4  sum of the list pages, as far as they are used
+//!  32    4  sum of this page, with answer and sum as zero
+//!  36    4  sum of the used part of the list pages
 //!  40   24  zero
 //!  64  512  physical addresses of up to 64 list pages, u64
 //! 576 3520  up to 55 chunks: name[32] (NUL-padded), offset u64, bytes u32, sum u32, flags u32 (1 = the file's end),
 //!           12 zero
 //! list page    512 physical addresses of data pages, u64
-//! data pages   the chunks' bytes, one after the other, nothing between
+//! data pages   the chunks' bytes, one after the other, without gaps
 //! ```
 //!
-//! A sum is that of [`sum`]. All numbers are little-endian, all addresses those of whole 4 KiB pages. A chunk is a piece of a file, `offset`
-//! bytes from its start; a file larger than a round goes on in the next one. Decoding checks everything but the
-//! chunks' contents and reads nothing outside the page it is given.
+//! A sum is that of [`sum`]. All numbers are little-endian, all addresses those of whole 4 KiB pages. A chunk is a
+//! piece of a file, `offset` bytes from its start; a file larger than a round continues in the next one. Decoding
+//! checks everything except the chunks' contents, and reads nothing outside the given page.
 
 use crate::files;
 use twox_hash::XxHash64;
 
 /// Size of a page, of a frame, of the header.
 pub const PAGE_BYTES: usize = 4096;
-/// Where in the header the host writes its answer.
+/// Offset in the header to which the host writes its answer.
 pub const ANSWER_OFFSET: u64 = 12;
-/// Longest name of a file.
+/// The longest name of a file.
 pub const NAME_BYTES_MAX: usize = 31;
-/// Data of one round at most.
+/// The largest data of one round.
 pub const ROUND_BYTES_MAX: usize = 64 << 20;
-/// Data of one chunk at most.
+/// The largest data of one chunk.
 pub const CHUNK_BYTES_MAX: u32 = ROUND_BYTES_MAX as u32;
-/// Chunks in one round at most.
+/// The largest number of chunks in one round.
 pub const CHUNKS_MAX: usize = (PAGE_BYTES - CHUNKS_AT) / CHUNK_ENTRY_BYTES;
-/// Addresses in one list page.
+/// The number of addresses in one list page.
 pub const LIST_ENTRIES: usize = PAGE_BYTES / 8;
 
 const MAGIC: &[u8; 8] = b"BTSCOPE\n";
 const VERSION: u32 = 1;
 const LISTS_AT: usize = 64;
-const LISTS_MAX: usize = 64;
-const CHUNKS_AT: usize = LISTS_AT + LISTS_MAX * 8;
+const MAX_LISTS: usize = 64;
+const CHUNKS_AT: usize = LISTS_AT + MAX_LISTS * 8;
 const CHUNK_ENTRY_BYTES: usize = 64;
 const _: () = assert!(CHUNKS_AT + CHUNKS_MAX * CHUNK_ENTRY_BYTES == PAGE_BYTES);
-const _: () = assert!(ROUND_BYTES_MAX <= LISTS_MAX * LIST_ENTRIES * PAGE_BYTES);
+const _: () = assert!(ROUND_BYTES_MAX <= MAX_LISTS * LIST_ENTRIES * PAGE_BYTES);
 
-/// What the host writes into the header when it has looked at a round.
+/// The host's answer in the header, after it has examined a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Answer {
-    /// Whole and kept; the pages may be used again.
+    /// The round is complete and stored; the guest may reuse the pages.
     Taken = u32::from_le_bytes(*b"TAKE"),
-    /// Damaged; look up where the pages lie and offer it once more.
+    /// The round is damaged; look up the pages' addresses and offer it again.
     Retry = u32::from_le_bytes(*b"MORE"),
-    /// Memory cannot be the way; send it by the port.
+    /// The memory cannot be used; send the round by the port.
     GiveUp = u32::from_le_bytes(*b"PORT"),
 }
 
 impl Answer {
-    /// The answer that a header's word stands for; none while there is none.
+    /// The answer of a header's word; `None` if there is no answer yet.
     pub fn from_word(word: u32) -> Option<Answer> {
         [Answer::Taken, Answer::Retry, Answer::GiveUp].into_iter().find(|&answer| answer as u32 == word)
     }
@@ -74,54 +74,54 @@ impl Answer {
 /// A piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Which file, by the name that [`files`] knows.
+    /// The file, by its name in [`files`].
     pub name: &'static str,
-    /// Where in the file it begins, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// Its length.
     pub bytes: u32,
     /// [`sum`] of its bytes.
     pub sum: u32,
-    /// The file ends with it.
+    /// True if the file ends with it.
     pub last: bool,
 }
 
 /// The header of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of the round, from 0 up.
+    /// Number of the round, counted from 0.
     pub round: u32,
-    /// No round follows.
+    /// True if no round follows.
     pub last: bool,
-    /// How many data pages there are.
+    /// The number of data pages.
     pub frames: u32,
     /// Physical addresses of the list pages.
     pub lists: Vec<u64>,
-    /// [`sum`] of what they hold.
+    /// [`sum`] of the used part of the list pages.
     pub lists_sum: u32,
     /// The pieces of files, in the order of their bytes.
     pub chunks: Vec<Chunk>,
 }
 
-/// Why a page is not a header.
+/// The reason why a page is not a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It was overwritten, or is somewhere else.
+    /// The page was overwritten, or the header is somewhere else.
     #[error("header or list of pages are damaged (no magic, or a checksum is wrong)")]
     Damaged,
-    /// Process 1 and host are of different versions.
+    /// Process 1 and the host have different versions.
     #[error("version {0} of the round, this host knows {VERSION}: use the guest-init that came with this bootscope")]
     Version(u32),
-    /// A number in it is out of bounds.
+    /// A number in the header is out of bounds.
     #[error("{0} is out of bounds")]
     Bounds(&'static str),
-    /// A file that the host did not ask for.
+    /// The file is not in the host's list.
     #[error("a file of unknown name")]
     Name,
 }
 
 impl Header {
-    /// How many list pages `frames` data pages need.
+    /// The number of list pages for `frames` data pages.
     pub fn lists_for(frames: usize) -> usize {
         frames.div_ceil(LIST_ENTRIES)
     }
@@ -131,12 +131,12 @@ impl Header {
         self.chunks.iter().map(|chunk| u64::from(chunk.bytes)).sum()
     }
 
-    /// The page, with no answer in it yet.
+    /// The page, without an answer.
     ///
     /// # Panics
-    /// If there are more lists or chunks than the page holds: the guest must end its round before that.
+    /// If there are more lists or chunks than the page can hold: the guest must end its round before that.
     pub fn encode(&self) -> [u8; PAGE_BYTES] {
-        assert!(self.lists.len() <= LISTS_MAX && self.chunks.len() <= CHUNKS_MAX, "more than a header page holds");
+        assert!(self.lists.len() <= MAX_LISTS && self.chunks.len() <= CHUNKS_MAX, "more than a header page holds");
         let mut page = [0; PAGE_BYTES];
         page[..8].copy_from_slice(MAGIC);
         put_u32(&mut page, 8, VERSION);
@@ -156,12 +156,12 @@ impl Header {
             put_u32(entry, 44, chunk.sum);
             put_u32(entry, 48, u32::from(chunk.last));
         }
-        let own = page_sum(&page);
-        put_u32(&mut page, 32, own);
+        let sum = page_sum(&page);
+        put_u32(&mut page, 32, sum);
         page
     }
 
-    /// Reads a header page, whatever the guest put there.
+    /// Reads a header page with any content.
     pub fn decode(page: &[u8; PAGE_BYTES]) -> Result<Header, HeaderError> {
         if page[..8] != *MAGIC {
             return Err(HeaderError::Damaged);
@@ -175,7 +175,7 @@ impl Header {
         let frames = get_u32(page, 24);
         let lists = Header::lists_for(frames as usize);
         let chunks = get_u32(page, 28) as usize;
-        within("the number of frames", lists <= LISTS_MAX && frames as usize * PAGE_BYTES <= ROUND_BYTES_MAX)?;
+        within("the number of frames", lists <= MAX_LISTS && frames as usize * PAGE_BYTES <= ROUND_BYTES_MAX)?;
         within("the number of chunks", chunks <= CHUNKS_MAX)?;
         let lists: Vec<u64> = page[LISTS_AT..][..8 * lists].chunks_exact(8).map(get_u64).collect();
         within("the address of a list", lists.iter().all(|list| list % PAGE_BYTES as u64 == 0))?;
@@ -195,9 +195,9 @@ impl Header {
 
 fn decode_chunk(entry: &[u8]) -> Result<Chunk, HeaderError> {
     let name = entry[..32].split(|&byte| byte == 0).next().unwrap_or_default();
-    let known = std::str::from_utf8(name).ok().and_then(files::find).ok_or(HeaderError::Name)?;
+    let evidence = std::str::from_utf8(name).ok().and_then(files::find).ok_or(HeaderError::Name)?;
     Ok(Chunk {
-        name: known.name,
+        name: evidence.name,
         offset: get_u64(&entry[32..40]),
         bytes: get_u32(entry, 40),
         sum: get_u32(entry, 44),
@@ -205,7 +205,7 @@ fn decode_chunk(entry: &[u8]) -> Result<Chunk, HeaderError> {
     })
 }
 
-/// What the list pages hold, one after the other, of these data pages' addresses.
+/// The content of the list pages, one after the other, for these data pages' addresses.
 pub fn encode_lists(frames: &[u64]) -> impl Iterator<Item = u8> + '_ {
     frames.iter().flat_map(|frame| frame.to_le_bytes())
 }
@@ -225,13 +225,13 @@ fn within(what: &'static str, holds: bool) -> Result<(), HeaderError> {
     holds.then_some(()).ok_or(HeaderError::Bounds(what))
 }
 
-/// The checksum of the protocol: the lower half of XXH64. It guards against pages that moved and bytes that were lost,
-/// not against malice. An emulated guest computes it ten times as fast as a crc32, which would take most of the transfer's time.
+/// The checksum of the protocol: the lower half of XXH64. It guards against moved pages and lost bytes, not against
+/// malice. An emulated guest computes it ten times as fast as a crc32, which would take most of the transfer's time.
 pub fn sum(bytes: &[u8]) -> u32 {
     XxHash64::oneshot(0, bytes) as u32
 }
 
-/// The sum of a header page, leaving out the two words that are written later.
+/// The sum of a header page, without the two words that are written later.
 fn page_sum(page: &[u8; PAGE_BYTES]) -> u32 {
     let mut page = *page;
     put_u32(&mut page, ANSWER_OFFSET as usize, 0);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_headers_are_decoded() {
         assert_eq!(Header::decode(&sample().encode()), Ok(sample()));
         let full = Header { chunks: vec![sample().chunks[1]; CHUNKS_MAX], ..sample() };
         assert_eq!(Header::decode(&full.encode()), Ok(full));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_half_of_xxh64() {
-        // From the algorithm's own description: XXH64 of nothing is ef46db3751d8e999.
+        // From the algorithm's own description: XXH64 of no bytes is ef46db3751d8e999.
         assert_eq!(sum(b""), 0x51d8_e999);
         assert_eq!(sum(b"abc"), 0x44bc_2cf5_ad77_0999_u64 as u32);
     }
@@ -291,17 +291,17 @@ mod tests {
         assert_eq!(Answer::from_word(0), None);
     }
 
-    /// A header whose field at `at` is `value`, its checksum right.
+    /// A header whose field at `at` is `value`, with a right checksum.
     fn with(at: usize, value: u32) -> Result<Header, HeaderError> {
         let mut page = sample().encode();
         put_u32(&mut page, at, value);
-        let own = page_sum(&page);
-        put_u32(&mut page, 32, own);
+        let sum = page_sum(&page);
+        put_u32(&mut page, 32, sum);
         Header::decode(&page)
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_named() {
+    fn values_out_of_bounds_are_named() {
         assert_eq!(with(0, 0), Err(HeaderError::Damaged));
         assert_eq!(with(8, 2), Err(HeaderError::Version(2)));
         assert_eq!(with(24, u32::MAX), Err(HeaderError::Bounds("the number of frames")));
@@ -347,8 +347,8 @@ mod tests {
             page[16..].copy_from_slice(&tail);
             put_u32(&mut page, 24, frames);
             put_u32(&mut page, 28, chunks);
-            let own = page_sum(&page);
-            put_u32(&mut page, 32, own);
+            let sum = page_sum(&page);
+            put_u32(&mut page, 32, sum);
             if let Ok(header) = Header::decode(&page) {
                 prop_assert!(header.data_bytes() <= ROUND_BYTES_MAX as u64);
                 prop_assert!(header.chunks.len() <= CHUNKS_MAX);

@@ -1,11 +1,11 @@
-//! The archive against Debian's own cpio.
+//! Tests the archive against Debian's own cpio.
 
 use guest_init::config::{Config, Root};
 use guest_init::cpio::{self, Module};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What `cpio` makes of the archive, or none where there is no cpio.
+/// The output of `cpio` for the archive, or `None` if there is no cpio.
 fn cpio(arguments: &[&str], archive: &[u8]) -> Option<String> {
     let mut child = match Command::new("cpio")
         .args(arguments)
@@ -22,7 +22,7 @@ fn cpio(arguments: &[&str], archive: &[u8]) -> Option<String> {
             return None;
         }
     };
-    // cpio stops reading at the trailer; what follows is padding, and a closed pipe is then no fault.
+    // cpio stops reading at the trailer. The rest is padding, so a closed pipe is then not an error.
     let _ = child.stdin.take().expect("piped").write_all(archive);
     let output = child.wait_with_output().expect("cpio ends");
     assert!(output.status.success(), "cpio: {}", String::from_utf8_lossy(&output.stderr));
@@ -77,8 +77,8 @@ fn contents_come_out_as_they_went_in_for_every_length() {
         let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/init"], &archive) else { return };
         assert_eq!(text.as_bytes(), elf);
     }
-    let asked = Config { payload_bytes: 12345, ..Config::default() };
-    let archive = cpio::archive(b"", &asked, &[]);
+    let config = Config { payload_bytes: 12345, ..Config::default() };
+    let archive = cpio::archive(b"", &config, &[]);
     let Some(text) = cpio(&["-i", "--to-stdout", "--quiet", "bootscope/config"], &archive) else { return };
-    assert_eq!(Config::parse(&text), (asked, vec![]));
+    assert_eq!(Config::parse(&text), (config, vec![]));
 }

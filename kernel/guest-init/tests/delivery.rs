@@ -1,4 +1,4 @@
-//! Taking rounds out of a guest's memory: what arrives is what was sent, or the reason why not.
+//! Tests taking rounds from a guest's memory: the result is what was sent, or the reason why not.
 
 use guest_init::delivery::{Delivery, Error};
 use guest_init::round::{Answer, Chunk, Header, PAGE_BYTES, encode_lists, sum};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A guest's memory, and an offer in it: header in page 0, lists next, then data pages in a given disorder.
+/// A guest's memory with an offer in it: the header in page 0, then lists, then data pages in a given disorder.
 struct Guest {
     memory: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl Guest {
     }
 }
 
-/// A host with what it has got so far.
+/// A host with everything it has received.
 struct Host {
     delivery: Delivery,
     files: BTreeMap<&'static str, (Vec<u8>, bool)>,
@@ -117,7 +117,7 @@ fn a_piece_that_comes_again_is_counted_and_kept_once() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_answered() {
+fn errors_are_reported_and_answered() {
     let offer = |name, offset, bytes| Guest::offer(0, &[(name, offset, bytes, true)], false);
     let check = |host: &mut Host, guest: &Guest, answer, text: &str| {
         let error = host.take(guest).unwrap_err();
@@ -175,12 +175,12 @@ fn a_guest_that_offers_the_same_damage_for_ever_is_read_a_bounded_number_of_time
     let last = last.unwrap();
     assert!(matches!(last, Error::TooOften { .. }) && last.answer() == Answer::GiveUp, "{last}");
     assert!(delivery.is_spent());
-    // A whole round, four times what may be transferred, and the last offer.
+    // One whole round, four times the largest transfer, and the last offer.
     assert!(read < (64 + 4 + 5) << 20, "{} MiB were read", read >> 20);
 }
 
 proptest! {
-    // What was found is to become a test of its own; files of seeds are not kept.
+    // A found failure is to become its own test, so files of seeds are not kept.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

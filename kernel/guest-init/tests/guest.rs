@@ -1,7 +1,8 @@
-//! Process 1 in a real guest: every file is transferred whole, by either way, and what the kernel lacks is reported.
+//! Tests process 1 in a real guest: every file is transferred whole, by either way, and everything the kernel lacks is
+//! reported.
 //!
-//! Needs QEMU and a kernel, named by BOOTSCOPE_TEST_KERNEL; each test boots once, for some three seconds. With
-//! `--nocapture` the speed of the transfer is printed.
+//! The tests need QEMU and a kernel, named by BOOTSCOPE_TEST_KERNEL. Each test boots once, for about three seconds.
+//! With `--nocapture`, the speed of the transfer is printed.
 
 mod support;
 
@@ -14,7 +15,7 @@ use support::{Boot, Outcome, boot, is_payload, kernel};
 
 const MIB: usize = 1 << 20;
 
-/// What must hold of every kernel log.
+/// Checks that hold for every kernel log.
 fn check_kmsg(outcome: &Outcome) {
     let kmsg = outcome.text("kmsg.log");
     let first = kmsg.lines().next().unwrap_or("");
@@ -41,7 +42,7 @@ fn check_whole(outcome: &Outcome) {
     assert!(outcome.text("self-stat.txt").starts_with("1 (init) "));
 }
 
-/// The ticks of the sync lines in the trace, which is taken with `trace_clock=x86-tsc`.
+/// The ticks of the sync lines in the trace, which has `trace_clock=x86-tsc`.
 fn trace_sync_ticks(trace: &str) -> Vec<u64> {
     let lines = trace.lines().filter(|line| line.contains("bootscope-sync "));
     lines
@@ -76,12 +77,12 @@ fn everything_comes_home_through_memory() {
     print_speed(&outcome, &trace);
 }
 
-/// Ticks rise from word to word, and lie around what the trace shows.
+/// Ticks rise from message to message, and enclose those in the trace.
 fn check_sync(outcome: &Outcome, in_trace: &[u64]) {
     let mut around = Vec::new();
     let mut last = 0;
-    for (_, word) in &outcome.words {
-        let (from, to) = match *word {
+    for (_, message) in &outcome.messages {
+        let (from, to) = match *message {
             Message::Init { tsc } | Message::Tick { tsc } => (tsc, tsc),
             Message::Clock { before, after, monotonic_ns, boottime_ns } => {
                 assert!(boottime_ns >= monotonic_ns && monotonic_ns > 0);
@@ -93,32 +94,36 @@ fn check_sync(outcome: &Outcome, in_trace: &[u64]) {
             }
             _ => continue,
         };
-        assert!(last < from && from <= to, "{word:?} after {last}");
+        assert!(last < from && from <= to, "{message:?} after {last}");
         last = to;
     }
-    assert!(matches!(outcome.words[0].1, Message::Init { .. }), "{:?}", outcome.words[0]);
+    assert!(matches!(outcome.messages[0].1, Message::Init { .. }), "{:?}", outcome.messages[0]);
     assert_eq!((around.len(), in_trace.len()), (4, 4));
     for (&(before, after), tick) in around.iter().zip(in_trace) {
         assert!((before..=after).contains(tick), "{before} <= {tick} <= {after}");
     }
 }
 
-/// Figures for the reader of the test's output; the limits of the project are kept by its benchmark.
+/// Figures for a reader of the test's output. The project's benchmark checks the limits.
 fn print_speed(outcome: &Outcome, trace: &str) {
     let bytes: u64 = outcome.rounds.iter().map(|round| round.0).sum();
     let host: f64 = outcome.rounds.iter().map(|round| round.1.as_secs_f64()).sum();
     println!("host: {bytes} bytes in {} rounds, {:.0} MB/s", outcome.rounds.len(), bytes as f64 / 1e6 / host);
-    let offers: Vec<_> =
-        outcome.words.iter().filter(|(_, word)| matches!(word, Message::Round { .. })).map(|said| said.0).collect();
+    let offers: Vec<_> = outcome
+        .messages
+        .iter()
+        .filter(|(_, message)| matches!(message, Message::Round { .. }))
+        .map(|offer| offer.0)
+        .collect();
     let (full, _) = outcome.rounds[offers.len() - 2];
     let pair = offers[offers.len() - 2].as_secs_f64() - offers[offers.len() - 3].as_secs_f64();
     println!("guest and host: a round of {full} bytes in {:.1} ms, {:.0} MB/s", pair * 1e3, full as f64 / 1e6 / pair);
-    let tick = |word: &Message| match *word {
+    let tick = |message: &Message| match *message {
         Message::Init { tsc } | Message::Tick { tsc } => Some(tsc),
         _ => None,
     };
     let ticks: Vec<(f64, u64)> =
-        outcome.words.iter().filter_map(|(at, word)| Some((at.as_secs_f64(), tick(word)?))).collect();
+        outcome.messages.iter().filter_map(|(at, message)| Some((at.as_secs_f64(), tick(message)?))).collect();
     let (first, last) = (ticks[0], ticks[ticks.len() - 1]);
     let hz = (last.1 - first.1) as f64 / (last.0 - first.0);
     let exec = trace.lines().find(|line| line.contains("sched_process_exec: filename=/bootscope/init"));
@@ -147,7 +152,7 @@ fn the_port_brings_it_home_where_memory_cannot() {
     assert_eq!(outcome.lacks("kallsyms"), ["cut at 1048576 bytes (file_max)"]);
     assert!(is_payload(&outcome.files["payload.bin"]) && outcome.files["payload.bin"].len() == MIB);
     assert!(outcome.repeats > 0, "the round that was taken comes again by the port");
-    assert!(outcome.said.len() < 100_000, "files are not kept among the lines");
+    assert!(outcome.port_output.len() < 100_000, "files are not kept among the lines");
 
     let [.., before, (_, bytes, at)] = &outcome.chunks[..] else { panic!("{outcome}") };
     println!("port: {bytes} bytes, {:.2} MB/s", *bytes as f64 / 1e6 / (at.as_secs_f64() - before.2.as_secs_f64()));
@@ -186,7 +191,7 @@ fn a_guest_whose_clock_skips_idle_time_still_waits_for_the_host() {
 }
 
 #[test]
-fn what_a_kernel_lacks_is_said_and_the_rest_comes_home() {
+fn everything_a_kernel_lacks_is_reported_and_the_rest_is_transferred() {
     let Some(kernel) = kernel() else { return };
     let outcome = boot(
         &kernel,
@@ -214,10 +219,10 @@ fn what_a_kernel_lacks_is_said_and_the_rest_comes_home() {
 #[test]
 fn a_guest_without_the_port_says_so_on_its_console_and_ends() {
     let Some(kernel) = kernel() else { return };
-    let outcome = boot(&kernel, &Boot { deaf: true, ..Boot::default() });
+    let outcome = boot(&kernel, &Boot { without_port: true, ..Boot::default() });
     assert!(outcome.console.contains("bootscope: process 1 runs; nobody listens on port 0xe9"), "{outcome}");
     assert!(outcome.console.contains("Power down"), "{outcome}");
-    assert!(outcome.said.is_empty());
+    assert!(outcome.port_output.is_empty());
 
     let outcome = boot(&kernel, &Boot { append: "quiet lockdown=confidentiality", ..Boot::default() });
     let text = "bootscope: process 1 runs; the kernel forbids ports: Operation not permitted (os error 1)";
@@ -267,7 +272,7 @@ fn the_users_own_init_finds_a_clean_place() {
         "second init: proc [] ours []",
         r#"second init: mounted 0; mounts "rootfs / rootfs rw"#,
         r#"second init: files ["0", "1", "2", "3"]"#,
-        // Killed by the port that it may no longer use.
+        // The port kills it, because it may no longer use ports.
         "Attempted to kill init! exitcode=0x0000000b",
     ] {
         assert!(outcome.console.contains(line), "{line}\n{outcome}");
@@ -276,7 +281,7 @@ fn the_users_own_init_finds_a_clean_place() {
 }
 
 #[test]
-fn an_init_that_cannot_be_started_is_said() {
+fn an_init_that_cannot_be_started_is_reported() {
     let Some(kernel) = kernel() else { return };
     let config = Config { then: Then::Exec, init: Some("/sbin/none".into()), ..Config::default() };
     let outcome = boot(&kernel, &Boot { config, ..Boot::default() });

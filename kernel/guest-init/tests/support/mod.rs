@@ -1,6 +1,6 @@
-//! A small host: boots a kernel under QEMU with guest-init, takes what it offers, and counts.
+//! A small host: boots a kernel under QEMU with guest-init, takes the offered evidence, and counts.
 //!
-//! It is the least that shows the protocol from outside; the real host is `crates/machine`.
+//! It is the smallest host that shows the protocol from outside; the real host is `crates/machine`.
 
 use guest_init::config::Config;
 use guest_init::delivery::{Delivery, Error};
@@ -17,7 +17,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A boot to make.
 #[derive(Clone)]
 pub struct Boot {
     pub append: &'static str,
@@ -27,11 +26,11 @@ pub struct Boot {
     pub initrd: Vec<u8>,
     /// Further arguments for QEMU.
     pub machine: &'static [&'static str],
-    /// A machine without the port.
-    pub deaf: bool,
-    /// Flips a bit of the first page that is read of the first so many rounds.
+    /// True for a machine without the port.
+    pub without_port: bool,
+    /// The number of rounds, from the first, in which a bit of the first page read is flipped.
     pub damaged_rounds: u32,
-    /// What to tell the guest instead of the truth; none: nothing at all.
+    /// Replaces the true answer to the guest; `None`: no answer.
     pub answer: fn(Answer) -> Option<Answer>,
 }
 
@@ -43,28 +42,28 @@ impl Default for Boot {
             memory: "256M",
             initrd: vec![],
             machine: &[],
-            deaf: false,
+            without_port: false,
             damaged_rounds: 0,
             answer: Some,
         }
     }
 }
 
-/// What came of it.
+/// The result of a boot.
 #[derive(Default)]
 pub struct Outcome {
-    /// Each word, and when its line ended, from QEMU's start.
-    pub words: Vec<(Duration, Message)>,
+    /// Each message, with the time at which its line ended, since QEMU's start.
+    pub messages: Vec<(Duration, Message)>,
     pub malformed: Vec<String>,
-    /// What would be guest.log.
-    pub said: Vec<u8>,
+    /// The content that guest.log would have.
+    pub port_output: Vec<u8>,
     pub files: BTreeMap<&'static str, Vec<u8>>,
     pub unfinished: Vec<String>,
     pub errors: Vec<String>,
     pub console: String,
-    /// Of each round: its bytes, and how long the host took over it.
+    /// For each round: its bytes, and the time that the host took for it.
     pub rounds: Vec<(u64, Duration)>,
-    /// Of each chunk by the port: its name, its bytes, and when it was whole.
+    /// For each chunk from the port: its name, its bytes, and the time at which it was complete.
     pub chunks: Vec<(&'static str, usize, Duration)>,
     pub repeats: u64,
 }
@@ -75,34 +74,36 @@ impl Outcome {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// The reasons given for what is lacking of that name.
+    /// The reported reasons for lacking `name`.
     pub fn lacks(&self, name: &str) -> Vec<&str> {
-        let words = self.words.iter().filter_map(|(_, word)| match word {
+        let messages = self.messages.iter().filter_map(|(_, message)| match message {
             Message::Lack { what, why } if what.word() == name => Some(why.as_str()),
             _ => None,
         });
-        words.collect()
+        messages.collect()
     }
 
     pub fn ends(&self) -> Vec<&str> {
-        let words = self.words.iter();
-        words
-            .filter_map(|(_, word)| if let Message::End { outcome } = word { Some(outcome.as_str()) } else { None })
+        let messages = self.messages.iter();
+        messages
+            .filter_map(
+                |(_, message)| if let Message::End { outcome } = message { Some(outcome.as_str()) } else { None },
+            )
             .collect()
     }
 }
 
 impl std::fmt::Display for Outcome {
-    /// What one must see of a boot that went wrong.
+    /// Everything needed to understand a failed boot.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "--- console\n{}\n--- port\n{}", self.console, String::from_utf8_lossy(&self.said))?;
+        writeln!(f, "--- console\n{}\n--- port\n{}", self.console, String::from_utf8_lossy(&self.port_output))?;
         writeln!(f, "--- errors {:?}, malformed {:?}, unfinished {:?}", self.errors, self.malformed, self.unfinished)
     }
 }
 
-/// The kernel to boot, or none, saying why.
+/// The kernel to boot. Without a kernel, prints the reason and returns `None`.
 pub fn kernel() -> Option<PathBuf> {
-    // Not by `eprintln!`, which the test harness keeps to itself while a test passes.
+    // Not with `eprintln!`, because the test harness captures it while a test passes.
     let skip = |why: &str| {
         let _ = io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
         None
@@ -117,7 +118,7 @@ pub fn kernel() -> Option<PathBuf> {
     Some(kernel.into())
 }
 
-/// Process 1 as it is shipped: static, by the profile `guest`.
+/// Process 1 as shipped: static, with the profile `guest`.
 pub fn init_elf() -> &'static [u8] {
     static ELF: OnceLock<Vec<u8>> = OnceLock::new();
     ELF.get_or_init(|| {
@@ -131,7 +132,7 @@ pub fn init_elf() -> &'static [u8] {
             .status()
             .expect("cargo runs");
         assert!(status.success(), "guest-init does not build");
-        // The test's own binary lies in <target dir>/<profile>/deps.
+        // The test's own binary is in <target dir>/<profile>/deps.
         let own = std::env::current_exe().expect("a path");
         let target_dir = own.ancestors().nth(3).expect("a target directory");
         std::fs::read(target_dir.join(target).join("guest/guest-init")).expect("the binary just built")
@@ -141,7 +142,7 @@ pub fn init_elf() -> &'static [u8] {
 /// One boot at a time: they are timed, and the machine is small.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Boots, and comes back when the machine is off (or after five minutes).
+/// Boots, and returns when the machine is off (or after five minutes).
 pub fn boot(kernel: &Path, boot: &Boot) -> Outcome {
     let elf = init_elf();
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -166,7 +167,7 @@ pub fn boot(kernel: &Path, boot: &Boot) -> Outcome {
     ));
     qemu.arg("-serial").arg(format!("file:{}", at("console").display()));
     qemu.args(boot.machine).args(["-chardev", "stdio,id=guest,signal=off"]);
-    if !boot.deaf {
+    if !boot.without_port {
         qemu.args(["-device", "isa-debugcon,iobase=0xe9,chardev=guest"]);
     }
     qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(at("initrd"));
@@ -208,24 +209,25 @@ impl<'a> Host<'a> {
             if bytes == 0 {
                 return Ok(());
             }
-            reader.feed(&buffer[..bytes], &mut |heard| self.hear(heard));
-            // QEMU writes byte by byte; a reader that waits in `read` would be woken, at the guest's cost, for each.
+            reader.feed(&buffer[..bytes], &mut |event| self.handle(event));
+            // QEMU writes byte by byte, and would wake a reader that waits in `read` for each byte, at the guest's
+            // cost.
             if reader.cut_off().is_some() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
     }
 
-    fn hear(&mut self, heard: PortEvent<'_>) {
+    fn handle(&mut self, event: PortEvent<'_>) {
         let now = self.start.elapsed();
-        match heard {
-            PortEvent::Output(bytes) => self.outcome.said.extend_from_slice(bytes),
+        match event {
+            PortEvent::Output(bytes) => self.outcome.port_output.extend_from_slice(bytes),
             PortEvent::Malformed(text) => self.outcome.malformed.push(text.to_string()),
-            PortEvent::Message(word) => {
-                if let Message::Round { header_phys } = word {
+            PortEvent::Message(message) => {
+                if let Message::Round { header_phys } = message {
                     self.take_round(header_phys);
                 }
-                self.outcome.words.push((now, word));
+                self.outcome.messages.push((now, message));
             }
             PortEvent::Chunk(chunk, bytes) => {
                 self.outcome.chunks.push((chunk.name, bytes.len(), now));
@@ -254,8 +256,8 @@ impl<'a> Host<'a> {
             self.delivery.take_round(header_phys, &mut read_at, &mut |name, bytes: &[u8], _| keep(files, name, bytes));
         let answer = taken.as_ref().map_or_else(Error::answer, |_| Answer::Taken);
         if let Some(answer) = (self.boot.answer)(answer) {
-            let word = (answer as u32).to_le_bytes();
-            self.ram.write_all_at(&word, header_phys + ANSWER_OFFSET).expect("guest memory can be written");
+            let message = (answer as u32).to_le_bytes();
+            self.ram.write_all_at(&message, header_phys + ANSWER_OFFSET).expect("guest memory can be written");
         }
         match taken {
             Ok(taken) => self.outcome.rounds.push((taken.bytes, began.elapsed())),
@@ -269,7 +271,7 @@ fn keep(files: &mut BTreeMap<&'static str, Vec<u8>>, name: &'static str, bytes: 
     Ok(())
 }
 
-/// Whether these bytes are the test pattern.
+/// True if these bytes are the test pattern.
 pub fn is_payload(bytes: &[u8]) -> bool {
     let mut expected = vec![0; bytes.len()];
     files::payload(0, &mut expected);

@@ -1,4 +1,4 @@
-//! The user's own init of the test: says what it finds, then uses a port, which must kill it.
+//! The user's own init of the test: prints what it finds, then uses a port, which must kill it.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 
@@ -19,11 +19,11 @@ fn main() {
     println!("second init: proc {:?} ours {:?}", names("/proc"), names("/bootscope/proc"));
     std::fs::create_dir_all("/proc").unwrap();
     let text = |text: &'static CStr| text.as_ptr();
-    // SAFETY: three C strings that live for ever, and no data.
+    // SAFETY: three C strings that live forever, and no data.
     let mounted = unsafe { mount(text(c"proc"), text(c"/proc"), text(c"proc"), 0, std::ptr::null()) };
     println!("second init: mounted {mounted}; mounts {:?}", std::fs::read_to_string("/proc/mounts").unwrap());
     println!("second init: files {:?}", names("/proc/self/fd"));
-    // SAFETY: none; this is what must not work.
+    // SAFETY: there is no safety argument; this instruction must fault.
     unsafe { std::arch::asm!("in al, dx", in("dx") 0xe9u16, out("al") _) };
     println!("second init: may use ports");
 }

@@ -1,8 +1,8 @@
-//! Evidence transfer, the guest's half: fills rounds with files and offers each to the host, through memory while that works,
-//! else by the port.
+//! Evidence transfer, the guest's half: fills rounds with files and offers each to the host, through memory while that
+//! works, otherwise by the port.
 //!
-//! No round is ever dropped. If the host does not answer in time, or says that it cannot read the memory, the guest sends the
-//! same round by the port, and all rounds after it. The host skips what it has already taken.
+//! No round is ever dropped. If the host does not answer in time, or reports that it cannot read the memory, the guest
+//! sends the same round by the port, and all later rounds too. The host skips data that it already has.
 
 use crate::arch::Port;
 use crate::memory::Area;
@@ -13,21 +13,21 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Room that a read must have: one record of the kernel log takes up to 8 KiB and is not given in parts.
-const ROOM_MIN: usize = 8192;
-/// What is enough where nothing has to lie still for the host.
+/// The smallest room for a read: one record of the kernel log takes up to 8 KiB and is never split.
+const MIN_ROOM: usize = 8192;
+/// The buffer's size if the host does not read it from memory.
 const PORT_BUFFER_BYTES: usize = 256 << 10;
-/// How often a round that arrived damaged is offered again.
-const RETRIES: u32 = 3;
+/// The number of times that a damaged round is offered again.
+const MAX_RETRIES: u32 = 3;
 
-/// The round that is being filled, and the way it will go.
+/// The round that is being filled, and the way to send it.
 pub struct Carrier<'a> {
     port: Port,
     config: &'a Config,
-    /// The procfs that tells where pages lie; none: by the port.
+    /// The procfs that shows the physical addresses of pages; `None`: by the port.
     memory: Option<PathBuf>,
     area: Area,
-    /// Bytes of list pages at the start of the area; data follows.
+    /// The size of the list pages at the start of the area; data follows.
     lists_bytes: usize,
     filled: usize,
     chunks: Vec<Chunk>,
@@ -35,23 +35,23 @@ pub struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Takes memory: what the host asked for, but at most a quarter of what is available.
+    /// Allocates memory: the host's requested size, but at most a quarter of the available memory.
     pub fn new(port: Port, config: &'a Config, procfs: Option<&Path>, available_bytes: Option<u64>) -> Carrier<'a> {
         let memory = procfs.filter(|_| config.carry == Carry::Auto).map(Path::to_path_buf);
         let wanted = if memory.is_some() { config.buffer_bytes } else { PORT_BUFFER_BYTES };
         let quarter = available_bytes.map_or(usize::MAX, |bytes| (bytes / 4) as usize);
-        let data_bytes = wanted.min(quarter).clamp(4 * ROOM_MIN, ROUND_BYTES_MAX).next_multiple_of(PAGE_BYTES);
+        let data_bytes = wanted.min(quarter).clamp(4 * MIN_ROOM, ROUND_BYTES_MAX).next_multiple_of(PAGE_BYTES);
         let lists_bytes = Header::lists_for(data_bytes / PAGE_BYTES) * PAGE_BYTES;
         let area = Area::new(lists_bytes + data_bytes).expect("memory for the smallest buffer");
         let carrier = Carrier { port, config, memory, area, lists_bytes, filled: 0, chunks: vec![], round: 0 };
         if carrier.memory.is_some() {
-            // Unlocked pages are mostly still in place: a page that is not will be noticed.
-            carrier.area.lock().unwrap_or_else(|e| port.lack("mlock", e));
+            // Pages that are not locked mostly stay in place, and the host notices one that does not.
+            carrier.area.lock().unwrap_or_else(|e| port.report_lack("mlock", e));
         }
         carrier
     }
 
-    /// Carries one file, read to its end.
+    /// Transfers one file, read to its end.
     pub fn carry(&mut self, name: &'static str, source: &mut dyn Read) {
         let mut source = source.take(self.config.file_bytes_max);
         let mut offset = 0;
@@ -71,26 +71,26 @@ impl<'a> Carrier<'a> {
         }
         let cut = offset == self.config.file_bytes_max && !matches!(source.into_inner().read(&mut [0]), Ok(0));
         if cut {
-            self.port.lack(name, format_args!("cut at {offset} bytes (file_max)"));
+            self.port.report_lack(name, format_args!("cut at {offset} bytes (file_max)"));
         }
     }
 
-    /// Sends what is left.
+    /// Sends the last round.
     pub fn finish(mut self) {
         self.send(true);
     }
 
-    /// Reads into what is free of the round; how many bytes, and whether that was the file's end.
+    /// Reads into the free part of the round. Returns the number of bytes, and true at the file's end.
     fn fill(&mut self, name: &str, source: &mut dyn Read) -> (usize, bool) {
         let free = &mut self.area.bytes()[self.lists_bytes..][self.filled..];
         let mut bytes = 0;
-        while free.len() - bytes >= ROOM_MIN {
+        while free.len() - bytes >= MIN_ROOM {
             match source.read(&mut free[bytes..]) {
                 Ok(0) => return (bytes, true),
                 Ok(n) => bytes += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
-                    self.port.lack(name, format_args!("cut in reading: {e}"));
+                    self.port.report_lack(name, format_args!("cut in reading: {e}"));
                     return (bytes, true);
                 }
             }
@@ -98,12 +98,12 @@ impl<'a> Carrier<'a> {
         (bytes, false)
     }
 
-    /// Sends the round by whichever way works, and begins the next.
+    /// Sends the round through memory or by the port, and begins the next one.
     fn send(&mut self, last: bool) {
         if let Some(procfs) = self.memory.take() {
             match self.send_by_memory(&procfs, last) {
                 Ok(()) => self.memory = Some(procfs),
-                Err(e) => self.port.lack("memory", e),
+                Err(e) => self.port.report_lack("memory", e),
             }
         }
         if self.memory.is_none() {
@@ -115,9 +115,9 @@ impl<'a> Carrier<'a> {
     }
 
     fn send_by_memory(&mut self, procfs: &Path, last: bool) -> io::Result<()> {
-        for _ in 0..=RETRIES {
-            let header_phys = self.lay_out(procfs, last)?;
-            self.port.say(&Message::Round { header_phys });
+        for _ in 0..=MAX_RETRIES {
+            let header_phys = self.write_lists_and_header(procfs, last)?;
+            self.port.send_message(&Message::Round { header_phys });
             match self.wait() {
                 Some(Answer::Taken) => return Ok(()),
                 Some(Answer::Retry) => {}
@@ -125,11 +125,11 @@ impl<'a> Carrier<'a> {
                 None => return Err(io::Error::other(format!("no answer in {} ms", self.config.wait_ms))),
             }
         }
-        Err(io::Error::other(format!("damaged {} times", RETRIES + 1)))
+        Err(io::Error::other(format!("damaged {} times", MAX_RETRIES + 1)))
     }
 
-    /// Writes lists and header by where the pages lie now; gives the header's address.
-    fn lay_out(&mut self, procfs: &Path, last: bool) -> io::Result<u64> {
+    /// Writes the lists and the header from the current addresses of the pages. Returns the header's address.
+    fn write_lists_and_header(&mut self, procfs: &Path, last: bool) -> io::Result<u64> {
         let lists = self.lists_bytes / PAGE_BYTES;
         let frames = self.filled.div_ceil(PAGE_BYTES);
         let addresses = self.area.frames(procfs, 1 + lists + frames)?;
@@ -150,7 +150,7 @@ impl<'a> Carrier<'a> {
         Ok(*header_phys)
     }
 
-    /// Waits for the host's answer: at first without sleeping, since it mostly takes less than a sleep would.
+    /// Waits for the host's answer, at first without sleeping, because the answer mostly takes less time than a sleep.
     fn wait(&self) -> Option<Answer> {
         let start = Instant::now();
         loop {
@@ -171,9 +171,9 @@ impl<'a> Carrier<'a> {
         let mut data = &self.area.bytes()[self.lists_bytes..][..self.filled];
         for chunk in &self.chunks {
             let (bytes, rest) = data.split_at(chunk.bytes as usize);
-            self.port.say(&Message::Chunk(*chunk));
-            self.port.send(bytes);
-            self.port.send(b"\n");
+            self.port.send_message(&Message::Chunk(*chunk));
+            self.port.send_bytes(bytes);
+            self.port.send_bytes(b"\n");
             data = rest;
         }
     }

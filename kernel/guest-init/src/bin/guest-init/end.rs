@@ -1,4 +1,4 @@
-//! The end of process 1: the machine goes off, or the user's own init takes its place.
+//! The end of process 1: the machine powers off, or the user's own init replaces it.
 
 use crate::arch::Port;
 use crate::arch::port_io::allow_ports;
@@ -12,27 +12,27 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// Where the kernel itself looks for an init, the one of an initrd first.
+/// The kernel's own candidates for an init, the one of an initrd first.
 const USUAL_INITS: [&str; 5] = ["/init", "/sbin/init", "/etc/init", "/bin/init", "/bin/sh"];
 
-/// Does what the host asked for. An init that cannot be started is said, and the machine goes off instead.
+/// Does what the configuration requests. If an init cannot be started, reports it and powers the machine off.
 pub fn end(port: Port, config: &Config) -> ! {
     if config.then == Then::Exec {
         if config.root.is_some() {
-            switch_root().unwrap_or_else(|e| port.lack("switch_root", e));
+            switch_root().unwrap_or_else(|e| port.report_lack("switch_root", e));
         }
         let usual = USUAL_INITS.iter().map(|path| path.to_string());
         let candidates: Vec<String> = config.init.clone().map_or_else(|| usual.collect(), |path| vec![path]);
         for path in candidates.iter().filter(|path| config.init.is_some() || std::path::Path::new(path).exists()) {
-            port.say(&Message::End { outcome: format!("exec {path}") });
-            port.lack("init", format_args!("{path}: {}", become_init(path)));
+            port.send_message(&Message::End { outcome: format!("exec {path}") });
+            port.report_lack("init", format_args!("{path}: {}", become_init(path)));
         }
         println!("bootscope: none of {candidates:?} could be started as init; powering off");
     }
     power_off(port)
 }
 
-/// Makes the mounted root the root of everything, as `switch_root` does.
+/// Makes the mounted root the root directory, as `switch_root` does.
 fn switch_root() -> io::Result<()> {
     std::env::set_current_dir(SYSROOT_PATH)?;
     mount_move(".", "/")?;
@@ -40,8 +40,8 @@ fn switch_root() -> io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// Returns only if it failed, and why. Arguments and environment are those that the kernel gave; every file this
-/// program opened is closed by the exec.
+/// Executes the init. Returns only on failure, with the reason. Arguments and environment are the kernel's; the exec
+/// closes every file that this program opened.
 fn become_init(path: &str) -> io::Error {
     allow_ports(false);
     let error = Command::new(path).args(std::env::args_os().skip(1)).exec();
@@ -49,21 +49,21 @@ fn become_init(path: &str) -> io::Error {
     error
 }
 
-/// Without this a panic would be the kernel's: "Attempted to kill init", and the host would take it for the boot's end.
+/// Replaces the kernel's panic "Attempted to kill init", which the host would take for the boot's end.
 pub fn power_off_on_panic(port: Port) {
     std::panic::set_hook(Box::new(move |info| {
-        port.lack("guest-init", info);
+        port.report_lack("guest-init", info);
         power_off(port)
     }));
 }
 
-/// Switches the machine off.
+/// Powers the machine off.
 pub fn power_off(port: Port) -> ! {
-    port.say(&Message::End { outcome: "poweroff".into() });
+    port.send_message(&Message::End { outcome: "poweroff".into() });
     if let Err(e) = reboot(RebootCommand::PowerOff) {
-        port.lack("poweroff", e);
+        port.report_lack("poweroff", e);
     }
-    // No way to switch this machine off: the host has heard that there is nothing more to come.
+    // This machine cannot be powered off, but the host has received the end message.
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }

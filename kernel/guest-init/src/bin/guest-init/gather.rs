@@ -1,4 +1,4 @@
-//! Reading the evidence, file by file, into the carrier.
+//! Reads the evidence, file by file, into the carrier.
 
 use crate::arch::Port;
 use crate::carrier::Carrier;
@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Transfers all evidence. It reads the figures of memory first, before the transfer itself takes memory.
+/// Transfers all evidence. It reads the memory figures first, before the transfer itself takes memory.
 pub fn transfer(port: Port, config: &Config, mounts: &Mounts) {
     let first: Vec<(&Evidence, io::Result<Vec<u8>>)> =
         files::FIRST.iter().map(|evidence| (evidence, path(evidence.source, mounts).and_then(std::fs::read))).collect();
@@ -20,20 +20,21 @@ pub fn transfer(port: Port, config: &Config, mounts: &Mounts) {
     for (evidence, contents) in first {
         match contents {
             Ok(bytes) => carrier.carry(evidence.name, &mut bytes.as_slice()),
-            Err(e) => port.lack(evidence.name, e),
+            Err(e) => port.report_lack(evidence.name, e),
         }
     }
     let payload = (config.payload_bytes > 0).then_some(&files::PAYLOAD);
     for evidence in files::REST.iter().chain(payload) {
         match open(evidence.source, config, mounts) {
             Ok(mut source) => carrier.carry(evidence.name, &mut *source),
-            Err(e) => port.lack(evidence.name, e),
+            Err(e) => port.report_lack(evidence.name, e),
         }
     }
     carrier.finish();
 }
 
-/// Transfers the figures of memory after the workload. It uses a new carrier, so that none took memory while the workload ran.
+/// Transfers the memory figures after the workload. It uses a new carrier, so that no carrier took memory while the
+/// workload ran.
 pub fn memory_after_workload(port: Port, config: &Config, mounts: &Mounts) {
     let evidence = &files::AFTER_WORKLOAD;
     match path(evidence.source, mounts).and_then(std::fs::read) {
@@ -42,11 +43,11 @@ pub fn memory_after_workload(port: Port, config: &Config, mounts: &Mounts) {
             carrier.carry(evidence.name, &mut bytes.as_slice());
             carrier.finish();
         }
-        Err(e) => port.lack(evidence.name, e),
+        Err(e) => port.report_lack(evidence.name, e),
     }
 }
 
-/// How much memory the kernel says can be had: `MemAvailable`, or in kernels before 3.14 `MemFree`.
+/// The available memory by the kernel: `MemAvailable`, or in kernels before 3.14 `MemFree`.
 fn available_bytes(first: &[(&Evidence, io::Result<Vec<u8>>)]) -> Option<u64> {
     let meminfo = first.iter().find(|(evidence, _)| evidence.name == "meminfo.txt")?.1.as_ref().ok()?;
     let meminfo = String::from_utf8_lossy(meminfo);
@@ -79,8 +80,8 @@ fn open(source: Source, config: &Config, mounts: &Mounts) -> io::Result<Box<dyn 
     })
 }
 
-/// The kernel log: each read gives one record and "would block" is its end. Where records were overwritten before they
-/// were read the kernel says EPIPE once and goes on; the gap shows in the records' own numbers.
+/// The kernel log: each read returns one record, and "would block" is the end. If records were overwritten before they
+/// were read, the kernel returns EPIPE once and goes on. The records' own numbers show the gap.
 struct Kmsg(File);
 
 impl Read for Kmsg {
@@ -95,7 +96,7 @@ impl Read for Kmsg {
     }
 }
 
-/// The test pattern.
+/// Generates the test pattern.
 struct Payload {
     at: u64,
     end: u64,

@@ -1,11 +1,11 @@
-//! Process 1 of a Linux guest that bootscope records: says that the kernel has handed over, gathers the kernel's
-//! evidence, transfers it to the host, then powers off or executes the user's own init.
+//! Process 1 of a Linux guest that bootscope records. It reports that the kernel has handed over, and transfers the
+//! kernel's evidence to the host. Then it powers off or executes the user's own init.
 //!
-//! The program's first instructions mark the hand-over ([`arch::entry`]). If there is a root to mount, those of its second
-//! start do ([`root`]). All else comes after that moment, and first what changes when it is looked at. If the kernel lacks
-//! something, the program says so (`L`) and goes on: nothing here may stop a guest from reaching its end. It leaves no mount,
-//! open file or privilege to the init that follows it. The protocol is in the library. This program has what needs a kernel,
-//! and all unsafe code.
+//! The program's first instructions mark the hand-over ([`arch::entry`]). If there is a root to mount, those of its
+//! second start do ([`root`]). Everything else comes after that moment, and evidence that changes when it is read comes
+//! first. If the kernel lacks something, the program reports it (`L`) and goes on: nothing here may keep a guest from
+//! reaching its end. It leaves no mount, open file or privilege to the init that follows it. The library has the
+//! protocol. This program has the code that needs a kernel, and all unsafe code.
 #![no_main]
 
 #[cfg(guest)]
@@ -27,8 +27,8 @@ mod sync;
 #[cfg(guest)]
 mod workload;
 
-/// Called by libc itself: the standard library's own start-up would open files and set up signals first, and abort
-/// where the guest has neither console nor /dev/null.
+/// libc calls this directly. The standard library's own start-up would first open files and set up signals, and abort
+/// if the guest has neither console nor /dev/null.
 #[unsafe(no_mangle)]
 pub extern "C" fn main(_argc: i32, _argv: *const *const u8) -> i32 {
     #[cfg(guest)]
@@ -48,7 +48,7 @@ fn run() -> ! {
     use guest_init::cpio::CONFIG_PATH;
     use guest_init::messages::Message;
 
-    if arch::entry::is_not_yet_the_mark() {
+    if arch::entry::leaves_mark_to_second_start() {
         root::mount_and_mark();
     }
     let port = arch::entry::finish_mark();
@@ -59,9 +59,9 @@ fn run() -> ! {
     let (config, problems) = Config::parse(text.as_deref().unwrap_or(""));
     let unread = text.err().map(|e| format!("{CONFIG_PATH}: {e}"));
     for problem in unread.into_iter().chain(problems) {
-        port.say(&Message::Lack { what: "config".into(), why: problem });
+        port.send_message(&Message::Lack { what: "config".into(), why: problem });
     }
-    if port.is_heard() {
+    if port.is_connected() {
         let mounts = mounts::Mounts::new(port);
         sync::logs(port, &mounts);
         gather::transfer(port, &config, &mounts);

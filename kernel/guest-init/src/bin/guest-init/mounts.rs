@@ -1,5 +1,5 @@
-//! The pseudo file systems that hold the evidence, mounted in folders of this program's own: the user's init then finds
-//! /proc, /sys and /dev as the kernel left them, and a root that is read-only or empty is no obstacle.
+//! Mounts the pseudo file systems with the evidence in this program's own folders. So the user's init finds /proc, /sys
+//! and /dev as the kernel left them, and a root that is read-only or empty is no obstacle.
 
 use crate::arch::Port;
 use guest_init::cpio::{KMSG_PATH, PROC_PATH, TRACING_PATH};
@@ -8,46 +8,45 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::path::{Path, PathBuf};
 
-/// What could be mounted.
+/// The mounted file systems.
 pub struct Mounts {
-    /// procfs.
     pub proc: Option<PathBuf>,
-    /// tracefs, or the folder that stands for it in debugfs.
+    /// tracefs, or its folder in debugfs.
     pub tracing: Option<PathBuf>,
-    /// A device node for the kernel log (it may still fail to open).
+    /// A device node for the kernel log (opening it may still fail).
     pub kmsg: PathBuf,
     mounted: Vec<&'static str>,
 }
 
 impl Mounts {
-    /// Mounts what can be mounted and says what cannot.
+    /// Mounts all file systems, and reports those that cannot be mounted.
     pub fn new(port: Port) -> Mounts {
         let mut mounts = Mounts { proc: None, tracing: None, kmsg: kmsg_node(), mounted: Vec::new() };
         mounts.tracing = mounts.tracing(port);
         match mounts.mount("proc", PROC_PATH) {
             Ok(()) => mounts.proc = Some(PathBuf::from(PROC_PATH)),
-            Err(e) => port.lack("procfs", e),
+            Err(e) => port.report_lack("procfs", e),
         }
         mounts
     }
 
-    /// tracefs came with Linux 4.1; before that it was a folder of debugfs.
+    /// tracefs exists since Linux 4.1; before, it was a folder of debugfs.
     fn tracing(&mut self, port: Port) -> Option<PathBuf> {
         match self.mount("tracefs", TRACING_PATH) {
             Ok(()) => return Some(PathBuf::from(TRACING_PATH)),
-            Err(e) => port.lack("tracefs", e),
+            Err(e) => port.report_lack("tracefs", e),
         }
         match self.mount("debugfs", TRACING_PATH) {
             Ok(()) => Some(Path::new(TRACING_PATH).join("tracing")).filter(|path| path.exists()),
             Err(e) => {
-                port.lack("debugfs", e);
+                port.report_lack("debugfs", e);
                 None
             }
         }
     }
 
     fn mount(&mut self, kind: &str, at: &'static str) -> Result<(), Errno> {
-        // The archive has brought the folder; without it (somebody started this program by hand) it is made.
+        // The archive contains the folder. Without the archive (this program was started by hand), it is created.
         if !Path::new(at).is_dir() {
             mkdirat(CWD, at, Mode::from_raw_mode(0o755))?;
         }
@@ -57,17 +56,17 @@ impl Mounts {
         Ok(())
     }
 
-    /// Unmounts everything. Every file that was opened there must be closed by now.
+    /// Unmounts everything. Every file opened there must be closed before.
     pub fn undo(self, port: Port) {
         for at in self.mounted.iter().rev() {
             if let Err(e) = unmount(*at, UnmountFlags::empty()) {
-                port.lack("unmount", format_args!("{at}: {e}"));
+                port.report_lack("unmount", format_args!("{at}: {e}"));
             }
         }
     }
 }
 
-/// The node that the archive brought, or one made now, or the usual one.
+/// The node from the archive, or one made now, or the usual one.
 fn kmsg_node() -> PathBuf {
     let ours = Path::new(KMSG_PATH);
     let made = || mknodat(CWD, ours, FileType::CharacterDevice, Mode::from_raw_mode(0o600), makedev(1, 11)).is_ok();

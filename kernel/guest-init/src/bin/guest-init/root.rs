@@ -1,9 +1,9 @@
-//! The root file system, before the mark: its modules are loaded, its device awaited, and it is mounted in a folder of this
-//! program's own. Then the program starts itself by its first name, whose first instructions are the mark, as a boot's own
-//! initial RAM file system would start the root's init.
+//! Mounts the root file system before the mark. It loads the modules, waits for the device, and mounts it in this
+//! program's own folder. Then the program starts itself by its first name, whose first instructions are the mark. A
+//! boot's own initial RAM file system would start the root's init in the same way.
 //!
-//! Modules are removed when they are loaded: what is left of them would be counted as page cache. What fails here keeps the
-//! boot from its end mark; it is said, on console and port, and the machine goes off.
+//! Modules are deleted after they are loaded: their files would be counted as page cache. A failure here keeps the boot
+//! from its end mark. It is reported on console and port, and the machine powers off.
 
 use crate::arch::Port;
 use crate::arch::port_io::allow_ports;
@@ -21,25 +21,25 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a device may take to appear after its driver is there.
-const DEVICE_PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked for: this is by how much a boot can seem longer.
-const LOOK: Duration = Duration::from_micros(200);
+/// The longest time that a device may take to appear after its driver is loaded.
+const MAX_DEVICE_WAIT: Duration = Duration::from_secs(10);
+/// The interval at which it is polled; a boot can seem longer by this much.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// Mounts the root and marks the hand-over; or says why not, and powers off.
+/// Mounts the root and marks the hand-over. On failure, reports the reason and powers off.
 pub fn mount_and_mark() -> ! {
-    let why = match mounted() {
+    let why = match mount_root() {
         Ok(()) => format!("{INIT_PATH}: {}", Command::new(INIT_PATH).args(std::env::args_os().skip(1)).exec()),
         Err(why) => why,
     };
     println!("bootscope: no root: {why}");
     allow_ports(true);
-    let port = Port::heard();
-    port.lack(Lacked::Root, why);
+    let port = Port::connected();
+    port.report_lack(Lacked::Root, why);
     end::power_off(port)
 }
 
-fn mounted() -> Result<(), String> {
+fn mount_root() -> Result<(), String> {
     let text = std::fs::read_to_string(CONFIG_PATH).map_err(|e| format!("{CONFIG_PATH}: {e}"))?;
     let (config, _) = Config::parse(&text);
     let root = config.root.as_ref().ok_or("the configuration names none")?;
@@ -51,7 +51,7 @@ fn mounted() -> Result<(), String> {
 
 fn load(path: &Path) -> io::Result<()> {
     match finit_module(File::open(path)?, c"", 0) {
-        // The kernel has it already, built in under the same name.
+        // The kernel already has it, built in under the same name.
         Ok(()) | Err(Errno::EXIST) => std::fs::remove_file(path),
         Err(e) => Err(e.into()),
     }
@@ -62,13 +62,13 @@ fn mount_device(root: &Root) -> Result<(), String> {
     let device = Path::new(DEV_PATH).join(&root.device);
     let began = Instant::now();
     while !device.exists() {
-        if began.elapsed() > DEVICE_PATIENCE {
-            return Err(format!("{} did not appear within {DEVICE_PATIENCE:?}", root.device));
+        if began.elapsed() > MAX_DEVICE_WAIT {
+            return Err(format!("{} did not appear within {MAX_DEVICE_WAIT:?}", root.device));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let options = root.dax.then_some(c"dax");
-    // A file system that is never written says so itself.
+    // erofs is never written, so it is mounted read-only.
     let how = if root.file_system == "erofs" { MountFlags::RDONLY } else { MountFlags::empty() };
     let name = root.file_system.as_str();
     mount(&device, SYSROOT_PATH, name, how, options).map_err(|e| {

@@ -1,6 +1,6 @@
-//! What process 1 needs of the architecture: its first instructions ([`entry`]), and the bytes that it sends to the host and the
-//! cycle counter ([`port_io`]). What it says with these bytes is the same everywhere ([`Port`]).
-//! `crates/machine/src/arch/README.md` lists what a new one has to give.
+//! The parts of process 1 that depend on the architecture: its first instructions ([`entry`]), and the output of bytes
+//! to the host and the cycle counter ([`port_io`]). The messages in these bytes are the same on all architectures
+//! ([`Port`]). `crates/machine/src/arch/README.md` lists what a new architecture must supply.
 
 #[cfg(not(target_arch = "x86_64"))]
 mod mark;

@@ -1,43 +1,42 @@
-//! The way to the host, whatever the machine sends bytes by.
+//! The channel to the host, on any machine.
 
 use super::port_io::put;
 use guest_init::messages::{Lacked, Message};
 
-/// The way to the host, if somebody listens there; else what is said is lost.
+/// The channel to the host. Without a host, messages are dropped.
 #[derive(Clone, Copy)]
 pub struct Port {
-    heard: bool,
+    connected: bool,
 }
 
 impl Port {
-    /// Somebody listens, and this process may send, or will be allowed to before anything is said.
-    pub fn heard() -> Port {
-        Port { heard: true }
+    /// A channel with a host. This process may send, or will be allowed to before it sends anything.
+    pub fn connected() -> Port {
+        Port { connected: true }
     }
 
-    /// Nobody listens, or this process may not send.
-    pub fn unheard() -> Port {
-        Port { heard: false }
+    /// A channel without a host, or that this process may not use.
+    pub fn disconnected() -> Port {
+        Port { connected: false }
     }
 
-    /// Whether somebody listens.
-    pub fn is_heard(self) -> bool {
-        self.heard
+    /// True if there is a host.
+    pub fn is_connected(self) -> bool {
+        self.connected
     }
 
-    /// Says a line.
-    pub fn say(self, word: &Message) {
-        self.send(format!("{word}\n").as_bytes());
+    pub fn send_message(self, message: &Message) {
+        self.send_bytes(format!("{message}\n").as_bytes());
     }
 
-    /// Says that something is lacking.
-    pub fn lack(self, what: impl Into<Lacked>, why: impl ToString) {
-        self.say(&Message::Lack { what: what.into(), why: why.to_string() });
+    /// Reports something that is lacking.
+    pub fn report_lack(self, what: impl Into<Lacked>, why: impl ToString) {
+        self.send_message(&Message::Lack { what: what.into(), why: why.to_string() });
     }
 
-    /// Sends bytes as they are.
-    pub fn send(self, bytes: &[u8]) {
-        if self.heard {
+    /// Sends bytes unchanged.
+    pub fn send_bytes(self, bytes: &[u8]) {
+        if self.connected {
             put(bytes);
         }
     }

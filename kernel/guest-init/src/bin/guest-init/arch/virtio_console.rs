@@ -1,51 +1,53 @@
-//! The way to the host on machines without I/O ports: QEMU's `virt` of several architectures.
+//! The channel to the host on machines without I/O ports: QEMU's `virt` of several architectures.
 //!
-//! It is the emergency register of a virtio console, which prints a byte without a driver or a queue (Virtio 1.2, 5.3.4).
+//! It is the emergency register of a virtio console, which prints a byte without a driver or a queue (Virtio 1.2,
+//! 5.3.4).
 
 use crate::arch::physical::map;
 use guest_init::messages::registers;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Where an architecture has the console.
+/// The console's place on an architecture.
 pub struct Place {
-    /// Its registers' physical address.
+    /// The physical address of its registers.
     pub address: u64,
-    /// What is mapped begins at a multiple of this: the largest page that such a kernel has.
+    /// The mapping begins at a multiple of this: the largest page of such kernels.
     pub page_bytes: u64,
 }
 
-/// Where the registers are mapped; null until they are.
+/// The mapped registers; null before they are mapped.
 static MAPPED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// Sends bytes as they are; none before the registers are mapped.
+/// Sends bytes unchanged. Sends nothing before the registers are mapped.
 pub fn put(bytes: &[u8]) {
     let mapped = MAPPED.load(Ordering::Relaxed);
     if mapped.is_null() {
         return;
     }
     for &byte in bytes {
-        // A word of zeros is ignored, and the lowest byte of a word is printed.
+        // The device ignores a word of zeros, and prints the lowest byte of any other word.
         let word = registers::NOT_ZERO | u32::from(byte);
-        // SAFETY: `MAPPED` is null or what `map` has mapped and never unmaps; the register is inside, and aligned.
+        // SAFETY: `MAPPED` is null or a mapping that `map` made and that is never unmapped; the register is inside, and
+        // aligned.
         unsafe { mapped.add(registers::EMERGENCY).cast::<u32>().write_volatile(word.to_le()) };
     }
 }
 
-/// Takes the right to use the registers. There is none to give up: no program that follows inherits what is mapped.
+/// Gets the right to use the registers. There is nothing to give up: no later program inherits the mapping.
 pub fn allow(place: &Place, allow: bool) {
     if allow && MAPPED.load(Ordering::Relaxed).is_null() {
-        // Its failure leaves things as they are: nothing is heard.
+        // A failure changes nothing: the host then receives nothing.
         let _ = open_at(place);
     }
 }
 
-/// Maps the registers; or says why they cannot be had.
+/// Maps the registers. The error is the reason why they are unavailable.
 pub fn open_at(place: &Place) -> Result<(), String> {
     let at = place.address;
     let mapped = map(at, place.page_bytes, registers::BYTES)
         .map_err(|e| format!("the registers at {at:#x} cannot be mapped: {e}"))?;
-    // SAFETY: both registers are inside of what was just mapped, and aligned.
+    // SAFETY: both registers are inside the new mapping, and aligned.
     let read = |register: usize| u32::from_le(unsafe { mapped.add(register).cast::<u32>().read_volatile() });
     let found = (read(registers::MAGIC), read(registers::DEVICE));
     if found != (registers::IS_VIRTIO, registers::IS_CONSOLE) {

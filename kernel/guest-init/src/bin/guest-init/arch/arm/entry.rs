@@ -1,35 +1,37 @@
-//! The mark "kernel handed over": the program's very first instructions.
+//! The mark "kernel handed over": the very first instructions of the program.
 //!
-//! `guest_init_entry` is the entry point of the binary (build.rs) and runs before libc: it reads the counter and keeps it. Not every such
-//! CPU has one (Cortex-A9, as in the i.MX6, has none), and to read it there would end the program. The kernel says whether it uses
-//! one, in the list of facts (`AT_HWCAP`) behind a program's arguments and environment; where it does not, it is asked for its clock,
-//! which takes one system call. The way to the host takes several, so it is opened later, and the whole line is said by
-//! [`finish_mark`]. The host stamps that line late by some tens of microseconds, which the fit of the clocks allows for: the mark is the tick.
+//! `guest_init_entry` is the entry point of the binary (build.rs). It runs before libc, reads the counter and stores
+//! it. Some CPUs have no counter (Cortex-A9, as in the i.MX6), and reading it there would end the program. The kernel's
+//! auxiliary vector (`AT_HWCAP`), after a program's arguments and environment, shows if the kernel uses a counter. If
+//! not, the kernel's clock is read, with one system call. The channel to the host takes several, so it is opened later,
+//! and [`finish_mark`] sends the whole line. The host stamps that line some tens of microseconds late. The fit of the
+//! clocks allows for this: the mark is the tick.
 //!
-//! Started by its other name, it does not mark yet ([`is_not_yet_the_mark`]).
+//! A program started by its other name does not mark yet ([`leaves_mark_to_second_start`]).
 
-pub use crate::arch::mark::is_not_yet_the_mark;
+pub use crate::arch::mark::leaves_mark_to_second_start;
 use crate::arch::port_io::{counter_hz, open_port};
 use crate::arch::{Port, mark};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// `HWCAP_EVTSTRM`: the kernel uses the CPU's own counter, the generic timer's, and lets programs read it.
+/// `HWCAP_EVTSTRM`: the kernel uses the CPU's own counter (the generic timer's), and lets programs read it.
 const EVENT_STREAM: u32 = 1 << 21;
 
 /// The counter at the program's start.
 static TICK: AtomicU64 = AtomicU64::new(0);
-/// What the kernel says of the CPU.
+/// The kernel's capability bits of the CPU.
 static HWCAP: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the counter is the CPU's; else it is the kernel's clock.
+/// True if the counter is the CPU's; else it is the kernel's clock.
 pub fn has_counter() -> bool {
     HWCAP.load(Ordering::Relaxed) & EVENT_STREAM != 0
 }
 
-// SAFETY: runs once, alone, before any Rust code. At a program's entry only the stack pointer and r0 have a meaning, and both are as
-// they were when libc's entry runs. Argument count, arguments, environment and facts lie from the stack pointer on, each list with an
-// end, so what is read is there. The 8 bytes that the system call writes lie below the stack pointer while it is lowered by 8. The
-// statics are an aligned pair of words and a word that nobody else has seen yet. Linux lets programs read the counter that it uses.
+// SAFETY: this runs once, alone, before any Rust code. At a program's entry only the stack pointer and r0 have a
+// meaning, and both are unchanged when libc's entry runs. Argument count, arguments, environment and auxiliary vector
+// start at the stack pointer, and each list has an end, so all reads are inside them. The system call writes 8 bytes
+// below the original stack pointer while it is lowered by 8. The statics are an aligned pair of words and a word that
+// no other code has read yet. Linux lets programs read the counter that it uses.
 std::arch::global_asm!(
     ".pushsection .text.guest_init_entry, \"ax\"",
     ".arm",
@@ -86,7 +88,7 @@ std::arch::global_asm!(
     second_high = const 1_000_000_000_u32 >> 16,
 );
 
-/// Says the mark. Where nobody hears it, the console says why.
+/// Sends the mark. If there is no host, prints the reason to the console.
 pub fn finish_mark() -> Port {
-    mark::say(TICK.load(Ordering::Relaxed), open_port().map(|()| counter_hz()))
+    mark::send(TICK.load(Ordering::Relaxed), open_port().map(|()| counter_hz()))
 }

@@ -1,6 +1,7 @@
-//! The way to the host and the counter: what process 1 needs of the machine beside its entry.
+//! The channel to the host, and the counter: the machine access that process 1 needs besides its entry.
 //!
-//! The host says in the configuration which way it is: on a board a serial port ([`serial_port`]), else the virtio console of QEMU's `virt`.
+//! The host's configuration selects the channel: on a board a serial port ([`serial_port`]), otherwise the virtio
+//! console of QEMU's `virt`.
 
 use super::entry::has_counter;
 use super::serial_port;
@@ -11,24 +12,25 @@ use guest_init::messages::ARM64_REGISTERS;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 
-/// The machine is laid out as that of arm64. The kernel's pages have 4 KiB.
+/// The machine has the layout of arm64's. The kernel's pages have 4 KiB.
 const CONSOLE: Place = Place { address: ARM64_REGISTERS, page_bytes: 4 << 10 };
 
-/// The virtual counter where the kernel uses it, else the ns of its clock; not before everything that precedes this call is done.
+/// The virtual counter if the kernel uses it, otherwise its clock in ns. It is read after everything that precedes this
+/// call is done.
 pub fn tsc() -> u64 {
     if !has_counter() {
         let now = clock_gettime(ClockId::Monotonic);
         return now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     }
     let (low, high): (u32, u32);
-    // SAFETY: reads a register that Linux lets programs read where it uses that counter; no memory.
+    // SAFETY: reads a register that Linux lets programs read if it uses that counter; it touches no memory.
     unsafe {
         std::arch::asm!("isb", "mrrc p15, 1, {}, {}, c14", out(reg) low, out(reg) high, options(nomem, nostack, preserves_flags))
     };
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// How many ticks the counter has in a second, by its own register; or the clock.
+/// The rate of the counter in Hz, from its own register; or the rate of the clock.
 pub fn counter_hz() -> u64 {
     if !has_counter() {
         return 1_000_000_000;
@@ -39,13 +41,13 @@ pub fn counter_hz() -> u64 {
     hz.into()
 }
 
-/// The registers of the serial port that is the way to the host, where one is.
+/// The registers of the serial port that is the channel to the host, if there is one.
 fn serial() -> Option<u64> {
     static SERIAL: OnceLock<Option<u64>> = OnceLock::new();
     *SERIAL.get_or_init(|| Config::parse(&std::fs::read_to_string(CONFIG_PATH).unwrap_or_default()).0.serial)
 }
 
-/// Sends bytes as they are; none before the registers are mapped.
+/// Sends bytes unchanged. Sends nothing before the registers are mapped.
 pub fn put(bytes: &[u8]) {
     match serial() {
         Some(_) => serial_port::put(bytes),
@@ -53,7 +55,7 @@ pub fn put(bytes: &[u8]) {
     }
 }
 
-/// Takes the right to use the registers.
+/// Gets the right to use the registers.
 pub fn allow_ports(allow: bool) {
     match serial() {
         Some(address) if allow => drop(serial_port::open_at(address)),
@@ -62,7 +64,7 @@ pub fn allow_ports(allow: bool) {
     }
 }
 
-/// Maps the registers; or says why they cannot be had.
+/// Maps the registers. The error is the reason why they are unavailable.
 pub fn open_port() -> Result<(), String> {
     match serial() {
         Some(address) => serial_port::open_at(address),

@@ -1,12 +1,13 @@
-//! The mark "kernel handed over": the program's very first instructions.
+//! The mark "kernel handed over": the very first instructions of the program.
 //!
-//! `guest_init_entry` is the entry point of the binary (build.rs) and runs before libc: it reads the counter and keeps it. The way to
-//! the host takes four system calls, so it is opened later, and the whole line is said by [`finish_mark`]. The host
-//! stamps that line late by some tens of microseconds, which the fit of the clocks allows for: the mark is the tick.
+//! `guest_init_entry` is the entry point of the binary (build.rs). It runs before libc, reads the counter and stores
+//! it. The channel to the host takes four system calls, so it is opened later, and [`finish_mark`] sends the whole
+//! line. The host stamps that line some tens of microseconds late. The fit of the clocks allows for this: the mark is
+//! the tick.
 //!
-//! Started by its other name, it does not mark yet ([`is_not_yet_the_mark`]).
+//! A program started by its other name does not mark yet ([`leaves_mark_to_second_start`]).
 
-pub use crate::arch::mark::is_not_yet_the_mark;
+pub use crate::arch::mark::leaves_mark_to_second_start;
 use crate::arch::port_io::{counter_hz, open_port};
 use crate::arch::{Port, mark};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The counter at the program's start.
 static TICK: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: runs once, alone, before any Rust code. At a program's entry only the stack pointer and a0 have a meaning, and neither
-// is changed; the static is an aligned word that nobody else has seen yet. Linux lets programs read the counter. The global
-// pointer is not set yet, so no address may be made shorter by it (`norelax`).
+// SAFETY: this runs once, alone, before any Rust code. At a program's entry only the stack pointer and a0 have a
+// meaning, and neither is changed. The static is an aligned word that no other code has read yet. Linux lets programs
+// read the counter. The global pointer is not set yet, so the linker must not shorten addresses by it (`norelax`).
 std::arch::global_asm!(
     ".globl guest_init_entry",
     "guest_init_entry:",
@@ -31,12 +32,12 @@ std::arch::global_asm!(
     tick = sym TICK,
 );
 
-/// Says the mark. Where nobody hears it, the console says why.
+/// Sends the mark. If there is no host, prints the reason to the console.
 pub fn finish_mark() -> Port {
-    mark::say(TICK.load(Ordering::Relaxed), opened())
+    mark::send(TICK.load(Ordering::Relaxed), opened())
 }
 
-/// Opens the way; how fast the counter runs. Ticks of an unknown length would say nothing.
+/// Opens the channel, and returns the counter's rate. Without the rate, the ticks would be useless.
 fn opened() -> Result<u64, String> {
     open_port()?;
     counter_hz().ok_or_else(|| "the kernel does not say how fast its counter is (Linux 6.11 and later do)".to_owned())

@@ -1,35 +1,35 @@
-//! The mark "kernel handed over": the program's very first instructions.
+//! The mark "kernel handed over": the very first instructions of the program.
 //!
-//! `guest_init_entry` is the entry point of the binary (build.rs) and runs before libc: one system call for the right to
-//! use ports, one tick of the time stamp counter, one byte `I` on the port. The host stamps a line by its first byte, so
-//! the rest of the line (` <tsc>`) is said by [`finish_mark`] when libc is ready. It changes no register that `_start`
-//! looks at (the stack pointer, and rdx: libc's exit hook).
+//! `guest_init_entry` is the entry point of the binary (build.rs). It runs before libc, and makes one system call for
+//! the right to use ports. Then it reads the time stamp counter once, and writes one byte `I` to the port. The host
+//! stamps a line by its first byte, so [`finish_mark`] sends the rest of the line (` <tsc>`) when libc is ready. It
+//! changes no register that `_start` reads (the stack pointer, and rdx: libc's exit hook).
 //!
-//! Started by its other name, [`ROOT_PATH`], it does not mark yet: the kernel puts that name into argv[0], and one letter
-//! of it tells.
+//! A program started by its other name, [`ROOT_PATH`], does not mark yet. The kernel puts that name into argv[0], and
+//! one of its letters differs.
 
 use crate::arch::Port;
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use guest_init::messages::{PORT, PORT_PRESENT};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-/// Where the letter is that tells the two names apart.
+/// Offset of the letter that differs between the two names.
 const LETTER_AT: usize = "/bootscope/".len();
 const LETTER: u8 = ROOT_PATH.as_bytes()[LETTER_AT];
 const _: () = assert!(INIT_PATH.as_bytes()[LETTER_AT] != LETTER);
 
-/// What `iopl` returned; above zero: this is not process 1, or not yet the mark, and nothing was tried.
+/// The result of `iopl`. Above zero: this is not process 1, or not yet the mark, and nothing was tried.
 static IOPL: AtomicI32 = AtomicI32::new(1);
-/// What a read of the port gave.
-static HEARD: AtomicU32 = AtomicU32::new(0);
+/// The value read from the port.
+static PORT_VALUE: AtomicU32 = AtomicU32::new(0);
 /// The tick just before the byte.
 static TSC: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: runs once, alone, before any Rust code. The ABI has argc and argv on top of the stack; argv[0] is not null where it
-// is read, and behind its end there are the environment and the program's name, so the letter is within the stack's page
-// or pages that the kernel has filled. System calls change rax, rcx and r11 only, rdx is put back; the three
-// statics are aligned words that nobody else has seen yet. The port is read and written only as process 1 and only
-// when iopl has permitted it.
+// SAFETY: this runs once, alone, before any Rust code. The ABI has argc and argv on top of the stack. argv[0] is not
+// null where it is read, and the environment and the program's name follow its end. So the letter is within the pages
+// of the stack that the kernel has filled. System calls change only rax, rcx and r11, and rdx is restored. The three
+// statics are aligned words that no other code has read yet. The port is read and written only by process 1, and only
+// after iopl has permitted it.
 std::arch::global_asm!(
     ".globl guest_init_entry",
     "guest_init_entry:",
@@ -73,7 +73,7 @@ std::arch::global_asm!(
     "mov rdx, r8",
     "jmp _start",
     iopl = sym IOPL,
-    heard = sym HEARD,
+    heard = sym PORT_VALUE,
     tsc = sym TSC,
     port = const PORT,
     present = const PORT_PRESENT,
@@ -81,22 +81,22 @@ std::arch::global_asm!(
     letter = const LETTER,
 );
 
-/// Whether the first instructions have left the mark to a second start of this program.
-pub fn is_not_yet_the_mark() -> bool {
+/// True if the first instructions have left the mark to a second start of this program.
+pub fn leaves_mark_to_second_start() -> bool {
     IOPL.load(Ordering::Relaxed) > 0
 }
 
-/// Says the rest of the line that the first instructions began. Where nobody hears it, the console says why.
+/// Sends the rest of the line that the first instructions began. If there is no host, prints the reason to the console.
 pub fn finish_mark() -> Port {
-    let why = match (IOPL.load(Ordering::Relaxed), HEARD.load(Ordering::Relaxed)) {
-        (0, heard) if heard == u32::from(PORT_PRESENT) => {
-            let port = Port::heard();
-            port.send(format!(" {}\n", TSC.load(Ordering::Relaxed)).as_bytes());
+    let why = match (IOPL.load(Ordering::Relaxed), PORT_VALUE.load(Ordering::Relaxed)) {
+        (0, value) if value == u32::from(PORT_PRESENT) => {
+            let port = Port::connected();
+            port.send_bytes(format!(" {}\n", TSC.load(Ordering::Relaxed)).as_bytes());
             return port;
         }
-        (0, heard) => format!("nobody listens on port {PORT:#x} (it reads {heard:#x})"),
+        (0, value) => format!("nobody listens on port {PORT:#x} (it reads {value:#x})"),
         (error, _) => format!("the kernel forbids ports: {}", std::io::Error::from_raw_os_error(-error)),
     };
     println!("bootscope: process 1 runs; {why}, so nothing is gathered");
-    Port::unheard()
+    Port::disconnected()
 }
