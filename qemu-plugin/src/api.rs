@@ -169,7 +169,7 @@ unsafe extern "C" {
 }
 
 /// The version that this object declares to QEMU, a C `int`. [`choose_version`] sets it while the object is loaded,
-/// before QEMU reads it. QEMU refuses an object with a version outside its own range, and the ranges of 7.2 (only 1),
+/// before QEMU reads it. QEMU refuses an object with a version outside its own range. The ranges of 7.2 (only 1),
 /// 10.0 (2 to 4) and 11.1 (only 7) do not overlap.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU looks for this name")]

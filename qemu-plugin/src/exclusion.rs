@@ -90,7 +90,7 @@ impl<T> Cell<T> {
         Some(Used(self))
     }
 
-    /// The value, for the one remaining thread. Returns `None` if a use is still running after [`MAX_WAIT`].
+    /// The value, for the one remaining thread. Returns `None` if a use is still running after a second.
     ///
     /// # Safety
     /// [`Shutdown::begin`] must have returned true, and this may be called only once.

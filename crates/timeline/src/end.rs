@@ -58,7 +58,7 @@ pub enum EndEvidence {
     Panicked,
     /// No end mark: the boot is shown up to the last sign of the kernel.
     LastSign,
-    /// No end mark: the recorder reached its time limit.
+    /// No end mark: the recorder stopped waiting for it.
     GivenUp,
     /// No end mark: a kernel's event log ends with this record.
     LogEnds(NameId),

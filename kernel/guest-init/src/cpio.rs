@@ -3,11 +3,11 @@
 //! An entry is a header, the name with its NUL, and the data. The header is `070701` and thirteen 8-digit hexadecimal
 //! fields. Zeros pad name and data up to a multiple of four from the archive's start. `TRAILER!!!` ends it.
 //!
-//! **Put this archive before the user's own initrd, not after it.** The kernel unpacks concatenated archives in order,
-//! and needs an uncompressed archive at a multiple of four bytes (init/initramfs.c). It skips zeros between archives.
+//! **Put this archive before the user's own initrd, not after it.** The kernel unpacks concatenated archives in order.
+//! It needs an uncompressed archive at a multiple of four bytes (init/initramfs.c), and skips zeros between archives.
 //! Before the user's initrd the position is always right: this archive is padded to 512 bytes. After it, the kernel
-//! would no longer find a boot configuration in the user's initrd (it must be at the very end), and some decompressors
-//! (lz4) would take the following bytes for their own. Also, the user's own entries win if both have one (`/dev`).
+//! would no longer find a boot configuration in the user's initrd, which must be at the very end. Some decompressors
+//! (lz4) would also take the following bytes for their own. And the user's own entries win if both have one (`/dev`).
 //!
 //! The archive contains nothing of the host: no times, owners or inode numbers of real files.
 

@@ -1,7 +1,7 @@
 //! Follows every call of a boot, from the reset vector.
 //!
-//! `follow` has the rules, `block` the facts about code, `stack` and `stacks` the open calls, `tree` the call tree,
-//! `encode` the output, `clock` the time, `stack_effect` a block's effect on the stack pointer. Only `clock`'s
+//! `follow` has the rules, `block` the facts about code, and `stack_effect` a block's effect on the stack pointer.
+//! `stack` and `stacks` hold the open calls, `tree` is the call tree, `encode` the output, `clock` the time. Only `clock`'s
 //! [`VirtualTimeThread`](clock::VirtualTimeThread) depends on QEMU.
 
 #[cfg(any(test, not(feature = "qemu")))]

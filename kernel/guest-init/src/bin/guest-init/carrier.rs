@@ -1,8 +1,8 @@
 //! Evidence transfer, the guest's half: fills rounds with files and offers each to the host, through memory while that
 //! works, otherwise by the port.
 //!
-//! No round is ever dropped. If the host does not answer in time, or reports that it cannot read the memory, the guest
-//! sends the same round by the port, and all later rounds too. The host skips data that it already has.
+//! No round is ever dropped. If the host does not answer in time, or cannot read the memory, the guest sends the same
+//! round by the port. It then sends all later rounds by the port, too. The host skips data that it already has.
 
 use crate::arch::Port;
 use crate::memory::Area;
