@@ -1,9 +1,9 @@
-//! What one event costs: `cargo bench -p tslog`. One line per figure, with what was promised; exit status 1 if a promise
-//! is not kept.
+//! Cost of one event: `cargo bench -p tslog`. Prints one line per figure, with its promised bound. The exit status is 1 if
+//! a figure exceeds its bound.
 //!
-//! All loops write 262 144 records of 40 bytes into memory that was cleared just before. They take turns after every
-//! 4096 events, and a ratio is the median of the ratios of one turn, so that a busy machine weighs on both sides and most
-//! turns are not interrupted.
+//! All loops write 262 144 records of 40 bytes into memory that was cleared just before. The loops alternate after every
+//! 4096 events. Each such turn gives one ratio, and the figure is the median of these ratios. So a busy machine slows both
+//! sides alike, and most turns are not interrupted.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tslog::layout::{HEADER_BYTES, RECORD_BYTES};
 
 const EVENTS: u64 = 262_144;
 const THREADS: u64 = 8;
-/// What is measured in one go.
+/// Number of events in one measurement.
 const TURN: u64 = 4096;
 const LOGS: usize = 50;
 
@@ -24,7 +24,7 @@ static CURRENT: AtomicU64 = AtomicU64::new(1);
 
 tslog::kernel!(thread = || CURRENT.load(Ordering::Relaxed));
 
-/// Memory for a log of `records`; the page faults are taken when it is first cleared.
+/// Memory for a log of `records`. Its page faults happen when it is first cleared.
 fn memory(records: u64) -> (NonNull<u8>, usize) {
     let bytes = HEADER_BYTES + records as usize * RECORD_BYTES;
     let layout = std::alloc::Layout::from_size_align(bytes, 64).expect("a power of two");
@@ -33,7 +33,7 @@ fn memory(records: u64) -> (NonNull<u8>, usize) {
 }
 
 fn start((memory, bytes): (NonNull<u8>, usize)) {
-    // SAFETY: never freed, and nobody records now.
+    // SAFETY: the memory is never freed, and no thread records now.
     assert!(unsafe { tslog::start_in(memory, bytes, 0) });
 }
 
@@ -50,7 +50,7 @@ fn events(count: u64) {
     }
 }
 
-/// The least that can be done: the counter and 40 bytes, one after another.
+/// The least possible work: reading the counter and storing 40 bytes, one after another.
 #[inline(never)]
 fn bare_stores(records: &mut [[u64; 5]]) {
     for record in records {
@@ -59,7 +59,7 @@ fn bare_stores(records: &mut [[u64; 5]]) {
     }
 }
 
-/// What threads that record must share.
+/// The work on the one word that all recording threads share.
 #[inline(never)]
 fn bare_adds(next: &AtomicU64, count: u64) {
     for _ in 0..count {
@@ -67,7 +67,7 @@ fn bare_adds(next: &AtomicU64, count: u64) {
     }
 }
 
-/// FreeBSD's recorder, or why it is not here.
+/// FreeBSD's recorder, rewritten in C and loaded.
 struct FreeBsd {
     events: extern "C" fn(u64),
     clear: extern "C" fn(),
@@ -86,7 +86,7 @@ impl FreeBsd {
             return Err("cc failed".to_owned());
         }
         let path = std::ffi::CString::new(object.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
-        // SAFETY: our own object, which does nothing when it is loaded, and its functions with their types.
+        // SAFETY: we built this object. It does nothing when it is loaded, and its functions have these types.
         unsafe {
             let loaded = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
             if loaded.is_null() {
@@ -105,7 +105,8 @@ impl FreeBsd {
     }
 }
 
-/// One thread: ours, the bare stores, and FreeBSD's if it is there; ns per event of each turn.
+/// Measures one thread: our recorder, the bare stores, and FreeBSD's recorder if it compiles. Returns ns per event of each
+/// turn.
 fn one_thread(freebsd: Option<&FreeBsd>) -> [Vec<f64>; 3] {
     let log = memory(EVENTS);
     let mut bare = vec![[0; 5]; EVENTS as usize];
@@ -133,8 +134,8 @@ fn one_thread(freebsd: Option<&FreeBsd>) -> [Vec<f64>; 3] {
     turns
 }
 
-/// The processor time of all threads together, by event: what others on a busy machine take away is not in it, and what
-/// the threads take from each other is.
+/// Processor time per event, summed over all threads. It excludes time that other programs take on a busy machine, and
+/// includes time that the threads take from each other.
 fn in_threads(run: impl Fn() + Sync) -> f64 {
     let begin = Barrier::new(THREADS as usize);
     let timed = || {
@@ -150,15 +151,15 @@ fn in_threads(run: impl Fn() + Sync) -> f64 {
     total as f64 / (THREADS * EVENTS) as f64
 }
 
-/// How long this thread has run.
+/// Processor time of this thread so far.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into `time`.
+    // SAFETY: it writes into `time` only.
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Eight threads: ours, and the bare adds.
+/// Measures eight threads: our recorder, and the bare adds.
 fn eight_threads() -> [Vec<f64>; 2] {
     let log = memory(THREADS * EVENTS);
     let mut turns = [const { Vec::new() }; 2];
@@ -181,7 +182,7 @@ fn median(values: &[f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Prints a figure; whether what was promised was kept.
+/// Prints a figure. Returns true if it keeps to its promised bound.
 fn figure(what: &str, ours: &[f64], against: &str, theirs: &[f64], promised: f64) -> bool {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
     let ratio = median(&ratios);
@@ -198,7 +199,7 @@ fn main() -> ExitCode {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cpus} CPUs, load {}", load.split(' ').next().unwrap_or_default());
-    // As in a kernel, where the compiler cannot know who is running.
+    // As in a kernel, where the compiler cannot know the running thread.
     CURRENT.store(black_box(1), Ordering::Relaxed);
     let freebsd = FreeBsd::compiled();
     let [ours, bare, theirs] = one_thread(freebsd.as_ref().ok());

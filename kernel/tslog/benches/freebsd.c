@@ -1,7 +1,7 @@
 /*
- * What FreeBSD's recorder does for one event, as sys/kern/kern_tslog.c describes it: the counter, thread 0 for a null
- * thread, an atomic add on the number of records, a comparison with the size of the array, five stores. A function that
- * is called, as it is there. Written for this comparison.
+ * The work of FreeBSD's recorder for one event, as sys/kern/kern_tslog.c describes it: it reads the counter, takes thread 0
+ * for a null thread, adds atomically to the number of records, compares it with the size of the array, and does five
+ * stores. It is a called function, as in FreeBSD. Written for this comparison.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ static inline uint64_t counter(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* In the kernel it is in a file of its own: the compiler must neither take it in nor make one for these arguments. */
+/* FreeBSD has this function in a separate file, so the compiler must neither inline it nor specialise it here. */
 __attribute__((noinline, noclone)) void freebsd_tslog(void *thread, int kind, const char *name, const char *detail);
 void freebsd_tslog(void *thread, int kind, const char *name, const char *detail)
 {
@@ -48,7 +48,7 @@ void freebsd_tslog(void *thread, int kind, const char *name, const char *detail)
 	}
 }
 
-/* So many events, from the first record on. */
+/* Records `count` events. */
 __attribute__((visibility("default"))) void freebsd_events(uint64_t count)
 {
 	for (; count > 0; count--)

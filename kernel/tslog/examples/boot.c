@@ -1,6 +1,6 @@
 /*
- * A boot, as far as a program of one thread can play one: the log is started in the first function, threads are named,
- * the first one waits for root until the second has found it. Prints the log.
+ * Imitates a boot in a program with one thread: the first function starts the log, two threads get names, and the first
+ * one waits for root until the second has found it. Prints the log.
  *
  *     cc -DTSLOG -I ../include boot.c -o boot && ./boot
  *
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-static uint64_t curthread; /* the kernel's own notion of it; 0 is the first thread */
+static uint64_t curthread; /* the kernel's running thread; 0 is the first thread */
 
 #define TSLOG_THREAD() curthread
 #define TSLOG_IMPLEMENTATION

@@ -1,27 +1,27 @@
 /*
- * tslog.h: the recorder a kernel embeds, in C11 (and C++), freestanding. One header, nothing else.
+ * tslog.h: the event recorder that a kernel embeds, in C11 (and C++), freestanding. This header is all of it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * TSLOG defined: the macros record. Else they are nothing, not one byte of code.
+ * If TSLOG is defined, the macros record. Else they produce no code, not one byte.
  *
- *     #define TSLOG_THREAD() ((uint64_t)curthread)   0 unless you define it; called in any context, NMIs included; the
- *                                                    first thread has one id from its first event on
+ *     #define TSLOG_THREAD() ((uint64_t)curthread)   0 unless you define it; called in any context, NMIs included; must
+ *                                                    give the first thread the same id from its first event on
  *     #define TSLOG_IMPLEMENTATION                   in one file of the kernel, before the include
  *     #include "tslog.h"
  *
  *     static TSLOG_REGION(boot_log, TSLOG_DEFAULT_RECORDS, TSLOG_DEFAULT_ARENA_BYTES);
  *     tslog_start(&boot_log, sizeof(boot_log), TSLOG_DEFAULT_ARENA_BYTES);     in the first function
  *
- * In a kernel with Rust in it, where Rust starts the log, define TSLOG_RUST too: both write into the one log.
+ * If the kernel also contains Rust, and Rust starts the log, define TSLOG_RUST too: then both write into one log.
  *
- * Names must live for ever (string literals do), or be copied with tslog_copy(). No lock, no allocation; usable before
- * paging, before per-CPU data, in interrupts and in NMIs. The macros' names are those of FreeBSD's sys/tslog.h. The
- * layout is described in Rust's half, src/layout.rs; the assertions below are the same as there.
+ * Names must live for ever (string literals do), or be copied with tslog_copy(). The recorder takes no lock and allocates
+ * nothing. It works before paging, before per-CPU data, in interrupts and in NMIs. The macros' names are those of FreeBSD's
+ * sys/tslog.h. The Rust half, src/layout.rs, describes the layout; the assertions below are the same as there.
  *
- * Needs GCC or Clang (atomic builtins, inline assembler), and the memcpy() and memset() that both expect of any program;
- * x86-64, aarch64, riscv64, or a TSLOG_TICKS() of your own. On aarch64 the memory is Normal memory from the first event on:
- * translation and caches are on. GCC needs -mno-outline-atomics there.
+ * It needs GCC or Clang (atomic builtins, inline assembler), and the memcpy() and memset() that both expect of any program.
+ * It needs x86-64, aarch64, riscv64, or your own TSLOG_TICKS(). On aarch64 the log's memory must be Normal memory from the
+ * first event on, so translation and caches are on. GCC needs -mno-outline-atomics there.
  */
 #ifndef TSLOG_H
 #define TSLOG_H
@@ -48,11 +48,11 @@ extern "C" {
 #define TS_THREAD 3
 #define TS_EVENT 4
 
-/* The name is the path of an item in a Rust function, which is what is meant. */
+/* Flag: the name is the path of an item inside the Rust function that is meant. */
 #define TSLOG_FUNCTION_PATH 1
 #define TSLOG_MARK 0x5354
 
-/* A slot: all zeros until it is written; `word` is stored last and makes it whole. */
+/* A slot, all zeros until it is written. `word` is stored last and makes the record whole. */
 struct tslog_record {
 	uint64_t ticks;
 	uint64_t thread;
@@ -61,7 +61,7 @@ struct tslog_record {
 	uint64_t word; /* u16 name_bytes, u16 detail_bytes (0: up to the NUL), u8 kind, u8 flags, u16 mark */
 };
 
-/* Where a range of virtual addresses is in physical memory; `bytes` is stored last. */
+/* A range of virtual addresses and its place in physical memory; `bytes` is stored last. */
 struct tslog_range {
 	uint64_t virt;
 	uint64_t phys;
@@ -123,7 +123,7 @@ TSLOG_STATIC_ASSERT(offsetof(struct tslog_record, word) == 32, "layout");
 #error "tslog's layout is little-endian"
 #endif
 
-/* How many bytes a log needs, and a static for one: zeros, so that it takes no room in the kernel's file. */
+/* The number of bytes that a log needs, and a static for one. It is all zeros, so it takes no room in the kernel's file. */
 #define TSLOG_ROUND64(bytes) (((bytes) + 63) / 64 * 64)
 #define TSLOG_REGION_BYTES(records, arena_bytes) \
 	(TSLOG_ROUND64((size_t)TSLOG_HEADER_BYTES + (size_t)(records) * TSLOG_RECORD_BYTES) + \
@@ -139,7 +139,7 @@ TSLOG_STATIC_ASSERT(offsetof(struct tslog_record, word) == 32, "layout");
 #define TSLOG_REGION(name, slots, arena_bytes) unsigned char name
 #endif
 
-/* What a call of tslog_write_text() printed, and what it could not. */
+/* Counts of what a call of tslog_write_text() printed, and of what it could not print. */
 struct tslog_dump {
 	uint64_t records;
 	uint64_t dropped;
@@ -147,11 +147,11 @@ struct tslog_dump {
 	uint64_t malformed;
 	uint64_t before_start;
 	uint64_t cut;        /* names longer than 1024 bytes */
-	uint64_t mended;     /* names in which something was replaced, and empty ones */
+	uint64_t mended;     /* names in which a character was replaced, and empty names */
 	uint64_t unresolved; /* names recorded before the kernel moved itself, and not copied: printed as addresses */
 };
 
-/* The function that prints: `bytes` bytes at `text`, not NUL-terminated. */
+/* A function that prints the `bytes` bytes at `text`, which are not NUL-terminated. */
 typedef void (*tslog_put)(void *context, const char *text, size_t bytes);
 
 #ifdef TSLOG
@@ -167,24 +167,27 @@ typedef void (*tslog_put)(void *context, const char *text, size_t bytes);
 
 /* Records an event. */
 void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail);
-/* Starts the log in memory that reads as zeros, such as a TSLOG_REGION: as many records as fit beside the arena. 0 if
- * none does, or the memory is not 64-byte aligned. Started again with the same memory and sizes, it goes on. */
+/* Starts the log in memory that reads as zeros, such as a TSLOG_REGION. The log has as many records as fit beside the
+ * arena. Returns 0 if not one record fits, or if the memory is not 64-byte aligned. A second start with the same memory
+ * and sizes continues the log. */
 int tslog_start(void *memory, size_t bytes, size_t arena_bytes);
-/* The same in memory found at boot, which it clears first. */
+/* Does the same in memory found at boot, which it clears first. */
 int tslog_start_in(void *memory, size_t bytes, size_t arena_bytes);
-/* This log is now mapped at its old address plus `offset`, as when paging moves the kernel's image. Nobody else may record
- * meanwhile. Names recorded so far print as addresses from now on, but for those copied into the log. */
+/* Continues the log after paging has moved the kernel's image: the log is now mapped at its old address plus `offset`. No
+ * other CPU or interrupt may record during this call. From now on, names recorded so far print as addresses, except those
+ * copied into the log. */
 void tslog_rebase(int64_t offset);
-/* A copy of a name that does not live for ever; cut, and counted, if the arena is full. 0 before the log is started. */
+/* Copies a name that does not live for ever. If the arena is full, cuts the name and counts it. Returns NULL before the log
+ * is started. */
 const char *tslog_copy(const char *name);
-/* How many ticks a second has, as soon as that is known. */
+/* Sets the counter's rate in ticks per second. Call it as soon as the rate is known. */
 void tslog_set_ticks_hz(uint64_t hz);
-/* The `bytes` at `virt` are at physical address `phys`. 0 if there is no room for another range. */
+/* Records that the `bytes` at `virt` are at physical address `phys`. Returns 0 if there is no room for another range. */
 int tslog_add_range(uint64_t virt, uint64_t phys, uint64_t bytes);
 /* Prints the log, a line per record, as FreeBSD's `sysctl -b debug.tslog` does. */
 struct tslog_dump tslog_write_text(tslog_put put, void *context);
 
-/* The log's header, 0 until it is started, and the events that came before; Rust has the same two. */
+/* The log's header, NULL until the log is started, and the number of events before the start. Rust shares both. */
 extern struct tslog_header *tslog_region;
 extern uint64_t tslog_before_start;
 
@@ -246,8 +249,9 @@ static inline struct tslog_dump tslog_write_text(tslog_put put, void *context)
 #define TSUNWAIT(topic) TSEVENT2("UNWAIT", topic)
 #define TSHOLD(topic) TSEVENT2("HOLD", topic)
 #define TSRELEASE(topic) TSEVENT2("RELEASE", topic)
-/* For a scheduler: a CPU ("0") runs a thread, or none; a thread can run from now on, woken by the thread that runs, or by
- * an interrupt ("timer"); the running thread sleeps, for so long at most ("250us"). */
+/* For a scheduler. TSRUN: a CPU ("0") now runs a thread. TSIDLE: it runs no thread. TSREADY: a thread can run from now on,
+ * woken by the running thread. TSREADY2: woken by an interrupt ("timer"). TSTIMEOUT: the running thread sleeps, for at most
+ * this time ("250us"). */
 #define TSRUN(thread, cpu) TSRAW(thread, TS_EVENT, "RUN", cpu)
 #define TSIDLE(cpu) TSEVENT2("IDLE", cpu)
 #define TSREADY(thread) TSRAW(thread, TS_EVENT, "READY", NULL)
@@ -262,8 +266,8 @@ static inline struct tslog_dump tslog_write_text(tslog_put put, void *context)
 #define TSLOG_TICKS_RISCV_TIME 3
 #define TSLOG_TICKS_OWN 4
 
-/* The cycle counter, without a fence: one would cost more than the few nanoseconds by which it moves the stamp. The
- * reasons for each choice are in src/counter.rs. */
+/* The cycle counter, read without a fence. A fence would cost more than the few nanoseconds by which it moves the stamp.
+ * src/counter.rs has the reasons for each choice. */
 #ifdef TSLOG_TICKS
 #define TSLOG_TICKS_SOURCE TSLOG_TICKS_OWN
 static inline uint64_t tslog_hz_now(void)
@@ -345,9 +349,9 @@ void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail)
 		__atomic_fetch_add(&tslog_before_start, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	/* Before the slot, for which one may have to wait for other CPUs: the event was before that. */
+	/* Read before the slot is reserved: reserving may wait for other CPUs, and the event happened before that. */
 	ticks = TSLOG_TICKS();
-	/* Relaxed: only that each gets another slot matters; what is in it is ordered by its own word. */
+	/* Relaxed: each writer only needs a different slot. The slot's own word orders its content. */
 	slot = __atomic_fetch_add(&header->next, 1, __ATOMIC_RELAXED);
 	if (slot >= header->capacity)
 		return;
@@ -356,11 +360,11 @@ void tslog(uint64_t thread, uint32_t kind, const char *name, const char *detail)
 	__atomic_store_n(&record->thread, thread, __ATOMIC_RELAXED);
 	__atomic_store_n(&record->name, (uint64_t)(uintptr_t)name, __ATOMIC_RELAXED);
 	__atomic_store_n(&record->detail, (uint64_t)(uintptr_t)detail, __ATOMIC_RELAXED);
-	/* Last: a reader that sees this sees all of it. */
+	/* Stored last: a reader that sees the word sees the whole record. */
 	__atomic_store_n(&record->word, (uint64_t)TSLOG_MARK << 48 | (uint64_t)(kind & 0xff) << 32, __ATOMIC_RELEASE);
 }
 
-/* Goes on with an FNV-1a, a 32-bit word at a time. */
+/* Continues an FNV-1a sum, a 32-bit word at a time. */
 static uint32_t tslog_sum(uint32_t sum, const void *from, size_t count)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
@@ -374,8 +378,8 @@ static uint32_t tslog_sum(uint32_t sum, const void *from, size_t count)
 	return sum;
 }
 
-/* Makes a header of what is in it: its sum, then the magic, by which it is found. That is computed when it is needed:
- * nothing that is compiled contains it. */
+/* Completes a header: stores its sum, then the magic, by which readers find it. The magic is computed at run time, so that
+ * no compiled program contains it. */
 static void tslog_seal(struct tslog_header *header)
 {
 	volatile uint64_t mask = 0x5aa533cc0ff09669;
@@ -388,7 +392,7 @@ static void tslog_seal(struct tslog_header *header)
 	__atomic_store_n(&header->magic[1], magic[1], __ATOMIC_RELEASE);
 }
 
-/* Moves the count of events that found no log into it. */
+/* Moves the count of events that came before the log into the log. */
 static void tslog_count_early(struct tslog_header *header)
 {
 	uint64_t early = __atomic_exchange_n(&tslog_before_start, 0, __ATOMIC_RELAXED);
@@ -417,7 +421,7 @@ int tslog_start(void *memory, size_t bytes, size_t arena_bytes)
 		header->ticks_hz = tslog_hz_now();
 	tslog_seal(header);
 	__atomic_store_n(&tslog_region, header, __ATOMIC_RELEASE);
-	/* After that: an interrupt until then still finds no log. */
+	/* After the store: an interrupt before it still finds no log. */
 	tslog_count_early(header);
 	return 1;
 }
@@ -427,7 +431,7 @@ int tslog_start_in(void *memory, size_t bytes, size_t arena_bytes)
 	volatile unsigned char *byte = (volatile unsigned char *)memory;
 	size_t at;
 
-	/* volatile: or it becomes a call of memset, which may not work yet. */
+	/* volatile: else the compiler turns the loop into a call of memset, which may not work yet. */
 	for (at = 0; at < bytes; at++)
 		byte[at] = 0;
 	return tslog_start(memory, bytes, arena_bytes);
@@ -445,15 +449,16 @@ void tslog_rebase(int64_t offset)
 	__atomic_store_n(&header->moved_at, __atomic_load_n(&header->next, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Up to `wanted` bytes of the arena; how many there were to be had goes to *got. 0 if that is no more than a NUL. */
-static unsigned char *tslog_arena_take(struct tslog_header *header, uint64_t wanted, uint64_t *got)
+/* Takes up to `wanted` bytes of the arena and stores their number in *taken. If there is room for no more than a NUL, takes
+ * none and stores 0. */
+static unsigned char *tslog_arena_take(struct tslog_header *header, uint64_t wanted, uint64_t *taken)
 {
 	uint64_t used = __atomic_load_n(&header->arena_used, __ATOMIC_RELAXED);
 
 	do {
-		*got = header->arena_bytes - used < wanted ? header->arena_bytes - used : wanted;
-		*got = *got > 1 ? *got : 0;
-	} while (!__atomic_compare_exchange_n(&header->arena_used, &used, used + *got, 1, __ATOMIC_RELAXED,
+		*taken = header->arena_bytes - used < wanted ? header->arena_bytes - used : wanted;
+		*taken = *taken > 1 ? *taken : 0;
+	} while (!__atomic_compare_exchange_n(&header->arena_used, &used, used + *taken, 1, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	return tslog_arena(header) + used;
 }
@@ -461,7 +466,7 @@ static unsigned char *tslog_arena_take(struct tslog_header *header, uint64_t wan
 const char *tslog_copy(const char *name)
 {
 	struct tslog_header *header = __atomic_load_n(&tslog_region, __ATOMIC_ACQUIRE);
-	uint64_t bytes = 0, got, at;
+	uint64_t bytes = 0, taken, at;
 	unsigned char *copy;
 
 	if (header == NULL || name == NULL)
@@ -470,14 +475,14 @@ const char *tslog_copy(const char *name)
 		bytes++;
 	if (bytes == 0)
 		return "";
-	copy = tslog_arena_take(header, bytes + 1, &got);
-	if (got < bytes + 1)
+	copy = tslog_arena_take(header, bytes + 1, &taken);
+	if (taken < bytes + 1)
 		__atomic_fetch_add(&header->arena_overflows, 1, __ATOMIC_RELAXED);
-	if (got == 0)
+	if (taken == 0)
 		return "(arena-full)";
-	for (at = 0; at < got - 1; at++)
+	for (at = 0; at < taken - 1; at++)
 		copy[at] = (unsigned char)name[at];
-	copy[got - 1] = '\0';
+	copy[taken - 1] = '\0';
 	return (const char *)copy;
 }
 
@@ -507,7 +512,7 @@ int tslog_add_range(uint64_t virt, uint64_t phys, uint64_t bytes)
 	return 1;
 }
 
-/* The text form is described in src/text.rs. */
+/* src/text.rs describes the text form. */
 struct tslog_printer {
 	tslog_put put;
 	void *context;
@@ -537,29 +542,30 @@ static void tslog_put_number(struct tslog_printer *printer, uint64_t number, uns
 	printer->put(printer->context, digits + at, sizeof(digits) - at);
 }
 
-/* Of the path of an item in a Rust function, the function's name: the last part but one that is no closure. */
+/* Finds the function's name in the path of an item in a Rust function. The name is the last part before the item that is
+ * not a closure. */
 static const char *tslog_function(const char *path, size_t *bytes)
 {
 	size_t end = *bytes, at = end;
-	int item = 1;
+	int is_item = 1;
 
 	while (at >= 2) {
 		at--;
 		if (path[at] != ':' || path[at - 1] != ':')
 			continue;
-		if (!item && path[at + 1] != '{') {
+		if (!is_item && path[at + 1] != '{') {
 			*bytes = end - (at + 1);
 			return path + at + 1;
 		}
-		item = 0;
+		is_item = 0;
 		end = --at;
 	}
 	*bytes = end;
 	return path;
 }
 
-/* Where a name of the record in `slot` is now; NULL if it lies outside of the log and was recorded before the kernel moved
- * itself: the address of then may be anything now. */
+/* Returns the present address of a name of the record in `slot`. Returns NULL if the name lies outside of the log and was
+ * recorded before the kernel moved itself: the old address may hold anything now. */
 static const char *tslog_name_now(const struct tslog_header *header, uint64_t slot, uint64_t address)
 {
 	uint64_t bytes = TSLOG_ROUND64(TSLOG_HEADER_BYTES + header->capacity * TSLOG_RECORD_BYTES) + header->arena_bytes;
@@ -571,7 +577,7 @@ static const char *tslog_name_now(const struct tslog_header *header, uint64_t sl
 	return (const char *)(uintptr_t)address;
 }
 
-/* Prints a name so that it stays in its line and column. Bytes above 0x7f pass as they are. */
+/* Prints a name so that it stays in its line and column. Bytes above 0x7f pass unchanged. */
 static void tslog_put_name(struct tslog_printer *printer, uint64_t address, unsigned bytes, int path, char space)
 {
 	const char *text = tslog_name_now(printer->header, printer->slot, address);
@@ -592,7 +598,7 @@ static void tslog_put_name(struct tslog_printer *printer, uint64_t address, unsi
 	}
 	if (path)
 		text = tslog_function(text, &length);
-	/* A line that ends after its kind would be taken for one that was cut. */
+	/* A reader would take a line that ends after its kind for a cut line. */
 	if (length == 0 && space == '_') {
 		tslog_put_string(printer, "(empty)");
 		printer->dump.mended++;
@@ -654,9 +660,9 @@ struct tslog_dump tslog_write_text(tslog_put put, void *context)
 
 	if (header == NULL)
 		return printer.dump;
-	/* One on another CPU may have looked for the log before it was started, and been counted after. */
+	/* An event on another CPU may have looked for the log before the start, and been counted after it. */
 	tslog_count_early(header);
-	/* First: what is recorded from now on, perhaps by printing, is not part of it. */
+	/* Loaded first: events from now on, perhaps caused by printing, are not part of the output. */
 	next = __atomic_load_n(&header->next, __ATOMIC_RELAXED);
 	slots = next < header->capacity ? next : header->capacity;
 	printer.dump.dropped = next - slots;

@@ -1,8 +1,8 @@
-//! The kernel's one log, which the macros write into. Without the feature `on`, all of it does nothing.
+//! The kernel's one log, which the macros write into. Without the feature `on`, every function here does nothing.
 //!
-//! The log is found by a pointer that C shares under the name `tslog_region`; until it is set, events are counted and
-//! lost. What records is a function that [`kernel!`](crate::kernel) defines in the kernel's own crate, under a name that
-//! the linker resolves: a macro in any crate is a direct call, and the counter and the thread are read in line.
+//! A pointer leads to the log. C shares it under the name `tslog_region`. Until it is set, events are counted and lost.
+//! [`kernel!`](crate::kernel) defines the recording function in the kernel's own crate, under a name that the linker
+//! resolves. So a macro in any crate is a direct call, and the counter and the thread are read inline.
 
 use crate::log::{Log, Region};
 use crate::name::Name;
@@ -10,83 +10,87 @@ use crate::text::Dump;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// What the recorder asks of a kernel; see [`kernel!`](crate::kernel).
+/// The functions that the recorder needs from a kernel; see [`kernel!`](crate::kernel).
 pub trait Kernel {
-    /// The running thread, for every event, in any context: interrupts, NMIs, and before there are threads. The first
-    /// thread has one id from the first event on, as FreeBSD's is `&thread0`: with two, a reader sees two threads. Must
-    /// neither block nor record.
+    /// Returns the id of the running thread. The recorder calls it for every event, in any context: interrupts, NMIs, and
+    /// before there are threads. It must neither block nor record.
+    ///
+    /// The first thread has one id from the first event on, like FreeBSD's `&thread0`. With two ids, a reader sees two
+    /// threads.
     fn thread() -> u64;
 
-    /// A counter of the kernel's own in place of the architecture's, read for every event, in any context. Needed where
-    /// the architecture has none that is known here.
+    /// A counter to use instead of the architecture's. The recorder reads it for every event, in any context. Required on
+    /// an architecture for which tslog has no counter.
     const COUNTER: Option<fn() -> u64> = None;
 }
 
-/// The log, once it is started; none if the recorder is off.
+/// The log; `None` before it is started, or if the recorder is off.
 #[inline]
 pub fn log() -> Option<Log> {
     this::log()
 }
 
-/// Starts the log in a static; [`start!`](crate::start!) does it with one of its own. Started again in the same static it
-/// goes on where it was.
+/// Starts the log in a static; [`start!`](crate::start!) declares the static too. A second start in the same static
+/// continues the log.
 #[inline]
 pub fn start<const RECORDS: usize, const ARENA_BYTES: usize>(region: &'static Region<RECORDS, ARENA_BYTES>) {
     this::start(region);
 }
 
-/// Clears memory that was found at boot and starts the log in it. False if the memory is not 64-byte aligned, has no room
-/// for a record, or is larger than [`REGION_BYTES_MAX`](crate::layout::REGION_BYTES_MAX).
+/// Clears memory that was found at boot and starts the log in it. Returns false if the memory is not 64-byte aligned, has
+/// no room for a record, or is larger than [`REGION_BYTES_MAX`](crate::layout::REGION_BYTES_MAX).
 ///
 /// # Safety
-/// The memory is readable and writable, ordinary (cached) memory, the log's alone, and never freed.
+/// The memory is ordinary (cached) memory, readable and writable. Only the log uses it, and it is never freed.
 #[inline]
 pub unsafe fn start_in(memory: NonNull<u8>, bytes: usize, arena_bytes: usize) -> bool {
     // SAFETY: the caller's promise is the same.
     unsafe { this::start_in(memory, bytes, arena_bytes) }
 }
 
-/// Goes on after paging has moved the kernel: the log is now at its old address plus `offset`. Nobody else may record
-/// meanwhile. Names recorded so far print as addresses from now on, but for those copied into the log; in an image of
-/// memory they are still found (see [`add_range`]).
+/// Continues the log after paging has moved the kernel: the log is now at its old address plus `offset`.
+///
+/// No other CPU or interrupt may record during this call. From now on, names recorded so far print as addresses, except
+/// those copied into the log. A reader of a memory image still finds them (see [`add_range`]).
 ///
 /// # Safety
-/// The log's memory is mapped there, all of it, and stays so. No [`Name`] of before, nor a [`Scope`], which holds one, is
-/// recorded after, unless it can still be read where it was.
+/// All of the log's memory is mapped at the new address, and stays mapped. A [`Name`] made before the move is not recorded
+/// after it, unless it can still be read at its old address. The same holds for a [`Scope`], which holds names.
 #[inline]
 pub unsafe fn rebase(offset: isize) {
     // SAFETY: the caller's promise is the same.
     unsafe { this::rebase(offset) }
 }
 
-/// Copies a name that does not live for ever into the log (see [`Log::copy`]); [`Name::NONE`] before it is started.
+/// Copies a name that does not live for ever into the log (see [`Log::copy`]). Returns [`Name::NONE`] before the log is
+/// started.
 pub fn copy(text: &str) -> Name {
     log().map_or(Name::NONE, |log| log.copy(text))
 }
 
-/// Says how many ticks a second has (see [`Log::set_ticks_hz`]).
+/// Sets the counter's rate, in ticks per second (see [`Log::set_ticks_hz`]).
 pub fn set_ticks_hz(hz: u64) {
     if let Some(log) = log() {
         log.set_ticks_hz(hz);
     }
 }
 
-/// Says where a range of virtual addresses is in physical memory (see [`Log::add_range`]). False if there is no room for
-/// another, or no log.
+/// Records where a range of virtual addresses is in physical memory (see [`Log::add_range`]). Returns false if there is no
+/// room for another range, or no log.
 pub fn add_range(virt: u64, phys: u64, bytes: u64) -> bool {
     log().is_some_and(|log| log.add_range(virt, phys, bytes))
 }
 
-/// Prints the log as FreeBSD does, a line per record, to a UART or whatever else can be written to.
+/// Prints the log as FreeBSD does, a line per record, to a UART or any other writer.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_text<W: fmt::Write>(out: &mut W) -> Result<Dump, fmt::Error> {
     match log() {
         Some(log) => {
             this::count_early(log);
-            // SAFETY: names in the kernel's log are the kernel's own, which live for ever where they were recorded, or
-            // were recorded before `rebase`.
+            // SAFETY: the names in the kernel's log are the kernel's own. Each lives for ever at its recorded address, or
+            // was recorded before `rebase`.
             unsafe { crate::text::write_live_text(log, out) }
         }
         None => Ok(Dump::default()),
@@ -107,40 +111,40 @@ mod this {
     use core::ptr::NonNull;
     use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-    /// The log's header; null until the log is started. C knows it by this name.
+    /// The log's header; null until the log is started. C refers to it by this name.
     #[unsafe(export_name = "tslog_region")]
     static REGION: AtomicPtr<Header> = AtomicPtr::new(core::ptr::null_mut());
 
-    /// Events for which there was no log yet. C counts them under the same name.
+    /// Number of events that came before the log was started. C counts them under the same name.
     #[unsafe(export_name = "tslog_before_start")]
     static BEFORE_START: AtomicU64 = AtomicU64::new(0);
 
-    /// Instead of a thread: the one that is running. No thread is at that address.
+    /// Thread id that stands for the running thread. No thread is at that address.
     const RUNNING: u64 = u64::MAX;
 
-    // Defined where `tslog::kernel!` stands. If the linker misses these, no crate of the kernel has that macro.
+    // `tslog::kernel!` defines these. If the linker misses them, no crate of the kernel has that macro.
     unsafe extern "Rust" {
         fn __tslog_write(thread: u64, name: u64, detail: u64, word: u64);
         safe fn __tslog_source() -> TicksSource;
     }
 
-    // What refers to them must be in line, so that a program that only reads logs links without them.
+    // Functions that refer to these must be inline, so that a program that only reads logs links without them.
 
-    /// Records an event of the running thread. The macros call it: four registers, of which most are constants there.
+    /// Records an event of the running thread. The macros call it with four registers, most of them constants.
     #[inline(always)]
     pub fn record(kind: Kind, name: Name, detail: Name) {
-        // SAFETY: a `Name` is at an address that can be read for ever.
+        // SAFETY: the address of a `Name` can be read for ever.
         unsafe { __tslog_write(RUNNING, name.address, detail.address, word(kind, name, detail)) };
     }
 
-    /// Records what a thread is called. [`thread!`](crate::thread) calls it.
+    /// Records the name of a thread. [`thread!`](crate::thread) calls it.
     #[inline(always)]
     pub fn record_thread(thread: u64, name: Name) {
         // SAFETY: likewise.
         unsafe { __tslog_write(thread, name.address, 0, word(Kind::Thread, name, Name::NONE)) };
     }
 
-    /// Records an event of a thread that need not run. [`run!`](crate::run) and [`ready!`](crate::ready) call it.
+    /// Records an event of a thread that may not be running. [`run!`](crate::run) and [`ready!`](crate::ready) call it.
     #[inline(always)]
     pub fn record_event_of(thread: u64, name: Name, detail: Name) {
         // SAFETY: likewise.
@@ -150,11 +154,11 @@ mod this {
     /// `__tslog_write` for a kernel.
     ///
     /// # Safety
-    /// The strings at both addresses can be read for ever, as far as the word says.
+    /// The strings at both addresses can be read for ever, up to the lengths in `word`.
     #[inline(always)]
     pub unsafe fn write_for<K: Kernel>(thread: u64, name: u64, detail: u64, word: u64) {
-        // In this order: the address is there when the counter, the slowest of all, is. And the counter before the slot,
-        // for which one may have to wait for other CPUs: the event was before that.
+        // The order matters. The log's address is loaded by the time the counter, the slowest read, arrives. The counter is
+        // read before the slot is reserved: reserving may wait for other CPUs, and the event happened before that.
         let Some(log) = log() else { return too_early() };
         let ticks = K::COUNTER.map_or_else(counter::ticks, |counter| counter());
         let thread = if thread == RUNNING { K::thread() } else { thread };
@@ -199,12 +203,12 @@ mod this {
     fn publish(log: Log) {
         log.set_ticks_hz_if_unknown(counter::hz());
         REGION.store(log.base().as_ptr(), Ordering::Release);
-        // After that: an interrupt until then still finds no log.
+        // After the store: an interrupt before it still finds no log.
         count_early(log);
     }
 
-    /// Moves the count of events that found no log into it. One on another CPU may have looked for it before it was
-    /// started and be counted after, so whoever prints does this again.
+    /// Moves the count of events that came before the log into the log. An event on another CPU may have looked for the log
+    /// before the start and be counted after it, so printing calls this again.
     pub fn count_early(log: Log) {
         log.add_before_start(BEFORE_START.swap(0, Ordering::Relaxed));
     }
@@ -239,7 +243,7 @@ mod this {
     pub unsafe fn rebase(_: isize) {}
 }
 
-/// What [`scope!`](crate::scope) returns: it records the end when it is dropped.
+/// The guard that [`scope!`](crate::scope) returns. It records the end of the scope when it is dropped.
 #[must_use = "a scope ends where it is dropped: let _scope = tslog::scope!()"]
 #[derive(Debug)]
 pub struct Scope {
@@ -251,7 +255,7 @@ pub struct Scope {
 
 #[cfg(feature = "on")]
 impl Scope {
-    /// Records that it begins.
+    /// Records the beginning of a scope.
     #[inline(always)]
     pub fn enter(name: Name, detail: Name) -> Scope {
         record(crate::Kind::Enter, name, detail);
@@ -269,7 +273,7 @@ impl Drop for Scope {
 
 #[cfg(not(feature = "on"))]
 impl Scope {
-    /// The recorder is off.
+    /// A scope that records nothing, because the recorder is off.
     #[inline(always)]
     pub const fn off() -> Scope {
         Scope {}

@@ -1,7 +1,7 @@
-//! The log as a host reads it: out of bytes that somebody else's machine wrote, perhaps while it died.
+//! Reads the log out of an image of another machine's memory, perhaps one that crashed.
 //!
-//! Nothing is trusted. A header that does not hold together is refused with what is wrong in it; then every slot is
-//! looked at once, and is whole, half-written, malformed or missing. Memory and time are bounded by the bytes handed in.
+//! The reader trusts nothing. It refuses an inconsistent header with the reason. Then it reads every slot once: a slot is
+//! whole, half-written, malformed or missing. The size of the image bounds memory and time.
 
 use crate::layout::{self, HEADER_BYTES, Header, RANGES_MAX, RECORD_BYTES, REGION_BYTES_MAX, TicksSource};
 use crate::name::Name;
@@ -10,10 +10,10 @@ use core::cmp::Reverse;
 use core::fmt;
 use core::mem::offset_of;
 
-/// Where the magic is in a piece of memory, at any multiple of 8 from its start. Whether a header is there,
-/// [`Head::parse`] says.
+/// Offsets of the magic in a piece of memory, at any multiple of 8 from its start. [`Head::parse`] checks that a header is
+/// there.
 ///
-/// A piece that is followed by another should overlap it by [`HEADER_BYTES`]. Linear; a word is looked at once.
+/// If another piece follows, the two should overlap by [`HEADER_BYTES`]. Takes linear time and reads each word once.
 pub fn find(memory: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let [first, second] = layout::magic();
     let words = memory.chunks_exact(8).enumerate();
@@ -23,32 +23,32 @@ pub fn find(memory: &[u8]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// What is wrong with a header.
+/// The reason why a header is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Fewer bytes than a header has.
+    /// There are fewer bytes than a header has.
     Short {
-        /// How many there are.
+        /// Number of bytes given.
         bytes: usize,
     },
-    /// It does not begin with the magic.
+    /// The bytes do not begin with the magic.
     Magic,
-    /// A version that is not known here.
+    /// The layout's version is unknown to this reader.
     Version(u32),
-    /// The fixed part does not add up: half-written, or not a header.
+    /// The checksum of the fixed part is wrong: the header is half-written, or the bytes are not a header.
     Check {
-        /// The sum that stands there.
+        /// The checksum in the header.
         stored: u32,
-        /// The sum of what stands there.
+        /// The checksum of the header's bytes.
         computed: u32,
     },
-    /// Sizes of header or record, or the number of ranges, are not this version's.
+    /// Sizes of header or record, or the number of ranges, differ from this version's.
     Sizes,
-    /// It says that it is longer than any log.
+    /// The header claims a region longer than any log.
     Region {
-        /// How many records there are to be.
+        /// Number of records that the header claims.
         capacity: u64,
-        /// How long the arena is to be.
+        /// Length of the arena that the header claims.
         arena_bytes: u64,
     },
 }
@@ -58,8 +58,8 @@ impl fmt::Display for Wrong {
         match self {
             Wrong::Short { bytes } => write!(f, "a log's header has {HEADER_BYTES} bytes, here are {bytes}"),
             Wrong::Magic => f.write_str("no log: the magic is missing"),
-            Wrong::Version(found) => {
-                write!(f, "the log's layout is version {found}, only {} is known: update bootscope", layout::VERSION)
+            Wrong::Version(version) => {
+                write!(f, "the log's layout is version {version}, only {} is known: update bootscope", layout::VERSION)
             }
             Wrong::Check { stored, computed } => {
                 write!(f, "the header's sum is {computed:#010x} and not {stored:#010x} as it says: overwritten or torn")
@@ -79,45 +79,45 @@ impl core::error::Error for Wrong {}
 pub struct AddressRange {
     /// First virtual address.
     pub virt: u64,
-    /// Where it is in physical memory.
+    /// Address of the range in physical memory.
     pub phys: u64,
-    /// How long it is; 0: not used.
+    /// Length of the range; 0: unused.
     pub bytes: u64,
 }
 
 impl AddressRange {
-    /// How far into the range an address is.
-    fn within(&self, address: u64) -> Option<u64> {
-        address.checked_sub(self.virt).filter(|within| *within < self.bytes)
+    /// Offset of an address in the range; `None` if the address is outside.
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        address.checked_sub(self.virt).filter(|offset| *offset < self.bytes)
     }
 }
 
-/// A header that holds together.
+/// A header that passed all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How many slots there are.
+    /// Number of slots.
     pub capacity: u64,
-    /// The length of the arena.
+    /// Length of the arena.
     pub arena_bytes: u64,
-    /// The header's own address when the log was started.
+    /// Address of the header when the log was started.
     pub region_virt: u64,
-    /// And since the kernel moved itself.
+    /// Address of the header since the kernel moved itself.
     pub region_virt_now: u64,
-    /// What counts.
+    /// The counter that the ticks come from.
     pub ticks_source: TicksSource,
-    /// Ticks in a second, if the kernel knew.
+    /// Rate of the counter in ticks per second, if the kernel set it.
     pub ticks_hz: Option<u64>,
-    /// How many events there were before the log was started.
+    /// Number of events before the log was started.
     pub before_start: u64,
-    /// How many bytes of the arena are used.
+    /// Number of used bytes of the arena.
     pub arena_used: u64,
-    /// How many names were cut because the arena was full.
+    /// Number of names that were cut because the arena was full.
     pub arena_overflows: u64,
-    /// How many ranges were refused for lack of room.
+    /// Number of ranges that were refused for lack of room.
     pub ranges_refused: u32,
-    /// Where virtual addresses are; unused ones have no length.
+    /// Ranges of virtual addresses; an unused range has no length.
     pub ranges: [AddressRange; RANGES_MAX],
-    /// How many events asked for a slot.
+    /// Number of events that requested a slot.
     pub next: u64,
 }
 
@@ -125,7 +125,7 @@ impl Head {
     /// Reads a header from the first [`HEADER_BYTES`] bytes.
     ///
     /// # Errors
-    /// When they are no header, or one that does not hold together.
+    /// Returns an error if the bytes are not a header, or if the header is inconsistent.
     pub fn parse(bytes: &[u8]) -> Result<Head, Wrong> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(Wrong::Short { bytes: bytes.len() })?;
         let u64_at = |at: usize| word(&bytes[at..at + 8]);
@@ -175,51 +175,52 @@ impl Head {
         })
     }
 
-    /// The length of the whole region: how much to read after the header was found. At most a little more than
+    /// Length of the whole region, which is the number of bytes to read from the header on. At most a little more than
     /// [`REGION_BYTES_MAX`].
     pub fn region_bytes(&self) -> u64 {
         layout::arena_offset(self.capacity) + self.arena_bytes
     }
 
-    /// How many slots are reserved.
+    /// Number of reserved slots.
     pub fn reserved(&self) -> u64 {
         self.next.min(self.capacity)
     }
 
-    /// How many events found no slot.
+    /// Number of events that found no slot.
     pub fn dropped(&self) -> u64 {
         self.next - self.reserved()
     }
 
-    /// Where an address is.
+    /// The place that a virtual address refers to.
     pub fn place(&self, address: u64) -> Place {
         let bytes = self.region_bytes();
-        let region = [self.region_virt, self.region_virt_now];
-        let own = region.iter().find_map(|&virt| AddressRange { virt, phys: 0, bytes }.within(address));
-        if let Some(offset) = own {
+        let bases = [self.region_virt, self.region_virt_now];
+        let offset = bases.iter().find_map(|&virt| AddressRange { virt, phys: 0, bytes }.offset_of(address));
+        if let Some(offset) = offset {
             return Place::Region { offset };
         }
         let outside = self.ranges.iter().find_map(|range| {
-            let within = range.within(address)?;
-            Some(Place::Physical { phys: range.phys.checked_add(within)?, bytes: range.bytes - within })
+            let offset = range.offset_of(address)?;
+            Some(Place::Physical { phys: range.phys.checked_add(offset)?, bytes: range.bytes - offset })
         });
         outside.unwrap_or(Place::Unknown)
     }
 }
 
-/// Headers found in one memory, of which one is to be read: an older boot's may lie beside, and a header whose records were
-/// cleared since claims what it no longer has. Keeps the few that claim most, however many are added.
+/// Headers found in one memory, to choose one from. An older boot's header may lie beside the current one. A header whose
+/// records were cleared afterwards claims records that it no longer has. At most 16 headers are kept: those that claim
+/// most records.
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
-    kept: [Option<(u64, Head)>; Heads::KEPT],
-    /// How many were added.
+    kept: [Option<(u64, Head)>; Heads::MAX_KEPT],
+    /// Number of headers added.
     pub found: u64,
 }
 
 impl Heads {
-    const KEPT: usize = 16;
+    const MAX_KEPT: usize = 16;
 
-    /// Takes in a header, and where it was found.
+    /// Adds a header and the place where it was found.
     pub fn add(&mut self, at: u64, head: Head) {
         self.found += 1;
         let claim = |kept: &Option<(u64, Head)>| kept.map(|(_, head)| head.reserved());
@@ -230,8 +231,8 @@ impl Heads {
         }
     }
 
-    /// The header with the most whole records, which `whole` counts: [`SlotCounts::whole`]. It is asked from the greatest
-    /// claim down, until no other can have more. None if there are no headers.
+    /// The header with the most whole records; `None` if there are no headers. `whole` counts the whole records of a
+    /// header, as [`SlotCounts::whole`] does. It is called from the greatest claim down, until no other header can have more.
     pub fn fullest(&mut self, mut whole: impl FnMut(u64, &Head) -> u64) -> Option<(u64, Head)> {
         self.kept.sort_unstable_by_key(|kept| kept.map(|(at, head)| (Reverse(head.reserved()), at)));
         let mut best: Option<(u64, u64, Head)> = None;
@@ -245,52 +246,52 @@ impl Heads {
     }
 }
 
-/// Where a virtual address is.
+/// The place of a virtual address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the region itself.
+    /// The address is in the region itself.
     Region {
-        /// How far from the header.
+        /// Offset from the header.
         offset: u64,
     },
-    /// In physical memory.
+    /// The address is in a range that maps to physical memory.
     Physical {
-        /// The address.
+        /// Physical address.
         phys: u64,
-        /// How far the range goes on from there.
+        /// Number of bytes from there to the end of the range.
         bytes: u64,
     },
-    /// In no range.
+    /// The address is in no range.
     Unknown,
 }
 
-/// What is in a slot.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// A record.
+    /// A whole record.
     Whole(Entry),
-    /// Reserved, not yet written: the writer was interrupted, for ever if the machine is dead.
+    /// The slot is reserved and not yet written: the writer was interrupted, for ever if the machine is dead.
     HalfWritten,
-    /// No recorder of this version wrote that.
+    /// No recorder of this version wrote the content.
     Malformed,
 }
 
-/// What is in all slots. The sum of all is the number of events that asked for a slot.
+/// Counts over all slots. Their sum is the number of events that requested a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
-    /// Records.
+    /// Whole records.
     pub whole: u64,
-    /// Reserved and not yet written.
+    /// Slots reserved and not yet written.
     pub half_written: u64,
-    /// Written by no recorder of this version.
+    /// Slots that no recorder of this version wrote.
     pub malformed: u64,
-    /// Reserved, but past the end of the bytes.
+    /// Slots reserved, but past the end of the image.
     pub missing: u64,
-    /// Found no slot, because the log was full.
+    /// Events that found no slot, because the log was full.
     pub dropped: u64,
 }
 
-/// A log in memory that was copied from somewhere.
+/// A log in a copy of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
     head: Head,
@@ -298,10 +299,11 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Reads a region that begins at `bytes[0]`. More bytes than it has are no harm; what is missing of it is counted.
+    /// Reads a region that begins at `bytes[0]`. Bytes after the region are ignored. Slots past the end of `bytes` count as
+    /// missing.
     ///
     /// # Errors
-    /// As [`Head::parse`].
+    /// Returns the errors of [`Head::parse`].
     pub fn new(bytes: &'a [u8]) -> Result<Image<'a>, Wrong> {
         let head = Head::parse(bytes)?;
         let end = usize::try_from(head.region_bytes()).unwrap_or(usize::MAX).min(bytes.len());
@@ -313,18 +315,18 @@ impl<'a> Image<'a> {
         &self.head
     }
 
-    /// How many bytes of the region there are.
+    /// Number of bytes of the region that the image holds.
     pub(crate) fn bytes(&self) -> usize {
         self.region.len()
     }
 
-    /// All reserved slots that the bytes hold, in the order in which they were reserved.
+    /// All reserved slots that the image holds, in the order in which they were reserved.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + 'a {
         let reserved = usize::try_from(self.head.reserved()).unwrap_or(usize::MAX);
         self.region[HEADER_BYTES..].chunks_exact(RECORD_BYTES).take(reserved).map(slot)
     }
 
-    /// Counts what is in the slots. Linear.
+    /// Counts the slots by content, in linear time.
     pub fn counts(&self) -> SlotCounts {
         let mut counts = SlotCounts { dropped: self.head.dropped(), ..SlotCounts::default() };
         for slot in self.slots() {
@@ -338,10 +340,11 @@ impl<'a> Image<'a> {
         counts
     }
 
-    /// The bytes at an address, as many as are wanted and can be had: for a name of unknown length, up to its NUL.
+    /// Reads the bytes of a name: its length, or up to its NUL if the length is unknown. At most as many as `buffer` holds
+    /// and as can be read. Returns `None` if the address is in no range or cannot be read.
     ///
-    /// `read_phys` fills a buffer from a physical address, or says false if some of it cannot be read. It is asked for
-    /// pieces that do not cross a multiple of 64. None if the address is in no range or cannot be read.
+    /// `read_phys` fills a buffer from a physical address, or returns false if some of it cannot be read. No piece that it
+    /// reads crosses a multiple of 64.
     pub fn name_bytes<'b>(
         &self,
         name: Name,
@@ -350,23 +353,23 @@ impl<'a> Image<'a> {
     ) -> Option<&'b [u8]> {
         let wanted = name.bytes().unwrap_or(buffer.len()).min(buffer.len());
         let buffer = &mut buffer[..wanted];
-        let got = match self.head.place(name.address()) {
+        let length = match self.head.place(name.address()) {
             Place::Region { offset } => copy_from(self.region, offset, buffer)?,
             Place::Physical { phys, bytes } => {
-                let within = usize::try_from(bytes).unwrap_or(usize::MAX).min(buffer.len());
-                read_pieces(phys, &mut buffer[..within], name.bytes().is_none(), read_phys)?
+                let readable = usize::try_from(bytes).unwrap_or(usize::MAX).min(buffer.len());
+                read_pieces(phys, &mut buffer[..readable], name.bytes().is_none(), read_phys)?
             }
             Place::Unknown => return None,
         };
-        let got = &buffer[..got];
+        let read = &buffer[..length];
         match name.bytes() {
-            Some(_) => Some(got),
-            None => got.split(|byte| *byte == 0).next(),
+            Some(_) => Some(read),
+            None => read.split(|byte| *byte == 0).next(),
         }
     }
 }
 
-/// At least one byte, or none can be had.
+/// Copies bytes of the region and returns their number, at least one. Returns `None` if there is no byte at the offset.
 fn copy_from(region: &[u8], offset: u64, buffer: &mut [u8]) -> Option<usize> {
     let rest = region.get(usize::try_from(offset).ok()?..).filter(|rest| !rest.is_empty())?;
     let bytes = rest.len().min(buffer.len());
@@ -374,27 +377,28 @@ fn copy_from(region: &[u8], offset: u64, buffer: &mut [u8]) -> Option<usize> {
     Some(bytes)
 }
 
-/// Reads on until the buffer is full, a piece cannot be read, or, if asked for, a NUL was read.
+/// Reads pieces until the buffer is full, a piece cannot be read, or, with `until_nul`, a NUL was read. Returns the number
+/// of bytes read, or `None` if it is 0.
 fn read_pieces(
     phys: u64,
     buffer: &mut [u8],
     until_nul: bool,
     read_phys: &mut dyn FnMut(u64, &mut [u8]) -> bool,
 ) -> Option<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        let Some(at) = phys.checked_add(got as u64) else { break };
-        let piece_bytes = (64 - (at % 64) as usize).min(buffer.len() - got);
-        let piece = &mut buffer[got..got + piece_bytes];
+    let mut length = 0;
+    while length < buffer.len() {
+        let Some(at) = phys.checked_add(length as u64) else { break };
+        let piece_bytes = (64 - (at % 64) as usize).min(buffer.len() - length);
+        let piece = &mut buffer[length..length + piece_bytes];
         if !read_phys(at, piece) {
             break;
         }
-        got += piece_bytes;
+        length += piece_bytes;
         if until_nul && piece.contains(&0) {
             break;
         }
     }
-    (got > 0).then_some(got)
+    (length > 0).then_some(length)
 }
 
 fn slot(bytes: &[u8]) -> Slot {
@@ -405,7 +409,7 @@ fn slot(bytes: &[u8]) -> Slot {
     }
 }
 
-/// Up to eight bytes, little-endian.
+/// The little-endian value of up to eight bytes.
 fn word(bytes: &[u8]) -> u64 {
     match bytes.try_into() {
         Ok(bytes) => u64::from_le_bytes(bytes),
@@ -469,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_does_not_hold_together_says_why() {
+    fn an_inconsistent_header_is_refused_with_the_reason() {
         static REGION: Region<4, 0> = Region::new();
         let good = bytes_of(Log::start(&REGION, TicksSource::Tsc));
         let with = |at: usize, byte: u8, right_sum: bool| {
@@ -502,9 +506,9 @@ mod tests {
             let part = memory.get(at as usize..at as usize + buffer.len());
             part.map(|part| buffer.copy_from_slice(part)).is_some()
         };
-        let mut check = |address: u64, bytes: u16, found: Option<&str>| {
+        let mut check = |address: u64, bytes: u16, expected: Option<&str>| {
             let name = Name { address, bytes, flags: 0 };
-            assert_eq!(image.name_bytes(name, &mut [0; 100], &mut read_phys), found.map(str::as_bytes));
+            assert_eq!(image.name_bytes(name, &mut [0; 100], &mut read_phys), expected.map(str::as_bytes));
         };
         check(0x1000, 0, Some("delay"));
         check(0x1000, 3, Some("del"));
@@ -523,19 +527,19 @@ mod tests {
     }
 
     #[test]
-    fn of_several_headers_the_one_with_most_whole_records_is_read() {
+    fn the_header_with_most_whole_records_is_read() {
         let head = |next: u64| Head { next, ..head_of(fixed_part(100, 0, 0, 0)) };
-        // Claim and whole records; the place is the number.
-        let check = |logs: &[(u64, u64)], fullest: Option<u64>, asked: usize| {
+        // Each log is (claimed records, whole records). Its place is its index.
+        let check = |logs: &[(u64, u64)], fullest: Option<u64>, calls: usize| {
             let mut heads = Heads::default();
             (0u64..).zip(logs).for_each(|(at, (claim, _))| heads.add(at, head(*claim)));
             assert_eq!(heads.found, logs.len() as u64);
             let mut count = 0;
-            let found = heads.fullest(|at, _| {
+            let chosen = heads.fullest(|at, _| {
                 count += 1;
                 logs[at as usize].1
             });
-            assert_eq!((found.map(|(at, _)| at), count), (fullest, asked), "{logs:?}");
+            assert_eq!((chosen.map(|(at, _)| at), count), (fullest, calls), "{logs:?}");
         };
         check(&[], None, 0);
         check(&[(0, 0)], Some(0), 1);
@@ -547,7 +551,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is in memory, each event is counted once and no name is longer than asked for.
+        /// For any memory, each event is counted once and no name is longer than the buffer.
         #[test]
         fn any_memory_adds_up(mut bytes in proptest::collection::vec(any::<u8>(), 512..1500), capacity in 0u64..40, arena in 0u64..100) {
             let fixed = fixed_part(capacity, arena, 0x1000, 1);
@@ -561,10 +565,10 @@ mod tests {
             prop_assert_eq!(c.whole + c.half_written + c.malformed + c.missing + c.dropped, image.head().next);
             let mut read_phys = |_: u64, buffer: &mut [u8]| { buffer.fill(b'x'); true };
             for address in [0x1000, 0x1000 + 511, image.head().ranges[0].virt, u64::MAX] {
-                for length in [0, 1, 65_535] {
-                    let name = Name { address, bytes: length, flags: 0 };
-                    let found = image.name_bytes(name, &mut [0; 200], &mut read_phys).map_or(0, <[u8]>::len);
-                    prop_assert!(found <= 200);
+                for bytes in [0, 1, 65_535] {
+                    let name = Name { address, bytes, flags: 0 };
+                    let length = image.name_bytes(name, &mut [0; 200], &mut read_phys).map_or(0, <[u8]>::len);
+                    prop_assert!(length <= 200);
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! How the log lies in memory: version 1. C's half of it is `include/tslog.h`; both assert the same offsets.
+//! The layout of the log in memory, version 1. `include/tslog.h` is the C half; both halves assert the same offsets.
 //!
-//! A log is one *region*, 64-byte aligned, contiguous in virtual and in physical memory, little-endian: a header of 512
-//! bytes, the records, and from the next multiple of 64 bytes the arena of copied names.
+//! A log is one *region*: 64-byte aligned, contiguous in virtual and in physical memory, little-endian. It has a header of
+//! 512 bytes, then the records, and from the next multiple of 64 bytes the arena of copied names.
 //!
 //! ```text
-//! header, written once by whoever starts the log
+//! header, written once, when the log is started
 //!    0  u8[16]  magic          89 54 53 4c 4f 47 0d 0a  c3 1d 9b e2 a7 75 08 f6; stored last
 //!   16  u32     version        1
 //!   20  u32     header_bytes   512
@@ -13,44 +13,46 @@
 //!   32  u64     capacity       slots for records
 //!   40  u64     arena_bytes
 //!   48  u64     region_virt    the header's address when the log was started
-//!   56  u32     ticks_source   0 unknown, 1 x86 TSC, 2 aarch64 CNTVCT, 3 riscv64 time, 4 the kernel's own
+//!   56  u32     ticks_source   0 unknown, 1 x86 TSC, 2 aarch64 CNTVCT, 3 riscv64 time, 4 the kernel's own counter
 //!   60  u32     check          FNV-1a over bytes 0..60, taken as fifteen 32-bit words
 //! header, changing
 //!   64  u64     ticks_hz       0: not known yet
-//!   72  u64     region_virt_now  the header's address since the kernel moved itself, else as region_virt
+//!   72  u64     region_virt_now  the header's address since the kernel moved itself, else equal to region_virt
 //!   80  u64     before_start   events before the log was started: lost
 //!   88  u64     arena_used     bytes
 //!   96  u64     arena_overflows  names that were cut because the arena was full
 //!  104  u32     ranges_used    ranges ever added; those past ranges_max were refused
 //!  108  u32     0
-//!  112  u64     moved_at       slots below were reserved before the kernel moved itself; 0: it did not
+//!  112  u64     moved_at       slots below this were reserved before the kernel moved itself; 0: it did not move
 //!  120  …128    0
 //!  128  u64     next           slots ever reserved; next - capacity, if positive, records were dropped
 //!  136  …192    0              (next has a cache line of its own)
-//!  192  {u64 virt, u64 phys, u64 bytes}[8]  ranges; bytes is stored last, and 0 means that there is none
+//!  192  {u64 virt, u64 phys, u64 bytes}[8]  ranges; bytes is stored last, and 0 means that the range is unused
 //!  384  …512    0
 //! record, at 512 + 40 * slot
 //!    0  u64     ticks          the raw counter
 //!    8  u64     thread
-//!   16  u64     name           the address of a string, 0: none
+//!   16  u64     name           the address of a string; 0: no string
 //!   24  u64     detail         likewise
 //!   32  u16     name_bytes     0: the name ends before its first NUL
 //!   34  u16     detail_bytes   likewise
 //!   36  u8      kind           1 ENTER, 2 EXIT, 3 THREAD, 4 EVENT
-//!   37  u8      flags          bit 0: the name is the path of an item in a function, which is what is meant; of a path
-//!                              of more than 1024 bytes the end
+//!   37  u8      flags          bit 0: the name is the path of an item inside the function that is meant, or the last
+//!                              1024 bytes of a longer path
 //!   38  u16     mark           0x5354
 //! ```
 //!
 //! Bytes 32..40 of a record are stored last and as one 64-bit word. While they are 0, the record is half-written (its
-//! slot is below `next`) or was never reserved.
+//! slot is below `next`) or its slot was never reserved.
 //!
-//! **Addresses.** A name's address is virtual, as it was when the event happened. Within `region_virt` or
-//! `region_virt_now` and the region's length it is in the region itself. Else the first range that holds it says where it
-//! is in physical memory. What was recorded before paging has physical addresses: a range with `virt` equal to `phys`.
+//! **Addresses.** A name's address is virtual, as it was when the event happened. If it lies within the region's length
+//! from `region_virt` or from `region_virt_now`, the name is in the region itself. Else the first range that contains the
+//! address gives the place in physical memory. Names recorded before paging have physical addresses: they need a range with
+//! `virt` equal to `phys`.
 //!
-//! **Finding it.** The magic is nowhere else: programs that write or search it hold it masked. It lies at a multiple of
-//! 64; copies of a header (a crash dump in memory, an older boot's) pass the check too, so more than one may be found.
+//! **Finding it.** The magic occurs nowhere else: programs that write it or search for it hold it masked. It lies at a
+//! multiple of 64. Copies of a header (a crash dump in memory, an older boot's log) pass the check too, so a search may find
+//! several.
 
 use crate::sync::AtomicU64;
 use core::mem::{offset_of, size_of};
@@ -58,26 +60,26 @@ use core::sync::atomic::AtomicU32;
 
 pub use crate::slots::Record;
 
-/// The version of the layout described here.
+/// Version of the layout described here.
 pub const VERSION: u32 = 1;
-/// The length of the header; records follow.
+/// Length of the header; the records follow it.
 pub const HEADER_BYTES: usize = 512;
-/// The length of a record.
+/// Length of a record.
 pub const RECORD_BYTES: usize = 40;
-/// How many address ranges the header has room for.
+/// Number of address ranges that the header has room for.
 pub const RANGES_MAX: usize = 8;
-/// What a log has room for if nobody says otherwise: 10 MiB of records.
+/// Default number of records in a log: 10 MiB.
 pub const DEFAULT_RECORDS: usize = 262_144;
-/// The arena of a log if nobody says otherwise.
+/// Default size of a log's arena.
 pub const DEFAULT_ARENA_BYTES: usize = 65_536;
-/// Regions longer than this are taken for garbage, so that arithmetic on offsets cannot overflow.
+/// Readers take a longer region for garbage, so that arithmetic on offsets cannot overflow.
 pub const REGION_BYTES_MAX: u64 = 1 << 40;
 
-/// What the ticks of a log are.
+/// The counter that a log's ticks come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TicksSource {
-    /// Not said.
+    /// The header does not name the counter.
     Unknown = 0,
     /// The time stamp counter of x86.
     Tsc = 1,
@@ -85,12 +87,12 @@ pub enum TicksSource {
     Cntvct = 2,
     /// The `time` CSR of RISC-V.
     RiscvTime = 3,
-    /// A counter of the kernel's own choice.
+    /// A counter that the kernel chose.
     Own = 4,
 }
 
 impl TicksSource {
-    /// As it stands in a header; what is not known here is `Unknown`.
+    /// Reads the value that a header holds. Any value not listed here is `Unknown`.
     pub fn from_u32(value: u32) -> TicksSource {
         match value {
             1 => TicksSource::Tsc,
@@ -213,12 +215,12 @@ impl Record {
     }
 }
 
-/// Where the arena begins in a region with so many slots. The capacity is at most `REGION_BYTES_MAX / RECORD_BYTES`.
+/// Offset of the arena in a region with `capacity` slots. The capacity is at most `REGION_BYTES_MAX / RECORD_BYTES`.
 pub(crate) const fn arena_offset(capacity: u64) -> u64 {
     (HEADER_BYTES as u64 + capacity * RECORD_BYTES as u64).next_multiple_of(64)
 }
 
-/// The magic's two words. Computed when asked for: nothing that is compiled contains it.
+/// The two words of the magic. They are computed at run time, so that no compiled program contains them.
 pub(crate) fn magic() -> [u64; 2] {
     const MASK: u64 = 0x5aa5_33cc_0ff0_9669;
     const MASKED: [u64; 2] = [
@@ -229,7 +231,7 @@ pub(crate) fn magic() -> [u64; 2] {
     [MASKED[0] ^ mask, MASKED[1] ^ mask]
 }
 
-/// The first 60 bytes of a header, from what is not the same in all.
+/// The first 60 bytes of a header, from the fields that differ between logs.
 pub(crate) fn fixed_part(capacity: u64, arena_bytes: u64, region_virt: u64, ticks_source: u32) -> [u8; 60] {
     let magic = magic();
     let sizes = [VERSION, HEADER_BYTES as u32, RECORD_BYTES as u32, RANGES_MAX as u32];

@@ -1,4 +1,5 @@
-//! A log in memory, as its writers see it: started in a static or in memory found at boot, then written by all.
+//! A log in memory, from the writers' side: it is started in a static or in memory found at boot, then any thread or
+//! interrupt writes into it.
 
 use crate::image::Slot;
 use crate::layout::{self, Header, Record, TicksSource};
@@ -9,7 +10,7 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// Room for a log, for a static: zeros, so that it takes no room in the kernel's file.
+/// Room for a log in a static. It is all zeros, so it takes no room in the kernel's file.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Region<const RECORDS: usize, const ARENA_BYTES: usize> {
@@ -23,7 +24,7 @@ pub struct Region<const RECORDS: usize, const ARENA_BYTES: usize> {
 struct Arena<const BYTES: usize>([AtomicU8; BYTES]);
 
 impl<const RECORDS: usize, const ARENA_BYTES: usize> Region<RECORDS, ARENA_BYTES> {
-    /// Empty, and not yet a log.
+    /// An empty region, which is not a log until it is started.
     pub const fn new() -> Self {
         Region {
             header: Header::new(),
@@ -39,33 +40,32 @@ impl<const RECORDS: usize, const ARENA_BYTES: usize> Default for Region<RECORDS,
     }
 }
 
-/// A started log. A copy of it is the same log.
+/// A started log. A copy of this value refers to the same log.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
-    /// A region that is never freed and whose header's fixed part tells the truth.
+    /// The header of a region that is never freed. The fixed part of the header is correct.
     base: NonNull<Header>,
 }
 
-// SAFETY: all of a region is atomics.
+// SAFETY: a region consists of atomics only.
 unsafe impl Send for Log {}
 // SAFETY: likewise.
 unsafe impl Sync for Log {}
 
-/// What a log has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Slots that are reserved, whole and half-written.
+    /// Number of reserved slots, whole and half-written.
     pub reserved: u64,
-    /// Events that found no slot.
+    /// Number of events that found no slot.
     pub dropped: u64,
-    /// Events before the log was started.
+    /// Number of events before the log was started.
     pub before_start: u64,
-    /// Names that were cut because the arena was full.
+    /// Number of names that were cut because the arena was full.
     pub arena_overflows: u64,
 }
 
 impl Log {
-    /// Starts a log in a static. Started again, it goes on where it was.
+    /// Starts a log in a static. A second start in the same static continues the log.
     pub fn start<const RECORDS: usize, const ARENA_BYTES: usize>(
         region: &'static Region<RECORDS, ARENA_BYTES>,
         source: TicksSource,
@@ -76,13 +76,13 @@ impl Log {
         log
     }
 
-    /// Clears memory and starts a log in it: as many records as fit beside `arena_bytes` for copied names.
+    /// Clears memory and starts a log in it. The log has as many records as fit beside `arena_bytes` for copied names.
     ///
-    /// None if the memory is not 64-byte aligned, has no room for a record, or is larger than
+    /// Returns `None` if the memory is not 64-byte aligned, has no room for a record, or is larger than
     /// [`REGION_BYTES_MAX`](layout::REGION_BYTES_MAX).
     ///
     /// # Safety
-    /// The memory is readable and writable, ordinary (cached) memory, the log's alone, and never freed.
+    /// The memory is ordinary (cached) memory, readable and writable. Only the log uses it, and it is never freed.
     pub unsafe fn start_in(memory: NonNull<u8>, bytes: usize, arena_bytes: usize, source: TicksSource) -> Option<Log> {
         // The arena begins at a multiple of 64, which may cost up to 63 bytes.
         let for_records =
@@ -91,28 +91,28 @@ impl Log {
         if memory.addr().get() % 64 != 0 || capacity == 0 || bytes as u64 > layout::REGION_BYTES_MAX {
             return None;
         }
-        // SAFETY: the caller's memory is that long and its alone.
+        // SAFETY: the caller promises that the memory is `bytes` long and that only the log uses it.
         unsafe { memory.write_bytes(0, bytes) };
         let log = Log { base: memory.cast() };
         log.write_header(capacity as u64, arena_bytes as u64, source);
         Some(log)
     }
 
-    /// The log whose header is there.
+    /// Returns the log whose header is at `base`.
     ///
     /// # Safety
-    /// [`Log::base`] gave the address, or it is where that memory is now mapped.
+    /// [`Log::base`] returned the address, or the memory at such an address is now mapped at `base`.
     #[cfg(feature = "on")]
     pub(crate) unsafe fn at(base: NonNull<Header>) -> Log {
         Log { base }
     }
 
-    /// Its address: that of its header.
+    /// Address of the log, which is the address of its header.
     pub fn base(self) -> NonNull<Header> {
         self.base
     }
 
-    /// The length of all of it.
+    /// Length of the whole region.
     pub fn bytes(self) -> usize {
         (self.arena_offset() + self.header().arena_bytes.load(Ordering::Relaxed)) as usize
     }
@@ -145,7 +145,7 @@ impl Log {
     fn slots(self) -> Slots<'static> {
         let header = self.header();
         let capacity = header.capacity.load(Ordering::Relaxed) as usize;
-        // SAFETY: `capacity` records follow the header, as `start` and `start_in` made sure, and are never freed.
+        // SAFETY: `start` and `start_in` made sure that `capacity` records follow the header. They are never freed.
         let records = unsafe { core::slice::from_raw_parts(self.base.add(1).cast().as_ptr(), capacity) };
         Slots { next: &header.next, records }
     }
@@ -156,20 +156,21 @@ impl Log {
 
     fn arena(self) -> &'static [AtomicU8] {
         let bytes = self.header().arena_bytes.load(Ordering::Relaxed) as usize;
-        // SAFETY: so many bytes follow the records, as `start` and `start_in` made sure, and are never freed.
+        // SAFETY: `start` and `start_in` made sure that `bytes` bytes follow the records. They are never freed.
         unsafe { core::slice::from_raw_parts(self.base.byte_add(self.arena_offset() as usize).cast().as_ptr(), bytes) }
     }
 
-    /// Takes a slot, which then has to be filled; None, and counted, if the log is full. [`Log::write`] does both.
+    /// Takes a slot, which the caller has to fill; [`Log::write`] does both. If the log is full, counts the event as dropped
+    /// and returns `None`.
     #[inline(always)]
     pub(crate) fn reserve(self) -> Option<Reserved<'static>> {
         self.slots().reserve()
     }
 
-    /// Writes a record, which [`Entry::to_words`] makes; counts it as dropped if the log is full.
+    /// Writes a record, whose words [`Entry::to_words`] makes. If the log is full, counts the record as dropped.
     ///
     /// # Safety
-    /// Whoever prints the log from inside reads the names: they have to be at these addresses for as long.
+    /// The kernel reads the names when it prints its own log. They must stay at the recorded addresses until then.
     #[inline(always)]
     pub unsafe fn write(self, words: Words) {
         if let Some(slot) = self.reserve() {
@@ -177,7 +178,7 @@ impl Log {
         }
     }
 
-    /// What is now in a slot below [`Counts::reserved`].
+    /// The present content of a slot below [`Counts::reserved`].
     pub fn slot(self, slot: u64) -> Slot {
         match usize::try_from(slot).ok().and_then(|slot| self.slots().read(slot)) {
             None => Slot::HalfWritten,
@@ -185,7 +186,7 @@ impl Log {
         }
     }
 
-    /// What has been counted so far.
+    /// The counts so far.
     pub fn counts(self) -> Counts {
         let header = self.header();
         let reserved = self.slots().reserved() as u64;
@@ -197,10 +198,10 @@ impl Log {
         }
     }
 
-    /// Copies a name that does not live for ever into the arena. What no longer fits is cut off and counted; of a name
-    /// of which nothing fits, `(arena-full)` is recorded.
+    /// Copies a name that does not live for ever into the arena. If the name does not fit, its end is cut off and the cut is
+    /// counted. If no byte of it fits, the name is `(arena-full)`.
     ///
-    /// Linear in the length. No two copies of one name are shared: copy once, where the name is given.
+    /// Takes time linear in the length. Two copies of one name take room twice: copy once, where the kernel gives the name.
     pub fn copy(self, text: &str) -> Name {
         const FULL: &str = "(arena-full)";
         let header = self.header();
@@ -224,19 +225,19 @@ impl Log {
         Name { address: place.as_ptr().expose_provenance() as u64, bytes: fits as u16, flags: 0 }
     }
 
-    /// Says how many ticks a second has, unless somebody already did.
+    /// Sets the counter's rate in ticks per second, unless it is already set.
     #[cfg(feature = "on")]
     pub(crate) fn set_ticks_hz_if_unknown(self, hz: u64) {
         let _ = self.header().ticks_hz.compare_exchange(0, hz, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Adds to the events that came before the log was started.
+    /// Adds to the number of events that came before the log was started.
     #[cfg(feature = "on")]
     pub(crate) fn add_before_start(self, events: u64) {
         self.header().before_start.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// Notes where it now is, and which addresses are of before.
+    /// Stores the log's new address, and which slots hold addresses from before the move.
     #[cfg(feature = "on")]
     pub(crate) fn moved(self) {
         let header = self.header();
@@ -244,44 +245,44 @@ impl Log {
         header.moved_at.store(header.next.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Where the name of a record is now. None if it lies outside of the log and was recorded before the kernel moved
-    /// itself: the address of then may be anything now.
+    /// Present address of a record's name. Returns `None` if the name lies outside of the log and was recorded before the
+    /// kernel moved itself: the old address may hold anything now.
     pub(crate) fn name_now(self, slot: u64, address: u64) -> Option<u64> {
         let header = self.header();
         let now = header.region_virt_now.load(Ordering::Relaxed);
-        let known = [header.region_virt.load(Ordering::Relaxed), now];
-        let mut within = known.iter().filter_map(|virt| address.checked_sub(*virt));
-        match within.find(|within| *within < self.bytes() as u64) {
-            Some(within) => Some(now + within),
+        let bases = [header.region_virt.load(Ordering::Relaxed), now];
+        let mut offsets = bases.iter().filter_map(|virt| address.checked_sub(*virt));
+        match offsets.find(|offset| *offset < self.bytes() as u64) {
+            Some(offset) => Some(now + offset),
             None => (slot >= header.moved_at.load(Ordering::Relaxed)).then_some(address),
         }
     }
 
-    /// How many ticks a second has; 0 if nobody said so yet.
+    /// The counter's rate in ticks per second; 0 if it is not set yet.
     pub(crate) fn ticks_hz(self) -> u64 {
         self.header().ticks_hz.load(Ordering::Relaxed)
     }
 
-    /// Says how many ticks a second has, as soon as that is known.
+    /// Sets the counter's rate in ticks per second. Call it as soon as the rate is known.
     pub fn set_ticks_hz(self, hz: u64) {
         self.header().ticks_hz.store(hz, Ordering::Relaxed);
     }
 
-    /// Says that the `bytes` at virtual address `virt` are at physical address `phys`, for readers of memory images. Names
-    /// in the first of several ranges that hold them are looked for there. False if there is no room for another.
+    /// Records that the `bytes` at virtual address `virt` are at physical address `phys`, for readers of memory images. If
+    /// several ranges contain a name, readers use the first. Returns false if there is no room for another range.
     pub fn add_range(self, virt: u64, phys: u64, bytes: u64) -> bool {
         let header = self.header();
         let taken = header.ranges_used.fetch_add(1, Ordering::Relaxed);
         let Some(range) = header.ranges.get(taken as usize) else { return false };
         range.virt.store(virt, Ordering::Relaxed);
         range.phys.store(phys, Ordering::Relaxed);
-        // Last: a reader that sees a length sees what it is the length of.
+        // Stored last: a reader that sees a length sees the addresses too.
         range.bytes.store(bytes, Ordering::Release);
         true
     }
 }
 
-/// The largest boundary between characters that is not above `at`, which is at most the length.
+/// Largest boundary between characters that is not above `at`. `at` is at most the length.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
@@ -292,7 +293,7 @@ mod tests {
     use crate::record::Kind;
     use crate::testing::{entry, write};
 
-    /// Memory for a log, which other tests do not have.
+    /// A log in memory that no other test uses.
     macro_rules! fresh {
         ($records:literal, $arena_bytes:literal) => {{
             static REGION: Region<$records, $arena_bytes> = Region::new();
@@ -341,7 +342,7 @@ mod tests {
         let check = |offset: usize, bytes: usize, arena_bytes: usize, capacity: Option<u64>| {
             let memory = Box::leak(Box::new(Memory([0xff; 1024])));
             let place = NonNull::from(&mut memory.0[offset]);
-            // SAFETY: what is leaked is never freed, and `bytes` of it are past `offset`.
+            // SAFETY: leaked memory is never freed, and `bytes` of it follow `offset`.
             let log = unsafe { Log::start_in(place, bytes, arena_bytes, TicksSource::Tsc) };
             assert_eq!(log.map(|log| log.header().capacity.load(Ordering::Relaxed)), capacity, "{bytes} {arena_bytes}");
             if let Some(log) = log {
@@ -353,7 +354,7 @@ mod tests {
                 assert_eq!(log.counts().reserved + log.counts().dropped, 20);
                 log.copy("a name");
             }
-            // What lies behind the memory is untouched.
+            // The bytes behind the memory are untouched.
             assert!(memory.0[offset + bytes..].iter().all(|byte| *byte == 0xff));
         };
         check(0, 1024, 0, Some(12));

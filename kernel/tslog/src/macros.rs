@@ -1,9 +1,10 @@
-//! The macros. All go through `kernel_!`, `start_!`, `record_!` and `scope_!`, which without the feature `on` throw their
-//! tokens away: arguments are then not even evaluated.
+//! The macros. All of them expand to `kernel_!`, `start_!`, `record_!` and `scope_!`. Without the feature `on`, these throw
+//! their tokens away, so that arguments are not even evaluated.
 
-/// Defines what records for this kernel: once, in any of its crates, beside its functions. What the kernel has to say is
-/// which thread is running, in any context: `kernel!(thread = || current().id())`; or all of a [`Kernel`](crate::Kernel)
-/// implementation: `kernel!(MyKernel)`.
+/// Defines the recording function of this kernel. Use it once, in any of the kernel's crates, at module level.
+///
+/// Give it a function that returns the running thread's id in any context: `kernel!(thread = || current().id())`. Or give
+/// it a whole [`Kernel`](crate::Kernel) implementation: `kernel!(MyKernel)`.
 #[macro_export]
 macro_rules! kernel {
     (thread = $thread:expr $(,)?) => {
@@ -14,7 +15,7 @@ macro_rules! kernel {
     };
 }
 
-/// Starts the log, in a static of its own: `start!()`, or with other sizes than the default
+/// Starts the log in a static that the macro declares: `start!()`, or with other sizes than the default
 /// `start!(records = 4096, arena_bytes = 1024)`.
 #[macro_export]
 macro_rules! start {
@@ -26,28 +27,28 @@ macro_rules! start {
     };
 }
 
-/// A function begins: `enter!()`; or what is named: `enter!("SYSINIT", "clocks")`.
+/// Records that a function begins: `enter!()`, or that a named step begins: `enter!("SYSINIT", "clocks")`.
 #[macro_export]
 macro_rules! enter {
     () => { $crate::record_!(Enter, $crate::this_function!()) };
     ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Enter, $name $(, $detail)?) };
 }
 
-/// A function ends: `exit!()`; or what was named: `exit!("SYSINIT", "clocks")`.
+/// Records that a function ends: `exit!()`, or that a named step ends: `exit!("SYSINIT", "clocks")`.
 #[macro_export]
 macro_rules! exit {
     () => { $crate::record_!(Exit, $crate::this_function!()) };
     ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Exit, $name $(, $detail)?) };
 }
 
-/// A function, or what is named, from here to the end of the block: `let _scope = scope!();`
+/// Records a function, or a named step, from here to the end of the block: `let _scope = scope!();`
 #[macro_export]
 macro_rules! scope {
     () => { $crate::scope_!($crate::this_function!()) };
     ($name:expr $(, $detail:expr)? $(,)?) => { $crate::scope_!($name $(, $detail)?) };
 }
 
-/// What a thread is called: `thread!(id, "usbus0")`.
+/// Records the name of a thread: `thread!(id, "usbus0")`.
 #[macro_export]
 macro_rules! thread {
     ($id:expr, $name:expr $(,)?) => {
@@ -55,7 +56,7 @@ macro_rules! thread {
     };
 }
 
-/// This thread begins to wait for a topic.
+/// Records that this thread begins to wait for a topic.
 #[macro_export]
 macro_rules! wait {
     ($topic:expr $(,)?) => {
@@ -63,7 +64,7 @@ macro_rules! wait {
     };
 }
 
-/// This thread no longer waits for a topic.
+/// Records that this thread no longer waits for a topic.
 #[macro_export]
 macro_rules! unwait {
     ($topic:expr $(,)?) => {
@@ -71,7 +72,7 @@ macro_rules! unwait {
     };
 }
 
-/// This thread keeps those who wait for a topic, from now on.
+/// Records that this thread blocks the threads that wait for a topic, from now on.
 #[macro_export]
 macro_rules! hold {
     ($topic:expr $(,)?) => {
@@ -79,7 +80,7 @@ macro_rules! hold {
     };
 }
 
-/// This thread no longer keeps those who wait for a topic.
+/// Records that this thread no longer blocks the threads that wait for a topic.
 #[macro_export]
 macro_rules! release {
     ($topic:expr $(,)?) => {
@@ -87,7 +88,7 @@ macro_rules! release {
     };
 }
 
-/// A CPU now runs this thread: `run!(id, "0")`. For the place where the scheduler switches.
+/// Records that a CPU now runs this thread: `run!(id, "0")`. Use it where the scheduler switches threads.
 #[macro_export]
 macro_rules! run {
     ($id:expr, $cpu:expr $(,)?) => {
@@ -95,7 +96,7 @@ macro_rules! run {
     };
 }
 
-/// A CPU now runs no thread: `idle!("0")`.
+/// Records that a CPU now runs no thread: `idle!("0")`.
 #[macro_export]
 macro_rules! idle {
     ($cpu:expr $(,)?) => {
@@ -103,8 +104,8 @@ macro_rules! idle {
     };
 }
 
-/// This thread can run from now on: `ready!(id)` where the running thread woke it, `ready!(id, "timer")` where that
-/// interrupt did.
+/// Records that a thread can run from now on: `ready!(id)` if the running thread woke it, `ready!(id, "timer")` if that
+/// interrupt woke it.
 #[macro_export]
 macro_rules! ready {
     ($id:expr $(,)?) => {
@@ -115,7 +116,8 @@ macro_rules! ready {
     };
 }
 
-/// This thread sleeps, from now on for so long at most: `timeout!("250us")`, also `ns`, `ms`, `s`. Within `_sleep`.
+/// Records that this thread sleeps from now on, for at most this time: `timeout!("250us")`, also `ns`, `ms`, `s`. Use it
+/// inside the function `_sleep`.
 #[macro_export]
 macro_rules! timeout {
     ($length:expr $(,)?) => {
@@ -123,14 +125,14 @@ macro_rules! timeout {
     };
 }
 
-/// Anything else: `event!("root", "found")`; `event!()` says file and line.
+/// Records any other event: `event!("root", "found")`. `event!()` records file and line.
 #[macro_export]
 macro_rules! event {
     () => { $crate::record_!(Event, ::core::file!(), ::core::concat!(::core::line!())) };
     ($name:expr $(, $detail:expr)? $(,)?) => { $crate::record_!(Event, $name $(, $detail)?) };
 }
 
-/// The function one is in, as a name. Costs nothing when it is recorded: readers cut the function out of a path.
+/// The name of the surrounding function. It costs nothing to record: readers cut the function's name out of a path.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! this_function {
@@ -160,7 +162,7 @@ macro_rules! kernel_ {
     };
     ($kernel:ty) => {
         const _: () = {
-            // Not in line: a macro is then a call with four registers, and no more.
+            // Not inline, so that a macro is no more than a call with four registers.
             #[inline(never)]
             #[unsafe(no_mangle)]
             unsafe fn __tslog_write(thread: u64, name: u64, detail: u64, word: u64) {

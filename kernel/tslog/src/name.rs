@@ -1,21 +1,21 @@
-//! Strings by address: what a record holds of a name.
+//! Names in a record: strings by address.
 //!
-//! C's strings end before a NUL; Rust's have a length, which the record holds beside the address. A recorder never looks
-//! into a string: it must live for ever, or be in the log's arena (see [`copy`](crate::copy)).
+//! C's strings end before a NUL. Rust's have a length, which the record holds beside the address. The recorder never reads
+//! a string, so a string must live for ever, or be in the log's arena (see [`copy`](crate::copy)).
 
 use core::ffi::CStr;
 
-/// A name is printed up to so many bytes.
+/// Largest number of bytes of a name that is printed.
 pub const NAME_BYTES_MAX: usize = 1024;
 
-/// The name is the path of an item inside the function that is meant, as `core::any::type_name` gives it.
+/// Flag: the name is the path of an item inside the function that is meant, as `core::any::type_name` gives it.
 pub(crate) const FUNCTION_PATH: u8 = 1;
 
-/// A string that lives for ever, by address; or none.
+/// A string that lives for ever, by address; or no string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     pub(crate) address: u64,
-    /// Its length; 0: until the first NUL.
+    /// Length in bytes; 0: the string ends at the first NUL.
     pub(crate) bytes: u16,
     pub(crate) flags: u8,
 }
@@ -24,9 +24,10 @@ impl Name {
     /// No string.
     pub const NONE: Name = Name { address: 0, bytes: 0, flags: 0 };
 
-    /// The function that contains an item, by `core::any::type_name` of the item: readers cut the path down to the
-    /// function's own name, so that it costs nothing when it is recorded. Of a path longer than readers look at, the end
-    /// is recorded, where that name is.
+    /// Name of the function that contains an item, from `core::any::type_name` of the item.
+    ///
+    /// Readers cut the path down to the function's name, so that recording costs nothing. If the path is longer than readers
+    /// look at, its end is recorded, because the function's name is there.
     #[inline(always)]
     pub fn of_function(path_of_item: &'static str) -> Name {
         let bytes = path_of_item.len().min(NAME_BYTES_MAX);
@@ -34,32 +35,32 @@ impl Name {
         Name { address: Name::from(path_of_item).address + skipped as u64, bytes: bytes as u16, flags: FUNCTION_PATH }
     }
 
-    /// Where it is, as the recorder saw it; 0: nowhere.
+    /// Address of the string, in the recording kernel; 0: no string.
     pub fn address(self) -> u64 {
         self.address
     }
 
-    /// Its length in bytes, if the record says so; else it ends before its first NUL.
+    /// Length in bytes, if the record has it. Else the string ends before its first NUL.
     pub fn bytes(self) -> Option<usize> {
         (self.bytes > 0).then_some(usize::from(self.bytes))
     }
 
-    /// Whether there is no string at all.
+    /// True if there is no string at all.
     pub fn is_none(self) -> bool {
         self.address == 0
     }
 
-    /// What of the bytes at the address is to be shown: of the path of an item in a function, the function's name.
+    /// The part of the bytes at the address that is shown. For the path of an item in a function, that is the function's name.
     pub fn shown(self, bytes: &[u8]) -> &[u8] {
         if self.flags & FUNCTION_PATH != 0 { function_of(bytes) } else { bytes }
     }
 }
 
 impl From<&'static str> for Name {
-    /// A string longer than 65 535 bytes is cut there.
+    /// A string longer than 65 535 bytes is cut to that length.
     #[inline(always)]
     fn from(text: &'static str) -> Name {
-        // A length of 0 means "until NUL", which is what the empty string has to be, then.
+        // A length of 0 means "until NUL", so the empty string has to end with a NUL.
         let (text, bytes) = match text.len() {
             0 => ("\0", 0),
             bytes => (text, bytes.min(usize::from(u16::MAX)) as u16),
@@ -75,16 +76,17 @@ impl From<&'static CStr> for Name {
     }
 }
 
-/// `kernel::clock::delay::here` and `kernel::clock::delay::{{closure}}::here` are both in `delay`.
+/// Name of the function that an item's path lies in. `kernel::clock::delay::here` and
+/// `kernel::clock::delay::{{closure}}::here` both lie in `delay`.
 fn function_of(path: &[u8]) -> &[u8] {
     let mut rest = path;
-    let mut item = true;
+    let mut is_item = true;
     while let Some(at) = rest.windows(2).rposition(|pair| pair == b"::") {
         let last = &rest[at + 2..];
-        if !item && !last.starts_with(b"{") {
+        if !is_item && !last.starts_with(b"{") {
             return last;
         }
-        item = false;
+        is_item = false;
         rest = &rest[..at];
     }
     rest
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_known_by_an_item_in_it() {
+    fn the_path_of_an_item_gives_its_function() {
         let check =
             |path: &str, function: &str| assert_eq!(function_of(path.as_bytes()), function.as_bytes(), "{path}");
         check("kernel::clock::delay::here", "delay");
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_path_the_end_is_recorded() {
+    fn the_end_of_a_long_path_is_recorded() {
         let check = |bytes: usize| {
             let generics = "Bus<pci::Device>".repeat(bytes.div_ceil(16));
             let path: &'static str = Box::leak(format!("<kernel::{generics} as Driver>::probe::here").into_boxed_str());

@@ -1,24 +1,24 @@
-//! What one record says, and how that lies in its five words (see [`layout`](crate::layout)).
+//! The content of one record, and its encoding in five words (see [`layout`](crate::layout)).
 
 use crate::name::{FUNCTION_PATH, Name};
 use crate::slots::Words;
 
-/// What happened. The names in the text form are FreeBSD's.
+/// The kind of a record. The names in the text form are FreeBSD's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A function, or what was named, began.
+    /// A function, or a named step, began.
     Enter = 1,
-    /// It ended.
+    /// A function, or a named step, ended.
     Exit = 2,
     /// The thread has this name.
     Thread = 3,
-    /// Anything else; `WAIT`, `UNWAIT`, `HOLD` and `RELEASE` with a topic as detail are events.
+    /// Any other event. `WAIT`, `UNWAIT`, `HOLD` and `RELEASE`, with a topic as detail, are events.
     Event = 4,
 }
 
 impl Kind {
-    /// As the text form spells it.
+    /// Word for the kind in the text form.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Enter => "ENTER",
@@ -32,35 +32,34 @@ impl Kind {
 /// One whole record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The raw counter.
+    /// Raw value of the counter.
     pub ticks: u64,
-    /// Whom it is about: for [`Kind::Thread`] the thread that is named, else the one that recorded it.
+    /// The thread of the event: for [`Kind::Thread`] the thread that gets a name, else usually the recording thread.
     pub thread: u64,
-    /// What happened.
     pub kind: Kind,
     /// The function, the thread's name, or the event.
     pub name: Name,
-    /// Which one, for instance of the drivers; often [`Name::NONE`].
+    /// The instance, for example the name of a driver; often [`Name::NONE`].
     pub detail: Name,
 }
 
-/// The upper half of the word's upper half: a word without it was not written by a recorder.
+/// The upper 16 bits of the word. No recorder wrote a word without them.
 const MARK: u64 = 0x5354;
 
-/// The word that makes a record whole. Never 0.
+/// Encodes the word that makes a record whole. Never 0.
 #[inline(always)]
 pub(crate) const fn word(kind: Kind, name: Name, detail: Name) -> u64 {
     name.bytes as u64 | (detail.bytes as u64) << 16 | (kind as u64) << 32 | (name.flags as u64) << 40 | MARK << 48
 }
 
 impl Entry {
-    /// As it lies in memory.
+    /// The record as it lies in memory.
     #[inline(always)]
     pub fn to_words(&self) -> Words {
         [self.ticks, self.thread, self.name.address, self.detail.address, word(self.kind, self.name, self.detail)]
     }
 
-    /// Reads a record's words; None if no recorder of this version wrote them.
+    /// Decodes a record's words. Returns `None` if no recorder of this version wrote them.
     pub fn from_words([ticks, thread, name, detail, word]: Words) -> Option<Entry> {
         let kind = match word >> 32 & 0xff {
             1 => Kind::Enter,
@@ -85,7 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn words_are_as_the_layout_says() {
+    fn words_follow_the_layout() {
         let name = Name { address: 0x1000, bytes: 0x0102, flags: FUNCTION_PATH };
         let detail = Name { address: 0x2000, bytes: 0x0304, flags: 0 };
         let entry = Entry { ticks: 7, thread: 8, kind: Kind::Thread, name, detail };
@@ -96,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_words_are_refused_or_say_what_they_are(words in any::<[u64; 5]>(), kind in 0u64..6, flags in 0u64..3) {
+        fn any_words_are_refused_or_decode_to_the_same_words(words in any::<[u64; 5]>(), kind in 0u64..6, flags in 0u64..3) {
             let made = words[4] & 0xffff_ffff | kind << 32 | flags << 40 | MARK << 48;
             for last in [words[4], made] {
                 let words = [words[0], words[1], words[2], words[3], last];

@@ -1,15 +1,15 @@
-//! Reserving a slot, filling it, and reading it: all of the log that threads and interrupts do at the same time.
+//! Reserving a slot, filling it, and reading it: the operations that threads and interrupts do at the same time.
 //!
-//! A slot is reserved once, for ever, by adding one to `next`: no two writers have the same one, whoever interrupts
-//! whom. Its `word` is 0 until it is whole: the writer stores it last, with release, and a reader loads it first, with
-//! acquire. So a reader that sees the word sees all of the record, and so does one that finds the memory of a machine
-//! that has stopped. Nothing here waits, and nothing is ever written twice.
+//! A writer reserves a slot once, for ever, by adding one to `next`. No two writers get the same slot, in whatever order
+//! they interrupt each other. The slot's `word` is 0 until the record is whole: the writer stores it last, with release,
+//! and a reader loads it first, with acquire. So a reader that sees the word sees the whole record. The same holds for a
+//! reader of the memory of a stopped machine. Nothing here waits, and nothing is ever written twice.
 //!
-//! This file knows neither regions nor names, so that `tests/loom.rs` can compile it with loom's atomics.
+//! This file must not use regions or names, so that `tests/loom.rs` can compile it with loom's atomics.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// One slot of the log. All zeros until it is written.
+/// One slot of the log, all zeros until it is written.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Record {
@@ -20,35 +20,34 @@ pub struct Record {
     pub(crate) word: AtomicU64,
 }
 
-/// What a record holds, in the order in which it lies in memory: ticks, thread, name, detail, word. The word is not 0.
+/// The words of a record, in the order of memory: ticks, thread, name, detail, word. The last one is not 0.
 pub type Words = [u64; 5];
 
-/// The slots of a log and the count of those reserved, which goes on past their number.
+/// The slots of a log and the number of reservations, which may exceed the number of slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots<'a> {
-    /// How many were ever asked for. Those past `records` were dropped.
+    /// Number of reservations ever requested. Those past the end of `records` were dropped.
     pub next: &'a AtomicU64,
-    /// All slots.
     pub records: &'a [Record],
 }
 
-/// A slot that is one writer's alone and not yet written.
+/// A slot that one writer has reserved and not yet written.
 #[derive(Debug)]
 #[must_use = "a slot that is not filled stays half-written"]
 pub struct Reserved<'a>(&'a Record);
 
 impl<'a> Slots<'a> {
-    /// Takes the next slot. None when the log is full: it has then been counted as dropped.
+    /// Takes the next slot. If the log is full, counts the event as dropped and returns `None`.
     ///
-    /// One atomic add, also when full: an exact count of what was dropped costs no less.
+    /// It does one atomic add even when the log is full: an exact count of dropped events costs no less.
     #[inline(always)]
     pub fn reserve(self) -> Option<Reserved<'a>> {
-        // Relaxed: only that each gets another number matters; what the slot holds is ordered by its own word.
+        // Relaxed: each writer only needs a different number. The slot's own word orders its content.
         let taken = self.next.fetch_add(1, Ordering::Relaxed);
         self.records.get(usize::try_from(taken).ok()?).map(Reserved)
     }
 
-    /// How many slots have been reserved and exist.
+    /// Number of existing slots that have been reserved.
     pub fn reserved(self) -> usize {
         usize::try_from(self.next.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(self.records.len())
     }
@@ -70,7 +69,7 @@ impl<'a> Slots<'a> {
 }
 
 impl Reserved<'_> {
-    /// Makes the record whole.
+    /// Writes the record and makes it whole.
     #[inline(always)]
     pub fn fill(self, [ticks, thread, name, detail, word]: Words) {
         self.0.ticks.store(ticks, Ordering::Relaxed);

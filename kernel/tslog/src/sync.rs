@@ -1,3 +1,3 @@
-//! The atomics the writer uses. `tests/loom.rs` puts loom's in their place, and compiles the same `slots.rs`.
+//! The atomics that the writer uses. `tests/loom.rs` compiles the same `slots.rs` with loom's atomics instead.
 
 pub use core::sync::atomic::{AtomicU64, Ordering};

@@ -4,14 +4,15 @@
 //! 0x<thread> <ticks> ENTER|EXIT|THREAD|EVENT <name>[ <detail>]
 //! ```
 //!
-//! Thread in hexadecimal, ticks in decimal, a line per record in the order of the slots. A missing name is `(null)`, a
-//! missing detail is not printed. What could break a line or a column is replaced and counted: white space in a name by
-//! `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD, an empty name by `(empty)`. A name at an address
-//! that cannot be read, or that was recorded before the kernel moved itself, is printed as `@0x<address>`.
+//! The thread is in hexadecimal, the ticks are in decimal. Each record is one line, in the order of the slots. A missing
+//! name is `(null)`, a missing detail is not printed. Characters that could break a line or a column are replaced and
+//! counted: white space in a name by `_`, control characters by `?`, bytes that are not UTF-8 by U+FFFD, an empty name by
+//! `(empty)`. A name is printed as `@0x<address>` if its address cannot be read, or if it was recorded before the kernel
+//! moved itself.
 //!
-//! What the text cannot say otherwise stands in last lines of the same form, with thread 0 and the last record's ticks,
-//! and only if there is something to say: `EVENT TSLOG dropped 17`. The words are `dropped`, `half-written`, `strange` (malformed),
-//! `missing`, `before-start`, and `hz` for the counter's rate.
+//! The last lines hold counts in the same form, with thread 0 and the last record's ticks: `EVENT TSLOG dropped 17`. Each
+//! is printed only if its count is not 0. The words are `dropped`, `half-written`, `strange` (malformed), `missing`,
+//! `before-start`, and `hz` for the counter's rate.
 
 use crate::image::{Image, Slot};
 use crate::log::Log;
@@ -20,14 +21,15 @@ use crate::record::Entry;
 use core::cell::Cell;
 use core::fmt::{self, Write};
 
-/// What the last line calls malformed slots: a word of the text format, which readers know.
+/// Word for malformed slots in the last lines. It is part of the text format that readers parse.
 const MALFORMED: &str = "strange";
-/// Names of an image are printed up to so many bytes for each byte of its region, and so many more: a few bytes of names
-/// in a hostile image would else be printed a thousand times over. Names of a kernel have 20 bytes, a record 40.
-const NAMES_BYTES_PER_BYTE: usize = 4;
-const NAMES_BYTES_MORE: usize = 1 << 20;
+/// Bound on the names printed of an image: 4 bytes for each byte of the region, plus [`MAX_EXTRA_NAME_BYTES`]. Without
+/// the bound, a hostile image could have a few bytes of names printed a thousand times. A kernel's names have about 20
+/// bytes, a record has 40.
+const MAX_NAME_BYTES_PER_BYTE: usize = 4;
+const MAX_EXTRA_NAME_BYTES: usize = 1 << 20;
 
-/// What was printed, and what could not be.
+/// Counts of what was printed and what could not be printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// Records printed.
@@ -38,7 +40,7 @@ pub struct Dump {
     pub half_written: u64,
     /// Slots that no recorder of this version wrote.
     pub malformed: u64,
-    /// Slots that the image no longer holds.
+    /// Slots past the end of the image.
     pub missing: u64,
     /// Events before the log was started.
     pub before_start: u64,
@@ -46,16 +48,16 @@ pub struct Dump {
     pub unresolved: u64,
     /// Names longer than [`NAME_BYTES_MAX`], or not readable to their end.
     pub cut: u64,
-    /// Names printed as addresses because the names of an image came to more than is printed.
+    /// Names printed as addresses because the names of the image exceeded the bound on printed bytes.
     pub left_out: u64,
-    /// Names in which something was replaced, and empty ones.
+    /// Names in which a character was replaced, and empty names.
     pub mended: u64,
 }
 
-/// Prints a log out of an image of memory. `read_phys` is as in [`Image::name_bytes`].
+/// Prints a log out of an image of memory. `read_phys` works as in [`Image::name_bytes`].
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_image_text<W: Write>(
     image: &Image<'_>,
     out: &mut W,
@@ -70,17 +72,17 @@ pub fn write_image_text<W: Write>(
     };
     let ticks_hz = image.head().ticks_hz.unwrap_or(0);
     let mut read = |name: Name, buffer: &mut [u8]| image.name_bytes(name, buffer, read_phys).map(<[u8]>::len);
-    let names_left = image.bytes().saturating_mul(NAMES_BYTES_PER_BYTE).saturating_add(NAMES_BYTES_MORE);
+    let names_left = image.bytes().saturating_mul(MAX_NAME_BYTES_PER_BYTE).saturating_add(MAX_EXTRA_NAME_BYTES);
     Printer { out, dump, names_left, ticks_hz, last_ticks: 0, read: &mut read }.all(image.slots())
 }
 
-/// Prints a log in which others may still be writing.
+/// Prints a log while other threads may still write into it.
 ///
 /// # Safety
-/// The names in it are at addresses that can be read, for as long as they say or up to a NUL: those in the log itself, and
-/// those recorded since it was last moved.
+/// Names in the log itself, and names recorded since its last move, can be read at their addresses, for their length or up
+/// to a NUL.
 pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<Dump, fmt::Error> {
-    // First: what is recorded from now on, perhaps by printing, is not part of it.
+    // Taken first: events from now on, perhaps caused by printing, are not part of the output.
     let counts = log.counts();
     let dump = Dump { dropped: counts.dropped, before_start: counts.before_start, ..Dump::default() };
     let printing = Cell::new(0);
@@ -93,13 +95,15 @@ pub(crate) unsafe fn write_live_text<W: Write>(log: Log, out: &mut W) -> Result<
     Printer { out, dump, names_left: usize::MAX, ticks_hz: log.ticks_hz(), last_ticks: 0, read: &mut read }.all(slots)
 }
 
+/// Copies a name without its NUL and returns its length, at most the buffer's.
+///
 /// # Safety
-/// The name is at an address that can be read, for as long as it says or up to a NUL.
+/// The name can be read at its address, for its length or up to a NUL.
 unsafe fn copy_live(name: Name, buffer: &mut [u8]) -> usize {
     let bytes: *const u8 = core::ptr::with_exposed_provenance(name.address() as usize);
     let wanted = name.bytes().unwrap_or(usize::MAX).min(buffer.len());
     for (at, to) in buffer[..wanted].iter_mut().enumerate() {
-        // SAFETY: within the length that the name says, or not past the first NUL.
+        // SAFETY: the byte is within the name's length, or not past its first NUL.
         *to = unsafe { bytes.add(at).read() };
         if name.bytes().is_none() && *to == 0 {
             return at;
@@ -111,12 +115,12 @@ unsafe fn copy_live(name: Name, buffer: &mut [u8]) -> usize {
 struct Printer<'a, W> {
     out: &'a mut W,
     dump: Dump,
-    /// So many bytes of names may still be printed.
+    /// Number of bytes of names that may still be printed.
     names_left: usize,
     /// 0: not known.
     ticks_hz: u64,
     last_ticks: u64,
-    /// Fills a buffer with a name, without its NUL, and says how long it is; None if it cannot be read.
+    /// Fills a buffer with a name, without its NUL, and returns its length. Returns `None` if the name cannot be read.
     read: &'a mut dyn FnMut(Name, &mut [u8]) -> Option<usize>,
 }
 
@@ -155,9 +159,9 @@ impl<W: Write> Printer<'_, W> {
         self.out.write_char('\n')
     }
 
-    /// `space`: what a space is printed as.
+    /// Prints a name, with each space as `space`.
     fn name(&mut self, name: Name, space: u8) -> fmt::Result {
-        // One more, to see that a name is longer.
+        // One more byte, to see that a name is longer.
         let mut buffer = [0; NAME_BYTES_MAX + 1];
         let Some(bytes) = (self.read)(name, &mut buffer) else {
             self.dump.unresolved += 1;
@@ -171,7 +175,7 @@ impl<W: Write> Printer<'_, W> {
             return write!(self.out, "@{:#x}", name.address());
         }
         self.names_left -= shown.len();
-        // A line that ends after its kind would be taken for one that was cut.
+        // A reader would take a line that ends after its kind for a cut line.
         if shown.is_empty() && space == b'_' {
             shown = b"(empty)";
             self.dump.mended += 1;
@@ -189,7 +193,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Prints bytes so that they stay in their line and column; says whether something had to be replaced.
+/// Prints bytes so that they stay in their line and column. Returns true if a character was replaced.
 fn mended<W: Write>(bytes: &[u8], space: u8, out: &mut W) -> Result<bool, fmt::Error> {
     let mut mended = false;
     for chunk in bytes.utf8_chunks() {
@@ -219,14 +223,14 @@ mod tests {
     use crate::record::Kind;
     use crate::testing::{bytes_of, write};
 
-    /// Memory for names, and what to fill it with: reading in pieces stays within.
+    /// Memory for names, aligned so that reading in pieces of 64 bytes stays within it.
     #[repr(align(64))]
     struct Names([u8; 2048]);
 
     type Event<'a> = (Kind, Option<&'a [u8]>, Option<&'a [u8]>);
 
-    /// Records events with names that are these bytes, and prints them from inside and from an image, which agree.
-    /// A name ends before its first NUL, if it has one.
+    /// Records events with these bytes as names. Prints the live log and an image of it, and checks that both texts agree.
+    /// If a name has a NUL, it ends before the first one.
     fn print(events: &[Event], log: Log) -> (String, Dump) {
         let names = Box::leak(Box::new(Names([0; 2048])));
         let mut used = 0;
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_at_the_end() {
+    fn missing_records_are_counted_in_the_last_lines() {
         static REGION: Region<2, 0> = Region::new();
         let log = Log::start(&REGION, TicksSource::Tsc);
         let _interrupted = log.reserve();

@@ -1,11 +1,11 @@
-//! `tslog.h`: its example is a boot, and C and Rust, linked into one program, write into one log.
+//! Tests of `tslog.h`: its example records a boot, and C and Rust, linked into one program, write into one log.
 
 mod support;
 
 use std::path::Path;
 use support::{CRATE, cc, folder, run, rustc, tslog_rlib, without_own_rate};
 
-/// Ticks replaced by `T`; C's loops around printing do not count.
+/// The lines of a log with `T` in place of the ticks.
 fn without_ticks(text: &str) -> Vec<String> {
     let line = |line: &str| {
         let mut words: Vec<&str> = line.splitn(3, ' ').collect();
@@ -44,7 +44,7 @@ fn the_example_records_a_boot() {
     assert_eq!(lines, expected);
 }
 
-/// Compiles one of the test programs and runs it.
+/// Compiles one of the test programs, runs it and returns its output.
 fn program(name: &str) -> String {
     let program = folder(&format!("c-{name}")).join(name);
     let mut cc = cc();
@@ -67,7 +67,7 @@ fn names_are_printed_after_the_kernel_has_moved_and_when_the_arena_is_full() {
     let rest = [(); 3].map(|()| words(next()));
     assert_eq!(rest, ["EVENT seven..", "EVENT (arena-full)", "EVENT (empty) "]);
     assert_eq!(next(), "overflows 1");
-    // Two bytes are left: a letter and its NUL.
+    // Two bytes of the arena are left, for a letter and its NUL.
     assert_eq!([(); 2].map(|()| words(next())), ["EVENT seven", "EVENT m"]);
     assert_eq!(next(), "overflows 1");
 }

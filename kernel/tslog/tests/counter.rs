@@ -1,8 +1,8 @@
-//! The machine's own counter, as it comes into the log: it never steps back in a thread, threads that take turns are in
-//! order, and where the architecture says how fast it runs, it does.
+//! The machine's counter, as it is in the log. It never steps back in a thread, and the events of threads that take turns
+//! are in order. If the architecture declares the counter's rate, the counter runs at that rate.
 //!
-//! Under an emulator this shows which register is read, and its rate. It does not show how far a processor reads its counter
-//! ahead of what stands before: an emulator executes one instruction after the other.
+//! Under an emulator this shows which register is read, and its rate. It cannot show how early a processor reads its counter
+//! relative to earlier instructions: an emulator executes one instruction after the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ tslog::kernel!(thread = || TURN.load(Ordering::Relaxed) % 2);
 
 static TURN: AtomicU64 = AtomicU64::new(0);
 
-/// Few: on a busy machine each waits for the other's time slice.
+/// Few turns: on a busy machine each turn waits for the other thread's time slice.
 const TURNS: u64 = 400;
 const RATE_EVENTS: u64 = 2;
 
@@ -25,19 +25,19 @@ fn ticks(log: Log, slot: u64) -> u64 {
 }
 
 fn head(log: Log) -> Head {
-    // SAFETY: a log is that long, and nobody writes now.
+    // SAFETY: a log has `log.bytes()` bytes, and no thread writes into it now.
     let bytes = unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) };
     Head::parse(bytes).expect("a header")
 }
 
-/// An event, between two readings of the operating system's clock.
+/// Records an event between two readings of the operating system's clock.
 fn timed_event() -> [Instant; 2] {
     let before = Instant::now();
     tslog::event!("rate");
     [before, Instant::now()]
 }
 
-/// The clock of the operating system may be slewed meanwhile, by 500 ppm at most.
+/// Checks the counter's rate against the operating system's clock, which may be slewed meanwhile, by at most 500 ppm.
 fn check_rate(log: Log, first: [Instant; 2], last: [Instant; 2]) {
     let Some(hz) = head(log).ticks_hz else {
         assert_ne!(std::env::consts::ARCH, "aarch64", "it has a register that says it");
@@ -79,9 +79,9 @@ fn it_goes_on_at_its_rate_and_in_order() {
     check_rate(log, first, last);
     let all: Vec<u64> = (RATE_EVENTS..RATE_EVENTS + TURNS).map(|slot| ticks(log, slot)).collect();
     assert!(all.windows(3).all(|turn| turn[0] <= turn[2]), "it steps back in a thread");
-    // Between two threads by no more than a microsecond: a counter is read without a fence.
+    // It steps back between two threads by at most a microsecond, because it is read without a fence.
     let back = all.windows(2).map(|turn| turn[0].saturating_sub(turn[1])).max();
-    let back_max = head(log).ticks_hz.map_or(5_000, |hz| hz / 1_000_000);
+    let max_back = head(log).ticks_hz.map_or(5_000, |hz| hz / 1_000_000);
     println!("{TURNS} turns of two threads: a turn is stamped up to {back:?} ticks before the one that it follows");
-    assert!(back <= Some(back_max), "{back:?} ticks, of {back_max} allowed");
+    assert!(back <= Some(max_back), "{back:?} ticks, of {max_back} allowed");
 }

@@ -1,8 +1,8 @@
-//! Eight threads fill a log, round after round, while a ninth reads it: none is lost, none is torn, none is there twice,
-//! and what finds no slot is counted.
+//! Eight threads fill a log, round after round, while a ninth reads it. No record is lost, torn or duplicated, and records
+//! that find no slot are counted.
 //!
-//! Without an argument two rounds; `cargo test -p tslog --release --test hammer -- 1000000000` makes 10⁹ records. It has
-//! no test harness, whose own threads would confuse a sanitizer.
+//! Without an argument it runs two rounds; `cargo test -p tslog --release --test hammer -- 1000000000` makes 10⁹ records.
+//! It has no test harness, because a harness's threads would confuse a sanitizer.
 
 use std::alloc::{Layout, alloc};
 use std::ptr::NonNull;
@@ -12,9 +12,9 @@ use tslog::layout::{HEADER_BYTES, RECORD_BYTES, TicksSource};
 use tslog::{Counts, Entry, Kind, Log, Name, Slot};
 
 const THREADS: u64 = 8;
-/// A multiple of 8, so that no padding is taken for another record.
+/// A multiple of 8, so that padding does not become another record.
 const CAPACITY: u64 = 1 << 20;
-/// What each thread writes more than fits.
+/// Number of records that each thread writes beyond the log's capacity.
 const TOO_MANY: u64 = 100;
 
 /// Memory for a log, once for all rounds.
@@ -25,7 +25,7 @@ fn memory() -> (NonNull<u8>, usize) {
     (NonNull::new(unsafe { alloc(layout) }).expect("40 MiB"), bytes)
 }
 
-/// What a thread writes n-th: each field follows from thread and n, so that a record made of two is seen.
+/// The n-th record of a thread. Each field follows from thread and n, so that a mix of two records shows.
 fn nth(thread: u64, n: u64) -> Entry {
     const NAMES: [&str; 4] = ["hammer_time", "mi_startup", "DELAY", "vfs_mountroot"];
     let mixed = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ thread.wrapping_mul(0xd6e8_feb8_6659_fd93)) >> 56;
@@ -45,11 +45,11 @@ fn check_one(slot: Slot) -> Option<Entry> {
     }
 }
 
-/// Reads all slots again and again until the writers are done; returns how many half-written ones it met.
+/// Reads the latest slots again and again until the writers are done. Returns the number of half-written slots it met.
 fn read_along(log: Log, done: &AtomicBool) -> u64 {
     let mut half_written = 0;
     while !done.load(Ordering::Relaxed) {
-        // The latest are those that are being written.
+        // Writers are at work on the latest slots.
         let reserved = log.counts().reserved;
         for slot in reserved.saturating_sub(256)..reserved {
             half_written += u64::from(check_one(log.slot(slot)).is_none());
@@ -91,7 +91,7 @@ fn hammer(records: u64) {
     let (from, rounds) = (Instant::now(), records.div_ceil(CAPACITY));
     let mut half_written = 0;
     for _ in 0..rounds {
-        // SAFETY: that memory is never freed, and the last round's threads have ended.
+        // SAFETY: the memory is never freed, and the last round's threads have ended.
         let log = unsafe { Log::start_in(memory, bytes, 0, TicksSource::Unknown) };
         half_written += round(log.expect("it is aligned and large enough"));
     }
@@ -103,7 +103,7 @@ fn hammer(records: u64) {
 }
 
 fn main() {
-    // What a harness would be told, such as --test-threads, is not for this one.
+    // Skips the options of a test harness, such as --test-threads.
     let records = std::env::args().find_map(|argument| argument.parse().ok());
     hammer(records.unwrap_or(2 * CAPACITY));
 }

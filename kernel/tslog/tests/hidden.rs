@@ -1,4 +1,4 @@
-//! No program that writes or seeks a log contains the magic, so that a search of memory finds logs and nothing else.
+//! No program that writes a log or searches for one contains the magic, so that a search of memory finds only logs.
 
 mod support;
 
@@ -11,7 +11,7 @@ static REGION: Region<1, 0> = Region::new();
 
 fn magic() -> [u8; 16] {
     let log = Log::start(&REGION, TicksSource::Unknown);
-    // SAFETY: a log begins with its header, and that with the magic.
+    // SAFETY: a log begins with its header, and the header begins with the magic.
     unsafe { log.base().cast::<[u8; 16]>().read() }
 }
 

@@ -1,6 +1,6 @@
-//! An image of memory that was not written by this crate, but made from the layout's description, byte by byte: the seed
-//! of the fuzz target. Five slots, of which one is half-written; names in the arena, in the kernel's image with and
-//! without their length, and by the path of an item in a function; two events too many.
+//! Reads an image of memory that this crate did not write: the fuzz target's seed, made byte by byte from the layout's
+//! description. It has five slots, one of them half-written, and two events too many. Its names are in the arena, in the
+//! kernel's image with and without their length, and the path of an item in a function.
 
 use tslog::layout::TicksSource;
 use tslog::{Image, SlotCounts, find, write_image_text};

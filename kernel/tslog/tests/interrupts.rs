@@ -1,7 +1,7 @@
-//! The recorder, interrupted everywhere: a signal handler stands for the NMI, and records into the same log.
+//! Interrupts the recorder everywhere: a signal handler stands for the NMI, and records into the same log.
 //!
-//! On x86-64 the trap flag interrupts after every single instruction of one event, so that each place between reserving
-//! the slot and making it whole is hit, for certain. Elsewhere too, a storm of signals from another thread.
+//! On x86-64 the trap flag interrupts after every single instruction of one event. So every place between reserving the slot
+//! and making the record whole is certainly hit. On every architecture, another thread sends a storm of signals.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,8 +21,9 @@ mod every_instruction {
 
     tslog::kernel!(thread = || 0x77);
 
-    /// How often the handler ran, and how often it saw a half-written slot.
+    /// Number of runs of the handler.
     static TRAPS: AtomicU64 = AtomicU64::new(0);
+    /// Number of half-written slots that the handler saw.
     static HALF_WRITTEN: AtomicU64 = AtomicU64::new(0);
     static WRONG: AtomicBool = AtomicBool::new(false);
 
@@ -43,7 +44,7 @@ mod every_instruction {
         // SAFETY: sets the trap flag; the handler runs without it and returns to here.
         unsafe { asm!("pushfq", "or dword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
         tslog::event!("interrupted", "everywhere");
-        // SAFETY: and clears it.
+        // SAFETY: clears the trap flag.
         unsafe { asm!("pushfq", "and dword ptr [rsp], {mask}", "popfq", mask = const !TRAP_FLAG) };
 
         let log = tslog::log().expect("it was started");
@@ -82,12 +83,12 @@ extern "C" fn interrupt(_: i32) {
 #[test]
 fn a_storm_of_interrupts_loses_nothing() {
     const WANTED: u64 = 1_000;
-    // Enough that most interrupts hit the recorder, few enough that the log is not full before they come.
+    // Enough that most interrupts hit the recorder, few enough that the log does not fill up before they come.
     const WRITTEN_PER_INTERRUPT: u64 = 300;
     LOG.set(Log::start(&REGION, TicksSource::Unknown)).expect("only here");
     on_signal(libc::SIGUSR1, interrupt);
-    // As a number: with musl it is a pointer, which no other thread may have.
-    // SAFETY: a thread may ask who it is.
+    // Kept as a number: with musl it is a pointer, which cannot be sent to another thread.
+    // SAFETY: a thread may read its own id.
     let victim = unsafe { libc::pthread_self() } as usize;
     let done = AtomicBool::new(false);
     let mut written = 0;
@@ -113,7 +114,7 @@ fn a_storm_of_interrupts_loses_nothing() {
     let mut expected = [0, 0];
     for slot in 0..counts.reserved {
         let Slot::Whole(entry) = log.slot(slot) else { panic!("slot {slot} is half-written after the end") };
-        // An interrupt comes between two of the interrupted, but each is in its own order.
+        // Records of interrupts lie between the others, but the records of each kind are in order.
         let expected = &mut expected[entry.thread as usize - 1];
         assert_eq!(entry.ticks, *expected, "slot {slot}");
         *expected += 1;

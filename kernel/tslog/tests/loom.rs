@@ -1,8 +1,8 @@
-//! Every order in which the memory operations of writers and a reader can happen, tried by loom:
+//! Loom tries every possible order of the memory operations of writers and a reader:
 //! `RUSTFLAGS="--cfg loom" cargo test -p tslog --release --test loom`.
 //!
-//! The code is the recorder's own `slots.rs`, with loom's atomics in place of the machine's. Loom shows relaxed loads
-//! old values, as weakly ordered machines do; with the `Release` in `fill` or the `Acquire` in `read` made `Relaxed`,
+//! The code is the recorder's `slots.rs`, with loom's atomics in place of the machine's. Loom returns old values from relaxed
+//! loads, as weakly ordered machines do. If the `Release` in `fill` or the `Acquire` in `read` becomes `Relaxed`,
 //! `a_reader_never_sees_a_torn_record` fails.
 #![allow(unexpected_cfgs)]
 #![cfg(loom)]
@@ -34,11 +34,11 @@ impl Memory {
         Slots { next: &self.next, records: &self.records }
     }
 
-    fn asked_for(&self) -> u64 {
+    fn requested(&self) -> u64 {
         self.next.load(sync::Ordering::Relaxed)
     }
 
-    /// All whole records. Each is one that a writer meant, in all of its words.
+    /// The ids of all whole records. Checks that all words of each record come from one writer.
     fn whole(&self) -> Vec<u64> {
         let slots = self.slots();
         let words = (0..slots.reserved()).filter_map(|slot| slots.read(slot));
@@ -73,13 +73,13 @@ fn a_reader_never_sees_a_torn_record() {
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         let mut whole = memory.whole();
         whole.sort();
-        assert_eq!((whole, memory.asked_for()), (vec![1, 2], 2));
+        assert_eq!((whole, memory.requested()), (vec![1, 2], 2));
     });
 }
 
 #[test]
 fn three_writers_lose_nothing_and_tear_nothing_under_a_reader() {
-    // Three preemptions break any two operations apart. Without a bound this one is not done in three minutes.
+    // Three preemptions can separate any two operations. Without a bound this test takes more than three minutes.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -89,7 +89,7 @@ fn three_writers_lose_nothing_and_tear_nothing_under_a_reader() {
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         let mut whole = memory.whole();
         whole.sort();
-        assert_eq!((whole, memory.asked_for()), (vec![1, 2, 3], 3));
+        assert_eq!((whole, memory.requested()), (vec![1, 2, 3], 3));
     });
 }
 
@@ -100,9 +100,9 @@ fn what_a_full_log_drops_is_counted() {
         let writers = writers(&memory, &[&[1, 2], &[3, 4]]);
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         let whole = memory.whole();
-        assert_eq!((whole.len(), memory.asked_for()), (2, 4));
-        // A thread's own records are in its order: what is dropped is its last.
-        let position = |id: u64| whole.iter().position(|found| *found == id);
+        assert_eq!((whole.len(), memory.requested()), (2, 4));
+        // The records of a thread are in its order, so the dropped ones are its last.
+        let position = |id: u64| whole.iter().position(|whole_id| *whole_id == id);
         for (first, second) in [(1, 2), (3, 4)] {
             assert!(position(second).is_none() || position(first) < position(second));
             assert!(position(second).is_none() || position(first).is_some());
@@ -123,7 +123,7 @@ fn an_interrupt_between_reserve_and_fill_is_harmless_to_a_reader_elsewhere() {
             })
         };
         let seen = memory.whole();
-        // [1] alone: the reader asked how many are reserved before the interrupt.
+        // [1] alone: the reader loaded the number of reserved slots before the interrupt.
         assert!([&[][..], &[2], &[1], &[1, 2]].contains(&seen.as_slice()), "{seen:?}");
         cpu.join().unwrap();
         assert_eq!(memory.whole(), [1, 2]);

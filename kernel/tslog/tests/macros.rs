@@ -1,5 +1,5 @@
-//! All of the macros, in the order of a boot, into the kernel's one log; printed as FreeBSD prints it. Then the log's
-//! memory is mapped elsewhere, as when paging comes on.
+//! Calls all of the macros in the order of a boot, and prints the kernel's one log as FreeBSD prints it. Then maps the log's
+//! memory at another address, as when the kernel turns paging on.
 
 mod support;
 
@@ -33,12 +33,12 @@ fn mount_root(found: bool) -> Option<()> {
 
 const RECORDS: usize = 32;
 const ARENA_BYTES: usize = 64;
-/// A log's memory takes whole pages here, so that it can be mapped twice.
+/// The log's memory takes whole pages here, so that it can be mapped twice.
 const BYTES: usize = 4096;
 
-/// The same memory at two addresses.
+/// Maps the same memory at two addresses.
 fn mapped_twice() -> [NonNull<u8>; 2] {
-    // SAFETY: a new file of our own, and mappings of it where the system wants them.
+    // SAFETY: it maps a new file at addresses that the system chooses.
     unsafe {
         let file = libc::memfd_create(c"log".as_ptr(), 0);
         assert!(file >= 0 && libc::ftruncate(file, BYTES as i64) == 0);
@@ -51,7 +51,7 @@ fn mapped_twice() -> [NonNull<u8>; 2] {
     }
 }
 
-/// What is printed, with `T` for ticks.
+/// The printed log, with `T` in place of the ticks.
 fn text() -> String {
     let mut text = String::new();
     tslog::write_text(&mut text).expect("a string takes all");
@@ -123,23 +123,23 @@ fn a_boot_is_recorded() {
     assert_eq!(text(), expected);
 
     let [before, after] = mapped_twice();
-    // SAFETY: the mapping is the log's alone and stays.
+    // SAFETY: only the log uses the mapping, which stays.
     assert!(unsafe { tslog::start_in(before, BYTES, ARENA_BYTES) });
     tslog::event!("before", tslog::copy("paging"));
-    // SAFETY: the same memory is mapped there, and stays; no name of before is recorded after.
+    // SAFETY: the same memory is mapped at the new address, and stays. No name made before is recorded after.
     unsafe { tslog::rebase(after.as_ptr() as isize - before.as_ptr() as isize) };
     assert_eq!(tslog::log().expect("it goes on").base().cast(), after);
-    // SAFETY: only the log used the old mapping, and knows that it moved.
+    // SAFETY: only the log used the old mapping, and it uses the new one now.
     assert_eq!(unsafe { libc::munmap(before.as_ptr().cast(), BYTES) }, 0);
     tslog::event!("after", tslog::copy("paging"));
 
-    // Of the addresses of before only those in the log are known to be anything now.
+    // Among the addresses from before the move, only those in the log are still valid.
     let printed = text();
     let [old, new] = printed.lines().collect::<Vec<_>>()[..] else { panic!("{printed}") };
     assert!(old.starts_with("0x0 T EVENT @0x") && old.ends_with(" paging"), "{printed}");
     assert_eq!(new, "0x0 T EVENT after paging");
 
-    // SAFETY: it is mapped, and nobody writes.
+    // SAFETY: the memory is mapped, and no thread writes into it.
     let image = unsafe { std::slice::from_raw_parts(after.as_ptr(), BYTES) };
     let image = tslog::Image::new(image).expect("a log");
     let mut text = String::new();

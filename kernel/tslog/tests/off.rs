@@ -1,5 +1,6 @@
-//! Off, the macros are nothing: a file with them and the same file without them become the same assembly, byte for byte,
-//! in Rust and in C, with and without optimisation. On, they do not, so that the comparison can fail.
+//! Turned off, the macros produce no code: a file with them and the same file without them compile to the same assembly,
+//! byte for byte, in Rust and in C, with and without optimisation. Turned on, the assembly differs, so the comparison can
+//! fail.
 
 mod support;
 
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use support::{CRATE, cc, folder, run, rustc, tslog_rlib};
 
-/// What `instrumented.rs` becomes; with the macros if there is a recorder to compile them with.
+/// The assembly of `instrumented.rs`, with the macros if the recorder's rlib is given.
 fn rust_assembly(folder: &Path, tslog: Option<&Path>, optimisation: &str) -> String {
     let assembly = folder.join("rust.s");
     let mut rustc = rustc();
@@ -22,7 +23,7 @@ fn rust_assembly(folder: &Path, tslog: Option<&Path>, optimisation: &str) -> Str
     labels_in_order(&fs::read_to_string(assembly).expect("it was just written"))
 }
 
-/// Numbers local labels anew, in the order of their first appearance: compilers count what they then leave out.
+/// Renumbers local labels in the order of their first appearance. Compilers skip numbers of labels that they leave out.
 fn labels_in_order(assembly: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let mut seen = HashMap::new();

@@ -1,4 +1,4 @@
-//! A kernel with a counter of its own, as on an architecture that is not known here.
+//! A kernel that brings its own counter, as on an architecture for which tslog has none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tslog::layout::TicksSource;
@@ -30,7 +30,7 @@ fn its_ticks_are_recorded_and_the_header_says_so() {
         other => panic!("{other:?}"),
     };
     assert_eq!((ticks(0), ticks(1)), ((3, 100), (3, 110)));
-    // SAFETY: a log is that long, and nobody writes now.
+    // SAFETY: a log has `log.bytes()` bytes, and no thread writes into it now.
     let bytes = unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) };
     let head = Head::parse(bytes).expect("a header");
     assert_eq!((head.ticks_source, head.ticks_hz), (TicksSource::Own, Some(1000)));

@@ -1,5 +1,5 @@
-//! The log is started while interrupts record: each event is in it, or counted as too early. The trap flag interrupts
-//! after every single instruction of the start, as in `interrupts.rs`.
+//! Starts the log while interrupts record: each event is in the log, or counted as too early. The trap flag interrupts after
+//! every single instruction of the start, as in `interrupts.rs`.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::asm;
@@ -23,7 +23,7 @@ fn no_event_is_lost_uncounted_while_the_log_is_started() {
     // SAFETY: sets the trap flag; the handler runs without it and returns to here.
     unsafe { asm!("pushfq", "or dword ptr [rsp], {flag}", "popfq", flag = const TRAP_FLAG) };
     tslog::start!(records = 100_000, arena_bytes = 0);
-    // SAFETY: and clears it.
+    // SAFETY: clears the trap flag.
     unsafe { asm!("pushfq", "and dword ptr [rsp], {mask}", "popfq", mask = const !TRAP_FLAG) };
 
     let (traps, counts) = (TRAPS.load(Ordering::Relaxed), tslog::log().expect("it was started").counts());

@@ -1,5 +1,5 @@
 /*
- * A kernel for QEMU's virt machine, aarch64, that records its boot with tslog.h, prints the log on its serial port and
+ * A kernel for QEMU's virt machine, aarch64. It records its boot with tslog.h, prints the log on its serial port and
  * switches the machine off. Two CPUs write into the one log: the second looks for the root disk, the first waits for it.
  *
  *     clang --target=aarch64-none-elf -mgeneral-regs-only -mstrict-align -ffreestanding -O2 -DTSLOG -I ../../include \
@@ -9,17 +9,17 @@
  *     qemu-system-aarch64 -M virt -cpu cortex-a57 -smp 2 -display none -serial file:serial.txt -kernel kernel.img
  *     bootscope import serial.txt -o boots/arm && bootscope show boots/arm
  *
- * bootscope also records it by itself, and takes the log out of its memory:
+ * bootscope can also boot and record it, and takes the log out of its memory:
  *     bootscope record --kernel kernel.img --arch aarch64 --cpus 2 --init keep --until poweroff -o boots/arm
  *
- * GCC needs -mno-outline-atomics beside these flags: a kernel has no libgcc that asks the processor for its atomics.
+ * GCC also needs -mno-outline-atomics: a kernel has no libgcc that checks which atomics the processor has.
  *
- * kernel/tslog/check-boot-aarch64 does all of this. It compares what bootscope says with the lines `truth`: how long the
- * same stretches were by the same counter, read just inside and just outside of their two records.
+ * kernel/tslog/check-boot-aarch64 does all of this. It compares bootscope's figures with the lines `truth`. These give the
+ * length of the same stretches by the same counter, read just inside and just outside of their two records.
  */
 #include <stdint.h>
 
-/* How long each step takes, in microseconds. */
+/* The length of each step, in microseconds. */
 #ifndef CLOCKS_US
 #define CLOCKS_US 3000
 #endif
@@ -30,7 +30,7 @@
 #define DISK_US 9000
 #endif
 
-/* A thread's id is in the register that is meant for it, on each CPU from before the first event on. */
+/* The id of the running thread. TPIDR_EL1 holds it on each CPU, from before the first event on. */
 static inline uint64_t current_thread(void)
 {
 	uint64_t id;
@@ -98,7 +98,7 @@ static void put_number(uint64_t number)
 
 static int psci_is_below_el2;
 
-/* PSCI is in EL2 for a kernel that was entered at EL1, and in EL3 for one that had EL2 to itself. */
+/* Calls PSCI. It is in EL2 for a kernel that was entered at EL1, and in EL3 for a kernel that was entered at EL2. */
 static int64_t psci(uint64_t function, uint64_t cpu, uint64_t entry, uint64_t argument)
 {
 	register uint64_t x0 __asm__("x0") = function;
@@ -113,7 +113,8 @@ static int64_t psci(uint64_t function, uint64_t cpu, uint64_t entry, uint64_t ar
 	return (int64_t)x0;
 }
 
-/* The counter, for who has to act by it: not before what stands above is done, as the recorder's own reads may be. */
+/* Reads the counter after all earlier instructions are done, as waiting by the clock requires. The recorder's own reads may
+ * come early. */
 static uint64_t now(void)
 {
 	uint64_t ticks;
@@ -122,7 +123,7 @@ static uint64_t now(void)
 	return ticks;
 }
 
-/* In a loop that waits: for QEMU with one thread for all CPUs the others' turn. */
+/* For loops that wait. If QEMU runs all CPUs in one thread, this gives the other CPUs a turn. */
 static inline void yield(void)
 {
 	__asm__ volatile("yield");
@@ -136,14 +137,14 @@ static uint64_t ticks_of(uint64_t microseconds)
 	return microseconds * hz / 1000000;
 }
 
-/* --- what is known of this boot without the log ------------------------------------------------------------------ */
+/* --- measurements of this boot beside the log -------------------------------------------------------------------- */
 
-/* A stretch between two records, and the moments just before and just after each of the two. */
+/* A stretch between two records: the counter just before and just after each of the two. */
 struct stretch {
 	uint64_t before_first, after_first, before_last, after_last;
 };
 
-/* From one moment to another, nothing if that was before: a wait for what has already come. */
+/* Prints the ticks from one moment to another, 0 if `to` is earlier: a wait for something that has already happened. */
 static void put_ticks(uint64_t from, uint64_t to)
 {
 	put_number(to > from ? to - from : 0);
@@ -189,7 +190,7 @@ static void clocks(void)
 
 static uint64_t cpus = 1;
 
-/* The second CPU's thread holds root up from before it runs. */
+/* The second CPU's thread blocks the root mount from before it runs. */
 static void start_probe(void)
 {
 	TSTHREAD(PROBE_THREAD, tslog_copy("probe"));

@@ -1,16 +1,17 @@
-// From where the loader leaves the first CPU, and PSCI the second one, to C: at EL1, with translation and caches on.
+// Entry points of the first CPU, from the loader, and of the second CPU, from PSCI. Both enter C at EL1 with translation and
+// caches on.
 //
-// Before they are on all memory is Device memory. The architecture promises no atomic operations there, and the recorder
-// is made of them: so the first event comes after. (QEMU would not mind; a board may stop dead.)
+// Before translation and caches are on, all memory is Device memory. The architecture promises no atomic operations there,
+// and the recorder uses them. So the first event comes after. (QEMU allows them earlier; a board may hang.)
 
 .section .text.entry, "ax"
 .global image, second_cpu_entry
-image:                                  // the header of Linux's arm64 Image, by which boot loaders know one
+image:                                  // the header of Linux's arm64 Image, which boot loaders recognise
     b       entry
     .long   0
     .quad   0                           // anywhere at a multiple of 2 MiB, here at 0x40200000
     .quad   kernel_bytes
-    .quad   0x2                         // little-endian, pages of 4 KiB
+    .quad   0x2                         // flags: little-endian, pages of 4 KiB
     .quad   0, 0, 0
     .ascii  "ARM\x64"
     .long   0
@@ -23,18 +24,18 @@ entry:
 second_cpu_entry:
     adrp    x1, second_stack_end
     add     x1, x1, :lo12:second_stack_end
-    mov     x2, x0                      // its thread's id: what CPU_ON was given
+    mov     x2, x0                      // its thread's id, the argument of CPU_ON
     adr     x3, probe_main
 
 to_el1:
     mrs     x0, CurrentEL
-    lsr     x0, x0, #2                  // kernel_main's argument: it says how PSCI is called
+    lsr     x0, x0, #2                  // kernel_main's argument, which decides how it calls PSCI
     cmp     x0, #2
     b.ne    at_el1
     mov     x4, #1 << 31                // HCR_EL2.RW: EL1 is 64-bit
     msr     hcr_el2, x4
-    msr     cntvoff_el2, xzr            // Before the first event and on each CPU: CNTVCT_EL0 is the physical count minus this,
-                                        // which has any value after reset.
+    msr     cntvoff_el2, xzr            // before the first event and on each CPU: CNTVCT_EL0 is the physical count minus
+                                        // CNTVOFF_EL2, which has an unknown value after reset
     mov     x4, #0x3c5                  // EL1 with its own stack pointer, no interrupts
     msr     spsr_el2, x4
     adr     x4, at_el1
@@ -54,7 +55,7 @@ at_el1:
     ldr     x4, =0x30d01805             // SCTLR_EL1: translation, both caches, and the bits that are always 1
     msr     sctlr_el1, x4
     isb
-    cbnz    x2, 2f                      // the first CPU clears what no file has
+    cbnz    x2, 2f                      // only the first CPU clears .bss
     ldr     x4, =bss_begin
     ldr     x5, =kernel_end
 1:  stp     xzr, xzr, [x4], #16
@@ -67,7 +68,8 @@ at_el1:
 3:  wfi
     b       3b
 
-// What every C compiler expects of a kernel, here a byte at a time: x0 to, x1 from or with what, x2 how many.
+// memcpy and memset, which every C compiler expects in a kernel, here a byte at a time. x0 is the destination, x1 the source or
+// the byte, x2 the number of bytes.
 .global memcpy, memset
 memcpy:
     mov     x3, x0
@@ -88,7 +90,7 @@ memset:
 .section .data.gibibytes, "aw"
 .balign 4096
 gibibytes:
-    .quad   0x0060000000000401          // 0 to 1 GiB: the devices, never executed
+    .quad   0x0060000000000401          // 0 to 1 GiB: the devices, execute never
     .quad   0x0000000040000705          // 1 to 2 GiB: memory
     .skip   4096 - 2 * 8
 

@@ -1,4 +1,4 @@
-/* The C half of a kernel that Rust starts: writes into Rust's log. Compiled with -DTSLOG -DTSLOG_RUST. */
+/* The C half of a kernel whose Rust half starts the log. It writes into that log. Compiled with -DTSLOG -DTSLOG_RUST. */
 #include <stdint.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-//! The Rust half of a kernel: starts the log, calls C, which writes into the same log, and lets both print it. Then
-//! both fill it at the same time.
+//! The Rust half of a kernel: starts the log, and calls C, which writes into the same log. Both halves print it, then both
+//! fill it at the same time.
 
 use std::io::{Write, stdout};
 
@@ -13,7 +13,7 @@ unsafe extern "C" {
 
 fn attach_all() {
     let _scope = tslog::scope!();
-    // SAFETY: C's half takes a string.
+    // SAFETY: the function takes a C string.
     unsafe { c_attach(c"usbus".as_ptr()) };
     tslog::event!("from Rust", tslog::copy(&String::from("two words")));
 }
@@ -24,20 +24,20 @@ fn print() {
     print!("{text}");
     println!("--");
     stdout().flush().expect("stdout");
-    // SAFETY: it takes nothing.
+    // SAFETY: the function takes no argument.
     unsafe { c_print() };
     println!("--");
 }
 
 fn main() {
-    // SAFETY: it takes a number. Nothing is started yet: it is counted.
+    // SAFETY: the function takes a number. The log is not started yet, so these events are counted.
     unsafe { c_flood(2) };
     tslog::event!("early");
     tslog::start!(records = 16, arena_bytes = 64);
     attach_all();
     tslog::set_ticks_hz(2_445_431_964);
     print();
-    // More than fits, from both at once: all are counted.
+    // More than fits, from both at the same time: all are counted.
     let c = std::thread::spawn(|| unsafe { c_flood(1_000_000) });
     (0..1_000_000).for_each(|_| tslog::event!("from Rust"));
     c.join().expect("C does not panic");

@@ -1,4 +1,5 @@
-/* The log's memory is mapped elsewhere, and the old mapping goes, as when paging comes on. Then an arena is filled up. */
+/* Maps the log's memory at another address and removes the old mapping, as when a kernel turns paging on. Then fills up an
+ * arena. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * tslog_start() interrupted after each of its instructions, by the trap flag: whoever finds the magic finds a header that
- * adds up, and no event is lost uncounted. Prints how often each was seen.
+ * Interrupts tslog_start() after each of its instructions, by the trap flag. A reader that finds the magic finds a complete
+ * header, and no event is lost uncounted. Prints what the interrupts saw.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "tslog.h"
 
 static TSLOG_REGION(boot_log, 20000, 0);
-static struct tslog_header sealed; /* as it is once it is started */
+static struct tslog_header sealed; /* the header of a started log */
 static uint64_t traps, sealed_seen, torn_seen;
 
 static void trap(int signal)

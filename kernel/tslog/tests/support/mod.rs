@@ -1,6 +1,6 @@
-//! Compilers, for tests that look at machine code or link two languages.
+//! Compilers, for tests that compare machine code or link two languages.
 //!
-//! `kernel/check-aarch64` names others in the environment, for the architecture that it builds the tests for.
+//! `kernel/check-aarch64` sets environment variables to use the compilers of another architecture.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub fn folder(test: &str) -> PathBuf {
     folder
 }
 
-/// The command that a variable of the environment begins, or else this one.
-fn command(variable: &str, otherwise: &str) -> Command {
-    let words = std::env::var(variable).unwrap_or_else(|_| otherwise.to_owned());
+/// The command in an environment variable, with its first arguments, or else the default command.
+fn command(variable: &str, default: &str) -> Command {
+    let words = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_else(|| panic!("{variable} names no program")));
     command.args(words);
@@ -38,7 +38,7 @@ pub fn cc() -> Command {
     command("TSLOG_TEST_CC", "cc")
 }
 
-/// A program that they made, to be run.
+/// A command that runs a program built by these compilers, in an emulator if the environment names one.
 pub fn program(path: &Path) -> Command {
     match std::env::var("TSLOG_TEST_RUNNER") {
         Ok(_) => {
@@ -50,7 +50,7 @@ pub fn program(path: &Path) -> Command {
     }
 }
 
-/// What was printed without the counter's rate. On aarch64 each log ends with it, from its start on: a register says it there.
+/// The output without the counter's rate. On aarch64 every log ends with the rate, because a register holds it.
 pub fn without_own_rate(printed: &str, logs: usize) -> String {
     let hz = |line: &str| line.rsplit_once(" EVENT TSLOG hz ").and_then(|(_, hz)| hz.parse::<u64>().ok());
     let (rates, others): (Vec<&str>, Vec<&str>) = printed.lines().partition(|line| hz(line).is_some());
@@ -59,7 +59,7 @@ pub fn without_own_rate(printed: &str, logs: usize) -> String {
     others.join("\n")
 }
 
-/// Compiles the crate by itself, on or off, and returns where its rlib is.
+/// Compiles the crate alone, with the recorder on or off, and returns the path of its rlib.
 pub fn tslog_rlib(folder: &Path, on: bool) -> PathBuf {
     let rlib = folder.join(if on { "on/libtslog.rlib" } else { "off/libtslog.rlib" });
     std::fs::create_dir_all(rlib.parent().expect("it has one")).expect("target/tmp can be written to");
@@ -72,7 +72,7 @@ pub fn tslog_rlib(folder: &Path, on: bool) -> PathBuf {
     rlib
 }
 
-/// Runs a program that has to succeed, and returns what it printed.
+/// Runs a program, which must succeed, and returns its output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let stderr = String::from_utf8_lossy(&output.stderr);
