@@ -1,19 +1,19 @@
-//! Names the commit that the program is built of, for `bootscope --version`: $BOOTSCOPE_COMMIT, else that of the git clone
-//! around it. Sources without git, as of a tarball, name none.
+//! Sets the commit for `bootscope --version`: $BOOTSCOPE_COMMIT, else that of the git clone around the sources. Sources
+//! without git, as from a tarball, have no commit.
 
 use std::path::{Path, PathBuf};
 use std::{env, process::Command};
 
-/// Of the commit's 40 digits: git's own abbreviation depends on how much of the history a clone has.
+/// The digits shown of the commit's 40. Git's own abbreviation depends on how much of the history a clone has.
 const DIGITS: usize = 12;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=BOOTSCOPE_COMMIT");
-    let given = env::var("BOOTSCOPE_COMMIT").ok().filter(|commit| !commit.is_empty());
-    // A debug build does not follow git: each commit would have sixty test programs built again.
+    let environment = env::var("BOOTSCOPE_COMMIT").ok().filter(|commit| !commit.is_empty());
+    // A debug build does not follow git: otherwise each commit would rebuild sixty test programs.
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let commit = given.or_else(|| is_release.then(of_git).flatten());
+    let commit = environment.or_else(|| is_release.then(of_git).flatten());
     let number = env::var("CARGO_PKG_VERSION").expect("Cargo sets it");
     let version = match commit {
         Some(commit) => format!("{number} (commit {})", commit.chars().take(DIGITS).collect::<String>()),
@@ -22,7 +22,7 @@ fn main() {
     println!("cargo::rustc-env=BOOTSCOPE_VERSION={version}");
 }
 
-/// The commit of the clone, if these sources are its root and not a folder of somebody else's.
+/// The commit of the clone, if these sources are its root and not a folder inside another repository.
 fn of_git() -> Option<String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it");
     let root = Path::new(&package).join("../..").canonicalize().ok()?;
@@ -33,7 +33,7 @@ fn of_git() -> Option<String> {
     let branch = git(&root, &["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
     for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
         let file = git(&root, &["rev-parse", "--git-path", name]).map(|path| root.join(PathBuf::from(path)));
-        // One that is not there would have this script run at each build.
+        // A missing file would make cargo run this script at each build.
         if let Some(file) = file.filter(|file| file.is_file()) {
             println!("cargo::rerun-if-changed={}", file.display());
         }
@@ -41,7 +41,7 @@ fn of_git() -> Option<String> {
     git(&root, &["rev-parse", "HEAD"])
 }
 
-/// What git prints; none if there is no git, or it refuses.
+/// The output of git; `None` if git is missing or fails.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

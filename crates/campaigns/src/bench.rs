@@ -1,24 +1,24 @@
 //! Runs a bench: many boots in random order, each written to the journal as soon as it ends.
 
-mod continued;
+mod resumed;
 
 use crate::benches::JOURNAL;
 use crate::files::write_file;
 use crate::measure::{Booter, recording_of};
 use crate::up_to::UpTo;
-use crate::{Notes, Varied, Watcher};
+use crate::{Notes, PlannedVariant, Watcher};
 use anyhow::{Context, bail};
 use benchmark::{Axis, Boot, Booted, Document, Head, Host, InputFile, Journal, Plan, Stop, Variant};
-use continued::Cut;
 use machine::{Init, VmmKind};
 use recording::{Manifest, Sealer};
+use resumed::InterruptedBench;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The user's request for a bench.
 pub struct Request {
     /// The variants; the first is compared with each of the others.
-    pub variants: Vec<Varied>,
+    pub variants: Vec<PlannedVariant>,
     /// The axes of a sweep; empty without one.
     pub axes: Vec<Axis>,
     /// Sizes at which each scaling model is evaluated.
@@ -48,10 +48,10 @@ pub struct Request {
 }
 
 /// A bench before its next boot.
-pub struct Begun {
+pub struct ReadyBench {
     pub folder: PathBuf,
     head: Head,
-    variants: Vec<Varied>,
+    variants: Vec<PlannedVariant>,
     journal: Journal,
     /// The finished boots.
     boots: Vec<Boot>,
@@ -59,7 +59,7 @@ pub struct Begun {
 }
 
 /// A bench after its last boot.
-pub struct Over {
+pub struct FinishedBench {
     pub folder: PathBuf,
     pub document: Document,
     /// The error that ended it, if any.
@@ -67,26 +67,31 @@ pub struct Over {
     journaled: anyhow::Result<()>,
 }
 
-impl Begun {
+impl ReadyBench {
     /// A bench without boots. Creates its journal.
-    pub fn new(folder: PathBuf, mut head: Head, variants: Vec<Varied>, notes: &dyn Notes) -> anyhow::Result<Begun> {
+    pub fn new(
+        folder: PathBuf,
+        mut head: Head,
+        variants: Vec<PlannedVariant>,
+        notes: &dyn Notes,
+    ) -> anyhow::Result<ReadyBench> {
         // Without a key of the user, it cannot be resumed after a kill.
         if let Ok(sealer) = Sealer::of_user() {
             head.seal_with(&sealer);
         }
         let journal = Journal::create(&folder.join(JOURNAL), &head)?;
         notes.note(&format!("every boot is kept in {} as soon as it is over", folder.display()));
-        Ok(Begun { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
+        Ok(ReadyBench { folder, head, variants, journal, boots: Vec::new(), continued: Vec::new() })
     }
 
     /// Boots until the plan is done or something ends the bench.
-    pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut dyn Watcher) -> Over {
+    pub fn boot_all(mut self, keep_recordings: bool, watcher: &mut dyn Watcher) -> FinishedBench {
         let recordings = self.folder.join("boots");
         let mut booter = Booter::new(&self.variants, &recordings, &mut self.journal, watcher);
         booter.keep_recordings = keep_recordings;
         booter.dithered = self.head.dithered;
         booter.up_to = UpTo::named(self.head.up_to.as_deref());
-        booter.before = continued::elapsed(&self.boots);
+        booter.before = resumed::elapsed(&self.boots);
         let finished = benchmark::resume(&self.head.plan, self.boots, &mut booter);
         watcher.clear();
         let journaled = self.journal.end(finished.ended).map_err(anyhow::Error::from);
@@ -94,16 +99,16 @@ impl Begun {
         // Without kept recordings their folder is empty and not needed.
         let _ = std::fs::remove_dir(&recordings);
         let document = Document { continued: self.continued, ..document };
-        Over { folder: self.folder, document, error: finished.error, journaled }
+        FinishedBench { folder: self.folder, document, error: finished.error, journaled }
     }
 }
 
-impl Over {
+impl FinishedBench {
     /// Writes the document, also after an error, and then returns that error.
     ///
     /// # Errors
     /// The error that ended the bench, or that of writing the document.
-    pub fn written(self) -> anyhow::Result<Document> {
+    pub fn write_document(self) -> anyhow::Result<Document> {
         let text = report::json(&self.document, true)?;
         let written = write_file(&self.folder.join(DOCUMENT), true, |out| out.write_all(text.as_bytes()));
         if let Some(error) = self.error {
@@ -120,7 +125,7 @@ impl Over {
 ///
 /// # Errors
 /// If a kernel is missing, the options cannot be compared, or the folder holds something else.
-pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Begun> {
+pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<ReadyBench> {
     if run_own_process_1(&mut request.variants) {
         notes.note(
             "every variant runs the guest's own process 1, because bootscope's runs in QEMU alone; --init keep says the same",
@@ -139,12 +144,12 @@ pub fn begin(mut request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes)
     enough_rounds(&request, &head, notes)?;
     let folder = folder(request.folder.as_deref(), request.force, &head, "bench")?;
     clear(&folder);
-    Begun::new(folder, head, request.variants, notes)
+    ReadyBench::new(folder, head, request.variants, notes)
 }
 
 /// Makes all variants run the guest's own process 1 if one of them boots in a VMM that supports no other. Otherwise
 /// their end marks would differ in kind. Returns true if that changed a variant.
-fn run_own_process_1(variants: &mut [Varied]) -> bool {
+fn run_own_process_1(variants: &mut [PlannedVariant]) -> bool {
     let is_elsewhere = variants.iter().any(|variant| variant.options.guest.vmm != VmmKind::Qemu);
     let mut changed = false;
     for guest in variants.iter_mut().map(|variant| &mut variant.options.guest).filter(|_| is_elsewhere) {
@@ -157,18 +162,18 @@ fn run_own_process_1(variants: &mut [Varied]) -> bool {
 }
 
 /// Resumes an interrupted bench.
-pub fn go_on(
+pub fn resume(
     folder: &Path,
     pin: Option<&str>,
     is_trusted: bool,
     watcher: &mut dyn Watcher,
     notes: &dyn Notes,
-) -> anyhow::Result<Begun> {
+) -> anyhow::Result<ReadyBench> {
     if let Some(cpus) = pin {
         machine::pin::pin(cpus)?;
     }
-    let Cut { head, variants, mut journal, boots, mut continued } =
-        continued::open(folder, pin.is_some(), is_trusted, watcher, notes)?;
+    let InterruptedBench { head, variants, mut journal, boots, mut continued } =
+        resumed::open(folder, pin.is_some(), is_trusted, watcher, notes)?;
     let over = u32::try_from(boots.len()).unwrap_or(u32::MAX);
     // The interrupted boot left an incomplete recording.
     let half = recording_of(&folder.join("boots"), over);
@@ -178,7 +183,7 @@ pub fn go_on(
     journal.continued(over)?;
     continued.push(over);
     notes.note(&format!("{} goes on after {over} boots, which are kept", folder.display()));
-    Ok(Begun { folder: folder.to_owned(), head, variants, journal, boots, continued })
+    Ok(ReadyBench { folder: folder.to_owned(), head, variants, journal, boots, continued })
 }
 
 /// Checks the number of rounds. A sweep needs fewer boots for its growth than for its comparisons, so there it is only
@@ -229,8 +234,8 @@ pub fn remember(db: Option<&Path>, folder: &Path, document: &Document, notes: &d
 const DOCUMENT: &str = "bench.json";
 
 /// The manifests that each variant's recordings will have, before any boot. A missing kernel is reported here.
-pub fn foresee(variants: &[Varied], watcher: &mut dyn Watcher) -> anyhow::Result<Vec<Manifest>> {
-    let one = |variant: &Varied| {
+pub fn foresee(variants: &[PlannedVariant], watcher: &mut dyn Watcher) -> anyhow::Result<Vec<Manifest>> {
+    let one = |variant: &PlannedVariant| {
         let foreseen = machine::foresee(&variant.options, watcher.observer());
         foreseen.with_context(|| format!("variant {}", variant.name))
     };
@@ -240,10 +245,10 @@ pub fn foresee(variants: &[Varied], watcher: &mut dyn Watcher) -> anyhow::Result
 }
 
 /// The most boots of a bench. The figures of all boots are in memory, about ten KiB each.
-const BOOTS_MOST: u32 = 50_000;
+const MAX_BOOTS: u32 = 50_000;
 
 /// The head of a bench with this plan, before the first boot.
-pub fn head_of(plan: Plan, variants: &[Varied], foreseen: &[Manifest], dither: bool) -> Head {
+pub fn new_head(plan: Plan, variants: &[PlannedVariant], foreseen: &[Manifest], dither: bool) -> Head {
     let manifest = Manifest::begun_now();
     let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
     head.tool_version = manifest.tool_version;
@@ -264,14 +269,14 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
         bail!("deterministic boots count instructions, others time: compare either, not one with the other");
     }
     let open_end = request.until_width.is_some() || request.budget.is_some();
-    let rounds_most = BOOTS_MOST / u32::try_from(variants.len()).unwrap_or(u32::MAX);
+    let max_rounds = MAX_BOOTS / u32::try_from(variants.len()).unwrap_or(u32::MAX);
     let rounds = match request.runs {
-        Some(runs) if runs > rounds_most => {
+        Some(runs) if runs > max_rounds => {
             let variants = variants.len();
-            bail!("--runs {runs} of {variants} variants: give at most {rounds_most}, so that all boots fit memory")
+            bail!("--runs {runs} of {variants} variants: give at most {max_rounds}, so that all boots fit memory")
         }
         Some(runs) => runs,
-        None if open_end => rounds_most.min(1000),
+        None if open_end => max_rounds.min(1000),
         None if deterministic => 5,
         None => 10,
     };
@@ -284,10 +289,10 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
         stop: Stop { rounds, width: request.until_width, budget_ns },
         seed: request.seed.unwrap_or_else(|| machine::monotonic_ns().unsigned_abs()),
     };
-    let mut head = head_of(plan, variants, foreseen, request.dithers);
+    let mut head = new_head(plan, variants, foreseen, request.dithers);
     if request.runs.is_none() && request.axes.is_empty() {
         let least = benchmark::rounds_least(variants.len() - 1, benchmark::Test::of(&head));
-        head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(rounds_most);
+        head.plan.stop.rounds = head.plan.stop.rounds.max(least).min(max_rounds);
     }
     head.ask.margin = request.margin;
     head.up_to = request.up_to.name().map(str::to_owned);
@@ -295,7 +300,7 @@ fn head(request: &Request, foreseen: &[Manifest]) -> anyhow::Result<Head> {
 }
 
 /// A variant, with facts from the manifest that its recordings will have.
-pub fn variant(varied: &Varied, foreseen: &Manifest) -> Variant {
+pub fn variant(varied: &PlannedVariant, foreseen: &Manifest) -> Variant {
     let input = |input: &recording::Input| InputFile {
         role: input.role.clone(),
         path: input.path.clone(),

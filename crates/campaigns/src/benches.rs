@@ -7,7 +7,7 @@ use benchmark::{Document, JournalError};
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a document. No bench writes a larger one.
-const BYTES_MOST: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// True if a path is a bench and not a recording, judged by its name and its files.
 pub fn is_bench(path: &Path) -> bool {
@@ -16,7 +16,7 @@ pub fn is_bench(path: &Path) -> bool {
 }
 
 /// The journal in a bench's folder; `None` if the folder is not a bench.
-pub fn journal_of(folder: &Path) -> Option<PathBuf> {
+pub fn journal_path(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(JOURNAL)).filter(|journal| journal.is_file())
 }
 
@@ -24,7 +24,7 @@ pub fn journal_of(folder: &Path) -> Option<PathBuf> {
 pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
     let file = if path.is_dir() { path.join(JOURNAL) } else { path.to_owned() };
     let bytes = std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?.len();
-    if bytes > BYTES_MOST {
+    if bytes > MAX_BYTES {
         bail!("{} has {bytes} bytes: it is no bench", file.display());
     }
     if file.extension().is_some_and(|e| e == "json") {
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
 }
 
 /// As [`read`], with a remark about damaged lines.
-pub fn read_whole(path: &Path, notes: &dyn Notes) -> anyhow::Result<Document> {
+pub fn read_noting_damage(path: &Path, notes: &dyn Notes) -> anyhow::Result<Document> {
     let (document, damaged) = read(path)?;
     if damaged > 0 {
         notes.note(&format!("{}: lines that are no boots, and are left out: {damaged}", path.display()));

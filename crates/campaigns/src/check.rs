@@ -26,7 +26,7 @@ pub struct Request {
 }
 
 /// The most benches of a baseline from other times.
-const BASELINE_MOST: usize = 5;
+const MAX_BASELINE_BENCHES: usize = 5;
 
 /// Boots, and the boots that relative limits are compared with.
 pub type Group = (Observed, Option<Baseline>);
@@ -134,7 +134,7 @@ fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo)
         .or_else(|| before().map(|e| &e.kernel_sha256).next());
     let kernel = kernel.with_context(none)?;
     let mut found = Vec::new();
-    for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(BASELINE_MOST) {
+    for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(MAX_BASELINE_BENCHES) {
         let document = history.document(entry.bench)?.with_context(none)?;
         let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
         found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));

@@ -2,9 +2,9 @@
 
 mod bucket;
 mod scrub;
-mod watched;
+mod watch;
 
-use crate::{Notes, look, opened};
+use crate::{Notes, boot_findings, opened_boot};
 use anyhow::{Context, bail};
 use bucket::Bucket;
 use lake::{Boot, Labels, Lake};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
-pub use watched::watch;
+pub use watch::watch;
 
 /// A request to add boots to a lake.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Request {
 /// boots to read again.
 const BATCH: usize = 512;
 /// The longest time that boots wait for a full batch.
-const WAIT_MOST: Duration = Duration::from_secs(10);
+const MAX_BATCH_WAIT: Duration = Duration::from_secs(10);
 
 /// The JSON document of an add (`--json`).
 #[derive(Default, Serialize)]
@@ -75,7 +75,7 @@ pub struct Adder<'a> {
     bucket: Option<Bucket>,
     machine: Option<String>,
     labels: Labels,
-    how: &'a Request,
+    request: &'a Request,
     /// The results so far.
     pub done: Document,
 }
@@ -88,28 +88,33 @@ enum Read {
 }
 
 impl<'a> Adder<'a> {
-    pub fn new(how: &'a Request, notes: &dyn Notes) -> anyhow::Result<Self> {
-        let names: HashSet<&str> = how.labels.iter().map(|(name, _)| name.as_str()).collect();
-        if names.len() < how.labels.len() {
+    pub fn new(request: &'a Request, notes: &dyn Notes) -> anyhow::Result<Self> {
+        let names: HashSet<&str> = request.labels.iter().map(|(name, _)| name.as_str()).collect();
+        if names.len() < request.labels.len() {
             bail!("a label is given twice: each name has one value");
         }
-        let machine = match &how.machine {
-            Some(name) if how.identify => Some(name.clone()),
-            Some(name) => Some(lake::token(&made_or_known(how.key.as_deref(), notes)?, name)),
+        let machine = match &request.machine {
+            Some(name) if request.identify => Some(name.clone()),
+            Some(name) => Some(lake::token(&load_or_create_key(request.key.as_deref(), notes)?, name)),
             None => None,
         };
-        let bucket = bucket::url(&how.to).map(Bucket::open).transpose()?;
-        let folder = bucket.as_ref().map_or_else(|| how.to.clone(), Bucket::stage);
+        let bucket = bucket::url(&request.to).map(Bucket::open).transpose()?;
+        let folder = bucket.as_ref().map_or_else(|| request.to.clone(), Bucket::stage);
         let lake = RwLock::new(Lake::open(&folder)?);
         let schema = "bootscope.lake-add/1";
-        let done = Document { schema, lake: how.to.display().to_string(), ..Document::default() };
-        Ok(Adder { lake, bucket, machine, labels: how.labels.clone(), how, done })
+        let done = Document { schema, lake: request.to.display().to_string(), ..Document::default() };
+        Ok(Adder { lake, bucket, machine, labels: request.labels.clone(), request, done })
     }
 
     /// Adds recordings. Memory is bounded by a batch, whatever the number of recordings. Boots for an object store are
     /// sent at the end.
-    pub fn add(&mut self, paths: &[PathBuf], stop: &AtomicBool, told: impl Fn(&FailedLine)) -> anyhow::Result<()> {
-        self.add_to_folder(paths, stop, told)?;
+    pub fn add(
+        &mut self,
+        paths: &[PathBuf],
+        stop: &AtomicBool,
+        report_failure: impl Fn(&FailedLine),
+    ) -> anyhow::Result<()> {
+        self.add_to_folder(paths, stop, report_failure)?;
         if let Some(bucket) = &mut self.bucket {
             let lake = self.lake.get_mut().unwrap_or_else(PoisonError::into_inner);
             let there = bucket.send(lake)?;
@@ -123,20 +128,20 @@ impl<'a> Adder<'a> {
         &mut self,
         paths: &[PathBuf],
         stop: &AtomicBool,
-        told: impl Fn(&FailedLine),
+        report_failure: impl Fn(&FailedLine),
     ) -> anyhow::Result<()> {
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(paths.len());
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (to_us, from_workers) = sync_channel(2 * workers.max(1));
-        let Adder { lake, bucket, machine, labels, how, done } = self;
-        let (how, machine, labels) = (*how, &*machine, &*labels);
+        let Adder { lake, bucket, machine, labels, request, done } = self;
+        let (request, machine, labels) = (*request, &*machine, &*labels);
         let (lake, next, ended) = (&*lake, &next, &ended);
         let nothing = HashSet::new();
         let elsewhere = bucket.as_ref().map_or(&nothing, Bucket::boots);
-        let is_there = |id: &str| {
+        let is_in_lake = |id: &str| {
             elsewhere.contains(id) || lake.read().unwrap_or_else(PoisonError::into_inner).boots().contains(id)
         };
-        let is_there = &is_there;
+        let is_in_lake = &is_in_lake;
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 let to_us = to_us.clone();
@@ -145,7 +150,7 @@ impl<'a> Adder<'a> {
                         if ended.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
                             return;
                         }
-                        let read = read(path, how, machine.as_deref(), labels, is_there);
+                        let read = read(path, request, machine.as_deref(), labels, is_in_lake);
                         if to_us.send((path, read)).is_err() {
                             return;
                         }
@@ -173,11 +178,11 @@ impl<'a> Adder<'a> {
                     Read::There => done.there += 1,
                     Read::Failed(why) => {
                         let failed = FailedLine { recording: path.display().to_string(), why };
-                        told(&failed);
+                        report_failure(&failed);
                         done.failed.push(failed);
                     }
                 }
-                if batch.len() >= BATCH || (!batch.is_empty() && begun.elapsed() > WAIT_MOST) {
+                if batch.len() >= BATCH || (!batch.is_empty() && begun.elapsed() > MAX_BATCH_WAIT) {
                     put(&mut batch, done)?;
                 }
             }
@@ -194,7 +199,7 @@ pub fn key(file: Option<&Path>) -> anyhow::Result<Key> {
 }
 
 /// Loads or creates the key. Reports a new key, because a typo in its name would give other tokens.
-fn made_or_known(file: Option<&Path>, notes: &dyn Notes) -> anyhow::Result<Key> {
+fn load_or_create_key(file: Option<&Path>, notes: &dyn Notes) -> anyhow::Result<Key> {
     let is_known = key_path(file)?.exists();
     let key = key(file)?;
     if !is_known {
@@ -214,11 +219,11 @@ pub fn key_path(file: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// A predicate: true if a boot is in the lake.
-type IsThere<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+type IsInLake<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
 /// Reads one recording. A panic in a reader costs only this recording.
-fn read(path: &Path, how: &Request, machine: Option<&str>, labels: &Labels, is_there: &IsThere) -> Read {
-    let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, how, machine, labels, is_there)));
+fn read(path: &Path, request: &Request, machine: Option<&str>, labels: &Labels, is_in_lake: &IsInLake) -> Read {
+    let read = catch_unwind(AssertUnwindSafe(|| read_boot(path, request, machine, labels, is_in_lake)));
     match read {
         Ok(Ok(Some(boot))) => Read::Boot(Box::new(boot)),
         Ok(Ok(None)) => Read::There,
@@ -229,12 +234,12 @@ fn read(path: &Path, how: &Request, machine: Option<&str>, labels: &Labels, is_t
 
 fn read_boot(
     path: &Path,
-    how: &Request,
+    request: &Request,
     machine: Option<&str>,
     labels: &Labels,
-    is_there: &IsThere,
+    is_in_lake: &IsInLake,
 ) -> anyhow::Result<Option<Boot>> {
-    let recording = opened::open_recording(path)?;
+    let recording = opened_boot::open_recording(path)?;
     if *recording.condition() == recording::Condition::AtWork {
         bail!("it is being recorded at this moment: add it when that is done");
     }
@@ -242,18 +247,18 @@ fn read_boot(
         bail!("{} is missing or cut, so its figures are not the boot's", lost.file);
     }
     let Some(id) = lake::identity(&recording, machine)? else { bail!("it has no evidence") };
-    if is_there(&id) {
+    if is_in_lake(&id) {
         return Ok(None);
     }
-    let opened = opened::of_recording(recording)?;
+    let opened = opened_boot::of_recording(recording)?;
     let mut analysed = opened.boot(None)?;
-    if !how.no_findings {
-        let found = look::look_alone(&opened);
+    if !request.no_findings {
+        let found = boot_findings::find_on_one_cpu(&opened);
         analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
     }
     let (mut summary, mut manifest) = (Summary::brief(&analysed), opened.recording.manifest().clone());
-    if !how.identify {
-        scrub::scrub(&opened.recording, how.machine.as_deref(), &mut summary, &mut manifest)?;
+    if !request.identify {
+        scrub::scrub(&opened.recording, request.machine.as_deref(), &mut summary, &mut manifest)?;
     }
     let ended = opened.timeline.end.is_some_and(|end| end.evidence.is_mark());
     drop(analysed);
@@ -262,7 +267,7 @@ fn read_boot(
         manifest,
         summary,
         machine: machine.map(str::to_owned),
-        hardware: how.hardware.clone(),
+        hardware: request.hardware.clone(),
         ended,
         labels: labels.clone(),
     }))

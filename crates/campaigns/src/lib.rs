@@ -8,14 +8,14 @@
 
 pub mod bench;
 pub mod benches;
+pub mod boot_findings;
 pub mod check;
 pub mod files;
 pub mod import;
 #[cfg(feature = "lakes")]
 pub mod lake;
-pub mod look;
 mod measure;
-pub mod opened;
+pub mod opened_boot;
 pub mod overhead;
 pub mod range;
 pub mod repeat;
@@ -42,7 +42,7 @@ pub trait Watcher: Observer {
     /// Names work without a boot that may take long.
     fn announce(&mut self, what: &str);
     /// Returns a function that is true once the user wants to stop, for work without another way to check.
-    fn asks_to_stop(&self) -> Box<dyn FnMut() -> bool>;
+    fn stop_check(&self) -> Box<dyn FnMut() -> bool>;
     /// Removes the progress line.
     fn clear(&self);
     /// The observer for a boot.
@@ -51,7 +51,7 @@ pub trait Watcher: Observer {
 
 /// A variant of a bench before anything is booted.
 #[derive(Debug)]
-pub struct Varied {
+pub struct PlannedVariant {
     /// The name in lists of results.
     pub name: String,
     /// The differences from the options shared by all variants.

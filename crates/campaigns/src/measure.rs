@@ -3,7 +3,7 @@
 
 use crate::Watcher;
 use crate::up_to::UpTo;
-use crate::{Varied, opened};
+use crate::{PlannedVariant, opened_boot};
 use anyhow::{Context, bail};
 use benchmark::{Boots, Journal, Measured, Turn, Values};
 use machine::RecordOptions;
@@ -37,7 +37,7 @@ pub fn boot(options: &RecordOptions, up_to: &UpTo, watcher: &mut dyn Watcher) ->
 /// The figures of a recorded boot.
 fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<Measured> {
     let outcome = manifest.outcome.as_ref();
-    let recording = opened::open_recording(folder)?;
+    let recording = opened_boot::open_recording(folder)?;
     let mut measured = Measured {
         metrics: Values::of_recording(&recording)?,
         outcome: manifest.outcome_word().to_owned(),
@@ -48,7 +48,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
         measured.detail = with_last_line(outcome.map(|o| o.detail.clone()).unwrap_or_default(), &recording)?;
         return Ok(measured);
     }
-    let mut opened = opened::open(folder)?;
+    let mut opened = opened_boot::open(folder)?;
     measured.take_milestones(&opened.timeline);
     if let Err(why) = up_to.cut(&mut opened) {
         measured.detail = format!("{why:#}");
@@ -60,14 +60,14 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
 }
 
 /// The most characters kept of a console's last line.
-const LINE_CHARACTERS_MOST: usize = 200;
+const MAX_LINE_CHARACTERS: usize = 200;
 
 /// The reason for a failed boot, with the last line of its console.
 fn with_last_line(detail: String, recording: &Recording) -> anyhow::Result<String> {
     let console = recording.read("console.log")?.unwrap_or_default();
     let console = String::from_utf8_lossy(&console);
     let last = console.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-    let last: String = last.chars().take(LINE_CHARACTERS_MOST).collect();
+    let last: String = last.chars().take(MAX_LINE_CHARACTERS).collect();
     Ok(match (detail.is_empty(), last.is_empty() || detail.contains(&last)) {
         (_, true) => detail,
         (true, false) => format!("the last line of its console: {last}"),
@@ -77,7 +77,7 @@ fn with_last_line(detail: String, recording: &Recording) -> anyhow::Result<Strin
 
 /// Boots the variants of a bench, and writes each boot to the journal as soon as it ends.
 pub struct Booter<'a> {
-    variants: &'a [Varied],
+    variants: &'a [PlannedVariant],
     folder: &'a Path,
     journal: &'a mut Journal,
     watcher: &'a mut dyn Watcher,
@@ -95,7 +95,7 @@ pub struct Booter<'a> {
 impl<'a> Booter<'a> {
     /// A booter that records each boot into its own folder in `folder`.
     pub fn new(
-        variants: &'a [Varied],
+        variants: &'a [PlannedVariant],
         folder: &'a Path,
         journal: &'a mut Journal,
         watcher: &'a mut dyn Watcher,

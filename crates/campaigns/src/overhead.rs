@@ -23,15 +23,15 @@ pub fn measure(
 ) -> anyhow::Result<Overhead> {
     let folder = recording::private_folder().context("cannot make a folder for the boots")?;
     let recorded = RecordOptions { out: folder.path().join("boot"), force: true, ..options.clone() };
-    let (mut ratios, mut of) = (Vec::new(), Measured::default());
+    let (mut ratios, mut subject) = (Vec::new(), Measured::default());
     let mut failed = Ok(());
     for boot in 1..=boots {
         watcher.doing(&format!("overhead, boot {boot} of {boots}"));
         match pair(&recorded, boot, watcher) {
-            Ok((plain, with, measured)) => {
-                of = measured;
-                ratios.push(with as f64 / plain as f64);
-                notes.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(with)));
+            Ok((plain, recorded, measured)) => {
+                subject = measured;
+                ratios.push(recorded as f64 / plain as f64);
+                notes.note(&format!("boot {boot}: plain {}, recorded {}", Ns(plain), Ns(recorded)));
             }
             Err(e) => failed = Err(e),
         }
@@ -43,16 +43,16 @@ pub fn measure(
     drop(folder);
     failed?;
     let kernel = options.guest.kernel.as_ref().and_then(|k| k.file_name()).map(|n| n.to_string_lossy().into_owned());
-    let overhead = benchmark::overhead(&ratios, &kernel.unwrap_or_default(), options.guest.cpus, of);
+    let overhead = benchmark::overhead(&ratios, &kernel.unwrap_or_default(), options.guest.cpus, subject);
     let overhead = overhead.context("there is no pair of boots")?;
-    remember(known(), &overhead).context("the figure could not be kept for recordings to come")?;
+    save(saved(), &overhead).context("the figure could not be kept for recordings to come")?;
     Ok(overhead)
 }
 
 /// One boot of each kind, in alternating order, so that a machine that gets faster or slower favours neither. Returns
 /// both times in ns, and the measured boot.
 fn pair(options: &RecordOptions, boot: u32, watcher: &mut dyn Watcher) -> anyhow::Result<(i64, i64, Measured)> {
-    let (mut plain, mut with, mut of) = (0, 0, Measured::default());
+    let (mut plain, mut recorded_ns, mut subject) = (0, 0, Measured::default());
     for plain_now in [boot % 2 == 1, boot % 2 == 0] {
         if plain_now {
             plain = machine::time_plain(options, watcher.observer())?;
@@ -61,11 +61,11 @@ fn pair(options: &RecordOptions, boot: u32, watcher: &mut dyn Watcher) -> anyhow
             if recorded.outcome.kind != OutcomeKind::Reached {
                 bail!("a boot did not reach its end mark: {}", recorded.manifest.outcome_word());
             }
-            of = recorded.manifest.measured();
-            with = recorded.end.context("a boot reached its end mark without a time")?.at_ns;
+            subject = recorded.manifest.measured();
+            recorded_ns = recorded.end.context("a boot reached its end mark without a time")?.at_ns;
         }
     }
-    Ok((plain, with, of))
+    Ok((plain, recorded_ns, subject))
 }
 
 fn path() -> Option<PathBuf> {
@@ -73,12 +73,12 @@ fn path() -> Option<PathBuf> {
 }
 
 /// The most figures that are kept, one for each kind of boot.
-const KEPT: usize = 100;
+const MAX_KEPT: usize = 100;
 
 /// Puts a figure in front of all others, in place of an earlier one for the same kind of boot.
-fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
-    let others = known.iter().filter(|known| known.of != overhead.of);
-    let all: Vec<&Overhead> = std::iter::once(overhead).chain(others).take(KEPT).collect();
+fn save(saved: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
+    let others = saved.iter().filter(|saved| saved.of != overhead.of);
+    let all: Vec<&Overhead> = std::iter::once(overhead).chain(others).take(MAX_KEPT).collect();
     let path = path().context("neither XDG_CACHE_HOME nor HOME is set")?;
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -88,7 +88,7 @@ fn remember(known: Vec<Overhead>, overhead: &Overhead) -> anyhow::Result<()> {
 }
 
 /// The latest figure for each kind of boot on this host, newest first.
-pub fn known() -> Vec<Overhead> {
+pub fn saved() -> Vec<Overhead> {
     let text = path().and_then(|path| recording::read_regular(&path, recording::SMALL_BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }

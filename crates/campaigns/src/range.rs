@@ -1,7 +1,7 @@
 //! Builds, boots and compares the commits of a repository.
 
 mod bisect;
-mod each;
+mod each_commit;
 mod workshop;
 
 use crate::{Notes, Watcher};
@@ -42,7 +42,7 @@ pub struct Request {
 }
 
 /// The result of a search.
-pub enum Searched {
+pub enum RangeResult {
     /// The result of a bisection.
     Bisected(Box<Bisected>),
     /// The result of measuring each commit.
@@ -58,7 +58,7 @@ pub enum Searched {
 ///
 /// # Errors
 /// If the range does not exist, the good end does not boot, or no commit can be built.
-pub fn run(request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Searched> {
+pub fn run(request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<RangeResult> {
     let kernel = kernel_in_tree(request.kernel.as_deref())?;
     let repo = Repo::open(request.repo.as_deref().unwrap_or(Path::new(".")))?;
     if repo.is_dirty()? {
@@ -81,10 +81,10 @@ pub fn run(request: Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> an
     if request.bisect {
         let ends = bisect::Ends::of(&repo, &request.range)?;
         let folder = request.folder.clone().unwrap_or_else(|| ends.folder());
-        Ok(Searched::Bisected(Box::new(bisect::run(ends, Workshop::new(plan, &folder, watcher, notes)?)?)))
+        Ok(RangeResult::Bisected(Box::new(bisect::run(ends, Workshop::new(plan, &folder, watcher, notes)?)?)))
     } else {
-        let folder = request.folder.clone().unwrap_or_else(each::folder);
-        each::run(&request, Workshop::new(plan, &folder, watcher, notes)?)
+        let folder = request.folder.clone().unwrap_or_else(each_commit::folder);
+        each_commit::run(&request, Workshop::new(plan, &folder, watcher, notes)?)
     }
 }
 

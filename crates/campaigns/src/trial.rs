@@ -1,23 +1,23 @@
 //! A trial: boots the remedies of findings, and compares their savings with the claims.
 //!
 //! A trial is a bench with the recording's own guest and a variant of it for each remedy. Its boots, its journal and
-//! its history are those of [`bench`](crate::bench). `choice` selects the remedies, `making` changes the options of a
+//! its history are those of [`bench`](crate::bench). `choice` selects the remedies, `apply_change` changes the options of a
 //! boot, and `benchmark::trial` computes the verdicts.
 
-mod cannot;
+mod apply_change;
+mod change_error;
 mod choice;
 mod kernels;
-mod making;
 
-use crate::bench::{self, Begun, Over, foresee, head_of, refuse_too_few};
+use crate::bench::{self, FinishedBench, ReadyBench, foresee, new_head, refuse_too_few};
 use crate::benches::{self, JOURNAL};
 use crate::repeat::{Repeated, check_begun_here, is_own};
-use crate::{Interrupted, Notes, Varied, Watcher, opened};
+use crate::{Interrupted, Notes, PlannedVariant, Watcher, opened_boot};
 use anyhow::{Context, bail};
 use benchmark::tree::Sources;
 use benchmark::trial::{Remedy, Saved, Trial, Untried};
 use benchmark::{Document, Ended, Head, Plan, Setting, Stop};
-use cannot::Cannot;
+use change_error::ChangeError;
 use choice::Choice;
 use kernels::Kernels;
 use machine::{Patch, RecordOptions};
@@ -68,7 +68,7 @@ pub struct Request {
 }
 
 /// A finished trial.
-pub struct Tried {
+pub struct FinishedTrial {
     pub folder: PathBuf,
     /// The boots of each remedy alone.
     pub single: Document,
@@ -80,32 +80,32 @@ pub struct Tried {
 ///
 /// # Errors
 /// If the recording cannot be booted again, a remedy cannot be made, or the boots of single remedies fail.
-pub fn run(request: &Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<Tried> {
-    let mut tryer = Tryer::new(request, watcher, notes)?;
+pub fn run(request: &Request, watcher: &mut dyn Watcher, notes: &dyn Notes) -> anyhow::Result<FinishedTrial> {
+    let mut tryer = TrialRunner::new(request, watcher, notes)?;
     let single = match &request.continued {
-        Some(folder) => tryer.go_on(folder)?,
+        Some(folder) => tryer.resume(folder)?,
         None => match tryer.begin()? {
             Begin::Boots(begun) => tryer.boot(*begun)?,
             Begin::Nothing(stage) => {
-                return Ok(Tried { folder: stage.folder, single: stage.document, joint: Ok(None) });
+                return Ok(FinishedTrial { folder: stage.folder, single: stage.document, joint: Ok(None) });
             }
         },
     };
     let Stage { folder, document } = single;
     let joint = if is_done(&document) { tryer.together(&folder, &document) } else { Ok(None) };
-    Ok(Tried { folder, single: document, joint })
+    Ok(FinishedTrial { folder, single: document, joint })
 }
 
 /// The default number of rounds.
-const ROUNDS: u32 = 10;
-const ROUNDS_DETERMINISTIC: u32 = 5;
+const DEFAULT_ROUNDS: u32 = 10;
+const DEFAULT_DETERMINISTIC_ROUNDS: u32 = 5;
 /// The name of the variant without a remedy.
 const BASE: &str = "as recorded";
 /// The folder of the boots with all remedies together, in the trial's folder.
 pub const TOGETHER: &str = "together";
 /// The name of the recording that the claims come from, if the user's recording is of another kernel, or has times
 /// while the trial counts instructions.
-const COUNTED: &str = "base";
+const BASE_RECORDING: &str = "base";
 
 /// The number of rounds, and true if each boot gets another layout.
 struct Rounds {
@@ -116,19 +116,19 @@ struct Rounds {
 /// A trial that passed all checks and is not written yet.
 struct Staged {
     head: Head,
-    variants: Vec<Varied>,
+    variants: Vec<PlannedVariant>,
 }
 
 impl Staged {
-    fn begin(self, folder: PathBuf, notes: &dyn Notes) -> anyhow::Result<Begun> {
-        Begun::new(folder, self.head, self.variants, notes)
+    fn begin(self, folder: PathBuf, notes: &dyn Notes) -> anyhow::Result<ReadyBench> {
+        ReadyBench::new(folder, self.head, self.variants, notes)
     }
 }
 
 /// A try before its first boot.
 enum Begin {
     /// There are remedies to boot.
-    Boots(Box<Begun>),
+    Boots(Box<ReadyBench>),
     /// No remedy can be tried; the document says why.
     Nothing(Box<Stage>),
 }
@@ -145,12 +145,12 @@ fn is_done(document: &Document) -> bool {
 }
 
 /// True if its rounds are finished, and the boot as recorded reached its end mark in at least one of them.
-pub fn says_something(document: &Document) -> bool {
+pub fn has_result(document: &Document) -> bool {
     is_done(document) && document.results.variants.first().is_some_and(|base| base.total.is_some())
 }
 
 /// Runs trials.
-struct Tryer<'a> {
+struct TrialRunner<'a> {
     request: &'a Request,
     notes: &'a dyn Notes,
     watcher: &'a mut dyn Watcher,
@@ -159,8 +159,12 @@ struct Tryer<'a> {
     sources: Option<Sources>,
 }
 
-impl<'a> Tryer<'a> {
-    fn new(request: &'a Request, watcher: &'a mut dyn Watcher, notes: &'a dyn Notes) -> anyhow::Result<Tryer<'a>> {
+impl<'a> TrialRunner<'a> {
+    fn new(
+        request: &'a Request,
+        watcher: &'a mut dyn Watcher,
+        notes: &'a dyn Notes,
+    ) -> anyhow::Result<TrialRunner<'a>> {
         let cache = match &request.cache {
             Some(cache) => cache.clone(),
             None => default_cache().context("neither XDG_CACHE_HOME nor HOME is set: name a folder with --cache")?,
@@ -172,18 +176,18 @@ impl<'a> Tryer<'a> {
                 check_begun_here(folder, &head, request.trust_recording, notes)?;
                 head.trial
                     .and_then(|trial| trial.sources)
-                    .map(|kept| as_begun(kept, &cache, request.cache.is_some()))
+                    .map(|kept| resumed_sources(kept, &cache, request.cache.is_some()))
                     .transpose()?
             }
             (None, Some(recording)) => sources(request, recording, &cache, notes)?,
             (None, None) => None,
         };
         let note = Box::new(|text: &str| notes.note(text));
-        let kernels = Kernels::new(cache, sources.clone(), watcher.asks_to_stop(), note);
+        let kernels = Kernels::new(cache, sources.clone(), watcher.stop_check(), note);
         if request.continued.is_none() {
             kernels.open()?;
         }
-        Ok(Tryer { request, notes, watcher, kernels, sources })
+        Ok(TrialRunner { request, notes, watcher, kernels, sources })
     }
 
     /// Does everything before the first boot. Removes an earlier trial last, after the last check that can fail.
@@ -201,27 +205,29 @@ impl<'a> Tryer<'a> {
         }
         // The time that a kernel saves by not moving itself must not count for a patch.
         options.guest.fixed_address |= !request.patches.is_empty();
-        let anew = counts || self.sources.is_some();
-        self.check_booted(path, &options, anew)?;
-        choice::refuse_own(request, &options, &self.kernels)?;
+        let needs_base = counts || self.sources.is_some();
+        self.check_booted(path, &options, needs_base)?;
+        choice::check_user_remedies(request, &options, &self.kernels)?;
         let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
         let foreseen = foresee(&[as_recorded(&options)], self.watcher)?;
-        let dated = head_of(plan, &[as_recorded(&options)], &foreseen, false);
+        let dated = new_head(plan, &[as_recorded(&options)], &foreseen, false);
         let folder = bench::folder(request.folder.as_deref(), request.force, &dated, "try")?;
-        refuse_others_files(&folder, path, anew)?;
+        refuse_others_files(&folder, path, needs_base)?;
         if let Some(kernel) = self.kernels.base()? {
             options.guest.kernel = Some(kernel);
             // After the configuration is completed, more changes are known to be made already.
-            choice::refuse_own(request, &options, &self.kernels)?;
+            choice::check_user_remedies(request, &options, &self.kernels)?;
             // Build the kernels first: an error must come before any boot.
-            for remedy in choice::own(request) {
-                with(&options, &remedy, &mut self.kernels)?;
+            for remedy in choice::user_remedies(request) {
+                with_remedy(&options, &remedy, &mut self.kernels)?;
             }
         }
-        let counted = if anew { Some(self.counted(&options, &folder)?) } else { None };
-        let opened = match &counted {
-            Some(counted) => opened::open_warned(&counted.path().join(COUNTED), self.notes)?,
-            None => opened::open_warned(path, self.notes)?,
+        let base_recording = if needs_base { Some(self.record_base(&options, &folder)?) } else { None };
+        let opened = match &base_recording {
+            Some(base_recording) => {
+                opened_boot::open_noting_warnings(&base_recording.path().join(BASE_RECORDING), self.notes)?
+            }
+            None => opened_boot::open_noting_warnings(path, self.notes)?,
         };
         let choice = Choice::of(&opened, &options, request, &mut self.kernels)?;
         let followed = Some(options.observe.calls);
@@ -230,7 +236,7 @@ impl<'a> Tryer<'a> {
             options.observe.calls = false;
             options.observe.min_call_ns = None;
         }
-        let recording = if anew { folder.join(COUNTED) } else { path.to_owned() };
+        let recording = if needs_base { folder.join(BASE_RECORDING) } else { path.to_owned() };
         let trial = Trial {
             // The trial may be resumed from another folder.
             recording: std::path::absolute(&recording).unwrap_or(recording).display().to_string(),
@@ -248,28 +254,28 @@ impl<'a> Tryer<'a> {
         let staged = self.stage(&options, trial, self.rounds())?;
         if folder.join(JOURNAL).is_file() {
             let _ = std::fs::remove_dir_all(folder.join(TOGETHER));
-            if made_counted(&folder)? {
-                let _ = std::fs::remove_dir_all(folder.join(COUNTED));
+            if has_own_base_recording(&folder)? {
+                let _ = std::fs::remove_dir_all(folder.join(BASE_RECORDING));
             }
         }
         bench::clear(&folder);
-        if let Some(counted) = counted {
+        if let Some(base_recording) = base_recording {
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            std::fs::rename(counted.path().join(COUNTED), folder.join(COUNTED))
-                .with_context(|| format!("cannot make {}", folder.join(COUNTED).display()))?;
+            std::fs::rename(base_recording.path().join(BASE_RECORDING), folder.join(BASE_RECORDING))
+                .with_context(|| format!("cannot make {}", folder.join(BASE_RECORDING).display()))?;
         }
         Ok(Begin::Boots(Box::new(staged.begin(folder, self.notes)?)))
     }
 
     /// Records the guest again, beside the folder. A claim in time says nothing about a boot counted in instructions,
     /// nor does a claim about one kernel about another.
-    fn counted(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
-        let made = beside(folder)?;
+    fn record_base(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<TempDir> {
+        let made = temporary_folder(folder)?;
         let why =
             if self.sources.is_some() { "is of another kernel" } else { "has times, and instructions are counted" };
         self.notes.note(&format!("the recording {why}: the boot is recorded once more, for its claims"));
         self.watcher.doing("recording once more");
-        let options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
+        let options = RecordOptions { out: made.path().join(BASE_RECORDING), force: false, ..options.clone() };
         let recorded = machine::record(&options, self.watcher.observer())?;
         self.watcher.clear();
         if recorded.outcome.kind == OutcomeKind::Interrupted {
@@ -287,8 +293,8 @@ impl<'a> Tryer<'a> {
     /// Boots the guest once with each change to its code, because only a boot shows whether it fits.
     fn check_patches(&mut self, options: &RecordOptions, folder: &Path) -> anyhow::Result<()> {
         for patches in &self.request.patches {
-            let made = beside(folder)?;
-            let mut options = RecordOptions { out: made.path().join(COUNTED), force: false, ..options.clone() };
+            let made = temporary_folder(folder)?;
+            let mut options = RecordOptions { out: made.path().join(BASE_RECORDING), force: false, ..options.clone() };
             options.guest.patches.extend(patches.iter().cloned());
             self.watcher.doing("booting once to see whether the patch fits");
             let recorded = machine::record(&options, self.watcher.observer())?;
@@ -305,7 +311,7 @@ impl<'a> Tryer<'a> {
     }
 
     /// Checks that the recorded boot can be repeated, since claims hold only for one kernel and one accelerator.
-    fn check_booted(&mut self, path: &Path, options: &RecordOptions, anew: bool) -> anyhow::Result<()> {
+    fn check_booted(&mut self, path: &Path, options: &RecordOptions, needs_base: bool) -> anyhow::Result<()> {
         let foreseen = machine::foresee(options, self.watcher.observer());
         self.watcher.clear();
         let next = || {
@@ -315,7 +321,7 @@ impl<'a> Tryer<'a> {
             )
         };
         let foreseen = foreseen.with_context(next)?;
-        let recorded = opened::open_recording(path)?;
+        let recorded = opened_boot::open_recording(path)?;
         let recorded = recorded.manifest();
         if recorded.outcome.as_ref().is_some_and(|outcome| outcome.kind != OutcomeKind::Reached) {
             bail!(
@@ -336,7 +342,7 @@ impl<'a> Tryer<'a> {
             }
         }
         // If the guest is recorded again, its claims are from this machine.
-        if anew {
+        if needs_base {
             return Ok(());
         }
         for note in differences(recorded, &foreseen).with_context(|| format!("{} cannot be tried", path.display()))? {
@@ -354,7 +360,7 @@ impl<'a> Tryer<'a> {
     fn stage(&mut self, options: &RecordOptions, mut trial: Trial, rounds: Rounds) -> anyhow::Result<Staged> {
         let mut variants = vec![as_recorded(options)];
         for remedy in &mut trial.remedies {
-            variants.push(with(options, remedy, &mut self.kernels)?);
+            variants.push(with_remedy(options, remedy, &mut self.kernels)?);
             remedy.along = self.kernels.along(&remedy.changes);
         }
         let deterministic = options.guest.deterministic;
@@ -362,11 +368,15 @@ impl<'a> Tryer<'a> {
             leaves_out: true,
             variants: variants.len(),
             warm_ups: u32::from(!deterministic),
-            stop: stop(rounds.given.unwrap_or(if deterministic { ROUNDS_DETERMINISTIC } else { ROUNDS })),
+            stop: stop(rounds.given.unwrap_or(if deterministic {
+                DEFAULT_DETERMINISTIC_ROUNDS
+            } else {
+                DEFAULT_ROUNDS
+            })),
             seed: machine::monotonic_ns().unsigned_abs(),
         };
         let foreseen = foresee(&variants, self.watcher)?;
-        let mut head = head_of(plan, &variants, &foreseen, rounds.dither);
+        let mut head = new_head(plan, &variants, &foreseen, rounds.dither);
         let (comparisons, test) = (variants.len() - 1, benchmark::Test::of(&head));
         match rounds.given {
             Some(runs) => refuse_too_few(runs, comparisons, test)?,
@@ -379,17 +389,17 @@ impl<'a> Tryer<'a> {
         Ok(Staged { head, variants })
     }
 
-    fn boot(&mut self, begun: Begun) -> anyhow::Result<Stage> {
+    fn boot(&mut self, begun: ReadyBench) -> anyhow::Result<Stage> {
         let over = begun.boot_all(self.request.keep_recordings, self.watcher);
         if !self.request.no_history {
             bench::remember(self.request.history.as_deref(), &over.folder, &over.document, self.notes);
         }
-        let Over { folder, .. } = &over;
-        Ok(Stage { folder: folder.clone(), document: over.written()? })
+        let FinishedBench { folder, .. } = &over;
+        Ok(Stage { folder: folder.clone(), document: over.write_document()? })
     }
 
     /// Resumes an interrupted trial, up to the end of its single remedies.
-    fn go_on(&mut self, folder: &Path) -> anyhow::Result<Stage> {
+    fn resume(&mut self, folder: &Path) -> anyhow::Result<Stage> {
         let (document, _) = benches::read(folder)?;
         if document.head.trial.is_none() {
             bail!("{0} is a bench and no try: `bootscope bench --continue {0}` goes on with it", folder.display());
@@ -397,7 +407,7 @@ impl<'a> Tryer<'a> {
         if is_done(&document) {
             return Ok(Stage { folder: folder.to_owned(), document });
         }
-        let begun = bench::go_on(folder, None, self.request.trust_recording, self.watcher, self.notes)?;
+        let begun = bench::resume(folder, None, self.request.trust_recording, self.watcher, self.notes)?;
         self.boot(begun)
     }
 
@@ -409,7 +419,7 @@ impl<'a> Tryer<'a> {
             if is_done(&document) {
                 return Ok(Some(document));
             }
-            let begun = bench::go_on(&into, None, self.request.trust_recording, self.watcher, self.notes)?;
+            let begun = bench::resume(&into, None, self.request.trust_recording, self.watcher, self.notes)?;
             return Ok(Some(self.boot(begun)?.document));
         }
         let Some(trial) = &single.head.trial else { return Ok(None) };
@@ -442,12 +452,12 @@ impl<'a> Tryer<'a> {
 }
 
 /// A temporary folder on the disk of `folder`.
-fn beside(folder: &Path) -> anyhow::Result<TempDir> {
-    let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(beside).with_context(|| format!("cannot make {}", beside.display()))?;
+fn temporary_folder(folder: &Path) -> anyhow::Result<TempDir> {
+    let temporary_folder = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(temporary_folder).with_context(|| format!("cannot make {}", temporary_folder.display()))?;
     let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    let made = tempfile::Builder::new().prefix(".try-").permissions(owner_only).tempdir_in(beside);
-    made.with_context(|| format!("cannot make a folder in {}", beside.display()))
+    let made = tempfile::Builder::new().prefix(".try-").permissions(owner_only).tempdir_in(temporary_folder);
+    made.with_context(|| format!("cannot make a folder in {}", temporary_folder.display()))
 }
 
 fn stop(rounds: u32) -> Stop {
@@ -456,7 +466,7 @@ fn stop(rounds: u32) -> Stop {
 
 /// The options of the recorded boot.
 fn base(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
-    let recording = opened::open_recording(path)?;
+    let recording = opened_boot::open_recording(path)?;
     if recording.manifest().how.is_null() {
         bail!(
             "{} was imported, and does not say how it was booted: record that kernel with `bootscope record --kernel \
@@ -469,7 +479,7 @@ fn base(path: &Path, is_trusted: bool, notes: &dyn Notes) -> anyhow::Result<Reco
 }
 
 /// The sources of a resumed trial. Its kernels are in the cache that it began with.
-fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sources> {
+fn resumed_sources(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sources> {
     if kept.cache.as_os_str().is_empty() {
         return Ok(Sources { cache: cache.to_owned(), ..kept });
     }
@@ -482,9 +492,9 @@ fn as_begun(kept: Sources, cache: &Path, is_given: bool) -> anyhow::Result<Sourc
 /// The sources for building kernels, if requested.
 fn sources(request: &Request, recording: &Path, cache: &Path, notes: &dyn Notes) -> anyhow::Result<Option<Sources>> {
     let Some(tree) = &request.tree else { return Ok(None) };
-    let subject = opened::open_recording(recording)?.manifest().subject.clone();
+    let subject = opened_boot::open_recording(recording)?.manifest().subject.clone();
     let guest = base(recording, request.trust_recording, notes)?.guest;
-    if let Some(note) = of_modules(&guest, recording)? {
+    if let Some(note) = module_note(&guest, recording)? {
         notes.note(note);
     }
     let kernel = guest.kernel.with_context(|| {
@@ -511,7 +521,7 @@ fn sources(request: &Request, recording: &Path, cache: &Path, notes: &dyn Notes)
 ///
 /// # Errors
 /// If the guest cannot boot without modules.
-fn of_modules(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'static str>> {
+fn module_note(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'static str>> {
     if guest.root.is_some() {
         bail!(
             "{} was recorded with --root, which takes modules of the kernel's release, and --tree builds none: record with \
@@ -525,10 +535,10 @@ fn of_modules(guest: &GuestSpec, recording: &Path) -> anyhow::Result<Option<&'st
 }
 
 /// True if the trial in the folder made its base recording itself. Otherwise a recording of that name is the user's.
-fn made_counted(folder: &Path) -> anyhow::Result<bool> {
+fn has_own_base_recording(folder: &Path) -> anyhow::Result<bool> {
     let trial = benches::read(folder)?.0.head.trial;
-    let counted = folder.join(COUNTED).canonicalize();
-    Ok(trial.is_some_and(|trial| Path::new(&trial.recording).canonicalize().ok() == counted.ok()))
+    let base_recording = folder.join(BASE_RECORDING).canonicalize();
+    Ok(trial.is_some_and(|trial| Path::new(&trial.recording).canonicalize().ok() == base_recording.ok()))
 }
 
 fn default_cache() -> Option<PathBuf> {
@@ -536,7 +546,7 @@ fn default_cache() -> Option<PathBuf> {
 }
 
 /// Refuses a folder that contains the recording, or files that no trial wrote.
-fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::Result<()> {
+fn refuse_others_files(folder: &Path, recording: &Path, needs_base: bool) -> anyhow::Result<()> {
     let Ok(whole) = folder.canonicalize() else { return Ok(()) };
     if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&whole)) {
         bail!(
@@ -550,12 +560,12 @@ fn refuse_others_files(folder: &Path, recording: &Path, anew: bool) -> anyhow::R
         if document.head.trial.is_none() {
             bail!("{} is a bench and no try, and is not replaced: name another folder with -o", folder.display());
         }
-        if anew && folder.join(COUNTED).exists() && !made_counted(folder)? {
-            bail!("{} has {COUNTED}, which its try did not make: name another folder with -o", folder.display());
+        if needs_base && folder.join(BASE_RECORDING).exists() && !has_own_base_recording(folder)? {
+            bail!("{} has {BASE_RECORDING}, which its try did not make: name another folder with -o", folder.display());
         }
         return Ok(());
     }
-    let parts: &[&str] = if anew { &[TOGETHER, COUNTED, "boots"] } else { &[TOGETHER, "boots"] };
+    let parts: &[&str] = if needs_base { &[TOGETHER, BASE_RECORDING, "boots"] } else { &[TOGETHER, "boots"] };
     match parts.iter().find(|part| folder.join(part).exists()) {
         Some(part) => bail!("{} has {part}, which no try made: name another folder with -o", folder.display()),
         None => Ok(()),
@@ -583,23 +593,23 @@ fn differences(recorded: &Manifest, foreseen: &Manifest) -> anyhow::Result<Vec<S
     Ok(vmm.into_iter().chain(host).collect())
 }
 
-fn as_recorded(options: &RecordOptions) -> Varied {
-    Varied { name: BASE.to_owned(), settings: Vec::new(), options: options.clone() }
+fn as_recorded(options: &RecordOptions) -> PlannedVariant {
+    PlannedVariant { name: BASE.to_owned(), settings: Vec::new(), options: options.clone() }
 }
 
 /// The guest with a remedy.
-fn with(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> Result<Varied, Cannot> {
+fn with_remedy(options: &RecordOptions, remedy: &Remedy, kernels: &mut Kernels) -> Result<PlannedVariant, ChangeError> {
     let mut options = options.clone();
     for change in &kernels::in_order(&remedy.changes) {
         // With several remedies together, one may have made another's change.
-        match making::make(change, &mut options, kernels) {
-            Ok(()) | Err(Cannot::IsSo) => {}
+        match apply_change::make(change, &mut options, kernels) {
+            Ok(()) | Err(ChangeError::AlreadyMade) => {}
             Err(why) => return Err(why),
         }
     }
-    let settings: Vec<Setting> = remedy.changes.iter().map(making::setting).collect();
+    let settings: Vec<Setting> = remedy.changes.iter().map(apply_change::setting).collect();
     let name = settings.iter().map(|setting| setting.value.as_str()).collect::<Vec<&str>>().join(", ");
-    Ok(Varied { name, settings, options })
+    Ok(PlannedVariant { name, settings, options })
 }
 
 /// A price as a claim.
@@ -632,21 +642,21 @@ mod tests {
     #[test]
     fn sources_are_refused_where_the_root_takes_modules() {
         let guest = GuestSpec { root: Some("root.img".into()), ..GuestSpec::default() };
-        let why = of_modules(&guest, Path::new("boots/a")).unwrap_err().to_string();
+        let why = module_note(&guest, Path::new("boots/a")).unwrap_err().to_string();
         assert!(why.contains("boots/a was recorded with --root") && why.contains("--initrd"), "{why}");
         let guest = GuestSpec { initrd: Some("initrd".into()), ..GuestSpec::default() };
-        assert!(of_modules(&guest, Path::new("boots/a")).unwrap().unwrap().contains("builds no modules"));
-        assert_eq!(of_modules(&GuestSpec::default(), Path::new("boots/a")).unwrap(), None);
+        assert!(module_note(&guest, Path::new("boots/a")).unwrap().unwrap().contains("builds no modules"));
+        assert_eq!(module_note(&GuestSpec::default(), Path::new("boots/a")).unwrap(), None);
     }
 
     #[test]
     fn a_try_goes_on_with_the_kernels_that_it_began_with() {
         let kept = Sources { cache: "/kept".into(), ..Sources::default() };
-        assert_eq!(as_begun(kept.clone(), Path::new("/usual"), false).unwrap().cache, Path::new("/kept"));
-        assert!(as_begun(kept.clone(), Path::new("/kept"), true).is_ok());
-        let why = as_begun(kept, Path::new("/other"), true).unwrap_err().to_string();
+        assert_eq!(resumed_sources(kept.clone(), Path::new("/usual"), false).unwrap().cache, Path::new("/kept"));
+        assert!(resumed_sources(kept.clone(), Path::new("/kept"), true).is_ok());
+        let why = resumed_sources(kept, Path::new("/other"), true).unwrap_err().to_string();
         assert!(why.contains("--cache /kept"), "{why}");
-        let old = as_begun(Sources::default(), Path::new("/usual"), false).unwrap();
+        let old = resumed_sources(Sources::default(), Path::new("/usual"), false).unwrap();
         assert_eq!(old.cache, Path::new("/usual"));
         // Missing sources do not matter if no kernel is built.
         let kernels = Kernels::new("/usual".into(), Some(old), Box::new(|| false), Box::new(|_| {}));
@@ -655,18 +665,18 @@ mod tests {
 
     #[test]
     fn a_build_that_was_stopped_is_an_interruption_and_no_verdict_on_the_remedy() {
-        let stopped = anyhow::Error::from(Cannot::Stopped("the build was stopped".to_owned()));
+        let stopped = anyhow::Error::from(ChangeError::Stopped("the build was stopped".to_owned()));
         assert!(crate::is_interruption(&stopped.context("the remedies could not be booted together")));
         let stopped = anyhow::Error::from(benchmark::tree::TreeError::Stopped("builds".into()));
         assert!(crate::is_interruption(&stopped));
         assert!(crate::is_interruption(&machine::Error::Stopped.into()));
-        assert!(!crate::is_interruption(&Cannot::NoKernel("no".to_owned()).into()));
+        assert!(!crate::is_interruption(&ChangeError::NoKernel("no".to_owned()).into()));
     }
 
     #[test]
     fn force_removes_the_recording_that_the_try_made_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join(COUNTED)).unwrap();
+        std::fs::create_dir(folder.path().join(BASE_RECORDING)).unwrap();
         let made = |recording: PathBuf| {
             let trial = Some(Trial { recording: recording.display().to_string(), ..Trial::default() });
             let plan = Plan { leaves_out: true, variants: 1, warm_ups: 0, stop: stop(1), seed: 1 };
@@ -674,9 +684,9 @@ mod tests {
             let journal = folder.path().join(JOURNAL);
             let _ = std::fs::remove_file(&journal);
             drop(benchmark::Journal::create(&journal, &head).unwrap());
-            made_counted(folder.path()).unwrap()
+            has_own_base_recording(folder.path()).unwrap()
         };
-        assert!(made(folder.path().join(COUNTED)));
+        assert!(made(folder.path().join(BASE_RECORDING)));
         assert!(!made("/elsewhere".into()), "that is the user's own");
         let why = refuse_others_files(folder.path(), Path::new("/elsewhere"), true).unwrap_err().to_string();
         assert!(why.contains("its try did not make"), "{why}");

@@ -1,7 +1,7 @@
 //! Views of a boot or a bench that end at a milestone in place of the end mark.
 
 use crate::Notes;
-use crate::opened::{self, Opened};
+use crate::opened_boot::{self, OpenedBoot};
 use anyhow::{Context, bail};
 use benchmark::Document;
 use regex::Regex;
@@ -27,23 +27,23 @@ impl UpTo {
     }
 
     /// Reads a recording up to the milestone.
-    pub fn open(&self, path: &Path) -> anyhow::Result<Opened> {
-        let mut opened = opened::open(path)?;
+    pub fn open(&self, path: &Path) -> anyhow::Result<OpenedBoot> {
+        let mut opened = opened_boot::open(path)?;
         self.cut(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
 
     /// Reads a recording, or files of one boot, up to the milestone.
-    pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
-        let mut opened = opened::open_files(paths, notes)?;
+    pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
+        let mut opened = opened_boot::open_files(paths, notes)?;
         self.cut(&mut opened)
             .with_context(|| paths.iter().map(|path| path.display().to_string()).collect::<String>())?;
         Ok(opened)
     }
 
     /// As [`UpTo::open`], for a view that does not print its warnings. They go to standard error.
-    pub fn open_warned(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
-        let mut opened = opened::open_warned(path, notes)?;
+    pub fn open_noting_warnings(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
+        let mut opened = opened_boot::open_noting_warnings(path, notes)?;
         self.cut(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
@@ -52,7 +52,7 @@ impl UpTo {
     ///
     /// # Errors
     /// If the boot did not pass the milestone, or cannot be cut there.
-    pub fn cut(&self, opened: &mut Opened) -> anyhow::Result<()> {
+    pub fn cut(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
         let Some(asked) = self.name() else { return Ok(()) };
         let milestone = UpTo::find(asked, &opened.timeline)?;
         if opened.calls.is_some() && Some(milestone.at) != opened.timeline.end.map(|end| end.at) {

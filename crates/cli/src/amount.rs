@@ -1,11 +1,11 @@
-//! Amounts as one types them, the same for every option: a length of time, a size, a share, a cut-off. The grammar of
-//! times and sizes is [`timeline::amount`]'s.
+//! Parses amounts on the command line, in the same syntax for every option: a length of time, a size, a share, a
+//! cut-off. [`timeline::amount`] has the grammar of times and sizes.
 
 use report::Cutoff;
 use std::time::Duration;
 pub use timeline::amount::{bytes, time};
 
-/// A length of time, for clocks of the host.
+/// A length of time on the host's clock.
 pub fn duration(text: &str) -> Result<Duration, String> {
     time(text).map(|time| Duration::from_nanos(time.0.unsigned_abs()))
 }
@@ -17,7 +17,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("`{text}` is no share: write per cent from 0% to 100%"))
 }
 
-/// What is too small to list: a length of time, or a share of the whole.
+/// The size below which a row is not listed: a length of time, or a share of the whole.
 pub fn cutoff(text: &str) -> Result<Cutoff, String> {
     if text.trim().ends_with('%') { percent(text).map(Cutoff::Share) } else { time(text).map(Cutoff::Time) }
 }

@@ -1,13 +1,13 @@
-//! `bootscope bench`: many boots, how long, how sure, and whether a change helped.
+//! `bootscope bench`: boots many times and prints times, their intervals, and whether a change helped.
 
-use crate::plan::BootArgs;
+use crate::boot_options::BootArgs;
 use crate::progress::Watcher;
 use crate::up_to::UpToArgs;
 use crate::variants::{Shared, swept, varied};
 use crate::{Done, amount, output::Output};
 use anyhow::bail;
 use benchmark::{Document, Ended};
-use campaigns::bench::{Request, begin, go_on, remember};
+use campaigns::bench::{Request, begin, remember, resume};
 use campaigns::files::write_file;
 use campaigns::up_to::UpTo;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub struct Args {
 
     /// Go on with a bench that was killed or interrupted, as it was begun: its boots are kept, and the rest is booted in the
     /// order that was drawn. Refused where the kernel, the initrd, QEMU or the host changed. Takes no other option of boots
-    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = AS_BEGUN)]
+    #[arg(long = "continue", value_name = "DIR", conflicts_with_all = DEFINING_OPTIONS)]
     continued: Option<PathBuf>,
     /// The folder to make [default: boots/bench-DATE-TIME]
     #[arg(short, long)]
@@ -97,8 +97,8 @@ pub struct Args {
     export_markdown: Option<PathBuf>,
 }
 
-/// The options that decide what a bench is: those of one that goes on are in its journal.
-const AS_BEGUN: [&str; 46] = [
+/// The options that define a bench. A resumed bench has them in its journal.
+const DEFINING_OPTIONS: [&str; 46] = [
     "serial",
     "baud",
     "power_cycle",
@@ -168,7 +168,7 @@ Exit status:
      what is known
   2  usage or input error";
 
-/// The bench of these options.
+/// The bench requested by these options.
 fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
     let base = args.boot.options(output)?;
     let shared = Shared { options: &base, leaves_init: args.boot.leaves_init(), notes: output };
@@ -192,12 +192,12 @@ fn request(args: &Args, output: &Output) -> anyhow::Result<Request> {
     })
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     exports_can_be_written(args)?;
     let mut watcher = Watcher::new(output)?;
     let begun = match &args.continued {
-        Some(folder) => go_on(folder, args.pin.as_deref(), args.boot.trust_recording, &mut watcher, output)?,
+        Some(folder) => resume(folder, args.pin.as_deref(), args.boot.trust_recording, &mut watcher, output)?,
         None => begin(request(args, output)?, &mut watcher, output)?,
     };
     let over = begun.boot_all(args.keep_recordings, &mut watcher);
@@ -206,7 +206,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         remember(args.db.as_deref(), &over.folder, &over.document, output);
     }
     let done = done(&over.document);
-    over.written()?;
+    over.write_document()?;
     concluded?;
     Ok(done)
 }
@@ -226,7 +226,7 @@ fn conclude(args: &Args, document: &Document, output: &Output) -> anyhow::Result
     Ok(())
 }
 
-/// Nobody wants to hear after an hour of boots that a file is there already, or its folder is not.
+/// Checks the paths of exports before hours of boots: no existing file without `--force`, and no missing folder.
 fn exports_can_be_written(args: &Args) -> anyhow::Result<()> {
     for path in [&args.export_csv, &args.html, &args.export_markdown].into_iter().flatten() {
         if path.is_file() && !args.force {
@@ -240,7 +240,6 @@ fn exports_can_be_written(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a bench.
 fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> {
     if output.json {
         return output.document(document);
@@ -248,7 +247,7 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
     output.text(&report::bench(document, output.verbose, output.layout(top)))
 }
 
-/// Prints a bench that was run before, whole or not.
+/// Prints a finished or interrupted bench.
 pub fn show_again(journal: &Path, up_to: &UpTo, top: usize, output: &Output) -> anyhow::Result<Done> {
     let found = benchmark::read(journal)?;
     for line in &found.damaged {
@@ -258,7 +257,7 @@ pub fn show_again(journal: &Path, up_to: &UpTo, top: usize, output: &Output) -> 
     Ok(Done::Well)
 }
 
-/// Whether every boot reached its end mark and nobody stopped it.
+/// `Done::Well` if every boot reached its end mark and the user did not stop the bench.
 fn done(document: &Document) -> Done {
     let failed = document.boots.iter().any(|boot| boot.measured.total_ns.is_none());
     let stopped = !matches!(document.ended, Some(Ended::Rounds | Ended::Width | Ended::Budget));

@@ -1,4 +1,4 @@
-//! `bootscope capture`: what a running machine still knows of how it booted becomes a packed recording.
+//! `bootscope capture`: packs what a running machine still has about its boot into a recording.
 
 use crate::Done;
 use crate::output::{Output, print};
@@ -47,13 +47,13 @@ Examples:
 Without bootscope on a machine, copy lib/bootscope/bootscope-capture there:
   ./bootscope-capture -o here.tar.zst";
 
-/// What `--json` says.
+/// The JSON document of a capture (`--json`).
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
     recording: String,
     bytes: u64,
-    /// What could not be read; of another machine, standard error says it.
+    /// The sources that could not be read. For another machine, standard error has them.
     missing: Vec<MissingLine>,
 }
 
@@ -63,11 +63,11 @@ struct MissingLine {
     why: String,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let is_stdout = args.output == Path::new("-");
     if !is_stdout {
-        // Before anything is asked: what is refused should cost nothing.
+        // Check the output before anything else: a refusal must cost nothing.
         recording::may_be_written(&args.output, args.force)?;
     }
     let missing = match &args.ssh {

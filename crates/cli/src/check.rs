@@ -1,4 +1,4 @@
-//! `bootscope check`: do boots keep to their budgets?
+//! `bootscope check`: compares boots with their budgets.
 
 use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
@@ -79,7 +79,7 @@ Exit status:
   2  usage or input error
   --undecided chooses the status if the boots cannot tell";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let text = recording::read_regular_text(&args.budgets, recording::SMALL_BYTES_MAX);
     let text = text.with_context(|| format!("cannot read {}", args.budgets.display()))?;
@@ -112,7 +112,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     })
 }
 
-/// A job's summary is appended to by every step.
+/// Appends to a file, because every step of a job appends to the same summary.
 fn append(path: &Path, text: &str) -> anyhow::Result<()> {
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));

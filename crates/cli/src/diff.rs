@@ -1,11 +1,11 @@
-//! `bootscope diff`: two recordings side by side.
+//! `bootscope diff`: compares two recordings.
 
 use crate::progress::Watcher;
 use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use campaigns::Watcher as _;
-use campaigns::opened::{self, Opened, ToldBy};
+use campaigns::opened_boot::{self, ActivitySource, OpenedBoot};
 use campaigns::repeat::Repeated;
 use machine::RecordOptions;
 use recording::{Difference, GuestSpec, OutcomeKind};
@@ -49,11 +49,11 @@ The greatest effect on the boot path comes first. `boot path` is the change of
 the boot path in the function itself, `self` adds the change off the path, and
 `total` adds the functions it called.";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let [before, after] = [
-        args.up_to.milestone().open_warned(&args.before, output)?,
-        args.up_to.milestone().open_warned(&args.after, output)?,
+        args.up_to.milestone().open_noting_warnings(&args.before, output)?,
+        args.up_to.milestone().open_noting_warnings(&args.after, output)?,
     ];
     if before.timeline.unit != after.timeline.unit {
         bail!(
@@ -69,7 +69,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             let mut watcher = Watcher::new(output)?;
             let scratch = recording::private_folder().context("cannot make a folder for the boots")?;
             let mut boot = |name: &str, recording| {
-                again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher, output)
+                boot_again(recording, boots, args.trust_recording, &scratch.path().join(name), &mut watcher, output)
             };
             let [(before, of_before), (after, of_after)] = [boot("before", &args.before)?, boot("after", &args.after)?];
             watcher.clear();
@@ -86,35 +86,36 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// By the evidence that both have. Where both were followed and only one was traced or kept a log, that is their calls: a
-/// thread that only one of them names would be a difference. Where both kept a log it tells of phases and rows, and their
-/// calls of functions: a log has only what somebody annotated.
-fn compared(before: (&str, &Opened), after: (&str, &Opened), same: bool) -> anyhow::Result<Diff> {
-    let of = |old: &Opened, new: &Opened| -> anyhow::Result<Diff> {
+/// Compares the evidence that both boots have. If both have a call trace but only one has a thread trace or a log, it
+/// compares the call traces: a thread named by only one side would be a false difference. If both have a log, phases
+/// and rows come from the log and functions from the call traces, since a log has only annotated functions.
+fn compared(before: (&str, &OpenedBoot), after: (&str, &OpenedBoot), same: bool) -> anyhow::Result<Diff> {
+    let of = |old: &OpenedBoot, new: &OpenedBoot| -> anyhow::Result<Diff> {
         Ok(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same))
     };
     let [old, new] = [before.1, after.1];
     let followed = old.calls.is_some() && new.calls.is_some();
-    let told_by = old.told_by();
-    if !followed || (told_by == new.told_by() && told_by != ToldBy::Other) {
+    let activity_source = old.activity_source();
+    if !followed || (activity_source == new.activity_source() && activity_source != ActivitySource::Other) {
         return of(old, new);
     }
-    let by_calls = of(&old.by_calls()?, &new.by_calls()?)?;
-    Ok(match told_by == new.told_by() {
-        true => of(old, new)?.with_functions_of(by_calls),
-        false => by_calls.although_more_is_known(),
+    let from_calls = of(&old.from_calls()?, &new.from_calls()?)?;
+    Ok(match activity_source == new.activity_source() {
+        true => of(old, new)?.with_functions_of(from_calls),
+        false => from_calls.although_more_is_known(),
     })
 }
 
-/// Boots as a recording was booted, with dummy arguments, into a folder: the first of these boots, and how it differs from each other one.
-fn again(
+/// Boots again as recorded, with dummy arguments, into a folder. Returns the first of these boots, and its differences
+/// from each other one.
+fn boot_again(
     recording: &Path,
     boots: u32,
     is_trusted: bool,
     into: &Path,
     watcher: &mut Watcher,
     output: &Output,
-) -> anyhow::Result<(Opened, Vec<Diff>)> {
+) -> anyhow::Result<(OpenedBoot, Vec<Diff>)> {
     let name = recording.display();
     let next = "record it here with `bootscope record --like` and options of your own, and compare that";
     let options = Repeated::of(recording, is_trusted, output)?.with_given(|_| false, next)?;
@@ -123,7 +124,7 @@ fn again(
             "--dither compares deterministic boots of a --kernel, and {name} is none: for others there is `bootscope bench`"
         );
     }
-    let mut boot = |round: u32| -> anyhow::Result<Opened> {
+    let mut boot = |round: u32| -> anyhow::Result<OpenedBoot> {
         watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
         let mut options = RecordOptions { out: into.join(round.to_string()), ..options.clone() };
         options.guest.append = benchmark::dithered(&options.guest.append, round);
@@ -131,7 +132,7 @@ fn again(
         if outcome.kind != OutcomeKind::Reached {
             bail!("a boot as {name} did not reach its end mark: {}", outcome.detail);
         }
-        opened::open(&options.out)
+        opened_boot::open(&options.out)
     };
     let first = boot(0)?;
     let mut others = Vec::new();
@@ -142,9 +143,9 @@ fn again(
     Ok((first, others))
 }
 
-/// In what the two boots were run differently, as far as their recorders say. A file's name is no difference where its
-/// content is known to be the same.
-fn how_differs(before: &Opened, after: &Opened) -> Vec<Difference> {
+/// The differences in how the two boots were run, as recorded. A changed file name is no difference if the content is
+/// known to be the same.
+fn how_differs(before: &OpenedBoot, after: &OpenedBoot) -> Vec<Difference> {
     let [before, after] = [before, after].map(|opened| opened.recording.manifest());
     let (Some(guest), Some(other)) = (GuestSpec::of(&before.how), GuestSpec::of(&after.how)) else {
         return Vec::new();
@@ -169,8 +170,8 @@ fn how_differs(before: &Opened, after: &Opened) -> Vec<Difference> {
     found
 }
 
-/// Whether both recorders say what they booted, and that it was the same, the same way, however they observed it.
-fn same_inputs(before: &Opened, after: &Opened) -> bool {
+/// True if both recordings have the same known inputs and the same guest options, however they were observed.
+fn same_inputs(before: &OpenedBoot, after: &OpenedBoot) -> bool {
     let [before, after] = [before, after].map(|opened| opened.recording.manifest());
     let hashes = |manifest: &recording::Manifest| -> Vec<(String, String)> {
         manifest.inputs.iter().map(|input| (input.role.clone(), input.sha256.clone())).collect()

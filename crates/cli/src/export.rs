@@ -1,4 +1,4 @@
-//! `bootscope export`: the boot in other tools' formats.
+//! `bootscope export`: writes a boot in the formats of other tools.
 
 use crate::otlp::{self, Endpoint};
 use crate::output::{Output, Written, print};
@@ -6,7 +6,7 @@ use crate::up_to::UpToArgs;
 use crate::{Done, findings};
 use anyhow::{Context, bail};
 use campaigns::files::write_file;
-use campaigns::{benches, opened};
+use campaigns::{benches, opened_boot};
 use report::{Boot, Export, SampleFormat};
 use std::io::{self, IsTerminal, Write, stdout};
 use std::path::PathBuf;
@@ -51,7 +51,6 @@ fn formats() -> String {
     )
 }
 
-/// What a bench can be written as.
 const BENCH_FORMATS: [(&str, &str); 4] = [
     ("csv", "every boot in a line, with its phases"),
     ("json", "the whole document, as --json of bench"),
@@ -59,7 +58,7 @@ const BENCH_FORMATS: [(&str, &str); 4] = [
     ("html", "a page with the results and their plots"),
 ];
 
-/// A format by its name: of a boot, of samples, of a bench, or of several of them.
+/// A format by its name. It may apply to a boot, to samples, to a bench, or to several of them.
 #[derive(Clone)]
 struct Format {
     name: String,
@@ -78,13 +77,13 @@ fn format(name: &str) -> Result<Format, String> {
 }
 
 impl Args {
-    /// Where to write, if not to standard output.
+    /// The output file, if it is not standard output.
     fn file(&self) -> Option<&PathBuf> {
         self.output.as_ref().filter(|path| path.as_os_str() != "-")
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if benches::is_bench(&args.recording) {
         return of_a_bench(args, output);
@@ -101,7 +100,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.to.name == "tslog" && args.up_to.milestone().name().is_none() && own_log(args, output)? {
         return Ok(Done::Well);
     }
-    let opened = args.up_to.milestone().open_warned(&args.recording, output)?;
+    let opened = args.up_to.milestone().open_noting_warnings(&args.recording, output)?;
     let mut boot = Boot::new(&opened.timeline, &opened.facts);
     if args.to.of_boot.is_some_and(|to| to.has_findings()) {
         boot.findings = Some(findings::most_valuable(&opened, output));
@@ -127,7 +126,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Done> {
     let to = args.to.of_boot.filter(|to| to.has_signals());
     let Some(to) = to else { bail!("--endpoint is of --to otlp, and {} is not sent anywhere", args.to.name) };
-    let opened = args.up_to.milestone().open_warned(&args.recording, output)?;
+    let opened = args.up_to.milestone().open_noting_warnings(&args.recording, output)?;
     let mut document = Vec::new();
     to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
     let document = String::from_utf8_lossy(&document);
@@ -140,7 +139,7 @@ fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Don
     Ok(Done::Well)
 }
 
-/// The format to write samples in, if it is samples that are to be written.
+/// The format for samples, if samples are to be written.
 fn of_samples(args: &Args, boot: &Boot) -> anyhow::Result<Option<SampleFormat>> {
     let are_there = boot.timeline.sampled.is_some() || args.to.of_boot.is_none();
     let to = args.to.of_samples.filter(|_| are_there && !args.boot_path);
@@ -150,7 +149,7 @@ fn of_samples(args: &Args, boot: &Boot) -> anyhow::Result<Option<SampleFormat>> 
     Ok(to)
 }
 
-/// A bench: also one that was killed, with the boots that were over.
+/// Writes a bench. A killed bench is written with its finished boots.
 fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let name = args.to.name.as_str();
     if !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
@@ -160,7 +159,7 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.file().is_none() && output.json {
         bail!("{NO_FILE_TO_TELL}");
     }
-    let document = args.up_to.milestone().of_bench(benches::read_whole(&args.recording, output)?)?;
+    let document = args.up_to.milestone().of_bench(benches::read_noting_damage(&args.recording, output)?)?;
     write(args, output, |out| match name {
         "csv" => report::bench_csv(&document, out),
         "html" => report::bench_page(&document, out),
@@ -170,9 +169,9 @@ fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// A kernel's own log is written as it was logged, tick for tick. Whether there is one.
+/// Writes a kernel's own log as it was logged, tick for tick. Returns false if the recording has no such log.
 fn own_log(args: &Args, output: &Output) -> anyhow::Result<bool> {
-    let recording = opened::open_recording(&args.recording)?;
+    let recording = opened_boot::open_recording(&args.recording)?;
     let log = evidence::tslog_log(&recording).with_context(|| format!("cannot read {}", args.recording.display()))?;
     if log.is_empty() {
         output.note("there is no TSLOG in it: spans are written as entries and exits, a tick is a nanosecond");
@@ -182,7 +181,7 @@ fn own_log(args: &Args, output: &Output) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// To the file, or to standard output.
+/// Writes to the file, or to standard output.
 fn write(args: &Args, output: &Output, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     match args.file() {
         Some(path) => {
@@ -201,11 +200,11 @@ fn write(args: &Args, output: &Output, write: impl FnOnce(&mut dyn Write) -> io:
     Ok(())
 }
 
-/// Text on its way to a terminal, which obeys none of it. Formats take care of that themselves; a kernel's own log is
-/// written as it was logged.
+/// A writer to a terminal that escapes control characters. The formats escape on their own, and a kernel's own log is
+/// written unchanged.
 struct Harmless<W> {
     out: W,
-    /// What came of a line that is not whole.
+    /// The start of an incomplete line.
     line: Vec<u8>,
 }
 
@@ -230,7 +229,7 @@ impl<W: Write> Write for Harmless<W> {
 const NO_FILE_TO_TELL: &str =
     "--json tells of the file that was written, and there is none: name it with -o, or leave out --json";
 
-/// Refuses what standard output would not take well.
+/// Refuses output that is not suitable for standard output.
 fn check_standard_output(to: Option<&dyn Export>, output: &Output) -> anyhow::Result<()> {
     if let Some(to) = to.filter(|to| to.is_binary() && stdout().is_terminal()) {
         bail!("{} is no text, and would go to your terminal: name a file (-o boot.{})", to.name(), to.extension());

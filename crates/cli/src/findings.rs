@@ -1,10 +1,10 @@
-//! `bootscope findings`: what is slow, what it costs, what to do about it.
+//! `bootscope findings`: prints slow parts of a boot, their costs, and remedies.
 
 use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
-use campaigns::look::{look, past_trials};
-use campaigns::opened::Opened;
+use campaigns::boot_findings::{find, past_trials};
+use campaigns::opened_boot::OpenedBoot;
 use findings::{DETECTORS, named};
 use std::path::PathBuf;
 
@@ -38,14 +38,14 @@ Examples:
   bootscope findings boots/a --top 3 --json
   bootscope findings --explain fixed-delays";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(rule) = &args.explain {
         return explain(rule, output);
     }
     let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
-    let opened = args.up_to.milestone().open_warned(path, output)?;
-    let found = look(&opened, args.top.unwrap_or(usize::MAX));
+    let opened = args.up_to.milestone().open_noting_warnings(path, output)?;
+    let found = find(&opened, args.top.unwrap_or(usize::MAX));
     let past = past_trials(&opened, args.db.as_deref(), output);
     let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);
     if output.json {
@@ -73,20 +73,20 @@ fn explain(id: &str, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// How many findings a view lists that has more to say of a boot; `bootscope findings` lists all.
-const MOST: usize = 5;
+/// The most findings in a view that shows more than findings. `bootscope findings` lists all.
+const MAX_IN_VIEW: usize = 5;
 
-/// The most valuable findings of a boot, for a view that has more to say of it.
-pub fn most_valuable(opened: &Opened, output: &Output) -> report::Findings {
-    let found = look(opened, MOST);
+/// The most valuable findings of a boot, for a view that shows more than findings.
+pub fn most_valuable(opened: &OpenedBoot, output: &Output) -> report::Findings {
+    let found = find(opened, MAX_IN_VIEW);
     report::Findings::new(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }
 
-/// The most findings on a page: a boot has some hundred, and evidence that was made for it has one for each of its names.
-const ON_PAGE_MAX: usize = 1_000;
+/// The most findings on a page. A boot has about a hundred, but hostile evidence can have one for each of its names.
+const MAX_ON_PAGE: usize = 1_000;
 
-/// All findings of a boot that have a price, for a page: there only the first are in sight.
-pub fn of_page(opened: &Opened, output: &Output) -> report::Findings {
-    let found = look(opened, ON_PAGE_MAX);
+/// All findings of a boot with a price, for a page, which first shows only some of them.
+pub fn of_page(opened: &OpenedBoot, output: &Output) -> report::Findings {
+    let found = find(opened, MAX_ON_PAGE);
     report::Findings::of_page(&opened.timeline, &found).with_tried(&found, &past_trials(opened, None, output))
 }

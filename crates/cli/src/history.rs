@@ -1,4 +1,4 @@
-//! `bootscope history`: past benches.
+//! `bootscope history`: lists past benches.
 
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
@@ -52,12 +52,12 @@ Examples:
   bootscope history --bench 12 >bench.json
   bootscope history --db ci.db --add artefacts/*/bench.json";
 
-/// More medians than this are not asked for changes; the newest are.
-const ASKED_MOST: usize = 5000;
-/// How many entries are listed if nobody says.
-const TOP: usize = 20;
+/// The most medians that are searched for level changes; the newest are taken.
+const MAX_SEARCHED: usize = 5000;
+/// The default number of listed entries.
+const DEFAULT_TOP: usize = 20;
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let path = match &args.db {
         Some(path) => path.clone(),
@@ -76,12 +76,12 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if output.json {
         output.document(&past)?
     } else {
-        output.text(&past.text(output.layout(TOP)))?
+        output.text(&past.text(output.layout(DEFAULT_TOP)))?
     }
     Ok(Done::Well)
 }
 
-/// The metric that is drawn.
+/// The metric to draw.
 fn metric(args: &Args) -> anyhow::Result<&'static Metric> {
     let name = args.metric.as_deref().unwrap_or(TOTAL.name);
     Metric::named(name).with_context(|| {
@@ -92,7 +92,7 @@ fn metric(args: &Args) -> anyhow::Result<&'static Metric> {
 
 fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastBenches> {
     let metric = metric(args)?;
-    let newest = args.top.or(if output.json { None } else { Some(TOP) });
+    let newest = args.top.or(if output.json { None } else { Some(DEFAULT_TOP) });
     let (kernel, since) = (args.kernel.clone(), args.since.clone());
     let filter = Filter { kernel, setup: args.setup, since, newest, bench: None };
     let entries = history.entries(&filter)?;
@@ -117,13 +117,13 @@ fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastB
     })
 }
 
-/// How many of the newest medians were asked, and where they changed level.
+/// Searches the newest medians for changes of level. Returns how many were searched, and the changes.
 fn level_changes(
     history: &History,
     metric: &Metric,
     medians: &[(i64, f64)],
 ) -> anyhow::Result<(usize, Vec<LevelChange>)> {
-    let before = medians.len().saturating_sub(ASKED_MOST);
+    let before = medians.len().saturating_sub(MAX_SEARCHED);
     let asked: Vec<f64> = medians[before..].iter().map(|m| m.1).collect();
     let mut told = Vec::new();
     for change in changes(&asked) {
@@ -138,7 +138,7 @@ fn entry(history: &History, bench: i64) -> anyhow::Result<Entry> {
     history.entry(bench)?.with_context(|| format!("{} has no bench {bench}", history.path().display()))
 }
 
-/// What `--json` says of benches that were added.
+/// The JSON document of added benches (`--json`).
 #[derive(Serialize)]
 struct AddedDocument {
     schema: &'static str,
@@ -154,7 +154,7 @@ struct AddedBench {
 }
 
 fn add(path: &Path, benches: &[PathBuf], output: &Output) -> anyhow::Result<Done> {
-    // All are read before the first is added: one that is none changes nothing.
+    // Read all benches before adding the first: an unreadable one must change nothing.
     let mut documents = Vec::new();
     for bench in benches {
         let (document, damaged) = benches::read(bench)?;

@@ -1,4 +1,4 @@
-//! `bootscope import`: evidence that was taken elsewhere becomes a recording.
+//! `bootscope import`: makes a recording from evidence that was recorded without bootscope.
 
 use crate::amount::bytes;
 use crate::{Done, output::Output};
@@ -52,7 +52,7 @@ On a FreeBSD machine whose kernel has `options TSLOG`:
   sysctl machdep.tsc_freq hw.ncpu hw.physmem >machine.txt
   bootscope import tslog.txt user.txt machine.txt -o boots/d";
 
-/// What `--json` says.
+/// The JSON document of an import (`--json`).
 #[derive(Serialize)]
 struct Imported {
     schema: &'static str,
@@ -60,10 +60,10 @@ struct Imported {
     files: Vec<Recognised>,
 }
 
-/// Makes the recording, and says what was recognised.
+/// Makes the recording, and prints the detected formats.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let known = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
-    let files = import(&args.files, &args.output, args.force, known, output)?;
+    let facts = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
+    let files = import(&args.files, &args.output, args.force, facts, output)?;
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
     if output.json {
         let recording = args.output.display().to_string();

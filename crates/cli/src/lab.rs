@@ -1,12 +1,12 @@
-//! `bootscope lab`: the reference kernel's experiments, each booted slow and with its remedies.
+//! `bootscope lab`: boots the reference kernel's experiments, each slow and with its remedies.
 //!
-//! The boots are recorded and read as any other; what the experiments are is the kernel's own table.
+//! The boots are recorded and read as any other. The kernel's own table defines the experiments.
 
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use anyhow::{Context, bail};
 use campaigns::Watcher as _;
-use campaigns::{files, opened};
+use campaigns::{files, opened_boot};
 use lab::cpio::root_image;
 use lab::experiments::{EXPERIMENTS, Experiment};
 use lab::places::{KINDS, names};
@@ -60,10 +60,11 @@ struct RunArgs {
     qemu: Option<PathBuf>,
 }
 
-/// A DELAY of seconds is one place of code, and on a busy host takes minutes of it.
-const LONGEST_DELAY_MS: u64 = 300_000;
+/// The time without progress after which a lab boot counts as hung. A DELAY of seconds stays at one place of code, and on a
+/// busy host it takes minutes.
+const HANG_AFTER_MS: u64 = 300_000;
 
-/// The stream of what the kernel printed.
+/// The stream with the kernel's output.
 const CONSOLE: &str = "console.log";
 
 const EXAMPLES: &str = "\
@@ -73,7 +74,7 @@ Examples:
   bootscope lab run --all --page docs/lab.md
   bootscope record --lab --append 'ps2=probe delay.clocks=50' -o boots/lab";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     match &args.command {
         Command::List => list(output).map(|()| Done::Well),
@@ -81,7 +82,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
 }
 
-/// What `--json` says of the list.
+/// The JSON document of the list (`--json`).
 #[derive(serde::Serialize)]
 struct List {
     schema: &'static str,
@@ -114,7 +115,7 @@ struct ListedSwitch {
 #[derive(serde::Serialize)]
 struct ListedPlaces {
     kind: &'static str,
-    /// Whether each of them is there once for each device of its driver.
+    /// True if each name exists once for each device of its driver.
     #[serde(skip)]
     is_of_devices: bool,
     names: &'static [&'static str],
@@ -211,7 +212,7 @@ impl RunArgs {
     }
 }
 
-/// Boots one experiment after the other.
+/// Boots the experiments one after the other.
 struct Bench<'a> {
     args: &'a RunArgs,
     into: &'a Path,
@@ -236,19 +237,19 @@ impl Bench<'_> {
         Ok(Lab::new(&self.vmm, trials))
     }
 
-    /// Makes a root image, among the recordings.
+    /// Makes a root image among the recordings.
     fn root(&self, bytes: u32) -> anyhow::Result<PathBuf> {
         let path = self.into.join(format!("root-{}M.cpio", bytes >> 20));
         let mut image = Vec::new();
         root_image(bytes, |part| image.extend(part));
         std::fs::create_dir_all(self.into).with_context(|| format!("cannot make {}", self.into.display()))?;
-        // Also where one is there: its content is always the same.
+        // Overwrite an existing image: its content is always the same.
         files::write_file(&path, true, |out| out.write_all(&image))?;
         Ok(path)
     }
 
-    /// Records a boot, and reads it, and what it printed.
-    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened::Opened, String)> {
+    /// Records a boot. Returns the opened recording and the kernel's output.
+    fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened_boot::OpenedBoot, String)> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
         self.watcher.doing(&name);
         let mut options = machine::lab()?;
@@ -256,7 +257,7 @@ impl Bench<'_> {
         options.guest.cpus = experiment.machine.cpus;
         options.guest.memory_bytes = experiment.machine.memory_bytes;
         options.guest.deterministic = true;
-        options.observe.hang_after_ms = LONGEST_DELAY_MS;
+        options.observe.hang_after_ms = HANG_AFTER_MS;
         options.out = self.into.join(name);
         options.force = self.args.force;
         if experiment.machine.root_bytes > 0 {
@@ -271,7 +272,7 @@ impl Bench<'_> {
             bail!("{}: {}", options.guest.append, recorded.manifest.outcome_word());
         }
         self.vmm = recorded.manifest.vmm.version;
-        let opened = opened::open(&options.out)?;
+        let opened = opened_boot::open(&options.out)?;
         let console = opened.recording.read(CONSOLE)?.unwrap_or_default();
         Ok((opened, String::from_utf8_lossy(&console).into_owned()))
     }

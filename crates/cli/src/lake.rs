@@ -1,8 +1,8 @@
-//! `bootscope lake`: the boots of many machines as Parquet tables.
+//! `bootscope lake`: keeps the boots of many machines as Parquet tables.
 
-mod change;
 mod engine;
 mod page;
+mod rewrite;
 
 use crate::Done;
 use crate::output::Output;
@@ -26,8 +26,8 @@ pub struct Args {
 enum Command {
     Add(AddArgs),
     Watch(WatchArgs),
-    Forget(change::ForgetArgs),
-    Compact(change::CompactArgs),
+    Forget(rewrite::ForgetArgs),
+    Compact(rewrite::CompactArgs),
     Page(page::PageArgs),
     /// Ask a lake what no sum tells: what became slower, and with which update
     Ask(engine::EngineArgs),
@@ -120,13 +120,13 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     match &args.command {
         Command::Add(args) => add(args, output),
         Command::Watch(args) => watch(args, output),
-        Command::Forget(args) => change::forget(args, output),
-        Command::Compact(args) => change::compact(args, output),
+        Command::Forget(args) => rewrite::forget(args, output),
+        Command::Compact(args) => rewrite::compact(args, output),
         Command::Page(args) => page::run(args, output),
         Command::Ask(args) => engine::run("ask", &args.all, output),
         Command::Sql(args) => engine::run("sql", &args.all, output),

@@ -1,16 +1,17 @@
 //! The `bootscope` program: parse, call, print. One file per subcommand; no number is computed here.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
-// Only `heap` and `names` have any.
+// Only `heap` and `names` contain unsafe code.
 #![deny(unsafe_code)]
 
 mod amount;
 mod bench;
+mod boot_options;
 mod capture;
 mod check;
 mod diff;
 #[cfg(test)]
-mod documents;
+mod document_tests;
 mod export;
 mod findings;
 mod heap;
@@ -20,14 +21,13 @@ mod lab;
 #[cfg(feature = "lakes")]
 mod lake;
 #[cfg(not(feature = "lakes"))]
-#[path = "left_out.rs"]
+#[path = "without_lake.rs"]
 mod lake;
 mod manual;
 mod names;
 mod otlp;
 mod output;
 mod pack;
-mod plan;
 mod progress;
 mod range;
 mod record;
@@ -54,7 +54,7 @@ struct Cli {
     command: Command,
 }
 
-/// With the commit, in a release build of a git clone (build.rs).
+/// The version, with the commit in a release build of a git clone (build.rs).
 const VERSION: &str = env!("BOOTSCOPE_VERSION");
 
 const EXAMPLES: &str = "\
@@ -111,30 +111,30 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// How a command that did its work ended.
+/// The result of a command that did its work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// All is well.
+    /// Everything succeeded.
     Well,
-    /// The boot did not reach its end mark, or a check that was asked for failed.
+    /// The boot did not reach its end mark, or a requested check failed.
     Badly,
-    /// As the user wants it told: what was checked cannot be told.
+    /// The exit status that the user chose for *cannot be decided*.
     Status(u8),
 }
 
-/// All of the program runs in a thread with this much stack: a shell's `ulimit -s` may leave the first thread too little to read the
-/// command line.
+/// The stack of the thread that runs the whole program. With a small `ulimit -s` the first thread's stack may be too
+/// small to parse the command line.
 const STACK_BYTES: usize = 16 << 20;
 
 fn main() -> ExitCode {
     heap::prepare();
     names::prepare();
-    // The name is what a panic says.
+    // A panic prints this name.
     let program = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES).spawn(parse_and_run);
     match program {
-        // What it panicked about is printed already.
+        // The panic's message is printed already.
         Ok(program) => program.join().unwrap_or(ExitCode::from(101)),
-        // There is no room for another stack, but there may be enough for this one.
+        // There is no memory for another stack, but this one may be enough.
         Err(_) => parse_and_run(),
     }
 }
@@ -179,7 +179,7 @@ fn run(command: Command, output: &Output) -> anyhow::Result<Done> {
     }
 }
 
-/// Prints the help that was asked for, and ends.
+/// Prints the requested help, and exits.
 fn help(error: &clap::Error) -> ! {
     let printed = output::print(|_| error.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout())));
     match printed {
@@ -191,8 +191,8 @@ fn help(error: &clap::Error) -> ! {
     }
 }
 
-/// Prints what is wrong with the command line, and ends. What was typed is repeated in it: an argument may be a file's name, and that
-/// anything.
+/// Prints the error in the command line, and exits. The message repeats arguments, and an argument may be a file name
+/// with any characters.
 fn refuse(error: &clap::Error) -> ! {
     if !error.use_stderr() {
         help(error);
@@ -211,7 +211,8 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    /// Examples and tables of a help text are broken into lines by hand: a terminal of 80 columns must not break them again.
+    /// Examples and tables of a help text are broken into lines by hand. A terminal of 80 columns must not break them
+    /// again.
     #[test]
     fn help_fits_eighty_columns() {
         fn check(command: &clap::Command) {

@@ -1,4 +1,4 @@
-//! Completions and man pages, generated from the same definitions that parse the command line.
+//! Generates completions and man pages from the definitions that parse the command line.
 
 use crate::{Cli, Done, output::Output};
 use anyhow::Context;
@@ -19,7 +19,7 @@ pub struct ManArgs {
 
 /// Prints the completion script.
 pub fn completions(args: &CompletionArgs, output: &Output) -> anyhow::Result<Done> {
-    // Into memory first: the generator panics where writing fails, and a closed pipe is no error.
+    // Write into memory first: the generator panics on a write error, and a closed pipe is no error.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "bootscope", &mut script);
     output.text(&String::from_utf8(script).context("the completion script is not UTF-8")?)?;

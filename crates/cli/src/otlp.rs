@@ -1,34 +1,34 @@
 //! Sends a boot to an OpenTelemetry collector: OTLP over HTTP, as JSON.
 //!
-//! Plain HTTP/1.1 to one host, as a collector listens on the machine or in the cluster. There is no TLS: a collector of one's own
-//! takes care of that. Each wait and each answer is bounded.
+//! It uses plain HTTP/1.1 to one host, since a collector listens on the machine or in the cluster. There is no TLS: the
+//! user's own collector can forward with TLS. Each wait and each answer is bounded.
 
 use anyhow::{Context, bail};
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Where OTLP over HTTP is usually taken.
+/// The default port of OTLP over HTTP.
 const PORT: u16 = 4318;
-/// A collector that says nothing for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More of an answer is not read.
-const ANSWER_BYTES_MAX: u64 = 1 << 16;
-/// So much of an answer is printed.
-const ANSWER_SHOWN: usize = 300;
+/// The longest wait for a collector.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The most bytes read from an answer.
+const MAX_ANSWER_BYTES: u64 = 1 << 16;
+/// The most characters printed from an answer.
+const MAX_SHOWN_CHARACTERS: usize = 300;
 
-/// Where a collector listens.
+/// The address of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As it stands in `Host`.
+    /// The value of the `Host` header.
     host: String,
     name: String,
     port: u16,
-    /// What stands before `/v1/…`, without a slash at its end.
+    /// The path before `/v1/…`, without a slash at its end.
     path: String,
 }
 
-/// Reads an address such as `http://localhost:4318`.
+/// Parses an address such as `http://localhost:4318`.
 pub fn endpoint(text: &str) -> Result<Endpoint, String> {
     let Some(rest) = text.strip_prefix("http://") else {
         return Err("give http://HOST:PORT; there is no TLS here: send it to a collector of yours, which passes it on"
@@ -39,7 +39,7 @@ pub fn endpoint(text: &str) -> Result<Endpoint, String> {
     if host.is_empty() || host.contains('@') || !is_plain(rest) {
         return Err("it names no host: give http://HOST:PORT".to_owned());
     }
-    // An IPv6 address stands in brackets.
+    // An IPv6 address is in brackets.
     let (name, port) = match host.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
         Some((name, port)) => (name, port.parse().map_err(|_| format!("{port} is no port"))?),
         None => (host, PORT),
@@ -48,21 +48,21 @@ pub fn endpoint(text: &str) -> Result<Endpoint, String> {
     Ok(Endpoint { host: host.to_owned(), name, port, path: path.trim_end_matches('/').to_owned() })
 }
 
-/// What the collector takes at which path, in the order of the lines that the format has.
+/// The path for each signal, in the order of the lines in the format.
 pub const SIGNALS: [&str; 2] = ["/v1/traces", "/v1/metrics"];
 
 impl Endpoint {
-    /// Sends one document; what the collector says beside that it took it, if anything.
+    /// Sends one document. Returns the collector's remark, if its answer has more than the acceptance.
     ///
     /// # Errors
-    /// If the collector cannot be reached, or refuses.
+    /// If the collector cannot be reached or refuses.
     pub fn post(&self, signal: &str, json: &str) -> anyhow::Result<Option<String>> {
         let to = format!("http://{}{}{signal}", self.host, self.path);
         let answer = self.answer(signal, json).with_context(|| format!("cannot send to {to}"))?;
         let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
-        let shown: String = report::harmless(body.trim()).chars().take(ANSWER_SHOWN).collect();
+        let shown: String = report::harmless(body.trim()).chars().take(MAX_SHOWN_CHARACTERS).collect();
         match status {
             Some(200..=299) => Ok(body.contains("rejected").then_some(shown)),
             Some(status) => {
@@ -78,15 +78,15 @@ impl Endpoint {
         let addresses = (self.name.as_str(), self.port).to_socket_addrs()?;
         let mut tried = anyhow::anyhow!("{} has no address", self.name);
         for address in addresses {
-            let mut stream = match TcpStream::connect_timeout(&address, PATIENCE) {
+            let mut stream = match TcpStream::connect_timeout(&address, MAX_WAIT) {
                 Ok(stream) => stream,
                 Err(e) => {
                     tried = e.into();
                     continue;
                 }
             };
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(MAX_WAIT))?;
+            stream.set_write_timeout(Some(MAX_WAIT))?;
             write!(
                 stream,
                 "POST {}{signal} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
@@ -98,7 +98,7 @@ impl Endpoint {
             )?;
             stream.write_all(json.as_bytes())?;
             let mut answer = Vec::new();
-            stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+            stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
             return Ok(answer);
         }
         Err(tried)

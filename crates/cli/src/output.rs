@@ -1,4 +1,4 @@
-//! What all commands share about their output: JSON or text, how much of it, colour, width.
+//! The output options shared by all commands: JSON or text, amount, colour, width.
 
 use campaigns::Notes;
 use capture::standard_output;
@@ -31,7 +31,7 @@ enum Color {
     Never,
 }
 
-/// What `--json` says of a file that a command wrote.
+/// The JSON document about a file that a command wrote.
 #[derive(Serialize)]
 pub struct Written {
     schema: &'static str,
@@ -40,19 +40,19 @@ pub struct Written {
 }
 
 impl Written {
-    /// A file of so many bytes.
+    /// A file with this number of bytes.
     pub fn new(schema: &'static str, path: &Path, bytes: u64) -> Written {
         Written { schema, file: path.display().to_string(), bytes }
     }
 }
 
-/// Where and how to print.
+/// The destination and style of all output.
 pub struct Output {
-    /// One JSON document instead of text.
+    /// True to print one JSON document in place of text.
     pub json: bool,
-    /// Only what was asked for.
+    /// True to print only the requested output, without remarks.
     pub quiet: bool,
-    /// More than was asked for.
+    /// True to print further details.
     pub verbose: bool,
     style: Style,
 }
@@ -70,11 +70,11 @@ impl Output {
         Output { json: args.json, quiet: args.quiet, verbose: args.verbose, style }
     }
 
-    /// How tables are laid out: `top` rows each.
+    /// The layout of tables, with `top` rows each.
     pub fn layout(&self, top: usize) -> Layout {
         let terminal = stdout().is_terminal();
         let width = if terminal { terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)) } else { None };
-        // Some terminals say that they have no columns at all.
+        // Some terminals report 0 columns.
         let width = width.filter(|&columns| columns > 0).unwrap_or(80);
         Layout {
             width,
@@ -98,7 +98,7 @@ impl Output {
         self.text(&text)
     }
 
-    /// With `--json`, says what was written.
+    /// With `--json`, prints the document about a written file.
     pub fn written(&self, written: &Written) -> anyhow::Result<()> {
         if self.json { self.document(written) } else { Ok(()) }
     }
@@ -132,12 +132,12 @@ pub fn print_error(error: &anyhow::Error) {
     remark(&format!("bootscope: {}", harmless(&text)));
 }
 
-/// Prints a line on standard error. That may be closed or full, which is no reason to end.
+/// Prints a line on standard error. A closed or full standard error is no reason to end.
 pub fn remark(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// Standard output could not be written to.
+/// The error for a failed write to standard output.
 #[derive(Debug)]
 pub struct CannotPrint;
 
@@ -147,7 +147,7 @@ impl std::fmt::Display for CannotPrint {
     }
 }
 
-/// Prints to standard output, all of it. An error about the boot itself is not standard output's fault.
+/// Prints all text to standard output. Only write errors become [`CannotPrint`], not errors about the boot.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let printed = standard_output().and_then(|out| {
         let mut out = BufWriter::new(out);
@@ -159,7 +159,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Re
     })
 }
 
-/// True if the reader of standard output has closed it: `| head` has seen enough, and that is no error.
+/// True if the reader of standard output has closed it, as `| head` does. That is no error.
 pub fn is_enough(error: &anyhow::Error) -> bool {
     let is_broken_pipe = |cause: &io::Error| cause.kind() == ErrorKind::BrokenPipe;
     error.is::<CannotPrint>() && error.chain().filter_map(|cause| cause.downcast_ref()).any(is_broken_pipe)

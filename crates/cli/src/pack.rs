@@ -1,4 +1,4 @@
-//! `bootscope pack`: one file of a recording.
+//! `bootscope pack`: packs a recording into one file.
 
 use crate::Done;
 use crate::output::{Output, Written};
@@ -25,16 +25,16 @@ pub struct Args {
     anonymous: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let packed = args.output.clone().unwrap_or_else(|| files::beside(&args.recording, ".tar.zst"));
-    if campaigns::benches::journal_of(&args.recording).is_some() {
+    if campaigns::benches::journal_path(&args.recording).is_some() {
         let bench = args.recording.display();
         bail!(
             "{bench} is a bench: `bootscope export {bench} --to json -o FILE` makes one file of it, with every boot's figures"
         );
     }
-    campaigns::opened::refuse_other_folders(&Recording::open(&args.recording)?)?;
+    campaigns::opened_boot::check_is_recording(&Recording::open(&args.recording)?)?;
     if args.anonymous {
         anonymously(args, &packed, output)?;
     } else {

@@ -1,4 +1,4 @@
-//! Progress of a boot on a terminal, and Ctrl-C.
+//! Draws the progress of a boot on a terminal, and handles Ctrl-C.
 
 use crate::output::{Output, remark};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use timeline::Ns;
 
-/// Draws a line while a machine boots, if standard error is a terminal; stops the boot on Ctrl-C in any case.
+/// Draws a progress line while a machine boots, if standard error is a terminal. Stops the boot on Ctrl-C in any case.
 pub struct Watcher {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -18,7 +18,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Takes over Ctrl-C.
+    /// Installs the handler of Ctrl-C.
     pub fn new(output: &Output) -> anyhow::Result<Watcher> {
         let stop = machine::stop_on_signals()?;
         let draws = stderr().is_terminal() && !output.quiet;
@@ -48,7 +48,7 @@ impl campaigns::Watcher for Watcher {
         }
     }
 
-    fn asks_to_stop(&self) -> Box<dyn FnMut() -> bool> {
+    fn stop_check(&self) -> Box<dyn FnMut() -> bool> {
         let stop = self.stop.clone();
         Box::new(move || stop.load(Ordering::Relaxed))
     }
@@ -78,7 +78,7 @@ impl Observer for Watcher {
         bar.tick();
     }
 
-    /// Also where the user asked for quiet: nothing goes on without it.
+    /// Prints a request to the user even with `--quiet`, because the boot waits for it.
     fn want(&mut self, what: &str) {
         let line = format!("bootscope: {}", harmless(what));
         match &self.bar {

@@ -1,10 +1,10 @@
-//! `bootscope range`: commits of a repository, built, booted and compared.
+//! `bootscope range`: builds, boots and compares commits of a repository.
 
-use crate::plan::BootArgs;
+use crate::boot_options::BootArgs;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use benchmark::range::Verdict;
-use campaigns::range::{Request, Searched};
+use campaigns::range::{RangeResult, Request};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ Exit status:
   1  no first slow commit was found, or the search was stopped
   2  usage or input error";
 
-/// Searches, or benches each commit, and prints what came out.
+/// Bisects the range or benches each commit, and prints the results.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let request = Request {
         range: args.range.clone(),
@@ -84,14 +84,14 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let searched = campaigns::range::run(request, &mut watcher, output);
     campaigns::Watcher::clear(&watcher);
     let is_well = match searched? {
-        Searched::Bisected(bisected) => {
+        RangeResult::Bisected(bisected) => {
             match output.json {
                 true => output.document(&bisected)?,
                 false => output.text(&bisected.text(output.layout(usize::MAX)))?,
             }
             bisected.verdict == Some(Verdict::Slow)
         }
-        Searched::Each { range, is_complete } => {
+        RangeResult::Each { range, is_complete } => {
             match output.json {
                 true => output.document(&range)?,
                 false => output.text(&range.text(output.layout(usize::MAX)))?,

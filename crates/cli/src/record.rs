@@ -1,6 +1,6 @@
-//! `bootscope record`: boot a machine and keep the evidence.
+//! `bootscope record`: boots a machine and keeps the evidence.
 
-use crate::plan::BootArgs;
+use crate::boot_options::BootArgs;
 use crate::progress::Watcher;
 use crate::{Done, output::Output};
 use campaigns::Watcher as _;
@@ -44,7 +44,7 @@ Examples:
   bootscope record --serial /dev/ttyUSB0 --power-cycle ./cycle -o boots/board
   bootscope record --kernel vmlinuz --overhead 5";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let mut options = args.boot.options(output)?;
     options.force = args.force;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         let overhead = overhead::measure(&options, boots, &mut watcher, output)?;
         return print_overhead(&overhead, output);
     }
-    options.overheads = overhead::known();
+    options.overheads = overhead::saved();
     let recorded = machine::record(&options, &mut watcher);
     watcher.clear();
     let recorded = recorded?;
@@ -64,7 +64,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     report(&recorded, &options, output)
 }
 
-/// The document of `--overhead --json`.
+/// The JSON document of `--overhead --json`.
 #[derive(Serialize)]
 struct OverheadDocument<'a> {
     schema: &'static str,
@@ -84,7 +84,7 @@ fn print_overhead(overhead: &Overhead, output: &Output) -> anyhow::Result<Done> 
     Ok(Done::Well)
 }
 
-/// A path that `--like` repeats may hold another file by now.
+/// Notes inputs whose content changed since the recording that `--like` repeats.
 fn note_other_inputs(earlier: &Path, recorded: &Recorded, output: &Output) -> anyhow::Result<()> {
     let earlier = Recording::open(earlier)?;
     for input in &recorded.manifest.inputs {
@@ -101,12 +101,12 @@ fn note_other_inputs(earlier: &Path, recorded: &Recorded, output: &Output) -> an
     Ok(())
 }
 
-/// Says how the boot ended and what to do next.
+/// Prints the outcome of the boot and the next step.
 fn report(recorded: &Recorded, options: &RecordOptions, output: &Output) -> anyhow::Result<Done> {
     let outcome = &recorded.manifest.outcome;
     let kind = outcome.as_ref().map(|o| o.kind);
     if output.json {
-        // As it stands in the folder, with the list of evidence.
+        // Read the manifest from the folder, since only that has the list of evidence.
         output.document(Recording::open(&options.out)?.manifest())?;
     } else {
         if output.verbose {

@@ -1,4 +1,4 @@
-//! `bootscope report`: one page that opens from disk.
+//! `bootscope report`: writes one page that opens from disk.
 
 use crate::output::{Output, Written};
 use crate::up_to::UpToArgs;
@@ -6,7 +6,7 @@ use crate::{Done, findings};
 use anyhow::{Context, bail};
 use campaigns::benches;
 use campaigns::files::{self, write_file};
-use campaigns::opened::Opened;
+use campaigns::opened_boot::OpenedBoot;
 use campaigns::up_to::UpTo;
 use report::{Asks, Boot, ConsoleLine, PageBoot};
 use std::path::{Path, PathBuf};
@@ -30,19 +30,19 @@ pub struct Args {
     force: bool,
 }
 
-/// Lines of a console that a page is made of; it shows the first and the last of them.
-const CONSOLE_LINES_MAX: usize = 1 << 20;
+/// The most console lines read for a page, which shows only the first and the last of them.
+const MAX_CONSOLE_LINES: usize = 1 << 20;
 
 fn console_lines(console: &evidence::Console) -> Vec<ConsoleLine<'_>> {
     let mut all = console.lines().map(|(at, text)| ConsoleLine { at, text });
-    let mut lines: Vec<ConsoleLine> = all.by_ref().take(CONSOLE_LINES_MAX).collect();
+    let mut lines: Vec<ConsoleLine> = all.by_ref().take(MAX_CONSOLE_LINES).collect();
     lines.extend(
         all.next().map(|next| ConsoleLine { text: b"(the recording has more lines, which are left out here)", ..next }),
     );
     lines
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let first = &args.recordings[0];
     let path = args.output.clone().unwrap_or_else(|| files::beside(first, ".html"));
@@ -51,7 +51,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
             bail!("{} is a bench, and a page has one bench or up to eight recordings: name it alone", bench.display())
         }
         Some(bench) => {
-            let document = args.up_to.milestone().of_bench(benches::read_whole(bench, output)?)?;
+            let document = args.up_to.milestone().of_bench(benches::read_noting_damage(bench, output)?)?;
             write_file(&path, args.force, |out| report::bench_page(&document, out))?
         }
         None => of_boots(args, &path, output)?,
@@ -61,7 +61,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// The page of recordings; how many bytes it has.
+/// Writes the page of recordings. Returns its size in bytes.
 fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
     let opened = open_all(&args.recordings, &args.up_to.milestone())?;
     with_boots(&args.recordings, &opened, output, |boots| {
@@ -69,15 +69,15 @@ fn of_boots(args: &Args, path: &Path, output: &Output) -> anyhow::Result<u64> {
     })
 }
 
-/// Reads recordings, each until the milestone.
-pub fn open_all(recordings: &[PathBuf], up_to: &UpTo) -> anyhow::Result<Vec<Opened>> {
+/// Reads recordings, each up to the milestone.
+pub fn open_all(recordings: &[PathBuf], up_to: &UpTo) -> anyhow::Result<Vec<OpenedBoot>> {
     recordings.iter().map(|path| up_to.open(path)).collect()
 }
 
-/// Hands out recordings as a page takes them.
+/// Calls a function with the recordings in the form for a page.
 pub fn with_boots<T>(
     recordings: &[PathBuf],
-    opened: &[Opened],
+    opened: &[OpenedBoot],
     output: &Output,
     f: impl FnOnce(&[PageBoot]) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -97,7 +97,7 @@ pub fn with_boots<T>(
     f(&on_page)
 }
 
-/// What a page calls recordings: their paths without the folders that all of them are in.
+/// The names of recordings on a page: their paths without the folders that are common to all.
 fn names(recordings: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<_>> = recordings.iter().map(|path| path.components().collect()).collect();
     let last = parts.iter().map(|path| path.len().saturating_sub(1)).min().unwrap_or(0);

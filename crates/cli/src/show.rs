@@ -1,4 +1,4 @@
-//! `bootscope show`: the summary in the terminal.
+//! `bootscope show`: prints the summary of a boot.
 
 use crate::amount::bytes;
 use crate::up_to::UpToArgs;
@@ -7,7 +7,7 @@ use crate::{bench, findings, trial};
 use analysis::Size;
 use anyhow::{Context, bail};
 use campaigns::benches;
-use campaigns::opened::Opened;
+use campaigns::opened_boot::OpenedBoot;
 use evidence::calls::{BootCalls, Followed, share_matched};
 use report::{Boot, CallLine, Cutoff, Fit, Layout, Summary};
 use std::path::{Path, PathBuf};
@@ -65,8 +65,8 @@ pub struct Args {
     no_findings: bool,
 }
 
-/// How many rows of a table are listed if nobody says.
-const TOP: usize = 20;
+/// The default number of listed rows.
+const DEFAULT_TOP: usize = 20;
 
 const RULES: &str = "\
 Rules for rows (--group FILE): one rule per line; the first that matches wins;
@@ -93,7 +93,7 @@ Example:
   whole DEVICE_PROBE hpt* -> DEVICE_PROBE hpt*
   use freebsd";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(size) = args.fit {
         return fit(args, size, output);
@@ -103,11 +103,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if !is_one && args.recordings.iter().any(|path| path.is_dir()) {
         bail!("show is for one recording at a time, except with --fit cpus or --fit memory");
     }
-    if let Some(journal) = benches::journal_of(recording) {
+    if let Some(journal) = benches::journal_path(recording) {
         if trial::show_again(recording, output)? {
             return Ok(Done::Well);
         }
-        return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(TOP), output);
+        return bench::show_again(&journal, &args.up_to.milestone(), args.top.unwrap_or(DEFAULT_TOP), output);
     }
     let opened = args.up_to.milestone().open_files(&args.recordings, output)?;
     let mut boot = opened.boot(args.group.as_deref())?;
@@ -123,12 +123,12 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         output.document(&summary)?;
         return Ok(Done::Well);
     }
-    let top = args.top.unwrap_or(if args.cutoff.is_some() { usize::MAX } else { TOP });
+    let top = args.top.unwrap_or(if args.cutoff.is_some() { usize::MAX } else { DEFAULT_TOP });
     let (all_processes, all_units) = (args.processes, args.units);
     let cutoff = args.cutoff.unwrap_or_default();
     let layout = Layout { all_processes, all_units, cutoff, ..output.layout(top) }.of(&summary);
     let mut text = if output.quiet { report::headline(&summary, layout) } else { report::show(&summary, layout) };
-    // Otherwise they stand among the others.
+    // Without --quiet they are among the other tables.
     if output.quiet && args.processes {
         text.push('\n');
         text.push_str(&report::processes(&summary.processes, layout));
@@ -165,7 +165,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// What recordings can differ in.
+/// The size by which recordings differ.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sizes {
     /// The number of CPUs
@@ -188,8 +188,8 @@ impl Sizes {
         }
     }
 
-    /// A recording's size.
-    fn of(self, opened: &Opened, path: &Path) -> anyhow::Result<f64> {
+    /// The size of a recording's machine.
+    fn of(self, opened: &OpenedBoot, path: &Path) -> anyhow::Result<f64> {
         let subject = &opened.facts.subject;
         match self {
             Sizes::Cpus if subject.cpus > 0 => Ok(subject.cpus.into()),
@@ -202,19 +202,19 @@ impl Sizes {
     }
 }
 
-/// In units of 2^30 bytes, as kernels count.
+/// Converts to units of 2^30 bytes, as kernels count.
 fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }
 
-/// How each row grows.
+/// Fits a scaling model to each row.
 fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     let at = args.at.iter().map(|text| by.parse(text)).collect::<anyhow::Result<Vec<f64>>>()?;
     let opened = args
         .recordings
         .iter()
-        .map(|path| args.up_to.milestone().open_warned(path, output))
-        .collect::<anyhow::Result<Vec<Opened>>>()?;
+        .map(|path| args.up_to.milestone().open_noting_warnings(path, output))
+        .collect::<anyhow::Result<Vec<OpenedBoot>>>()?;
     let mut boots: Vec<(String, f64, Boot)> = Vec::new();
     for (path, opened) in args.recordings.iter().zip(&opened) {
         if opened.timeline.unit == Unit::Ticks {
@@ -234,11 +234,11 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     if output.json {
         output.document(&fit)?
     } else {
-        output.text(&fit.text(output.layout(args.top.unwrap_or(TOP))))?
+        output.text(&fit.text(output.layout(args.top.unwrap_or(DEFAULT_TOP))))?
     }
     Ok(Done::Well)
 }
-/// The figures and functions of calls, for the document.
+/// The figures and functions of a call trace, for the document.
 fn calls(found: &BootCalls) -> report::Calls {
     let line = |row: &timeline::FunctionRow| CallLine {
         name: match found.names.get(row.name) {

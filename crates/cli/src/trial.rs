@@ -1,14 +1,14 @@
-//! `bootscope try`: parses what to try, and prints what came out.
+//! `bootscope try`: parses the request for a trial, and prints the verdicts.
 
 mod page;
 
-use crate::plan::Patches;
+use crate::boot_options::Patches;
 use crate::progress::Watcher;
-use crate::{Done, amount, output::Output, plan};
+use crate::{Done, amount, boot_options, output::Output};
 use anyhow::Context;
 use benchmark::Document;
 use campaigns::benches::{self, JOURNAL};
-use campaigns::trial::{Request, TOGETHER, says_something};
+use campaigns::trial::{Request, TOGETHER, has_result};
 use report::Proofs;
 use std::path::{Path, PathBuf};
 use timeline::Ns;
@@ -41,7 +41,7 @@ pub struct Args {
     /// Try a change to the guest's code, written before FUNC runs for the first time: call@FUNC+0x41=nop removes the call
     /// there, call@FUNC+0x41=OTHER has it call OTHER, bytes@FUNC+0x41=OLD:NEW writes bytes. Those of one remedy are
     /// separated by ';'. May be given again. One more boot checks that it fits; a Linux kernel is booted with nokaslr
-    #[arg(long, value_name = "CHANGE", value_parser = plan::patches)]
+    #[arg(long, value_name = "CHANGE", value_parser = boot_options::patches)]
     patch: Vec<Patches>,
     /// What your own remedy is said to save, such as 20ms [default: anything]
     #[arg(long, value_name = "TIME", value_parser = amount::time)]
@@ -129,23 +129,23 @@ Exit status:
   1  it was interrupted, or the boot as recorded does not reach its end mark
   2  usage or input error";
 
-/// Boots the remedies and prints the verdicts; with `--page` only writes a page of earlier tries.
+/// Boots the remedies and prints the verdicts. With `--page` only writes a page of earlier trials.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(page) = &args.page {
         return page::write(page, args.db.as_deref(), args.force, output);
     }
     let mut watcher = Watcher::new(output)?;
     let tried = campaigns::trial::run(&request(args), &mut watcher, output)?;
-    // The remedies by themselves are known even if the boots of all together failed.
+    // The verdicts on single remedies are valid even if the joint boots failed.
     let together = tried.joint.as_ref().ok().and_then(Option::as_ref);
     show(&tried.folder, &tried.single, together, output)?;
     let joint = tried.joint.context("the remedies could not be booted together")?;
     let nothing_to_boot = tried.single.boots.is_empty() && tried.single.ended.is_none();
-    let is_known = says_something(&tried.single) && joint.as_ref().is_none_or(says_something);
+    let is_known = has_result(&tried.single) && joint.as_ref().is_none_or(has_result);
     Ok(if nothing_to_boot || is_known { Done::Well } else { Done::Badly })
 }
 
-/// The try of these options.
+/// The trial requested by these options.
 fn request(args: &Args) -> Request {
     Request {
         recording: args.recording.clone(),
@@ -169,14 +169,14 @@ fn request(args: &Args) -> Request {
     }
 }
 
-/// Prints a try.
+/// Prints a trial.
 fn show(folder: &Path, single: &Document, joint: Option<&Document>, output: &Output) -> anyhow::Result<()> {
     let proofs = Proofs::of(&folder.display().to_string(), single, joint);
     let proofs = proofs.with_context(|| format!("{} is a bench and no try", folder.display()))?;
     if output.json { output.document(&proofs) } else { output.text(&proofs.text(output.layout(usize::MAX))) }
 }
 
-/// Prints a try that was run before, whole or not. Returns false if the folder is a bench and no try.
+/// Prints a finished or interrupted trial. Returns false if the folder is a bench without a trial.
 pub fn show_again(folder: &Path, output: &Output) -> anyhow::Result<bool> {
     let (document, _) = benches::read(folder)?;
     if document.head.trial.is_none() || !folder.is_dir() {

@@ -1,4 +1,4 @@
-//! `--up-to`: the option of every command that looks at boots.
+//! `--up-to`: the option of every command that evaluates boots.
 
 use campaigns::up_to::UpTo;
 
@@ -11,7 +11,7 @@ pub struct UpToArgs {
 }
 
 impl UpToArgs {
-    /// The milestone, which no boot was looked at for yet.
+    /// The requested milestone. No boot has been searched for it yet.
     pub fn milestone(&self) -> UpTo {
         UpTo::named(self.up_to.as_deref())
     }

@@ -1,42 +1,42 @@
-//! What a bench compares: variants of the options that all share, given by `--vary` or `--sweep`.
+//! The variants of a bench: changes of the shared options, given by `--vary` or `--sweep`.
 //!
-//! A variant is written as the flags of `record` are, and read by the same parser: whatever can be recorded can be varied.
-//! Which points a sweep has, `benchmark` says.
+//! A variant is written as flags of `record` and parsed by the same parser, so every option of `record` can vary. The
+//! crate `benchmark` computes the points of a sweep.
 
-use crate::plan::BootArgs;
+use crate::boot_options::BootArgs;
 use anyhow::{Context, anyhow};
 use benchmark::variants::{self, Point};
 use benchmark::{Axis, Setting};
-use campaigns::{Notes, Varied};
+use campaigns::{Notes, PlannedVariant};
 use clap::Parser;
 use machine::{Init, RecordOptions, VmmKind};
 
-/// What all variants share.
+/// The data shared by all variants.
 #[derive(Clone, Copy)]
 pub struct Shared<'a> {
-    /// The options.
     pub options: &'a RecordOptions,
-    /// Whether nobody said whose process 1 runs: then a variant that brings the kernel says it.
+    /// True if the user did not choose process 1. A variant with a kernel then chooses it.
     pub leaves_init: bool,
-    /// Where warnings about a recording go that a variant repeats.
+    /// The receiver of warnings about a recording that a variant repeats.
     pub notes: &'a dyn Notes,
 }
 
-/// The variants of these options: one for each `--vary`; one alone is compared with the options as they are.
-pub fn varied(base: Shared<'_>, vary: &[String]) -> anyhow::Result<Vec<Varied>> {
-    let as_given = || Varied { name: "as given".to_owned(), settings: Vec::new(), options: base.options.clone() };
-    let mut all: Vec<Varied> = if vary.len() < 2 { vec![as_given()] } else { Vec::new() };
+/// The variants of these options, one for each `--vary`. A single one is compared with the unchanged options.
+pub fn varied(base: Shared<'_>, vary: &[String]) -> anyhow::Result<Vec<PlannedVariant>> {
+    let as_given =
+        || PlannedVariant { name: "as given".to_owned(), settings: Vec::new(), options: base.options.clone() };
+    let mut all: Vec<PlannedVariant> = if vary.len() < 2 { vec![as_given()] } else { Vec::new() };
     for text in vary {
         let (flags, settings) = flags(text).with_context(|| format!("--vary {text}"))?;
         let options = applied(base, flags).with_context(|| format!("--vary {text}"))?;
-        all.push(Varied { name: text.trim().to_owned(), settings, options });
+        all.push(PlannedVariant { name: text.trim().to_owned(), settings, options });
     }
     name_apart(&mut all);
     Ok(all)
 }
 
-/// The points of a grid, one axis for each `--sweep`, the last axis first to change.
-pub fn swept(base: Shared<'_>, sweep: &[String]) -> anyhow::Result<(Vec<Varied>, Vec<Axis>)> {
+/// The points of a grid with one axis for each `--sweep`. The last axis changes first.
+pub fn swept(base: Shared<'_>, sweep: &[String]) -> anyhow::Result<(Vec<PlannedVariant>, Vec<Axis>)> {
     let axes = sweep.iter().map(|text| variants::axis(text)).collect::<Result<Vec<Axis>, _>>()?;
     let mut all = Vec::new();
     for Point { name, settings } in variants::grid(&axes)? {
@@ -45,13 +45,13 @@ pub fn swept(base: Shared<'_>, sweep: &[String]) -> anyhow::Result<(Vec<Varied>,
             let with = || format!("--sweep {}={}", setting.key, setting.value);
             options = applied(Shared { options: &options, ..base }, vec![flag(setting)]).with_context(with)?;
         }
-        all.push(Varied { name, settings, options });
+        all.push(PlannedVariant { name, settings, options });
     }
     name_apart(&mut all);
     Ok((all, axes))
 }
 
-/// The flags that a variant's text stands for: `KEY=VALUE`, `KEY`, or flags as `record` takes them.
+/// Parses a variant's text into flags: `KEY=VALUE`, `KEY`, or flags of `record`.
 fn flags(text: &str) -> anyhow::Result<(Vec<String>, Vec<Setting>)> {
     let text = text.trim();
     if text.starts_with('-') {
@@ -78,26 +78,26 @@ struct Flags {
 
 /// The options with these flags set.
 fn applied(base: Shared<'_>, flags: Vec<String>) -> anyhow::Result<RecordOptions> {
-    let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(said(&error.to_string())))?;
+    let parsed = Flags::try_parse_from(flags).map_err(|error| anyhow!(one_line(&error.to_string())))?;
     let mut options = parsed.boot.onto(base.options.clone(), base.notes)?;
     let brings_kernel = base.options.guest.kernel.is_none() && options.guest.kernel.is_some();
     if brings_kernel && base.leaves_init && parsed.boot.leaves_init() && options.guest.vmm == VmmKind::Qemu {
-        // The options that all share had none, and so the guest's own process 1.
+        // The shared options had no kernel, and therefore the guest's own process 1.
         options.guest.init = Init::Guest;
     }
     Ok(options)
 }
 
-/// What a parser says, in one line.
-fn said(error: &str) -> String {
+/// The message of a parser, in one line.
+fn one_line(error: &str) -> String {
     let lines = error.lines().map(str::trim).take_while(|line| !line.starts_with("Usage"));
     let lines: Vec<&str> =
         lines.map(|line| line.trim_start_matches("error: ")).filter(|line| !line.is_empty()).collect();
     lines.join("; ")
 }
 
-/// The same variant twice has two names.
-fn name_apart(all: &mut [Varied]) {
+/// Gives equal variants different names.
+fn name_apart(all: &mut [PlannedVariant]) {
     let options: Vec<&RecordOptions> = all.iter().map(|variant| &variant.options).collect();
     let behind = variants::name_apart(&options);
     for (variant, behind) in all.iter_mut().zip(behind) {
@@ -117,11 +117,11 @@ mod tests {
         fn warn(&self, _: &str) {}
     }
 
-    fn names(all: &[Varied]) -> Vec<&str> {
+    fn names(all: &[PlannedVariant]) -> Vec<&str> {
         all.iter().map(|v| v.name.as_str()).collect()
     }
 
-    fn vary(texts: &[&str]) -> anyhow::Result<Vec<Varied>> {
+    fn vary(texts: &[&str]) -> anyhow::Result<Vec<PlannedVariant>> {
         let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
         let options = RecordOptions::of(GuestSpec { append: "quiet".to_owned(), ..GuestSpec::default() });
         varied(Shared { options: &options, leaves_init: true, notes: &Silent }, &texts)
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_record_takes_is_refused_with_its_name() {
+    fn unknown_options_are_refused_by_name() {
         for (text, words) in [("cpu=2", "--cpu"), ("cpus=two", "two"), ("--append 'x", "quote"), ("cpus", "--cpus")] {
             let error = format!("{:#}", vary(&[text]).unwrap_err());
             assert!(error.contains(words) && error.contains("--vary") && !error.contains('\n'), "{error}");

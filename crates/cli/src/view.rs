@@ -1,11 +1,12 @@
-//! `bootscope view`: the page of recordings, served on the loopback interface until Ctrl-C.
+//! `bootscope view`: serves the page of recordings on the loopback interface until Ctrl-C.
 //!
-//! The page is made once and kept in memory. It may ask what savings bring, and gets the document of `what-if --json`. Only users of
-//! this machine can connect. The address has a secret word in it. A request must name this host and come from no other page: so a page
-//! from elsewhere, open in the same browser, can neither read nor ask. Other users cannot guess the word, but where they may see the
-//! arguments of processes, they see it there while a browser starts: `--no-browser` starts none.
+//! The page is made once and kept in memory. It can post a question about savings, and gets the document of `what-if
+//! --json`. Only users of this machine can connect. The address contains a secret. A request must name this host, and
+//! its origin must not be another page. So a page from elsewhere, open in the same browser, can neither read nor post.
+//! Other users cannot guess the secret. If they may see the arguments of processes, they see it while a browser starts:
+//! `--no-browser` starts none.
 //!
-//! Bytes, time, connections and questions are bounded, so that no client keeps another waiting for long.
+//! Bytes, time, connections and questions are bounded, so that no client delays another for long.
 
 mod connections;
 mod http;
@@ -16,7 +17,7 @@ use crate::up_to::UpToArgs;
 use crate::{Done, what_if};
 use anyhow::{Context, bail};
 use campaigns::benches;
-use campaigns::opened::Opened;
+use campaigns::opened_boot::OpenedBoot;
 use connections::{Connection, Connections};
 use http::{Answer, Request, is_gone};
 use report::Asks;
@@ -30,13 +31,13 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time in which a question is answered, or refused.
-const QUESTION_TIME: Duration = Duration::from_secs(20);
-/// Questions that are worked out at once: each has a copy of its boot.
+/// The longest time for answering or refusing a question.
+const MAX_QUESTION_TIME: Duration = Duration::from_secs(20);
+/// The most questions that are computed at once. Each has a copy of its boot.
 const MAX_QUESTIONS: usize = 2;
-/// How often a question that waits looks whether its client is gone.
-const LOOK: Duration = Duration::from_millis(100);
-/// What the page appends to its own path to ask what savings bring.
+/// The interval at which a waiting question checks that its client is still connected.
+const CLIENT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The suffix that the page appends to its own path to post a question about savings.
 const WHAT_IF: &str = "what-if";
 
 /// Show recordings in a browser: the page that report writes, from memory
@@ -58,7 +59,7 @@ pub struct Args {
     port: u16,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(bench) = args.recordings.iter().find(|path| benches::is_bench(path)) {
         bail!("{} is a bench: bootscope report writes its page", bench.display());
@@ -81,13 +82,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     let connections = Arc::new(Connections::default());
     for connection in listener.incoming() {
-        // Where this process has no more files, or all connections have the secret, this one is closed.
+        // If this process has no more files, or all connections have shown the secret, this connection is closed.
         let Some(connection) = connection.ok().and_then(|stream| connections.admit(stream)) else {
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         let site = Arc::clone(&site);
-        // An answer that the client does not take is no error, and a connection for which there is no thread is closed.
+        // An answer that the client does not read is no error. If no thread can be started, the connection is closed.
         drop(std::thread::Builder::new().spawn(move || drop(site.answer(&connection))));
     }
     Ok(Done::Well)
@@ -98,22 +99,22 @@ fn open_browser(address: &str, output: &Output) {
     let null = Stdio::null;
     let mut command = Command::new(&browser);
     command.arg(address).stdin(null()).stdout(null()).stderr(null());
-    // The Ctrl-C that ends this program is not for the browser.
+    // The Ctrl-C that ends this program must not reach the browser.
     let started = command.process_group(0).spawn();
     match started {
-        // Somebody has to take its end.
+        // Wait for the browser, so that it does not stay a zombie.
         Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),
         Err(e) => output.note(&format!("cannot start {}: {e}; open the address by hand", browser.to_string_lossy())),
     }
 }
 
-/// From the randomness that seeds hash maps.
+/// A random word from the source that seeds hash maps.
 fn secret() -> String {
     let random = || std::hash::RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
 }
 
-/// What a page asks: which of its boots, and what to save as `what-if --save` has it.
+/// A question from a page: the index of one of its boots, and savings as `what-if --save` takes them.
 #[derive(Deserialize)]
 struct Question {
     boot: usize,
@@ -124,30 +125,31 @@ struct Site {
     page: Vec<u8>,
     host: SocketAddr,
     path: String,
-    boots: Vec<Opened>,
+    boots: Vec<OpenedBoot>,
     names: Vec<String>,
     questions: Questions,
 }
 
-/// The questions that are worked out at this moment.
+/// The questions that are being computed.
 #[derive(Default)]
 struct Questions {
-    under_way: Mutex<usize>,
+    active: Mutex<usize>,
     ended: Condvar,
 }
 
 impl Questions {
-    /// Lets a question be worked out once fewer than [`MAX_QUESTIONS`] are. Nothing if it is to stop before.
-    fn work_out<T>(&self, stop: &dyn Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        while *under_way >= MAX_QUESTIONS {
+    /// Computes an answer once fewer than [`MAX_QUESTIONS`] are being computed. Returns `None` if `stop` becomes true
+    /// before.
+    fn compute<T>(&self, stop: &dyn Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
+        let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        while *active >= MAX_QUESTIONS {
             if stop() {
                 return None;
             }
-            under_way = self.ended.wait_timeout(under_way, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            active = self.ended.wait_timeout(active, CLIENT_CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
         }
-        *under_way += 1;
-        drop(under_way);
+        *active += 1;
+        drop(active);
         let _ended = Ended(self);
         Some(work())
     }
@@ -158,7 +160,7 @@ struct Ended<'q>(&'q Questions);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        *self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *self.0.active.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.0.ended.notify_one();
     }
 }
@@ -181,7 +183,7 @@ impl Site {
                 "400 Bad Request",
                 &format!("this address is http://{}/: a request for another host is not answered", self.host),
             ),
-            // Only pages name their origin, and only this server's page has a reason to ask.
+            // Only requests from pages have an origin, and only this server's page may post questions.
             _ if !self.is_own_origin(request.origin.as_deref()) => {
                 Answer::text("403 Forbidden", "a page from elsewhere gets no answer")
             }
@@ -191,7 +193,7 @@ impl Site {
             (Some(""), _) => Answer::only("GET and HEAD"),
             (Some(WHAT_IF), "POST") => match self.what_if(&request, stream) {
                 Some(answer) => answer,
-                // The page asks anew when a slider moves, and drops what it asked before.
+                // The page posts a new question when a slider moves, and drops the earlier one.
                 None => return Ok(()),
             },
             (Some(WHAT_IF), _) => Answer::only("POST"),
@@ -201,7 +203,7 @@ impl Site {
     }
 
     fn is_host(&self, host: &str) -> bool {
-        // Browsers leave out the port that every address has.
+        // Browsers leave out the default port.
         host == self.host.to_string() || (self.host.port() == 80 && host == self.host.ip().to_string())
     }
 
@@ -209,12 +211,12 @@ impl Site {
         origin.is_none_or(|origin| origin.strip_prefix("http://").is_some_and(|host| self.is_host(host)))
     }
 
-    /// The document of `what-if --json`; else why there is none. Nothing if the client is gone.
+    /// The document of `what-if --json`, or the reason why it cannot be computed. Returns `None` if the client is gone.
     fn what_if(&self, request: &Request, stream: &TcpStream) -> Option<Answer<'static>> {
         let question = request.body(stream)?;
-        let until = Instant::now() + QUESTION_TIME;
+        let until = Instant::now() + MAX_QUESTION_TIME;
         let stop = || Instant::now() >= until || is_gone(stream);
-        let answer = self.questions.work_out(&stop, || self.ledger(&question, &stop));
+        let answer = self.questions.compute(&stop, || self.ledger(&question, &stop));
         if is_gone(stream) {
             return None;
         }
@@ -244,31 +246,31 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn a_question_waits_for_others_and_can_be_given_up() {
+    fn a_question_waits_for_others_and_can_be_cancelled() {
         let (questions, begun) = (Questions::default(), AtomicUsize::new(0));
         let (all_begun, end) = (Barrier::new(MAX_QUESTIONS + 1), Barrier::new(MAX_QUESTIONS + 1));
         std::thread::scope(|scope| {
             for _ in 0..MAX_QUESTIONS {
                 scope.spawn(|| {
-                    questions.work_out(&|| false, || {
+                    questions.compute(&|| false, || {
                         all_begun.wait();
                         end.wait();
                     })
                 });
             }
             all_begun.wait();
-            assert_eq!(questions.work_out(&|| true, || begun.fetch_add(1, Ordering::SeqCst)), None, "given up");
-            let waits = scope.spawn(|| questions.work_out(&|| false, || begun.load(Ordering::SeqCst)));
+            assert_eq!(questions.compute(&|| true, || begun.fetch_add(1, Ordering::SeqCst)), None, "given up");
+            let waits = scope.spawn(|| questions.compute(&|| false, || begun.load(Ordering::SeqCst)));
             end.wait();
             assert_eq!(waits.join().unwrap(), Some(0));
         });
-        // One that fails makes room all the same.
+        // A failed computation makes room too.
         let fails = || {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                questions.work_out(&|| false, || panic!("on purpose"))
+                questions.compute(&|| false, || panic!("on purpose"))
             }))
         };
         (0..=MAX_QUESTIONS).for_each(|_| assert!(fails().is_err()));
-        assert_eq!(questions.work_out(&|| true, || 1), Some(1));
+        assert_eq!(questions.compute(&|| true, || 1), Some(1));
     }
 }

@@ -1,10 +1,10 @@
-//! `bootscope what-if`: the ledger of savings.
+//! `bootscope what-if`: prints the ledger of savings.
 
 use crate::up_to::UpToArgs;
 use crate::{Done, amount, output::Output};
 use analysis::{Becomes, Groups, Saving, WhatIf};
 use anyhow::{Context, bail};
-use campaigns::opened::Opened;
+use campaigns::opened_boot::OpenedBoot;
 use clap::{Arg, ArgAction, ArgMatches};
 use report::{Boot, Ledger, State};
 use std::borrow::Borrow;
@@ -51,18 +51,18 @@ Examples:
   bootscope what-if boots/a --rung 'signals=boots/b [done 4f2a]' \\
       --rung 'ptrace=boots/c [done 91c0]' --save 'DELAY [wanted]'";
 
-/// Savings of one ledger: each runs the boot again.
+/// The most savings of one ledger. Each runs the boot again.
 const MAX_SAVINGS: usize = 256;
 
 /// A step of the ledger.
 #[derive(Clone)]
 enum Step {
-    /// As typed, what it means, and how far it is.
+    /// The text that the user typed, its meaning, and its progress.
     Save(String, Saving, State),
     Rung(String, PathBuf, State),
 }
 
-/// The steps in the order in which they were typed, whichever flag each has.
+/// The steps in the order of the command line, whichever flag each has.
 #[derive(Clone)]
 struct Steps(Vec<Step>);
 
@@ -97,7 +97,7 @@ impl clap::FromArgMatches for Steps {
     }
 }
 
-/// `NAME`, `NAME=TIME` or `NAME=-PERCENT`, and maybe a state.
+/// Parses `NAME`, `NAME=TIME` or `NAME=-PERCENT`, optionally with a state.
 fn saving(text: &str) -> Result<(String, Saving, State), String> {
     let (typed, state) = state(text)?;
     let (name, becomes) = match typed.rsplit_once('=') {
@@ -112,7 +112,7 @@ fn saving(text: &str) -> Result<(String, Saving, State), String> {
                  ({name}=-50%), or {name} alone if it takes no time at all"
             ));
         }
-        // An equals sign of the name's own.
+        // The equals sign belongs to the name.
         _ => (typed, Becomes::Nothing),
     };
     let saving = Saving { name: name.trim().to_owned(), becomes };
@@ -127,7 +127,8 @@ fn save(text: &str) -> Result<Step, String> {
     saving(text).map(|(typed, saving, state)| Step::Save(typed, saving, state))
 }
 
-/// `NAME=RECORDING`, and maybe a state. Both may have equals signs: the last after which there is something, or the last.
+/// Parses `NAME=RECORDING`, optionally with a state. Both may contain equals signs. The split is at the last one before
+/// an existing path, or at the last one.
 fn rung(text: &str) -> Result<Step, String> {
     let (typed, state) = state(text)?;
     let signs = || typed.rmatch_indices('=').map(|(i, _)| (typed[..i].trim(), &typed[i + 1..]));
@@ -139,7 +140,7 @@ fn rung(text: &str) -> Result<Step, String> {
     }
 }
 
-/// Takes `[STATE NOTE]` off the end.
+/// Splits `[STATE NOTE]` off the end.
 fn state(text: &str) -> Result<(&str, State), String> {
     const STATES: [&str; 3] = ["done", "in progress", "wanted"];
     let text = text.trim();
@@ -157,15 +158,15 @@ fn state(text: &str) -> Result<(&str, State), String> {
     Ok((before.trim_end(), State { state: state.to_owned(), note: note.to_owned() }))
 }
 
-/// A boot that savings can be tried on, and what its rows are made by.
+/// A boot to which savings are applied, and the rules for its rows.
 struct Base<O> {
     opened: O,
     groups: Groups,
-    /// Once there is a saving.
+    /// The replayed boot, after the first saving.
     what_if: Option<WhatIf>,
 }
 
-impl<O: Borrow<Opened>> Base<O> {
+impl<O: Borrow<OpenedBoot>> Base<O> {
     fn of(opened: O, group: Option<&Path>) -> anyhow::Result<Base<O>> {
         let groups = opened.borrow().groups(group)?;
         Ok(Base { opened, groups, what_if: None })
@@ -185,7 +186,7 @@ impl<O: Borrow<Opened>> Base<O> {
         what_if.save_unless(saving, stop).with_context(|| format!("cannot save {:?}", saving.name))
     }
 
-    /// What is left.
+    /// The boot with the savings applied.
     fn boot(&self) -> Boot<'_> {
         let opened = self.opened.borrow();
         let timeline = self.what_if.as_ref().map_or(&opened.timeline, WhatIf::timeline);
@@ -202,8 +203,9 @@ fn check_number(savings: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The ledger of savings, as typed, in a recording that is open. An error once `stop` says so.
-pub fn ledger(opened: &Opened, name: &str, savings: &[String], stop: &dyn Fn() -> bool) -> anyhow::Result<Ledger> {
+/// The ledger of savings in an open recording. Each saving is written as on the command line. Returns an error once
+/// `stop` is true.
+pub fn ledger(opened: &OpenedBoot, name: &str, savings: &[String], stop: &dyn Fn() -> bool) -> anyhow::Result<Ledger> {
     check_number(savings.len())?;
     let mut base = Base::of(opened, None)?;
     let before = base.boot().wheres();
@@ -216,7 +218,7 @@ pub fn ledger(opened: &Opened, name: &str, savings: &[String], stop: &dyn Fn() -
     Ok(ledger)
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if args.steps.0.is_empty() {
         bail!(
@@ -226,7 +228,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     }
     check_number(args.steps.0.len())?;
     let group = args.group.as_deref();
-    let mut base = Base::of(args.up_to.milestone().open_warned(&args.recording, output)?, group)?;
+    let mut base = Base::of(args.up_to.milestone().open_noting_warnings(&args.recording, output)?, group)?;
     let name = args.recording.display().to_string();
     let before = base.boot().wheres();
     let mut ledger = Ledger::new(&name, base.boot().total, base.opened.timeline.unit);
@@ -234,7 +236,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         match step {
             Step::Save(typed, saving, state) => ledger.estimate(typed, state.clone(), base.save(saving, &|| false)?),
             Step::Rung(name, path, state) => {
-                let next = Base::of(args.up_to.milestone().open_warned(path, output)?, group)?;
+                let next = Base::of(args.up_to.milestone().open_noting_warnings(path, output)?, group)?;
                 if next.opened.timeline.unit != base.opened.timeline.unit {
                     bail!(
                         "{} and {} measure in different units (instructions or time)",

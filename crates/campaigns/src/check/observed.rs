@@ -2,7 +2,7 @@
 //! times.
 
 use crate::Notes;
-use crate::opened::{self, Opened};
+use crate::opened_boot::{self, OpenedBoot};
 use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
@@ -24,7 +24,7 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow
     };
     let mut observed: Option<(Observed, Manifest)> = None;
     for (round, path) in (0..).zip(&all) {
-        let mut opened = opened::open_warned(path, notes)?;
+        let mut opened = opened_boot::open_noting_warnings(path, notes)?;
         let manifest = opened.recording.manifest();
         let (to, first) = observed.get_or_insert_with(|| (Observed::new(&name, noise(manifest)), manifest.clone()));
         same(first, manifest, &all[0], path)?;
@@ -67,7 +67,7 @@ fn same(first: &Manifest, other: &Manifest, first_path: &Path, path: &Path) -> a
 fn add(
     observed: &mut Observed,
     round: u32,
-    opened: &mut Opened,
+    opened: &mut OpenedBoot,
     up_to: &UpTo,
     notes: &dyn Notes,
 ) -> anyhow::Result<()> {

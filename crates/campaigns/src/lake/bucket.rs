@@ -41,7 +41,7 @@ impl Bucket {
         let program = machine::lake_program().map_err(anyhow::Error::msg)?;
         let stage = recording::private_folder().context("cannot make a temporary folder")?;
         let mut bucket = Bucket { url: url.to_owned(), program, stage, boots: HashSet::new() };
-        let ids = bucket.ask(&["boot-ids".as_ref()])?;
+        let ids = bucket.run(&["boot-ids".as_ref()])?;
         bucket.boots = ids.lines().map(str::to_owned).collect();
         Ok(bucket)
     }
@@ -64,8 +64,9 @@ impl Bucket {
         let mut there = 0;
         while !lake.boots().is_empty() {
             let stage = self.stage();
-            let said = self.ask(&["send".as_ref(), stage.as_os_str()])?;
-            let sent: Sent = serde_json::from_str(&said).context("bootscope-lake said something else than expected")?;
+            let output = self.run(&["send".as_ref(), stage.as_os_str()])?;
+            let sent: Sent =
+                serde_json::from_str(&output).context("bootscope-lake said something else than expected")?;
             if sent.there.is_empty() {
                 self.boots.extend(lake.boots().iter().cloned());
                 break;
@@ -80,7 +81,7 @@ impl Bucket {
     }
 
     /// The output of a `bootscope-lake` command. Its errors go to the standard error of this process.
-    fn ask(&self, command: &[&OsStr]) -> anyhow::Result<String> {
+    fn run(&self, command: &[&OsStr]) -> anyhow::Result<String> {
         let out = Command::new(&self.program).args(command).arg(&self.url).stderr(Stdio::inherit()).output();
         let out = out.with_context(|| format!("cannot run {}", self.program.display()))?;
         if !out.status.success() {

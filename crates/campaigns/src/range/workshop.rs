@@ -1,7 +1,7 @@
 //! The place where commits are built and booted: the work tree, the kept kernels, and benches of some of them.
 
 use crate::Notes;
-use crate::Varied;
+use crate::PlannedVariant;
 use crate::Watcher;
 use crate::bench::{foresee, refuse_too_few, variant};
 use crate::benches::JOURNAL;
@@ -127,12 +127,12 @@ impl<'a> Workshop<'a> {
         plan: benchmark::Plan,
         folder: &Path,
     ) -> anyhow::Result<Document> {
-        let one = |(commit, kernel): &(&Commit, PathBuf)| Varied {
+        let one = |(commit, kernel): &(&Commit, PathBuf)| PlannedVariant {
             name: format!("{} {}", commit.short(), commit.subject),
             settings: vec![Setting { key: COMMIT.to_owned(), value: commit.id.clone() }],
             options: booting(&self.options, kernel.clone()),
         };
-        let variants: Vec<Varied> = commits.iter().map(one).collect();
+        let variants: Vec<PlannedVariant> = commits.iter().map(one).collect();
         let foreseen = foresee(&variants, self.watcher)?;
         let head = self.head(plan, &variants, &foreseen);
         let mut journal = Journal::create(&folder.join(JOURNAL), &head)?;
@@ -149,7 +149,7 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    fn head(&self, plan: benchmark::Plan, variants: &[Varied], foreseen: &[Manifest]) -> Head {
+    fn head(&self, plan: benchmark::Plan, variants: &[PlannedVariant], foreseen: &[Manifest]) -> Head {
         let manifest = Manifest::begun_now();
         let mut head = Head::of(plan, variants.iter().zip(foreseen).map(|(v, m)| variant(v, m)).collect());
         let name = self.builder.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -184,7 +184,7 @@ impl<'a> Workshop<'a> {
         let comparisons = commits.saturating_sub(1);
         match asked {
             Some(rounds) => refuse_too_few(rounds, comparisons, self.test()).map(|()| rounds),
-            None => Ok(benchmark::rounds_least(comparisons, self.test()).max(ROUNDS)),
+            None => Ok(benchmark::rounds_least(comparisons, self.test()).max(DEFAULT_ROUNDS)),
         }
     }
 
@@ -204,7 +204,7 @@ fn booting(options: &RecordOptions, kernel: PathBuf) -> RecordOptions {
 }
 
 /// The default number of boots of each commit in a range.
-const ROUNDS: u32 = 10;
+const DEFAULT_ROUNDS: u32 = 10;
 
 /// True if the user stopped a bench.
 pub fn interrupted(document: &Document) -> bool {

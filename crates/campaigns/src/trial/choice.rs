@@ -1,11 +1,11 @@
 //! Chooses the remedies of a trial, and gives a reason for each finding that is not tried.
 
-use super::cannot::Cannot;
+use super::apply_change;
+use super::change_error::ChangeError;
 use super::kernels::Kernels;
-use super::making;
 use super::{Request, claim};
-use crate::look::{look, seen};
-use crate::opened::{self, Opened};
+use crate::boot_findings::{find, with_seen};
+use crate::opened_boot::{self, OpenedBoot};
 use anyhow::bail;
 use benchmark::Document;
 use benchmark::trial::{Cause, Proof, Remedy, Saved, Untried, tried};
@@ -14,7 +14,7 @@ use machine::{Patch, RecordOptions};
 use std::path::Path;
 
 /// The most remedies if the user names no findings.
-const REMEDIES: usize = 5;
+const MAX_REMEDIES: usize = 5;
 
 /// The chosen remedies, and the findings that are not tried.
 pub struct Choice {
@@ -25,13 +25,13 @@ pub struct Choice {
 impl Choice {
     /// Chooses among a boot's findings: the named ones, or the first.
     pub fn of(
-        opened: &Opened,
+        opened: &OpenedBoot,
         options: &RecordOptions,
         request: &Request,
         kernels: &mut Kernels,
     ) -> anyhow::Result<Choice> {
-        let found = look(opened, usize::MAX);
-        let only_own = request.findings.is_empty() && !own(request).is_empty();
+        let found = find(opened, usize::MAX);
+        let only_own = request.findings.is_empty() && !user_remedies(request).is_empty();
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
         for name in &request.findings {
             if !found.findings.iter().any(|finding| is_named(name, finding)) {
@@ -52,23 +52,23 @@ impl Choice {
                 (None, None) => groups.push(vec![finding]),
             }
         }
-        if request.findings.is_empty() && groups.len() > REMEDIES {
-            let beyond = groups.drain(REMEDIES..).flatten();
-            let why = format!("not among the first {REMEDIES} remedies; name one to try it");
+        if request.findings.is_empty() && groups.len() > MAX_REMEDIES {
+            let beyond = groups.drain(MAX_REMEDIES..).flatten();
+            let why = format!("not among the first {MAX_REMEDIES} remedies; name one to try it");
             untried.extend(beyond.map(|finding| Untried { finding: cause(opened, finding), why: why.clone() }));
         }
         let mut remedies: Vec<Remedy> = Vec::new();
         for group in &groups {
             // A kernel that does not build must not end the whole trial.
-            match super::with(options, &remedy(opened, group), kernels) {
+            match super::with_remedy(options, &remedy(opened, group), kernels) {
                 Ok(_) => remedies.push(remedy(opened, group)),
-                Err(why @ Cannot::Stopped(_)) => return Err(why.into()),
+                Err(why @ ChangeError::Stopped(_)) => return Err(why.into()),
                 Err(why) => untried.extend(
                     group.iter().map(|finding| Untried { finding: cause(opened, finding), why: why.to_string() }),
                 ),
             }
         }
-        remedies.extend(own(request));
+        remedies.extend(user_remedies(request));
         Ok(Choice { remedies, untried })
     }
 }
@@ -87,29 +87,29 @@ fn cannot(finding: &Finding, options: &RecordOptions, kernels: &Kernels) -> Opti
         return Some(format!("its remedy is no option of a boot: {}", finding.remedy.what));
     }
     let mut changed = options.clone();
-    let made: Result<Vec<()>, Cannot> =
-        finding.remedy.changes.iter().map(|change| making::check(change, &mut changed, kernels)).collect();
+    let made: Result<Vec<()>, ChangeError> =
+        finding.remedy.changes.iter().map(|change| apply_change::check(change, &mut changed, kernels)).collect();
     match made {
         // One of several changes may be made already.
-        Err(Cannot::IsSo) if changed != *options => None,
+        Err(ChangeError::AlreadyMade) if changed != *options => None,
         Err(why) => Some(why.to_string()),
         Ok(_) => None,
     }
 }
 
-fn cause(opened: &Opened, finding: &Finding) -> Cause {
+fn cause(opened: &OpenedBoot, finding: &Finding) -> Cause {
     let title = report::finding_title(&opened.timeline, finding);
     Cause { rule: finding.rule.id.to_owned(), about: finding.about.clone(), title }
 }
 
-fn remedy(opened: &Opened, group: &[&Finding]) -> Remedy {
-    let claimed = seen(opened, |seen| joint_price(seen, group)).map(claim);
+fn remedy(opened: &OpenedBoot, group: &[&Finding]) -> Remedy {
+    let claimed = with_seen(opened, |seen| joint_price(seen, group)).map(claim);
     let findings = group.iter().map(|finding| cause(opened, finding)).collect();
     Remedy { findings, changes: group[0].remedy.changes.clone(), claimed, along: Vec::new() }
 }
 
 /// The remedies that the user gave.
-pub fn own(request: &Request) -> Vec<Remedy> {
+pub fn user_remedies(request: &Request) -> Vec<Remedy> {
     let claimed = request.claim.map(|time| time.0 as f64);
     let claimed = claimed.map(|ns| Saved { low_ns: ns, likely_ns: ns, high_ns: ns });
     let words = |text: &String| Change::AppendWords(text.split_whitespace().map(str::to_owned).collect());
@@ -121,11 +121,11 @@ pub fn own(request: &Request) -> Vec<Remedy> {
 }
 
 /// Refuses a user's remedy that cannot be made, before the findings are computed.
-pub fn refuse_own(request: &Request, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
-    if request.claim.is_some() && own(request).is_empty() {
+pub fn check_user_remedies(request: &Request, options: &RecordOptions, kernels: &Kernels) -> anyhow::Result<()> {
+    if request.claim.is_some() && user_remedies(request).is_empty() {
         bail!("--claim is what a remedy of your own is said to save: give that with --append, --patch or --config");
     }
-    for change in own(request).into_iter().flat_map(|remedy| remedy.changes) {
+    for change in user_remedies(request).into_iter().flat_map(|remedy| remedy.changes) {
         let flag = match &change {
             Change::KernelConfig(options) => {
                 kernels.refuse_unknown(options)?;
@@ -134,8 +134,8 @@ pub fn refuse_own(request: &Request, options: &RecordOptions, kernels: &Kernels)
             Change::Patch(_) => "--patch",
             _ => "--append",
         };
-        if let Err(why) = making::check(&change, &mut options.clone(), kernels) {
-            bail!("{flag} {}: {why}", making::setting(&change).value);
+        if let Err(why) = apply_change::check(&change, &mut options.clone(), kernels) {
+            bail!("{flag} {}: {why}", apply_change::setting(&change).value);
         }
     }
     Ok(())
@@ -147,9 +147,9 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
     let mut options = options.clone();
     for remedy in remedies {
         let mut with = options.clone();
-        let check = |change: &Change| match making::check(change, &mut with, kernels) {
+        let check = |change: &Change| match apply_change::check(change, &mut with, kernels) {
             // One remedy may have made another's change.
-            Ok(()) | Err(Cannot::IsSo) => Ok(()),
+            Ok(()) | Err(ChangeError::AlreadyMade) => Ok(()),
             Err(why) => Err(why),
         };
         let made = remedy.changes.iter().try_for_each(check).and_then(|()| fits(&options, &with));
@@ -159,7 +159,8 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
                 fitting.push(remedy);
             }
             Err(why) => {
-                let what: Vec<String> = remedy.changes.iter().map(|change| making::setting(change).value).collect();
+                let what: Vec<String> =
+                    remedy.changes.iter().map(|change| apply_change::setting(change).value).collect();
                 let own = Cause { rule: "your own".to_owned(), about: what.join(" "), title: String::new() };
                 let findings = if remedy.findings.is_empty() { vec![own] } else { remedy.findings };
                 let why = format!("not after the other remedies: {why}");
@@ -172,11 +173,11 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
 
 /// Checks that the newest patches fit the guest beside the others. Two patches can change the same bytes, and a CPU
 /// stops at only a few functions.
-fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), Cannot> {
+fn fits(before: &RecordOptions, with: &RecordOptions) -> Result<(), ChangeError> {
     if before.guest.patches == with.guest.patches {
         return Ok(());
     }
-    machine::check_patches(with).map_err(|why| Cannot::NoPatch(why.to_string()))
+    machine::check_patches(with).map_err(|why| ChangeError::NoPatch(why.to_string()))
 }
 
 /// The confirmed remedies.
@@ -196,14 +197,14 @@ pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
 }
 
 fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
-    let opened = opened::open(recording).ok()?;
-    let found = look(&opened, usize::MAX);
+    let opened = opened_boot::open(recording).ok()?;
+    let found = find(&opened, usize::MAX);
     let is_one = |finding: &&Finding| causes.contains(&cause(&opened, finding));
     let all: Vec<&Finding> = found.findings.iter().filter(is_one).collect();
     if all.len() != causes.len() {
         return None;
     }
-    seen(&opened, |seen| joint_price(seen, &all)).map(claim)
+    with_seen(&opened, |seen| joint_price(seen, &all)).map(claim)
 }
 
 #[cfg(test)]
@@ -219,7 +220,8 @@ mod tests {
             Remedy { changes: vec![change], ..Remedy::default() }
         };
         let options = RecordOptions::of(GuestSpec { extra: words("-device pvpanic"), ..GuestSpec::default() });
-        let (fitting, untried) = fitting(&options, vec![remedy("-bios a"), remedy("-bios b")], &Kernels::none());
+        let (fitting, untried) =
+            fitting(&options, vec![remedy("-bios a"), remedy("-bios b")], &Kernels::without_sources());
         assert_eq!(fitting, [remedy("-bios a")]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == "-bios b" && one.why.contains("`-device pvpanic`"), "{one:?}");
@@ -235,13 +237,13 @@ mod tests {
         options.observe.symbols.push(machine::SymbolFile { path, base: None });
         let patch = |text: &str| Remedy { changes: vec![Change::Patch(vec![text.to_owned()])], ..Remedy::default() };
         let texts = ["bytes@f0+0x1=7401:9090", "bytes@f0+0x2=01c3:9090", "call@f1+0x1=nop"];
-        let (fits, untried) = fitting(&options, texts.map(patch).to_vec(), &Kernels::none());
+        let (fits, untried) = fitting(&options, texts.map(patch).to_vec(), &Kernels::without_sources());
         assert_eq!(fits, [patch(texts[0]), patch(texts[2])]);
         let [one] = &untried[..] else { panic!("{untried:?}") };
         assert!(one.finding.about == texts[1] && one.why.contains("changes the same bytes"), "{one:?}");
         // A CPU can stop at 4 functions.
         let five = (0..5).map(|n| patch(&format!("call@f{n}+0x1=nop"))).collect();
-        let (fits, untried) = fitting(&options, five, &Kernels::none());
+        let (fits, untried) = fitting(&options, five, &Kernels::without_sources());
         assert_eq!((fits.len(), untried.len()), (4, 1));
         assert!(
             untried[0].finding.about.contains("f4") && untried[0].why.contains("at most 4 functions"),

@@ -1,7 +1,7 @@
 //! Makes the kernels and initrds that remedies boot. Kernels are unpacked or built from sources, initrds are unpacked.
 //! Each is a file in the cache that never changes later.
 
-use super::cannot::Cannot;
+use super::change_error::ChangeError;
 use benchmark::tree::{BuiltKernel, Sources, Tree, TreeError};
 use findings::Change;
 use machine::kernel_image::{NotUnpacked, unpack};
@@ -26,7 +26,7 @@ pub struct Kernels<'a> {
 #[cfg(test)]
 impl Kernels<'_> {
     /// Kernels without sources, in a cache that does not exist.
-    pub fn none() -> Kernels<'static> {
+    pub fn without_sources() -> Kernels<'static> {
         Kernels::new("no-cache".into(), None, Box::new(|| false), Box::new(|_| {}))
     }
 }
@@ -34,7 +34,7 @@ impl Kernels<'_> {
 /// The folder of unpacked files in the cache.
 const UNPACKED: &str = "unpacked";
 /// The most options that are named as side changes.
-const ALONG: usize = 8;
+const MAX_NAMED_OPTIONS: usize = 8;
 
 impl<'a> Kernels<'a> {
     /// A maker that has not opened anything yet.
@@ -66,35 +66,35 @@ impl<'a> Kernels<'a> {
     }
 
     /// Boots the unpacked content of the guest's kernel image.
-    pub fn unpack(&self, options: &mut RecordOptions) -> Result<(), Cannot> {
+    pub fn unpack(&self, options: &mut RecordOptions) -> Result<(), ChangeError> {
         if options.guest.root.is_some() {
-            return Err(Cannot::NoModules);
+            return Err(ChangeError::NoModules);
         }
         match unpack(&options.guest, &self.cache.join(UNPACKED)) {
             Ok(kernel) => options.guest.kernel = Some(kernel),
-            Err(NotUnpacked::IsSo) => return Err(Cannot::IsSo),
-            Err(why) => return Err(Cannot::NoKernel(why.to_string())),
+            Err(NotUnpacked::IsSo) => return Err(ChangeError::AlreadyMade),
+            Err(why) => return Err(ChangeError::NoKernel(why.to_string())),
         }
         Ok(())
     }
 
     /// Boots with the guest's own initrd, not compressed.
-    pub fn unpack_initrd(&self, options: &mut RecordOptions) -> Result<(), Cannot> {
+    pub fn unpack_initrd(&self, options: &mut RecordOptions) -> Result<(), ChangeError> {
         match initrd::unpack(&options.guest, &self.cache.join(UNPACKED)) {
             Ok(initrd) => options.guest.initrd = Some(initrd),
-            Err(initrd::NotUnpacked::IsSo) => return Err(Cannot::IsSo),
-            Err(why) => return Err(Cannot::NoInitrd(why.to_string())),
+            Err(initrd::NotUnpacked::IsSo) => return Err(ChangeError::AlreadyMade),
+            Err(why) => return Err(ChangeError::NoInitrd(why.to_string())),
         }
         Ok(())
     }
 
     /// Checks that the sources can be built with a change to the configuration. Builds nothing.
-    pub fn check_config(&self, changes: &[String]) -> Result<(), Cannot> {
+    pub fn check_config(&self, changes: &[String]) -> Result<(), ChangeError> {
         self.open_changes(changes).map(drop)
     }
 
-    fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, Cannot> {
-        let Some(tree) = self.open().map_err(cannot)? else { return Err(Cannot::NoSources(changes.join(","))) };
+    fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, ChangeError> {
+        let Some(tree) = self.open().map_err(cannot)? else { return Err(ChangeError::NoSources(changes.join(","))) };
         tree.open_changes(changes).map_err(cannot)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Kernels<'a> {
     }
 
     /// Boots the kernel of the sources with these changes to their configuration.
-    pub fn configure(&mut self, changes: &[String], options: &mut RecordOptions) -> Result<(), Cannot> {
+    pub fn configure(&mut self, changes: &[String], options: &mut RecordOptions) -> Result<(), ChangeError> {
         let open = self.open_changes(changes)?;
         options.guest.kernel = Some(self.build(&open).map_err(cannot)?);
         Ok(())
@@ -120,8 +120,8 @@ impl<'a> Kernels<'a> {
         (self.note)(&format!("building the kernel with {what}; logs and builds are in {}", tree.builds().display()));
         let built = tree.build(changes, &mut self.stop, &self.note)?;
         if !built.along.is_empty() {
-            let named: Vec<&str> = built.along.iter().take(ALONG).map(String::as_str).collect();
-            let more = if built.along.len() > ALONG { ", …" } else { "" };
+            let named: Vec<&str> = built.along.iter().take(MAX_NAMED_OPTIONS).map(String::as_str).collect();
+            let more = if built.along.len() > MAX_NAMED_OPTIONS { ", …" } else { "" };
             let (count, named) = (built.along.len(), named.join(", "));
             (self.note)(&format!("with {what}, the configuration changes {count} more: {named}{more}"));
         }
@@ -131,11 +131,11 @@ impl<'a> Kernels<'a> {
     }
 }
 
-fn cannot(why: TreeError) -> Cannot {
+fn cannot(why: TreeError) -> ChangeError {
     match why {
-        TreeError::IsSo(_) => Cannot::IsSo,
-        TreeError::Stopped(_) => Cannot::Stopped(why.to_string()),
-        why => Cannot::NoKernel(why.to_string()),
+        TreeError::IsSo(_) => ChangeError::AlreadyMade,
+        TreeError::Stopped(_) => ChangeError::Stopped(why.to_string()),
+        why => ChangeError::NoKernel(why.to_string()),
     }
 }
 
@@ -225,6 +225,6 @@ mod tests {
         let sources = Sources::of(folder.path().join("linux"), config, cache.clone()).unwrap();
         let mut kernels = Kernels::new(cache, Some(sources), Box::new(|| true), Box::new(|_| {}));
         let why = kernels.configure(&["-FTRACE".to_owned()], &mut RecordOptions::default()).unwrap_err();
-        assert!(matches!(why, Cannot::Stopped(_)), "{why:?}");
+        assert!(matches!(why, ChangeError::Stopped(_)), "{why:?}");
     }
 }

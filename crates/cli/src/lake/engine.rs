@@ -1,4 +1,5 @@
-//! The program that answers questions to a lake. It stands apart because its engine takes many times as long to build as all else.
+//! Runs the program that queries a lake. It is a separate program because its engine takes many times as long to build
+//! as all else.
 
 use crate::Done;
 use crate::output::Output;
@@ -17,20 +18,20 @@ pub struct EngineArgs {
     pub all: Vec<OsString>,
 }
 
-/// Where it is.
+/// The path of the program.
 pub fn program() -> anyhow::Result<PathBuf> {
     machine::lake_program().map_err(anyhow::Error::msg)
 }
 
-/// Becomes it: returns only where that cannot be.
+/// Replaces this process by the program. Returns only if that fails.
 pub fn run(command: &str, args: &[OsString], output: &Output) -> anyhow::Result<Done> {
     let program = program()?;
-    let error = Command::new(&program).arg(command).args(given(output)).args(args).exec();
+    let error = Command::new(&program).arg(command).args(global_flags(output)).args(args).exec();
     Err(error).with_context(|| format!("cannot run {}", program.display()))
 }
 
-/// The flags for all commands that were given before its own arguments.
-fn given(output: &Output) -> impl Iterator<Item = &'static str> {
+/// The global flags that the user gave, to pass on before the program's own arguments.
+fn global_flags(output: &Output) -> impl Iterator<Item = &'static str> {
     let flags = [(output.json, "--json"), (output.quiet, "--quiet")];
     flags.into_iter().filter_map(|(is_given, flag)| is_given.then_some(flag))
 }

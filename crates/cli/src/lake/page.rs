@@ -1,4 +1,4 @@
-//! `bootscope lake page`: one page of a lake that opens from disk.
+//! `bootscope lake page`: writes one page of a lake that opens from disk.
 
 use super::engine;
 use crate::Done;
@@ -32,16 +32,16 @@ pub struct PageArgs {
     cluster: Option<String>,
 }
 
-/// Bytes that are taken from the engine at most: a lake of 200 kinds of machine has five million of them.
-const MOST_BYTES: u64 = 1 << 28;
+/// The most bytes read from the engine. A lake of 200 kinds of machine gives five million.
+const MAX_DOCUMENT_BYTES: u64 = 1 << 28;
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &PageArgs, output: &Output) -> anyhow::Result<Done> {
     let path = args.output.clone().unwrap_or_else(|| default_name(&args.lake));
-    // Before the lake is read, which may take minutes.
+    // Check the output before reading the lake, which may take minutes.
     files::refuse_existing(&path, args.force)?;
     let program = engine::program()?;
-    let document = ask(&program, args)?;
+    let document = query(&program, args)?;
     let page = LakePage::read(&document).with_context(|| format!("cannot use what {} printed", program.display()))?;
     let bytes = write_file(&path, args.force, |out| report::lake_page(&page, out))?;
     output.note(&format!("wrote {}: open it in a browser", path.display()));
@@ -49,7 +49,7 @@ pub fn run(args: &PageArgs, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// A folder's page stands beside it. What has an address has no place here.
+/// The default path of the page: beside the lake's folder, or in the current folder for a lake with a URL.
 fn default_name(lake: &Path) -> PathBuf {
     let is_elsewhere = lake.to_str().is_some_and(|text| text.contains("://"));
     let name =
@@ -57,8 +57,8 @@ fn default_name(lake: &Path) -> PathBuf {
     files::beside(&name, ".html")
 }
 
-/// Has the engine look at the lake. It says itself what it cannot do.
-fn ask(program: &Path, args: &PageArgs) -> anyhow::Result<Vec<u8>> {
+/// Makes the engine query the lake. The engine prints its own errors.
+fn query(program: &Path, args: &PageArgs) -> anyhow::Result<Vec<u8>> {
     let mut command = Command::new(program);
     command.arg("page-data");
     let options = [("--since", &args.since), ("--cluster", &args.cluster)];
@@ -70,15 +70,15 @@ fn ask(program: &Path, args: &PageArgs) -> anyhow::Result<Vec<u8>> {
     let mut child = command.spawn().with_context(cannot)?;
     let mut document = Vec::new();
     let stdout = child.stdout.take().expect("it was asked for");
-    let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut document);
-    let is_too_large = document.len() as u64 > MOST_BYTES;
+    let read = stdout.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut document);
+    let is_too_large = document.len() as u64 > MAX_DOCUMENT_BYTES;
     if read.is_err() || is_too_large {
         let _ = child.kill();
     }
     let status = child.wait().with_context(cannot)?;
     read.with_context(|| format!("cannot read what {} prints", program.display()))?;
     if is_too_large {
-        bail!("{} printed more than {MOST_BYTES} bytes: ask for fewer boots with --since", program.display());
+        bail!("{} printed more than {MAX_DOCUMENT_BYTES} bytes: ask for fewer boots with --since", program.display());
     }
     if !status.success() {
         bail!("{} could not look at {}: {status}", program.display(), args.lake.display());

@@ -1,4 +1,4 @@
-//! `try --page`: all tries of a history as a page of Markdown.
+//! `try --page`: writes all trials of a history as a page of Markdown.
 
 use crate::{Done, output::Output};
 use anyhow::bail;
@@ -6,7 +6,7 @@ use benchmark::History;
 use campaigns::files::write_file;
 use std::path::Path;
 
-/// Writes it.
+/// Writes the page.
 pub fn write(page: &Path, db: Option<&Path>, force: bool, output: &Output) -> anyhow::Result<Done> {
     let path = db.map(Path::to_owned).map_or_else(benchmark::history::default_path, Ok)?;
     let trials = History::open_existing(&path)?.trials(None)?;
@@ -23,7 +23,7 @@ pub fn write(page: &Path, db: Option<&Path>, force: bool, output: &Output) -> an
     Ok(Done::Well)
 }
 
-/// What a person wrote at the end of the page that is there.
+/// The notes that a user wrote at the end of the existing page.
 fn notes(page: &Path) -> String {
     let before = if page.is_file() { std::fs::read_to_string(page).unwrap_or_default() } else { String::new() };
     before.find(report::PROOFS_NOTES).map(|at| before[at..].to_owned()).unwrap_or_default()

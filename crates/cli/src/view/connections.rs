@@ -1,23 +1,23 @@
-//! The connections that are open at once: a bounded number, in which silence of some cannot keep others out.
+//! The open connections: a bounded number, in which silent ones cannot keep others out.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections that are open at once.
+/// The most connections that are open at once.
 const MAX_OPEN: usize = 64;
 
-/// All that are open, in the order in which they came.
+/// All open connections, oldest first.
 #[derive(Default)]
 pub struct Connections(Mutex<(u64, Vec<Open>)>);
 
 struct Open {
     number: u64,
     stream: Arc<TcpStream>,
-    /// Its request had the secret.
+    /// True if its request had the secret.
     is_trusted: bool,
 }
 
-/// An open connection. Dropped, it makes room for another.
+/// An open connection. A drop makes room for another.
 pub struct Connection {
     number: u64,
     stream: Arc<TcpStream>,
@@ -29,8 +29,8 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in. Where there are too many, the oldest that has not shown the secret is closed for it; nothing if all have
-    /// shown it.
+    /// Adds a connection. If there are too many, closes the oldest that has not shown the secret. Returns `None` if all
+    /// have shown it.
     pub fn admit(self: &Arc<Self>, stream: TcpStream) -> Option<Connection> {
         let mut all = self.lock();
         if all.1.len() >= MAX_OPEN {
@@ -46,12 +46,11 @@ impl Connections {
 }
 
 impl Connection {
-    /// Its stream.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// Keeps it open while others come: its request had the secret.
+    /// Keeps the connection open when others arrive, because its request had the secret.
     pub fn trust(&self) {
         if let Some(open) = self.all.lock().1.iter_mut().find(|open| open.number == self.number) {
             open.is_trusted = true;

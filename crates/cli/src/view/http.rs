@@ -1,23 +1,22 @@
-//! One request and its answer, as HTTP/1.1 has them, bounded in bytes and time. A connection carries one.
+//! Reads one HTTP/1.1 request and sends its answer, bounded in bytes and time. A connection carries one request.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Time in which a request has to be there.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Time in which an answer has to be taken.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
-/// Time in which the other end may close the connection, once it has its answer.
-const CLOSE_TIME: Duration = Duration::from_secs(1);
-/// Bytes of a request's line and headers.
+/// The longest time for a request to arrive.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// The longest time for sending an answer.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(60);
+/// The longest wait for the client to close the connection after its answer.
+const MAX_CLOSE_TIME: Duration = Duration::from_secs(1);
+/// The most bytes of a request's line and headers.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Bytes of a request's body.
+/// The most bytes of a request's body.
 const MAX_BODY_BYTES: usize = 256 << 10;
 const MAX_HEADERS: usize = 64;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// A request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Request {
     pub method: String,
@@ -25,27 +24,26 @@ pub struct Request {
     pub host: String,
     pub origin: Option<String>,
     body_bytes: usize,
-    /// The part of its body that came with its head.
+    /// The part of the body that arrived with the headers.
     body: Vec<u8>,
 }
 
-/// An answer.
 #[derive(Debug, PartialEq)]
 pub struct Answer<'b> {
     pub status: &'static str,
     pub kind: &'static str,
-    /// Headers of its own, each with its end of line.
+    /// Additional headers, each with its end of line.
     pub headers: &'static str,
     pub body: std::borrow::Cow<'b, [u8]>,
 }
 
 impl<'b> Answer<'b> {
-    /// A sentence.
+    /// An answer with one line of text.
     pub fn text(status: &'static str, text: &str) -> Answer<'b> {
         Answer { status, kind: "text/plain", headers: "", body: format!("{text}\n").into_bytes().into() }
     }
 
-    /// The other methods are not answered.
+    /// The answer to a request with another method.
     pub fn only(allowed: &'static str) -> Answer<'b> {
         let headers = match allowed {
             "POST" => "Allow: POST\r\n",
@@ -55,9 +53,9 @@ impl<'b> Answer<'b> {
         Answer { headers, ..Answer::text("405 Method Not Allowed", &text) }
     }
 
-    /// Sends it, without its body if that was not asked for, and ends the connection.
+    /// Sends the answer, with its body if requested, and ends the connection.
     pub fn send(&self, stream: &TcpStream, with_body: bool) -> io::Result<()> {
-        let mut out = Timed::new(stream, ANSWER_TIME);
+        let mut out = WithDeadline::new(stream, MAX_ANSWER_TIME);
         write!(
             out,
             "HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\n{}\
@@ -72,16 +70,16 @@ impl<'b> Answer<'b> {
             out.write_all(&self.body)?;
         }
         stream.shutdown(Shutdown::Write)?;
-        // Where bytes of the request were not read, closing at once would take the answer back.
-        let mut rest = Timed::new(stream, CLOSE_TIME).take((MAX_HEAD_BYTES + MAX_BODY_BYTES) as u64);
+        // If request bytes are unread, closing at once would reset the connection and lose the answer.
+        let mut rest = WithDeadline::new(stream, MAX_CLOSE_TIME).take((MAX_HEAD_BYTES + MAX_BODY_BYTES) as u64);
         io::copy(&mut rest, &mut io::sink()).map(drop)
     }
 }
 
 impl Request {
-    /// Reads a request up to its body: or the answer that refuses it; nothing where none came.
+    /// Reads a request up to its body. Returns `Err` with the answer that refuses it, or `None` if no request arrived.
     pub fn read(stream: &TcpStream) -> io::Result<Option<Result<Request, Answer<'static>>>> {
-        let mut input = Timed::new(stream, REQUEST_TIME);
+        let mut input = WithDeadline::new(stream, MAX_REQUEST_TIME);
         let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
         let head_bytes = loop {
             let length = match input.read(&mut part) {
@@ -140,11 +138,11 @@ impl Request {
         Ok(request)
     }
 
-    /// The body; nothing if it is cut, or does not come in time.
+    /// The body; `None` if it is truncated or late.
     pub fn body(&self, stream: &TcpStream) -> Option<Vec<u8>> {
         let mut body = self.body[..self.body.len().min(self.body_bytes)].to_vec();
         let rest = (self.body_bytes - body.len()) as u64;
-        Timed::new(stream, REQUEST_TIME).take(rest).read_to_end(&mut body).ok()?;
+        WithDeadline::new(stream, MAX_REQUEST_TIME).take(rest).read_to_end(&mut body).ok()?;
         (body.len() == self.body_bytes).then_some(body)
     }
 }
@@ -153,7 +151,7 @@ fn bad(why: &str) -> Answer<'static> {
     Answer::text("400 Bad Request", why)
 }
 
-/// True if the other end closed its connection.
+/// True if the client closed its connection.
 pub fn is_gone(stream: &TcpStream) -> bool {
     let closed = stream.set_nonblocking(true).map(|()| match stream.peek(&mut [0]) {
         Ok(waiting) => waiting == 0,
@@ -162,15 +160,15 @@ pub fn is_gone(stream: &TcpStream) -> bool {
     stream.set_nonblocking(false).is_err() || closed.unwrap_or(true)
 }
 
-/// A connection until a moment: a byte now and then does not make it last longer.
-struct Timed<'s> {
+/// A connection with a deadline. Single late bytes do not extend it.
+struct WithDeadline<'s> {
     stream: &'s TcpStream,
     until: Instant,
 }
 
-impl<'s> Timed<'s> {
-    fn new(stream: &'s TcpStream, time: Duration) -> Timed<'s> {
-        Timed { stream, until: Instant::now() + time }
+impl<'s> WithDeadline<'s> {
+    fn new(stream: &'s TcpStream, time: Duration) -> WithDeadline<'s> {
+        WithDeadline { stream, until: Instant::now() + time }
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -181,19 +179,19 @@ impl<'s> Timed<'s> {
     }
 }
 
-/// The system calls the end of a time-out by another name.
+/// Changes the system's error for a time-out into `TimedOut`.
 fn late(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error }
 }
 
-impl Read for Timed<'_> {
+impl Read for WithDeadline<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         self.stream.read(into).map_err(late)
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for WithDeadline<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         self.stream.write(bytes).map_err(late)

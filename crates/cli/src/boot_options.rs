@@ -1,4 +1,4 @@
-//! How a boot is to be made, as flags: what every command that boots takes.
+//! The options of a boot as flags, for every command that boots.
 
 use crate::amount;
 use anyhow::bail;
@@ -153,10 +153,11 @@ pub struct BootArgs {
     hang_after: Option<Duration>,
 }
 
-/// A board that boots is silent for longer than a guest: nothing else of it tells that it goes on.
+/// The default time without progress after which a board counts as hung. A booting board is silent for longer than a
+/// guest, and shows no other progress.
 const BOARD_HANG_AFTER_MS: u64 = 60_000;
 
-/// A kind of VMM, and its program where that is not the usual one of a guest's architecture.
+/// A kind of VMM, and its program if that is not the default for a guest's architecture.
 #[derive(Clone)]
 struct Vmm {
     kind: VmmKind,
@@ -189,7 +190,7 @@ enum ThenArg {
     Exec,
 }
 
-/// Patches that were given at once.
+/// The patches in one option.
 #[derive(Clone)]
 pub struct Patches(pub Vec<Patch>);
 
@@ -199,12 +200,12 @@ pub fn patches(text: &str) -> Result<Patches, String> {
 }
 
 impl BootArgs {
-    /// The options: as in the recording that is to be repeated, or the usual ones, with what was given.
+    /// The options: those of the recording to repeat, or the defaults, changed by the given flags.
     pub fn options(&self, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
         self.onto(RecordOptions::default(), notes)
     }
 
-    /// The same, where what is not given is as in these options.
+    /// As [`BootArgs::options`], with these options as defaults.
     pub fn onto(&self, options: RecordOptions, notes: &dyn Notes) -> anyhow::Result<RecordOptions> {
         let mut options = match &self.like {
             Some(path) => {
@@ -219,7 +220,7 @@ impl BootArgs {
         Ok(options)
     }
 
-    /// True if the user gave this option, which has this name in a recording.
+    /// True if the user gave this option, named as in a recording.
     fn gives(&self, option: &str) -> bool {
         match option {
             "kernel" => self.kernel.is_some(),
@@ -240,7 +241,7 @@ impl BootArgs {
         }
     }
 
-    /// Sets what was given of a board.
+    /// Applies the options of a board.
     fn apply_board(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
         if let Some(serial) = &self.serial {
             let is_server = ["tcp:", "telnet:"].iter().any(|kind| serial.starts_with(kind));
@@ -267,16 +268,16 @@ impl BootArgs {
         Ok(())
     }
 
-    /// Whether it leaves open whose process 1 runs: bootscope's where there is a kernel, else the guest's.
+    /// True if the user did not choose process 1. The default is bootscope's if there is a kernel, else the guest's.
     pub fn leaves_init(&self) -> bool {
         self.init.is_none()
     }
 
-    /// Sets the VMM: as given, or another QEMU.
+    /// Applies the VMM: the given one, or another QEMU.
     fn apply_vmm(&self, o: &mut RecordOptions) {
         if let Some(Vmm { kind, program }) = self.vmm.clone() {
             if kind != VmmKind::Qemu {
-                // Its guests have no way for the messages of bootscope's process 1.
+                // These VMMs have no channel for the messages of bootscope's process 1.
                 o.guest.init = Init::Keep;
             }
             let usual = || machine::usual_program(&o.guest);
@@ -289,7 +290,7 @@ impl BootArgs {
         }
     }
 
-    /// Sets what was given.
+    /// Applies the given flags.
     fn apply(&self, o: &mut RecordOptions) -> anyhow::Result<()> {
         if self.trace.len() > 1 && self.trace.contains(&Trace::None) {
             bail!("--trace none leaves nothing to name beside it: give either none, or events, calls or both");
@@ -327,7 +328,7 @@ impl BootArgs {
             o.guest.workload = Some(workload.clone());
         }
         if self.lab {
-            // Behind what its machine needs.
+            // Append them after the arguments that its machine needs.
             o.guest.extra.extend_from_slice(&self.extra);
         } else if !self.extra.is_empty() {
             o.guest.extra.clone_from(&self.extra);
@@ -371,7 +372,7 @@ impl BootArgs {
         if let Some(shortest) = self.min_call {
             o.observe.min_call_ns = Some(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX));
         }
-        // One boot has one of the two: of a recording that it is like, the other one goes.
+        // A boot can have only one of the two, so setting one clears the other from a repeated recording.
         if let Some(silence) = self.silence {
             (o.observe.silence_ms, o.observe.watch) = (Some(ms(silence)), None);
         }
@@ -395,7 +396,7 @@ impl BootArgs {
     }
 }
 
-/// `qemu`, the name of another VMM, or the path of its program, whose name begins so.
+/// Parses `qemu`, the name of another VMM, or the path of its program, whose name begins with that.
 fn vmm(text: &str) -> Result<Vmm, String> {
     let path = Path::new(text);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -416,7 +417,7 @@ fn vmm(text: &str) -> Result<Vmm, String> {
     Ok(Vmm { kind, program: Some(program) })
 }
 
-/// The recording says how it was run, and `--like` repeats that from any folder.
+/// Makes a path absolute: the recording stores it, and `--like` repeats it from any folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -425,7 +426,7 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What follows an unknown word and a colon is part of a regular expression, unless the word looks like a known one.
+/// Parses an end mark. `word:rest` with an unknown word is a regular expression, unless the word resembles a known one.
 fn until(text: &str) -> Result<Until, String> {
     Ok(match (text, text.split_once(':')) {
         ("init", _) => Until::Init,
@@ -444,7 +445,8 @@ fn until(text: &str) -> Result<Until, String> {
     })
 }
 
-/// Why a text is more likely a misspelled mark than a line's pattern; none if it is not. Lines have a space behind `word:`.
+/// The reason why a text is more likely a misspelled mark than a line's pattern, if it is. Lines have a space after
+/// `word:`.
 fn misspelled(text: &str) -> Option<String> {
     const KINDS: [&str; 4] = ["unit", "process", "tcp", "http"];
     let (word, rest) = text.split_once(':')?;
@@ -453,7 +455,7 @@ fn misspelled(text: &str) -> Option<String> {
         return None;
     }
     let distance = |kind: &&str| strsim::osa_distance(&word.to_lowercase(), kind);
-    // One letter is amiss, or two of a long word.
+    // One letter differs, or two in a long word.
     let near = KINDS.into_iter().filter(|kind| distance(kind) <= if kind.len() > 4 { 2 } else { 1 });
     let meant = near.min_by_key(distance)?;
     let (first, others) = word.split_at(1);

@@ -19,17 +19,17 @@ const MAX_FAILED: usize = 1000;
 /// # Errors
 /// If the folder cannot be read at the start, or the lake cannot be opened.
 pub fn watch(
-    how: &Request,
+    request: &Request,
     (incoming, every): (&Path, Duration),
     stop: &AtomicBool,
     keeps_failures: bool,
     notes: &dyn Notes,
     mut added: impl FnMut(&Document) -> anyhow::Result<()>,
 ) -> anyhow::Result<Document> {
-    let mut adder = Adder::new(how, notes)?;
-    let mut watched = Watched::default();
-    let mut nightly = Nightly::default();
-    let mut told = String::new();
+    let mut adder = Adder::new(request, notes)?;
+    let mut watched = SeenEntries::default();
+    let mut compaction = DailyCompaction::default();
+    let mut last_trouble = String::new();
     // A folder that cannot be read at the start is a mistake of the user. Later, it may come back.
     entries(incoming)?;
     while !stop.load(Ordering::Relaxed) {
@@ -38,18 +38,18 @@ pub fn watch(
         let passed = ready.and_then(|ready| {
             let added = adder
                 .add(&ready, stop, |failed| notes.note(&format!("not added: {}: {}", failed.recording, failed.why)));
-            added.inspect_err(|_| ready.iter().for_each(|path| watched.again(path)))?;
+            added.inspect_err(|_| ready.iter().for_each(|path| watched.mark_not_taken(path)))?;
             match adder.bucket {
                 Some(_) => Ok(()),
-                None => nightly.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner)),
+                None => compaction.compact(adder.lake.get_mut().unwrap_or_else(PoisonError::into_inner)),
             }
         });
         let trouble = passed.err().map_or_else(String::new, |e| format!("{e:#}; trying again"));
         // Report the same trouble once, not at each scan.
-        if !trouble.is_empty() && trouble != told {
+        if !trouble.is_empty() && trouble != last_trouble {
             notes.note(&trouble);
         }
-        told = trouble;
+        last_trouble = trouble;
         let (new, there) = (adder.done.new - before.0, adder.done.there - before.1);
         if new + there > 0 {
             added(&Document { lake: adder.done.lake.clone(), new, there, ..Document::default() })?;
@@ -68,7 +68,7 @@ pub fn watch(
 /// The state of a folder's entry at a scan: number of files, bytes, and latest change. An entry that is still being
 /// written or copied differs at the next scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Looked {
+struct EntryState {
     files: usize,
     bytes: u64,
     changed: Option<SystemTime>,
@@ -76,16 +76,16 @@ struct Looked {
 
 /// The entries seen at the last scan. Each has its state, and true if it was taken in that state.
 #[derive(Default)]
-struct Watched(HashMap<PathBuf, (Looked, bool)>);
+struct SeenEntries(HashMap<PathBuf, (EntryState, bool)>);
 
-impl Watched {
+impl SeenEntries {
     /// The entries that were equal at two scans and not taken yet.
-    fn ready(&mut self, found: Vec<(PathBuf, Looked)>) -> Vec<PathBuf> {
+    fn ready(&mut self, found: Vec<(PathBuf, EntryState)>) -> Vec<PathBuf> {
         let mut ready = Vec::new();
         let mut now = HashMap::with_capacity(found.len());
-        for (path, looked) in found {
+        for (path, state) in found {
             let taken = match self.0.get(&path) {
-                Some(&(before, taken)) if before == looked => {
+                Some(&(before, taken)) if before == state => {
                     if !taken {
                         ready.push(path.clone());
                     }
@@ -93,14 +93,14 @@ impl Watched {
                 }
                 _ => false,
             };
-            now.insert(path, (looked, taken));
+            now.insert(path, (state, taken));
         }
         self.0 = now;
         ready
     }
 
     /// Marks an entry as not taken, because adding it failed.
-    fn again(&mut self, path: &Path) {
+    fn mark_not_taken(&mut self, path: &Path) {
         if let Some((_, taken)) = self.0.get_mut(path) {
             *taken = false;
         }
@@ -109,7 +109,7 @@ impl Watched {
 
 /// The entries of the folder. An entry that has just vanished is left out. For an entry that cannot be read, the later
 /// reader reports the reason.
-fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
+fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, EntryState)>> {
     let cannot = || format!("cannot read the folder {}", incoming.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir(incoming).with_context(cannot)? {
@@ -118,16 +118,16 @@ fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
         if is_hidden || !path.exists() {
             continue;
         }
-        let mut looked = Looked::default();
+        let mut state = EntryState::default();
         let inside = std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
         for file in inside.chain([path.clone()]) {
             if let Ok(meta) = std::fs::metadata(file) {
-                looked.files += 1;
-                looked.bytes = looked.bytes.saturating_add(meta.len());
-                looked.changed = looked.changed.max(meta.modified().ok());
+                state.files += 1;
+                state.bytes = state.bytes.saturating_add(meta.len());
+                state.changed = state.changed.max(meta.modified().ok());
             }
         }
-        found.push((path, looked));
+        found.push((path, state));
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
@@ -135,12 +135,12 @@ fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, Looked)>> {
 
 /// Compacts finished days, once a day.
 #[derive(Default)]
-struct Nightly {
+struct DailyCompaction {
     /// All days before this one are compacted.
     before: String,
 }
 
-impl Nightly {
+impl DailyCompaction {
     /// Compacts, if a day has ended since the last call. After an error the next attempt is on the next day.
     fn compact(&mut self, lake: &mut Lake) -> anyhow::Result<()> {
         let today = lake::today();

@@ -5,9 +5,9 @@ use std::fmt;
 
 /// The reason why a change cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cannot {
+pub enum ChangeError {
     /// The change is already made.
-    IsSo,
+    AlreadyMade,
     /// The machine boots from its own disk.
     NoCommandLine,
     /// The words to remove are not on the command line.
@@ -26,30 +26,30 @@ pub enum Cannot {
     Stopped(String),
 }
 
-impl fmt::Display for Cannot {
+impl fmt::Display for ChangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cannot::IsSo => f.write_str("this boot has that already"),
-            Cannot::NoCommandLine => f.write_str(
+            ChangeError::AlreadyMade => f.write_str("this boot has that already"),
+            ChangeError::NoCommandLine => f.write_str(
                 "the machine boots from its own disk, and its command line is not bootscope's: record with --kernel",
             ),
-            Cannot::NotThere(words) => write!(f, "the recording was made without `{words}`"),
-            Cannot::NoPatch(why) => f.write_str(why),
-            Cannot::NoModules => {
+            ChangeError::NotThere(words) => write!(f, "the recording was made without `{words}`"),
+            ChangeError::NoPatch(why) => f.write_str(why),
+            ChangeError::NoModules => {
                 f.write_str("with --root the kernel has to be a bzImage, which tells for what release modules are")
             }
-            Cannot::NoSources(options) => {
+            ChangeError::NoSources(options) => {
                 write!(f, "give the kernel's sources: --tree DIR builds it with --config {options}")
             }
-            Cannot::NoKernel(why) | Cannot::NoInitrd(why) | Cannot::Stopped(why) => f.write_str(why),
+            ChangeError::NoKernel(why) | ChangeError::NoInitrd(why) | ChangeError::Stopped(why) => f.write_str(why),
         }
     }
 }
 
-impl From<Cannot> for anyhow::Error {
-    fn from(why: Cannot) -> anyhow::Error {
+impl From<ChangeError> for anyhow::Error {
+    fn from(why: ChangeError) -> anyhow::Error {
         match why {
-            Cannot::Stopped(why) => Interrupted(why).into(),
+            ChangeError::Stopped(why) => Interrupted(why).into(),
             why => anyhow::anyhow!("{why}"),
         }
     }

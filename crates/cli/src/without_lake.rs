@@ -1,4 +1,4 @@
-//! What stands in for `bootscope lake` in a build without it.
+//! Replaces `bootscope lake` in a build without lakes.
 
 use crate::Done;
 use crate::output::Output;
@@ -12,7 +12,7 @@ pub struct Args {
     _rest: Vec<OsString>,
 }
 
-/// Refuses.
+/// Refuses the command.
 pub fn run(_: &Args, _: &Output) -> anyhow::Result<Done> {
     anyhow::bail!("this program was built without lakes, as `make demo` does: run `make`, which builds the whole")
 }

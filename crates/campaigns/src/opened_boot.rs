@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use timeline::{Ns, Timeline};
 
 /// An open recording with its evaluated evidence.
-pub struct Opened {
+pub struct OpenedBoot {
     /// The folder or packed file.
     pub recording: Recording,
     /// The timeline built from its evidence.
@@ -29,7 +29,7 @@ pub struct Opened {
 
 /// The source of the activities in a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToldBy {
+pub enum ActivitySource {
     /// A call trace alone.
     Calls,
     /// A trace of the threads, and a call trace.
@@ -38,7 +38,7 @@ pub enum ToldBy {
     Other,
 }
 
-impl Opened {
+impl OpenedBoot {
     /// The rules for its rows: those in `file`, or those of its operating system.
     pub fn groups(&self, file: Option<&Path>) -> anyhow::Result<Groups> {
         let Some(file) = file else { return Ok(Boot::groups_of(&self.timeline, &self.facts)) };
@@ -48,11 +48,11 @@ impl Opened {
     }
 
     /// The source of its activities.
-    pub fn told_by(&self) -> ToldBy {
+    pub fn activity_source(&self) -> ActivitySource {
         match self.timeline.cpus_followed_until {
-            Some(Ns::MAX) => ToldBy::Calls,
-            _ if self.timeline.profile.is_empty() => ToldBy::Other,
-            _ => ToldBy::TraceAndCalls,
+            Some(Ns::MAX) => ActivitySource::Calls,
+            _ if self.timeline.profile.is_empty() => ActivitySource::Other,
+            _ => ActivitySource::TraceAndCalls,
         }
     }
 
@@ -62,14 +62,14 @@ impl Opened {
     }
 
     /// The same boot up to the same end, with activities only from its call trace.
-    pub fn by_calls(&self) -> anyhow::Result<Opened> {
+    pub fn from_calls(&self) -> anyhow::Result<OpenedBoot> {
         let until = analysis::total(&self.timeline);
         opened(open_recording(self.recording.path())?, |recording| evidence::read_by_calls(recording, until))
     }
 }
 
 /// Reads a recording for a view that does not print its warnings. They go to standard error.
-pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
+pub fn open_noting_warnings(path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
     let opened = open(path)?;
     for warning in WarningLine::all(&opened.timeline) {
         notes.note(&format!("{}: warning: {}", path.display(), warning.text));
@@ -78,7 +78,7 @@ pub fn open_warned(path: &Path, notes: &dyn Notes) -> anyhow::Result<Opened> {
 }
 
 /// Reads a recording, or one file of imported evidence.
-pub fn open(path: &Path) -> anyhow::Result<Opened> {
+pub fn open(path: &Path) -> anyhow::Result<OpenedBoot> {
     open_files(&[path.to_owned()], &Silent)
 }
 
@@ -87,7 +87,7 @@ pub fn open(path: &Path) -> anyhow::Result<Opened> {
 ///
 /// # Errors
 /// If the path is neither, or if several paths are given and one of them is a recording.
-pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened> {
+pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
     let mut refused = None;
     if let [path] = paths {
         match open_recording(path) {
@@ -105,7 +105,7 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     let imported = crate::import::import(paths, &folder, false, Known::default(), notes);
     imported.map_err(|error| refused.unwrap_or(error))?;
     let opened = of_recording(Recording::open(&folder)?)?;
-    Ok(Opened { _scratch: Some(scratch), ..opened })
+    Ok(OpenedBoot { _scratch: Some(scratch), ..opened })
 }
 
 /// True if a file is compressed like a recording. Its own error then says more than that it is not a log.
@@ -125,14 +125,14 @@ impl Notes for Silent {
 }
 
 /// Reads the evidence of an open recording.
-pub fn of_recording(recording: Recording) -> anyhow::Result<Opened> {
+pub fn of_recording(recording: Recording) -> anyhow::Result<OpenedBoot> {
     opened(recording, evidence::read)
 }
 
 fn opened(
     recording: Recording,
     read: impl Fn(&Recording) -> Result<evidence::Loaded, recording::Error>,
-) -> anyhow::Result<Opened> {
+) -> anyhow::Result<OpenedBoot> {
     let loaded = read(&recording).with_context(|| format!("cannot read {}", recording.path().display()))?;
     let facts = Facts::of(
         recording.manifest(),
@@ -142,18 +142,18 @@ fn opened(
         Values::of_recording(&recording)?,
     );
     let command_line = loaded.subject.command_line;
-    Ok(Opened { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None })
+    Ok(OpenedBoot { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None })
 }
 
 /// Opens a recording without reading what is in it.
 pub fn open_recording(path: &Path) -> anyhow::Result<Recording> {
     let recording = Recording::open(path)?;
-    refuse_other_folders(&recording)?;
+    check_is_recording(&recording)?;
     Ok(recording)
 }
 
 /// A folder or an archive without `recording.json` is one only if it holds evidence: the recorder may have been killed early.
-pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
+pub fn check_is_recording(recording: &Recording) -> anyhow::Result<()> {
     const ITS_OWN: [&str; 5] = [recording::MANIFEST_NAME, "console.log", "trace.txt", "kmsg.log", "tslog.txt"];
     let path = recording.path();
     if recording.has_manifest() || recording.names().any(|name| ITS_OWN.contains(&name)) {
@@ -167,7 +167,7 @@ pub fn refuse_other_folders(recording: &Recording) -> anyhow::Result<()> {
             recording::MANIFEST_NAME
         );
     }
-    if crate::benches::journal_of(path).is_some() {
+    if crate::benches::journal_path(path).is_some() {
         let path = path.display();
         bail!(
             "{path} is a bench: show, export, report, check and history --add take it; recordings that it kept are in {path}/boots"

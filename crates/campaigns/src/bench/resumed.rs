@@ -2,7 +2,7 @@
 //! earlier boots. Otherwise the bench would compare boots of different kinds as if they were of one kind.
 
 use super::{foresee, variant};
-use crate::Varied;
+use crate::PlannedVariant;
 use crate::benches::JOURNAL;
 use crate::repeat::check_begun_here;
 use crate::{Notes, Watcher};
@@ -13,9 +13,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// An interrupted bench, ready to resume.
-pub struct Cut {
+pub struct InterruptedBench {
     pub head: Head,
-    pub variants: Vec<Varied>,
+    pub variants: Vec<PlannedVariant>,
     pub journal: Journal,
     /// The finished boots.
     pub boots: Vec<Boot>,
@@ -30,7 +30,7 @@ pub fn open(
     is_trusted: bool,
     watcher: &mut dyn Watcher,
     notes: &dyn Notes,
-) -> anyhow::Result<Cut> {
+) -> anyhow::Result<InterruptedBench> {
     let (name, path) = (folder.display(), folder.join(JOURNAL));
     if !path.is_file() {
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
@@ -49,7 +49,7 @@ pub fn open(
     if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
         machine::pin::pin(&head.host_cpus_allowed)?;
     }
-    let variants = head.variants.iter().map(varied).collect::<anyhow::Result<Vec<Varied>>>()?;
+    let variants = head.variants.iter().map(varied).collect::<anyhow::Result<Vec<PlannedVariant>>>()?;
     let foreseen = foresee(&variants, watcher)?;
     let changed = changed(&head, &variants, &foreseen);
     if !changed.is_empty() {
@@ -59,7 +59,7 @@ pub fn open(
         );
     }
     let continued = found.document.continued;
-    Ok(Cut { head, variants, journal, boots, continued })
+    Ok(InterruptedBench { head, variants, journal, boots, continued })
 }
 
 /// The head of a bench that can be resumed.
@@ -85,14 +85,14 @@ pub fn elapsed(boots: &[Boot]) -> Duration {
         .map_or(Duration::ZERO, |last| Duration::from_nanos(last.began_ns.saturating_add(last.measured.recorded_ns)))
 }
 
-fn varied(variant: &Variant) -> anyhow::Result<Varied> {
+fn varied(variant: &Variant) -> anyhow::Result<PlannedVariant> {
     let options = serde_json::from_value(variant.how.clone())
         .with_context(|| format!("variant {}: its options are not such as this bootscope knows", variant.name))?;
-    Ok(Varied { name: variant.name.clone(), settings: variant.settings.clone(), options })
+    Ok(PlannedVariant { name: variant.name.clone(), settings: variant.settings.clone(), options })
 }
 
 /// The changes since the bench began, in words.
-fn changed(head: &Head, variants: &[Varied], foreseen: &[Manifest]) -> Vec<String> {
+fn changed(head: &Head, variants: &[PlannedVariant], foreseen: &[Manifest]) -> Vec<String> {
     let mut changed = Vec::new();
     let mut note = |what: String| {
         if !changed.contains(&what) {

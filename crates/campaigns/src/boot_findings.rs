@@ -1,10 +1,10 @@
 //! The findings of an open boot: the machine data for the detectors, and the past trials of its remedies.
 
 use crate::Notes;
-use crate::opened::Opened;
+use crate::opened_boot::OpenedBoot;
 use benchmark::History;
 use benchmark::history::PastTrial;
-use findings::{Found, Machine, Seen, Vmm, find};
+use findings::{Found, Machine, Seen, Vmm};
 use recording::{GuestSpec, InputRole, Manifest, Recording, TimeBase};
 use report::Boot;
 use std::path::Path;
@@ -13,23 +13,23 @@ use timeline::Os;
 
 /// The `most` most valuable findings of a boot. The rules of its operating system define delays, whatever rows the user
 /// makes.
-pub fn look(opened: &Opened, most: usize) -> Found {
-    seen(opened, |seen| find(seen, most))
+pub fn find(opened: &OpenedBoot, max: usize) -> Found {
+    with_seen(opened, |seen| findings::find(seen, max))
 }
 
 /// All findings of a boot with a price, computed on one CPU, because the other CPUs analyse other boots.
 #[cfg(feature = "lakes")]
-pub fn look_alone(opened: &Opened) -> Found {
-    seen(opened, |seen| findings::find_alone(seen, usize::MAX))
+pub fn find_on_one_cpu(opened: &OpenedBoot) -> Found {
+    with_seen(opened, |seen| findings::find_alone(seen, usize::MAX))
 }
 
 /// The longest wait for another writer of the history. Past trials only accompany the findings, so a view waits no
 /// longer.
-const PATIENCE: Duration = Duration::from_millis(300);
+const MAX_HISTORY_WAIT: Duration = Duration::from_millis(300);
 
 /// The past trials on the recording's kernel and machine type. If the history cannot be read, adds a remark. A missing
 /// history is allowed.
-pub fn past_trials(opened: &Opened, db: Option<&Path>, notes: &dyn Notes) -> Vec<PastTrial> {
+pub fn past_trials(opened: &OpenedBoot, db: Option<&Path>, notes: &dyn Notes) -> Vec<PastTrial> {
     let manifest = opened.recording.manifest();
     let kernel = manifest.inputs.iter().find(|input| InputRole::Kernel.is(&input.role));
     let Some((kernel, guest)) = kernel.zip(GuestSpec::of(&manifest.how)) else { return Vec::new() };
@@ -39,7 +39,7 @@ pub fn past_trials(opened: &Opened, db: Option<&Path>, notes: &dyn Notes) -> Vec
     }
     let trials = || {
         let history = History::open_existing(&path)?;
-        history.wait_at_most(PATIENCE)?;
+        history.wait_at_most(MAX_HISTORY_WAIT)?;
         history.trials(Some((&kernel.sha256, &guest.machine)))
     };
     let mut trials = trials().unwrap_or_else(|why| {
@@ -55,8 +55,8 @@ pub fn past_trials(opened: &Opened, db: Option<&Path>, notes: &dyn Notes) -> Vec
 /// The memory that a guest had left: the minimum before and after its workload. An unreadable file counts as missing,
 /// and the recording's diagnostics report it.
 fn memory_available(recording: &Recording) -> Option<u64> {
-    let said = [evidence::meminfo(recording), evidence::meminfo_after_workload(recording)];
-    said.iter().filter_map(|said| said.as_ref().ok()?.bytes("MemAvailable")).min()
+    let files = [evidence::meminfo(recording), evidence::meminfo_after_workload(recording)];
+    files.iter().filter_map(|file| file.as_ref().ok()?.bytes("MemAvailable")).min()
 }
 
 /// The compression of the user's initrd, if recorded.
@@ -66,10 +66,10 @@ fn initrd_compression(manifest: &Manifest) -> Option<String> {
 }
 
 /// Calls `look` with the boot in the form that detectors read.
-pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
+pub fn with_seen<T>(opened: &OpenedBoot, look: impl FnOnce(&Seen) -> T) -> T {
     let subject = &opened.facts.subject;
-    let said = Os::of(&subject.os);
-    let os = if said.is_known() { said } else { opened.timeline.os.clone() };
+    let recorded_os = Os::of(&subject.os);
+    let os = if recorded_os.is_known() { recorded_os } else { opened.timeline.os.clone() };
     let how = &opened.recording.manifest().how;
     // A board has its own command line, and no VMM.
     let guest = GuestSpec::of(how).filter(|guest| guest.board.is_none());
@@ -84,7 +84,7 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
         command_line: guest.as_ref().map(|guest| &guest.append).or(opened.command_line.as_ref()).map(words),
         vmm: guest.map(|guest| Vmm {
             machine_type: guest.machine,
-            arguments: chosen_firmware(guest.bios.as_deref()).chain(guest.extra).collect(),
+            arguments: firmware_arguments(guest.bios.as_deref()).chain(guest.extra).collect(),
             has_kernel: guest.kernel.is_some(),
             starts_unpacked,
             initrd_compression: initrd_compression(opened.recording.manifest()),
@@ -95,6 +95,6 @@ pub fn seen<T>(opened: &Opened, look: impl FnOnce(&Seen) -> T) -> T {
 }
 
 /// The user's firmware as QEMU arguments.
-fn chosen_firmware(bios: Option<&Path>) -> impl Iterator<Item = String> {
+fn firmware_arguments(bios: Option<&Path>) -> impl Iterator<Item = String> {
     bios.into_iter().flat_map(|bios| ["-bios".to_owned(), bios.display().to_string()])
 }

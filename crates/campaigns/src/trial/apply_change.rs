@@ -3,24 +3,24 @@
 //! A change concerns what is started: command line, machine, files. A change to the running guest is a variant of the
 //! same kind: `make` sets its option, and the recorder makes the change.
 
-use super::cannot::Cannot;
+use super::change_error::ChangeError;
 use super::kernels::Kernels;
 use benchmark::Setting;
 use findings::Change;
 use machine::{Patch, RecordOptions};
 
 /// Checks that a change can be made, and makes it. Only the kernel of a configuration is not built.
-pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) -> Result<(), Cannot> {
+pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) -> Result<(), ChangeError> {
     match change {
         Change::AppendWords(words) => append(options, words),
         Change::LabSwitch { from, to } => switch(options, from, to),
         Change::QemuArguments { from, to } => arguments(&mut options.guest.extra, from, to),
-        Change::Cpus(cpus) if options.guest.cpus >= *cpus => Err(Cannot::IsSo),
+        Change::Cpus(cpus) if options.guest.cpus >= *cpus => Err(ChangeError::AlreadyMade),
         Change::Cpus(cpus) => {
             options.guest.cpus = *cpus;
             Ok(())
         }
-        Change::Memory(bytes) if options.guest.memory_bytes <= *bytes => Err(Cannot::IsSo),
+        Change::Memory(bytes) if options.guest.memory_bytes <= *bytes => Err(ChangeError::AlreadyMade),
         Change::Memory(bytes) => {
             options.guest.memory_bytes = *bytes;
             Ok(())
@@ -33,7 +33,7 @@ pub fn check(change: &Change, options: &mut RecordOptions, kernels: &Kernels) ->
 }
 
 /// Makes the change.
-pub fn make(change: &Change, options: &mut RecordOptions, kernels: &mut Kernels) -> Result<(), Cannot> {
+pub fn make(change: &Change, options: &mut RecordOptions, kernels: &mut Kernels) -> Result<(), ChangeError> {
     match change {
         Change::KernelConfig(changes) => kernels.configure(changes, options),
         other => check(other, options, kernels),
@@ -56,26 +56,26 @@ pub fn setting(change: &Change) -> Setting {
     Setting { key: key.to_owned(), value }
 }
 
-fn patch(options: &mut RecordOptions, patches: &[String]) -> Result<(), Cannot> {
+fn patch(options: &mut RecordOptions, patches: &[String]) -> Result<(), ChangeError> {
     let parsed = patches.iter().map(|text| text.parse::<Patch>()).collect::<Result<Vec<Patch>, String>>();
-    let new: Vec<Patch> = parsed.map_err(Cannot::NoPatch)?;
+    let new: Vec<Patch> = parsed.map_err(ChangeError::NoPatch)?;
     let new: Vec<Patch> = new.into_iter().filter(|patch| !options.guest.patches.contains(patch)).collect();
     if new.is_empty() {
-        return Err(Cannot::IsSo);
+        return Err(ChangeError::AlreadyMade);
     }
     options.guest.patches.extend(new);
     Ok(())
 }
 
-fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), Cannot> {
+fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), ChangeError> {
     if options.guest.kernel.is_none() {
-        return Err(Cannot::NoCommandLine);
+        return Err(ChangeError::NoCommandLine);
     }
     let line = &options.guest.append;
     let kernels = &line[..end_of_kernels_words(line)];
     let new: Vec<&str> = words.iter().map(String::as_str).filter(|word| !has(kernels, word)).collect();
     if new.is_empty() {
-        return Err(Cannot::IsSo);
+        return Err(ChangeError::AlreadyMade);
     }
     // If a word occurs twice with different values, the kernel uses the last.
     let (kernels, inits) = line.split_at(kernels.len());
@@ -87,11 +87,11 @@ fn append(options: &mut RecordOptions, words: &[String]) -> Result<(), Cannot> {
     Ok(())
 }
 
-fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result<(), Cannot> {
+fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result<(), ChangeError> {
     let line = &options.guest.append;
     if let Some(missing) = from.iter().find(|word| !has(line, word)) {
         let is_so = to.iter().all(|word| has(line, word));
-        return Err(if is_so { Cannot::IsSo } else { Cannot::NotThere(missing.clone()) });
+        return Err(if is_so { ChangeError::AlreadyMade } else { ChangeError::NotThere(missing.clone()) });
     }
     let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     let at = words.iter().position(|word| from.iter().any(|gone| gone == word)).unwrap_or(words.len());
@@ -104,15 +104,15 @@ fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result
 }
 
 /// Changes QEMU's arguments. The removed ones must be consecutive, and the new ones are appended.
-fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<(), Cannot> {
+fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<(), ChangeError> {
     let at = |words: &[String]| extra.windows(words.len().max(1)).position(|known| known == words);
     if from.is_empty() && at(to).is_some() {
-        return Err(Cannot::IsSo);
+        return Err(ChangeError::AlreadyMade);
     }
     if !from.is_empty() {
         let Some(first) = at(from) else {
             let is_so = at(to).is_some();
-            return Err(if is_so { Cannot::IsSo } else { Cannot::NotThere(from.join(" ")) });
+            return Err(if is_so { ChangeError::AlreadyMade } else { ChangeError::NotThere(from.join(" ")) });
         };
         extra.drain(first..first + from.len());
     }
@@ -152,8 +152,8 @@ mod tests {
     }
 
     /// As the outer `check`, without sources.
-    fn check(change: &Change, options: &mut RecordOptions) -> Result<(), Cannot> {
-        super::check(change, options, &Kernels::none())
+    fn check(change: &Change, options: &mut RecordOptions) -> Result<(), ChangeError> {
+        super::check(change, options, &Kernels::without_sources())
     }
 
     fn words(text: &str) -> Vec<String> {
@@ -171,10 +171,10 @@ mod tests {
         assert_eq!(line("quiet b -- single b", "a=1 b").unwrap(), "quiet b a=1 -- single b");
         assert_eq!(line("x=\"a -- b\" --y", "a").unwrap(), "x=\"a -- b\" --y a");
         assert_eq!(line("-- x", "a").unwrap(), "a -- x");
-        assert_eq!(line("a b", "b"), Err(Cannot::IsSo));
+        assert_eq!(line("a b", "b"), Err(ChangeError::AlreadyMade));
         assert_eq!(line("-- b", "b").unwrap(), "b -- b");
         let mut disk = RecordOptions::default();
-        assert_eq!(check(&Change::AppendWords(words("a")), &mut disk), Err(Cannot::NoCommandLine));
+        assert_eq!(check(&Change::AppendWords(words("a")), &mut disk), Err(ChangeError::NoCommandLine));
     }
 
     #[test]
@@ -187,9 +187,9 @@ mod tests {
         options.guest.extra = words("-device pvpanic -m 1");
         check(&change("-device pvpanic", "-bios qboot"), &mut options).unwrap();
         assert_eq!(options.guest.extra, words("-m 1 -bios qboot"));
-        assert_eq!(check(&change("-device pvpanic", "-bios qboot"), &mut options), Err(Cannot::IsSo));
-        assert_eq!(check(&change("", "-bios qboot"), &mut options), Err(Cannot::IsSo));
-        assert!(matches!(check(&change("-no-acpi", ""), &mut options), Err(Cannot::NotThere(_))));
+        assert_eq!(check(&change("-device pvpanic", "-bios qboot"), &mut options), Err(ChangeError::AlreadyMade));
+        assert_eq!(check(&change("", "-bios qboot"), &mut options), Err(ChangeError::AlreadyMade));
+        assert!(matches!(check(&change("-no-acpi", ""), &mut options), Err(ChangeError::NotThere(_))));
         let why = check(&Change::KernelConfig(words("-FTRACE -USB")), &mut options).unwrap_err().to_string();
         assert!(why.contains("--tree DIR") && why.contains("--config -FTRACE,-USB"), "{why}");
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut options = options("quiet");
         options.guest.cpus = 1;
         check(&Change::Cpus(2), &mut options).unwrap();
-        assert_eq!((options.guest.cpus, check(&Change::Cpus(2), &mut options)), (2, Err(Cannot::IsSo)));
+        assert_eq!((options.guest.cpus, check(&Change::Cpus(2), &mut options)), (2, Err(ChangeError::AlreadyMade)));
     }
 
     #[test]
@@ -208,8 +208,11 @@ mod tests {
         options.guest.memory_bytes = 2 << 30;
         let change = Change::Memory(512 << 20);
         check(&change, &mut options).unwrap();
-        assert_eq!((options.guest.memory_bytes, check(&change, &mut options)), (512 << 20, Err(Cannot::IsSo)));
-        assert_eq!(check(&Change::Memory(1 << 30), &mut options), Err(Cannot::IsSo));
+        assert_eq!(
+            (options.guest.memory_bytes, check(&change, &mut options)),
+            (512 << 20, Err(ChangeError::AlreadyMade))
+        );
+        assert_eq!(check(&Change::Memory(1 << 30), &mut options), Err(ChangeError::AlreadyMade));
         assert_eq!(setting(&change).value, "--memory 512M");
     }
 
@@ -219,8 +222,8 @@ mod tests {
         let mut options = options("");
         check(&change, &mut options).unwrap();
         assert_eq!(options.guest.patches.len(), 2);
-        assert_eq!(check(&change, &mut options), Err(Cannot::IsSo));
-        assert!(matches!(check(&Change::Patch(words("f")), &mut options), Err(Cannot::NoPatch(_))));
+        assert_eq!(check(&change, &mut options), Err(ChangeError::AlreadyMade));
+        assert!(matches!(check(&Change::Patch(words("f")), &mut options), Err(ChangeError::NoPatch(_))));
         assert_eq!(setting(&change).value, "call@f+0x1=nop; call@g+0x2=h");
     }
 
@@ -230,8 +233,8 @@ mod tests {
         let mut options = options("a reset=wait nic=yes delay.x=1");
         check(&change, &mut options).unwrap();
         assert_eq!(options.guest.append, "a reset=async nic=yes delay.x=1");
-        assert_eq!(check(&change, &mut options), Err(Cannot::IsSo));
+        assert_eq!(check(&change, &mut options), Err(ChangeError::AlreadyMade));
         options.guest.append = "a".to_owned();
-        assert_eq!(check(&change, &mut options), Err(Cannot::NotThere("reset=wait".to_owned())));
+        assert_eq!(check(&change, &mut options), Err(ChangeError::NotThere("reset=wait".to_owned())));
     }
 }

@@ -2,7 +2,7 @@
 //! favour a commit.
 
 use super::workshop::{Workshop, interrupted};
-use super::{Request, Searched};
+use super::{RangeResult, Request};
 use crate::benches::JOURNAL;
 use anyhow::bail;
 use benchmark::Document;
@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Builds and boots the commits.
-pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<Searched> {
+pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<RangeResult> {
     if workshop.folder.join(JOURNAL).exists() {
         bail!("{} has a bench in it already: give another folder with -o", workshop.folder.display());
     }
@@ -60,7 +60,7 @@ pub fn run(request: &Request, mut workshop: Workshop) -> anyhow::Result<Searched
     };
     let measured = range.commits.iter().filter(|c| c.cannot_say.is_none()).all(|c| c.median_ns.is_some());
     let is_complete = measured && !interrupted(&document);
-    Ok(Searched::Each { range, is_complete })
+    Ok(RangeResult::Each { range, is_complete })
 }
 
 /// The commits of the range, after their common parent if there is exactly one.

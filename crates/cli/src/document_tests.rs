@@ -1,4 +1,4 @@
-//! The documents against the program: every command in them is one that the program takes, and their sentences are short.
+//! Tests of the documents: the program accepts every command in them, and their sentences are short.
 
 use crate::Cli;
 use clap::error::ErrorKind::{
@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Words of a sentence, at most.
-const SENTENCE: usize = 25;
-/// Words of README.md, at most, as `wc -w` counts them.
-const README: usize = 700;
+/// The most words of a sentence.
+const MAX_SENTENCE_WORDS: usize = 25;
+/// The most words of README.md, counted as by `wc -w`.
+const MAX_README_WORDS: usize = 700;
 
-/// What users read; a program writes `lab.md`, `stock-linux.md` and `findings.md`.
-const READ: [&str; 24] = [
+/// Documents for users, without those that a program writes: `lab.md`, `stock-linux.md` and `findings.md`.
+const USER_DOCUMENTS: [&str; 24] = [
     "README.md",
     "docs/adding-a-detector.md",
     "docs/bench.md",
@@ -43,8 +43,8 @@ const READ: [&str; 24] = [
     "docs/tslog-in-your-kernel.md",
 ];
 
-/// Flags in these documents that are of other programs.
-const OF_OTHERS: [&str; 1] = ["--no-default-features"];
+/// Flags of other programs in these documents.
+const FOREIGN_FLAGS: [&str; 1] = ["--no-default-features"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -54,9 +54,9 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// All documents that may have a command in them.
+/// All documents that may contain a command.
 fn documents() -> Vec<(String, String)> {
-    let mut names: BTreeSet<String> = READ.iter().map(|&name| name.to_owned()).collect();
+    let mut names: BTreeSet<String> = USER_DOCUMENTS.iter().map(|&name| name.to_owned()).collect();
     names.extend(["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned));
     let kernel = ["kernel/lab", "kernel/sampler", "kernel/tslog", "kernel/vmem", "kernel/p2buddy"];
     let others = ["docs", "docs/book/src", "docs/book/src/seeds", "crates/machine/src/arch"];
@@ -68,7 +68,7 @@ fn documents() -> Vec<(String, String)> {
     names.into_iter().map(|name| (read(&name), name)).map(|(text, name)| (name, text)).collect()
 }
 
-/// A document's code in backticks, and its code blocks, each line of which is whole.
+/// The code spans of a document, and the lines of its code blocks, with continued lines joined.
 fn code(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut spans, mut lines) = (Vec::new(), Vec::new());
     for (i, part) in text.split("```").enumerate() {
@@ -81,7 +81,7 @@ fn code(text: &str) -> (Vec<String>, Vec<String>) {
     (spans, lines)
 }
 
-/// The words of each call of the program in a line for a shell.
+/// The words of each call of the program in a shell line.
 fn calls(line: &str) -> Vec<Vec<String>> {
     let Some(words) = shlex::split(line.trim_start_matches("$ ")) else { return Vec::new() };
     let mut found: Vec<Vec<String>> = Vec::new();
@@ -106,14 +106,14 @@ fn calls(line: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_command_in_the_documents_is_one() {
+fn the_program_accepts_every_command_in_the_documents() {
     let (mut refused, mut count) = (Vec::new(), 0);
     for (name, text) in documents() {
         let (spans, lines) = code(&text);
         let begins = |line: &str| {
             ["bootscope ", "$ bootscope ", "for "].iter().any(|start| line.trim_start().starts_with(start))
         };
-        // In a sentence or a table a command is named without all that it takes, and often without the program's name:
+        // A sentence or a table names a command without its required arguments, and often without the program's name:
         // `bootscope findings --json`, `record --watch`.
         let spans: Vec<String> = spans.iter().map(|span| with_program(span)).collect();
         let spans = spans.iter().map(|span| (span, true));
@@ -124,7 +124,7 @@ fn every_command_in_the_documents_is_one() {
                 let is_wrong = |error: &clap::Error| match error.kind() {
                     DisplayHelp | DisplayVersion => false,
                     MissingRequiredArgument | DisplayHelpOnMissingArgumentOrSubcommand => !is_in_prose,
-                    // `show --fit`, without what it takes.
+                    // `show --fit`, without its value.
                     InvalidValue => !(is_in_prose && is_no_value(error)),
                     _ => true,
                 };
@@ -138,7 +138,7 @@ fn every_command_in_the_documents_is_one() {
     assert!(count > 300, "only {count} commands were found");
 }
 
-/// A command that a sentence names by its first word and an option alone, with the program's name before it.
+/// Puts the program's name before a command that a sentence names only by its first word and an option.
 fn with_program(span: &str) -> String {
     let mut words = span.split_whitespace();
     let is_command = words.next().is_some_and(|word| Cli::command().get_subcommands().any(|c| c.get_name() == word));
@@ -146,13 +146,13 @@ fn with_program(span: &str) -> String {
     if is_one { format!("bootscope {span}") } else { span.to_owned() }
 }
 
-/// Whether an option has no value, rather than a wrong one.
+/// True if the error is a missing value, not a wrong one.
 fn is_no_value(error: &clap::Error) -> bool {
     matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty())
 }
 
 #[test]
-fn every_flag_in_the_documents_is_one() {
+fn every_flag_in_the_documents_exists() {
     let all = Cli::command();
     let of = |command: &clap::Command| -> Vec<String> {
         let arguments = || command.get_arguments();
@@ -162,7 +162,7 @@ fn every_flag_in_the_documents_is_one() {
     let mut known: BTreeSet<String> = of(&all).into_iter().chain(["--help", "--version"].map(str::to_owned)).collect();
     known.extend(all.get_subcommands().flat_map(of));
     known.extend(all.get_subcommands().flat_map(|command| command.get_subcommands()).flat_map(of));
-    known.extend(OF_OTHERS.map(str::to_owned));
+    known.extend(FOREIGN_FLAGS.map(str::to_owned));
     let mut unknown = Vec::new();
     let is_flag = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     for (name, text) in documents() {
@@ -176,7 +176,7 @@ fn every_flag_in_the_documents_is_one() {
     assert!(unknown.is_empty(), "{}", unknown.join("\n"));
 }
 
-/// A document's sentences, code in backticks as one word: of a table each cell is a text of its own.
+/// The sentences of a document, with a code span as one word. Each cell of a table is a text of its own.
 fn sentences(text: &str) -> Vec<String> {
     let prose: String = text.split("```").step_by(2).collect();
     let mut texts: Vec<String> = vec![String::new()];
@@ -206,7 +206,7 @@ fn sentences(text: &str) -> Vec<String> {
     let whole = |parts: Vec<String>| {
         let mut whole: Vec<String> = vec![String::new()];
         for part in parts {
-            // A dot inside of a number or a name ends nothing.
+            // A dot inside a number or a name does not end a sentence.
             if part.starts_with(char::is_whitespace) {
                 whole.push(String::new());
             }
@@ -220,20 +220,20 @@ fn sentences(text: &str) -> Vec<String> {
 #[test]
 fn sentences_are_short() {
     let mut long = Vec::new();
-    for name in READ {
+    for name in USER_DOCUMENTS {
         for sentence in sentences(&read(name)) {
             let words = sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
-            if words > SENTENCE {
+            if words > MAX_SENTENCE_WORDS {
                 long.push(format!("{name}: {words} words:{sentence}"));
             }
         }
     }
-    assert!(long.is_empty(), "longer than {SENTENCE} words:\n{}", long.join("\n"));
+    assert!(long.is_empty(), "longer than {MAX_SENTENCE_WORDS} words:\n{}", long.join("\n"));
     let words = read("README.md").split_whitespace().count();
-    assert!(words <= README, "README.md has {words} words");
+    assert!(words <= MAX_README_WORDS, "README.md has {words} words");
 }
 
-/// `recording.json` as the book specifies it, for tools that have no code of ours.
+/// `docs/book/src/format.md` specifies `recording.json` for other tools, so it must name every field.
 #[test]
 fn the_format_names_every_field_of_a_recording() {
     fn fields(value: &serde_json::Value, found: &mut BTreeSet<String>) {
@@ -255,14 +255,14 @@ fn the_format_names_every_field_of_a_recording() {
     assert!(missing.is_empty() && found.len() > 40, "of {} fields the page does not name {missing:?}", found.len());
 }
 
-/// A release's number stands in several files: docs/releasing.md.
+/// docs/releasing.md lists the files that contain the release's number.
 #[test]
 fn the_version_is_the_same_everywhere() {
     let version = env!("CARGO_PKG_VERSION");
     let (minor, _) = version.rsplit_once('.').expect("a version has three parts");
     let of_lock = |name: &str| -> Vec<String> {
         let lock = read(name);
-        // What comes from a registry says so.
+        // A package from a registry has a `source`.
         let own = lock.split("[[package]]").skip(1).filter(|package| !package.contains("\nsource = "));
         let own =
             own.filter(|package| !package.contains("name = \"fuzz\"") && !package.contains("version = \"0.0.0\""));
@@ -287,13 +287,15 @@ fn every_page_of_the_book_is_read_here() {
     let summary = read("docs/book/src/SUMMARY.md");
     let own =
         summary.split("](").skip(1).filter_map(|link| link.split(')').next()).filter(|link| !link.starts_with(".."));
-    let unread: Vec<String> =
-        own.map(|page| format!("docs/book/src/{page}")).filter(|page| !READ.contains(&page.as_str())).collect();
+    let unread: Vec<String> = own
+        .map(|page| format!("docs/book/src/{page}"))
+        .filter(|page| !USER_DOCUMENTS.contains(&page.as_str()))
+        .collect();
     assert!(unread.is_empty(), "{unread:?}");
 }
 
 #[test]
-fn what_another_layout_changes_is_one_figure_everywhere() {
+fn the_documents_agree_on_the_effect_of_another_layout() {
     use analysis::floor::{LAYOUT_MOST, VIRTUAL_TIME};
     let figures = [format!("{:.3} %", 100.0 * VIRTUAL_TIME), format!("{:.0} %", 100.0 * LAYOUT_MOST)];
     for name in ["docs/how-it-works.md", "docs/bench.md"] {
@@ -304,7 +306,7 @@ fn what_another_layout_changes_is_one_figure_everywhere() {
 }
 
 #[test]
-fn what_reads_the_documents_finds_what_is_wrong() {
+fn the_readers_of_documents_find_errors() {
     let (spans, lines) =
         code("a `bootscope show x` b\n```\n$ bootscope record --kernel K \\\n    -o a | less\n```\n`--top\n3`");
     assert_eq!((spans, lines.len()), (vec!["bootscope show x".to_owned(), "--top 3".to_owned()], 2));
@@ -315,8 +317,8 @@ fn what_reads_the_documents_finds_what_is_wrong() {
     let error = |words: [&str; 3]| Cli::try_parse_from(words).err().expect("it lacks something");
     assert!(is_no_value(&error(["bootscope", "show", "--fit"])));
     assert!(!is_no_value(&error(["bootscope", "export", "--to=nowhere"])));
-    let long = "word ".repeat(SENTENCE);
+    let long = "word ".repeat(MAX_SENTENCE_WORDS);
     let found = sentences(&format!("{long}one.\nTwo `a b c` 1.5 s. Three\n\n| {long}|x. y|\n"));
     let counts: Vec<usize> = found.iter().map(|s| s.split_whitespace().count()).filter(|&n| n > 0).collect();
-    assert_eq!(counts, [SENTENCE + 1, 4, 1, SENTENCE, 1, 1]);
+    assert_eq!(counts, [MAX_SENTENCE_WORDS + 1, 4, 1, MAX_SENTENCE_WORDS, 1, 1]);
 }

@@ -1,4 +1,4 @@
-//! `bootscope lake forget` and `lake compact`: a lake's files are rewritten.
+//! `bootscope lake forget` and `lake compact`: rewrite a lake's files.
 
 use crate::Done;
 use crate::output::Output;
@@ -49,25 +49,25 @@ pub struct CompactArgs {
     lake: PathBuf,
 }
 
-/// What `lake forget --json` says.
+/// The JSON document of `lake forget --json`.
 #[derive(Serialize)]
 struct Forgotten {
     schema: &'static str,
     lake: String,
-    /// So many boots were removed.
+    /// The number of removed boots.
     boots: usize,
 }
 
-/// What `lake compact --json` says.
+/// The JSON document of `lake compact --json`.
 #[derive(Serialize)]
 struct Compacted {
     schema: &'static str,
     lake: String,
-    /// Days whose files were merged.
+    /// The number of days whose files were merged.
     days: usize,
-    /// So many files a table had on these days.
+    /// The number of files of a table on these days, before.
     files_before: usize,
-    /// So many it has now.
+    /// The number of files of a table on these days, after.
     files_after: usize,
 }
 
@@ -94,7 +94,8 @@ pub fn forget(args: &ForgetArgs, output: &Output) -> anyhow::Result<Done> {
     Ok(if boots > 0 { Done::Well } else { Done::Badly })
 }
 
-/// The token of a name. A key that is not there is not made: no token of the lake is of it. The name itself may be there.
+/// The token of a machine's name. A missing key is not created, since no token in the lake could come from it. The lake
+/// may have the name itself.
 fn token(name: &str, key: Option<&Path>, output: &Output) -> anyhow::Result<Option<String>> {
     let path = campaigns::lake::key_path(key)?;
     if path.exists() {
@@ -116,12 +117,12 @@ pub fn compact(args: &CompactArgs, output: &Output) -> anyhow::Result<Done> {
         let schema = "bootscope.lake-compact/1";
         output.document(&Compacted { schema, lake: name, days, files_before, files_after })?;
     } else if !output.quiet {
-        output.text(&said(&done, &name))?;
+        output.text(&summary(&done, &name))?;
     }
     Ok(Done::Well)
 }
 
-fn said(done: &lake::Compacted, lake: &str) -> String {
+fn summary(done: &lake::Compacted, lake: &str) -> String {
     if done.days == 0 {
         return format!("{} has no small files to merge\n", harmless(lake));
     }
