@@ -1,5 +1,4 @@
-//! What a bench costs beside its boots, what it finds of a change that is known, and whether its statistics keep their
-//! rates.
+//! The overhead of a bench beside its boots, its estimate of a known change, and the error rates of its statistics.
 
 use crate::BOOTSCOPE;
 use crate::table::{PERCENT, Promise, RATIO, Table, Unit, last_line};
@@ -19,7 +18,7 @@ const SEARCHED: &str = "first slow commit of 1 000, 3 % under 2 % noise";
 const SEARCHES: u32 = 1000;
 const VERDICTS: Unit = Unit { name: "of 1", digits: 0 };
 
-/// All of it.
+/// Adds all figures of this part.
 pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     match kernel {
         Ok(kernel) => {
@@ -36,13 +35,13 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     }
 }
 
-/// What is simulated in full, which takes ten minutes.
+/// Runs the full simulations, which take ten minutes.
 pub fn simulate(table: &mut Table) {
     simulations(table);
     searches(table);
 }
 
-/// The wall time of a whole bench, from its start to its exit, over what its recordings took.
+/// The wall-clock time of a whole bench, from its start to its exit, divided by that of its recordings.
 fn cost(kernel: &Path, work: &Path, table: &mut Table) {
     let began = Instant::now();
     let runs = BOOTS.to_string();
@@ -64,7 +63,7 @@ fn cost(kernel: &Path, work: &Path, table: &mut Table) {
     }
 }
 
-/// The lab's boot with a delay of a known share of it, five boots of each, by instructions.
+/// The lab's boot with a delay that is a known share of it: five boots of each, in instructions.
 fn injected(lab: &Path, work: &Path, table: &mut Table) {
     let flags = ["--init", "keep", "--until", "^init: done", "--accel", "tcg", "--deterministic"];
     let plain = match bench(lab, &work.join("bench-plain"), &[&flags[..], &["--runs", "1"]].concat()) {
@@ -93,8 +92,8 @@ fn injected(lab: &Path, work: &Path, table: &mut Table) {
     }
 }
 
-/// A stock kernel unpacks a file from its initial RAM file system before process 1: work whose length is in proportion to the
-/// file. What a byte costs is measured first.
+/// A known change of a stock kernel: before process 1 it unpacks a file from its initial RAM file system, in a time
+/// proportional to the file's size. The time per byte is measured first.
 fn unpacked(kernel: &Path, work: &Path, table: &mut Table) -> Result<(), String> {
     const TRIED: usize = 4_000_000;
     let flags = ["--append", "quiet", "--accel", "tcg", "--deterministic"];
@@ -117,7 +116,7 @@ fn unpacked(kernel: &Path, work: &Path, table: &mut Table) -> Result<(), String>
     let byte_ns = estimate(&comparison(&first)["total"]) / TRIED as f64;
     for (figure, share) in [(STOCK_TOTAL, 0.005), (STOCK_ROW, 0.0005)] {
         let found = comparison(&against((share * plain / byte_ns) as usize, &[])?);
-        // Its row is the one that moved most.
+        // The row of the unpacking changed most.
         let by = if figure == STOCK_TOTAL { &found["total"] } else { &found["rows"][0]["by"] };
         let close = (estimate(by) / (share * plain) - 1.0).abs() < 0.25;
         let slower = by["change"] == "more" && close;
@@ -127,7 +126,8 @@ fn unpacked(kernel: &Path, work: &Path, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-/// An archive (cpio, "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst) of one file of so many bytes.
+/// An archive (cpio, "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst) of one file of this
+/// size.
 fn archive(bytes: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, mode, size) in [("filler", 0o100_644, bytes), ("TRAILER!!!", 0, 0)] {
@@ -150,7 +150,7 @@ fn lab() -> Option<PathBuf> {
 
 /// The document of a bench.
 fn bench(kernel: &Path, into: &Path, flags: &[&str]) -> Result<Value, String> {
-    // What is left there is of an earlier run.
+    // Remove the result of an earlier run.
     let _ = std::fs::remove_dir_all(into);
     let output = Command::new(BOOTSCOPE)
         .args(["bench", "--json", "--quiet", "--no-history", "--kernel"])
@@ -166,16 +166,16 @@ fn bench(kernel: &Path, into: &Path, flags: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())
 }
 
-/// False alarms, coverage, power and forecasts over 10 000 simulated benches of every kind of noise: each is a test that
-/// fails where a rate is not what is stated.
+/// False alarms, coverage, power and forecasts over 10 000 simulated benches with every kind of noise. Each is a test
+/// that fails if a rate differs from the stated one.
 fn simulations(table: &mut Table) {
     let tests = ["test", "--release", "--locked", "-p", "benchmark", "--test", "simulation", "--", "--ignored"];
     let output = match Command::new(env!("CARGO")).args(tests).output() {
         Ok(output) => output,
         Err(e) => return table.fail(SIMULATED, &format!("cargo: {e}")),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    let result = said.lines().find(|line| line.starts_with("test result:")).unwrap_or("it said no result");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    let result = output_text.lines().find(|line| line.starts_with("test result:")).unwrap_or("it said no result");
     let count = |word: &str| -> f64 {
         let part = result.split([';', '.']).find(|part| part.trim_end().ends_with(word));
         part.and_then(|part| part.split_whitespace().next()?.parse().ok()).unwrap_or(f64::NAN)
@@ -193,7 +193,7 @@ fn simulations(table: &mut Table) {
     }
 }
 
-/// Simulated searches among commits; the test behind it also holds the number of builds.
+/// Simulated searches among commits. The test behind it also checks the number of builds.
 fn searches(table: &mut Table) {
     let test = [
         "test",
@@ -211,8 +211,8 @@ fn searches(table: &mut Table) {
         Ok(output) => output,
         Err(e) => return table.fail(SEARCHED, &format!("cargo: {e}")),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    let line = said.lines().find(|line| line.contains(" right, ")).unwrap_or("it said nothing");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    let line = output_text.lines().find(|line| line.contains(" right, ")).unwrap_or("it said nothing");
     let right: Option<f64> = line.split(" of ").next().and_then(|count| count.split_whitespace().last()?.parse().ok());
     match right.filter(|_| output.status.success()) {
         Some(right) => table.add(SEARCHED, 100.0 * right / f64::from(SEARCHES), PERCENT, Promise::AtLeast(95.0), line),

@@ -1,7 +1,7 @@
-//! A stock kernel under TCG: what recording it costs, how much of its boot is left unexplained, how fast it is shown.
+//! A stock kernel under TCG: the overhead of recording, the unexplained part of its boot, and the time to show it.
 
 use crate::BOOTSCOPE;
-use crate::said;
+use crate::json_document;
 use crate::show;
 use crate::table::{PERCENT, Promise, RATIO, Table, last_line};
 use serde_json::Value;
@@ -14,13 +14,13 @@ const COST: &str = "recorded ÷ plain boot, to process 1";
 const UNEXPLAINED: &str = "unexplained share of the boot";
 const SHOW: &str = "show, a real recording";
 
-/// Boots in pairs, then once more to look at.
+/// Boots in pairs, and then once more for the other figures.
 pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &mut Table) {
     let kernel = match kernel {
         Ok(kernel) => kernel,
         Err(why) => return [COST, UNEXPLAINED, SHOW].iter().for_each(|figure| table.skip(figure, why)),
     };
-    match said(
+    match json_document(
         Command::new(BOOTSCOPE)
             .args(["record", "--json", "--quiet", "--overhead", &pairs.to_string()])
             .arg("--kernel")
@@ -43,7 +43,9 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &
         .arg(&folder)
         .output();
     let recorded = match record {
-        Ok(output) if output.status.success() => said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&folder)),
+        Ok(output) if output.status.success() => {
+            json_document(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&folder))
+        }
         Ok(output) => Err(last_line(&output.stderr)),
         Err(e) => Err(e.to_string()),
     };

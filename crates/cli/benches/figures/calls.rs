@@ -1,10 +1,11 @@
-//! A boot whose every call is followed: what that costs, how well it is done, how large, and how fast to show and to look through.
+//! A boot with a call trace: its overhead, quality and size, and the time to show and analyse it.
 //!
-//! With and without are boots in turn; the cost is the ratio of the time from QEMU's start to the end mark, by the host's
-//! clock, and the table has the median of the pairs. Without calls nothing is recorded of the guest either.
+//! Boots with and without the call trace alternate. The overhead is the ratio of the host's wall-clock times from
+//! QEMU's start to the end mark, and the table has the median of the pairs. The boots without calls record nothing
+//! about the guest.
 
 use crate::table::{PERCENT, Promise, RATIO, SECONDS, Table, Unit};
-use crate::{BOOTSCOPE, manifest, said};
+use crate::{BOOTSCOPE, json_document, manifest};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +27,7 @@ const FINDINGS_LAB: &str = "calls, lab: findings, less the tables";
 const MIB: Unit = Unit { name: "MiB", digits: 1 };
 const PARTS_PER_MILLION: Unit = Unit { name: "ppm", digits: 2 };
 
-/// All figures of this part.
+/// Adds all figures of this part.
 pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &mut Table) {
     of_the_lab(&work.join("calls-lab"), table);
     let all = [COST_COUNTED, COST, MATCHED, OWNED, APART, PACKED, MEMORY, SHOW, FINDINGS];
@@ -44,7 +45,7 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, pairs: u32, table: &
     if let Err(why) = boots.looked_at(table) {
         table.fail(MATCHED, &why);
     }
-    // Calls alone do not say who waited for whom, and no finding has a price without that.
+    // A call trace alone does not show waits between threads, and without waits no finding has a price.
     match boots.boot("both", &["--deterministic", "--trace", "events,calls"]) {
         Ok(both) => looked_through(FINDINGS, &both, table),
         Err(why) => table.fail(FINDINGS, &why),
@@ -62,7 +63,7 @@ impl Boots<'_> {
         let into = self.folder.join(name);
         let mut command = Command::new(BOOTSCOPE);
         command.args(["record", "--json", "--quiet", "--force", "--kernel"]).arg(self.kernel).args(MACHINE);
-        said(command.args(further).arg("-o").arg(&into)).map(|_| into)
+        json_document(command.args(further).arg("-o").arg(&into)).map(|_| into)
     }
 
     fn costs(&self, further: &[&str], pairs: u32) -> Result<Vec<f64>, String> {
@@ -73,7 +74,7 @@ impl Boots<'_> {
         (0..pairs).map(|_| Ok(took("calls")? / took("none")?)).collect()
     }
 
-    /// Two deterministic boots with calls, and one without.
+    /// Two deterministic boots with a call trace, and one without.
     fn looked_at(&self, table: &mut Table) -> Result<(), String> {
         let with = ["--deterministic", "--trace", "calls"];
         let (first, second) = (self.boot("first", &with)?, self.boot("second", &with)?);
@@ -88,7 +89,7 @@ impl Boots<'_> {
         let [one, other] = [&one, &other].map(|calls| calls["instructions"].as_f64().unwrap_or(f64::NAN));
         let apart = 1e6 * (one / other - 1.0).abs();
         table.add(APART, apart, PARTS_PER_MILLION, Promise::AtMost(10.0), &format!("of {:.3} G", one / 1e9));
-        said(Command::new(BOOTSCOPE).args(["pack", "--json", "--force"]).arg(&first))?;
+        json_document(Command::new(BOOTSCOPE).args(["pack", "--json", "--force"]).arg(&first))?;
         let packed = self.folder.join("first.tar.zst").metadata().map_err(|e| format!("first.tar.zst: {e}"))?.len();
         table.add(PACKED, mib(packed as f64), MIB, Promise::AtMost(40e6 / f64::from(1 << 20)), "");
         let resident = |of: &Path| manifest(of).map(|m| m["vmm"]["max_rss_bytes"].as_f64().unwrap_or(f64::NAN));
@@ -99,24 +100,24 @@ impl Boots<'_> {
     }
 }
 
-/// A followed boot of the reference kernel, with causes to find.
+/// A boot of the reference kernel with a call trace and known causes of slowness.
 fn of_the_lab(folder: &Path, table: &mut Table) {
     let slow = "messages=200 calibrate=delay tsc_sync=check aps=serial";
     let mut command = Command::new(BOOTSCOPE);
     command.args(["record", "--json", "--quiet", "--force", "--lab", "--deterministic", "--trace", "calls"]);
-    match said(command.args(["--cpus", "4", "--append", slow, "-o"]).arg(folder)) {
+    match json_document(command.args(["--cpus", "4", "--append", slow, "-o"]).arg(folder)) {
         Ok(_) => looked_through(FINDINGS_LAB, folder, table),
         Err(why) => table.fail(FINDINGS_LAB, &why),
     }
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// How much longer `findings` takes than the tables of `show` alone, in turn.
+/// The extra time of `findings` over the tables of `show` alone, in alternating runs.
 fn looked_through(figure: &str, recording: &Path, table: &mut Table) {
     const ROUNDS: usize = 5;
     let took = |command: &[&str]| -> Result<(f64, Value), String> {
         let start = Instant::now();
-        let document = said(Command::new(BOOTSCOPE).args(command).arg("--json").arg(recording))?;
+        let document = json_document(Command::new(BOOTSCOPE).args(command).arg("--json").arg(recording))?;
         Ok((start.elapsed().as_secs_f64(), document))
     };
     let round = |_| {
@@ -142,7 +143,8 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// What `show` says of a recording's calls.
+/// The figures of `show` about a recording's calls.
 fn calls(recording: &Path) -> Result<Value, String> {
-    said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(recording)).map(|document| document["calls"].clone())
+    json_document(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(recording))
+        .map(|document| document["calls"].clone())
 }

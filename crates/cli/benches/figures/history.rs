@@ -1,4 +1,4 @@
-//! A history of a hundred thousand benches, listed and drawn; and the search for a slow commit, simulated.
+//! A history of a hundred thousand benches, listed and drawn, and simulated searches for a slow commit.
 
 use crate::BOOTSCOPE;
 use crate::table::{MS, PERCENT, Promise, RATIO, Table, last_line};
@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// How many benches.
+/// The number of benches.
 const BENCHES: u32 = 100_000;
-/// Of them so many are added in one transaction.
+/// The number of benches added in one transaction.
 const TOGETHER: u32 = 2_000;
-/// How often the list is timed.
+/// The number of times that the list is timed.
 const TIMES: usize = 5;
-/// How many searches are simulated.
+/// The number of simulated searches.
 const SEARCHES: u32 = 300;
 
 /// Adds both figures.
@@ -56,7 +56,7 @@ fn listed(work: &Path) -> Result<f64, String> {
     Ok(times[TIMES / 2])
 }
 
-/// A bench of five boots; from half of them on a tenth slower.
+/// A bench of five boots. The second half of the benches is a tenth slower.
 fn document(number: u32) -> Document {
     let stop = Stop { rounds: 5, width: None, budget_ns: None };
     let plan = Plan { leaves_out: false, variants: 1, warm_ups: 0, stop, seed: number.into() };
@@ -81,7 +81,7 @@ fn document(number: u32) -> Document {
     Document::new(head, (0..5).map(boot).collect(), Some(Ended::Rounds))
 }
 
-/// How many searches of 100 were right, and the most builds of one.
+/// The number of correct searches in 100, and the most builds of one search.
 fn searched() -> Result<(f64, f64), String> {
     let output = Command::new(env!("CARGO"))
         .args(["test", "--release", "--locked", "-p", "benchmark", "--lib", "--", "--nocapture"])
@@ -89,9 +89,9 @@ fn searched() -> Result<(f64, f64), String> {
         .env("BOOTSCOPE_SIMULATIONS", SEARCHES.to_string())
         .output()
         .map_err(|e| format!("cargo: {e}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     // `295 of 300 right, 0.985 expected; at most 16 builds, 372 boots`
-    let line = said.lines().find(|line| line.contains(" right, ")).ok_or_else(|| last_line(&output.stderr))?;
+    let line = output_text.lines().find(|line| line.contains(" right, ")).ok_or_else(|| last_line(&output.stderr))?;
     let number = |before: &str| line.split(before).next()?.rsplit(' ').next()?.parse::<f64>().ok();
     match (number(" of "), number(" builds")) {
         (Some(right), Some(builds)) => Ok((100.0 * right / f64::from(SEARCHES), builds)),

@@ -1,10 +1,10 @@
-//! On what a run was made: without it no figure means anything.
+//! The description of the machine, which gives the figures their meaning.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// CPU, cores, load, kernel, QEMU, date; and what was booted.
+/// CPU, cores, load, kernel, QEMU, date, and the booted kernel.
 pub fn description(kernel: Option<&Path>) -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |key: &str| {
@@ -15,19 +15,19 @@ pub fn description(kernel: Option<&Path>) -> String {
     let load = file("/proc/loadavg");
     format!(
         "{date}, bootscope {version}\nhost:   {cpu}, {cores} cores, load {load}, Linux {linux}\nVMM:    {qemu}\nkernel: {kernel}",
-        date = said("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
+        date = first_line("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
         version = env!("CARGO_PKG_VERSION"),
         cpu = field("model name").unwrap_or_else(|| "unknown CPU".to_owned()),
         cores = std::thread::available_parallelism().map_or(0, usize::from),
         load = load.split(' ').next().unwrap_or_default(),
         linux = file("/proc/sys/kernel/osrelease").trim_end(),
-        qemu = said("qemu-system-x86_64", &["--version"]).unwrap_or_else(|| "none".to_owned()),
+        qemu = first_line("qemu-system-x86_64", &["--version"]).unwrap_or_else(|| "none".to_owned()),
         kernel = kernel.and_then(Path::file_name).map_or_else(|| "none".into(), |name| name.to_string_lossy()),
     )
 }
 
-/// The first line of what a program says, if there is such a program.
-pub fn said(program: &str, arguments: &[&str]) -> Option<String> {
+/// The first line that a program prints, if the program exists.
+pub fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }

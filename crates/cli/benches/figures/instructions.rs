@@ -1,12 +1,12 @@
-//! How many instructions a command takes in user space: a figure that a busy host leaves as it is.
+//! The instructions of a command in user space: a figure that does not depend on the host's load.
 //!
-//! valgrind counts them on any machine, perf only where the CPU's counters are to be had.
+//! valgrind counts them on any machine, perf only if the CPU's counters are available.
 
 use crate::host;
 use crate::table::last_line;
 use std::process::Command;
 
-/// What counts them here, or why nothing does.
+/// The program that counts instructions here, or the reason why none does.
 pub enum Counter {
     Valgrind,
     Perf,
@@ -14,9 +14,9 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// Looks for one: valgrind first, because it says the same on every machine.
+    /// Finds a counter. valgrind is preferred, because its counts are the same on every machine.
     pub fn find() -> Counter {
-        if host::said("valgrind", &["--version"]).is_some() {
+        if host::first_line("valgrind", &["--version"]).is_some() {
             return Counter::Valgrind;
         }
         match Counter::Perf.count(&Command::new("true")) {
@@ -25,7 +25,7 @@ impl Counter {
         }
     }
 
-    /// Runs a command to its end; how many instructions it and its children took.
+    /// Runs a command to its end. Returns the instructions of the command and its children.
     pub fn count(&self, command: &Command) -> Result<f64, String> {
         let mut counting = match self {
             Counter::Valgrind => {
@@ -45,12 +45,12 @@ impl Counter {
         if !output.status.success() {
             return Err(last_line(&output.stderr));
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let found = said.lines().rev().find_map(|line| self.number(line));
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        let found = output_text.lines().rev().find_map(|line| self.number(line));
         found.ok_or_else(|| format!("{} says no number: {}", self.name(), last_line(&output.stderr)))
     }
 
-    /// `==7== Collected : 2375054` of valgrind; `2375054,,instructions:u,…` of perf.
+    /// Parses `==7== Collected : 2375054` of valgrind, or `2375054,,instructions:u,…` of perf.
     fn number(&self, line: &str) -> Option<f64> {
         match self {
             Counter::Valgrind => line.split_once("Collected :")?.1.trim().parse().ok(),
@@ -58,7 +58,6 @@ impl Counter {
         }
     }
 
-    /// What it is called.
     pub fn name(&self) -> &'static str {
         match self {
             Counter::Valgrind => "valgrind",

@@ -1,7 +1,7 @@
-//! The reference kernel: how quick and how small it is, what its recorder costs, and how fast its log comes home.
+//! The reference kernel: its boot time and size, the overhead of its recorder, and the speed of its log's transfer.
 
 use crate::table::{MS, Promise, RATIO, SECONDS, Table, last_line};
-use crate::{BOOTSCOPE, manifest, said};
+use crate::{BOOTSCOPE, json_document, manifest};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -17,13 +17,13 @@ const LOST_OF_FOUR: &str = "lab: samples lost at 1000 Hz, 4 CPUs";
 const FULL: &str = "lab: 262 144 records home";
 const HUNG: &str = "lab: the same, of a hung guest";
 
-/// Two events each: more than the log holds.
+/// Options that make two events each, more than the log holds.
 const FILLS_THE_LOG: &str = "messages=140000";
 
-/// Half a second, of which the frame allocator takes a third.
+/// A boot of half a second. The frame allocator takes a third of it.
 const SAMPLED_BOOT: &str = "services=3 frames=scan";
 
-/// All figures of this part.
+/// Adds all figures of this part.
 pub fn measure(work: &Path, table: &mut Table) {
     let folder = work.join("lab");
     let _ = std::fs::remove_dir_all(&folder);
@@ -57,11 +57,11 @@ pub fn measure(work: &Path, table: &mut Table) {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// A plain boot, once by instructions and once by the clock.
+/// A plain boot, once counted in instructions and once in time.
 fn boot(folder: &Path, table: &mut Table) {
     let total_ms = |deterministic: bool| -> Result<f64, String> {
         let into = recorded(folder, &LAB, "", if deterministic { &["--deterministic"] } else { &[] })?;
-        let shown = said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
+        let shown = json_document(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
         Ok(shown["total_ns"].as_f64().ok_or("show says no total")? / 1e6)
     };
     match total_ms(true) {
@@ -86,7 +86,7 @@ const MIB: crate::table::Unit = crate::table::Unit { name: "MiB", digits: 2 };
 const COUNT: crate::table::Unit = crate::table::Unit { name: "", digits: 0 };
 const LAB: [&str; 1] = ["--lab"];
 
-/// Instructions until the kernel hands over, with the recorder and without.
+/// Instructions up to the hand-over, with the recorder and without.
 fn cost(folder: &Path, append: &str) -> Result<(f64, String), String> {
     let plain = without_recorder()?;
     let plain = plain.to_str().ok_or("the path of the target folder is not UTF-8")?;
@@ -95,39 +95,39 @@ fn cost(folder: &Path, append: &str) -> Result<(f64, String), String> {
     Ok((on / off, format!("{:.3} and {:.3} M", on / 1e6, off / 1e6)))
 }
 
-/// The same, sampled and not.
+/// As [`cost`], with samples and without.
 fn cost_sampled(folder: &Path) -> Result<(f64, String), String> {
     let off = handed_over(folder, &LAB, SAMPLED_BOOT)?;
     let on = handed_over(folder, &LAB, &format!("{SAMPLED_BOOT} sample=1000"))?;
     Ok((on / off, format!("{:.3} and {:.3} M", on / 1e6, off / 1e6)))
 }
 
-/// How many samples were lost of how many, with so many CPUs and by the host's clock. The samples go through the port that
-/// [`handed_over`] takes, so this is a boot of its own.
+/// The lost samples and all samples, with this number of CPUs and the host's clock. The samples use the port that
+/// [`handed_over`] needs, so this is a separate boot.
 fn lost(folder: &Path, cpus: &str) -> Result<(f64, String), String> {
     let append = format!("{SAMPLED_BOOT} sample=1000");
     let into = recorded(folder, &LAB, &append, &["--cpus", cpus])?;
-    let shown = said(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
+    let shown = json_document(Command::new(BOOTSCOPE).args(["show", "--json"]).arg(&into))?;
     let sampled = &shown["sampled"];
     let lost = sampled["lost"].as_f64().ok_or("show says nothing of lost samples")?;
     let taken = sampled["samples"].as_u64().filter(|&taken| taken > 0).ok_or("no sample was taken")?;
     Ok((lost, format!("of {taken}")))
 }
 
-/// The kernel writes its TSC to a port when it hands over. Deterministic: that is instructions.
+/// The TSC that the kernel writes to a port at the hand-over. In a deterministic boot it counts instructions.
 fn handed_over(folder: &Path, what: &[&str], append: &str) -> Result<f64, String> {
     let port = folder.join("port");
     let _ = std::fs::remove_file(&port);
     let chardev = format!("file,id=port,path={}", port.display());
     let device = "isa-debugcon,iobase=0xe9,chardev=port";
     recorded(folder, what, append, &["--deterministic", "--", "-chardev", &chardev, "-device", device])?;
-    let said = std::fs::read(&port).map_err(|e| format!("{}: {e}", port.display()))?;
-    let said = String::from_utf8_lossy(&said);
-    let tsc = said.lines().find_map(|line| line.strip_prefix("I ")?.parse().ok());
-    tsc.ok_or_else(|| format!("the kernel said {said:?} on its port"))
+    let output_text = std::fs::read(&port).map_err(|e| format!("{}: {e}", port.display()))?;
+    let output_text = String::from_utf8_lossy(&output_text);
+    let tsc = output_text.lines().find_map(|line| line.strip_prefix("I ")?.parse().ok());
+    tsc.ok_or_else(|| format!("the kernel said {output_text:?} on its port"))
 }
 
-/// The same kernel, built without the feature `tslog`.
+/// The same kernel built without the feature `tslog`.
 fn without_recorder() -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lab-off");
     let output = Command::new(env!("CARGO"))
@@ -139,7 +139,7 @@ fn without_recorder() -> Result<PathBuf, String> {
     if output.status.success() { Ok(target.join("lab/lab")) } else { Err(last_line(&output.stderr)) }
 }
 
-/// What recording took beside the boot itself: before QEMU was started, and after how it ended was known.
+/// The time of recording beside the boot: before QEMU started, and after the outcome was known.
 fn home_s(folder: &Path, append: &str) -> Result<f64, String> {
     let start = Instant::now();
     let no_screen = ["--hang-after", "1s", "--", "-vga", "none"];
@@ -154,7 +154,7 @@ fn home_s(folder: &Path, append: &str) -> Result<f64, String> {
     Ok(all_s - ended_ns / 1e9)
 }
 
-/// Records a boot into the folder, whatever comes of it.
+/// Records a boot into the folder, with any outcome.
 fn recorded(folder: &Path, what: &[&str], append: &str, further: &[&str]) -> Result<PathBuf, String> {
     let into = folder.join("boot");
     let mut command = Command::new(BOOTSCOPE);

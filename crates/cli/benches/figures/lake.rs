@@ -1,7 +1,8 @@
-//! A lake of a million boots that never were: how large it is, how long questions take, and what they find of what was planted. And how
-//! many recordings a second `lake add` takes.
+//! A lake of a million synthetic boots: its size, the time of queries, and how many planted regressions they find. Also
+//! the recordings per second that `lake add` adds.
 //!
-//! Questions need `bootscope-lake` (`make lake`); what compares with DuckDB and with executors of Ballista needs its tests' programs.
+//! Queries need `bootscope-lake` (`make lake`). The comparisons with DuckDB and with executors of Ballista need the
+//! programs of its tests.
 
 use crate::BOOTSCOPE;
 use crate::table::{PERCENT, Promise, RATIO, SECONDS, Table, Unit, last_line};
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 
 const GB: Unit = Unit { name: "GB", digits: 2 };
 const PER_SECOND: Unit = Unit { name: "a second", digits: 0 };
-/// Boots of the large lake, and of one a tenth of it.
+/// The boots of the large lake. Another lake has a tenth of that.
 const BOOTS: u64 = 1_000_000;
-/// Copies of a recording that are added.
+/// The number of copies of a recording that are added.
 const COPIES: usize = 400;
-/// How often a question is timed.
+/// The number of times that a query is timed.
 const TIMES: usize = 3;
 const P95: &str = "select kernel, approx_percentile_cont(total_ns, 0.95) from boots group by 1";
 
@@ -29,14 +30,14 @@ pub fn measure(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
         return table.fail("lake", &why.to_string());
     }
     added(kernel, &work, table);
-    let asked = asked(&work, table);
-    if let Err(why) = asked {
+    let queries = queries(&work, table);
+    if let Err(why) = queries {
         table.fail("questions to a lake of 10⁶ boots", &why);
     }
     let _ = std::fs::remove_dir_all(&work);
 }
 
-/// Recordings a second, of a stock kernel's boot as `record` keeps it, with and without its trace.
+/// Adds the recordings per second for boots of a stock kernel as `record` keeps them, with and without their trace.
 fn added(kernel: Result<&Path, &String>, work: &Path, table: &mut Table) {
     for (name, more, promise) in [
         ("lake add, boots without a trace", &["--trace", "none"], Promise::AtLeast(200.0)),
@@ -69,7 +70,7 @@ fn rate(kernel: &Path, more: &[&str], work: &Path) -> Result<f64, String> {
     if !record.status.success() {
         return Err(last_line(&record.stderr));
     }
-    // Boots of other times are other boots.
+    // Copies with other times count as other boots.
     let manifest = std::fs::read_to_string(one.join("recording.json")).map_err(|e| e.to_string())?;
     let created = serde_json::from_str::<Value>(&manifest).ok().and_then(|v| Some(v["created"].as_str()?.to_owned()));
     let created = created.ok_or("the recording has no time")?;
@@ -94,7 +95,7 @@ fn rate(kernel: &Path, more: &[&str], work: &Path) -> Result<f64, String> {
     }
 }
 
-fn asked(work: &Path, table: &mut Table) -> Result<(), String> {
+fn queries(work: &Path, table: &mut Table) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let lake = work.join("synthetic");
     make(&root, &lake, BOOTS)?;
@@ -121,7 +122,7 @@ fn asked(work: &Path, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// The same by DuckDB, and by executors of Ballista.
+/// The same queries in DuckDB, and with executors of Ballista.
 fn others(root: &Path, lake: &Path, p95: f64, table: &mut Table) {
     let figures = ["p95 by kernel ÷ DuckDB's", "sums of all rows ÷ DuckDB's", "one executor ÷ two"];
     let python = root.join("target/tools/python/bin/python");
@@ -130,7 +131,7 @@ fn others(root: &Path, lake: &Path, p95: f64, table: &mut Table) {
     if !python.is_file() {
         return figures.iter().for_each(|figure| table.skip(figure, "no DuckDB: run `scripts/setup lake`"));
     }
-    let found = crate::said(Command::new(python).arg(script).arg(programs).arg("speed").arg(lake));
+    let found = crate::json_document(Command::new(python).arg(script).arg(programs).arg("speed").arg(lake));
     let found = match found {
         Ok(found) => found,
         Err(why) => return figures.iter().for_each(|figure| table.fail(figure, &why)),
@@ -168,19 +169,19 @@ fn gigabytes(folder: &Path) -> Result<f64, String> {
     Ok(bytes as f64 / 1e9)
 }
 
-/// Seconds, and the most memory, in GB: what the kernel says of the process until it is gone.
+/// The time in seconds, and the peak memory in GB, polled from the kernel until the process ends.
 fn timed(command: &mut Command) -> Result<(f64, f64), String> {
     let began = Instant::now();
     let mut child = command.stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
     let status = format!("/proc/{}/status", child.id());
     let mut most_kb = 0.0;
     loop {
-        let said = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = said.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let output_text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = output_text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kb = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
         most_kb = kb.unwrap_or(most_kb).max(most_kb);
         match child.try_wait().map_err(|e| e.to_string())? {
-            // Regressions that were found are an exit status of 1.
+            // Exit status 1 means that regressions were found.
             Some(status) if status.code().is_some_and(|code| code < 2) => break,
             Some(status) => return Err(format!("{command:?} ended with {status}")),
             None => std::thread::sleep(Duration::from_millis(5)),
@@ -189,7 +190,7 @@ fn timed(command: &mut Command) -> Result<(f64, f64), String> {
     Ok((began.elapsed().as_secs_f64(), most_kb * 1024.0 / 1e9))
 }
 
-/// The middle of several, and the most memory.
+/// The median time of several runs, and the most memory.
 fn repeated(mut run: impl FnMut() -> Result<(f64, f64), String>) -> Result<(f64, f64), String> {
     let mut all = (0..TIMES).map(|_| run()).collect::<Result<Vec<_>, _>>()?;
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -197,7 +198,7 @@ fn repeated(mut run: impl FnMut() -> Result<(f64, f64), String>) -> Result<(f64,
     Ok((all[TIMES / 2].0, most))
 }
 
-/// Of what was planted, how much is found, and of what is found, how much was not planted; in percent.
+/// The share of planted regressions that are found, and the share of found ones that were not planted, in percent.
 fn judged(engine: &Path, lake: &Path) -> Result<(f64, f64), String> {
     let out = Command::new(engine).arg("ask").arg(lake).args(["regressions", "--json"]).output();
     let found: Value = serde_json::from_slice(&out.map_err(|e| e.to_string())?.stdout).map_err(|e| e.to_string())?;

@@ -1,8 +1,8 @@
-//! The figures that the project promises, each beside its promise, from one run on this machine: `make bench`.
+//! The promised figures of the project, each beside its promise, from one run on this machine: `make bench`.
 //!
-//! One line per figure: what it is, what was measured (the median, and the range in brackets), what was promised, and
-//! whether it was kept. Figures that two machines share are ratios of one run. What cannot be measured here says why.
-//! Exit status 1 if a promise is not kept.
+//! One line per figure: its name, the measured value (the median, with the range in brackets), the promise, and whether
+//! it was kept. Figures that compare two programs are ratios of one run. A figure that cannot be measured here has a
+//! reason. The exit status is 1 if a promise is not kept.
 //!
 //! `cargo bench -p bootscope --bench figures -- [--pairs N] [PART]…`, with the parts `readers`, `synthetic`, `tslog`,
 //! `boot`, `calls`, `home`, `bench`, `simulations`, `lab`, `page`, `history` and `lake`; without any, all.
@@ -90,7 +90,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            // Cargo says so to every benchmark.
+            // Cargo passes this to every benchmark.
             "--bench" => {}
             "--pairs" => {
                 let count = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n >= 2);
@@ -105,7 +105,7 @@ fn arguments() -> Result<(Vec<String>, u32), String> {
 }
 
 /// The JSON document that a command prints.
-fn said(command: &mut Command) -> Result<Value, String> {
+fn json_document(command: &mut Command) -> Result<Value, String> {
     let output = command.output().map_err(|e| e.to_string())?;
     if !output.status.success() {
         return Err(table::last_line(&output.stderr));
@@ -119,9 +119,9 @@ fn manifest(recording: &Path) -> Result<Value, String> {
     serde_json::from_slice(&text).map_err(|e| format!("recording.json: {e}"))
 }
 
-/// The kernel to boot, or why nothing can be booted here.
+/// The kernel to boot, or the reason why no kernel can be booted here.
 fn kernel() -> Result<PathBuf, String> {
-    if host::said("qemu-system-x86_64", &["--version"]).is_none() {
+    if host::first_line("qemu-system-x86_64", &["--version"]).is_none() {
         return Err("no qemu-system-x86_64: install Debian's package qemu-system-x86".to_owned());
     }
     if let Some(named) = std::env::var_os("BOOTSCOPE_TEST_KERNEL") {

@@ -1,4 +1,4 @@
-//! How fast the page of a million spans is written, and then in headless Chromium, which draws by software here.
+//! The time to write the page of a million spans, and its times in headless Chromium, which draws by software here.
 
 use crate::BOOTSCOPE;
 use crate::table::{MB, MS, Promise, Table, Unit, last_line};
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Two records are a span.
+/// The number of records; two make a span.
 const RECORDS: usize = 2_000_000;
 const BYTES: Unit = Unit { name: "bytes", digits: 1 };
-/// What of a page is not its spans: the application and the tables.
+/// The bytes of a page beside its spans: the application and the tables.
 const APPLICATION: f64 = 400_000.0;
 
-/// All figures of this part.
+/// Adds all figures of this part.
 pub fn measure(work: &Path, table: &mut Table) {
     let folder = work.join("page");
     let measured = fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()));
@@ -44,7 +44,7 @@ fn all(folder: &Path, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// What `page/bench/figures.mjs` says of it.
+/// Adds the figures that `page/bench/figures.mjs` prints.
 fn in_chromium(page: &Path, table: &mut Table) {
     const FIGURE: &str = "page, a million spans, in Chromium";
     let Some(found) = measured(&["bench/figures.mjs".as_ref(), page], FIGURE, table) else { return };
@@ -63,7 +63,7 @@ fn in_chromium(page: &Path, table: &mut Table) {
     add("memory", "memory_bytes", MB, 1e-6, 400.0);
 }
 
-/// The same boot in speedscope, which is where people look at one else.
+/// Opens the same boot in speedscope, the usual viewer for such profiles.
 fn in_speedscope(recording: &Path, folder: &Path, table: &mut Table) {
     const FIGURE: &str = "speedscope, the same boot";
     let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules/speedscope/dist/release");
@@ -98,7 +98,7 @@ fn measured(script: &[&Path], figure: &str, table: &mut Table) -> Option<Value> 
         table.skip(figure, "no page/node_modules or no chromium: scripts/setup test-all installs them");
         return None;
     }
-    let said = match Command::new("node").args(script).current_dir(folder).output() {
+    let output_text = match Command::new("node").args(script).current_dir(folder).output() {
         Ok(output) if output.status.success() => output.stdout,
         Ok(output) => {
             table.fail(figure, &last_line(&output.stderr));
@@ -109,9 +109,9 @@ fn measured(script: &[&Path], figure: &str, table: &mut Table) -> Option<Value> 
             return None;
         }
     };
-    let found = serde_json::from_slice(&said).ok();
+    let found = serde_json::from_slice(&output_text).ok();
     if found.is_none() {
-        table.fail(figure, &last_line(&said));
+        table.fail(figure, &last_line(&output_text));
     }
     found
 }

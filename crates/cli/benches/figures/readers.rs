@@ -1,4 +1,4 @@
-//! How fast each reader reads, beside the fastest there can be: one memchr pass over the same bytes in the same run.
+//! The speed of each reader, beside an upper bound: one memchr pass over the same bytes in the same run.
 
 use crate::synthetic;
 use crate::table::{MB_PER_S, Promise, Table};
@@ -12,12 +12,12 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use timeline::{Clock, Diagnostics, Ns, TimeBase, Timeline};
 
-/// Long enough that a pass takes tens of milliseconds.
+/// Enough input that a pass takes tens of milliseconds.
 const INPUT_BYTES: usize = 32 << 20;
 const PASSES: usize = 5;
 const LEAST: f64 = 200.0;
 
-/// Makes each input in turn, and reads it.
+/// Generates each input and reads it.
 pub fn measure(table: &mut Table) {
     let nothing = Diagnostics::default;
 
@@ -40,7 +40,7 @@ pub fn measure(table: &mut Table) {
         reader(&format!("kernel log, {dress}"), text.as_bytes(), table, |bytes| {
             black_box(KernelLog::read(&name, bytes, &mut nothing()).is_ok());
         });
-        // Reading the log is not counted again: only the initcalls of a log that was read.
+        // The reading of the log is not counted again, only that of its initcalls.
         let log = KernelLog::read(&name, text.as_bytes(), &mut nothing());
         reader(&format!("initcalls, {dress}"), text.as_bytes(), table, |_| {
             if let Ok(log) = &log {
@@ -77,7 +77,7 @@ fn reader(what: &str, bytes: &[u8], table: &mut Table, mut read: impl FnMut(&[u8
     table.add(&format!("reader: {what}"), found, MB_PER_S, Promise::AtLeast(LEAST), &aside);
 }
 
-/// The best of several passes, in MB/s: what else the machine does can only slow it down.
+/// The best of several passes, in MB/s, since other load on the machine only slows a pass down.
 fn speed(bytes: &[u8], mut pass: impl FnMut(&[u8])) -> f64 {
     let times = (0..PASSES).map(|_| {
         let start = Instant::now();
@@ -96,7 +96,7 @@ fn lines(mut line: impl FnMut(&mut String, u64) -> std::fmt::Result) -> String {
     text
 }
 
-/// Of three messages one calls an initcall and one returns from it, as with `initcall_debug`.
+/// A log in which one message of three enters an initcall and one returns from it, as with `initcall_debug`.
 fn log(dressed: fn(&mut String, u64, &str) -> std::fmt::Result) -> String {
     lines(|text, i| {
         let n = i / 3 % 997;
@@ -109,7 +109,7 @@ fn log(dressed: fn(&mut String, u64, &str) -> std::fmt::Result) -> String {
     })
 }
 
-/// What the plugin writes: a thread, then blocks that call each other.
+/// A first-execution trace as the plugin writes it: a thread, then blocks that call each other.
 fn first_executions() -> Vec<u8> {
     let mut bytes = b"BSFIRST\n".to_vec();
     bytes.extend_from_slice(&1u16.to_le_bytes());
@@ -122,7 +122,7 @@ fn first_executions() -> Vec<u8> {
         if bytes.len() >= INPUT_BYTES {
             break;
         }
-        // A call: 600 to 1 600 ns after the block before, 40 bytes behind it, 23 bytes in 6 instructions, 64 forward.
+        // A call: 600 to 1 600 ns after the previous block, 40 bytes behind it, 23 bytes in 6 instructions, 64 forward.
         let after = 600 + i * 7 % 1000_u32;
         bytes.extend_from_slice(&[
             1 << 4 | 1 << 3 | 1,

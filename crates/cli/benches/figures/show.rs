@@ -1,4 +1,4 @@
-//! How long `bootscope show` takes, and how much memory: on a recording, and on a million events.
+//! The time and memory of `bootscope show`, on a recording and on a million events.
 
 use crate::BOOTSCOPE;
 use crate::synthetic;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub const RUNS: usize = 7;
 const EVENTS: usize = 1_000_000;
 
-/// A recording with nothing but a trace of a million events and the kernel's first message.
+/// Shows a recording that has only a trace of a million events and the kernel's first message.
 pub fn synthetic(work: &Path, table: &mut Table) {
     let folder = work.join("synthetic");
     let made = fs::create_dir_all(&folder)
@@ -24,11 +24,11 @@ pub fn synthetic(work: &Path, table: &mut Table) {
         }
         Err(e) => table.fail("show, a million events", &format!("{}: {e}", folder.display())),
     }
-    // It is large, and made again in no time.
+    // It is large, and quickly made again.
     let _ = fs::remove_dir_all(&folder);
 }
 
-/// Times `show` on a recording; its CPU time stands beside, for a machine that has other things to do.
+/// Times `show` on a recording. The CPU time is printed too, for a machine with other load.
 pub fn time(figure: &str, folder: &Path, limit_ms: f64, table: &mut Table) {
     let run = || {
         let start = Instant::now();
@@ -49,10 +49,10 @@ pub fn time(figure: &str, folder: &Path, limit_ms: f64, table: &mut Table) {
     }
 }
 
-/// User and system time of all children that have ended, from `/proc/self/stat`, which counts hundredths of a second.
+/// User and system time of all ended children, from `/proc/self/stat`, in hundredths of a second there.
 pub fn children_cpu_ms() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is a name in brackets, which may hold spaces.
+    // The second field is a name in brackets, which may contain spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10.0
 }
@@ -64,8 +64,8 @@ fn peak(figure: &str, folder: &Path, limit_mb: f64, table: &mut Table) {
     }
 }
 
-/// Runs a command to its end. Its peak resident set, looked up while it runs: what the kernel reports of an ended
-/// child counts the memory of the parent that it was forked from too.
+/// Runs a command to its end. Returns its peak resident set, polled while it runs. The kernel's figure for an ended
+/// child also counts the memory of the parent that forked it.
 pub fn peak_mb(command: &mut Command) -> Result<f64, String> {
     let mut child = command.spawn().map_err(|e| e.to_string())?;
     let status = format!("/proc/{}/status", child.id());

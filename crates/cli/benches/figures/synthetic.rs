@@ -1,8 +1,8 @@
-//! A trace of any size that is the same each time: process 1 runs initcalls, and waits in every way there is.
+//! A reproducible trace of any size: process 1 runs initcalls, and waits in every possible way.
 //!
-//! The events are those of a machine that could be: a CPU runs one thread at a time, who waits is
-//! woken by somebody, interrupts nest in whoever runs. Four CPUs: on the first one process 1, which
-//! sleeps, is preempted, and waits for workers on the other three, which have work of their own too.
+//! The events are those of a possible machine. A CPU runs one thread at a time, another thread wakes each waiting one,
+//! and interrupts nest in the running thread. There are four CPUs. Process 1 is on the first. It sleeps, is preempted,
+//! and waits for workers on the other three, which also have other work.
 
 use std::fmt::Arguments;
 
@@ -12,14 +12,14 @@ const LEVELS: [&str; 8] = ["early", "core", "postcore", "arch", "subsys", "fs", 
 
 #[derive(Clone, Debug)]
 struct Task {
-    /// As the trace's own column has it.
+    /// The name in the trace's own column.
     column: String,
-    /// As events have it.
+    /// The name in events.
     comm: String,
     pid: usize,
 }
 
-/// `count` events, or a few more, as `/sys/kernel/tracing/trace` prints them.
+/// `count` events, or a few more, in the format of `/sys/kernel/tracing/trace`.
 pub fn trace(count: usize) -> String {
     let mut machine = Machine::new();
     let (mut level, mut initcall) = (0, 0);
@@ -36,7 +36,7 @@ pub fn trace(count: usize) -> String {
 
 struct Machine {
     tasks: Vec<Task>,
-    /// When each CPU did its last event, in microseconds.
+    /// The time of each CPU's last event, in microseconds.
     at: [u64; CPUS],
     lines: Vec<(u64, String)>,
     random: u64,
@@ -72,7 +72,7 @@ impl Machine {
         1 + CPUS + cpu * WORKERS + self.below(WORKERS as u64) as usize
     }
 
-    /// Something happens on a CPU, some microseconds after the last thing there.
+    /// Adds an event on a CPU, some microseconds after the last one there.
     fn event(&mut self, cpu: usize, task: usize, flags: &str, what: Arguments<'_>) {
         self.at[cpu] += 1 + self.below(20);
         let (at, Task { column, pid, .. }) = (self.at[cpu], &self.tasks[task]);
@@ -94,7 +94,7 @@ impl Machine {
         self.event(cpu, by, flags, format_args!("sched_waking: comm={comm} pid={pid} prio=120 target_cpu={target:03}"));
     }
 
-    /// A timer interrupts whoever runs, and may wake somebody.
+    /// A timer interrupts the running thread, and may wake another one.
     fn timer(&mut self, cpu: usize, task: usize, wakes: Option<usize>) {
         self.event(cpu, task, "d.h1.", format_args!("local_timer_entry: vector=236"));
         let timer = "hrtimer=(____ptrval____)";
@@ -115,7 +115,7 @@ impl Machine {
         self.event(cpu, worker, ".....", format_args!("workqueue_execute_end: {item}"));
     }
 
-    /// A worker of another CPU does what process 1 asked for, and wakes it.
+    /// A worker on another CPU does work for process 1, and wakes it.
     fn wait_for_worker(&mut self) {
         let cpu = 1 + self.below(CPUS as u64 - 1) as usize;
         let worker = self.worker(cpu);
@@ -144,7 +144,7 @@ impl Machine {
         self.switch(0, worker, "I", INIT);
     }
 
-    /// A CPU does work that process 1 has no part in.
+    /// A CPU does work without process 1.
     fn background(&mut self, cpu: usize) {
         let worker = self.worker(cpu);
         self.timer(cpu, idle(cpu), Some(worker));
@@ -175,7 +175,7 @@ impl Machine {
     }
 
     fn text(mut self) -> String {
-        // Stable: what one CPU did stays in its order.
+        // The sort is stable: events of one CPU stay in order.
         self.lines.sort_by_key(|line| line.0);
         let count = self.lines.len();
         let mut text = format!("# tracer: nop\n#\n# entries-in-buffer/entries-written: {count}/{count}   #P:{CPUS}\n");

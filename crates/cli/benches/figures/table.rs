@@ -1,17 +1,17 @@
-//! The table of figures: measured, promised, kept or not.
+//! The table of figures: measured, promised, and kept or not.
 
 use std::fmt;
 
-/// What a figure must be.
+/// The promise for a figure.
 #[derive(Clone, Copy)]
 pub enum Promise {
     AtMost(f64),
     AtLeast(f64),
-    /// Only told.
+    /// No promise: the figure is only printed.
     None,
 }
 
-/// A quantity's unit, which is also how it is written.
+/// The unit of a quantity, with its format.
 #[derive(Clone, Copy)]
 pub struct Unit {
     pub name: &'static str,
@@ -27,7 +27,7 @@ pub const MB: Unit = Unit { name: "MB", digits: 0 };
 pub const MB_PER_S: Unit = Unit { name: "MB/s", digits: 0 };
 pub const SLOW_MB_PER_S: Unit = Unit { name: "MB/s", digits: 2 };
 
-/// All figures of a run.
+/// The figures of a run.
 #[derive(Default)]
 pub struct Table {
     lines: Vec<Line>,
@@ -39,16 +39,16 @@ struct Line {
 }
 
 enum Found {
-    /// What was measured, what was promised, and whether it was kept.
+    /// The measured value, the promise, and whether it was kept.
     Measured(String, String, Option<bool>),
-    /// What is needed is not here.
+    /// A requirement of the measurement is missing here.
     Skipped(String),
-    /// What was to be measured does not work, which keeps no promise.
+    /// The measurement failed, which keeps no promise.
     Failed(String),
 }
 
 impl Table {
-    /// A figure; `aside` stands in brackets behind it.
+    /// Adds a figure; `aside` follows it in brackets.
     pub fn add(&mut self, figure: &str, measured: f64, unit: Unit, promise: Promise, aside: &str) {
         let write = |value: f64| format!("{value:.*} {}", unit.digits, unit.name).trim_end().to_owned();
         let (promised, kept) = match promise {
@@ -61,7 +61,7 @@ impl Table {
         self.lines.push(Line { figure: figure.to_owned(), found: Found::Measured(measured, promised, kept) });
     }
 
-    /// The median of several, with their range.
+    /// Adds the median of several values, with their range.
     pub fn add_all(&mut self, figure: &str, mut measured: Vec<f64>, unit: Unit, promise: Promise, aside: &str) {
         measured.sort_by(f64::total_cmp);
         let [low, .., high] = measured[..] else { return self.fail(figure, "measured less than twice") };
@@ -69,17 +69,17 @@ impl Table {
         self.add(figure, measured[measured.len() / 2], unit, promise, &aside);
     }
 
-    /// A figure that cannot be measured here.
+    /// Adds a figure that cannot be measured here.
     pub fn skip(&mut self, figure: &str, why: &str) {
         self.lines.push(Line { figure: figure.to_owned(), found: Found::Skipped(why.to_owned()) });
     }
 
-    /// A figure whose measurement failed.
+    /// Adds a figure whose measurement failed.
     pub fn fail(&mut self, figure: &str, why: &str) {
         self.lines.push(Line { figure: figure.to_owned(), found: Found::Failed(why.to_owned()) });
     }
 
-    /// Whether every promise that could be looked at was kept.
+    /// True if no measured promise was broken and no measurement failed.
     pub fn kept(&self) -> bool {
         !self.lines.iter().any(|line| matches!(line.found, Found::Measured(_, _, Some(false)) | Found::Failed(_)))
     }
@@ -102,7 +102,11 @@ impl fmt::Display for Table {
     }
 }
 
-/// The last line that a program said: usually the reason.
-pub fn last_line(said: &[u8]) -> String {
-    String::from_utf8_lossy(said).lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+/// The last line that a program printed, which usually has the reason of a failure.
+pub fn last_line(output_text: &[u8]) -> String {
+    String::from_utf8_lossy(output_text)
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or("it said nothing")
+        .to_owned()
 }

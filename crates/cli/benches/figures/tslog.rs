@@ -1,5 +1,6 @@
-//! A TSLOG to a flame chart: a full buffer, a short log, and ten million records, beside the public scripts if
-//! `BOOTSCOPE_TSLOG_SCRIPTS` names a folder with them (freebsd-boot-profiling; they have no licence, so they are not here).
+//! From a TSLOG to a flame chart: a full buffer, a short log, and ten million records. It also runs the public scripts
+//! (freebsd-boot-profiling) if `BOOTSCOPE_TSLOG_SCRIPTS` names their folder. They have no licence, so they are not
+//! here.
 
 use crate::BOOTSCOPE;
 use crate::instructions::Counter;
@@ -12,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A kernel's buffer, full.
+/// The records of a kernel's full buffer.
 const FULL: usize = 262_144;
 const SHORT: usize = 12_000;
 const MANY: usize = 10_000_000;
-/// Hardly more than starting the program.
+/// A log that takes hardly more than the program's start.
 const TINY: usize = 100;
-/// How often the public scripts and ours take turns.
+/// The number of turns between the public scripts and bootscope.
 const TURNS: usize = 3;
 
-/// All figures of this part.
+/// Adds all figures of this part.
 pub fn measure(work: &Path, table: &mut Table) {
     let folder = work.join("tslog");
     let measured = fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()));
@@ -51,7 +52,7 @@ fn all(folder: &Path, table: &mut Table) -> Result<(), String> {
     beside_scripts(FIGURE, folder, &scripts, table)
 }
 
-/// The public scripts and ours in turn, on the same log, so that both have the same host.
+/// Runs the public scripts and bootscope in turns on the same log, so that both have the same host.
 fn beside_scripts(figure: &str, folder: &Path, scripts: &Path, table: &mut Table) -> Result<(), String> {
     let (recording, mut theirs) = (folder.join(FULL.to_string()), pipeline(folder, scripts)?);
     let mut ours = export(&recording, &folder.join("boot.svg"));
@@ -75,8 +76,8 @@ fn beside_scripts(figure: &str, folder: &Path, scripts: &Path, table: &mut Table
     Ok(())
 }
 
-/// Exports a log with so many records: in instructions, which are promised in millions, and in time, which depends on the
-/// host. The median, in milliseconds.
+/// Exports a log with this number of records. Measures instructions, which are promised in millions, and the median
+/// time in ms, which depends on the host.
 fn to_svg(
     folder: &Path,
     records: usize,
@@ -116,7 +117,7 @@ fn timed(command: &mut Command) -> Result<f64, String> {
     if output.status.success() { Ok(start.elapsed().as_secs_f64() * 1e3) } else { Err(last_line(&output.stderr)) }
 }
 
-/// A recording of a made log.
+/// Imports a synthetic log.
 pub fn imported(folder: &Path, records: usize) -> Result<PathBuf, String> {
     let (text, recording) = (folder.join("tslog.txt"), folder.join(records.to_string()));
     fs::write(&text, log(records)).map_err(|e| format!("{}: {e}", text.display()))?;
@@ -125,14 +126,15 @@ pub fn imported(folder: &Path, records: usize) -> Result<PathBuf, String> {
     Ok(recording)
 }
 
-/// A log in the shape of a boot's: SYSINITs, functions called up to ten deep, a thread in seven that the boot waits for.
+/// A log with the structure of a boot's: SYSINITs, calls up to ten deep, and one thread in seven that the boot waits
+/// for.
 fn log(records: usize) -> String {
     let mut text = String::with_capacity(records * 34);
     let (mut ticks, mut state) = (1_000_000_u64, 42_u64);
     let mut record = |thread: u64, what: &str| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ticks += state >> 54;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "0x{thread:x} {ticks} {what}");
         state >> 33
     };
@@ -169,14 +171,14 @@ fn log(records: usize) -> String {
     text
 }
 
-/// The public scripts on a full log: with what they expect of a BSD put before them.
+/// The public scripts on a full log, with shims for the BSD programs that they expect.
 fn pipeline(folder: &Path, scripts: &Path) -> Result<Command, String> {
     let log_file = folder.join("scripts.txt");
     fs::write(&log_file, log(FULL)).map_err(|e| e.to_string())?;
     let shims = [
         ("sysctl", "case \"$2\" in debug.tslog) cat \"$TSLOG\" ;; debug.tslog_user) : ;; *) exit 1 ;; esac"),
         ("uname", "echo FreeBSD"),
-        // BSD's takes a prefix where GNU's takes a template.
+        // The BSD version takes a prefix, the GNU version a template.
         ("mktemp", "exec /usr/bin/mktemp -d \"$TMPDIR/tslog.XXXXXX\""),
         ("lam", "sed -e \"s/^/$2/\""),
     ];

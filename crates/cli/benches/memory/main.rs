@@ -1,11 +1,13 @@
-//! The most memory that each reader and view takes, beside the rule: 8 times the bytes read, and 64 MB: `make memory`.
+//! The most memory that each reader and view takes, compared with the limit of 8 times the bytes read plus 64 MB: `make
+//! memory`.
 //!
-//! Of each kind of input it makes one of 1, 8 and 64 MB, as dense as the format allows: shortest lines, empty names, names that are all
-//! different, calls that are never left. A child process imports it, others show it and make a page of it. The table has the peak of
-//! each, which the kernel tells of a process that ended. Exit status 1 if a row breaks the rule.
+//! It generates inputs of 1, 8 and 64 MB for each kind, as dense as the format allows: shortest lines, empty names, all
+//! names different, calls that never return. One child process imports an input, others show it and make a page of it.
+//! The table has the peak of each child, as the kernel reports it after its end. The exit status is 1 if a row exceeds
+//! the limit.
 //!
-//! `cargo bench -p bootscope --bench memory -- [--mb N]… [--views] [NAME]…`: only these sizes, also the other views, only kinds whose
-//! name has one of these words in it.
+//! `cargo bench -p bootscope --bench memory -- [--mb N]… [--views] [NAME]…`: only these sizes, also the other views,
+//! only kinds whose name contains one of these words.
 
 #![allow(unsafe_code, reason = "wait4 is a call of C")]
 
@@ -21,19 +23,20 @@ use std::time::{Duration, Instant};
 const BOOTSCOPE: &str = env!("CARGO_BIN_EXE_bootscope");
 const MB: usize = 1 << 20;
 const SIZES_MB: [usize; 3] = [1, 8, 64];
-/// A command that takes longer is ended, and its row breaks the rule: time has to follow the input too.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// The time limit of a command. A slower one is ended and its row counts as a failure, because time must be bounded by
+/// the input too.
+const MAX_TIME: Duration = Duration::from_secs(100);
 
-/// What a child took.
-struct Took {
+/// The resource use of a child.
+struct ResourceUse {
     peak_mb: f64,
     seconds: f64,
-    /// Bytes that it printed or wrote.
+    /// The bytes that it printed or wrote.
     output: u64,
     status: i32,
 }
 
-/// Views that `--views` adds.
+/// The views that `--views` adds.
 const OTHER_VIEWS: [&[&str]; 5] =
     [&["show"], &["findings"], &["export", "folded"], &["export", "perfetto"], &["export", "firefox"]];
 
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
     if is_kept { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-/// The sizes in MB, the words of names, and whether all views are wanted.
+/// The sizes in MB, the words for names, and true if all views are requested.
 fn arguments() -> Result<(Vec<usize>, Vec<String>, bool), String> {
     let (mut sizes, mut names, mut views) = (Vec::new(), Vec::new(), false);
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
@@ -77,27 +80,27 @@ fn arguments() -> Result<(Vec<usize>, Vec<String>, bool), String> {
     Ok((sizes, names, views))
 }
 
-/// Makes an input, and prints what each command takes for it. Returns whether all keep the rule.
+/// Generates an input, and prints the resource use of each command on it. Returns true if all keep the limit.
 fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
     let (recording, output) = (work.join("recording"), work.join("output"));
     let _ = fs::remove_dir_all(&recording).or_else(|_| fs::remove_file(&recording));
     let input = (kind.make)(mb * MB);
     let read = kinds::binary::unpacked_bytes(&input).max(input.len());
     let mut is_kept = true;
-    let mut row = |command: &str, took: &Took| {
+    let mut row = |command: &str, usage: &ResourceUse| {
         let rule = 8.0 * read as f64 / MB as f64 + 64.0;
-        // An input that the program refuses, which it says, is status 2.
-        let is_good = took.peak_mb <= rule && matches!(took.status, 0..=2);
+        // Status 2 means that the program refuses the input with a message.
+        let is_good = usage.peak_mb <= rule && matches!(usage.status, 0..=2);
         is_kept &= is_good;
         println!(
             "| {} | {:.0} | {command} | {:.0} | {:.0} %{} | {:.1} | {:.1} |",
             kind.name,
             read as f64 / MB as f64,
-            took.peak_mb,
-            100.0 * took.peak_mb / rule,
-            if is_good { String::new() } else { format!(" **NO**, status {}", took.status) },
-            took.output as f64 / MB as f64,
-            took.seconds
+            usage.peak_mb,
+            100.0 * usage.peak_mb / rule,
+            if is_good { String::new() } else { format!(" **NO**, status {}", usage.status) },
+            usage.output as f64 / MB as f64,
+            usage.seconds
         );
     };
     if kind.is_own {
@@ -137,9 +140,9 @@ fn measure(kind: &Kind, mb: usize, views: bool, work: &Path) -> bool {
     is_kept
 }
 
-/// Runs the program in a process of its own.
+/// Runs the program in a child process.
 #[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
-fn run(arguments: &[&str], output: &Path) -> Took {
+fn run(arguments: &[&str], output: &Path) -> ResourceUse {
     let (file, began) = (File::create(output).expect("a file"), Instant::now());
     let home = output.with_file_name("home");
     let mut command = Command::new(BOOTSCOPE);
@@ -148,22 +151,22 @@ fn run(arguments: &[&str], output: &Path) -> Took {
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     let pid = libc::pid_t::try_from(child.id()).expect("a process' number");
     loop {
-        // SAFETY: both pointers are to live variables of the types that wait4 fills in. The child is this process' own, and
-        // nothing else waits for it.
+        // SAFETY: both pointers are to live variables of the types that wait4 fills in. The child belongs to this
+        // process, and no other code waits for it.
         let ended = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
         match ended {
             0 => std::thread::sleep(Duration::from_millis(2)),
             ended if ended == pid => break,
             _ => panic!("wait4 of {arguments:?}: {}", std::io::Error::last_os_error()),
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > MAX_TIME {
             child.kill().expect("a child that still runs");
         }
     }
-    // SAFETY: it was zeroed, which is a value of it, and wait4 filled it in.
+    // SAFETY: it was zeroed, which is a valid value of the type, and wait4 filled it in.
     let usage = unsafe { usage.assume_init() };
     let status = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
-    Took {
+    ResourceUse {
         peak_mb: usage.ru_maxrss as f64 / 1024.0,
         seconds: began.elapsed().as_secs_f64(),
         output: fs::metadata(output).map_or(0, |output| output.len()),

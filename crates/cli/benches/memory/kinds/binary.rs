@@ -1,4 +1,4 @@
-//! Formats that are not text, and what is packed, each as dense as it can be.
+//! Inputs in binary and packed formats, each as dense as the format allows.
 
 use super::text::lines;
 use super::{Kind, imported, imported_as, own};
@@ -7,7 +7,7 @@ use std::io::{Read, Write as _};
 
 pub const KINDS: &[Kind] = &[
     own("first executions: blocks", "first-run.bin", |bytes| {
-        // Each ends in a call: no time, address, byte and instruction beyond the one before it.
+        // Each ends in a call, with a difference of 0 in time, address, bytes and instructions from the one before it.
         repeated(first_executions_header(), &[0x19, 0, 2, 1, 1, 2], bytes)
     }),
     own("first executions: threads", "first-run.bin", |bytes| {
@@ -157,7 +157,7 @@ pub const KINDS: &[Kind] = &[
     }),
 ];
 
-/// A header of `first-run.bin`, of the host's clock.
+/// The header of `first-run.bin` with the host's clock.
 fn first_executions_header() -> Vec<u8> {
     let mut file = b"BSFIRST\n\x01\0\0\x01".to_vec();
     file.extend(1u32.to_le_bytes());
@@ -166,7 +166,7 @@ fn first_executions_header() -> Vec<u8> {
     file
 }
 
-/// `calls.bin` with one chunk, whose first record is the bottom of a stack.
+/// `calls.bin` with one chunk. Its first record is the bottom of a stack.
 fn calls(bytes: usize, mut record: impl FnMut(u64, &mut Vec<u8>)) -> Vec<u8> {
     let mut file = b"BSCALLS\n\x01\0\0\x01".to_vec();
     file.extend(1u32.to_le_bytes());
@@ -187,7 +187,7 @@ fn calls(bytes: usize, mut record: impl FnMut(u64, &mut Vec<u8>)) -> Vec<u8> {
     file
 }
 
-/// A header, and then these bytes again and again.
+/// A header, followed by these bytes repeatedly.
 fn repeated(mut file: Vec<u8>, record: &[u8], bytes: usize) -> Vec<u8> {
     while file.len() < bytes {
         file.extend(record);
@@ -213,7 +213,7 @@ fn leb128(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-/// What `perf record -o -` writes, with one event whose samples have these fields.
+/// The format of `perf record -o -`, with one event whose samples have these fields.
 fn perf(bytes: usize, sample_type: u64, record_of: impl FnMut(u64, &mut Vec<u8>)) -> Vec<u8> {
     let mut file = b"PERFILE2".to_vec();
     file.extend(16u64.to_le_bytes());
@@ -234,7 +234,7 @@ fn record(number: u32, body: &[u8], to: &mut Vec<u8>) {
     to.extend(body);
 }
 
-/// A real file of version 6, and where in it the place and the length of the first CPU's pages are.
+/// A real file of version 6, and the position in it of the offset and length of the first CPU's pages.
 fn trace_dat_file() -> (Vec<u8>, usize) {
     let packed: &[u8] = include_bytes!("../../../../evidence/tests/data/trace-dat/record-v6.dat.gz");
     let mut file = Vec::new();
@@ -249,7 +249,7 @@ fn trace_dat_pages() -> Vec<u8> {
     file[number(place)..][..number(place + 8)].to_vec()
 }
 
-/// The same with other pages.
+/// The real file with other pages.
 fn trace_dat(pages: &[u8]) -> Vec<u8> {
     let (mut file, place) = trace_dat_file();
     let at = file.len().next_multiple_of(4096);
@@ -260,7 +260,7 @@ fn trace_dat(pages: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A page of records of eight bytes, of the first event that the real file has.
+/// A page of eight-byte records of the first event in the real file.
 fn smallest_records() -> Vec<u8> {
     let id = trace_dat_pages()[20..22].to_vec();
     let mut page = vec![0; 8];
@@ -289,7 +289,7 @@ fn uftrace(bytes: usize, call: impl Fn(u64) -> (u64, u64, u64)) -> Vec<u8> {
     tar(&[("d/1.dat", &calls), ("d/task.txt", b"SESS timestamp=1.5 pid=7 sid=a exename=\"/t\"\n")])
 }
 
-/// How many bytes a file says that it unpacks to; 0 if it is not packed.
+/// The unpacked size that a file declares; 0 if it is not packed.
 pub fn unpacked_bytes(bytes: &[u8]) -> usize {
     match bytes {
         [0x1f, 0x8b, .., a, b, c, d] => u32::from_le_bytes([*a, *b, *c, *d]) as usize,
@@ -297,7 +297,7 @@ pub fn unpacked_bytes(bytes: &[u8]) -> usize {
     }
 }
 
-/// Bytes compressed by gzip.
+/// Compresses bytes with gzip.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packing = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     packing.write_all(bytes).expect("packs in memory");

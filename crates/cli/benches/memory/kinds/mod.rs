@@ -1,4 +1,4 @@
-//! Kinds of input, each as dense as its format allows: what they take in memory is measured here, and by a test of `evidence`.
+//! Kinds of input, each as dense as its format allows. This bench and a test of `evidence` measure their memory.
 
 pub mod binary;
 pub mod text;
@@ -6,26 +6,25 @@ pub mod text;
 /// A kind of input.
 pub struct Kind {
     pub name: &'static str,
-    /// The name of its file: of our own recordings, or one that is imported.
+    /// The name of the file, in a recording or to import.
     pub file: &'static str,
     pub is_own: bool,
-    /// Makes about so many bytes of it.
+    /// Generates about this number of bytes.
     pub make: fn(usize) -> Vec<u8>,
 }
 
 impl Kind {
-    /// Whether it is a packed recording.
+    /// True for a packed recording.
     pub fn is_pack(&self) -> bool {
         self.file.ends_with(".tar.zst")
     }
 }
 
-/// All of them.
 pub fn all() -> impl Iterator<Item = &'static Kind> {
     text::KINDS.iter().chain(binary::KINDS)
 }
 
-/// What a recording of our own has beside the input.
+/// The manifest beside the input in a recording.
 pub const MANIFEST: &[u8] =
     br#"{"schema": "bootscope.recording/1", "state": "finished", "time_base": "host", "subject": {"cpus": 1}}"#;
 pub const LOG: &[u8] = b"6,1,0,-;Linux version 6.1.0\n6,2,100000,-;Run /init as init process\n";

@@ -1,4 +1,4 @@
-//! Formats that are text, each as dense as it can be.
+//! Inputs in text formats, each as dense as the format allows.
 
 use super::{Kind, imported, imported_as, own};
 use std::fmt::Write as _;
@@ -282,7 +282,7 @@ const PICTURE: &str = "<?xml version=\"1.0\"?>\n<!-- This file is a bootchart SV
     <!-- ScaleX=100.0 -->\n<!-- Relative=0 -->\n<rect class=\"box\" x=\"0\" y=\"0\" width=\"100\" height=\"1\" />\n\
     <text>Log start time: 1.0s</text>\n";
 
-/// A heading, and then lines until there are so many bytes.
+/// A heading, followed by lines up to this number of bytes.
 pub fn lines(heading: &str, bytes: usize, mut line: impl FnMut(usize, &mut String) -> std::fmt::Result) -> Vec<u8> {
     let mut text = String::with_capacity(bytes + 1024);
     text.push_str(heading);
@@ -296,12 +296,12 @@ pub fn lines(heading: &str, bytes: usize, mut line: impl FnMut(usize, &mut Strin
     text.into_bytes()
 }
 
-/// A heading, and then a piece again and again.
+/// A heading, followed by a repeated piece.
 fn bytes_after(heading: &[u8], piece: &[u8], bytes: usize) -> Vec<u8> {
     [heading, &piece.repeat(bytes / piece.len())].concat()
 }
 
-/// A list of JSON.
+/// A JSON list.
 fn list(bytes: usize, mut entry: impl FnMut(usize, &mut String) -> std::fmt::Result) -> Vec<u8> {
     let mut text = String::from("[");
     for i in 0.. {
