@@ -1,4 +1,4 @@
-//! Boots of other architectures than the machine that runs the tests most often.
+//! Boots of other architectures than that of the usual test machine.
 
 mod arm32;
 mod arm64;

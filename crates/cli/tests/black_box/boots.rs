@@ -1,4 +1,4 @@
-//! Boots of whole kernels: what is recorded of them, and how they are told to boot.
+//! Boots of whole kernels: their recordings, and the options to boot them.
 
 mod async_waits;
 mod growth;

@@ -1,4 +1,4 @@
-//! Boots whose every call is recorded.
+//! Boots with a call trace.
 
 mod calls_exact;
 mod early_names;

@@ -1,4 +1,4 @@
-//! The boot of the machine that one is on.
+//! Captures of the boot of a running machine.
 
 mod capture;
 mod capture_container;

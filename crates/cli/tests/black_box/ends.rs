@@ -1,4 +1,4 @@
-//! How a boot or its recording ends, and what is left when it ends early.
+//! The end of a boot or of its recording, and the files left by an early end.
 
 mod continued;
 mod end_marks;

@@ -1,4 +1,4 @@
-//! Recordings, logs and other files as they come: old, damaged, hostile, of strangers, with secrets.
+//! Recordings, logs and other files: old, damaged, hostile, from other users, with secrets.
 
 mod anonymous;
 mod bad_input;

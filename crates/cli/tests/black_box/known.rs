@@ -1,4 +1,4 @@
-//! Answers that are known beforehand: delays, scripts and services of known length.
+//! Known answers: delays, scripts and services of known length.
 
 mod findings_known;
 mod findings_truth;

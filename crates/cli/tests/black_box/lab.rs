@@ -1,4 +1,4 @@
-//! The reference kernel, recorded as any other.
+//! Recordings of the reference kernel.
 
 mod lab_calls;
 mod lab_endings;

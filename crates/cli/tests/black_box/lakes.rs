@@ -1,4 +1,4 @@
-//! Recordings of a fleet.
+//! Lakes with the recordings of a fleet.
 
 mod lake;
 mod lake_page;

@@ -1,7 +1,8 @@
-//! The black-box tests: the program as a user runs it, most often with a machine that boots.
+//! The black-box tests: they run the program as a user does, most often with a machine that boots.
 //!
-//! One program, because each test program is linked with all that bootscope is. `scripts/black-box NAME...` runs the modules of
-//! these names. A test that is too long for each change is `#[ignore]`d, with the reason: `make test-all` runs those too.
+//! They are one program, because each test program links all of bootscope. `scripts/black-box NAME...` runs the modules
+//! of these names. A test that is too long for each change is `#[ignore]`d with the reason; `make test-all` runs those
+//! too.
 
 mod architectures;
 mod boots;

@@ -1,4 +1,4 @@
-//! Boots in VMMs that are not QEMU.
+//! Boots in VMMs other than QEMU.
 
 mod cloud_hypervisor;
 mod firecracker;

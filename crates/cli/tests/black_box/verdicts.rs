@@ -1,4 +1,4 @@
-//! Whether a change helped: benches, ranges, remedies that are tried, budgets.
+//! Verdicts on changes: benches, ranges, trials of remedies, budgets.
 
 mod bench;
 mod check;

@@ -1,4 +1,4 @@
-//! What is shown of a boot: documents, pages, exports, and what they say of the same.
+//! Views of a boot: documents, pages, exports, and their agreement.
 
 mod book;
 mod commands;

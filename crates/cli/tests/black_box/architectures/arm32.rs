@@ -1,4 +1,5 @@
-//! Boots of a kernel for 32-bit ARM, on QEMU's `virt` and on the board of seed 003: what is recorded is what a boot of x86-64 has.
+//! Boots of a kernel for 32-bit ARM, on QEMU's `virt` and on the board of seed 003: the recordings have the same data
+//! as on x86-64.
 
 use crate::support::boots::{Scratch, evidence, manifest, record, recorded};
 use crate::support::other_archs::OtherArch;
@@ -24,7 +25,7 @@ fn two_deterministic_boots_of_a_zimage_are_equal() {
     }
 }
 
-/// The device tree that Debian's package has for the board, beside its kernel.
+/// The device tree for the board in Debian's package, beside its kernel.
 fn sabrelite(kernel: &Path) -> Option<PathBuf> {
     let tree = kernel.with_file_name("dtbs").join("imx6q-sabrelite.dtb");
     if !tree.is_file() {
@@ -57,7 +58,7 @@ fn the_boards_console_and_evidence_arrive_by_its_own_serial_ports() {
     }
     let document = shown(&boot);
     assert_adds_up(&document);
-    // Its CPU has no counter that programs read.
+    // Its CPU has no counter that programs can read.
     assert_eq!(list(&document["clocks"])[0]["hz"].as_f64(), Some(1e9), "{}", document["clocks"]);
 }
 

@@ -1,4 +1,5 @@
-//! A boot of an arm64 kernel: the image says what it is, and what is recorded is what a boot of x86-64 has.
+//! Boots of an arm64 kernel: bootscope detects the architecture from the image, and the recordings have the same data
+//! as on x86-64.
 
 use crate::support::boots::{Scratch, record, recorded};
 use crate::support::other_archs::{OtherArch, has_early_names};
@@ -23,7 +24,7 @@ fn two_deterministic_boots_of_an_arm64_kernel_are_equal() {
 }
 
 #[test]
-fn an_arm64_kernel_that_panics_has_names_out_of_its_image() {
+fn an_arm64_kernel_that_panics_has_names_from_its_image() {
     let Some(kernel) = ARM64.kernel() else { return };
     let scratch = Scratch::new();
     let boot = scratch.path("boot");
@@ -40,7 +41,7 @@ fn calls_of_an_arm64_kernel_are_followed() {
 }
 
 #[test]
-fn a_kernel_of_another_architecture_than_said_is_refused() {
+fn a_kernel_of_another_architecture_than_given_is_refused() {
     let Some(kernel) = ARM64.kernel() else { return };
     let scratch = Scratch::new();
     let mut command = record(&kernel, &scratch.path("boot"));

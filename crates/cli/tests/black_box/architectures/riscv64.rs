@@ -1,4 +1,5 @@
-//! A boot of a riscv64 kernel: the image says what it is, and what is recorded is what a boot of x86-64 has.
+//! Boots of a riscv64 kernel: bootscope detects the architecture from the image, and the recordings have the same data
+//! as on x86-64.
 
 use crate::support::boots::{Scratch, record};
 use crate::support::other_archs::OtherArch;
@@ -9,7 +10,7 @@ const RISCV64: OtherArch = OtherArch {
     variable: "BOOTSCOPE_TEST_KERNEL_RISCV64",
     fetched_as: "6.12-riscv64",
     counter_hz: 10e6,
-    // With two, QEMU 7.2 itself hangs in one boot of six on a busy host, before the kernel prints.
+    // With two CPUs, QEMU 7.2 itself hangs in one boot of six on a busy host, before the kernel prints.
     cpus: "1",
 };
 
@@ -21,7 +22,7 @@ fn a_riscv64_kernel_is_recorded_as_any_other() {
 #[test]
 fn two_deterministic_boots_of_a_riscv64_kernel_are_equal() {
     let Some(document) = RISCV64.is_equal_twice() else { return };
-    // OpenSBI runs until it enters the kernel, which is not before it has printed its banner.
+    // OpenSBI runs until it enters the kernel, which happens after it has printed its banner.
     let firmware = list(&document["phases"]).iter().find(|phase| phase["name"] == "firmware").unwrap();
     assert!(ns(&firmware["end_ns"]) - ns(&firmware["start_ns"]) > 1_000_000, "{firmware}");
 }
@@ -33,7 +34,7 @@ fn calls_of_a_riscv64_kernel_are_followed() {
 }
 
 #[test]
-fn a_kernel_of_another_architecture_than_said_is_refused() {
+fn a_kernel_of_another_architecture_than_given_is_refused() {
     let Some(kernel) = RISCV64.kernel() else { return };
     let scratch = Scratch::new();
     let mut command = record(&kernel, &scratch.path("boot"));

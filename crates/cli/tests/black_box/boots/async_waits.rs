@@ -1,7 +1,8 @@
-//! A thread that makes the boot wait is on the boot path with its own stack, spliced onto the waiter's, and is not a wait.
+//! A thread that makes the boot wait is on the boot path with its own stack, spliced onto the waiter's, and is not a
+//! wait.
 //!
-//! Stock kernels have two that always do: crypto's self-tests, which the thread `cryptomgr_test` runs while an initcall
-//! waits for them, and the work `tracer_init_tracefs_work_func`, which a kworker does while an initcall needs its lock.
+//! Stock kernels always have two such threads. The thread `cryptomgr_test` runs crypto's self-tests while an initcall
+//! waits for them. A kworker does the work `tracer_init_tracefs_work_func` while an initcall needs its lock.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernels, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, text};
@@ -22,27 +23,27 @@ fn a_thread_that_is_waited_for_is_on_the_boot_path_with_its_own_stack() {
         assert_no_wait_of_its_length(&document, on_path(&document, thread));
         assert_stack(&into, thread, on_path(&document, thread));
         assert_own_spans(&into);
-        // The trace itself says that the thread ran and woke the one that waited.
+        // The trace itself shows that the thread ran and woke the waiting one.
         assert!(evidence(&into, "trace.txt").lines().any(|line| {
             line.trim_start().starts_with(thread) && line.contains("sched_waking: ") && line.contains(" pid=1 ")
         }));
     }
 }
 
-/// Time on the boot path that the thread itself is charged for.
+/// The time on the boot path that is charged to the thread itself.
 fn on_path(document: &Value, thread: &str) -> i64 {
     let by_it = |row: &&Value| list(&row["tracks"]).iter().any(|track| track == thread);
     list(&document["where"]).iter().filter(by_it).map(|row| ns(&row["self_ns"])).sum()
 }
 
-/// It is among what the boot waited on most.
+/// Checks that the thread is among the longest on the boot path.
 fn assert_on_the_path(document: &Value, thread: &str) {
     let share = on_path(document, thread) as f64 / ns(&document["total_ns"]) as f64;
     println!("{thread}: {:.1} % of the boot path", share * 100.0);
     assert!(share > 0.02, "{thread} has {share} of the path: {:#}", document["where"]);
 }
 
-/// What the thread did is not told once more as a wait of the one that waited for it.
+/// Checks that the thread's work does not appear again as a wait of the thread that waited for it.
 fn assert_no_wait_of_its_length(document: &Value, thread_ns: i64) {
     let waits = list(&document["where"]).iter().filter(|row| {
         let name = text(&row["name"]);
@@ -52,7 +53,7 @@ fn assert_no_wait_of_its_length(document: &Value, thread_ns: i64) {
     assert!(waited < thread_ns / 2, "init waited {waited} ns, of which {thread_ns} ns have an owner");
 }
 
-/// In folded stacks: the waiter's frames, then the thread, then what it did.
+/// Checks the folded stacks: the waiter's frames, then the thread, then its functions.
 fn assert_stack(into: &Path, thread: &str, expected_ns: i64) {
     let folded = run(bootscope("export").arg(into).args(["--to", "folded"])).exits(0);
     let (mut spliced, mut in_initcalls, mut all) = (0, 0, 0);
@@ -62,7 +63,7 @@ fn assert_stack(into: &Path, thread: &str, expected_ns: i64) {
         let value: i64 = value.parse().unwrap();
         all += value;
         let Some(at) = frames.iter().position(|frame| *frame == thread) else { continue };
-        // Some of it is waited for after the last initcall, where init is in no span: `init;cryptomgr_test;runqueue`.
+        // A part of the wait is after the last initcall, where init is in no span: `init;cryptomgr_test;runqueue`.
         spliced += if frames[0] == "init" && at >= 1 { value } else { 0 };
         in_initcalls += if frames[..at].iter().any(|frame| frame.starts_with("initcall ")) { value } else { 0 };
     }
@@ -71,7 +72,7 @@ fn assert_stack(into: &Path, thread: &str, expected_ns: i64) {
     assert!(in_initcalls * 10 >= expected_ns * 3, "{in_initcalls} ns of {expected_ns} are on stacks of an initcall");
 }
 
-/// The work has a span of its own, on the track of the kworker that did it.
+/// Checks that the work has its own span, on the track of the kworker that did it.
 fn assert_own_spans(into: &Path) {
     let csv = run(bootscope("export").arg(into).args(["--to", "csv"])).exits(0);
     let work = csv.text().lines().find(|line| line.contains(",work,work,tracer_init_tracefs_work_func"));

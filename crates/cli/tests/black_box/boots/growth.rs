@@ -1,5 +1,5 @@
-//! How a boot grows with its machine, from logs that grow by published figures (Percival 2018, Profiling the FreeBSD kernel
-//! boot): 2680 + 35 ms per CPU of printing, 41 and 10.4 ms per AP, 15 and then 3.5 ms per GB.
+//! The growth of a boot with its machine, from logs that grow by published figures (Percival 2018, Profiling the
+//! FreeBSD kernel boot): 2680 + 35 ms per CPU of printing, 41 and 10.4 ms per AP, 15 and then 3.5 ms per GB.
 
 use crate::support::percival::{self, HZ};
 use crate::support::{bootscope, run};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Recordings of machines of so many CPUs and GB, each with so many microseconds per GB.
+/// Recordings of machines with these numbers of CPUs and GB, each with this number of microseconds per GB.
 fn boots(folder: &TempDir, sizes: &[(u64, u64)], us_per_gb: u64) -> Vec<PathBuf> {
     let boot = |&(cpus, gb): &(u64, u64)| {
         let name = format!("{cpus}-{gb}-{us_per_gb}");
@@ -32,7 +32,7 @@ fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}"))
 }
 
-/// What it is per, its slope and its constant in microseconds.
+/// The unit of growth, and the slope and constant in microseconds.
 fn line(row: &Value) -> (&str, i64, i64) {
     let us = |ns: f64| (ns / 1e3).round() as i64;
     (row["per"].as_str().unwrap(), us(row["slope_ns"].as_f64().unwrap()), us(row["constant_ns"].as_f64().unwrap()))
@@ -85,7 +85,7 @@ fn two_sizes_say_nothing_of_the_error() {
 }
 
 #[test]
-fn what_has_no_line_is_refused() {
+fn recordings_without_a_line_are_refused() {
     let folder = TempDir::new().unwrap();
     let two = boots(&folder, &[(4, 8), (4, 16)], 15_000);
     run(bootscope("show").args(["--fit", "cpus"]).args(&two)).refuses(&["two sizes", "only one"]);

@@ -1,14 +1,18 @@
-//! Initcalls as bootscope tells them from the trace alone, compared with what the kernel itself says of the same boot by
-//! `initcall_debug`.
+//! Compares the initcalls that bootscope finds in the trace with the kernel's own report of the same boot
+//! (`initcall_debug`).
 //!
-//! The kernel says it in three ways. `returned 0 after N usecs` counts by the timekeeper, which until "clocksource:
-//! Switched to" only knows whole ticks (4000 usecs at 250 Hz): those figures are checked to be ticks, and not compared.
-//! The stamps of the lines `calling` and `returned` cover all initcalls, by a clock that is kept near the ticks: it leaps
-//! when the clock source changes, and stands still where interrupts are off for longer than a tick, as they are when
-//! tracepoints are patched. And the trace has these lines too (`printk:console`), by the time stamp counter.
+//! The kernel reports them in three ways. First, `returned 0 after N usecs` counts by the timekeeper. Before
+//! "clocksource: Switched to" the timekeeper only has whole ticks (4000 usecs at 250 Hz). Those figures must be whole
+//! ticks, and are not compared.
 //!
-//! The last tells of each initcall whether it was read right; the other two, of other clocks, whether the sum is. A busy
-//! host makes a guest lose ticks: each initcall is compared where the host has no part, in a deterministic boot.
+//! Second, the stamps of the lines `calling` and `returned` cover all initcalls, by a clock that is kept near the
+//! ticks. It leaps when the clock source changes. It stands still while interrupts are off for longer than a tick, as
+//! during the patching of tracepoints. Third, the trace has these lines too (`printk:console`), by the time stamp
+//! counter.
+//!
+//! The third shows for each initcall whether it was read correctly. The other two use other clocks and check the sum. A
+//! busy host makes a guest lose ticks, so each initcall is compared in a deterministic boot, where the host has no
+//! influence.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernel, kernels, messages, record, recorded};
 use crate::support::{bootscope, list, run, shown};
@@ -16,15 +20,15 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// As the issue has it.
+/// The allowed relative difference, as in the issue.
 const TOLERANCE: f64 = 0.02;
-/// Below this, what the kernel needs to write the lines themselves is a share that counts.
+/// Below this, the kernel's time for writing the lines themselves is too large a share.
 const LARGE_US: f64 = 5000.0;
 
 /// Durations in microseconds, by initcall, in the order of their calls.
 type Durations = HashMap<String, Vec<f64>>;
 
-/// Boots that a busy host may spoil before sums that do not agree count.
+/// The number of boots. A busy host may spoil some, so one boot with agreeing sums is enough.
 const BOOTS: usize = 3;
 
 #[test]
@@ -35,7 +39,7 @@ fn each_initcall_agrees_with_the_kernels_own_figures() {
         let [stamps, figures, lines] = [boot.by_stamps(), boot.by_figures(), boot.by_traced_lines()];
         [&stamps, &figures, &lines].into_iter().for_each(Comparison::assert_sum);
         assert!(lines.off.is_empty(), "of {} large ones {:#?}", lines.large, lines.off);
-        // Those in which the kernel's own clock leaps or stands still are few, or nothing is compared with it.
+        // The kernel's clock leaps or stands still in only a few. Otherwise the comparison would be empty.
         assert!(stamps.off.len() * 4 <= stamps.large, "of {} large ones {:#?}", stamps.large, stamps.off);
     }
 }
@@ -44,25 +48,25 @@ fn each_initcall_agrees_with_the_kernels_own_figures() {
 #[ignore = "23 s: in make test-all"]
 fn the_sum_of_initcalls_agrees_with_the_kernels_own_figures() {
     for kernel in kernels() {
-        // The host may take the CPU away between an event of the trace and the line in the log, which shows in the sum
-        // when other things run on it: one boot in which it did not is enough.
+        // A busy host may take the CPU away between an event of the trace and its line in the log, which changes the
+        // sum. One boot without that is enough.
         let mut boots = (0..BOOTS).map(|_| Boot::of(&kernel, &[]).by_figures());
         assert!(boots.any(|figures| figures.agrees()), "{}: in none of {BOOTS} boots", kernel.display());
     }
 }
 
-/// What printing the line `calling` costs a kernel, before the initcall that it announces begins.
+/// The kernel's time for printing the line `calling`, before the announced initcall begins.
 const START_TOLERANCE_US: f64 = 50.0;
 
-/// By name, what has this name alone.
-fn only_once(all: impl Iterator<Item = (String, f64)>) -> HashMap<String, f64> {
+/// The entries whose name occurs once, by name.
+fn unique_names(all: impl Iterator<Item = (String, f64)>) -> HashMap<String, f64> {
     let mut found: HashMap<String, Vec<f64>> = HashMap::new();
     all.for_each(|(name, value)| found.entry(name).or_default().push(value));
     found.into_iter().filter(|(_, values)| values.len() == 1).map(|(name, values)| (name, values[0])).collect()
 }
 
-/// A deterministic boot in which nothing of ours runs and nothing is traced: only the kernel's log tells of it, and its
-/// stamps are all there is to place its messages by.
+/// A deterministic boot without bootscope's process 1 and without traces. Only the kernel's log shows its initcalls,
+/// and only the log's stamps place its messages.
 #[test]
 #[ignore = "13 s: in make test-all"]
 fn a_deterministic_boot_without_any_trace_is_placed_by_the_logs_stamps() {
@@ -80,39 +84,39 @@ fn a_deterministic_boot_without_any_trace_is_placed_by_the_logs_stamps() {
         (into, unknown)
     };
     let (into, unknown): (_, Vec<Value>) = boot("bare", &["--no-first-run"]);
-    // That all of it is too early by what came before the kernel is said, and to be reckoned with.
+    // A diagnostic reports that everything is too early by the time before the kernel.
     assert_eq!(unknown.len(), 1);
     assert_eq!((&unknown[0]["severity"], &unknown[0]["affects"]), (&"figures affected".into(), &"times".into()));
 
     let log = messages(&evidence(&into, "kmsg-memory.log"));
-    let calling = only_once(
+    let calling = unique_names(
         log.iter().filter_map(|(us, text)| Some((function(text.strip_prefix("calling  ")?)?.to_owned(), *us as f64))),
     );
-    let starts = only_once(spans(&into).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
+    let starts = unique_names(spans(&into).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
     let both: Vec<(f64, f64)> = starts.iter().filter_map(|(name, at)| Some((*at, *calling.get(name)?))).collect();
     assert!(both.len() > 300, "{} of {} initcalls", both.len(), calling.len());
     for (is_us, stamp_us) in both {
-        // The kernel says a length in whole microseconds, and a start is as far before the end.
+        // The kernel reports a length in whole microseconds, and the start is computed from the end.
         assert!((is_us - stamp_us).abs() < START_TOLERANCE_US, "stamped {stamp_us} µs, placed at {is_us}");
     }
 
-    // The trace of first executions changes nothing in what the guest runs, and says when the log begins. The kernel's clock
-    // is ahead of the counter by some 20 ms at its initcalls (tens of ms are what the diagnostic speaks of).
+    // The first-execution trace does not change the guest, and shows when the log begins. The kernel's clock is ahead
+    // of the counter by some 20 ms at its initcalls, and the diagnostic allows for tens of ms.
     let (traced, unknown) = boot("traced", &[]);
     assert_eq!(unknown, [] as [Value; 0]);
-    let later = only_once(spans(&traced).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
+    let later = unique_names(spans(&traced).into_iter().map(|(name, start_ns, _)| (name, start_ns / 1e3)));
     let shifts: Vec<f64> = starts.iter().filter_map(|(name, at)| Some(later.get(name)? - at)).collect();
     let (least, most) = shifts.iter().fold((f64::MAX, f64::MIN), |(a, b), &shift| (a.min(shift), b.max(shift)));
     println!("{} initcalls begin {least:.0} to {most:.0} µs later where the start of the log is known", shifts.len());
     assert!(shifts.len() > 300 && least > -50_000.0 && most < 50_000.0 && most - least < 10_000.0);
 }
 
-/// One boot with `initcall_debug`: what the kernel says, and what bootscope does.
+/// One boot with `initcall_debug`: the kernel's figures and bootscope's.
 struct Boot {
-    log: Own,
-    /// The same lines with the stamps that the trace has of them.
-    traced: Own,
-    told: Durations,
+    log: KernelFigures,
+    /// The kernel's lines with their stamps in the trace.
+    traced: KernelFigures,
+    bootscope_figures: Durations,
 }
 
 impl Boot {
@@ -121,48 +125,50 @@ impl Boot {
         let into = scratch.path("boot");
         let append = format!("{QUIET} initcall_debug");
         recorded(record(kernel, &into).args(["--append", &append]).args(flags), &into, "reached");
-        let log = Own::read(&messages(&evidence(&into, "kmsg.log")));
+        let log = KernelFigures::read(&messages(&evidence(&into, "kmsg.log")));
         assert!(log.coarse.iter().all(|us| us % 4000 == 0), "no ticks: {:?}", log.coarse);
-        let traced = Own::read(&traced_messages(&evidence(&into, "trace.txt")));
-        // Without the kernel's log only the trace is left to tell of initcalls.
+        let traced = KernelFigures::read(&traced_messages(&evidence(&into, "trace.txt")));
+        // Without the kernel's log, initcalls come only from the trace.
         std::fs::remove_file(into.join("kmsg.log")).unwrap();
-        let told = told(&into);
-        println!("{} {flags:?}: {} initcalls in the trace", kernel.display(), told.len());
-        assert!(told.len() > 300, "{} initcalls only", told.len());
-        Boot { log, traced, told }
+        let bootscope_figures = bootscope_figures(&into);
+        println!("{} {flags:?}: {} initcalls in the trace", kernel.display(), bootscope_figures.len());
+        assert!(bootscope_figures.len() > 300, "{} initcalls only", bootscope_figures.len());
+        Boot { log, traced, bootscope_figures }
     }
 
     fn by_stamps(&self) -> Comparison {
-        Comparison::of("stamps of all lines", &self.log.by_stamps, &self.told)
+        Comparison::of("stamps of all lines", &self.log.by_stamps, &self.bootscope_figures)
     }
 
     fn by_figures(&self) -> Comparison {
-        Comparison::of("figures that are no ticks", &self.log.figures, &self.told)
+        Comparison::of("figures that are no ticks", &self.log.figures, &self.bootscope_figures)
     }
 
-    /// Of a deterministic boot.
+    /// For a deterministic boot.
     fn by_traced_lines(&self) -> Comparison {
-        Comparison::of("lines by the trace's clock", &self.traced.by_stamps, &self.told)
+        Comparison::of("lines by the trace's clock", &self.traced.by_stamps, &self.bootscope_figures)
     }
 }
 
-/// What the kernel says beside what bootscope says, of the initcalls that both have.
+/// The kernel's and bootscope's figures for the initcalls that both have.
 struct Comparison {
     what: &'static str,
     kernel_us: f64,
     bootscope_us: f64,
-    /// How many are large, and those of them that do not agree.
+    /// The number of large initcalls, and those that do not agree.
     large: usize,
     off: Vec<String>,
 }
 
 impl Comparison {
-    fn of(what: &'static str, kernels: &Durations, told: &Durations) -> Comparison {
+    fn of(what: &'static str, kernels: &Durations, bootscope_figures: &Durations) -> Comparison {
         let mut c = Comparison { what, kernel_us: 0.0, bootscope_us: 0.0, large: 0, off: Vec::new() };
         let mut both = 0;
         for (initcall, durations) in kernels {
-            // Those before the tracepoints work are only in the log.
-            let Some(traced) = told.get(initcall).filter(|traced| traced.len() == durations.len()) else { continue };
+            // Initcalls before the tracepoints work are only in the log.
+            let Some(traced) = bootscope_figures.get(initcall).filter(|traced| traced.len() == durations.len()) else {
+                continue;
+            };
             for (&kernels, &traced) in durations.iter().zip(traced) {
                 both += 1;
                 c.kernel_us += kernels;
@@ -189,19 +195,19 @@ impl Comparison {
     }
 }
 
-/// What the kernel says.
+/// The kernel's figures.
 #[derive(Default)]
-struct Own {
+struct KernelFigures {
     by_stamps: Durations,
-    /// `after N usecs` once the timekeeper counts finely.
+    /// `after N usecs`, after the timekeeper has fine resolution.
     figures: Durations,
-    /// `after N usecs` before.
+    /// `after N usecs`, before that.
     coarse: Vec<u64>,
 }
 
-impl Own {
-    fn read(log: &[(u64, String)]) -> Own {
-        let mut own = Own::default();
+impl KernelFigures {
+    fn read(log: &[(u64, String)]) -> KernelFigures {
+        let mut own = KernelFigures::default();
         let mut called: HashMap<&str, u64> = HashMap::new();
         let mut fine = false;
         for (stamp, line) in log {
@@ -223,7 +229,8 @@ impl Own {
     }
 }
 
-/// Stamp in thousands of ticks, which are microseconds in a deterministic boot, and text of each kernel message in a trace:
+/// The stamp and text of each kernel message in a trace. The stamp is in thousands of ticks, which are microseconds in
+/// a deterministic boot:
 /// `init-1 [000] d..1. 390943965: console: calling  acpi_init+0x0/0x4ba @ 1`.
 fn traced_messages(trace: &str) -> Vec<(u64, String)> {
     let message = |line: &str| {
@@ -245,23 +252,23 @@ fn returned(text: &str) -> Option<(&str, u64)> {
     Some((function(text)?, figure.parse().ok()?))
 }
 
-/// What bootscope says, by initcall.
-fn told(recording: &Path) -> Durations {
-    let mut told = Durations::new();
+/// bootscope's figures, by initcall.
+fn bootscope_figures(recording: &Path) -> Durations {
+    let mut bootscope_figures = Durations::new();
     for (initcall, start, end) in spans(recording) {
-        told.entry(initcall).or_default().push((end - start) / 1e3);
+        bootscope_figures.entry(initcall).or_default().push((end - start) / 1e3);
     }
-    told
+    bootscope_figures
 }
 
-/// Name, start and end in ns of bootscope's spans of the kind `initcall`.
+/// The name, start and end in ns of bootscope's spans of the kind `initcall`.
 fn spans(recording: &Path) -> Vec<(String, f64, f64)> {
     let csv = run(bootscope("export").arg(recording).args(["--to", "csv"])).exits(0);
     let mut lines = csv.text().lines();
     let header = lines.next().unwrap();
     assert_eq!(header, "track,track_name,start_ns,end_ns,depth,kind,name,detail");
     let span = |line: &str| {
-        // Names of initcalls have no commas, and those of their threads none either.
+        // Names of initcalls and of their threads have no commas.
         let cells: Vec<&str> = line.split(',').collect();
         match cells[..] {
             [_, _, start, end, _, "initcall", "initcall", initcall] => {

@@ -1,19 +1,19 @@
-//! Kernels of several years, plain, traced and with calls: no figure that cannot be, the early kernel by function, and hardly
-//! anything without an owner.
+//! Kernels of several years, plain, traced and with calls: no impossible figures, the early kernel by function, and
+//! hardly any time without an owner.
 //!
-//! `BOOTSCOPE_TEST_MATRIX` names the kernels as `BOOTSCOPE_TEST_KERNELS` does: `make test` boots another one at each commit,
-//! `make test-kernels` all of them. `BOOTSCOPE_TEST_MATRIX_CPUS` says with how many CPUs (default: 1). With one the boots are
-//! deterministic; with more they are in host time, and a busy host's clocks agree less well.
+//! `BOOTSCOPE_TEST_MATRIX` names the kernels as `BOOTSCOPE_TEST_KERNELS` does. `make test` boots another one at each
+//! commit, `make test-kernels` all of them. `BOOTSCOPE_TEST_MATRIX_CPUS` is the number of CPUs (default: 1). With one
+//! CPU the boots are deterministic. With more they run in host time, and a busy host's clocks agree less well.
 
 use crate::support::boots::{QUIET, Scratch, found, manifest, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, skip, text};
 use serde_json::Value;
 use std::path::Path;
 
-/// The most of a boot that may have no owner.
-const UNOWNED_MAX: f64 = 0.02;
+/// The largest share of a boot that may have no owner.
+const MAX_UNOWNED: f64 = 0.02;
 
-/// Functions of the early kernel that every kernel since 5.10 has, and takes long for.
+/// Functions of the early kernel that every kernel since 5.10 has, and that take long.
 const EARLY: [&str; 3] = ["setup_arch", "ftrace_init", "trace_init"];
 
 #[test]
@@ -43,7 +43,7 @@ fn every_kernel_in_every_way() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Prints the figures of a recording, and returns what is wrong with them.
+/// Prints the figures of a recording, and returns their faults.
 fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String> {
     let document = shown(recording);
     let total = ns(&document["total_ns"]);
@@ -65,7 +65,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
             wrong.push(format!("{name}, {cpus} CPUs, {trace}: {what}"));
         }
     };
-    expect(unowned <= UNOWNED_MAX, format!("{:.2} % has no owner", unowned * 100.0));
+    expect(unowned <= MAX_UNOWNED, format!("{:.2} % has no owner", unowned * 100.0));
     for function in EARLY {
         expect(of(function) > 0, format!("{function} of the early kernel is no row"));
     }
@@ -79,16 +79,16 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
     let unpacking = rows.iter().filter(|row| is_of_the_decompressor(text(&row["name"]))).count();
     expect(of(&decompress) > 0, format!("no row {decompress:?}"));
     expect(unpacking <= 2, format!("{unpacking} rows of the decompressor"));
-    // A thunk's own few instructions are its own where every call is followed. What it leads to is not. By the host's clock
-    // a thunk also has what it took to translate it.
-    let share_max = if cpus == "1" { 0.000_1 } else { 0.01 };
+    // With a call trace, a thunk is charged with its own few instructions, not with those of its target. By the host's
+    // clock a thunk also has the time of its translation.
+    let max_share = if cpus == "1" { 0.000_1 } else { 0.01 };
     let is_a_thunk =
         |name: &str| name.contains("__x86_indirect") || name.contains("_return_thunk") || name.contains("__pi_");
     let thunks: Vec<(&str, i64)> =
         rows.iter().map(|row| (text(&row["name"]), ns(&row["self_ns"]))).filter(|row| is_a_thunk(row.0)).collect();
     let within: i64 = thunks.iter().map(|row| row.1).sum();
     expect(
-        (trace == "calls" || thunks.is_empty()) && (within as f64) < total as f64 * share_max,
+        (trace == "calls" || thunks.is_empty()) && (within as f64) < total as f64 * max_share,
         format!("thunks and aliases are rows: {thunks:?}"),
     );
     let unread = list(&document["diagnostics"]).iter().find(|d| text(&d["code"]).contains("unreadable"));
@@ -96,7 +96,7 @@ fn look(kernel: &Path, cpus: &str, trace: &str, recording: &Path) -> Vec<String>
     wrong
 }
 
-/// Two kernels differ in nearly everything, but not in what their builds add to names.
+/// Two kernels differ in nearly everything, but suffixes of their builds must not make names differ.
 #[test]
 #[ignore = "36 s: in make test-all"]
 fn a_diff_of_two_kernels_matches_functions() {

@@ -15,7 +15,7 @@ fn like_repeats_every_option_but_those_given() {
     recorded(&mut command, &first, "reached");
     run(bootscope("pack").arg(&first)).exits(0);
 
-    // A packed recording says as well how it was made.
+    // A packed recording has the options too.
     let second = scratch.path("second");
     recorded(bootscope("record").arg("--like").arg(&packed).arg("-o").arg(&second), &second, "reached");
     let (of_first, of_second) = (manifest(&first), manifest(&second));
@@ -41,7 +41,7 @@ fn like_repeats_every_option_but_those_given() {
 }
 
 #[test]
-fn a_packed_recording_of_a_boot_is_the_same_recording() {
+fn a_packed_recording_reads_as_the_same_recording() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let (folder, packed) = (scratch.path("boot"), scratch.path("small.tar.zst"));

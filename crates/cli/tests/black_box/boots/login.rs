@@ -1,7 +1,7 @@
-//! An unmodified Debian with its own init is recorded to its login prompt: nothing of bootscope's is in the guest, and
-//! the evidence comes from the console and out of the guest's memory.
+//! Records an unmodified Debian with its own init up to its login prompt. Nothing of bootscope is in the guest, and the
+//! evidence comes from the console and from guest memory.
 //!
-//! The root file system is made once by `scripts/make-rootfs`, which needs debootstrap and root; without, this skips.
+//! `scripts/make-rootfs` makes the root file system once. It needs debootstrap and root; without them this test skips.
 
 use crate::support::boots::{CALM, Scratch, evidence, kernel, manifest, messages, record, recorded};
 use crate::support::debian::{UNITS, rootfs, with_files};
@@ -19,7 +19,7 @@ fn a_debian_is_recorded_to_its_login_prompt() {
     command
         .args(["--init", "keep", "--until", "login:", "--memory", "2G", "--timeout", "20m", "--initrd"])
         .arg(&rootfs);
-    // Systemd may be quiet for long on a busy host, but not for ever.
+    // Systemd may be silent for long on a busy host, but not for ever.
     command.args(["--hang-after", "60s", "--append", &format!("rdinit=/sbin/init console=ttyS0 {CALM}")]);
     recorded(&mut command, &into, "reached");
 
@@ -43,7 +43,7 @@ fn a_debian_is_recorded_to_its_login_prompt() {
     run(bootscope("report").arg(&into).arg("-o").arg(scratch.path("a.html"))).exits(0);
 }
 
-/// Services of known lengths, one after the other when all else is there, and a target that waits for both.
+/// Services of known lengths that start one after the other when all else is up, and a target that waits for both.
 const KNOWN_UNITS: [(&str, &str); 4] = [
     ("known-a.service", "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.7\n"),
     ("known-b.service", "[Unit]\nAfter=known-a.service\n[Service]\nType=oneshot\nExecStart=/bin/sleep 0.4\n"),
@@ -61,7 +61,7 @@ fn with_units(rootfs: &Path, scratch: &Scratch) -> PathBuf {
     with_files(rootfs, scratch, &units)
 }
 
-/// The trace of an unmodified guest's own init is read in its memory: its processes, its units, and who waited for whom.
+/// The trace of an unmodified guest's own init is read from its memory: its processes, its units, and their waits.
 #[test]
 #[ignore = "18 s: in make test-all"]
 fn user_space_is_traced_to_a_unit() {
@@ -104,7 +104,7 @@ fn user_space_is_traced_to_a_unit() {
         .map(|process| ns(&process["end_ns"]) - ns(&process["start_ns"]))
         .collect();
     assert!(sleeps.len() == 2 && sleeps[0] >= 700 * MS && sleeps[1] >= 400 * MS, "{sleeps:?}");
-    // Each is its unit's, and slept; what a sleep waits for is a timer.
+    // Each is charged to its unit and slept. A sleep waits for a timer.
     for (name, least) in [("known-a.service", 700 * MS), ("known-b.service", 400 * MS)] {
         let of = |process: &&serde_json::Value| process["unit"] == name && text(&process["name"]).ends_with("/sleep");
         let sleep = processes.iter().find(of).unwrap_or_else(|| panic!("no process of {name} in {processes:#?}"));
@@ -119,7 +119,7 @@ fn user_space_is_traced_to_a_unit() {
     let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
     assert!(phases.contains(&"initcalls: late") && phases.contains(&"process 1"), "{phases:?}");
 
-    // The boot waited for both sleeps: nobody else is to blame for that time.
+    // The boot waited for both sleeps, so nothing else may be charged with that time.
     let slept: i64 = list(&document["where"])
         .iter()
         .filter(|row| text(&row["name"]).starts_with("unit known-") && row.to_string().contains("sleep"))
@@ -137,7 +137,7 @@ fn user_space_is_traced_to_a_unit() {
     let price = ns(&found["cost_ns"]);
     assert!((ldconfig / 2..ldconfig + 20 * MS).contains(&price), "{price} of the {ldconfig} ns that it ran");
     assert!(document["explained"].as_f64() > Some(0.98), "{}", document["explained"]);
-    // The plugin goes out of user space's way: nothing ran first, by its word, when the boot had long come to the units.
+    // The plugin stops in user space: nothing may count as first executed long after the boot reached the units.
     let stopped = list(&document["diagnostics"]).iter().find(|told| told["code"] == "first-executions-stop");
     assert_eq!(stopped.expect("it says so")["count"], 1);
     let file = std::fs::read(into.join("first-run.bin")).expect("what ran first");
@@ -153,7 +153,7 @@ fn user_space_is_traced_to_a_unit() {
     assert!(text.text().contains("known-a.service"), "{}", text.text());
 }
 
-/// A program of the guest's is seen to begin in its memory, while it runs; the trace says when that was.
+/// The recorder sees in memory that a program of the guest starts while the guest runs. The trace has the exact time.
 #[test]
 #[ignore = "57 s: in make test-all"]
 fn a_boot_ends_at_a_process() {
@@ -174,11 +174,11 @@ fn a_boot_ends_at_a_process() {
     let began: Vec<i64> = sleeps.map(|process| ns(&process["start_ns"])).collect();
     let (total, seen_ns) = (ns(&document["total_ns"]), ns(&seen["at_ns"]));
     assert!(began == [total], "the boot of {total} ns ends where the first of {began:?} begins");
-    // It sleeps for 700 ms, and is looked for each 5 ms; a busy host is late.
+    // It sleeps for 700 ms and is polled every 5 ms; a busy host is late.
     assert!((total..total + 700_000_000).contains(&seen_ns), "seen at {seen_ns}");
 }
 
-/// Services that do to a guest what one hopes they never do: how the boot ends, and what of it is seen all the same.
+/// Services that reset the guest or fork without limit: the end of the boot, and the evidence up to it.
 #[test]
 #[ignore = "45 s: in make test-all"]
 fn a_guest_that_resets_or_forks_without_measure_is_recorded_so_far() {
@@ -209,7 +209,7 @@ fn a_guest_that_resets_or_forks_without_measure_is_recorded_so_far() {
     }
 }
 
-/// The same boot until a milestone: its tables sum to that, and only what was waited for until then is on its path.
+/// Checks the same boot up to a milestone: its tables sum to that, and its path has only waits up to then.
 fn up_to_milestones(boot: &Path, a_active: i64, whole: &Value) {
     let up_to = |milestone: &str| {
         let command = &mut bootscope("show");

@@ -1,15 +1,15 @@
-//! Calls of guests that are no Linux, and of one that UEFI firmware boots: the profile is plausible, and nearly all of it is in
-//! calls that are known. `make test-calls` fetches the guests; `BOOTSCOPE_TEST_GUESTS` names their folder.
+//! Call traces of guests that are not Linux, and of one that UEFI firmware boots: the profile is plausible, and nearly
+//! all of it is in known calls. `make test-calls` fetches the guests; `BOOTSCOPE_TEST_GUESTS` names their folder.
 
 use crate::support::boots::{QUIET, Scratch, kernel, record};
 use crate::support::{list, run, shown, skip, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Of the instructions outside user space, so much lies in calls.
-const OWNED_MIN: f64 = 0.95;
-/// Of returns, so many lead to where the call came from.
-const MATCHED_MIN: f64 = 0.99;
+/// The least share of the instructions outside user space that must be in calls.
+const MIN_OWNED: f64 = 0.95;
+/// The least share of returns that must lead to the caller.
+const MIN_MATCHED: f64 = 0.99;
 
 fn guests() -> Option<PathBuf> {
     let folder = std::env::var("BOOTSCOPE_TEST_GUESTS").ok().filter(|folder| !folder.is_empty());
@@ -19,7 +19,7 @@ fn guests() -> Option<PathBuf> {
     folder.map(PathBuf::from)
 }
 
-/// Its calls, with the figures printed. Some of the guests never end: what was seen by then is what counts.
+/// The guest's calls, with the figures printed. Some guests never end, so the calls up to then count.
 fn followed(what: &str, arguments: &[&str], after: &[&str]) -> Value {
     let scratch = Scratch::new();
     let into = scratch.path("boot");
@@ -41,7 +41,7 @@ fn assert_plausible(what: &str, recording: &Path) -> Value {
         matched * 100.0,
         owned * 100.0
     );
-    assert!(owned >= OWNED_MIN && matched >= MATCHED_MIN && instructions > 1e7, "{what}");
+    assert!(owned >= MIN_OWNED && matched >= MIN_MATCHED && instructions > 1e7, "{what}");
     calls
 }
 
@@ -54,7 +54,7 @@ fn xen_is_followed_by_name() {
     // Two files of names: the hypervisor's, and those in the image of the kernel that it starts.
     let linux = kernel.display().to_string();
     let options = ["--deterministic", "--memory", "1G", "--symbols", &symbols, "--symbols", &linux];
-    // The kernel's log is found in memory: what it says on its own console goes to the hypervisor.
+    // The kernel's log is found in memory, because its console output goes to the hypervisor.
     let until = ["--until", "Linux version", "--timeout", "5m"];
     let after = ["-kernel", &xen, "-append", "console=com1 loglvl=all noreboot", "-initrd", &dom0];
     let calls = followed("Xen", &[&options[..], &until[..]].concat(), &after);

@@ -1,12 +1,12 @@
-//! What recording costs is measured on demand, remembered, and stated in recordings of the same kernel, machine and number
-//! of CPUs: in no others.
+//! The overhead of recording is measured on demand, saved, and stated only in recordings of the same kernel, machine
+//! and number of CPUs.
 
 use crate::support::boots::{QUIET, Scratch, kernel, manifest, record, recorded};
 use crate::support::{bootscope, run, shown, text};
 
 #[test]
 #[ignore = "23 s: in make test-all"]
-fn the_cost_of_recording_is_stated_where_it_was_measured() {
+fn overhead_is_stated_in_recordings_of_the_measured_kind() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let cache = scratch.path("cache");
@@ -18,7 +18,7 @@ fn the_cost_of_recording_is_stated_where_it_was_measured() {
     .json();
     assert_eq!(measured["schema"], "bootscope.overhead/1");
     let ratio = measured["ratio"].as_f64().unwrap();
-    // Two pairs on a busy host say little of what recording costs, but they are boots of the same kernel.
+    // Two pairs on a busy host give a poor estimate, but they are boots of the same kernel.
     assert!(ratio > 0.2 && ratio < 5.0, "{measured}");
     assert!(text(&measured["how"]).contains("2 pairs"), "{measured}");
 

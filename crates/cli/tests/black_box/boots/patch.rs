@@ -1,5 +1,5 @@
-//! `record --patch` and `try --patch`: changes to the code of a running guest, on the reference kernel and on Linux; and what
-//! is said when they do not fit. Where calls are, the tests learn from the program's own refusals.
+//! `record --patch` and `try --patch`: changes to the code of a running guest, on the reference kernel and on Linux,
+//! and the errors for patches that do not fit. The tests find the offsets of calls in the program's own error messages.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernel, kernels, manifest, record, recorded};
 use crate::support::lab::{built, record_lab};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// illumos's boot, as it was published: a driver frees its buffers before the hash is resized.
+/// The published slow boot of illumos: a driver frees its buffers before the hash is resized.
 const SLOW: &str = "netboot=yes dma_buffers=many vmem_rescale=late pci_wait=sleep";
 
 fn slow(into: &Path, flags: &[&str]) -> Command {
@@ -18,7 +18,7 @@ fn slow(into: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// Where a function calls another, by what is said of a place that is no call.
+/// The offset of a function's call to another, from the error for an offset without a call.
 fn call(refused: &mut Command, function: &str, callee: &str) -> String {
     let said = run(refused.arg(format!("--patch=call@{function}+0x1=nop"))).exits(2).stderr;
     let calls = said.split_once("calls are at ").unwrap_or_else(|| panic!("no calls in {said}")).1;
@@ -27,7 +27,7 @@ fn call(refused: &mut Command, function: &str, callee: &str) -> String {
     format!("call@{function}{}", offset.unwrap_or_else(|| panic!("no {callee} in {said}")).0)
 }
 
-/// How many segments were passed in the hash's chains, as the driver printed it.
+/// The number of segments passed in the hash's chains, as the driver printed it.
 fn chain_steps(recording: &Path) -> u64 {
     let console = evidence(recording, "console.log");
     let line = console.lines().find(|line| line.contains("chain steps")).unwrap_or_else(|| panic!("{console}"));
@@ -35,7 +35,7 @@ fn chain_steps(recording: &Path) -> u64 {
 }
 
 #[test]
-fn a_call_that_is_made_earlier_takes_the_half_hour_away() {
+fn an_earlier_call_removes_the_half_hour() {
     if !built() {
         return;
     }
@@ -65,7 +65,7 @@ fn a_call_that_is_made_earlier_takes_the_half_hour_away() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_booted() {
+fn unfit_patches_are_refused_before_any_boot() {
     if !built() {
         return;
     }
@@ -105,14 +105,14 @@ fn linux_is_patched_where_its_function_is_entered() {
     assert!(notes.contains("became 90 90 90 90 90, when start_kernel was entered"), "{notes}");
 }
 
-/// The detail of a boot whose patch was not written.
+/// The outcome's detail of a boot whose patch was not written.
 fn unpatched(command: &mut Command, into: &Path) -> String {
     recorded(command, into, "unpatched");
     text(&manifest(into)["outcome"]["detail"]).to_owned()
 }
 
 #[test]
-fn a_place_that_the_kernel_changed_is_refused_and_one_it_never_comes_to_is_said() {
+fn a_changed_place_is_refused_and_an_unreached_one_is_reported() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("changed");
@@ -137,7 +137,7 @@ fn symbols_of_another_kernel_are_refused() {
 }
 
 #[test]
-fn without_a_gdbstub_the_boot_is_not_the_one_that_was_asked_for() {
+fn without_a_gdbstub_the_boot_is_unpatched() {
     if !built() {
         return;
     }
@@ -185,7 +185,7 @@ fn a_variable_of_linux_is_read_where_functions_are_entered() {
 }
 
 #[test]
-fn a_counter_of_the_reference_kernel_is_seen_to_run_away() {
+fn a_growing_counter_of_the_reference_kernel_is_watched() {
     if !built() {
         return;
     }
@@ -195,12 +195,12 @@ fn a_counter_of_the_reference_kernel_is_seen_to_run_away() {
     recorded(&mut slow(&into, &["--deterministic", "--watch", watch]), &into, "reached");
     let watched = &shown(&into)["watched"];
     let values: Vec<i64> = list(&watched["readings"]).iter().map(|one| ns(&one["value"])).collect();
-    // It is read before the card is closed, and once all drivers have attached. The driver prints it too.
+    // It is read before the card is closed, and after all drivers have attached. The driver prints it too.
     let steps = i64::try_from(chain_steps(&into)).unwrap();
     assert!(steps > 10_000_000, "{steps}");
     assert_eq!(values, [0, steps], "{watched}");
     assert_eq!(watched["stood_in_total"], false, "the guest's clock stands with it");
-    // One boot is either watched or looked at in its silences.
+    // A boot can watch a variable or stop in silences, not both.
     let silent = scratch.path("silent");
     let mut command = bootscope("record");
     recorded(command.arg("--like").arg(&into).args(["--silence", "100ms", "-o"]).arg(&silent), &silent, "reached");
@@ -232,7 +232,7 @@ fn without_a_gdbstub_a_variable_is_not_read_and_the_boot_goes_on() {
 }
 
 #[test]
-fn what_recording_costs_is_not_measured_with_a_patch() {
+fn overhead_is_not_measured_with_a_patch() {
     if !built() {
         return;
     }
@@ -244,7 +244,7 @@ fn what_recording_costs_is_not_measured_with_a_patch() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused() {
+fn unfit_variables_are_refused() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("none");

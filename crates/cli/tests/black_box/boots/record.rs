@@ -1,5 +1,5 @@
-//! Stock kernels recorded as a user does it: every boot reaches process 1, adds up to the nanosecond, is explained, and
-//! transfers all of its evidence whole.
+//! Stock kernels recorded as by a user: every boot reaches process 1, its times add up to the nanosecond, it is
+//! explained, and all of its evidence is transferred completely.
 //!
 //! Each kernel is booted small (1 CPU, 256 MiB) and large (4 CPUs, 2 GiB); `BOOTSCOPE_TEST_MATRIX=full` boots every
 //! combination of the two.
@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::path::Path;
 
 const MIB: i64 = 1 << 20;
-/// What the issue allows to be unexplained, of a boot from the VMM's start to process 1.
-const UNEXPLAINED_MAX: f64 = 0.02;
-/// What guest-init transfers from every stock kernel.
+/// The unexplained share that the issue allows, of a boot from the VMM's start to process 1.
+const MAX_UNEXPLAINED: f64 = 0.02;
+/// The files that guest-init transfers from every stock kernel.
 const EVIDENCE: [&str; 11] = [
     "kmsg.log",
     "trace.txt",
@@ -34,7 +34,7 @@ fn stock_kernels_reach_process_one_and_every_nanosecond_is_accounted_for() {
     let mut failed = Vec::new();
     for kernel in kernels() {
         for &(cpus, mib) in sizes {
-            // One boot that is not as it should be does not hide what the others are like.
+            // A failed boot must not hide the results of the others.
             if std::panic::catch_unwind(|| boot(&kernel, cpus, mib)).is_err() {
                 failed.push(format!("{}, {cpus} CPUs, {mib} MiB", kernel.display()));
             }
@@ -58,13 +58,13 @@ fn boot(kernel: &Path, cpus: i64, mib: i64) {
     assert_eq!(document["scheduler_evidence"], true);
     assert_subject(kernel, &document["subject"], cpus, mib);
     assert_end(&document, &manifest(&into));
-    assert!(unexplained(&document) <= UNEXPLAINED_MAX, "unexplained: {:#}", document["phases"]);
+    assert!(unexplained(&document) <= MAX_UNEXPLAINED, "unexplained: {:#}", document["phases"]);
     assert_memory(&document["memory"], mib);
     assert_phases(&document);
     assert_evidence(&into);
 }
 
-/// A line for the log of the tests.
+/// Prints a line of figures into the log of the tests.
 fn figures(kernel: &Path, document: &Value) -> String {
     let name = kernel.file_name().unwrap_or_default().to_string_lossy();
     let subject = &document["subject"];
@@ -78,7 +78,7 @@ fn figures(kernel: &Path, document: &Value) -> String {
     )
 }
 
-/// Share of the boot that lies in phases called `unexplained`.
+/// The share of the boot in phases called `unexplained`.
 fn unexplained(document: &Value) -> f64 {
     let phases = list(&document["phases"]).iter().filter(|phase| phase["name"] == "unexplained");
     let sum: i64 = phases.map(|phase| ns(&phase["end_ns"]) - ns(&phase["start_ns"])).sum();
@@ -96,7 +96,7 @@ fn assert_subject(kernel: &Path, subject: &Value, cpus: i64, mib: i64) {
     }
 }
 
-/// The end mark is process 1's first sign, told by the host's own stamp.
+/// Checks that the end mark is process 1's first sign of life, by the host's own stamp.
 fn assert_end(document: &Value, manifest: &Value) {
     let end = &document["end"];
     let (at, total) = (ns(&end["at_ns"]), ns(&document["total_ns"]));
@@ -105,28 +105,28 @@ fn assert_end(document: &Value, manifest: &Value) {
     let stamped = ns(&manifest["end"]["at_ns"]);
     let error = ns(&end["error_ns"]);
     assert!(at <= stamped + error, "the mark at {at} is later than the byte that arrived at {stamped}");
-    assert!(stamped - at < off_max(total, 50), "the mark at {at} is far before the byte that arrived at {stamped}");
+    assert!(stamped - at < max_error(total, 50), "the mark at {at} is far before the byte that arrived at {stamped}");
     for clock in list(&document["clocks"]) {
-        assert!(ns(&clock["residual_ns"]) < off_max(total, 20), "a clock that does not fit: {clock}");
+        assert!(ns(&clock["residual_ns"]) < max_error(total, 20), "a clock that does not fit: {clock}");
     }
 }
 
-/// How far off a time may be: so many milliseconds, or on a host that is so busy that a boot takes long, as many parts
-/// in 5000 of it.
-fn off_max(total_ns: i64, ms: i64) -> i64 {
+/// The allowed error of a time: `ms` milliseconds, or as many parts in 5000 of the boot on a host so busy that the boot
+/// takes longer.
+fn max_error(total_ns: i64, ms: i64) -> i64 {
     (ms * 1_000_000).max(total_ns / 5000 * ms)
 }
 
 fn assert_memory(memory: &Value, mib: i64) {
     let total = ns(&memory["guest_total_bytes"]);
-    // The kernel keeps some for itself before it counts: less, the larger the machine.
+    // The kernel keeps some memory before it counts: a smaller share on larger machines.
     assert!(total > mib * MIB * 7 / 10 && total < mib * MIB, "{memory}");
     let available = ns(&memory["guest_available_bytes"]);
     assert!(available > 0 && available <= total, "{memory}");
     assert!(ns(&memory["vmm_max_rss_bytes"]) > 50 * MIB, "{memory}");
 }
 
-/// The stages of a boot are all there, in their order.
+/// Checks that all phases of a boot are there, in order.
 fn assert_phases(document: &Value) {
     let names: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
     let stages = ["VMM", "firmware", "decompressor", "early kernel", "initcalls", "process 1"];
@@ -135,7 +135,7 @@ fn assert_phases(document: &Value) {
     assert!(places.is_sorted(), "{stages:?} are at {places:?} of {names:?}");
     for phase in list(&document["phases"]) {
         assert!(!text(&phase["evidence"]).is_empty(), "{phase}");
-        assert!(ns(&phase["error_ns"]) < off_max(ns(&document["total_ns"]), 20), "{phase}");
+        assert!(ns(&phase["error_ns"]) < max_error(ns(&document["total_ns"]), 20), "{phase}");
     }
 }
 
@@ -160,7 +160,8 @@ fn assert_evidence(into: &Path) {
     assert!(clean.text().contains("reached"), "{}", clean.text());
 }
 
-/// Nothing was overwritten in the trace's ring buffer: `# entries-in-buffer/entries-written: 5123/5123   #P:1`.
+/// Checks that nothing was overwritten in the trace's ring buffer: `# entries-in-buffer/entries-written: 5123/5123  
+/// #P:1`.
 fn assert_trace_is_whole(trace: &str) {
     let header = trace.lines().take(20).find_map(|line| line.split_once("entries-written:")).expect("a trace's header");
     let (kept, written) = header.1.split_whitespace().next().unwrap().split_once('/').unwrap();

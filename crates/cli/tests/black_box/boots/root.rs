@@ -1,7 +1,8 @@
-//! A stock kernel boots to a real root: Debian's files in an ext4 image, on a virtio disk and in persistent memory with DAX.
+//! A stock kernel boots to a real root: Debian's files in an ext4 image, on a virtio disk and in persistent memory with
+//! DAX.
 //!
-//! The image is made once by `scripts/make-rootfs --ext4`, the modules come with the kernel from `scripts/fetch-kernel`.
-//! That files are mapped and not copied is told by the guest itself, in the memory that reading one takes.
+//! `scripts/make-rootfs --ext4` makes the image once, and `scripts/fetch-kernel` fetches the modules with the kernel.
+//! The guest's own memory figures show that files are mapped and not copied.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernel, manifest, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, skip, text};
@@ -10,11 +11,11 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Read by the workload.
+/// The file that the workload reads.
 const FILE: &str = "/usr/bin/perl";
 const FILE_BYTES_MIN: i64 = 3 << 20;
 
-/// The kernel and the image; none, with the reason said, without either.
+/// The kernel and the image; `None` without one of them, with a printed reason.
 fn kernel_and_root() -> Option<(PathBuf, PathBuf)> {
     let kernel = kernel()?;
     if !kernel.parent().expect("it is in a folder").join("lib/modules").is_dir() {
@@ -37,12 +38,12 @@ fn rooted(kernel: &Path, into: &Path, root: &Path) -> Command {
     command
 }
 
-/// Tells whether a file has changed.
+/// A hash of a file, to detect changes.
 fn content(path: &Path) -> String {
     run(Command::new("sha256sum").arg(path)).exits(0).text().to_owned()
 }
 
-/// `Cached` of a meminfo in a recording, in bytes.
+/// `Cached` from a meminfo in a recording, in bytes.
 fn cached(recording: &Path, file: &str) -> i64 {
     let text = evidence(recording, file);
     let line = text.lines().find_map(|line| line.strip_prefix("Cached:")).expect("Cached");
@@ -83,7 +84,7 @@ fn a_root_on_a_disk_is_cached_and_with_dax_it_is_not() {
 }
 
 #[test]
-fn a_workload_that_fails_is_told_and_ends_a_bench() {
+fn a_failing_workload_is_reported_and_ends_a_bench() {
     let Some((kernel, root)) = kernel_and_root() else { return };
     let scratch = Scratch::new();
     let mut bench = bootscope("bench");
@@ -107,7 +108,7 @@ fn the_roots_own_init_is_handed_over_to() {
 }
 
 #[test]
-fn a_root_that_cannot_be_mounted_says_why() {
+fn a_root_that_cannot_be_mounted_is_reported_with_the_reason() {
     let Some((kernel, _)) = kernel_and_root() else { return };
     let scratch = Scratch::new();
     let (image, into) = (scratch.path("broken.img"), scratch.path("boot"));
@@ -119,7 +120,7 @@ fn a_root_that_cannot_be_mounted_says_why() {
     let outcome = manifest(&into)["outcome"].clone();
     assert!(text(&outcome["detail"]).contains("vda cannot be mounted as ext4"), "{outcome}");
 
-    // Where a kernel stands alone, its modules are nowhere.
+    // A kernel outside of its package has no modules.
     let alone = scratch.path("vmlinuz");
     std::fs::copy(&kernel, &alone).unwrap();
     let release = kernel.file_name().unwrap().to_str().unwrap().trim_start_matches("vmlinuz-");

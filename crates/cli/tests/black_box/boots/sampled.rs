@@ -1,4 +1,5 @@
-//! Samples: of the reference kernel while it boots, beside what its recorder says, and of whatever `perf script` printed.
+//! Samples: of the reference kernel while it boots, compared with its recorder's log, and of imported `perf script`
+//! output.
 
 use crate::support::boots::{Scratch, recorded};
 use crate::support::lab::{built, record_lab};
@@ -8,14 +9,14 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
+fn samples_and_log_agree_on_the_frame_allocator() {
     if !built() {
         return;
     }
     let scratch = Scratch::new();
     let into = scratch.path("sampled");
     let mut command = record_lab(&into);
-    // Some 3400 samples: with a third of them, chance alone would move the share by more than the 2 points it may be off.
+    // Some 3400 samples. With a third of them, chance alone would move the share by more than the allowed 2 points.
     command.args(["--deterministic", "--append", "services=9 frames=scan sample=10000"]);
     recorded(&mut command, &into, "reached");
     if fs::read_to_string(into.join("console.log")).unwrap().contains("without frame pointers") {
@@ -37,7 +38,7 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
     println!("frame allocator: recorded {recorded:.4}, sampled {sampled_share:.4} ± {error:.4}");
     assert!((recorded - sampled_share).abs() < 0.02, "{recorded} {sampled_share}");
     assert!((0.005..0.01).contains(&error), "{error}");
-    // The clock stands still while the host is busy, so each interval brings its sample.
+    // The clock stands still while the host is busy, so each interval has its sample.
     let intervals = ns(&sampled["intervals"]);
     assert_eq!((intervals, ns(&sampled["empty_intervals"])), (ns(&sampled["samples"]), 0), "{}", sampled["period_ns"]);
     let table = run(bootscope("show").arg(&into)).exits(0);
@@ -47,14 +48,14 @@ fn a_sampled_boot_says_of_the_frame_allocator_what_its_log_says() {
         assert!(table.text().contains(words), "no {words:?} in\n{}", table.text());
     }
     same_after_export(&scratch, &into);
-    // The boot has a path of its own: samples are written unless it is asked for.
+    // The boot has its own path. Samples are exported unless the path is requested.
     let folded = |flags: &[&str]| run(bootscope("export").args(["--to", "folded"]).arg(&into).args(flags)).exits(0);
     let (samples, path) = (folded(&[]), folded(&["--boot-path"]));
     assert!(samples.text().contains("lab::memory::logged") && !path.text().contains("lab::memory::logged"));
     assert!(samples.stderr.contains("--boot-path"), "{}", samples.stderr);
 }
 
-/// Sixteen CPUs' rings do not fit into 32 MiB beside the kernel.
+/// The rings of sixteen CPUs do not fit into 32 MiB beside the kernel.
 #[test]
 fn a_cpu_without_memory_for_samples_is_reported_also_after_an_export() {
     if !built() {
@@ -84,7 +85,7 @@ fn a_cpu_without_memory_for_samples_is_reported_also_after_an_export() {
 }
 
 #[test]
-fn samples_say_of_each_function_what_is_seen_of_its_calls_from_outside() {
+fn samples_and_call_trace_agree_on_each_function() {
     if !built() {
         return;
     }
@@ -99,7 +100,7 @@ fn samples_say_of_each_function_what_is_seen_of_its_calls_from_outside() {
         println!("skipped: the kernel is built without frame pointers; `make build` has them");
         return;
     }
-    // Without its log, the path rests on calls alone.
+    // Without its log, the path comes from the call trace alone.
     fs::remove_file(into.join("tslog.txt")).unwrap();
     let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let folded = run(bootscope("export").args(["--to", "folded", "--boot-path"]).arg(&into)).exits(0);
@@ -126,7 +127,7 @@ fn samples_say_of_each_function_what_is_seen_of_its_calls_from_outside() {
     }
 }
 
-/// Exported as perf script text and imported again, a recording says the same of its samples.
+/// Checks that a recording has the same samples after export as perf script text and import.
 fn same_after_export(scratch: &Scratch, recording: &Path) {
     let (text, again) = (scratch.path("again.txt"), scratch.path("again"));
     run(bootscope("export").args(["--to", "perf", "-o"]).arg(&text).arg(recording)).exits(0);
@@ -143,7 +144,7 @@ fn same_after_export(scratch: &Scratch, recording: &Path) {
 fn samples_are_written_for_other_tools() {
     let scratch = Scratch::new();
     let (file, into) = (scratch.path("perf.txt"), scratch.path("perf"));
-    // Several events, a name with spaces, periods that differ, no stack, no CPU; cut in the last line.
+    // Several events, a name with spaces, different periods, no stack, no CPU; truncated in the last line.
     let text = "\
 # CPUs not sampled: 2
 # sampled from: 7.0
@@ -188,7 +189,7 @@ other 2 7.0000";
     let shares: Vec<(&str, f64)> = tracks.map(|(name, share)| (name, share.as_f64().unwrap())).collect();
     assert_eq!(shares, [("my init", 0.8), ("CPU 0", 0.8), ("other", 0.2), ("CPU 1", 0.2)]);
     assert_eq!(shown["sampled"]["unsampled_cpus"], 2);
-    // CPU 0 took samples at 1 and 2 µs of its two, CPU 1 none but its first.
+    // CPU 0 took samples at 1 and 2 µs, one in each of its two intervals. CPU 1 took only its first.
     let intervals = ["period_ns", "intervals", "empty_intervals"].map(|name| ns(&shown["sampled"][name]));
     assert_eq!(intervals, [1000, 2, 0]);
     let table = run(bootscope("show").arg(scratch.path("again"))).exits(0);
@@ -221,7 +222,7 @@ fn a_boot_without_samples_has_none_to_write() {
 }
 
 #[test]
-fn what_perf_script_printed_is_imported() {
+fn perf_script_output_is_imported() {
     let scratch = Scratch::new();
     let (file, into) = (scratch.path("perf.txt"), scratch.path("perf"));
     let mut printed = String::new();

@@ -1,5 +1,5 @@
-//! The second kernel, `kernel/examples`: built, booted, and what it prints. It takes `p2buddy`, `vmem` and `sampler` by their
-//! READMEs, and knows beforehand what its samples have to find.
+//! The second kernel, `kernel/examples`: built, booted, and its output checked. It uses `p2buddy`, `vmem` and `sampler`
+//! as their READMEs describe, and its samples have known shares.
 
 use crate::support::boots::Scratch;
 use crate::support::{bootscope, list, ns, rows, run, skip};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Builds it as its head says, beside the first kernel.
+/// Builds it as its header comment describes, beside the first kernel.
 fn built() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cargo = Command::new(env!("CARGO"));
@@ -54,10 +54,10 @@ fn a_second_kernel_takes_the_crates_and_its_samples_are_read() {
     qemu.arg(format!("file:{}", serial.display())).arg("-kernel").arg(built()).stdin(Stdio::null());
     let ended = qemu.output().unwrap();
     let said = fs::read_to_string(&serial).unwrap_or_default();
-    // What isa-debug-exit makes of the kernel's 0.
+    // isa-debug-exit turns the kernel's 0 into this status.
     assert_eq!(ended.status.code(), Some(1), "{}{said}", String::from_utf8_lossy(&ended.stderr));
 
-    // 1 + 2 + 4 + 8 frames, 64 times, were handed out; then all blocks merged again up to the largest.
+    // 1 + 2 + 4 + 8 frames were allocated 64 times. Then all blocks merged again up to the largest.
     let numbers = |line: &str| {
         let words = line.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
         words.map(|word| word.parse().unwrap()).collect::<Vec<u64>>()
@@ -78,7 +78,7 @@ fn a_second_kernel_takes_the_crates_and_its_samples_are_read() {
         let row = rows(&event["functions"], "name", name)[0];
         (row["total_share"].as_f64().unwrap(), row["total_error"].as_f64().unwrap())
     };
-    // It spins three times as long as it works, by its counter.
+    // By its counter it spins three times as long as it works.
     let (spins, error) = share("spin");
     println!("spin: {spins:.4} ± {error:.4}");
     assert!((spins - 0.75).abs() < 3.0 * error && (0.01..0.03).contains(&error), "{spins} {error}");

@@ -1,6 +1,6 @@
-//! Boards: a machine of which bootscope only has the serial port. Here it is a QEMU of the test's own, which the power-cycle
-//! command starts, and the test is the line between the two: a pseudo-terminal, a TCP port, or a terminal server, which damages
-//! what it carries where that is the point. What the kernel's own stamps say is what has to come out.
+//! Boards: machines that are connected only by a serial port. Here a board is a QEMU that the power-cycle command
+//! starts, and the test plays the line between QEMU and bootscope. The line is a pseudo-terminal, a TCP port, or a
+//! terminal server, and some tests let it damage bytes. The results must match the kernel's own stamps.
 
 use crate::support::boots::{CALM, Scratch, console_messages, evidence, kernel, manifest, recorded};
 use crate::support::images::initrd;
@@ -18,35 +18,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MS: i64 = 1_000_000;
-/// The phase of a kernel of which nothing tells when initcalls ran.
+/// The phase of a kernel whose initcalls are not recorded.
 const KERNEL: &str = "kernel, initcalls not told apart";
 
-/// Process 1 of the board: it asks who logs in, again and again, for a line that loses characters.
+/// Process 1 of the board. It prints the login prompt repeatedly, for a line that loses characters.
 const PROMPTS: &str = r#"for (;;) { say("\nboard login: "); long t[2] = {0, 200000000}; call(35, (long)t, 0, 0, 0); }"#;
 
-/// What the line says while the machine is being switched on.
+/// Bytes on the line while the machine is switched on.
 const EARLY: &[u8] = b"\0\0\xf0~";
-/// What a boot loader would print, with noise of the supply before it.
+/// A boot loader's output, with noise of the power supply before it.
 const LOADER: &[u8] = b"\0\xff\xf0~\r\nU-Boot SPL 2024.01 (of the test)\r\n\r\nU-Boot 2024.01 (of the test)\r\nStarting kernel ...\r\n\r\n";
 
-/// What becomes of bytes on the line.
+/// A function that turns sent bytes into received ones.
 type Damage = fn(&mut Line, &[u8]) -> Vec<u8>;
 
-/// The state of a line that damages.
+/// The state of a line that damages bytes.
 #[derive(Default)]
 struct Line {
     seed: u64,
     lines: u32,
-    /// What has come of a message of the kernel.
+    /// The received part of a kernel message.
     message: Vec<u8>,
     is_at_start: bool,
 }
 
-/// Messages of which the kernel says each once, and without which there is no phase: they arrive intact.
+/// Messages that the kernel prints once, and that define the phases. They arrive intact.
 const NEEDED: [&[u8]; 3] = [b"Linux version", b"Freeing unused kernel image", b"Run /init as init process"];
 
 impl Line {
-    /// The same numbers in each run.
+    /// The next random number, the same in each run.
     fn next(&mut self, below: u64) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.seed >> 33) % below
@@ -57,7 +57,8 @@ fn intact(_: &mut Line, bytes: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// One character in 150 is lost, doubled, or has noise before it, but in [`NEEDED`]; and one stamp of `[    1.2…` becomes `[   81.2…`.
+/// Loses, doubles or prefixes with noise one character in 150, except in [`NEEDED`], and changes one stamp of `[   
+/// 1.2…` to `[   81.2…`.
 fn noisy(line: &mut Line, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in bytes {
@@ -91,10 +92,10 @@ fn damage(line: &mut Line, byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Where the line comes out.
+/// The recorder's end of the line.
 enum End {
     Pty(File),
-    /// Whoever is connected, and what was answered by them.
+    /// The connected client, and its answers.
     Server {
         listener: TcpListener,
         client: Option<TcpStream>,
@@ -103,11 +104,11 @@ enum End {
     },
 }
 
-/// A board that can be switched on, and a line to it.
+/// A board that can be switched on, and its line.
 struct Board {
-    /// What `--serial` takes.
+    /// The argument of `--serial`.
     serial: String,
-    /// What `--power-cycle` takes.
+    /// The argument of `--power-cycle`.
     power_cycle: String,
     pid_file: PathBuf,
     answers: Arc<Mutex<Vec<u8>>>,
@@ -139,7 +140,8 @@ impl Board {
         std::thread::spawn(move || carry(&line, end, damage, &is_on));
         let pid_file = scratch.path(&format!("{kind}.pid"));
         let initrd = initrd(scratch.folder(), PROMPTS);
-        // The machine before goes off, and holds the lock of its file for a moment; the new one is on when QEMU has left the command alone.
+        // The earlier machine goes off, and holds the lock of its file for a moment. The new one is on when QEMU has
+        // left the command.
         let power_cycle = format!(
             "rm -f {on}; test -s {pid} && kill -9 $(cat {pid}); rm -f {pid}; echo relay: off, on; qemu-system-x86_64 -daemonize -pidfile {pid} \
              -display none -monitor none -nodefaults -no-reboot -m 256 -accel tcg -kernel {} -initrd {} \
@@ -153,7 +155,7 @@ impl Board {
         Board { serial, power_cycle, pid_file, answers }
     }
 
-    /// `record` of it.
+    /// `record` of this board.
     fn record(&self, into: &Path) -> Command {
         let mut command = bootscope("record");
         command.args(["--serial", &self.serial, "--power-cycle", &self.power_cycle, "--timeout", "3m", "-o"]).arg(into);
@@ -163,24 +165,24 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        // It is no child of ours: QEMU left its command.
+        // QEMU left its command, so it is not a child of this process.
         if let Ok(pid) = std::fs::read_to_string(&self.pid_file) {
             let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
         }
     }
 }
 
-/// Carries what each machine that connects prints, until the test is over.
+/// Forwards the output of each machine that connects, until the test ends.
 fn carry(line: &UnixListener, mut end: End, damage: Damage, is_on: &Path) {
     let mut state = Line::default();
     for machine in line.incoming() {
         let Ok(mut machine) = machine else { return };
-        // What comes while the command runs is not of the boot.
+        // Bytes during the command are not part of the boot.
         end.write(EARLY);
         while !is_on.exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // The command ends by now, or a little later.
+        // The command has ended by now, or ends a little later.
         std::thread::sleep(Duration::from_millis(200));
         end.write(LOADER);
         let mut buffer = [0; 4096];
@@ -202,7 +204,7 @@ impl End {
                 while !left.is_empty() {
                     match master.write(left) {
                         Ok(n) => left = &left[n..],
-                        // Nobody reads while no boot is recorded.
+                        // No recorder reads while no boot is recorded.
                         Err(e) if e.kind() == ErrorKind::WouldBlock => {
                             let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
                             let mut polled = [PollFd::new(&*master, PollFlags::OUT)];
@@ -218,7 +220,7 @@ impl End {
                 if let Ok((mut new, _)) = listener.accept() {
                     new.set_nonblocking(false).unwrap();
                     if *is_telnet {
-                        // WILL ECHO, WILL SUPPRESS-GO-AHEAD, DO NAWS, and a parameter that nobody asked for.
+                        // WILL ECHO, WILL SUPPRESS-GO-AHEAD, DO NAWS, and an unrequested parameter.
                         new.write_all(b"\xff\xfb\x01\xff\xfb\x03\xff\xfd\x1f\xff\xfa\x18\x01\xff\xf0").unwrap();
                         let mut from = new.try_clone().unwrap();
                         let answers = answers.clone();
@@ -257,17 +259,17 @@ fn stamp(console: &str, words: &str) -> i64 {
     found.unwrap_or_else(|| panic!("no {words:?} on the console")).0 as i64 * 1000
 }
 
-/// Phases as the kernel's own log has them, by arrivals that rest on nothing but the line.
+/// Checks that the phases match the kernel's own log, though they are based only on arrival times.
 fn assert_boot(into: &Path, what: &str) -> Value {
     let (document, console) = (shown(into), evidence(into, "console.log"));
     let phases = names(&document);
-    // Without initcall_debug nothing tells initcalls from what was before them.
+    // Without initcall_debug, initcalls are not separated from the time before them.
     assert_eq!(phases[..3], ["firmware", "loader", KERNEL], "{what}");
     assert!(phases.contains(&"process 1"), "{what}: {phases:?}");
     assert_eq!((&document["time_base"], &document["subject"]["machine"]), (&"host".into(), &"board".into()));
     assert!(document["memory"]["vmm_max_rss_bytes"].is_null(), "a board has no process: {}", document["memory"]);
-    // The kernel's own clock says how long it took to hand over. Before it knows its counter, that clock stands still while a busy host
-    // lets it wait, so the way is measured behind that.
+    // The kernel's own clock has the time of the hand-over. Before the kernel knows its counter, that clock stands
+    // still while a busy host delays it. So only the time after that is compared.
     let own = stamp(&console, "Run /init as init process") - stamp(&console, "Freeing unused kernel image (initmem)");
     let found = start(&document, "process 1") - start(&document, "hand-over");
     println!(
@@ -275,19 +277,19 @@ fn assert_boot(into: &Path, what: &str) -> Value {
         own as f64 / 1e6,
         found as f64 / 1e6
     );
-    // A host that starves the guest has it measure its counter wrongly, and the kernel says so later.
+    // On a host that starves the guest, the guest calibrates its counter wrongly, and reports so later.
     match console.contains("timekeeping watchdog") {
         true => println!("{what}: NOT COMPARED: the kernel says itself that its clock is unstable"),
         false => assert!((found - own).abs() <= 20 * MS, "{what}: {found} ns, where the kernel says {own}"),
     }
-    // In bytes: what the board said first is no text.
+    // Search bytes: the board's first output is not text.
     let raw = std::fs::read(into.join("console.log")).unwrap();
     let said = raw.windows(13).position(|words| words == b"Linux version").unwrap();
     let offset = raw[..said].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     let arrivals = evidence(into, "console.idx");
     let arrival = arrivals.lines().find_map(|line| line.strip_prefix(&format!("{offset} "))).unwrap();
-    // Its console comes up late, so its first line does too. It has not begun before the loader was there, and not so late that less time is
-    // between its begin and process 1 than its clock says.
+    // The console starts late, so its first line arrives late too. The kernel begins after the loader, and no later
+    // than its clock allows for the time up to process 1.
     let (began, first_line) = (start(&document, KERNEL), arrival.parse::<i64>().unwrap());
     let (own, found) = (stamp(&console, "Run /init as init process"), start(&document, "process 1") - began);
     println!("{what}: began {began} ns, first line {first_line} ns; {own} ns to process 1 by its clock, {found} found");
@@ -310,11 +312,11 @@ fn a_board_is_recorded_through_a_terminal() {
     assert_eq!(evidence(&into, "vmm.log"), "relay: off, on\n", "what the command printed is kept");
     assert!(ran.stderr.contains("4 bytes came before --power-cycle had ended"), "{}", ran.stderr);
     assert!(ran.stderr.contains("stamped on arrival") && ran.stderr.contains("pseudo-terminal"), "{}", ran.stderr);
-    // The prompt comes when the kernel handed over: what is between is the kernel's way to process 1.
+    // The prompt comes after the hand-over, and the time between is the kernel's way to process 1.
     let handed_over = start(&document, "process 1");
     let total = ns(&document["total_ns"]);
     assert!((handed_over..handed_over + 500 * MS).contains(&total), "{total} ns, handed over at {handed_over}");
-    // Once more as that one, up to the kernel's own end.
+    // Repeat it with --like, up to the kernel's own end.
     let again = scratch.path("again");
     let mut like = bootscope("record");
     like.arg("--like").arg(&into).args(["--until", "init", "-o"]).arg(&again);
@@ -324,7 +326,7 @@ fn a_board_is_recorded_through_a_terminal() {
 }
 
 #[test]
-fn a_line_that_loses_doubles_and_adds_characters_is_no_obstacle() {
+fn a_boot_is_recorded_over_a_line_that_damages_characters() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let board = Board::new(&kernel, &scratch, "pty", noisy);
@@ -339,7 +341,8 @@ fn a_line_that_loses_doubles_and_adds_characters_is_no_obstacle() {
     assert!(noise > 10, "the noise is kept");
     let count = |code: &str| counted.iter().find(|(known, _)| *known == code).map_or(0, |(_, count)| *count);
     assert!(count("log-stamp-damaged") > 0 && count("messages-placed-by-arrival") > 0, "{counted:?}");
-    // The kernel's clock is joined all the same: as long as a boot over a good line, by the kernel's last good stamp.
+    // The kernel's clock is still joined: the length is that of a boot over a good line, by the kernel's last good
+    // stamp.
     let early = start(&document, KERNEL);
     let total = ns(&document["total_ns"]);
     let messages = console_messages(&String::from_utf8_lossy(&raw));
@@ -347,7 +350,8 @@ fn a_line_that_loses_doubles_and_adds_characters_is_no_obstacle() {
     stamps.sort_unstable();
     let (middle, length) = (stamps[stamps.len() / 2] as i64 * 1000, total - early);
     println!("{length} ns from the kernel's first message on, the middle stamp {middle}");
-    // The prompt is not earlier than the kernel's own clock says, and the kernel not before the line that has its name.
+    // The prompt is not earlier than the kernel's own clock allows, and the kernel does not begin before the line with
+    // its name.
     let end = ns(&manifest(&into)["end"]["at_ns"]);
     assert!(middle < length && early > 0 && total == end, "a damaged stamp moved the clock");
     let process_1 = start(&document, "process 1");
@@ -398,7 +402,7 @@ fn a_board_boots_again_and_again_in_a_bench() {
     assert!(boots.iter().all(|boot| boot["outcome"] == "reached"), "{boots:?}");
 }
 
-/// A line that says this, then nothing more or the end.
+/// A server that sends these words, and then stays silent or closes.
 fn says(words: &'static [u8], stays: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let serial = format!("tcp:127.0.0.1:{}", listener.local_addr().unwrap().port());
@@ -411,7 +415,7 @@ fn says(words: &'static [u8], stays: bool) -> String {
 }
 
 #[test]
-fn how_a_board_fails_is_an_outcome() {
+fn each_failure_of_a_board_is_an_outcome() {
     let scratch = Scratch::new();
     let record = |name: &str, serial: &str, more: &[&str]| {
         let into = scratch.path(name);
@@ -434,7 +438,7 @@ fn how_a_board_fails_is_an_outcome() {
     let panic: &[u8] = b"[    1.000000] Kernel panic - not syncing: VFS\r\n[    1.100000] ---[ end Kernel panic - not syncing: VFS ]---\r\n";
     let (outcome, _) = record("panic", &says(panic, true), &[]);
     assert_eq!(outcome["kind"], "panic");
-    // Whatever a line says, the whole of it is kept.
+    // Any bytes on the line are kept completely.
     let odd: &[u8] = b"\xff\xfe\0\0\x1b[2J\xc3\x28 no newline for long \r\r\r\0";
     let (outcome, _) = record("odd", &says(odd, false), &[]);
     assert_eq!(outcome["kind"], "line-lost");
@@ -443,7 +447,7 @@ fn how_a_board_fails_is_an_outcome() {
 }
 
 #[test]
-fn what_cannot_be_a_board_is_refused() {
+fn unfit_boards_are_refused() {
     let scratch = Scratch::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         let into = scratch.path("refused");
@@ -465,7 +469,7 @@ fn what_cannot_be_a_board_is_refused() {
     refused(&["--serial", tcp, "--baud", "0"], &["--baud is 0"]);
     refused(&["--baud", "9600", "--disk", "a.img"], &["--serial /dev/ttyUSB0"]);
     run(bootscope("bench").args(["--serial", tcp, "--runs", "3"])).refuses(&["--power-cycle"]);
-    // A command that fails says so, and no boot is recorded.
+    // A failing command is reported, and no boot is recorded.
     let serial = says(b"", true);
     refused(
         &["--serial", &serial, "--power-cycle", "echo relay 7 does not answer >&2; exit 4"],

@@ -1,12 +1,12 @@
-//! Boots by Debian's U-Boot: its lines are the steps of the phase `loader`, its countdown is a finding, and the time that the
-//! finding claims is what a boot without a countdown takes less.
+//! Boots with Debian's U-Boot: its lines are the steps of the phase `loader`, and its countdown is a finding. A boot
+//! without a countdown is shorter by the time that the finding claims.
 
 use crate::support::boots::{Scratch, found, manifest, record, recorded};
 use crate::support::{assert_adds_up, bootscope, list, ns, run, shown, skip, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// U-Boot for a machine of QEMU's, as Debian's package has it; without it the tests skip, and print why.
+/// Debian's U-Boot for a machine type of QEMU. Without it the tests skip, and print why.
 fn u_boot(machine: &str) -> Option<PathBuf> {
     let image = Path::new("/usr/lib/u-boot").join(machine).join("u-boot.bin");
     if !image.is_file() {
@@ -27,7 +27,8 @@ fn kernel() -> Option<PathBuf> {
     }
 }
 
-/// U-Boot's default environment with another `bootdelay`, as a flash holds it (include/env_internal.h): a CRC, the variables.
+/// U-Boot's default environment with another `bootdelay`, in the format of a flash (include/env_internal.h): a CRC, the
+/// variables.
 fn flash(u_boot: &Path, bootdelay: u32, into: &Path) {
     const ENV_BYTES: usize = 0x4_0000;
     const FLASH_BYTES: usize = 64 << 20;
@@ -56,7 +57,7 @@ fn phase<'a>(document: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no phase {name}: {}", document["phases"]))
 }
 
-/// What the finding about the countdown claims; none if there is no such finding.
+/// The claim of the finding about the countdown; `None` without such a finding.
 fn claimed(document: &Value) -> Option<i64> {
     let found = list(&document["findings"]).iter().find(|finding| finding["id"] == "boot-countdown")?;
     Some(ns(&found["cost_ns"]))
@@ -87,7 +88,7 @@ fn the_countdown_costs_what_its_finding_claims() {
     recorded(record(&kernel, &boot).arg("--bios").arg(&u_boot).args(["--", "-drive", &drive]), &boot, "reached");
     let does_not = shown(&boot);
     assert_eq!(claimed(&does_not), None);
-    // The rest of a boot differs from one to the next, the loader's part little.
+    // The rest of a boot varies from one to the next, the loader's part little.
     let loader =
         |document: &Value| ns(&phase(document, "loader")["end_ns"]) - ns(&phase(document, "loader")["start_ns"]);
     let saved = loader(&counts) - loader(&does_not);
@@ -97,7 +98,7 @@ fn the_countdown_costs_what_its_finding_claims() {
 
 #[test]
 #[ignore = "measures by the host's clock: in make test-all"]
-fn a_u_boot_that_finds_nothing_to_boot_is_a_boot_too() {
+fn a_u_boot_without_a_kernel_is_recorded() {
     let Some(u_boot) = u_boot("qemu_arm64") else { return };
     let scratch = Scratch::new();
     let boot = scratch.path("boot");
@@ -111,7 +112,7 @@ fn a_u_boot_that_finds_nothing_to_boot_is_a_boot_too() {
 }
 
 #[test]
-fn firmware_is_refused_where_there_is_none_or_nobody_takes_it() {
+fn unfit_firmware_is_refused() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let refused = |args: &[&str], words: &[&str]| {

@@ -1,10 +1,11 @@
-//! Calls against the truth: a guest that counts its own (`guests/counting.s`), and a kernel's own function tracer.
+//! Compares call traces with the truth: a guest that counts its own calls (`guests/counting.s`), and a kernel's own
+//! function tracer.
 //!
-//! The guest makes every kind of call there is for a stack to be followed through: nested and 100 000 deep, tail calls,
+//! The guest makes every kind of call that a stack must be followed through: nested and 100 000 deep, tail calls,
 //! `longjmp`, retpolines, calls to another segment, returns that clean up, coroutines, interrupts at any moment, system
-//! calls and exceptions in the middle of a block; in 32-bit and 64-bit code. All counts have to be exact.
+//! calls, and exceptions in the middle of a block, in 32-bit and 64-bit code. All counts must be exact.
 //!
-//! The tracer counts from when it starts, and the program's tables are of whole boots: that test reads `calls.bin` with
+//! The tracer counts from its start, and the program's tables are for whole boots. So that test reads `calls.bin` with
 //! the program's own reader, for the totals at two moments.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernel, recorded};
@@ -16,12 +17,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a guest of `guests/`.
+/// Builds a guest from `guests/`.
 fn built(guest: &str, folder: &Path) -> PathBuf {
     built_with(guest, &[], folder)
 }
 
-/// The same with options of the compiler's.
+/// As [`built`], with options for the compiler.
 fn built_with(guest: &str, options: &[&str], folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests").join(guest).with_extension("s");
     let image = folder.join(guest);
@@ -41,19 +42,19 @@ fn place_to_build() -> Option<Scratch> {
     Some(Scratch::new())
 }
 
-/// `bootscope record` of a guest that is no Linux.
+/// `bootscope record` of a guest that is not Linux.
 fn record(into: &Path) -> Command {
     let mut command = bootscope("record");
     command.args(["--trace", "calls", "--memory", "64M", "--until", "power-off", "--timeout", "5m", "-o"]).arg(into);
     command
 }
 
-/// Calls and instructions of its own, by function.
+/// The calls and own instructions, by function.
 fn functions(recording: &Path) -> BTreeMap<String, (i64, i64)> {
     let document = shown(recording);
     let rows = list(&document["calls"]["functions"]).iter();
     let number = |value: &Value| value.as_i64().unwrap();
-    // What the plugin always has, though it never ran.
+    // The plugin always lists it, even if it never ran.
     let rows = rows.filter(|row| row["name"] != "user space");
     rows.map(|row| (text(&row["name"]).to_owned(), (number(&row["calls"]), number(&row["self_instructions"]))))
         .collect()
@@ -82,9 +83,11 @@ fn a_guest_that_counts_its_own_calls_is_followed_exactly() {
     }
 }
 
-/// Instructions too, where the source says how many: none is counted twice, or for somebody else. But that by the host's clock
-/// the first timer interrupt can come right when another one returns, and then nothing tells that its handler is one: its
-/// instructions are of whom it came to, and what it called, the kernel's part of it, has a call more than the handler.
+/// Checks the instructions where the source has their number: each is counted once, and for its own function.
+///
+/// With the host's clock there is one exception. The first timer interrupt can arrive exactly when another one returns,
+/// and then its handler is not recognised. Its instructions count for the interrupted function. Its callee, the
+/// kernel's part, has one call more than the handler.
 #[track_caller]
 fn assert_instructions(found: &BTreeMap<String, (i64, i64)>, deterministic: bool) {
     const HANDLER: i64 = 8;
@@ -103,7 +106,7 @@ fn assert_instructions(found: &BTreeMap<String, (i64, i64)>, deterministic: bool
 }
 
 #[test]
-fn names_that_do_not_fit_are_told_and_none_are_needed() {
+fn unfit_names_are_reported_and_names_are_optional() {
     let Some(scratch) = place_to_build() else { return };
     let image = built("counting", scratch.folder());
     let boot = |name: &str, symbols: &[String]| {
@@ -121,10 +124,10 @@ fn names_that_do_not_fit_are_told_and_none_are_needed() {
     let path = image.display();
     let (unnamed, said) = boot("none", &[]);
     assert!(said.is_empty() && unnamed.values().any(|row| row.0 == 300_000), "{said:?}");
-    // An address, or what stands for code that nothing called.
+    // An address, or a placeholder for code that nothing called.
     assert!(unnamed.keys().all(|name| name.contains("0x") || name.starts_with('(')), "{unnamed:?}");
 
-    // The lowest segment is at 1 MiB; what is not there is of no use, and what is a little off is wrong everywhere.
+    // The lowest segment is at 1 MiB. Names for another address are useless, and a small offset makes all names wrong.
     let (named, said) = boot("right", &[format!("{path}@0x100000"), format!("{path}@0x40000000")]);
     assert_eq!(named["busy"].0, 300_000);
     assert_eq!(said, ["symbols-unused"]);
@@ -159,8 +162,8 @@ fn a_guest_that_runs_away_leaves_calls_that_can_be_read() {
     assert!(found.values().map(|row| row.1).sum::<i64>() > 500_000, "all of its instructions are somewhere");
 }
 
-/// As xv6, 32-bit kernels and small ones have them: the stacks of two CPUs side by side in one window of addresses that the plugin
-/// tells stacks by.
+/// Two CPUs with their stacks side by side in one window of addresses, by which the plugin identifies stacks. xv6,
+/// 32-bit kernels and small ones have such stacks.
 #[test]
 #[ignore = "a busy host changes how two CPUs race: in make test-all"]
 fn two_cpus_with_their_stacks_in_one_window_are_followed_exactly() {
@@ -183,7 +186,7 @@ fn two_cpus_with_their_stacks_in_one_window_are_followed_exactly() {
     }
 }
 
-/// A guest that cannot work: two CPUs overwrite each other's return addresses. The recording can be shown all the same.
+/// A guest that cannot work: two CPUs overwrite each other's return addresses. Its recording can still be shown.
 #[test]
 #[ignore = "a busy host changes how two CPUs race: in make test-all"]
 fn two_cpus_on_one_stack_leave_calls_that_can_be_read() {
@@ -200,7 +203,7 @@ fn two_cpus_on_one_stack_leave_calls_that_can_be_read() {
     assert!(functions(&into)["f3"].0 > 0);
 }
 
-/// Records the guest with two CPUs, of which the second one's stack is so far from the window of the first one's.
+/// Records the guest with two CPUs. The second one's stack is at this distance from the window of the first one's.
 fn record_two_cpus(stack: &str, into: &Path, scratch: &Scratch) -> Command {
     let image = built_with("one_window", &[&format!("-Wa,--defsym,AP_STACK={stack}")], scratch.folder());
     let mut command = bootscope("record");
@@ -209,7 +212,7 @@ fn record_two_cpus(stack: &str, into: &Path, scratch: &Scratch) -> Command {
     command
 }
 
-/// What a boot calls often and seldom, directly, through tables and by jumps.
+/// Functions that a boot calls often or seldom, directly, through tables and by jumps.
 const TRACED: [&str; 13] = [
     "__alloc_pages",
     "__kmalloc",
@@ -225,11 +228,12 @@ const TRACED: [&str; 13] = [
     "vprintk_emit",
     "wake_up_process",
 ];
-/// By how much the two counts of a function may differ.
-const DIFFERENCE_MAX: f64 = 0.001;
+/// The largest relative difference between the two counts of a function.
+const MAX_DIFFERENCE: f64 = 0.001;
 
-/// The plugin writes totals every 10 ms, so the two are compared between two of its tables: the first after the tracer's
-/// first line, and the last before process 1 speaks. A call that is under way just then may be on either side.
+/// The plugin writes totals every 10 ms, so the test compares between two of its tables: the first after the tracer's
+/// first line, and the last before process 1 prints. A call that is in progress at such a moment may count on either
+/// side.
 #[test]
 #[ignore = "12 s: in make test-all"]
 fn a_kernels_own_function_tracer_counts_the_same() {
@@ -257,14 +261,14 @@ fn a_kernels_own_function_tracer_counts_the_same() {
         let [before, after] = [0, 1].map(|i| counted[i].get(name).copied().unwrap_or(0));
         let by_plugin = (after - before) as f64;
         println!("{name}: {by_kernel} lines, {by_plugin} calls");
-        if by_kernel == 0.0 || (by_plugin - by_kernel).abs() > (by_kernel * DIFFERENCE_MAX).max(1.0) {
+        if by_kernel == 0.0 || (by_plugin - by_kernel).abs() > (by_kernel * MAX_DIFFERENCE).max(1.0) {
             different.push(format!("{name}: {by_kernel} lines, {by_plugin} calls"));
         }
     }
     assert!(different.is_empty(), "{different:#?}");
 }
 
-/// Time (in a deterministic boot a tick of the TSC is a nanosecond) and function of each line.
+/// The time and function of each line. In a deterministic boot a tick of the TSC is a nanosecond.
 fn traced(trace: &str) -> Vec<(i64, String)> {
     let all = trace.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: ")).unwrap();
     let (kept, written) = all.split_whitespace().next().unwrap().split_once('/').unwrap();
@@ -285,7 +289,7 @@ fn calls(recording: &Path) -> Calls {
     calls
 }
 
-/// The functions by address, as the guest told them.
+/// The functions by address, as reported by the guest.
 fn kallsyms(recording: &Path) -> HashMap<u64, String> {
     let packed = std::fs::File::open(recording.join("kallsyms.gz")).unwrap();
     let mut text = String::new();
@@ -299,7 +303,7 @@ fn kallsyms(recording: &Path) -> HashMap<u64, String> {
     text.lines().filter_map(line).collect()
 }
 
-/// Calls by function up to a moment.
+/// The calls by function up to a moment.
 fn counted(calls: &Calls, until: u64, names: &HashMap<u64, String>) -> HashMap<String, u64> {
     let mut counted = HashMap::new();
     for totals in calls.totals_until(until) {

@@ -1,5 +1,5 @@
-//! A guest that dies before process 1 tells no names of its functions: they come out of its kernel's image, and are the
-//! same that the guest would have told.
+//! A guest that dies before process 1 reports no names of its functions. They come out of its kernel's image, and must
+//! equal those that the guest would have reported.
 
 use crate::support::boots::{QUIET, Scratch, kernels, record, recorded};
 use crate::support::{list, ns, run, shown, text};
@@ -19,11 +19,11 @@ fn functions(recording: &Path, file: &str) -> BTreeSet<String> {
 
 #[test]
 #[ignore = "51 s: in make test-all"]
-fn a_guest_that_panics_has_the_names_that_it_would_have_told() {
+fn a_guest_that_panics_has_the_names_that_it_would_report() {
     for kernel in kernels() {
         let scratch = Scratch::new();
         let [panicked, whole] = ["panicked", "whole"].map(|name| scratch.path(name));
-        // Where it randomises its address, that has to be found out.
+        // If the kernel randomises its address, bootscope must find the address.
         let mut command = record(&kernel, &panicked);
         recorded(command.args(["--init", "keep", "--trace", "calls", "--append", QUIET]), &panicked, "panic");
         let mut command = record(&kernel, &whole);
@@ -38,7 +38,7 @@ fn a_guest_that_panics_has_the_names_that_it_would_have_told() {
     }
 }
 
-/// Nearly all that was called has a name, the boot has its phases, and it ends where the kernel gave up.
+/// Checks that nearly all called functions have names, the boot has its phases, and it ends where the kernel panicked.
 fn assert_named(document: &serde_json::Value) {
     let rows = list(&document["calls"]["functions"]);
     let of = |name: &str| rows.iter().any(|row| text(&row["name"]) == name && row["calls"] == 1);

@@ -1,5 +1,5 @@
-//! Every call of a stock kernel's boot: followed to the figures that are promised, the same in each deterministic boot,
-//! small on disk, and readable whenever QEMU dies. And what cannot be followed is refused with the reason.
+//! Every call of a stock kernel's boot: as complete as promised, the same in each deterministic boot, small on disk,
+//! and readable whenever QEMU dies. Unsupported boots are refused with the reason.
 
 use crate::support::boots::{QUIET, Scratch, kernel, kernels, manifest, record, recorded};
 use crate::support::kills::{Random, alive, assert_no_qemu, kill_qemu, kills};
@@ -11,15 +11,15 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Shares that are promised: of the returns whose call is known, and of the instructions that lie in a known call.
-const MATCHED_MIN: f64 = 0.999;
+/// The promised shares: of returns with a known call, and of instructions within a known call.
+const MIN_MATCHED: f64 = 0.999;
 const OWNED_MIN: f64 = 0.99;
-/// The most that a packed recording may take.
-const PACKED_BYTES_MAX: u64 = 40_000_000;
-/// By how much the instructions of two deterministic boots may differ.
-const DIFFERENCE_MAX: f64 = 1e-5;
+/// The largest size of a packed recording.
+const MAX_PACKED_BYTES: u64 = 40_000_000;
+/// The largest relative difference between the instructions of two deterministic boots.
+const MAX_DIFFERENCE: f64 = 1e-5;
 
-/// A deterministic boot with its calls.
+/// A deterministic boot with a call trace.
 fn deterministic(kernel: &Path, into: &Path) -> Value {
     let mut command = record(kernel, into);
     recorded(command.args(["--trace", "calls", "--deterministic", "--append", QUIET]), into, "reached");
@@ -30,19 +30,19 @@ fn figure(calls: &Value, name: &str) -> f64 {
     calls[name].as_f64().unwrap_or_else(|| panic!("no {name}: {calls}"))
 }
 
-/// The functions that ran before the end mark. Those that only ran later, while the machine was powered off, depend on
-/// when the host was done.
+/// The functions that ran before the end mark. Functions that ran only later, during the power-off, depend on the
+/// host's timing.
 fn functions(calls: &Value) -> Vec<&Value> {
     let ran = |row: &&Value| row["total_instructions"] != 0 || row["calls"] != 0;
     list(&calls["functions"]).iter().filter(ran).collect()
 }
 
-/// What any recording of a stock kernel's calls has to hold.
+/// Checks the promises for any recording of a stock kernel's calls.
 #[track_caller]
 fn assert_followed(what: &str, calls: &Value) {
     let [matched, owned, count] = ["matched", "owned", "count"].map(|name| figure(calls, name));
     println!("{what}: {count} calls, {:.4} % matched, {:.3} % owned", matched * 100.0, owned * 100.0);
-    assert!(matched >= MATCHED_MIN && owned >= OWNED_MIN && count > 1e6, "{what}: {matched} {owned} {count}");
+    assert!(matched >= MIN_MATCHED && owned >= OWNED_MIN && count > 1e6, "{what}: {matched} {owned} {count}");
     let named = list(&calls["functions"]).iter().filter(|row| !text(&row["name"]).starts_with("0x")).count();
     assert!(named > 5000, "{what}: {named} functions have names");
 }
@@ -56,7 +56,7 @@ fn two_deterministic_boots_make_the_same_calls() {
     let instructions = [&first, &second].map(|calls| figure(calls, "instructions"));
     let difference = (instructions[0] / instructions[1] - 1.0).abs();
     println!("{instructions:?} instructions, {difference:.1e} apart");
-    assert!(difference <= DIFFERENCE_MAX, "{instructions:?}");
+    assert!(difference <= MAX_DIFFERENCE, "{instructions:?}");
     let [first_functions, second_functions] = [&first, &second].map(functions);
     assert_eq!(first_functions.len(), second_functions.len());
     for (one, other) in first_functions.iter().zip(second_functions) {
@@ -67,11 +67,11 @@ fn two_deterministic_boots_make_the_same_calls() {
     run(bootscope("pack").arg(scratch.path("first"))).exits(0);
     let bytes = packed.metadata().unwrap().len();
     println!("{bytes} bytes packed");
-    assert!(bytes < PACKED_BYTES_MAX, "{bytes} bytes packed");
+    assert!(bytes < MAX_PACKED_BYTES, "{bytes} bytes packed");
     assert_eq!(shown(&packed)["calls"], first, "the packed recording is the same");
 }
 
-/// QEMU 7.2 hangs with several vCPUs under icount, so there it is refused. From 10 on it is as with one.
+/// QEMU 7.2 hangs with several vCPUs under icount, so there it is refused. From QEMU 10 on it works as with one.
 #[test]
 fn several_vcpus_are_deterministic_or_refused() {
     let Some(kernel) = kernel() else { return };
@@ -113,7 +113,7 @@ fn every_stock_kernel_is_followed_in_host_time() {
     }
 }
 
-/// Where first executions alone are noted, the plugin leaves when user space has run for a while. Who follows calls stays.
+/// With first executions alone, the plugin stops after user space has run for a while. With a call trace it stays.
 #[test]
 fn a_guest_with_its_own_init_is_followed_to_its_end() {
     let Some(kernel) = kernel() else { return };
@@ -142,7 +142,7 @@ fn the_machine_may_be_any() {
     }
 }
 
-/// `BOOTSCOPE_TEST_KILLS` says how often; 4 times where it does not.
+/// `BOOTSCOPE_TEST_KILLS` is the number of kills, by default 4.
 #[test]
 #[ignore = "20 s: in make test-all"]
 fn a_qemu_killed_at_any_moment_leaves_calls_that_can_be_read() {
@@ -185,7 +185,7 @@ fn a_qemu_killed_at_any_moment_leaves_calls_that_can_be_read() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused_with_the_reason() {
+fn unsupported_call_traces_are_refused_with_the_reason() {
     let folder = TempDir::new().unwrap();
     let image = made(&folder, "kernel", &[0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 62, 0]);
     let disk = made(&folder, "disk.img", b"QFI\xfb");
@@ -213,7 +213,7 @@ fn made(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// A program that answers as a QEMU does that was built without plugins.
+/// A program that answers like a QEMU built without plugins.
 fn qemu_without_plugins(folder: &TempDir) -> PathBuf {
     let source = made(
         folder,

@@ -1,5 +1,5 @@
-//! What followed calls make of a boot, on files made by hand whose answers are known: spans, waits, the boot path by
-//! function to the nanosecond, phases, exports, import. Real boots are in `calls.rs`.
+//! The results from call traces, on hand-made files with known answers: spans, waits, the boot path by function to the
+//! nanosecond, phases, exports, import. `calls.rs` has real boots.
 
 use crate::support::followed::{BASE, CALL, Followed, INTERRUPT, STACK, TAIL, small_boot};
 use crate::support::{bootscope, list, ns, run, shown, text};
@@ -14,7 +14,7 @@ fn import(file: &Followed, end: u64, folder: &Path) -> PathBuf {
     recording
 }
 
-/// Rows by name: self, total and count.
+/// The rows by name: self, total and count.
 fn table(document: &Value, name: &str) -> BTreeMap<String, (i64, i64, u64)> {
     let row = |row: &Value| {
         let name = format!("{} {}", text(&row["name"]), row["detail"].as_str().unwrap_or(""));
@@ -60,7 +60,7 @@ fn every_call_is_counted_and_every_nanosecond_has_its_function() {
         ("(early kernel)", 15, 15, 2),
     ]);
     assert_eq!(table(&document, "where"), wheres);
-    // All but what the steps' callers did themselves, and the bottoms of the stacks.
+    // All but the own time of the steps' callers and of the stacks' bottoms.
     assert_eq!(document["explained"].as_f64().unwrap(), (4000 - 440 - 175 - 100 - 35) as f64 / 4000.0);
     assert_eq!(document["cpu_followed"], true);
 }
@@ -97,12 +97,12 @@ fn phases_and_tracks_come_from_stacks_and_initcalls() {
     assert_eq!(sorted, wanted);
 }
 
-/// A short interrupt hangs from the bottom of its stack and came while `foo` ran: neither loses or gains by it.
+/// A short interrupt hangs from the bottom of its stack and came while `foo` ran. The times of both stay correct.
 #[test]
-fn interrupts_are_not_charged_to_whom_they_interrupt() {
+fn interrupts_are_not_charged_to_the_interrupted_function() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = small_boot(400);
-    // Of the 1400 in foo, 300 were a timer's: the path of bar has so much less.
+    // 300 of foo's 1400 instructions belong to a timer: the path of bar has that much less.
     file.symbol(BASE + 0x2000, "asm_timer").path(14, 8, INTERRUPT, BASE + 0x2000, 3, 300);
     let bytes = file.bytes(4000);
     let whole = small_boot(400).bytes(4000);
@@ -113,10 +113,10 @@ fn interrupts_are_not_charged_to_whom_they_interrupt() {
     assert_eq!((functions["asm_timer"].2, functions["bar"].2), (3, 10));
 }
 
-/// Linux's `__switch_to_asm` calls into itself to fill the return stack buffer, and what looks like the beginning of a function
-/// may be jumped to in the middle of one.
+/// Linux's `__switch_to_asm` calls into itself to fill the return stack buffer. A jump to what looks like the beginning
+/// of a function may also happen within that function.
 #[test]
-fn a_function_that_goes_on_inside_of_itself_is_not_called_again() {
+fn a_jump_within_a_function_is_no_call() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = small_boot(400);
     let whole = file.bytes(4000);
@@ -127,7 +127,7 @@ fn a_function_that_goes_on_inside_of_itself_is_not_called_again() {
     assert_eq!((functions["bar"].0, functions["bar"].2), (1000, 10));
 }
 
-/// A function whose calls are sometimes long and sometimes short: what is in its spans stays there.
+/// A function with both long and short calls: each time stays in its spans.
 #[test]
 fn long_and_short_calls_of_one_path() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn exports_have_the_calls_and_folded_has_the_short_ones_too() {
 }
 
 #[test]
-fn cut_anywhere_it_is_shown_and_adds_up() {
+fn a_file_truncated_anywhere_is_shown_and_adds_up() {
     let folder = tempfile::tempdir().unwrap();
     let [calls, symbols] = small_boot(400).write(folder.path(), 4000);
     let whole = std::fs::read(&calls).unwrap();
@@ -193,7 +193,7 @@ fn equal_boots_do_not_differ() {
     assert!(said.text().contains("no difference: 14 functions, on 14 paths"), "{}", said.text());
 }
 
-/// `foo` takes 100 more; `bar` is called once more without taking longer; one function is gone, another came.
+/// `foo` takes 100 more, `bar` is called once more without taking longer, one function is gone, and another is new.
 #[test]
 fn a_diff_names_what_changed_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn a_diff_names_what_changed_and_nothing_else() {
         line("initcall foo", "changed", 100),
         line("bar", "changed", 0),
     ];
-    // Who calls foo has more under it, but is not changed itself.
+    // foo's callers have more time under them, but are not changed themselves.
     let under = |name: &str| line(name, "changed", 0);
     let functions = lines("functions");
     assert_eq!(functions[..4], changes);
@@ -235,9 +235,9 @@ fn a_diff_names_what_changed_and_nothing_else() {
     assert!(said.text().contains("memset ← setup_arch ← swapper/0"), "{}", said.text());
 }
 
-/// Without calls the functions of the two boot paths are compared.
+/// Without call traces, the functions of the two boot paths are compared.
 #[test]
-fn what_two_logs_share_is_compared() {
+fn the_common_functions_of_two_logs_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     let log = |name: &str, us: u32| {
         let end = 1000 + us;
@@ -256,9 +256,9 @@ fn what_two_logs_share_is_compared() {
     assert_eq!(foo.iter().map(|foo| ns(&foo["on_path_change_ns"])).collect::<Vec<_>>(), [300_000]);
 }
 
-/// What the CPU did does not tell what would come sooner.
+/// The activity of the CPU alone does not show what would come sooner.
 #[test]
-fn what_if_needs_to_know_who_waited() {
+fn what_if_needs_waits() {
     let folder = tempfile::tempdir().unwrap();
     let boot = import(&small_boot(400), 4000, folder.path());
     run(bootscope("what-if").arg(&boot).args(["--save", "initcall foo"])).refuses(&["--trace events,calls"]);

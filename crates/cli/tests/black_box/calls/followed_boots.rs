@@ -1,5 +1,5 @@
-//! Followed calls of real boots in the model: every nanosecond of the path has an owner, initcalls are as the trace has
-//! them, and `diff` says nothing of equal boots and names what was left out of another.
+//! Call traces of real boots on the timeline: every nanosecond of the path has an owner, and initcalls are as in the
+//! trace. `diff` finds no difference between equal boots, and names an initcall that one boot left out.
 
 use crate::support::boots::{Scratch, kernel, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, text};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// A deterministic boot whose calls are followed.
+/// A deterministic boot with a call trace.
 fn boot(scratch: &Scratch, name: &str, trace: &str, append: &str) -> Option<PathBuf> {
     let into = scratch.path(name);
     let mut command = record(&kernel()?, &into);
@@ -52,8 +52,8 @@ fn the_path_from_the_reset_vector_is_owned_by_functions() {
     for phase in ["firmware", "decompressor", "early kernel", "initcalls: early", "hand-over", "process 1"] {
         assert!(phases.contains(&phase), "no {phase} in {phases:?}");
     }
-    // One instruction is one nanosecond, there is one CPU, and it never slept: what was counted is what the clock showed, but
-    // for what QEMU reckons in the middle of a block.
+    // One instruction is one nanosecond, there is one CPU, and it never slept. So the counted instructions equal the
+    // clock, except for QEMU's estimate in the middle of a block.
     let counted = document["calls"]["instructions"].as_i64().unwrap();
     println!("{counted} instructions in {total} ns");
     assert!((counted - total).abs() < 1000, "{counted} instructions in {total} ns");
@@ -61,7 +61,7 @@ fn the_path_from_the_reset_vector_is_owned_by_functions() {
         let shares: f64 = list(&document[table]).iter().map(|row| row["share"].as_f64().unwrap()).sum();
         assert!((shares - 1.0).abs() < 1e-9, "the shares of {table} sum to {shares}");
     }
-    // What the path has of each function is what was counted.
+    // The path charges each function with its counted instructions.
     let on_path: HashMap<String, i64> = list(&document["functions"])
         .iter()
         .map(|f| {
@@ -76,7 +76,7 @@ fn the_path_from_the_reset_vector_is_owned_by_functions() {
     }
 }
 
-/// What both have is compared, not what one of them lacks: threads and initcalls are called the same.
+/// Only the evidence that both have is compared. Threads and initcalls have the same names in both.
 #[test]
 #[ignore = "19 s: in make test-all"]
 fn a_boot_that_was_traced_is_compared_by_its_calls_with_one_that_was_not() {
@@ -99,7 +99,8 @@ fn a_boot_that_was_traced_is_compared_by_its_calls_with_one_that_was_not() {
     assert_eq!(gone, [] as [&str; 0], "phases");
 }
 
-/// The same boot with the trace: threads have their names, and the calls' initcalls are the trace's.
+/// The same boot with the trace: threads have their names, and the initcalls of the call trace equal those of the event
+/// trace.
 #[test]
 fn calls_and_events_meet_on_one_clock() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
-//! Followed calls against what is known otherwise: what the kernel's own trace has of each initcall, and a change of known
-//! size in one of them.
+//! Compares call traces with known facts: the kernel's own trace of each initcall, and a change of known size in one of
+//! them.
 
 use crate::support::boots::{QUIET, Scratch, kernel, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, text};
@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// At least as well as this do instructions rank initcalls as the trace's times do.
-const RANKED_ALIKE_MIN: f64 = 0.9;
+/// The least rank correlation between an initcall's instructions and its times in the trace.
+const MIN_RANK_CORRELATION: f64 = 0.9;
 /// Shorter initcalls are not compared.
 const LONG_NS: i64 = 100_000;
-/// Initcalls that take longer because they are traced: this one turns on the events that the command line asks for.
+/// Initcalls that take longer because of tracing: this one enables the events on the command line.
 const OF_THE_TRACE: [&str; 1] = ["event_trace_enable_again"];
 
-/// Initcalls that wait for a clock to tick, a whole millisecond more or less according to when they begin.
+/// Initcalls that wait for a clock tick, up to a millisecond more or less, depending on their start.
 const WAITS_FOR_A_CLOCK: [&str; 1] = ["initcall hpet_late_init"];
 
 /// A deterministic boot.
@@ -26,8 +26,8 @@ fn boot(scratch: &Scratch, name: &str, trace: &str, append: &str) -> Option<Path
     Some(into)
 }
 
-/// Two instruments in two boots: instructions under each initcall as they were counted, and how long its thread ran in it by
-/// the kernel's trace points of initcalls and the scheduler. What it slept is in neither.
+/// Two measurements in two boots: the counted instructions under each initcall, and the running time of its thread from
+/// the kernel's trace points of initcalls and the scheduler. Sleep is in neither.
 #[test]
 #[ignore = "14 s: in make test-all"]
 fn instructions_rank_initcalls_as_the_trace_does() {
@@ -48,10 +48,10 @@ fn instructions_rank_initcalls_as_the_trace_does() {
         .collect();
     let correlation = spearman(&pairs);
     println!("{} initcalls above 100 µs, rank correlation {correlation:.4}", pairs.len());
-    assert!(pairs.len() >= 30 && correlation >= RANKED_ALIKE_MIN, "{correlation} of {pairs:?}");
+    assert!(pairs.len() >= 30 && correlation >= MIN_RANK_CORRELATION, "{correlation} of {pairs:?}");
 }
 
-/// By initcall, how long its thread ran.
+/// The running time of each initcall's thread.
 fn ran_in_initcalls(timeline: &Value) -> HashMap<String, i64> {
     let mut running: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
     for piece in list(&timeline["running"]) {
@@ -67,7 +67,7 @@ fn ran_in_initcalls(timeline: &Value) -> HashMap<String, i64> {
     initcalls.map(|span| (text(&span["detail"]).to_owned(), ran(span))).collect()
 }
 
-/// Rank correlation of values that are all different, or nearly.
+/// The rank correlation of values that are all different, or nearly.
 fn spearman(pairs: &[(f64, f64)]) -> f64 {
     let ranks = |values: Vec<f64>| -> Vec<f64> {
         values.iter().map(|v| values.iter().filter(|other| *other < v).count() as f64).collect()
@@ -77,8 +77,8 @@ fn spearman(pairs: &[(f64, f64)]) -> f64 {
     1.0 - 6.0 * a.iter().zip(&b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / (n * (n * n - 1.0))
 }
 
-/// A larger table of TCP's connections makes one initcall longer by a twentieth of a per cent of the boot: one boot each
-/// shows it in what that initcall calls, while the total says nothing yet.
+/// A larger table of TCP's connections makes one initcall longer by a twentieth of a per cent of the boot. One boot of
+/// each shows it in the callees of that initcall, while the total shows nothing yet.
 #[test]
 #[ignore = "18 s: in make test-all"]
 fn a_change_of_a_twentieth_of_a_per_cent_is_found_where_it_was_made() {
@@ -105,10 +105,10 @@ fn a_change_of_a_twentieth_of_a_per_cent_is_found_where_it_was_made() {
     assert!(words.contains("that alone moves the total by up to 0.075 %"), "{}", said.text());
 }
 
-/// The reference kernel, booted thrice a side with dummy arguments, of which it prints that it does not understand them: a
-/// delay of one of its probes is still there, and what printing more or less of them takes is not.
+/// The reference kernel, booted three times a side with dummy arguments, and it prints that it does not understand
+/// them. A delay of one of its probes is found, and the different time of printing them is not.
 #[test]
-fn dithered_boots_leave_what_changed_for_a_reason() {
+fn dithered_boots_show_only_real_changes() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let boot = |name: &str, options: &[&str], append: &str| {
@@ -142,7 +142,7 @@ fn dithered_boots_leave_what_changed_for_a_reason() {
     ]);
 }
 
-/// The reference kernel, where `make build` put it.
+/// The reference kernel as built by `make build`.
 fn lab() -> Option<PathBuf> {
     let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| PathBuf::from(lib).join("lab")).filter(|lab| lab.is_file());
     if lab.is_none() {

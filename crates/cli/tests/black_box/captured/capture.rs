@@ -1,6 +1,6 @@
-//! `bootscope capture` as a user runs it: on this machine, over ssh, and in the ways in which it is refused.
+//! `bootscope capture` as a user runs it: on this machine, over ssh, and with each reason for a refusal.
 //!
-//! And in a Debian guest, beside what was recorded of the same boot from outside.
+//! Also in a Debian guest, compared with the outside recording of the same boot.
 
 use crate::support::boots::{CALM, Scratch, evidence, kernel, record, recorded};
 use crate::support::{bootscope, list, ns, run, shown, skip, text};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const MS: i64 = 1_000_000;
 
-/// The static program that goes to other machines.
+/// The static program that is copied to other machines.
 fn program() -> Option<PathBuf> {
     let lib = std::env::var_os("BOOTSCOPE_LIB").map(|lib| Path::new(&lib).join("bootscope-capture"));
     let program = lib.filter(|program| program.is_file());
@@ -23,7 +23,7 @@ fn program() -> Option<PathBuf> {
     program
 }
 
-/// Something of this machine's own that no capture may have.
+/// A name of this machine that no capture may contain.
 fn own_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
     (name.len() >= 4 && name != "localhost").then_some(name)
@@ -63,7 +63,7 @@ fn this_machine_is_captured_and_shown() {
             assert!(!word, "{file} has this machine's name");
         }
     }
-    // The folder has the file and nothing else.
+    // The folder contains the file and nothing else.
     let left: Vec<_> =
         fs::read_dir(packed.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
@@ -73,7 +73,7 @@ fn this_machine_is_captured_and_shown() {
 }
 
 #[test]
-fn a_file_that_is_there_is_not_replaced() {
+fn an_existing_file_is_not_replaced() {
     let scratch = Scratch::new();
     let packed = scratch.path("a.tar.zst");
     fs::write(&packed, "mine").unwrap();
@@ -83,7 +83,7 @@ fn a_file_that_is_there_is_not_replaced() {
     run(bootscope("show").arg(&packed)).exits(0);
 }
 
-/// A stand-in for ssh: what it would run there, a shell runs here.
+/// A stand-in for ssh: a local shell runs the remote command.
 fn stand_in(scratch: &Scratch, rest: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let script = scratch.path("ssh");
@@ -99,7 +99,7 @@ fn over(ssh: &Path, tmp: &Path, packed: &Path) -> Command {
 }
 
 #[test]
-fn what_goes_to_another_machine_is_gone_again() {
+fn the_program_is_removed_from_another_machine() {
     if program().is_none() {
         return;
     }
@@ -126,7 +126,7 @@ fn what_goes_to_another_machine_is_gone_again() {
     run(over(&ssh, &tmp, &packed).arg("--force")).refuses(&["root@board failed"]);
     let ssh = stand_in(&scratch, "cat >/dev/null; echo hello");
     run(over(&ssh, &tmp, &packed).arg("--force")).refuses(&["no packed recording"]);
-    // What was there before is still whole.
+    // The earlier file is still complete.
     run(bootscope("show").arg(&packed)).exits(0);
     nothing_left();
     run(bootscope("capture").args(["--ssh=-oProxyCommand=x", "-o"]).arg(scratch.path("x"))).refuses(&["is no host"]);
@@ -141,7 +141,7 @@ impl Drop for Sshd {
     }
 }
 
-/// A real sshd on loopback, in namespaces of its own where it needs an account for itself.
+/// A real sshd on loopback, in its own namespaces if it needs its own account.
 fn sshd(scratch: &Scratch, port: u16) -> Option<(Sshd, PathBuf)> {
     let named = std::env::var_os("BOOTSCOPE_TEST_SSHD").map(PathBuf::from);
     let Some(sshd) = named.or_else(|| Some(PathBuf::from("/usr/sbin/sshd"))).filter(|sshd| sshd.is_file()) else {
@@ -184,7 +184,7 @@ fn sshd(scratch: &Scratch, port: u16) -> Option<(Sshd, PathBuf)> {
 }
 
 #[test]
-fn a_real_sshd_brings_the_recording_home() {
+fn a_real_sshd_transfers_the_recording() {
     if program().is_none() {
         return;
     }
@@ -204,7 +204,7 @@ fn a_real_sshd_brings_the_recording_home() {
     run(bootscope("show").arg(&packed)).exits(0);
 }
 
-/// The service of a guest that captures it once its boot is done, and sends the file to the console.
+/// The service of a guest that captures it after its boot, and sends the file to the console.
 const CAPTURED: &str = "[Unit]\nAfter=known.service\n[Service]\nType=simple\nStandardOutput=null\nStandardError=null\n\
                         ExecStart=/captured\n";
 const KNOWN: &str =
@@ -229,7 +229,7 @@ fn guest(rootfs: &Path, program: &Path, scratch: &Scratch) -> PathBuf {
     initrd
 }
 
-/// What a console has between the two marks, out of base64.
+/// Decodes the base64 between the two marks on a console.
 fn sent(console: &str) -> Vec<u8> {
     let text = console.split("CAPTURE-BEGIN").nth(1).and_then(|rest| rest.split("CAPTURE-END").next());
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -245,10 +245,10 @@ fn sent(console: &str) -> Vec<u8> {
     bytes
 }
 
-/// A boot is recorded from outside and captured from inside: both say the same of units and processes.
+/// A boot is recorded from outside and captured from inside: both have the same units and processes.
 #[test]
 #[ignore = "23 s: in make test-all"]
-fn a_debian_captures_what_was_recorded_of_it() {
+fn the_capture_of_a_debian_equals_its_recording() {
     let (Some(kernel), Some(program)) = (kernel(), program()) else { return };
     let made = run(&mut Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs")));
     if made.status == 77 {
@@ -272,20 +272,20 @@ fn a_debian_captures_what_was_recorded_of_it() {
         units.map(|unit| (text(&unit["name"]).replace("\\x5c", "\\"), times(unit))).collect()
     };
     let (outside, inside) = (units(&recorded), units(&captured));
-    // How long it takes beyond its sleep is the busy host's; both saw the same.
+    // The time beyond its sleep depends on the busy host, but both saw the same.
     let slept = |units: &HashMap<String, (Option<i64>, Option<i64>)>| {
         let known = units["known.service"];
         known.1.unwrap() - known.0.unwrap()
     };
     let (known, seen) = (slept(&inside), slept(&outside));
     assert!(known >= 700 * MS && (known - seen).abs() < 100 * MS, "{} and {} ms", known / MS, seen / MS);
-    // The end of the boot is systemd's, and known before the capture began.
+    // The end of the boot comes from systemd, and is known before the capture began.
     assert_eq!(text(&captured["end"]["code"]), "systemd-finished", "{}", captured["end"]);
     let missed: Vec<&String> = outside.keys().filter(|name| !inside.contains_key(*name)).collect();
     assert!(missed.len() * 20 <= outside.len(), "{missed:?} of {}", outside.len());
 
-    // The two clocks differ by when the kernel began. systemd logs later than it takes the time, on a busy host by some ms: so it is the
-    // least difference that is the clocks'.
+    // The two clocks differ by the start time of the kernel. systemd logs a time some ms after it takes it on a busy
+    // host, so the least difference is that of the clocks.
     let mut apart: Vec<i64> = Vec::new();
     for (name, (start, settled)) in &inside {
         let Some((said_start, said_settled)) = outside.get(name) else { continue };
@@ -308,9 +308,9 @@ fn a_debian_captures_what_was_recorded_of_it() {
     };
     let (all, ours) = (pids(&recorded), pids(&captured));
     assert!(ours.len() >= 4, "{ours:?}");
-    // The guest's own trace has each start, and `/proc` rounds it down to 10 ms: so all are early by the same, up to 10 ms, whatever
-    // the difference of the clocks is. The messages that trace and log share place the trace to a fraction of a ms. Process 1 was
-    // started by the kernel before its program ran.
+    // The guest's own trace has each start, and `/proc` rounds it down to 10 ms. So all are early by the same, up to 10
+    // ms, whatever the difference of the clocks. The messages common to trace and log place the trace to a fraction of
+    // a ms. The kernel started process 1 before its program ran.
     let mut early: Vec<(i64, i64)> = Vec::new();
     for (pid, start) in ours.iter().filter(|(pid, _)| **pid != 1) {
         let Some(seen) = all.get(pid) else { panic!("process {pid} was not recorded: {all:?}") };
@@ -319,6 +319,6 @@ fn a_debian_captures_what_was_recorded_of_it() {
     early.sort_unstable();
     let ((least, first), (most, last)) = (early[0], early[early.len() - 1]);
     assert!(most - least < 11 * MS, "process {last} is {} us more early than process {first}", (most - least) / 1000);
-    // A message is later than the time that it has, so the clocks differ by no more than the least difference of units.
+    // A message comes after its time, so the clocks differ by no more than the least difference of units.
     assert!(least < clocks + 11 * MS, "{} ms", (least - clocks) / MS);
 }

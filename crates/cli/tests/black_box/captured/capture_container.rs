@@ -1,6 +1,7 @@
 //! `bootscope capture` in containers on this machine: with systemd as process 1, and without.
 //!
-//! A container can often read its host's kernel log. What is captured must be the container's boot, and equal what the host sees of it.
+//! A container can often read its host's kernel log. The capture must have the container's boot, and equal what the
+//! host sees of it.
 
 use crate::support::boots::Scratch;
 use crate::support::{list, ns, run, shown, skip, text};
@@ -16,8 +17,8 @@ const KNOWN: &str = "[Unit]\nAfter=basic.target\n[Service]\nType=oneshot\nRemain
                      [Install]\nWantedBy=multi-user.target\n";
 const STAYS: &str =
     "[Unit]\nAfter=known.service\n[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n";
-/// How long a container may take to start or to stop.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The longest time for the start or the stop of a container.
+const MAX_WAIT: Duration = Duration::from_secs(90);
 
 /// The static program, which runs in any container.
 fn program() -> Option<PathBuf> {
@@ -29,7 +30,7 @@ fn program() -> Option<PathBuf> {
     program
 }
 
-/// A Debian with the program in it.
+/// A Debian that contains the program.
 fn root(scratch: &Scratch) -> Option<PathBuf> {
     let program = program()?;
     let made = run(&mut Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs")));
@@ -69,22 +70,22 @@ fn stat(pid: u32, field: usize) -> Option<i64> {
 const PARENT: usize = 1;
 const START: usize = 19;
 
-/// Pids of this machine whose parent is that one.
+/// The process numbers of a process's children on this machine.
 fn children(parent: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| stat(*pid, PARENT) == Some(i64::from(parent))).collect()
 }
 
-/// A container that runs. It ends with its test.
+/// A running container, ended with its test.
 struct Container {
     manager: Child,
-    /// Its process 1, by this machine's number.
+    /// Its process 1, by its number on this machine.
     init: Option<u32>,
 }
 
 impl Container {
-    /// Runs something in it, in all of its namespaces.
+    /// A command inside the container, in all of its namespaces.
     fn inside(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.init.expect("it runs").to_string(), "-m", "-u", "-i", "-n", "-p", "-r", "--"]);
@@ -94,7 +95,7 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // With its process 1 all of a container ends.
+        // All of a container ends with its process 1.
         if let Some(init) = self.init {
             let _ = Command::new("kill").args(["-KILL", &init.to_string()]).stderr(Stdio::null()).status();
         } else {
@@ -104,7 +105,7 @@ impl Drop for Container {
     }
 }
 
-/// Boots a Debian in a container, and returns when the host heard that it is ready.
+/// Boots a Debian in a container, and returns when the host is notified that it is ready.
 fn booted(root: &Path, scratch: &Scratch) -> Option<(Container, i64)> {
     let socket = scratch.path("notify");
     let hears = UnixDatagram::bind(&socket).unwrap();
@@ -143,7 +144,7 @@ fn booted(root: &Path, scratch: &Scratch) -> Option<(Container, i64)> {
                 break;
             }
         }
-        if container.manager.try_wait().unwrap().is_some() || begun.elapsed() > PATIENCE {
+        if container.manager.try_wait().unwrap().is_some() || begun.elapsed() > MAX_WAIT {
             let log = fs::read_to_string(scratch.path("nspawn.log")).unwrap_or_default();
             skip(&format!("no container with systemd starts here: {}", log.replace('\n', " ")));
             return None;
@@ -164,7 +165,7 @@ fn starts(document: &Value) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn a_container_with_systemd_has_a_boot_of_its_own() {
+fn a_container_with_systemd_has_its_own_boot() {
     let scratch = Scratch::new();
     let Some(root) = root(&scratch) else { return };
     let wants = root.join("etc/systemd/system/multi-user.target.wants");
@@ -180,13 +181,13 @@ fn a_container_with_systemd_has_a_boot_of_its_own() {
     assert!(said.contains("this is a container (systemd-nspawn)") && said.contains("kernel log"), "{said}");
     let document = shown(&root.join("root/here.tar.zst"));
 
-    // Nothing of the host's boot.
+    // The capture has nothing of the host's boot.
     let phases: Vec<&str> = list(&document["phases"]).iter().map(|phase| text(&phase["name"])).collect();
     assert!(!phases.is_empty() && phases.iter().all(|phase| phase.starts_with("user space")), "{phases:?}");
     assert_eq!(text(&document["end"]["code"]), "systemd-finished");
     assert_eq!(text(&document["subject"]["machine"]), "a container (systemd-nspawn)");
 
-    // What the host sees: when each process was started, and when it heard that the container is ready.
+    // The host's view: the start of each process, and the notification that the container is ready.
     let inside = starts(&document);
     let init = container.init.expect("it runs");
     let (first, first_seen) = (inside.iter().find(|(pid, _)| *pid == 1).unwrap().1, stat(init, START).unwrap());
@@ -201,8 +202,8 @@ fn a_container_with_systemd_has_a_boot_of_its_own() {
         }
     }
     assert!(compared >= 2, "{inside:?}");
-    // It was done after the service that sleeps, and before it was captured. When the host heard that depends on how busy it is. Both the
-    // start and the call are rounded down to ticks.
+    // The boot ended after the sleeping service, and before the capture. The time of the notification depends on the
+    // host's load. The start and the call are both rounded down to ticks.
     let units = list(&document["units"]);
     let known = units.iter().find(|unit| text(&unit["name"]) == "known.service").expect("it was started");
     let (started, settled, end) = (ns(&known["start_ns"]), ns(&known["settled_ns"]), ns(&document["end"]["at_ns"]));
@@ -217,7 +218,7 @@ fn a_container_with_systemd_has_a_boot_of_its_own() {
 }
 
 #[test]
-fn a_container_without_systemd_says_what_it_lacks() {
+fn a_container_without_systemd_reports_missing_evidence() {
     let scratch = Scratch::new();
     let Some(root) = root(&scratch) else { return };
     let inside = "sleep 0.3; sleep 30 & /bootscope-capture -o /root/here.tar.zst";
@@ -233,7 +234,7 @@ fn a_container_without_systemd_says_what_it_lacks() {
     }
     let document = shown(&root.join("root/here.tar.zst"));
     assert_eq!(list(&document["phases"]).len(), 0, "{}", document["phases"]);
-    // Starts count from the container's, and not from the host's.
+    // Starts count from that of the container, not of the host.
     let starts = starts(&document);
     assert!(starts.len() >= 2 && starts.iter().any(|(pid, start)| (*pid, *start) == (1, 0)), "{starts:?}");
     assert!(starts.iter().all(|(_, start)| (0..60_000 * MS).contains(start)), "{starts:?}");

@@ -1,8 +1,8 @@
-//! Identities are planted in all kinds of files of a recording, in what a machine says to `capture`, and in what goes into a lake. None
-//! of them may be in a pack, a capture or a lake.
+//! Identities are planted in all kinds of files of a recording, in the sources of `capture`, and in boots for a lake.
+//! No pack, capture or lake may contain any of them.
 //!
-//! `identities/` has the lines, as systems print them, with each identity between « and ». What is searched is what a stranger has:
-//! the bytes of the unpacked archive, decompressed members included, and the rows of all tables.
+//! `identities/` has lines as systems print them, with each identity between « and ». The search covers all that a
+//! stranger gets: the bytes of the unpacked archive with decompressed members, and the rows of all tables.
 
 use crate::support::boots::{evidence, kernel, record, recorded};
 use crate::support::{bootscope, fixture, run, shown, skip};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PLANTED: &str = include_str!("../../identities/planted.txt");
-/// Words that stand in real logs beside identities, and that must stay.
+/// Words that occur in real logs beside identities, and that must stay.
 const KEPT: [&str; 8] = [
     "Linux version ",
     "systemd[1]:",
@@ -37,7 +37,7 @@ fn planted() -> String {
     PLANTED.replace(['«', '»'], "")
 }
 
-/// Lines that need not begin a line of a file to be what they are: no prompts, no prefixes of a log.
+/// Lines that need not be at the start of a file's line: no prompts, no prefixes of a log.
 fn sentences() -> Vec<String> {
     let starts = [
         "«",
@@ -66,7 +66,7 @@ fn found_in(bytes: &[u8]) -> Vec<&'static str> {
     identities().into_iter().filter(|identity| text.contains(&identity.to_lowercase())).collect()
 }
 
-/// All bytes of an archive: names, contents, and what packed members unpack to.
+/// All bytes of an archive: names, contents, and the unpacked content of compressed members.
 fn bytes_of(packed: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(zstd::Decoder::new(File::open(packed).unwrap()).unwrap());
     let mut files = Vec::new();
@@ -94,7 +94,7 @@ fn gzip(text: &str) -> Vec<u8> {
     to.finish().unwrap()
 }
 
-/// What each kind of file of a recording has of the sentences.
+/// The sentences in the format of each kind of file in a recording.
 fn containers() -> Vec<(&'static str, Vec<u8>)> {
     let sentences = sentences();
     let all = sentences.join("\n");
@@ -142,7 +142,7 @@ fn change_manifest(folder: &Path, change: impl Fn(&mut serde_json::Value)) {
     fs::write(&path, manifest.to_string()).unwrap();
 }
 
-/// A recording of a real log, and these files.
+/// A recording of a real log, with these files.
 fn recording(folder: &Path, files: &[(&str, Vec<u8>)], change: impl Fn(&mut serde_json::Value)) {
     crate::support::imported(&fixture("log/linux-6.1-serial.log"), folder);
     change_manifest(folder, change);
@@ -152,7 +152,7 @@ fn recording(folder: &Path, files: &[(&str, Vec<u8>)], change: impl Fn(&mut serd
 }
 
 #[test]
-fn no_planted_identity_is_in_an_anonymous_pack_whatever_file_had_it() {
+fn no_planted_identity_of_any_file_is_in_an_anonymous_pack() {
     let scratch = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     let mut boots = containers();
@@ -182,7 +182,7 @@ fn no_planted_identity_is_in_an_anonymous_pack_whatever_file_had_it() {
 }
 
 #[test]
-fn the_manifest_and_the_names_of_files_go_through_it_too() {
+fn the_manifest_and_file_names_are_anonymised_too() {
     let scratch = tempfile::tempdir().unwrap();
     let (folder, packed) = (scratch.path().join("x"), scratch.path().join("x.tar.zst"));
     let files = [("03-bittern9-log.txt", b"bittern9 login: \n".to_vec()), ("00-extra.txt", b"x\n".to_vec())];
@@ -233,7 +233,7 @@ fn a_file_that_cannot_be_read_as_text_is_left_out_and_named() {
     assert_eq!(found_in(&all), [""; 0]);
 }
 
-/// All that a lake's files hold, as text.
+/// The content of all files of a lake, as text.
 fn rows_of(lake: &Path) -> String {
     let (mut text, mut folders) = (String::new(), vec![lake.to_path_buf()]);
     while let Some(folder) = folders.pop() {
@@ -256,7 +256,7 @@ fn rows_of(lake: &Path) -> String {
 fn no_planted_identity_is_in_a_lake() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("x");
-    // Names of rows are what a kernel's own log says; prompts and prefixes are on the console of the same boot.
+    // Names of rows come from a kernel's own log. Prompts and prefixes are on the console of the same boot.
     let mut log = String::new();
     for (number, line) in sentences().iter().enumerate() {
         let (from, to) = (1_000_000 + number * 2000, 1_001_500 + number * 2000);
@@ -290,9 +290,10 @@ fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A machine whose journal, packages and loader's times say all of it, and whose command line has as much as fits.
+/// A machine whose journal, packages and loader's times contain all lines, and whose command line contains as many as
+/// fit.
 #[test]
-fn no_planted_identity_is_in_a_capture_which_says_what_it_keeps() {
+fn no_planted_identity_is_in_a_capture_which_reports_what_it_keeps() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path();
     let says = |name: &str, text: &str| {
@@ -339,7 +340,7 @@ fn no_planted_identity_is_in_a_capture_which_says_what_it_keeps() {
     shown(&packed);
 }
 
-/// Real boots and imports: names may become tokens, times and the number of rows stay.
+/// Real boots and imports: names may become tokens, but times and the number of rows stay.
 #[test]
 fn an_anonymous_pack_of_a_real_boot_has_the_same_times() {
     let scratch = tempfile::tempdir().unwrap();
@@ -370,7 +371,8 @@ fn an_anonymous_pack_of_a_real_boot_has_the_same_times() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A guest that is booted with as many identities on its command line as it takes. Its kernel prints them, and so does process 1.
+/// A guest booted with as many identities on its command line as it accepts. Its kernel prints them, and so does
+/// process 1.
 #[test]
 #[ignore = "13 s: in make test-all"]
 fn a_guest_with_identities_on_its_command_line_leaves_none_in_a_pack_or_a_lake() {
@@ -381,7 +383,7 @@ fn a_guest_with_identities_on_its_command_line_leaves_none_in_a_pack_or_a_lake()
     let mut line = "loglevel=7".to_owned();
     for sentence in sentences() {
         let Some((_, options)) = sentence.split_once("ommand line: ") else { continue };
-        // Its root and its console are the test's.
+        // The test sets the root and the console itself.
         let is_harmless = !["root=", "netconsole=", "autoinstall"].iter().any(|start| options.contains(start));
         if is_harmless && line.len() + options.len() < MOST {
             line = format!("{line} {options}");

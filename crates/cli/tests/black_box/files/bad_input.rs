@@ -1,5 +1,5 @@
-//! Input that is damaged, hostile or of another kind: one clear error or a counted diagnostic, never a panic, never a
-//! byte on the terminal that it would obey. Nothing is booted here.
+//! Damaged, hostile or unsuitable input: one clear error or a counted diagnostic, never a panic, and never a control
+//! character on the terminal. Nothing is booted here.
 
 use crate::support::{assert_adds_up, bootscope, fixture, imported, list, ns, run, shown, text};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A recording made by hand: one file of evidence.
+/// A hand-made recording with one file of evidence.
 fn recording_of(folder: &TempDir, name: &str, evidence: &[u8]) -> PathBuf {
     let recording = folder.path().join("made");
     fs::create_dir_all(&recording).unwrap();
@@ -17,14 +17,14 @@ fn recording_of(folder: &TempDir, name: &str, evidence: &[u8]) -> PathBuf {
     recording
 }
 
-/// How often a diagnostic was counted whose code has this word.
+/// The count of the diagnostic whose code contains this word.
 fn diagnosed(document: &Value, word: &str) -> i64 {
     let all = list(&document["diagnostics"]).iter();
     all.filter(|d| text(&d["code"]).contains(word)).map(|d| ns(&d["count"])).sum()
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_next_step() {
+fn other_files_are_refused_with_the_next_step() {
     let folder = TempDir::new().unwrap();
     let (empty, log) = (folder.path().join("empty"), folder.path().join("boot.log"));
     fs::create_dir(&empty).unwrap();
@@ -45,7 +45,7 @@ fn what_is_no_recording_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said_of_the_boot_and_not_of_the_output() {
+fn an_undrawable_boot_is_an_error_of_the_boot_and_not_of_the_output() {
     let folder = TempDir::new().unwrap();
     let recording = recording_of(&folder, "vmm.log", b"qemu: hello\n");
     let refused = run(bootscope("export").args(["--to", "svg"]).arg(&recording))
@@ -53,7 +53,7 @@ fn what_cannot_be_drawn_is_said_of_the_boot_and_not_of_the_output() {
     assert!(!refused.stderr.contains("standard output"), "{}", refused.stderr);
 }
 
-/// Linux's last level is `late`: what follows an earlier one, in a trace that ends there, nobody saw.
+/// Linux's last level is `late`. If a trace ends in an earlier one, the rest of the boot is not known.
 #[test]
 fn a_trace_that_ends_before_the_last_level_has_no_hand_over() {
     let trace = |levels: &[&str]| {
@@ -110,14 +110,14 @@ fn a_damaged_manifest_hides_no_evidence() {
     }
     fs::remove_file(recording.join("recording.json")).unwrap();
     run(bootscope("show").arg(&recording)).refuses(&["not a recording", "recording.json"]);
-    // Under the name that a recorder gives it, evidence alone is enough.
+    // Evidence under a recorder's name is enough without a manifest.
     fs::rename(recording.join("00-linux-6.1-serial.log"), recording.join("kmsg.log")).unwrap();
     assert_eq!(ns(&shown(&recording)["total_ns"]), total);
 }
 
 #[test]
 fn a_log_cut_anywhere_is_read_up_to_there() {
-    // Each cut is a run of the program: small fixtures, every byte.
+    // The program runs for each length, so the fixtures are small and every byte is tried.
     for name in ["log/linux-3.5.7-imx6-only-returns.log", "log/linux-6-arm64-deferred-and-glued.log"] {
         let whole = fs::read(fixture(name)).unwrap();
         let folder = TempDir::new().unwrap();
@@ -157,12 +157,12 @@ fn a_packed_recording_cut_anywhere_is_read_or_refused() {
     }
 }
 
-/// A packed recording of entries that no bootscope would write.
+/// A packed recording with entries that no bootscope writes.
 fn packed(folder: &TempDir, entries: &[(&str, tar::EntryType)]) -> PathBuf {
     let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
     for (name, kind) in entries {
         let mut header = tar::Header::new_gnu();
-        // The builder refuses such paths itself, so they are written past it.
+        // The builder refuses such paths, so they are written into the header directly.
         header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(*kind);
         header.set_mode(0o644);
@@ -200,7 +200,7 @@ fn a_packed_recording_that_climbs_out_is_refused_whole() {
     assert!(fs::read_dir(&inner).unwrap().next().is_none() && !folder.path().join("climbed").exists());
 }
 
-/// Everything that a terminal obeys or hides, in names, messages and initcalls, and what a browser obeys.
+/// All characters that a terminal interprets or hides, in names, messages and initcalls, and those for a browser.
 fn hostile_log() -> Vec<u8> {
     let mut log = b"[    0.000000] Linux version 6.1\x1b]0;owned\x07 <script>alert(1)</script>\n".to_vec();
     log.extend_from_slice(b"[    0.100000] calling  evil\x1b[31m_init+0x0/0x10 @ 1\n");
@@ -230,7 +230,7 @@ fn assert_harmless(bytes: &[u8], what: &str) {
 }
 
 #[test]
-fn hostile_text_never_reaches_the_terminal_as_it_is() {
+fn hostile_text_reaches_the_terminal_only_escaped() {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("evil\u{1b}[31m\u{9b}2J.log");
     fs::write(&log, hostile_log()).unwrap();
@@ -322,7 +322,7 @@ fn numbers_beyond_all_bounds_are_survived() {
     assert!(!list(&document["diagnostics"]).is_empty(), "all of it without a word");
 }
 
-/// What `show` says of an imported log: its lines, and its document.
+/// The lines and the document of `show` for an imported log.
 fn shown_of(folder: &TempDir, log: &str) -> (String, Value) {
     let file = folder.path().join("serial.log");
     fs::write(&file, log).unwrap();
@@ -332,7 +332,7 @@ fn shown_of(folder: &TempDir, log: &str) -> (String, Value) {
 }
 
 #[test]
-fn of_two_boots_in_one_log_the_last_is_shown() {
+fn the_last_of_two_boots_in_a_log_is_shown() {
     let boot = |version: &str, initcall: &str| {
         format!(
             "[    0.000000] Linux version {version}\n[    0.100000] calling  {initcall}+0x0/0x10 @ 1\n\
@@ -350,7 +350,7 @@ fn of_two_boots_in_one_log_the_last_is_shown() {
 }
 
 #[test]
-fn a_log_without_its_beginning_says_that_the_total_lacks_it() {
+fn a_log_without_its_beginning_has_a_warning_at_the_total() {
     let folder = TempDir::new().unwrap();
     let (lines, document) =
         shown_of(&folder, "[    3.000000] clk: x\n[    3.500000] y\n[    4.000000] Run /sbin/init as init process\n");
@@ -359,7 +359,7 @@ fn a_log_without_its_beginning_says_that_the_total_lacks_it() {
 }
 
 #[test]
-fn an_imported_log_that_ends_in_a_panic_says_so_first() {
+fn an_imported_log_with_a_panic_reports_it_first() {
     let folder = TempDir::new().unwrap();
     let said = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)";
     let log = format!(

@@ -1,5 +1,5 @@
-//! Recordings that are damaged: files gone or cut, a manifest that says nothing, a recorder that was killed, rates that no
-//! counter has, archives that are none or too large. Each is said where nobody can overlook it. Nothing is booted here.
+//! Damaged recordings: missing or truncated files, an empty manifest, a killed recorder, impossible rates, archives
+//! that are no recordings or too large. Each fault is reported prominently. Nothing is booted here.
 
 use crate::support::{bootscope, fixture, imported, list, run, shown, text};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn import_of(folder: &TempDir) -> PathBuf {
     imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"))
 }
 
-/// What a view says first, of which there is this much.
+/// The first warnings of a view.
 fn warnings(document: &Value) -> Vec<&str> {
     list(&document["warnings"]).iter().map(text).collect()
 }
@@ -28,7 +28,7 @@ fn assert_warns(recording: &Path, words: &[&str]) {
         let ran = run(command.arg(recording)).exits(0);
         (ran.text().replace('\n', " ").replace("  ", " "), ran.stderr)
     };
-    // The first line of every view, and what is written for other tools carries it.
+    // The first line of every view has it, and so have the exports.
     let first = words[0];
     for flags in [&[][..], &["--quiet"]] {
         let (shown, _) = text(bootscope("show").args(flags));
@@ -42,13 +42,13 @@ fn assert_warns(recording: &Path, words: &[&str]) {
     let page = fs::read_to_string(page).unwrap();
     let (warning, table) = (page.find(first), page.find("<table"));
     assert!(warning.is_some() && warning < table, "the page says it, before any figure");
-    // These have no place for it among their figures.
+    // These show it apart from their figures.
     let both = run(bootscope("diff").arg(recording).arg(recording)).exits(0);
     assert!(both.stderr.contains(first), "diff: {}", both.stderr);
 }
 
 #[test]
-fn a_file_that_is_missing_or_cut_is_named_with_what_it_costs() {
+fn a_missing_or_truncated_file_is_named_with_its_effect() {
     let folder = TempDir::new().unwrap();
     let recording = import_of(&folder);
     assert!(warnings(&shown(&recording)).is_empty());
@@ -62,7 +62,7 @@ fn a_file_that_is_missing_or_cut_is_named_with_what_it_costs() {
     let line = &list(&document["warning_lines"])[0];
     assert_eq!((text(&line["code"]), text(&line["affects"])), ("file-cut", "all that this file shows"));
     assert_eq!(line["text"], document["warnings"][0]);
-    // Packed, it is as much cut.
+    // The packed recording is truncated in the same way.
     let packed = folder.path().join("cut.tar.zst");
     run(bootscope("pack").arg(&recording).arg("-o").arg(&packed)).exits(0);
     assert!(warnings(&shown(&packed))[0].contains("00-linux-6.1-serial.log is cut"));
@@ -72,9 +72,9 @@ fn a_file_that_is_missing_or_cut_is_named_with_what_it_costs() {
     assert_warns(&recording, &["00-linux-6.1-serial.log is missing", &recorded]);
 }
 
-/// As large as a plugin without a limit made it, and a stream that was written on by something else.
+/// A file as large as a plugin without a limit wrote it, and a stream that another program continued.
 #[test]
-fn a_file_that_is_too_large_is_named_with_what_it_costs_and_the_rest_is_shown() {
+fn a_file_beyond_the_limit_is_named_with_its_effect_and_the_rest_is_shown() {
     const BYTES: u64 = 3 << 30;
     let folder = TempDir::new().unwrap();
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/linux-first-run-cut.tar.zst");
@@ -111,7 +111,7 @@ fn a_file_that_is_too_large_is_named_with_what_it_costs_and_the_rest_is_shown() 
 }
 
 #[test]
-fn what_is_lost_with_a_recorders_own_file_is_said() {
+fn the_effect_of_a_lost_recorder_file_is_reported() {
     let folder = TempDir::new().unwrap();
     let recording = import_of(&folder);
     let path = recording.join("recording.json");
@@ -137,7 +137,7 @@ fn what_is_lost_with_a_recorders_own_file_is_said() {
 }
 
 #[test]
-fn a_manifest_that_says_nothing_is_said_first() {
+fn an_empty_manifest_is_reported_first() {
     let folder = TempDir::new().unwrap();
     let recording = import_of(&folder);
     let path = recording.join("recording.json");
@@ -155,7 +155,7 @@ fn a_manifest_that_says_nothing_is_said_first() {
     assert_warns(&recording, &["state unknown", "there is no recording.json"]);
 }
 
-/// A folder as a recorder leaves it that was killed.
+/// A folder as a killed recorder leaves it.
 fn killed(folder: &TempDir) -> PathBuf {
     let recording = folder.path().join("killed");
     fs::create_dir(&recording).unwrap();
@@ -168,7 +168,7 @@ fn killed(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn a_killed_recording_says_first_that_it_was_and_since_when_nothing_came() {
+fn a_killed_recording_reports_first_the_kill_and_the_last_arrival() {
     let folder = TempDir::new().unwrap();
     let recording = killed(&folder);
     assert_warns(&recording, &["interrupted", "killed", "nothing came after 1.5", "console.log"]);
@@ -176,7 +176,7 @@ fn a_killed_recording_says_first_that_it_was_and_since_when_nothing_came() {
     let first = human.text().lines().next().unwrap();
     assert!(first.contains("this recording was interrupted"), "{first}");
     assert!(!human.text().contains("running") && human.text().contains("\ninterrupted: "), "{}", human.text());
-    // While a recorder holds the folder, it is not killed but at work.
+    // While a recorder holds the folder, the recording is at work, not killed.
     let mut holder = Command::new("flock");
     holder.arg(&recording).args(["sh", "-c", "echo held; read end"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut holder = holder.spawn().unwrap();
@@ -188,7 +188,7 @@ fn a_killed_recording_says_first_that_it_was_and_since_when_nothing_came() {
 }
 
 #[test]
-fn an_archive_without_a_recording_is_none() {
+fn an_archive_without_a_recording_is_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("photos.tar.zst");
     let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
@@ -203,7 +203,7 @@ fn an_archive_without_a_recording_is_none() {
     }
 }
 
-/// A TSLOG whose file says itself how fast its counter runs.
+/// A TSLOG file that contains the rate of its counter.
 fn tslog(rate: &str) -> String {
     let mut log =
         String::from("0x1 1000000 ENTER mi_startup\n0x1 2000000 ENTER SYSINIT a\n0x1 3000000 EXIT SYSINIT a\n");
@@ -234,7 +234,7 @@ fn a_rate_that_no_counter_has_is_refused_and_counted() {
             .refuses(&["--tsc-frequency", "Hz"]);
         assert!(!into.exists());
     }
-    // One that came into the manifest otherwise.
+    // A rate that was written into the manifest by other means.
     let recording = imported(&file, &folder.path().join("by-hand"));
     let path = recording.join("recording.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -247,7 +247,7 @@ fn a_rate_that_no_counter_has_is_refused_and_counted() {
 
 const PAGE: usize = 4096;
 
-/// Initcalls by name, each with its start and end, in ns.
+/// The initcalls by name, each with its start and end, in ns.
 fn initcalls(recording: &Path) -> BTreeSet<String> {
     let csv = run(bootscope("export").arg(recording).args(["--to", "csv"])).exits(0);
     let span = |line: &str| {
@@ -258,10 +258,10 @@ fn initcalls(recording: &Path) -> BTreeSet<String> {
     csv.text().lines().filter_map(span).collect()
 }
 
-/// A disk that lost a page of a file gives zeros back. What stood there is gone; what is still shown is as long as it was,
-/// and the hole is said before anybody believes the rest.
+/// A disk that lost a page of a file returns zeros. The evidence there is gone. What is still shown keeps its length,
+/// and the hole is reported before the rest.
 #[test]
-fn a_page_of_zeros_is_said_and_no_initcall_is_of_another_length() {
+fn a_page_of_zeros_is_reported_and_changes_no_initcall() {
     let folder = TempDir::new().unwrap();
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/linux-traced-no-symbols.tar.zst");
     tar::Archive::new(zstd::Decoder::new(fs::File::open(kept).unwrap()).unwrap()).unpack(folder.path()).unwrap();
@@ -288,7 +288,7 @@ fn a_page_of_zeros_is_said_and_no_initcall_is_of_another_length() {
             let found = initcalls(&recording);
             let other: Vec<&String> = found.difference(&expected).collect();
             assert!(other.is_empty(), "{name}, page {page}: {other:?}");
-            // A level whose event is gone is named, because the level before it is as long as both.
+            // A level with a lost event is named, because the level before it is as long as both.
             let shown = phases(&document);
             let lost =
                 ["core", "postcore", "arch", "subsys", "fs", "device"].map(|level| format!("initcalls: {level}"));

@@ -1,5 +1,5 @@
-//! Recorded boots whose files are damaged afterwards: what is left is shown with the lengths it had, and a stretch of which
-//! the evidence is lost has no owner.
+//! Recorded boots whose files are damaged afterwards: the rest is shown with its original lengths, and a stretch with
+//! lost evidence has no owner.
 
 use crate::support::boots::{QUIET, Scratch, kernel, record, recorded};
 use crate::support::{list, ns, shown, text};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Phases that the trace tells: name, start and end.
+/// The phases from the trace: name, start and end.
 fn levels(document: &Value) -> Vec<(String, i64, i64)> {
     let phase = |p: &Value| (text(&p["name"]).to_owned(), ns(&p["start_ns"]), ns(&p["end_ns"]));
     list(&document["phases"]).iter().map(phase).filter(|p| p.0.starts_with("initcalls: ")).collect()
@@ -22,8 +22,8 @@ fn copy(of: &Path, to: PathBuf) -> PathBuf {
     to
 }
 
-/// The trace's clock is the guest's counter. How fast that is, the recorder writes into the manifest; process 1's words tell it
-/// too, and so does the kernel's log. A deterministic boot's seconds are not the host's.
+/// The trace's clock is the guest's counter. The recorder writes its rate into the manifest. Process 1's messages
+/// contain it too, and so does the kernel's log. A deterministic boot's seconds are not the host's.
 #[test]
 #[ignore = "9 s: in make test-all"]
 fn without_a_manifest_lengths_are_as_they_were() {

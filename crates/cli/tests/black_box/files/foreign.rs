@@ -1,5 +1,5 @@
-//! A recording, a bench or a try of somebody else's runs nothing of its maker's: it gives values, and what names a program, a
-//! device, a command or a file is left out, refused, or taken once the user says so.
+//! A recording, a bench or a trial from another user runs nothing of its author: it only gives values. Options that
+//! name a program, a device, a command or a file are left out, refused, or taken once the user allows it.
 
 use crate::support::boots::{QUIET, Scratch, kernel, manifest, record, recorded};
 use crate::support::{Ran, bootscope, run};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A folder with forged recordings, and a PATH on which each program only notes that it was run and with what.
+/// A folder with forged recordings, and a PATH on which each program only logs its run and its arguments.
 struct Forge {
     folder: TempDir,
 }
@@ -29,12 +29,12 @@ impl Forge {
         Forge { folder }
     }
 
-    /// A place that an attack would write to or run.
+    /// A path that an attack would write to or run.
     fn mark(&self) -> PathBuf {
         self.folder.path().join("mark")
     }
 
-    /// A recording with these options, which no bootscope of this user's made.
+    /// A recording with these options that this user's bootscope did not make.
     fn recording(&self, how: &Value) -> PathBuf {
         let path = self.folder.path().join("forged");
         let _ = std::fs::remove_dir_all(&path);
@@ -54,13 +54,13 @@ impl Forge {
         command
     }
 
-    /// What was run, and with what arguments.
+    /// The programs that ran, with their arguments.
     fn ran(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("ran")).unwrap_or_default()
     }
 
     #[track_caller]
-    fn nothing_of_its_makers_ran(&self, what: &Value) {
+    fn assert_nothing_ran(&self, what: &Value) {
         assert!(!self.mark().exists(), "written: {what}");
         assert!(!self.ran().contains("mark") && !self.ran().contains("evil"), "{what}: {}", self.ran());
     }
@@ -92,7 +92,7 @@ fn attacks(mark: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_thousand_forged_recordings_run_nothing_of_their_makers() {
+fn a_thousand_forged_recordings_run_nothing_of_their_authors() {
     let forge = Forge::new();
     let fields = "arch kernel initrd dtb bios append mask disks root dax workload memory_bytes cpus machine vmm qemu accel \
                   deterministic trace_events init then until extra patches fixed_address isolated board timeout_ms hang_after_ms \
@@ -106,7 +106,7 @@ fn a_thousand_forged_recordings_run_nothing_of_their_makers() {
             let ran = run(forge.command("record").arg("--like").arg(&recording).args(["--timeout", "1s", "-o", "out"]));
             assert_eq!(ran.status, 2, "{how}: {}", ran.stderr);
             assert!(!ran.stderr.contains("panicked"), "{how}: {}", ran.stderr);
-            forge.nothing_of_its_makers_ran(&how);
+            forge.assert_nothing_ran(&how);
             forged += 1;
         }
     }
@@ -127,7 +127,7 @@ fn every_command_that_boots_again_leaves_out_the_same() {
             for word in [left, "another user or", "--trust-recording"] {
                 assert!(ran.stderr.contains(word), "{}", ran.stderr);
             }
-            forge.nothing_of_its_makers_ran(how);
+            forge.assert_nothing_ran(how);
         };
         refused(forge.command("record").arg("--like").arg(&recording).args(["-o", "out"]));
         refused(forge.command("bench").arg("--like").arg(&recording).args(["--runs", "5"]));
@@ -141,11 +141,11 @@ fn every_command_that_boots_again_leaves_out_the_same() {
     let recording = forge.recording(&counted);
     let refused = run(forge.command("diff").args([&recording, &recording]).args(["--dither", "2"])).exits(2);
     assert!(refused.stderr.contains("--trust-recording"), "{}", refused.stderr);
-    forge.nothing_of_its_makers_ran(&counted);
+    forge.assert_nothing_ran(&counted);
 }
 
 #[test]
-fn a_bench_that_another_began_does_not_go_on() {
+fn a_bench_of_another_user_is_not_resumed() {
     let forge = Forge::new();
     let how = json!({"bios": "/nonexistent", "init": "keep", "qemu": forge.mark(), "extra": ["-evil"]});
     let folder = forge.folder.path().join("bench");
@@ -171,7 +171,7 @@ fn a_bench_that_another_began_does_not_go_on() {
 }
 
 #[test]
-fn a_fifo_in_a_recording_holds_nobody() {
+fn a_fifo_in_a_recording_blocks_no_command() {
     let forge = Forge::new();
     let fifo = forge.folder.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -189,7 +189,7 @@ fn a_fifo_in_a_recording_holds_nobody() {
 
 #[test]
 #[ignore = "9 s: in make test-all"]
-fn a_users_own_recording_is_repeated_whole_and_a_strangers_when_it_is_trusted() {
+fn an_own_recording_is_repeated_completely_and_a_foreign_one_if_trusted() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let first = scratch.path("first");
@@ -201,7 +201,7 @@ fn a_users_own_recording_is_repeated_whole_and_a_strangers_when_it_is_trusted() 
         command.env("XDG_CONFIG_HOME", scratch.path(config)).arg("--like").arg(&first);
         command
     };
-    // Somebody without this user's key, who may make a key of their own.
+    // A user without this user's key. That user may create another key.
     let refused = run(stranger("other").arg("-o").arg(scratch.path("refused"))).exits(2);
     assert!(refused.stderr.contains(r#"extra is ["-device","virtio-rng-pci"]"#), "{}", refused.stderr);
     assert!(!scratch.path("refused").exists());
@@ -223,7 +223,7 @@ fn a_users_own_recording_is_repeated_whole_and_a_strangers_when_it_is_trusted() 
 }
 
 #[test]
-fn a_linked_journal_of_a_bench_is_refused_and_what_it_leads_to_is_as_it_was() {
+fn a_linked_journal_is_refused_and_its_target_unchanged() {
     let folder = TempDir::new().unwrap();
     let (own, bench) = (folder.path().join("own.db"), folder.path().join("bench"));
     std::fs::create_dir(&bench).unwrap();
@@ -236,7 +236,7 @@ fn a_linked_journal_of_a_bench_is_refused_and_what_it_leads_to_is_as_it_was() {
 }
 
 #[test]
-fn a_lake_of_a_strangers_moves_and_overwrites_no_file_outside_of_it() {
+fn a_foreign_lake_changes_no_file_outside_of_it() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept/lab-two-cpus.tar.zst");
     let folder = TempDir::new().unwrap();
     let own = folder.path().join("own");
@@ -252,7 +252,7 @@ fn a_lake_of_a_strangers_moves_and_overwrites_no_file_outside_of_it() {
         assert_eq!(std::fs::read_to_string(&letter).unwrap(), "Dear");
         assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
     };
-    // A day that climbs.
+    // A day with a path that climbs out.
     let lake = make("climbs");
     std::fs::create_dir_all(lake.join(".rewriting/boots/day=x")).unwrap();
     std::fs::create_dir_all(lake.join("boots/day=x")).unwrap();
@@ -266,7 +266,7 @@ fn a_lake_of_a_strangers_moves_and_overwrites_no_file_outside_of_it() {
     std::fs::write(lake.join(".rewriting/changes.json"), r#"{"2026-11-27":{"gone":[],"made":[]}}"#).unwrap();
     run(bootscope("lake").arg("compact").arg(&lake)).refuses(&["symbolic link"]);
     unharmed();
-    // A day, and a file that is being written.
+    // A day with a file that is being written.
     let lake = make("written");
     let [day] = &std::fs::read_dir(lake.join("units")).unwrap().map(|day| day.unwrap().path()).collect::<Vec<_>>()[..]
     else {

@@ -1,5 +1,5 @@
-//! Whatever a log, a bench or a file's name says: no output of any command has a character that a terminal obeys, hides, or
-//! turns text around with. What is recorded stays as it is.
+//! Hostile text in a log, a bench or a file name: no output of any command contains a character that a terminal
+//! interprets or hides, or that reverses text. The recorded evidence stays unchanged.
 
 use crate::support::journals::Bench;
 use crate::support::{bootscope, imported, run, skip};
@@ -25,7 +25,7 @@ fn assert_harmless(bytes: &[u8], what: &str) {
     }
 }
 
-/// Runs it; whatever comes of it, it is harmless.
+/// Runs a command and checks that its output is harmless, whatever the exit status.
 #[track_caller]
 fn check(command: &mut Command) -> i32 {
     let what = format!("{command:?}");
@@ -64,7 +64,7 @@ fn linux(evil: &str) -> String {
     format!("[    0.000000] Linux version 6.1 {evil}\n{}{}", call(&format!("{evil}x"), 1), call("plain", 3))
 }
 
-/// Recordings whose every word is hostile, and whose folder's name is.
+/// Recordings with hostile text in every field, in a folder with a hostile name.
 fn recordings(folder: &TempDir) -> Vec<PathBuf> {
     let kinds = [("tslog", tslog(EVIL)), ("linux", linux(EVIL))];
     let made = kinds.map(|(name, text)| {
@@ -85,7 +85,7 @@ fn recordings(folder: &TempDir) -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_view_and_no_export_of_a_boot_lets_it_through() {
+fn views_and_exports_escape_hostile_text() {
     let folder = TempDir::new().unwrap();
     let all = recordings(&folder);
     for recording in &all {
@@ -119,7 +119,7 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
         assert_harmless(&fs::read(&page).unwrap(), "the page");
         check(bootscope("pack").arg(recording));
     }
-    // Findings are text like any other, where there are any.
+    // If there are findings, they are text like any other.
     let slow = &all[0];
     let export = run(bootscope("export").arg(slow).args(["--to", "json"])).exits(0).json();
     let title = export["findings"][0]["title"].as_str().unwrap_or_else(|| panic!("no finding: {}", export["found"]));
@@ -135,7 +135,7 @@ fn no_view_and_no_export_of_a_boot_lets_it_through() {
 }
 
 #[test]
-fn no_message_lets_through_what_it_was_given() {
+fn messages_escape_hostile_arguments() {
     let folder = TempDir::new().unwrap();
     let evil = folder.path().join(EVIL);
     for command in [
@@ -162,7 +162,7 @@ fn no_message_lets_through_what_it_was_given() {
 }
 
 #[test]
-fn no_output_of_a_bench_lets_it_through() {
+fn output_of_a_bench_escapes_hostile_text() {
     let folder = TempDir::new().unwrap();
     let rounds: Vec<Vec<Option<f64>>> = (0..7).map(|r| vec![Some(1000.0 + f64::from(r)), None]).collect();
     let bench = Bench { created: "2026-01-01T00:00:00Z", kernels: &[EVIL, "b"], rounds: &rounds };
@@ -183,9 +183,9 @@ fn no_output_of_a_bench_lets_it_through() {
     }
 }
 
-/// A kernel's own log is written as it was logged: only a terminal gets it escaped.
+/// A kernel's own log is exported as it was logged; only a terminal gets it escaped.
 #[test]
-fn a_terminal_is_given_no_log_as_it_was_logged() {
+fn a_terminal_gets_logs_escaped() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("tslog.txt");
     fs::write(&file, tslog("\u{9b}2J\u{202e}")).unwrap();
@@ -203,7 +203,7 @@ fn a_terminal_is_given_no_log_as_it_was_logged() {
     }
 }
 
-/// What a command prints on a terminal of its own.
+/// The output of a command on a terminal.
 fn on_a_terminal(command: &Command) -> Option<String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", Path::new(word).display())).collect();

@@ -1,8 +1,8 @@
-//! Recordings that an earlier bootscope made are read as they were read before: `show --json` of each is what is kept beside it.
+//! Recordings from earlier versions read as before: `show --json` of each equals the document kept beside it.
 //!
-//! `tests/kept/` has real boots and imports, whole and damaged; its README says what each one is for. `BLESS=1` writes the
-//! expected documents anew. A missing one fails. A list of more than 12 rows is kept as its first 12, its length, and a hash
-//! of all of it: the documents stay small enough to read, and every byte still counts.
+//! `tests/kept/` has real boots and imports, complete and damaged; its README describes each one. `BLESS=1` rewrites
+//! the expected documents. A missing one fails. A list of more than 12 rows is kept as its first 12, its length, and a
+//! hash of the whole list. So the documents stay small enough to read, and every byte still counts.
 
 use crate::support::{bootscope, run};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn hash(text: &str) -> String {
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
-/// The same document with long lists cut.
+/// The document with its long lists shortened.
 fn shortened(value: Value) -> Value {
     match value {
         Value::Array(rows) if rows.len() > ROWS_KEPT => {

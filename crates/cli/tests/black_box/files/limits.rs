@@ -1,4 +1,5 @@
-//! Input that is endless, huge, or claims to be: it is refused or cut at a limit that is said, and memory stays bounded.
+//! Endless or huge input, or input that claims to be huge: it is refused or truncated at a reported limit, and memory
+//! stays bounded.
 
 use crate::support::journals::Bench;
 use crate::support::{Ran, bootscope, fixture, ran, run};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Runs it, and says how much memory it took at most, in MiB: the kernel's own figure, asked until the program ends.
+/// Runs a command, and returns its peak memory in MiB, polled from the kernel until the program ends.
 fn measured(command: &mut Command) -> (Ran, u64) {
     let what = format!("{command:?}");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -27,7 +28,7 @@ fn measured(command: &mut Command) -> (Ran, u64) {
     (ran(output, what), watch.join().unwrap())
 }
 
-/// A log, and zeros behind it.
+/// A shell command that prints a log followed by zeros.
 fn log_and_zeros(then: &str) -> Command {
     let mut shell = Command::new("sh");
     let script = format!("{{ cat \"$0\"; head -c 400M /dev/zero; }} 2>/dev/null {then}");
@@ -36,14 +37,14 @@ fn log_and_zeros(then: &str) -> Command {
 }
 
 #[test]
-fn input_without_end_is_cut_at_a_limit_that_is_said() {
+fn endless_input_is_truncated_at_a_reported_limit() {
     let folder = TempDir::new().unwrap();
     let into = folder.path().join("a");
     let mut log = log_and_zeros("").stdout(Stdio::piped()).spawn().unwrap();
     let mut command = bootscope("import");
     command.args(["-", "-o"]).arg(&into).stdin(log.stdout.take().unwrap());
     let (import, peak_mib) = measured(&mut command);
-    // It holds the pipe's other end, and whoever writes would wait for it.
+    // It holds the other end of the pipe, and the writer would wait for it.
     drop(command);
     let import = import.exits(0);
     log.wait().unwrap();
@@ -68,7 +69,7 @@ fn a_file_beyond_the_limit_is_refused_unread() {
 }
 
 #[test]
-fn what_a_compressed_file_has_beyond_the_limit_is_said_at_import() {
+fn a_compressed_file_beyond_the_limit_is_reported_at_import() {
     let folder = TempDir::new().unwrap();
     let packed = folder.path().join("log.gz");
     let made = log_and_zeros("| gzip -1").stdout(fs::File::create(&packed).unwrap()).status().unwrap();
@@ -79,7 +80,7 @@ fn what_a_compressed_file_has_beyond_the_limit_is_said_at_import() {
     assert!(peak_mib < 600, "{peak_mib} MiB");
 }
 
-/// A packed recording of one file of zeros: it declares so much in its header, or in its frame.
+/// A packed recording of one file of zeros. It declares this size in its header, or in its frame.
 fn bomb(path: &Path, in_the_frame: bool) {
     const BYTES: u64 = 2 << 30;
     let mut packed = zstd::Encoder::new(fs::File::create(path).unwrap(), 1).unwrap();
@@ -115,11 +116,11 @@ fn a_packed_file_that_declares_too_much_is_refused_before_it_is_unpacked() {
         println!("refused after {:?} with {peak_mib} MiB of memory", began.elapsed());
         assert!(peak_mib < 64, "{peak_mib} MiB");
     }
-    // The same limit holds where nothing is declared: what follows an honest header is not more than it says.
+    // The same limit applies without a declared size: data after an honest header cannot exceed the declared size.
     run(bootscope("show").arg("/dev/zero")).refuses(&["/dev/zero"]);
 }
 
-/// The program under limits of a shell's `ulimit`.
+/// The program under limits set by the shell's `ulimit`.
 fn limited(limits: &str, arguments: &[&Path]) -> Ran {
     let mut command = bootscope("");
     let program = command.get_program().to_owned();
@@ -145,7 +146,7 @@ fn one_gigabyte_of_addresses_is_enough_for_a_history() {
     let bench = bench.write(&folder.path().join("bench"));
     run(bootscope("history").arg("--db").arg(&db).arg("--add").arg(&bench)).exits(0);
     let [history, option, one] = ["history", "--db", "--bench"].map(Path::new);
-    // Adding it again looks into those that are there, and another command prints one.
+    // Adding the bench again reads the existing ones, and another command prints one.
     limited("ulimit -v 1000000", &[history, option, &db, Path::new("--add"), &bench]).exits(0);
     let document = limited("ulimit -v 1000000", &[history, option, &db, one, Path::new("1")]).exits(0).json();
     assert_eq!(document["boots"].as_array().map(Vec::len), Some(7), "{document}");
@@ -164,7 +165,7 @@ fn a_small_stack_is_enough() {
 }
 
 #[test]
-fn a_manifest_of_nothing_but_notes_is_damaged_and_takes_no_memory() {
+fn a_manifest_full_of_notes_is_damaged_and_takes_no_memory() {
     let folder = TempDir::new().unwrap();
     let log = fs::read(fixture("log/linux-6.1-kmsg.log")).unwrap();
     let notes = r#""","#.repeat(10_000_000);

@@ -1,5 +1,5 @@
-//! FIFOs and devices where a file is expected: an error at once, with the path and the next step. Nothing waits for a writer that
-//! never comes.
+//! FIFOs and devices in place of a file: an error at once, with the path and the next step. No command waits for a
+//! writer that never comes.
 
 use crate::support::{Ran, bootscope, fixture, imported, run};
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Seconds after which a command waits for something.
+/// The seconds after which a command counts as waiting.
 const LATE: &str = "60";
 
 fn fifo(path: &Path) -> PathBuf {
@@ -29,10 +29,10 @@ fn at_once(command: &mut Command) -> Ran {
 }
 
 #[test]
-fn a_history_that_is_no_file_is_an_error_of_the_history_alone() {
+fn a_history_that_is_no_file_does_not_affect_other_output() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
-    // As of a boot that was recorded here: past tries on its kernel are looked for.
+    // The manifest of a boot that was recorded here, so past trials on its kernel are searched.
     let manifest = recording.join("recording.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     (document["how"], document["inputs"]) = (json!({}), json!([{"role": "kernel", "path": "k", "sha256": "ab"}]));
@@ -55,7 +55,7 @@ fn a_history_that_is_no_file_is_an_error_of_the_history_alone() {
 }
 
 #[test]
-fn what_is_named_and_no_file_is_refused() {
+fn arguments_that_are_not_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     let fifo = fifo(&folder.path().join("fifo"));
@@ -77,7 +77,7 @@ fn what_is_named_and_no_file_is_refused() {
     self::fifo(&lake.join("lake.json"));
     at_once(bootscope("lake").arg("add").arg(&recording).arg("--to").arg(&lake))
         .refuses(&["lake.json", "it is a FIFO"]);
-    // A folder whose manifest is no file is nobody's recording, to be replaced or read.
+    // A folder whose manifest is not a file is no recording, neither to replace nor to read.
     fs::remove_file(recording.join("recording.json")).unwrap();
     self::fifo(&recording.join("recording.json"));
     let log = fixture("log/linux-6.1-serial.log");
@@ -86,7 +86,7 @@ fn what_is_named_and_no_file_is_refused() {
 }
 
 #[test]
-fn a_pipe_of_the_shells_is_read_as_a_file() {
+fn a_shell_pipe_is_read_as_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     let script = "(sleep 0.2; echo 'total = \"1000s\"') | \"$0\" check /dev/stdin \"$1\"";
@@ -94,7 +94,7 @@ fn a_pipe_of_the_shells_is_read_as_a_file() {
     run(Command::new("sh").args(["-c", script]).arg(program).arg(&recording)).exits(0);
 }
 
-/// What never ends is read up to a limit.
+/// Endless input is read up to a limit.
 #[test]
 fn a_device_without_end_is_imported_up_to_the_limit_or_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Standard output that is closed or full: what was asked for is not there, and the exit status says so. A reader that has seen enough
-//! is tested in `commands`.
+//! Closed or full standard output: the output is missing, and the exit status reports it. `commands` tests a reader
+//! that closes its pipe.
 
 use crate::support::{Ran, bootscope, fixture, imported, run};
 use std::process::Command;
 
-/// Runs the program with a redirection of the shell's.
+/// Runs the program with a redirection of the shell.
 fn redirected(arguments: &[&str], redirection: &str) -> Ran {
     let program = bootscope(arguments[0]);
     let mut command = Command::new("sh");
@@ -16,7 +16,7 @@ fn redirected(arguments: &[&str], redirection: &str) -> Ran {
 }
 
 #[test]
-fn what_cannot_be_printed_is_an_error() {
+fn failed_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     let (path, log) = (recording.to_str().unwrap(), fixture("log/linux-6.1-serial.log"));
@@ -40,13 +40,13 @@ fn what_cannot_be_printed_is_an_error() {
         redirected(arguments, ">&-").refuses(&["cannot write to standard output", "it is closed"]);
         redirected(arguments, ">/dev/full").refuses(&["cannot write to standard output", "free some space"]);
     }
-    // To discard all of it is no error, however it is opened.
+    // Discarding all of it is no error, however it is opened.
     redirected(&["show", path], ">/dev/null").exits(0);
     redirected(&["show", path], "1<>/dev/null").exits(0);
 }
 
 #[test]
-fn standard_error_that_takes_nothing_changes_no_status() {
+fn failed_standard_error_changes_no_status() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     for redirection in ["2>/dev/full", "2>&-"] {

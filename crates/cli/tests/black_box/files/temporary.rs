@@ -1,16 +1,16 @@
-//! Files in shared folders: what bootscope makes there has a name that nobody can guess, and what others made is left alone.
+//! Files in shared folders: bootscope's own have unpredictable names, and existing ones of other users are left alone.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-/// Runs bootscope in a shared folder for temporary files, in which somebody has made a folder of this name with the number of its
-/// process behind it. Returns what is in the folder afterwards, and what bootscope printed on standard error.
+/// Runs bootscope in a shared folder for temporary files, in which another user has created a folder with this name and
+/// bootscope's process number. Returns the folder's entries afterwards, and bootscope's standard error.
 fn run_beside(name: &str, arguments: &[&str]) -> (Vec<String>, String) {
     let shared = tempfile::tempdir().unwrap();
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let mut command = Command::new("sh");
-    // The shell becomes bootscope, so its number is known beforehand.
+    // The shell becomes bootscope, so its process number is known in advance.
     command.args(["-c", "mkdir -m 777 \"$TMPDIR/$1-$$\" && shift && exec \"$@\"", "sh", name]);
     command.arg(env!("CARGO_BIN_EXE_bootscope")).args(arguments);
     let output = command.env("TMPDIR", shared.path()).env_remove("XDG_RUNTIME_DIR").output().unwrap();
@@ -24,7 +24,7 @@ fn run_beside(name: &str, arguments: &[&str]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn folders_for_a_moment_are_not_those_that_somebody_else_made() {
+fn temporary_folders_are_not_those_of_other_users() {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
     fs::write(&kernel, "none").unwrap();

@@ -1,6 +1,8 @@
-//! What bootscope 0.1 recorded, packed and benched is read with the figures that 0.1 printed, and its histories go on.
+//! Recordings, packs and benches of bootscope 0.1 are read with the figures that 0.1 printed, and its histories are
+//! continued.
 //!
-//! `tests/upgraded/` has what two versions of 0.1 left behind, and what they said of it themselves; its README says how it was made.
+//! `tests/upgraded/` has files from two versions of 0.1, and the output of those versions for them. Its README
+//! describes how they were made.
 
 use crate::support::{bootscope, imported, lab, list, ns, rows, run, shown};
 use serde_json::{Value, json};
@@ -10,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What a version of 0.1 left behind, unpacked, and what it said of it.
+/// The unpacked files from a version of 0.1, and its output for them.
 struct Old {
     folder: TempDir,
     said: Value,
     layout: usize,
 }
 
-/// One of each layout of the history that there was before the newest.
+/// One version for each earlier layout of the history.
 fn all() -> Vec<Old> {
     [1, 2].map(Old::unpacked).into()
 }
@@ -43,7 +45,7 @@ impl Old {
     }
 }
 
-/// The same figure, as far as a program that sums in another order has the same.
+/// Checks two figures, with a tolerance for another order of summation.
 fn assert_close(found: &Value, said: &Value, what: &str) {
     let (Some(found), Some(said)) = (found.as_f64(), said.as_f64()) else {
         assert_eq!(found, said, "{what}");
@@ -119,7 +121,7 @@ fn a_bench_is_shown_with_the_figures_that_0_1_printed() {
     }
 }
 
-/// The old bench's journal as a bench of another day, whose boots took so many times as long.
+/// The old bench's journal as a bench of another day, with all times multiplied by `factor`.
 fn bench_of_day(old: &Old, day: u32, factor: f64) -> PathBuf {
     let journal = fs::read_to_string(old.path("bench/bench.jsonl")).unwrap();
     let line = |line: &str| {
@@ -128,7 +130,7 @@ fn bench_of_day(old: &Old, day: u32, factor: f64) -> PathBuf {
             line["created"] = format!("2026-12-{day:02}T08:00:00Z").into();
         }
         if let Some(total) = line["total_ns"].as_i64() {
-            // A noise of a few ns: days that grow in order would be a trend, and no change.
+            // Noise of a few ns: days that grow in order would be a trend, and not a change of level.
             line["total_ns"] = ((total as f64 * factor) as i64 + i64::from(day * 37 % 11)).into();
         }
         format!("{line}\n")
@@ -140,7 +142,7 @@ fn bench_of_day(old: &Old, day: u32, factor: f64) -> PathBuf {
 }
 
 #[test]
-fn a_history_has_the_entries_that_0_1_listed_and_goes_on() {
+fn a_history_has_the_entries_that_0_1_listed_and_grows() {
     for old in all() {
         let before = run(old.history().arg("--json")).exits(0).json();
         let (found, said) = (list(&before["entries"]), list(&old.said["history"]));
@@ -152,14 +154,14 @@ fn a_history_has_the_entries_that_0_1_listed_and_goes_on() {
             for (name, metric) in said["metrics"].as_object().into_iter().flatten() {
                 assert_close(&found["metrics"][name]["median"], &metric["median"], name);
             }
-            // A layout without metrics gets them: those of its boots, and those that are computed of them.
+            // A layout without metrics gets them: those of its boots, and those computed from them.
             let metrics = &found["metrics"];
             assert!(["vmm_max_rss", "guest_used"].iter().all(|name| metrics[*name]["median"].is_number()), "{found}");
         }
         let whole = run(old.history().args(["--json", "--bench", "1"])).exits(0).json();
         assert_eq!(list(&whole["boots"]).len(), 10, "raw samples are kept");
 
-        // What is there already is not added twice; what is new stands in the series of the old.
+        // Existing benches are not added twice, and new ones continue the old series.
         let again = run(old.history().arg("--json").arg("--add").arg(old.path("bench"))).exits(0).json();
         assert_eq!(again["added"][0]["new"], false, "{again}");
         let days: Vec<PathBuf> = (1..=12).map(|day| bench_of_day(&old, day, if day < 7 { 1.0 } else { 1.2 })).collect();
@@ -207,7 +209,7 @@ fn a_bench_that_is_booted_today_is_added_to_a_history_of_0_1() {
         assert_eq!(list(&after["entries"]).len(), list(&old.said["history"]).len() + 1);
         let newest = list(&after["entries"]).last().unwrap().clone();
         assert!(newest["median_ns"].as_f64().unwrap() > 0.0, "{newest}");
-        // The old options are still the recorder's: a boot as that one.
+        // The recorder still accepts the old options and can repeat that boot.
         let mut like = bootscope("record");
         let kernel = PathBuf::from(std::env::var_os("BOOTSCOPE_LIB").unwrap()).join("lab");
         like.arg("--like").arg(old.path("lab-lazy")).arg("--kernel").arg(kernel).arg("-o").arg(old.path("like"));
@@ -223,7 +225,7 @@ fn a_bench_that_is_booted_today_is_added_to_a_history_of_0_1() {
 }
 
 #[test]
-fn what_a_later_bootscope_wrote_is_refused_with_what_to_do() {
+fn files_of_a_later_bootscope_are_refused_with_advice() {
     let folder = TempDir::new().unwrap();
     let old = Old::unpacked(2);
     let replace = |file: &Path, one: &str, other: &str| {
@@ -244,7 +246,7 @@ fn what_a_later_bootscope_wrote_is_refused_with_what_to_do() {
     run(bootscope("export").arg(&bench).args(["--to", "json", "-o"]).arg(&document)).exits(0);
     replace(&bench.join("bench.jsonl"), "bootscope.bench/1", "bootscope.bench/2");
     replace(&document, "bootscope.bench/1", "bootscope.bench/2");
-    // Of a later one nothing else need be known.
+    // No other field of a later document need be known.
     let unknown = folder.path().join("unknown.json");
     fs::write(&unknown, r#"{"schema":"bootscope.bench/10","runs":[]}"#).unwrap();
     let words = ["bootscope.bench/", "reads up to bootscope.bench/1", "use a newer bootscope"];

@@ -1,4 +1,4 @@
-//! What engineers found by hand and published, bootscope finds in recordings like theirs, without being told where to look.
+//! Findings that engineers made by hand and published: bootscope finds them in similar recordings without hints.
 
 use crate::support::boots::{Scratch, recorded};
 use crate::support::lab::{built, record_lab};
@@ -7,12 +7,12 @@ use crate::support::{bootscope, list, ns, run, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A log as it was published.
+/// A log as published.
 fn published(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../evidence/tests/data").join(name)
 }
 
-/// The findings of a log, imported.
+/// The findings of an imported log.
 fn found_in(log: &Path, flags: &[&str]) -> Vec<Value> {
     found_within(&Scratch::new(), log, flags)
 }
@@ -24,8 +24,8 @@ fn found_within(scratch: &Scratch, log: &Path, flags: &[&str]) -> Vec<Value> {
     list(&document["findings"]).to_vec()
 }
 
-/// Behme and Raza, linux-embedded: four initcalls of an i.MX6 sleep one or two ticks of 10 ms each; with HZ=1000 their
-/// 55 ms are 4 ms.
+/// Behme and Raza, linux-embedded: four initcalls of an i.MX6 sleep one or two ticks of 10 ms each. With HZ=1000 their
+/// 55 ms become 4 ms.
 #[test]
 fn initcalls_that_sleep_for_ticks() {
     for log in ["linux-3.5.7-imx6-only-returns.log", "linux-3.5.7-imx6-wrapped-by-mail.log"] {
@@ -43,7 +43,7 @@ fn initcalls_that_sleep_for_ticks() {
     }
 }
 
-/// `--no-findings` leaves them out, and nothing else.
+/// `--no-findings` leaves the findings out, and nothing else.
 #[test]
 fn tables_without_findings() {
     let scratch = Scratch::new();
@@ -57,7 +57,8 @@ fn tables_without_findings() {
     assert_eq!(without.text().trim_end(), tables.trim_end());
 }
 
-/// Percival: the boot waits for `_vprintf`. This is the head of a boot of FreeBSD 15, nearly all of which is that.
+/// Percival: the boot waits for `_vprintf`. This is the start of a boot of FreeBSD 15, nearly all of it in that
+/// function.
 #[test]
 fn a_kernel_that_waits_for_its_console() {
     let log = published("tslog").join("freebsd15-firecracker-console-and-tslog-head.log");
@@ -65,22 +66,23 @@ fn a_kernel_that_waits_for_its_console() {
     let [only] = &found[..] else { panic!("{found:#?}") };
     assert_eq!(text(&only["id"]), "console-characters");
     assert!(text(&only["title"]).starts_with("_vprintf"), "{only:#}");
-    // 20 of the 28 ms at least: SYSINITs announce, trademark and version.
+    // At least 20 of the 28 ms: SYSINITs announce, trademark and version.
     assert!(ns(&only["cost_ns"]) > 20_000_000, "{only:#}");
 }
 
-/// Jones, libguestfs: eight lines of a memory map that arrive in bursts; about 4 µs a character on the emulated UART.
+/// Jones, libguestfs: eight lines of a memory map that arrive in bursts, with about 4 µs for each character on the
+/// emulated UART.
 #[test]
 fn characters_on_a_uart() {
     let found = found_in(&published("guestfs").join("notes-page-uart-lines.log"), &[]);
     let [only] = &found[..] else { panic!("{found:#?}") };
     assert_eq!(text(&only["id"]), "console-characters");
-    // Seven lines of 516 characters, with CR and LF 530, in 2277 µs: the last line has no length of time.
+    // Seven lines of 516 characters, with CR and LF 530, in 2277 µs. The last line has no known length.
     assert!(text(&only["title"]).contains("each 4.30 µs"), "{only:#}");
 }
 
-/// Logs with the rows of Percival's tables have his other findings, each by its rule. His laptop waits for USB while it
-/// calibrates a second time, so that costs nothing.
+/// Logs with the rows of Percival's tables have his other findings, each by its rule. His laptop calibrates a second
+/// time while it waits for USB, so that costs nothing.
 #[test]
 fn the_rows_of_two_machines_are_findings() {
     for (rows, expected) in [
@@ -109,7 +111,7 @@ fn the_rows_of_two_machines_are_findings() {
     }
 }
 
-/// Lorentzon, Redox: 35 % of the boot is the frame allocator's. The reference kernel has that allocator.
+/// Lorentzon, Redox: 35 % of the boot is in the frame allocator. The reference kernel has that allocator.
 #[test]
 fn an_allocator_that_looks_through_all_frames() {
     if !built() {
@@ -127,8 +129,8 @@ fn an_allocator_that_looks_through_all_frames() {
     assert!((0.3..0.4).contains(&share), "{share}: {only:#}");
 }
 
-/// Telka, illumos bug 12262: a driver gives its buffers back, and each goes through a chain of all that came later, in a hash
-/// of 16 buckets that nobody resizes. The log is made, the chains are what such a hash has.
+/// Telka, illumos bug 12262: a driver frees its buffers. Each is found by a walk through a chain of all later ones, in
+/// a hash of 16 buckets that is not resized. The log is synthetic, with the chains of such a hash.
 #[test]
 fn a_hash_that_is_resized_too_late() {
     const BUFFERS: u64 = 8_192;
@@ -140,7 +142,7 @@ fn a_hash_that_is_resized_too_late() {
         let mut chains: Vec<Vec<u64>> = vec![Vec::new(); buckets as usize];
         (0..BUFFERS).for_each(|buffer| chains[(buffer % buckets) as usize].push(buffer));
         for buffer in 0..BUFFERS {
-            // New ones are put before the others.
+            // New entries go before the others.
             let chain = &mut chains[(buffer % buckets) as usize];
             let at = chain.iter().position(|&other| other == buffer).unwrap();
             let passed = (chain.len() - 1 - at) as u64;
@@ -169,13 +171,13 @@ fn a_hash_that_is_resized_too_late() {
     let [only] = &late[..] else { panic!("{late:#?}") };
     assert_eq!(text(&only["id"]), "cost-per-call");
     assert!(text(&only["title"]).starts_with("vmem_hash_delete"), "{only:#}");
-    // Each of 16 chains of 512 is passed as often as it is long: 2 093 056 links of 20 ns each.
+    // Each of 16 chains of 512 is walked as often as it is long: 2 093 056 links of 20 ns each.
     assert!((37_000_000..42_000_000).contains(&ns(&only["cost_ns"])), "{only:#}");
     assert!(found(BUFFERS).is_empty(), "resized in time");
 }
 
-/// The same bug in the reference kernel, which has that arena and logs each call: found without being told, with the switch
-/// that mends it.
+/// The same bug in the reference kernel, which has that arena and logs each call. It is found without hints, with the
+/// switch that fixes it.
 #[test]
 fn a_hash_that_is_resized_too_late_in_the_reference_kernel() {
     if !built() {
@@ -195,15 +197,15 @@ fn a_hash_that_is_resized_too_late_in_the_reference_kernel() {
     assert_eq!(text(&only["id"]), "cost-per-call");
     let title = text(&only["title"]);
     assert!(title.starts_with("vmem_free") && title.contains("28672 calls"), "{title}");
-    // 25 675 776 links are passed, one after the other.
+    // 25 675 776 links are walked, one after the other.
     let saved = ns(&late["total_ns"]) - ns(&early["total_ns"]);
     assert!(saved > 500_000_000 && (ns(&only["cost_ns"]) - saved).abs() * 20 < saved, "{saved} ns: {only:#}");
     assert_eq!(only["changes"][0]["to"][0], "vmem_rescale=early", "{only:#}");
     assert!(list(&early["findings"]).is_empty(), "{early:#}");
 }
 
-/// Logs of other kernels have nothing of what was published of this one. The first has a self-test: it takes 177734 units of
-/// 1024 ns to choose the fastest routine for RAID.
+/// Logs of other kernels have none of the findings published about this one. The first has a self-test: choosing the
+/// fastest routine for RAID takes 177734 units of 1024 ns.
 #[test]
 fn other_kernels_are_not_accused() {
     for (log, expected) in [
@@ -213,7 +215,7 @@ fn other_kernels_are_not_accused() {
     ] {
         let found = found_in(&published("log").join(log), &[]);
         let found: Vec<(&str, i64)> = found.iter().map(|f| (text(&f["id"]), ns(&f["cost_ns"]))).collect();
-        // Gaps are a fact of any log, and accuse nothing by name here.
+        // Any log has gaps, and a gap blames nothing by name here.
         let found: Vec<(&str, i64)> = found.into_iter().filter(|(id, _)| *id != "log-gaps").collect();
         assert_eq!(found, expected, "{log}");
     }

@@ -1,9 +1,8 @@
-//! What is found is there, and what it is said to cost is what it costs: in the reference kernel each cause is a word on the
-//! command line.
+//! Findings exist and have their claimed price: in the reference kernel each cause is a word on the command line.
 //!
-//! Random scripts of delays that no rule is about: nothing may be found. The same with one cause in them: that is found
-//! first. The change that the finding names is then made, as a program would make it, and the boot is made again: it has to
-//! be shorter by the likely price, within 10 %. All boots are deterministic.
+//! Random scripts delay places that no rule covers: there must be no finding. With one cause added, that cause must be
+//! the first finding. Then the test makes the change that the finding names, as a program would, and boots again. The
+//! boot must be shorter by the likely price, within 10 %. All boots are deterministic.
 //!
 //! `BOOTSCOPE_TRUTH_SCRIPTS` and `BOOTSCOPE_TRUTH_SEED` are as in `truth.rs`.
 
@@ -15,7 +14,8 @@ use crate::support::{bootscope, list, ns, run, text};
 use serde_json::Value;
 use std::path::Path;
 
-/// Places for delays that no rule is about: each is passed once. Work in a probe of what is not there is a rule's.
+/// Places for delays that no rule covers, each passed once. Work in a probe of a missing device is left out, since a
+/// rule covers it.
 const PLACES: [&str; 20] = [
     "stage.pit",
     "stage.heap",
@@ -40,18 +40,18 @@ const PLACES: [&str; 20] = [
 ];
 const DELAY_US_MAX: u64 = 20_000;
 
-/// A cause that a rule is about.
+/// A cause that a rule covers.
 struct Cause {
     words: &'static str,
     cpus: &'static str,
     memory: &'static str,
-    /// Network cards on PCI.
+    /// The network cards on PCI.
     cards: usize,
     rule: &'static str,
     about: &'static str,
-    /// What the change has to be.
+    /// The expected change.
     change: (&'static str, &'static str),
-    /// Rules that find a part of the same still, which the change leaves.
+    /// Rules that still find a part of the delay after the change.
     after: &'static [&'static str],
 }
 
@@ -102,7 +102,7 @@ const CAUSES: &[Cause] = &[
         rule: "tick-waits",
         about: "kthread_bind",
         change: ("bind=tick", "bind=tick hz=1000"),
-        // It still sleeps for ticks, of a millisecond each.
+        // It still sleeps for ticks of a millisecond each.
         after: &["tick-waits"],
         ..CAUSE
     },
@@ -122,7 +122,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         words: "vm_page=three-pass",
-        // In a small machine nobody can tell what grows with memory from what does not.
+        // In a small machine, growth with memory cannot be distinguished from constant time.
         memory: "512M",
         rule: "cost-per-gb",
         about: "SYSINIT vm_mem",
@@ -164,7 +164,7 @@ const CAUSES: &[Cause] = &[
     },
 ];
 
-/// As many words whatever the delays are: another length is another layout.
+/// The script has the same number of words for any delays, since another length gives another layout.
 fn script(seed: u64) -> String {
     let mut random = Random::of(seed);
     let mut delay = |place: &&str| {
@@ -186,7 +186,7 @@ fn found(recording: &Path) -> Value {
 }
 
 #[test]
-fn nothing_is_found_where_no_rule_applies() {
+fn there_is_no_finding_without_a_cause() {
     if !built() {
         return;
     }
@@ -202,7 +202,7 @@ fn nothing_is_found_where_no_rule_applies() {
 
 #[test]
 #[ignore = "119 s: in make test-all"]
-fn each_cause_is_found_first_and_costs_what_was_said() {
+fn each_cause_is_the_first_finding_and_has_the_claimed_price() {
     if !built() {
         return;
     }
@@ -218,7 +218,7 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
         let first = findings.first().unwrap_or_else(|| panic!("seed {seed}: {words}: nothing found"));
         assert_eq!(text(&first["id"]), cause.rule, "seed {seed}: {first:#}");
         assert!(text(&first["title"]).starts_with(cause.about), "seed {seed}: {first:#}");
-        // One switch can be the change for several findings, and then saves what all of these cost.
+        // One switch can be the change for several findings, and then it saves the cost of all of them.
         let change = &first["changes"][0];
         assert!(findings.iter().all(|other| &other["changes"][0] == change), "seed {seed}: {document:#}");
         assert_eq!(text(&change["kind"]), "lab-switch");
@@ -233,7 +233,7 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
         let claimed = ns(&document["found"]["together_ns"]);
         let off = (claimed - saved).abs() as f64 / saved as f64;
         println!("seed {seed}: {from}: claimed {claimed} ns, saved {saved} ns, {:.2} % off", off * 100.0);
-        // An interval that begins at nothing would hold nearly any saving.
+        // An interval that begins at zero would contain nearly any saving.
         assert!(off <= 0.1, "seed {seed}: {from}: claimed {claimed} ns, saved {saved} ns: {document:#}");
         worst = worst.max(off);
     }
@@ -241,12 +241,12 @@ fn each_cause_is_found_first_and_costs_what_was_said() {
 }
 
 #[test]
-fn rows_of_the_users_change_no_finding() {
+fn user_defined_rows_change_no_finding() {
     let scratch = Scratch::new();
     let log = percival::write(&percival::ec2(), scratch.folder(), "ec2.txt");
     let (boot, groups) = (scratch.path("boot"), scratch.path("groups"));
     run(bootscope("import").arg(&log).args(["--tsc-frequency", percival::HZ, "-o"]).arg(&boot)).exits(0);
-    // No delays.
+    // The script has no delays.
     std::fs::write(&groups, "whole probe:*\ninner *\n").unwrap();
     let show = |flags: &[&Path]| run(bootscope("show").arg("--json").arg(&boot).args(flags)).exits(0).json();
     let (own, given) = (show(&[]), show(&[Path::new("--group"), &groups]));

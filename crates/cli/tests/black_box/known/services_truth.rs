@@ -1,7 +1,7 @@
-//! The boot path through services against known truth: a Debian starts thirty random graphs of services, one after the other. Each
-//! service sleeps, works and locks as it is told, and a simulation knows what the boot waits for.
+//! The boot path through services with known answers: a Debian starts thirty random graphs of services, one after the
+//! other. Each service sleeps, works and locks by a script, and a simulation computes what the boot waits for.
 //!
-//! `BOOTSCOPE_TRUTH_GRAPHS` says how many graphs, `BOOTSCOPE_TRUTH_SEED` from which seed on.
+//! `BOOTSCOPE_TRUTH_GRAPHS` is the number of graphs, `BOOTSCOPE_TRUTH_SEED` the first seed.
 
 use crate::support::boots::{CALM, Scratch, evidence, kernel, record, recorded};
 use crate::support::debian::{UNITS, rootfs, with_files};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// The program that the services run, linked statically.
+/// The program of the services, statically linked.
 fn work(folder: &Path) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/work.rs");
     let program = folder.join("work");
@@ -57,23 +57,25 @@ fn the_path_through_random_graphs_of_services_is_what_the_model_says() {
     command.arg(format!("rdinit=/sbin/init quiet systemd.wants=graphs.target {CALM}"));
     recorded(&mut command, &into, "reached");
     let document = shown(&into);
-    compare(&graphs, &document, &told(&evidence(&into, "kmsg-memory.log")));
+    compare(&graphs, &document, &logged(&evidence(&into, "kmsg-memory.log")));
 }
 
-/// Each service's own time on the boot path is the model's within 5 ms or 2 %.
-fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
+/// Checks that each service's own time on the boot path is the model's, within 5 ms or 2 %.
+fn compare(graphs: &[Graph], document: &Value, logged: &BTreeMap<String, LoggedTimes>) {
     let (own, in_turn) = charged(document);
     let mut wrong = Vec::new();
     let mut worst_us = 0;
     for (k, graph) in graphs.iter().enumerate() {
-        let expected = graph.run(&began_after_us(k, graph, told)).waited_for(graph);
+        let expected = graph.run(&began_after_us(k, graph, logged)).waited_for(graph);
         for (place, expected_us) in expected.into_iter().enumerate() {
             let name = name(k, place);
             let (own_us, expected_us) = (own.get(&name).unwrap_or(&0) / 1000, expected_us as i64);
-            // Until its program begins its time is its own too: mostly some ms, seldom a wait in the kernel, which then holds up others.
-            let started_us = (told[&name].begins - told[&name].starting) as i64;
+            // The time before its program begins is its own too: mostly some ms, seldom a wait in the kernel, which
+            // then delays others.
+            let started_us = (logged[&name].begins - logged[&name].starting) as i64;
             let off_us = (expected_us - own_us).max(own_us - expected_us - started_us).max(0);
-            // The model has a CPU for each. Where a service waits for its turn, it asks later for a lock, and so waits less for who has it.
+            // In the model each service has a CPU. A service that waits for a CPU requests a lock later, and so waits
+            // less for its holder.
             let off_us = (off_us - in_turn.get(&k).unwrap_or(&0) / 1000).max(0);
             worst_us = worst_us.max(off_us);
             if off_us > (expected_us / 50).max(5000) {
@@ -91,14 +93,14 @@ fn compare(graphs: &[Graph], document: &Value, told: &BTreeMap<String, Told>) {
     assert!(turns_us < 10_000, "so much waited for the CPU, which the model has not: {turns_us} µs for each service");
 }
 
-/// What the boot path charges to each unit's own program; and to each graph's programs, for having had the CPU while another of them needed it,
-/// which the model has not.
+/// The boot path's charges: the time of each unit's own program, and for each graph the time in which a program had the
+/// CPU while another needed it. The model does not have the latter.
 fn charged(document: &Value) -> (BTreeMap<String, i64>, BTreeMap<usize, i64>) {
     let (mut own, mut in_turn) = (BTreeMap::new(), BTreeMap::new());
     for row in list(&document["where"]) {
         let (name, self_ns) = (text(&row["name"]), ns(&row["self_ns"]));
         let Some((unit, _)) = name.strip_prefix("unit g").and_then(|rest| rest.split_once(' ')) else { continue };
-        // Other units' names begin with this letter too.
+        // Names of other units begin with this letter too.
         let Some(graph) = unit.split('-').next().and_then(|graph| graph.parse().ok()) else { continue };
         if name.ends_with(" · runqueue") {
             *in_turn.entry(graph).or_default() += self_ns;
@@ -109,33 +111,33 @@ fn charged(document: &Value) -> (BTreeMap<String, i64>, BTreeMap<usize, i64>) {
     (own, in_turn)
 }
 
-/// What the kernel's log has of a service, in µs.
+/// The times of a service in the kernel's log, in µs.
 #[derive(Default)]
-struct Told {
-    /// Systemd starts it.
+struct LoggedTimes {
+    /// systemd starts it.
     starting: u64,
-    /// Its program says that it begins, and ends.
+    /// Its program reports its begin, and its end.
     begins: u64,
     ends: u64,
 }
 
-fn told(log: &str) -> BTreeMap<String, Told> {
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+fn logged(log: &str) -> BTreeMap<String, LoggedTimes> {
+    let mut logged: BTreeMap<String, LoggedTimes> = BTreeMap::new();
     for line in log.lines() {
         let at_us = || line.split(',').nth(2).and_then(|at| at.split('.').next()?.parse().ok()).expect("a stamp");
         if let Some((name, what)) = line.split_once(";work: ").and_then(|(_, says)| says.split_once(' ')) {
-            let times = told.entry(name.to_owned()).or_default();
+            let times = logged.entry(name.to_owned()).or_default();
             *(if what == "begins" { &mut times.begins } else { &mut times.ends }) = at_us();
         } else if let Some((_, name)) = line.split_once("systemd[1]: Starting g") {
-            told.entry(format!("g{}", name.trim_end_matches('.'))).or_default().starting = at_us();
+            logged.entry(format!("g{}", name.trim_end_matches('.'))).or_default().starting = at_us();
         }
     }
-    told
+    logged
 }
 
-/// How long after a service could start it began.
-fn began_after_us(k: usize, graph: &Graph, told: &BTreeMap<String, Told>) -> Vec<u64> {
-    let times: Vec<&Told> = (0..graph.services.len()).map(|place| &told[&name(k, place)]).collect();
+/// The delay of each service from when it could start to when it began.
+fn began_after_us(k: usize, graph: &Graph, logged: &BTreeMap<String, LoggedTimes>) -> Vec<u64> {
+    let times: Vec<&LoggedTimes> = (0..graph.services.len()).map(|place| &logged[&name(k, place)]).collect();
     let first = times.iter().map(|times| times.begins).min().expect("a graph has services");
     let after = |place: usize| {
         let could = graph.services[place].after.iter().map(|other| times[*other].ends).max().unwrap_or(first);

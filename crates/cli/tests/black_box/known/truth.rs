@@ -1,17 +1,17 @@
-//! Any boot can be made, and what it does is known beforehand: random scripts of delays in the reference kernel, and a
-//! model of what they cost, from the script alone. Recorded and shown as any other boot, every row of the boot path has to
-//! be what the model says, within 10 µs or 0.1 %, and no other row may move.
+//! Boots with known answers: random scripts of delays in the reference kernel, and a model of their costs that uses
+//! only the script. Recorded and shown as any other boot, every row of the boot path must match the model within 10 µs
+//! or 0.1 %, and no other row may change.
 //!
-//! The model: delays of stages, SYSINITs, probes, attaches and mounts add up one after the other; those of threads run
-//! beside each other, and are on the path only for as long as the boot waits for them. Three threads wait for each
-//! other, so that blame goes three deep. Where mounting root does not wait for the USB bus (every other script, about),
-//! its delay must not be on the path at all.
+//! In the model, delays of stages, SYSINITs, probes, attaches and mounts add up one after the other. Delays of threads
+//! run in parallel, and are on the path only while the boot waits for them. Three threads wait for each other, so blame
+//! goes three deep. In about every other script, mounting root does not wait for the USB bus. Then the bus's delay must
+//! not be on the path.
 //!
-//! All else that the model needs is how long a plain boot works between its waits. The seed of each script is printed;
-//! `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the usual fifty, `BOOTSCOPE_TRUTH_SEED` begins elsewhere.
-//! `BOOTSCOPE_TRUTH_CPUS=4` boots with more than one CPU, and `BOOTSCOPE_TRUTH_CLOCK=host` by the host's clock, which is
-//! for a quiet machine, and by hand. There no row may be shorter than the model says by more than 2 % or 1 ms, as one is
-//! whose time went to another row; those that are longer, because the host took its time, are printed and counted.
+//! The model's other input is a plain boot's work between its waits. The seed of each script is printed.
+//! `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the default fifty, `BOOTSCOPE_TRUTH_SEED` sets the first seed.
+//! `BOOTSCOPE_TRUTH_CPUS=4` boots with more than one CPU. `BOOTSCOPE_TRUTH_CLOCK=host` uses the host's clock, for
+//! manual runs on a quiet machine. With that clock no row may be shorter than the model by more than 2 % or 1 ms, since
+//! its time would then be in another row. Longer rows, due to the host, are printed and counted.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};
@@ -20,10 +20,10 @@ use crate::support::{list, ns, shown, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
-/// A place, and the row it is in.
+/// A place, and its row.
 type Place = (&'static str, &'static str);
 
-/// What runs one after the other until the boot waits for the configuration hooks.
+/// Places that run one after the other until the boot waits for the configuration hooks.
 const BEFORE_HOOKS: [Place; 16] = [
     ("stage.pit", "hammer_time"),
     ("stage.heap", "hammer_time"),
@@ -42,7 +42,7 @@ const BEFORE_HOOKS: [Place; 16] = [
     ("attach.nexus0", "DEVICE_ATTACH nexus0"),
     ("sysinit.intr_config_hooks", "SYSINIT intr_config_hooks"),
 ];
-/// And what does after it.
+/// Places that run after the hooks.
 const AFTER_HOOKS: [Place; 6] = [
     ("sysinit.g_waitidle", "SYSINIT g_waitidle"),
     ("sysinit.chain", "SYSINIT chain"),
@@ -51,7 +51,7 @@ const AFTER_HOOKS: [Place; 6] = [
     ("mount.devfs", "VFS_MOUNT devfs"),
     ("mount.ramfs", "VFS_MOUNT ramfs"),
 ];
-/// Threads; `init` is the boot's own from the time it is created.
+/// Threads. `init` is the boot's own after its creation.
 const THREADS: [Place; 7] = [
     ("thread.xpt_thrd", "THREAD xpt_thrd"),
     ("thread.g_event", "THREAD g_event"),
@@ -65,15 +65,15 @@ const PLAIN_BOOTS: usize = 5;
 const STEP_US: u64 = 20_000;
 const THREAD_US: u64 = 100_000;
 
-/// What a script is booted on.
+/// The machine of a script's boot.
 struct Machine {
     cpus: u64,
-    /// Time is the host's; otherwise an instruction is a nanosecond.
+    /// True for host time, false for one nanosecond per instruction.
     by_host: bool,
 }
 
 impl Machine {
-    fn asked_for() -> Machine {
+    fn from_environment() -> Machine {
         let by_host = env::var("BOOTSCOPE_TRUTH_CLOCK").is_ok_and(|clock| clock == "host");
         Machine { cpus: number("BOOTSCOPE_TRUTH_CPUS", 1), by_host }
     }
@@ -82,14 +82,14 @@ impl Machine {
         if self.by_host { 1_000_000.max(added_ns / 50) } else { 10_000.max(added_ns / 1000) }
     }
 
-    /// Whether a row is to be judged: how long QEMU and its firmware take is the host's affair.
+    /// True if a row is checked. The time of QEMU and its firmware depends on the host.
     fn judges(&self, row: &str) -> bool {
         const KERNELS: [&str; 6] = ["SYSINIT ", "DEVICE_", "VFS_", "THREAD ", "_sleep", "hammer_time"];
         !self.by_host || KERNELS.iter().any(|kernels| row.starts_with(kernels))
     }
 }
 
-/// Delays by place, and whether root waits for the USB bus.
+/// The delays by place, and true if root waits for the USB bus.
 #[derive(Default)]
 struct Script {
     delays_us: BTreeMap<&'static str, u64>,
@@ -117,7 +117,7 @@ impl Script {
         Script { delays_us, waits_for_usb: random.below(2) == 0 }
     }
 
-    /// Of the same length whatever the delays are: another length is another layout.
+    /// The command line has the same length for any delays, since another length gives another layout.
     fn command_line(&self) -> String {
         let places = BEFORE_HOOKS.iter().chain(&AFTER_HOOKS).chain(&THREADS).map(|(place, _)| *place);
         let delays: Vec<String> = places.map(|place| format!("delay.{place}={:06}us", self.ns(place) / 1000)).collect();
@@ -129,14 +129,15 @@ impl Script {
         self.delays_us.get(place).copied().unwrap_or(0) * 1000
     }
 
-    /// By how much each row is longer than a plain boot's.
+    /// The increase of each row over a plain boot's.
     fn added_ns(&self, work: &Work) -> BTreeMap<&'static str, u64> {
         let mut added = BTreeMap::new();
         for (place, row) in BEFORE_HOOKS.iter().chain(&AFTER_HOOKS) {
             *added.entry(*row).or_default() += self.ns(place);
         }
         let mut now = Clock(BEFORE_HOOKS.iter().map(|(place, _)| self.ns(place)).sum());
-        // Threads run from here on. That one boot waits first for the hooks, then for events, three deep, and for root.
+        // Threads run from here on. The boot's thread waits first for the hooks, then for events, three deep, and for
+        // root.
         let threads_run = now.0;
         let until = |thread: &str| threads_run + self.ns(thread);
         let usb_until = until("thread.usbus0") + work.from_hooks_to_usb_ns;
@@ -157,7 +158,7 @@ impl Script {
     }
 }
 
-/// How far the boot has come.
+/// The current time of the simulated boot.
 struct Clock(u64);
 
 impl Clock {
@@ -165,7 +166,7 @@ impl Clock {
         self.0 += ns;
     }
 
-    /// How long it waits for that moment, which may be over.
+    /// Waits for a moment, which may be past. Returns the time waited.
     fn wait_until(&mut self, moment: u64) -> u64 {
         let waited = moment.saturating_sub(self.0);
         self.0 += waited;
@@ -173,24 +174,24 @@ impl Clock {
     }
 }
 
-/// What a plain boot does between its waits: in it nobody is waited for long, so it is all work.
+/// The work of a plain boot between its waits. No thread is waited for long in it, so it is all work.
 struct Work {
     from_hooks_to_events_ns: u64,
-    /// Threads that were created before the USB bus's run before it.
+    /// Threads that were created before the USB bus's thread run before it.
     from_hooks_to_usb_ns: u64,
     from_events_to_root_ns: u64,
 }
 
-/// A boot as bootscope shows it.
+/// A boot as shown by bootscope.
 struct Shown {
     total_ns: u64,
-    /// Self time by row, delays and waits in it included.
+    /// The self time by row, with its delays and waits.
     rows: BTreeMap<String, u64>,
     log: String,
 }
 
 impl Shown {
-    /// A boot without delays. The host's clock disturbs now and then, and never makes a row shorter.
+    /// A boot without delays. The host's clock adds noise now and then, and never makes a row shorter.
     fn plain(machine: &Machine) -> Shown {
         let mut plain = Shown::of(&Script::plain(), machine);
         for again in (1..PLAIN_BOOTS).filter(|_| machine.by_host).map(|_| Shown::of(&Script::plain(), machine)) {
@@ -228,11 +229,11 @@ fn every_delay_is_in_its_row_and_nowhere_else() {
     if !built() {
         return;
     }
-    let machine = Machine::asked_for();
+    let machine = Machine::from_environment();
     let seeds = seeds();
     let scripts = seeds.end - seeds.start;
     let plain = Shown::plain(&machine);
-    // By the host's clock a tick is no nanosecond, and the work far less than what is tolerated.
+    // By the host's clock a tick is not a nanosecond, and the work is far less than the tolerance.
     let between = |events| if machine.by_host { 0 } else { ns_between(&plain.log, events) };
     let work = Work {
         from_hooks_to_events_ns: between("WAIT config hooks".."EVENT WAIT events"),

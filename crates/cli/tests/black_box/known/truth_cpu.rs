@@ -1,15 +1,17 @@
-//! One CPU and more threads that can run: random scripts of sleeping and busy threads in the reference kernel, and a model
-//! of its scheduler, from the script alone. Every row of the boot path has to be what the model says, within 10 µs or
-//! 0.1 %, and no other row may move; what a saving is foretold to bring, a boot without that work has to bring within 10 %.
+//! One CPU with more runnable threads: random scripts of sleeping and busy threads in the reference kernel, and a model
+//! of its scheduler that uses only the script. Every row of the boot path must match the model within 10 µs or 0.1 %,
+//! and no other row may change. A boot without a piece of work must bring the saving that was foretold for it, within
+//! 10 %.
 //!
-//! The model plays the kernel's threads: one CPU, first come, first served, and the thread that has it keeps it. Then it asks at each
-//! instant whom the boot waited for. A thread that was ready and had no CPU passes the time on to whoever had it. Where the
-//! log does not say how long a sleep was to last (`sched_log=no`), or who ended it, it lasts until its thread runs again.
+//! The model simulates the kernel's threads: one CPU, first come, first served, and the running thread keeps the CPU.
+//! Then it finds for each instant the thread that the boot waited for. A ready thread without a CPU passes the time on
+//! to the running thread. If the log does not say how long a sleep was meant to last (`sched_log=no`) or which thread
+//! ended it, the sleep lasts until its thread runs again.
 //!
-//! All else that the model needs is how long the kernel itself works: between its waits, to create a thread, to sleep and to
-//! wake. That is a microsecond here and 35 there, but it decides who is first where two timers are close, and adds up. The
-//! seed of each script is printed; `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the usual fifty, `BOOTSCOPE_TRUTH_SEED`
-//! begins elsewhere, and `BOOTSCOPE_TRUTH_SAVINGS=1` tries a saving of each script, not of every fifth.
+//! The model's other input is the kernel's own work: between its waits, to create a thread, to sleep and to wake. That
+//! is a microsecond here and 35 there, but it decides the order of two close timers, and adds up. The seed of each
+//! script is printed. `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the default fifty, `BOOTSCOPE_TRUTH_SEED` sets the
+//! first seed, and `BOOTSCOPE_TRUTH_SAVINGS=1` tries a saving of each script, not of every fifth.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};
@@ -20,10 +22,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Threads of the kernel, in the order in which they are created. The boot's own are `main`, then `init`.
+/// Threads of the kernel, in the order of creation. The boot's own are `main`, then `init`.
 const THREADS: [&str; 7] = ["vm_rest", "g_event", "usbus0", "xpt_thrd", "chain1", "chain2", "chain3"];
 const MODES: [&str; 3] = ["no", "timeouts", "yes"];
-/// Steps of the boot's own threads that a script makes longer.
+/// Steps of the boot's own threads that a script extends.
 const STEPS: [(&str, &str); 5] = [
     ("sysinit.announce", "SYSINIT announce"),
     ("sysinit.g_waitidle", "SYSINIT g_waitidle"),
@@ -36,10 +38,10 @@ const BUSY_US: u64 = 40_000;
 const STEP_US: u64 = 20_000;
 const EXAMPLE_SLEEP_US: u64 = 10_000;
 const EXAMPLE_BUSY_US: u64 = 1_000;
-/// Every so many scripts, a saving is tried.
-const TRIED: u64 = 5;
+/// The interval of scripts for which a saving is tried.
+const SAVING_INTERVAL: u64 = 5;
 
-/// Microseconds by place.
+/// The microseconds by place.
 #[derive(Clone, Default)]
 struct Script {
     sleeps: BTreeMap<&'static str, u64>,
@@ -67,7 +69,7 @@ impl Script {
         script
     }
 
-    /// Of the same length whatever the times are: another length is another layout.
+    /// The command line has the same length for any times, since another length gives another layout.
     fn command_line(&self, mode: &str) -> String {
         let of = |map: &BTreeMap<&str, u64>, place: &str| map.get(place).copied().unwrap_or(0);
         let mut line = format!("usb=yes chain=yes root_wait=all vm_page=eager-thread preempt=none sched_log={mode}");
@@ -89,9 +91,9 @@ impl Script {
     }
 }
 
-/// What the kernel itself works, from the logs of two boots: one without a script, in which nobody is waited for long, and
-/// one in which a thread sleeps and is busy. Each piece ends with a record, and begins with the record before it of whoever
-/// ran then: switching threads is in it.
+/// The kernel's own work, from the logs of two boots. One has no script, and no thread is waited for long. In the other
+/// a thread sleeps and is busy. Each piece ends with a record, and begins with the previous record of the thread that
+/// ran then. So it includes the switch of threads.
 struct Work {
     vm_rest: u64,
     g_event: u64,
@@ -110,16 +112,16 @@ struct Work {
     chain_to_init: u64,
     init_to_root: u64,
     root_to_end: u64,
-    /// What `vm_rest` initialises.
+    /// The work of `vm_rest`.
     pages: u64,
-    /// To go to sleep, to come back, and to begin and end being busy.
+    /// The work to fall asleep; the next ones are to wake up, and to begin and end being busy.
     sleep: u64,
     wake: u64,
     busy: u64,
 }
 
 impl Work {
-    /// The script whose boot is also needed.
+    /// The script of the second boot.
     fn example() -> Script {
         let mut script = Script::default();
         script.sleeps.insert("g_event", EXAMPLE_SLEEP_US);
@@ -169,9 +171,9 @@ impl Work {
 
 #[derive(Clone, Copy)]
 enum Step {
-    /// Has the CPU for so long, for the good of a row.
+    /// Runs for this time, charged to a row.
     Run(u64, &'static str),
-    /// For so long, after it had the CPU for so long to do so.
+    /// Sleeps for the second time, after it ran for the first time to fall asleep.
     Sleep(u64, u64),
     Wait(&'static str),
     Release(&'static str),
@@ -189,7 +191,7 @@ enum State {
 /// The kernel's threads on one CPU.
 struct Model {
     programs: BTreeMap<&'static str, VecDeque<Step>>,
-    /// What each thread did when, in order of time.
+    /// The states of each thread, in order of time.
     history: BTreeMap<&'static str, Vec<(Range<u64>, State)>>,
     since: BTreeMap<&'static str, (u64, State)>,
     queue: VecDeque<&'static str>,
@@ -199,7 +201,7 @@ struct Model {
     end: u64,
 }
 
-/// Who releases a topic.
+/// The thread that releases a topic.
 fn holder(topic: &str) -> &'static str {
     match topic {
         "hooks" => "xpt_thrd",
@@ -297,7 +299,7 @@ impl Model {
         }
     }
 
-    /// Timers go off while others run; who wakes is queued in the order of its time.
+    /// Fires timers while other threads run. Woken threads are queued in the order of their times.
     fn wake_sleepers(&mut self) {
         self.sleepers.sort();
         while let Some(&(at, thread)) = self.sleepers.first().filter(|sleeper| sleeper.0 <= self.now) {
@@ -313,7 +315,7 @@ impl Model {
         }
     }
 
-    /// Until the thread waits.
+    /// Runs the thread until it waits.
     fn run(&mut self, thread: &'static str) {
         self.becomes(thread, State::Runs(""), self.now);
         while let Some(step) = self.programs.get_mut(thread).expect("it has one").pop_front() {
@@ -322,7 +324,7 @@ impl Model {
                     self.becomes(thread, State::Runs(row), self.now);
                     self.now += length;
                     self.becomes(thread, State::Runs(""), self.now);
-                    // Who woke meanwhile is in the queue before whom this thread wakes next.
+                    // Threads that woke meanwhile are queued before the thread that this one wakes next.
                     self.wake_sleepers();
                 }
                 Step::Sleep(0, _) => {}
@@ -353,7 +355,7 @@ impl Model {
         self.becomes(thread, State::Waits(""), self.now);
     }
 
-    /// The rows of the boot path, and of rows that slept, how long others had the CPU meanwhile.
+    /// The rows of the boot path. For rows that slept, also the time in which other threads had the CPU.
     fn rows(&self, mode: &str) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
         let (sleeps_known, wakes_known) = (mode != "no", mode == "yes");
         let mut charged =
@@ -367,7 +369,7 @@ impl Model {
 
 struct Charged<'a> {
     model: &'a Model,
-    /// Whether the log says how long a sleep was to last, and who woke whom.
+    /// True if the log has the intended length of sleeps.
     sleeps_known: bool,
     wakes_known: bool,
     rows: BTreeMap<String, u64>,
@@ -401,7 +403,7 @@ impl Charged<'_> {
         }
     }
 
-    /// Who had the CPU instead.
+    /// Charges the threads that had the CPU in place of this one.
     fn queued(&mut self, thread: &str, when: Range<u64>) {
         for (other, had) in self.others(thread, when) {
             let other = if other == "main" { "thread0" } else { other };
@@ -421,7 +423,7 @@ impl Charged<'_> {
     }
 }
 
-/// A boot as bootscope shows it.
+/// A boot as shown by bootscope.
 struct Shown {
     total_ns: u64,
     rows: BTreeMap<String, u64>,
@@ -440,7 +442,7 @@ impl Shown {
         let (mut rows, mut held) = (BTreeMap::new(), BTreeMap::new());
         for row in list(&document["where"]) {
             let name = text(&row["name"]);
-            // However it let time pass, but for the run queue, it is one row.
+            // All kinds of time of one name are one row, except the run queue.
             let name = name.split(" · ").next().filter(|_| !name.ends_with(" · runqueue")).unwrap_or(name);
             *rows.entry(name.to_owned()).or_default() += ns(&row["self_ns"]) as u64;
             let others: i64 = list(&row["cpu_held"]).iter().map(|held| ns(&held["ns"])).sum();
@@ -454,7 +456,7 @@ impl Shown {
         self.rows.get(name).copied().unwrap_or(0)
     }
 
-    /// What it is foretold to save to be without a row: at least, and at most.
+    /// The range of the saving foretold for the removal of a row.
     fn without(&self, row: &str) -> Range<i64> {
         let mut command = bootscope("what-if");
         let ledger: Value = run(command.arg("--json").arg(&self.folder).args(["--save", row])).exits(0).json();
@@ -464,22 +466,22 @@ impl Shown {
     }
 }
 
-/// Savings that were tried.
+/// The savings that were tried.
 #[derive(Default)]
 struct Tried {
     all: usize,
-    /// Where what is foretold is a range, how wide it is, in per cent of what was saved.
+    /// The widths of foretold ranges, in per cent of the actual saving.
     widths: Vec<i64>,
-    /// Of these ranges, how many the saving lies in without any margin.
+    /// The number of ranges that contain the saving without any margin.
     inside: usize,
 }
 
 #[test]
-fn who_has_no_cpu_is_not_charged_for_who_has_it() {
+fn a_thread_without_a_cpu_is_not_charged_for_the_running_one() {
     if !built() {
         return;
     }
-    let (seeds, every) = (seeds(), number("BOOTSCOPE_TRUTH_SAVINGS", TRIED));
+    let (seeds, every) = (seeds(), number("BOOTSCOPE_TRUTH_SAVINGS", SAVING_INTERVAL));
     let scripts = seeds.end - seeds.start;
     let scratch = Scratch::new();
     let boots =
@@ -533,8 +535,8 @@ fn who_has_no_cpu_is_not_charged_for_who_has_it() {
     assert!(scripts < 20 || queued > scripts as usize / 4, "hardly anybody waited for the CPU");
 }
 
-/// The boot without a thread's part is shorter by what `what-if` says, within a tenth: by a figure, or by a range where the
-/// log does not say since when threads could run.
+/// Checks that the boot without a thread's work is shorter by the result of `what-if`, within a tenth. The result is a
+/// figure, or a range if the log does not have the times at which threads became runnable.
 fn foretold(
     seed: u64,
     script: &Script,
@@ -549,7 +551,7 @@ fn foretold(
     let foretold = slow.without(&format!("THREAD {thread}*"));
     let saved = slow.total_ns as i64 - without as i64;
     println!("seed {seed}, {mode}: without {thread} {saved} ns of {} saved, foretold {foretold:?}", slow.total_ns);
-    // What `vm_rest` does beside its script stays.
+    // The work of `vm_rest` beside its script stays.
     let stays = if *thread == "vm_rest" { work.pages as i64 } else { 0 };
     let margin = |bound: i64| (bound.abs() / 10).max(20_000) + stays;
     assert!(

@@ -1,8 +1,8 @@
-//! Two kinds of evidence of one boot of the reference kernel agree: what its recorder logged, and what QEMU's plugin saw
-//! of its calls from outside. Both nest alike, and take as long.
+//! Two kinds of evidence of one boot of the reference kernel agree: the log of its recorder, and the calls that QEMU's
+//! plugin traced from outside. Both have the same nesting and the same lengths.
 //!
-//! A deterministic boot of one CPU, in which an instruction is a nanosecond. Compared are functions that the log names
-//! and that are functions of their own in the kernel. What is left between the two is the event itself: the log's entry
+//! The boot is deterministic with one CPU, and an instruction is a nanosecond. The test compares functions that the log
+//! names and that are separate functions in the kernel. The remaining difference is the event itself: the log's entry
 //! is written after the call, and its exit before the return.
 
 use crate::support::boots::{Scratch, evidence, recorded};
@@ -11,7 +11,7 @@ use crate::support::{bootscope, list, ns, run, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// What the log calls it, and its name in the source.
+/// The name in the log, and the name in the source.
 const FUNCTIONS: [(&str, &str); 7] = [
     ("hammer_time", "lab::hammer_time"),
     ("mi_startup", "sysinit::mi_startup"),
@@ -21,13 +21,14 @@ const FUNCTIONS: [(&str, &str); 7] = [
     ("DELAY", "clock::delay_us"),
     ("_vprintf", "console::_vprintf"),
 ];
-/// Instructions of an entry and an exit that are in the call and not between the two, in a kernel with frame pointers.
+/// The instructions of an entry and an exit that are in the call but not between the two events, in a kernel with frame
+/// pointers.
 const EVENT_NS: u64 = 64;
 
-/// A function below those that called it, as far as they are compared.
+/// A function after its callers, as far as they are compared.
 type Chain = Vec<&'static str>;
 
-/// What was spent in each chain and all below it.
+/// The time of each chain with everything below it.
 #[derive(Default)]
 struct Totals(BTreeMap<Chain, u64>);
 
@@ -38,13 +39,13 @@ impl Totals {
         }
     }
 
-    /// Of thread0: its first steps are called by nobody that is compared.
+    /// The chains of thread0. The callers of its first steps are not compared.
     fn chains(&self) -> BTreeSet<&Chain> {
         self.0.keys().filter(|chain| ["hammer_time", "mi_startup"].contains(&chain[0])).collect()
     }
 }
 
-/// From lines `thread ticks ENTER|EXIT name detail`; also how often each chain or what is below it was entered.
+/// Parses lines `thread ticks ENTER|EXIT name detail`. Also returns the number of entries in each chain and below it.
 fn logged(log: &str) -> (Totals, BTreeMap<Chain, u64>) {
     let (mut totals, mut entered) = (Totals::default(), BTreeMap::new());
     let (mut stack, mut before): (Chain, u64) = (Vec::new(), 0);
@@ -67,10 +68,10 @@ fn logged(log: &str) -> (Totals, BTreeMap<Chain, u64>) {
     (totals, entered)
 }
 
-/// From lines `function;function;… instructions`.
+/// Parses lines `function;function;… instructions`.
 fn followed(folded: &str) -> Totals {
     let mut totals = Totals::default();
-    // A line that is no stack says that the log is missing.
+    // A line that is not a stack reports that the log is missing.
     for line in folded.lines().filter(|line| !line.starts_with("# (warning: tslog.txt is missing")) {
         let (stack, own) = line.rsplit_once(' ').expect("a stack and a number");
         let known =
@@ -82,7 +83,7 @@ fn followed(folded: &str) -> Totals {
 }
 
 #[test]
-fn what_the_kernel_logs_and_what_is_seen_of_its_calls_agree() {
+fn the_kernels_log_and_the_call_trace_agree() {
     if !built() {
         return;
     }
@@ -94,7 +95,7 @@ fn what_the_kernel_logs_and_what_is_seen_of_its_calls_agree() {
     command.arg(kernel).args(["--append", "messages=200 delay.vm_mem=3 delay.probe.uart=2 verbose=yes"]);
     recorded(&mut command, &both, "reached");
     let log = evidence(&both, "tslog.txt");
-    // The same boot without its log: what is shown now rests on calls alone.
+    // Without the log, the shown boot comes from the call trace alone.
     fs::rename(&both, &into).unwrap();
     fs::remove_file(into.join("tslog.txt")).unwrap();
     let folded = run(bootscope("export").args(["--to", "folded"]).arg(&into)).exits(0);
@@ -114,7 +115,7 @@ fn what_the_kernel_logs_and_what_is_seen_of_its_calls_agree() {
     assert!(apart < 0.01, "{apart}");
 }
 
-/// The log tells of phases and rows, the calls of each function.
+/// Phases and rows come from the log, and functions from the call trace.
 #[test]
 fn a_diff_of_two_boots_with_log_and_calls_has_both() {
     if !built() {
@@ -138,13 +139,13 @@ fn a_diff_of_two_boots_with_log_and_calls_has_both() {
     let function = row("functions", "lab::console::_vprintf").expect("the function that prints");
     let calls = |side: &str| function[side]["calls"].as_i64().unwrap();
     assert_eq!((text(&document["evidence"]), calls("after") - calls("before")), ("calls", 100));
-    // What the log charges to printing is in that function, and in what it called.
+    // The log charges printing with that function and its callees.
     let total = ns(&function["after"]["total_ns"]) - ns(&function["before"]["total_ns"]);
     assert!(row_change > 0 && (total - row_change).abs() * 20 < total, "{row_change} ns logged, {total} followed");
     let same = compared(&again);
     assert!(["phases", "rows"].iter().all(|of| list(&same[of]).is_empty()), "{same}");
-    // Nothing tells the calls where this kernel's boot ended. The machine runs on until QEMU's main loop hears of the
-    // power-off: sometimes it gets as far as the `cli; hlt; jmp` in which it stops, which is off the path.
+    // The call trace does not show the end of this kernel's boot. The machine runs on until QEMU's main loop handles
+    // the power-off. Sometimes it reaches the final `cli; hlt; jmp`, which is off the path.
     const STOP: i64 = 3;
     let after_the_end = |line: &serde_json::Value| {
         let apart = |of: &str| ns(&line["after"][of]) - ns(&line["before"][of]);

@@ -1,5 +1,6 @@
-//! A boot of the reference kernel that ends early still yields its log, read out of guest memory: of a guest that hangs with
-//! interrupts off, panics, or faults before it can catch a fault. The recording says how the boot ended, and the log where.
+//! A boot of the reference kernel that ends early still gives its log, read from guest memory. The guest hangs with
+//! interrupts off, panics, or faults before it can handle faults. The recording has the outcome, and the log the place
+//! of the end.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};
@@ -24,7 +25,7 @@ const PLACES: [&str; 15] = [
     "thread.init",
 ];
 
-/// What the log has last of a boot that ends there, and what it never gets to.
+/// The last entry in the log of a boot that ends there, and an entry that it never reaches.
 fn last_and_never(place: &str) -> (String, String) {
     let (kind, name) = place.split_once('.').expect("a kind and a name");
     match kind {
@@ -37,7 +38,7 @@ fn last_and_never(place: &str) -> (String, String) {
     }
 }
 
-/// Boots into a word such as `panic`, at each of these places.
+/// Ends boots with a word such as `panic`, at each of these places.
 fn ends(word: &str, places: &[&str], outcome: &str) {
     if !built() {
         return;
@@ -60,24 +61,24 @@ fn ends(word: &str, places: &[&str], outcome: &str) {
 
 #[test]
 #[ignore = "96 s: in make test-all"]
-fn a_hang_at_every_stage_brings_the_log_home() {
+fn the_log_is_transferred_after_a_hang_at_every_stage() {
     ends("hang", &PLACES, "hang");
 }
 
 #[test]
 #[ignore = "13 s: in make test-all"]
-fn a_panic_at_every_stage_brings_the_log_home() {
+fn the_log_is_transferred_after_a_panic_at_every_stage() {
     ends("panic", &PLACES, "panic");
 }
 
 #[test]
-fn a_fault_is_a_reset_until_it_can_be_caught_and_a_panic_then() {
+fn a_fault_is_a_reset_until_the_kernel_handles_faults() {
     ends("fault", &["stage.pit", "stage.descriptors", "stage.trap"], "reset");
     ends("fault", &["stage.memory", "thread.init"], "panic");
 }
 
 #[test]
-fn what_hung_says_where_its_cpu_stands() {
+fn a_hang_is_reported_with_the_cpus_position() {
     if !built() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `bootscope lab`: what it lists is what the kernel understands, and what it measures and blames is right.
+//! `bootscope lab`: its list matches the kernel's options, and its measurements and blamed rows are right.
 
 use crate::support::boots::{Scratch, recorded};
 use crate::support::lab::{built, record_lab};
@@ -25,7 +25,7 @@ fn the_list_has_experiments_switches_and_places() {
 }
 
 #[test]
-fn an_experiment_that_is_not_there_is_refused_with_those_that_are() {
+fn an_unknown_experiment_is_refused_with_the_list() {
     run(&mut lab(&["run", "clock"])).refuses(&["no experiment clock", "clock-calibration", "kthread-bind"]);
     run(&mut lab(&["run"])).refuses(&["<NAME>"]);
     run(&mut lab(&["run", "ap-start", "--all"])).refuses(&["--all"]);
@@ -46,7 +46,7 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     assert!(EXPERIMENTS.iter().all(|known| trials.iter().any(|trial| trial["name"] == known.name)));
     for trial in trials {
         assert_eq!((&trial["right"], &trial["rows_right"]), (&Value::Bool(true), &Value::Bool(true)), "{trial}");
-        // A kernel that is correct or not, however long it takes.
+        // This trial checks whether the kernel is correct, not its time.
         if !trial["check"].is_null() {
             assert_eq!(
                 (&trial["check"]["slow"], &trial["check"]["fast"]),
@@ -65,14 +65,15 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
             );
             continue;
         }
-        // What starting CPUs costs is beside what probing saves.
+        // Starting CPUs takes as long as the saved time of probing.
         if text(&trial["name"]) == "pci-probe" {
             assert_pci_probe(trial, saved);
             continue;
         }
-        // By no more than 10 %, of whatever length.
+        // The estimate may be off by at most 10 % of the saving.
         assert!(saved > 0 && (ns(&trial["foretold_ns"]) - saved).abs() * 10 <= saved, "{trial}");
-        // How long the boot took is compared too: what is off by more than 10 % says why, and nothing else does.
+        // The whole boot's time is compared too. If it is off by more than 10 %, the document has a reason, and only
+        // then.
         let (foretold, took) = (ns(&trial["foretold_total_ns"]), ns(&trial["fast_total_ns"]));
         assert_eq!(foretold, ns(&trial["slow_total_ns"]) - ns(&trial["foretold_ns"]), "{trial}");
         let is_near = (foretold - took).abs() * 10 <= took;
@@ -89,14 +90,14 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
         .filter(|t| t["total_near"] == false && t["check"].is_null())
         .map(|trial| text(&trial["name"]))
         .collect();
-    // Of vmem-hash two: fewer buffers are allocated, or none, where the blamed row is their being freed.
+    // Two of them are of vmem-hash: fewer buffers are allocated, or none, and the blamed row is their release.
     assert_eq!(differs.len(), 4, "{differs:?}");
     for name in ["root-hold", "clock-calibration", "vmem-hash"] {
         assert!(differs.contains(&name), "{differs:?}");
     }
-    // Segments passed in chains: 27 606 301 196 were published of 32 times as many buffers.
+    // Segments passed in chains. The published 27 606 301 196 are for 32 times as many buffers.
     assert_eq!(amounts("vmem-hash"), [[25_675_776.0, 0.0]]);
-    // Instructions of a system call that there is not, each step fewer; syscall and sysret are two.
+    // Instructions of an unknown system call, fewer with each step. The pair syscall and sysret is two of them.
     let calls: Vec<_> = trials.iter().filter(|trial| trial["name"] == "syscall-path").collect();
     let here = |trial: &Value, nth: usize| {
         let amount = &list(&trial["amounts"])[nth];
@@ -114,9 +115,9 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     let (uart, dax) = (amounts("console-uart"), amounts("root-dax"));
     println!("a character takes {} ns; cache and VMM: {dax:?}", uart[0][0]);
     assert!((5.0..4000.0).contains(&uart[0][0]), "{uart:?}");
-    // 18 MiB of cache and nothing; the VMM has at least most of these less.
+    // 18 MiB of cache, and nothing. The VMM uses at least most of these less.
     assert!((18e6..20e6).contains(&dax[0][0]) && dax[0][1] == 0.0 && dax[1][0] - dax[1][1] > 10e6, "{dax:?}");
-    // With the remedy the boot waits for the disk that its file system needs; the bus that still holds is not to blame.
+    // With the remedy the boot waits for the disk that its file system needs. The bus that still holds is not blamed.
     for (name, disk) in [("root-hold", "THREAD atach0"), ("root-pool", "THREAD atach1")] {
         let fast = kept.join(format!("{name}-root_wait=needed"));
         let shown = run(bootscope("show").arg("--json").arg(&fast)).exits(0).json();
@@ -128,12 +129,12 @@ fn each_is_slow_and_fast_as_published_the_switch_is_blamed_and_the_saving_foreto
     assert!(array.join("tslog.txt").is_file(), "recordings are kept where that is asked for");
 }
 
-/// Those that were published as changing nothing.
+/// Trials that were published as changing nothing.
 const SAVES_NOTHING: [&str; 2] =
     ["netboot=yes dma_buffers=many vmem_rescale=once", "smp=early tsc_sync=check pci_wait=poll maxcpus=1 pci=parallel"];
 
-/// Four CPUs save two of three resets, and so do drivers that sleep on one CPU. With four CPUs that compare their TSCs the boot
-/// takes longer all the same.
+/// Four CPUs save two of three resets, and so do drivers that sleep on one CPU. But with four CPUs that compare their
+/// TSCs the boot takes longer.
 fn assert_pci_probe(trial: &Value, saved: i64) {
     let [probe, starting] = [0, 1].map(|n| &trial["figures"][n]);
     let by = |figure: &Value| ns(&figure["fast_ns"]) - ns(&figure["slow_ns"]);
@@ -149,8 +150,9 @@ fn assert_pci_probe(trial: &Value, saved: i64) {
     assert_eq!(saved < 0, cpus.start == 70_000_000, "{trial}");
 }
 
-/// In direction, and by no smaller a factor, within 2 %. Two are by a smaller one: what one CPU's line costs is the screen's,
-/// and at 1000 Hz four calls take two ticks each, as at 100 Hz, where the i.MX6 had one or two.
+/// Checks that a figure changes in the published direction, and by at least the published factor within 2 %. Two change
+/// by a smaller factor. The published time of a CPU's line was that of a screen. At 1000 Hz four calls take two ticks
+/// each, as at 100 Hz, while the i.MX6 had one or two.
 fn assert_as_published(figure: &Value) {
     let (slow, fast) = (ns(&figure["slow_ns"]), ns(&figure["fast_ns"]));
     assert!(fast < slow, "{figure}");
@@ -162,11 +164,11 @@ fn assert_as_published(figure: &Value) {
     }
 }
 
-/// Within three standard errors of so few samples, 900 and 600; `sampled.rs` has more of them, and two points. Samples see the
-/// recorder's own work too: 15.4 thousandths of p2buddy where the recorder says 11.3. Which instants are sampled depends on the
-/// host's load, even where instructions are counted.
+/// The two shares agree within three standard errors of these few samples, 900 and 600; `sampled.rs` has more samples
+/// and allows two points. Samples include the recorder's own work: p2buddy has 15.4 thousandths where the recorder
+/// reports 11.3. The sampled instants depend on the host's load, even where instructions are counted.
 #[test]
-fn recorder_and_samples_say_the_same_of_the_frame_allocator() {
+fn recorder_and_samples_agree_on_the_frame_allocator() {
     if !built() {
         return;
     }
@@ -184,9 +186,9 @@ fn recorder_and_samples_say_the_same_of_the_frame_allocator() {
     assert!(apart[0] < 3.0 * 16.3 && apart[1] < 3.0 * 5.0 + 4.1, "{apart:?}");
 }
 
-/// The judgement can fail: a thread that competes for the one CPU takes what the shorter row saves.
+/// The judgement can fail: a thread that competes for the one CPU uses the time that the shorter row saves.
 #[test]
-fn a_saving_that_something_else_takes_up_is_not_foretold() {
+fn a_saving_that_another_thread_uses_is_not_foretold() {
     if !built() {
         return;
     }
@@ -209,7 +211,7 @@ fn a_saving_that_something_else_takes_up_is_not_foretold() {
     assert!((foretold - competing).abs() * 10 > competing.max(0), "{foretold} {competing}");
 }
 
-/// How a row grows over boots of several sizes of machine: its model, what it is per, and its slope in nanoseconds.
+/// The growth of a row over boots of machines of several sizes: its model, its unit, and its slope in nanoseconds.
 fn grows(by: &str, sizes: &[&str], append: &str, row: &str) -> (String, String, f64) {
     let scratch = Scratch::new();
     let mut fit = bootscope("show");
@@ -233,7 +235,7 @@ fn the_page_array_grows_with_memory_and_starting_cpus_with_their_number() {
     if !built() {
         return;
     }
-    // From 4 GiB on the addresses have a hole; no time goes to it.
+    // From 4 GiB on the addresses have a hole, which takes no time.
     let (model, per, slope_ns) = grows("memory", &["1G", "2G", "4G"], "vm_page=one-pass", "SYSINIT vm_mem");
     assert_eq!((model.as_str(), per.as_str()), ("line", "GB"));
     assert!((3.0e6..3.6e6).contains(&slope_ns), "{slope_ns} ns per GiB");
@@ -243,10 +245,10 @@ fn the_page_array_grows_with_memory_and_starting_cpus_with_their_number() {
         assert_eq!((model.as_str(), per.as_str()), ("line", "GB"), "{how}");
         slope_ns
     });
-    // 15 and 3.5 ms per GB where it was published (Percival 2018).
+    // Published: 15 and 3.5 ms per GB (Percival 2018).
     assert!(slow / fast >= 15.0 / 3.5, "{slow} and {fast} ns per GB");
     let (model, per, slope_ns) = grows("cpus", &["1", "2", "4"], "aps=serial", "wake_aps · DELAY");
-    // 10 ms after INIT and 200 µs after STARTUP, each time; QEMU 7.2 adds to it up to the machine's next timer event.
+    // 10 ms after INIT and 200 µs after STARTUP, each time. QEMU 7.2 extends each up to the machine's next timer event.
     assert_eq!((model.as_str(), per.as_str()), ("line", "AP"));
     assert!(slope_ns >= 10_200_000.0, "{slope_ns} ns per AP");
 }

@@ -1,5 +1,5 @@
-//! The reference kernel, recorded as any other that has the recorder inside: its event log comes out of its memory, on the
-//! clock of what was seen from outside, and says what its command line scripted.
+//! The reference kernel, recorded as any other kernel that contains the recorder. Its event log is read from guest
+//! memory, is placed on the clock of the outside evidence, and shows the delays that its command line scripted.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};
@@ -52,10 +52,10 @@ fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
         document["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     assert!(phases[0].starts_with("VMM: ") && phases.contains(&"firmware"), "{phases:?}");
     assert_eq!(phases[phases.len() - 2..], ["SYSINITs", "mount root, process 1"]);
-    // Its functions are called as FreeBSD's, and it is not FreeBSD.
+    // Its functions are named as FreeBSD's, but it is not FreeBSD.
     assert_eq!((&document["subject"]["os"], &document["subject"]["kernel"]), (&"lab".into(), &"".into()));
-    // Its first record comes after the firmware's last line and before the first line on the console: two clocks, of which one
-    // begins when the host notes that the vCPUs were started, which a busy one does late.
+    // The first record comes after the firmware's last line and before the console's first line. These are two clocks.
+    // One begins when the host notes that the vCPUs were started, and a busy host notes that late.
     let index = evidence(&into, "console.idx");
     let first_line: i64 = index.lines().next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let machine_dependent = ns(&rows(&document["phases"], "name", "machine-dependent init")[0]["start_ns"]);
@@ -64,7 +64,7 @@ fn a_boot_in_the_hosts_time_begins_with_the_vmm() {
 }
 
 #[test]
-fn a_kernel_that_hangs_gives_its_event_log_out_of_its_memory() {
+fn the_event_log_of_a_hung_kernel_is_read_from_its_memory() {
     if !built() {
         return;
     }
@@ -82,7 +82,7 @@ fn a_kernel_that_hangs_gives_its_event_log_out_of_its_memory() {
 }
 
 #[test]
-fn a_scripted_delay_is_no_hang_and_one_in_a_place_that_is_left_out_is_told() {
+fn a_scripted_delay_is_no_hang_and_one_in_an_unreached_place_is_reported() {
     if !built() {
         return;
     }
@@ -113,7 +113,7 @@ fn a_machine_without_acpi_is_recorded_to_its_end() {
 }
 
 #[test]
-fn a_slip_in_its_command_line_is_refused_with_what_was_meant() {
+fn a_misspelled_option_is_refused_with_the_likely_one() {
     if !built() {
         return;
     }
@@ -132,7 +132,7 @@ fn a_slip_in_its_command_line_is_refused_with_what_was_meant() {
 }
 
 #[test]
-fn like_another_recording_of_it_its_words_are_checked_too() {
+fn the_options_of_a_repeated_recording_are_checked_too() {
     if !built() {
         return;
     }

@@ -1,5 +1,5 @@
-//! A BSD kernel's event log through the whole program: the public dump's known figures, every view of a log that is cut or
-//! has no rate, and the log written out again.
+//! A BSD kernel's event log through the whole program: the known figures of the public dump, every view of a log that
+//! is truncated or has no rate, and the export of the log.
 
 use crate::support::{assert_adds_up, bootscope, fixture, imported, list, ns, rows, run, run_with, shown, text};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn the_process_table_is_a_tree_in_the_terminal() {
 }
 
 #[test]
-fn a_log_that_is_cut_says_so_at_the_top_of_every_view() {
+fn every_view_of_a_truncated_log_starts_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = "machdep.tsc_freq: 1000000000\n0x1 0 ENTER mi_startup\n".to_owned();
     (1..131_072).for_each(|i| log.push_str(&format!("0x1 {i}000 ENTER f\n0x1 {i}500 EXIT f\n")));
@@ -83,7 +83,7 @@ fn a_log_that_is_cut_says_so_at_the_top_of_every_view() {
     assert!(warning < page.find("id=\"h-phases\"").unwrap(), "the warning comes first");
 }
 
-/// A loader's log alone, a process table alone, a kernel's log that ends early: each is shown as the part that it is.
+/// A loader's log alone, a process table alone, a kernel's log that ends early: each is shown as a part of a boot.
 #[test]
 fn a_part_of_a_boot_is_shown_like_a_boot() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn a_log_is_written_as_it_was_logged() {
     let (head, tail) = (read(HEAD), read(TAIL));
     let records =
         |text: &str| -> Vec<String> { text.lines().filter(|line| line.starts_with("0x")).map(str::to_owned).collect() };
-    // Where a part is missing, and the rate, are noted as the recorder notes such things.
+    // The recorder notes a missing part, and the rate, in this way.
     let gap = "0x0 83088266 EVENT TSLOG gap".to_owned();
     let rate = "0x0 1227567913 EVENT TSLOG hz 2445431964".to_owned();
     let expected = [records(&head), vec![gap], records(&tail), vec![rate]].concat();
@@ -176,7 +176,7 @@ fn a_log_is_written_as_it_was_logged() {
     assert_eq!(total_of(&serde_json::json!({"functions": functions(&again)}), "SYSINIT", "version"), 11_054_721);
 }
 
-/// A Linux boot as entries and exits: the same spans come back, a tick a nanosecond.
+/// A Linux boot exported as entries and exits gives the same spans again, with one tick per nanosecond.
 #[test]
 fn another_boot_is_written_as_entries_and_exits() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn from_a_pipe_and_compressed() {
 }
 
 #[test]
-fn what_only_stands_beside_a_log() {
+fn files_that_only_accompany_a_log() {
     let folder = tempfile::tempdir().unwrap();
     let (beside, recording) = (folder.path().join("machine.txt"), folder.path().join("boot"));
     for text in ["machdep.tsc_freq: 2445431964\n", "hw.ncpu: 4\nhw.physmem: 1073741824\n"] {
@@ -230,9 +230,9 @@ fn what_only_stands_beside_a_log() {
     assert_eq!(list(&document["warnings"]).len(), 0, "{document}");
 }
 
-/// The log in the guide for whoever writes a kernel is one, and gives the table that stands below it.
+/// The guide for authors of kernels has a valid log, and it gives the table below it.
 #[test]
-fn the_text_form_in_the_guide_is_read_as_the_guide_says() {
+fn the_log_in_the_guide_gives_the_table_in_the_guide() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tslog-in-your-kernel.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let (_, section) = guide.split_once("## The text form\n").expect("the guide has the section");

@@ -1,4 +1,4 @@
-//! A lake, read by a Parquet reader that knows nothing of bootscope: what it has of a boot is what `show --json` says of it, each boot is
+//! A lake, read by an independent Parquet reader: its figures of a boot equal those of `show --json`, each boot is
 //! there once, and a kill at any moment loses nothing.
 
 use crate::support::kills::{Random, kills, wait_for};
@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of these a file is cut: they are no boots to compare others with.
-const CUT: [&str; 3] = ["linux-calls-cut.tar.zst", "linux-first-run-cut.tar.zst", "linux-traced-no-symbols.tar.zst"];
+/// Recordings with a truncated file. They are not comparable with other boots.
+const TRUNCATED: [&str; 3] =
+    ["linux-calls-cut.tar.zst", "linux-first-run-cut.tar.zst", "linux-traced-no-symbols.tar.zst"];
 
-/// Real boots and imports, as earlier versions packed them.
+/// Real boots and imports, packed by earlier versions.
 fn kept() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept");
     let inside = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> = inside.filter(|path| path.extension().is_some_and(|e| e == "zst")).collect();
-    found.retain(|path| !CUT.iter().any(|cut| path.ends_with(cut)));
+    found.retain(|path| !TRUNCATED.iter().any(|cut| path.ends_with(cut)));
     found.sort();
     assert!(found.len() >= 12, "{found:?}");
     found
@@ -73,11 +74,11 @@ fn integer(row: &BTreeMap<String, Field>, column: &str) -> i64 {
     }
 }
 
-/// Where a boot ends of which nothing shows that it was done.
-const NO_MARKS: [&str; 7] =
+/// Recordings whose boot has no end mark.
+const WITHOUT_END_MARK: [&str; 7] =
     ["given-up", "last-sample", "last-sign", "log-ends", "panicked", "table-ends", "table-ends-before-exit"];
 
-/// A document's value as the lake has it.
+/// A document's value in the lake's types.
 fn cell(value: &Value) -> Field {
     match value {
         Value::Null => Field::Null,
@@ -88,20 +89,20 @@ fn cell(value: &Value) -> Field {
     }
 }
 
-/// A table's rows, of the columns that a document has under these names, in order.
+/// A table's rows in order, only with these columns, which are fields of a document too.
 fn cells(lake: &Path, name: &str, columns: &[&str]) -> Vec<Vec<Field>> {
     table(lake, name).iter().map(|row| columns.iter().map(|column| row[*column].clone()).collect()).collect()
 }
 
-/// The same of a list of a document.
+/// The same fields of a document's list.
 fn lines(list_of: &Value, fields: &[&str]) -> Vec<Vec<Field>> {
     list(list_of).iter().map(|line| fields.iter().map(|field| cell(&line[field])).collect()).collect()
 }
 
-/// Puts a recording into a lake of its own and compares every figure; how many rows each table has.
+/// Adds a recording to a new lake and compares every figure. Returns the number of rows of each table.
 #[track_caller]
-fn assert_is_what_show_says(recording: &Path, lake: &Path) -> BTreeMap<&'static str, usize> {
-    // Without what is one machine's own, texts differ: that has a test of its own.
+fn assert_equals_show(recording: &Path, lake: &Path) -> BTreeMap<&'static str, usize> {
+    // Without --identify texts would differ; another test checks that.
     let added = run(add(&[recording.to_path_buf()], lake).args(["--json", "--identify"])).exits(0).json();
     assert_eq!((&added["schema"], &added["new"]), (&"bootscope.lake-add/1".into(), &1.into()));
     let shown = run(bootscope("show").arg("--json").arg(recording)).exits(0).json();
@@ -110,7 +111,7 @@ fn assert_is_what_show_says(recording: &Path, lake: &Path) -> BTreeMap<&'static 
     let [boot] = &boots[..] else { panic!("{boots:?}") };
     let in_ns = shown["unit"] == "ns";
     let code = shown["end"]["code"].as_str().unwrap_or("");
-    let ended = !code.is_empty() && !NO_MARKS.contains(&code);
+    let ended = !code.is_empty() && !WITHOUT_END_MARK.contains(&code);
     let known = |value: &Value, is: bool| if is { cell(value) } else { Field::Null };
     let subject = &shown["subject"];
     let count = |of: &Value| Field::Long(list(of).len().try_into().unwrap());
@@ -170,7 +171,7 @@ fn assert_is_what_show_says(recording: &Path, lake: &Path) -> BTreeMap<&'static 
 }
 
 #[test]
-fn a_lake_has_what_show_says_of_each_boot() {
+fn a_lake_has_the_figures_of_show_for_each_boot() {
     let folder = tempfile::tempdir().unwrap();
     let mut most: BTreeMap<&str, usize> = BTreeMap::new();
     let units = crate::support::imported(
@@ -178,7 +179,7 @@ fn a_lake_has_what_show_says_of_each_boot() {
         &folder.path().join("units"),
     );
     for (i, recording) in kept().iter().chain([&units]).enumerate() {
-        for (name, rows) in assert_is_what_show_says(recording, &folder.path().join(format!("lake-{i}"))) {
+        for (name, rows) in assert_equals_show(recording, &folder.path().join(format!("lake-{i}"))) {
             most.entry(name).and_modify(|most| *most = rows.max(*most)).or_insert(rows);
         }
     }
@@ -208,9 +209,9 @@ fn a_boot_is_there_once_packed_or_not_and_by_any_name() {
     assert_eq!(table(&lake, "rows").len(), list(&shown(&packed)["where"]).len());
 }
 
-/// The same words of two machines are two boots; of one, imported twice, they are one.
+/// The same log from two machines is two boots. Imported twice for one machine, it is one boot.
 #[test]
-fn a_log_is_a_boot_of_the_machine_that_it_is_said_to_be_of() {
+fn a_log_is_a_boot_of_the_named_machine() {
     let folder = tempfile::tempdir().unwrap();
     let lake = folder.path().join("lake");
     let log = crate::support::fixture("log/linux-6.1-serial.log");
@@ -237,7 +238,7 @@ fn labels_and_a_token_of_the_machine_go_with_each_boot() {
     let tokens: Vec<String> = boots.iter().map(|boot| word(boot, "machine")).collect();
     assert!(tokens[0].starts_with("machine-") && tokens[0] == tokens[1], "{tokens:?}");
     for file in ["boots", "labels", "rows"] {
-        // A token may have `db7` by chance.
+        // A token may contain `db7` by chance.
         assert!(!format!("{:?}", table(&lake, file)).contains("example"), "a name in {file}");
     }
     let mut labels: Vec<String> = table(&lake, "labels")
@@ -258,7 +259,7 @@ fn labels_and_a_token_of_the_machine_go_with_each_boot() {
 }
 
 #[test]
-fn what_cannot_be_read_is_listed_and_the_rest_goes_in() {
+fn unreadable_recordings_are_listed_and_the_rest_is_added() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -270,7 +271,7 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_in() {
     let later = folder.path().join("later");
     fs::create_dir(&later).unwrap();
     fs::write(later.join("recording.json"), r#"{"schema": "bootscope.recording/999"}"#).unwrap();
-    // A folder that is still being copied, and one that nothing was recorded in.
+    // A folder that is still being copied, and one without recorded evidence.
     let half = unpacked(&good, &folder.path().join("half"));
     fs::remove_file(half.join("tslog.txt")).unwrap();
     let nothing = folder.path().join("nothing");
@@ -283,7 +284,7 @@ fn what_cannot_be_read_is_listed_and_the_rest_goes_in() {
         later,
         half,
         nothing,
-        one(CUT[0]),
+        one(TRUNCATED[0]),
         folder.path().join("nowhere"),
     ];
     let lake = folder.path().join("lake");
@@ -315,14 +316,14 @@ fn a_full_disk_leaves_a_lake_that_reads_and_takes_more_later() {
     let folder = tempfile::tempdir().unwrap();
     let (small, first) = (folder.path().join("small"), one("log-excerpt.tar.zst"));
     fs::create_dir(&small).unwrap();
-    // In its own mount namespace: the room is only as small for what runs there.
+    // The size of the disk is limited only in this mount namespace.
     let script = "mount -t tmpfs -o size=64k none \"$1\" || exit 77; lake=$1/lake; first=$2; program=$3; shift 3
         \"$program\" lake add \"$first\" --to \"$lake\" || exit 78
         ! \"$program\" lake add \"$@\" --to \"$lake\" || exit 79
         mount -o remount,size=10m \"${lake%/lake}\"
         \"$program\" lake add \"$first\" --to \"$lake\" --json
         \"$program\" lake add \"$@\" --to \"$lake\" --json";
-    // Root needs no user namespace, which a chroot does not give even to it.
+    // Root needs no user namespace, which a chroot does not give even to root.
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let mut command = Command::new("unshare");
     command.arg("--mount").args((!is_root).then_some("--map-root-user"));
@@ -334,7 +335,7 @@ fn a_full_disk_leaves_a_lake_that_reads_and_takes_more_later() {
         return skip(&format!("no file system can be mounted here: {stderr}"));
     }
     assert!(output.status.success(), "{}: {stderr}", output.status);
-    // The first error of all: nothing is to be restored, and the same command works later.
+    // The very first error: nothing needs restoring, and the same command works later.
     assert!(
         stderr.contains("no space left on the disk") && stderr.contains("free some space and try again"),
         "{stderr}"
@@ -348,7 +349,7 @@ fn a_full_disk_leaves_a_lake_that_reads_and_takes_more_later() {
     assert_eq!((&documents[0]["there"], &documents[1]["new"]), (&1.into(), &(kept().len() - 1).into()));
 }
 
-/// How many rows of a table each boot has.
+/// The number of rows of a table for each boot.
 fn count(lake: &Path, name: &str) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
     for row in table(lake, name) {
@@ -357,7 +358,7 @@ fn count(lake: &Path, name: &str) -> BTreeMap<String, usize> {
     count
 }
 
-/// Every boot once, and each whole: what a table has of it is what it had of it in the lake that nobody was killed over.
+/// Checks that every boot is there once and complete: each table has the same rows for it as in a lake without kills.
 fn assert_whole(lake: &Path, expected: &BTreeMap<String, usize>) {
     let boots: BTreeMap<String, usize> = expected.keys().map(|id| (id.clone(), 1)).collect();
     assert_eq!(count(lake, "boots"), boots);
@@ -389,7 +390,7 @@ fn a_kill_at_any_moment_loses_nothing() {
         }
         let there: Vec<String> = table(&lake, "boots").iter().map(|boot| word(boot, "boot_id")).collect();
         let mut child = add(rest, &lake).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Most of them near the end, where the files are written.
+        // Most kills are near the end, where the files are written.
         let until = takes.mul_f64(random.share().sqrt() * 1.1);
         std::thread::sleep(until.min(Duration::from_secs(60)));
         child.kill().unwrap();
@@ -398,7 +399,7 @@ fn a_kill_at_any_moment_loses_nothing() {
         for id in &there {
             assert!(found.contains(id), "round {round}: {id} was there before");
         }
-        // What `boots` has is whole at once, whatever else a kill left.
+        // A boot in the table `boots` is complete at once, whatever else a kill left.
         let rows = count(&lake, "rows");
         for id in &found {
             assert_eq!(rows.get(id).copied().unwrap_or(0), expected[id], "round {round}: {id}");
@@ -421,14 +422,14 @@ fn two_that_add_at_once_add_each_boot_once() {
 }
 
 #[test]
-fn a_watched_folder_is_taken_in_as_recordings_come() {
+fn a_watched_folder_is_added_as_recordings_arrive() {
     let folder = tempfile::tempdir().unwrap();
     let (incoming, lake) = (folder.path().join("incoming"), folder.path().join("lake"));
     fs::create_dir(&incoming).unwrap();
     let drop_in = |name: &str| fs::copy(one(name), incoming.join(name)).unwrap();
     drop_in("lab-two-cpus.tar.zst");
     let whole = fs::read(one("two-traces.tar.zst")).unwrap();
-    // One that is still being copied.
+    // A recording that is still being copied.
     fs::write(incoming.join("slow.tar.zst"), &whole[..100]).unwrap();
     let mut command = bootscope("lake");
     command.args(["watch", "--every", "0.1s", "--json", "--to"]).arg(&lake).arg(&incoming);
@@ -466,7 +467,8 @@ fn ids_of(lake: &Path, name: &str) -> Vec<String> {
 
 const OF_BOOTS: [&str; 8] = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases"];
 
-/// A lake of all kept recordings in batches of three, by turns of the machines `a` and `b`, and how it was made.
+/// A lake of all kept recordings in batches of three, alternating between the machines `a` and `b`. Returns the command
+/// that made it.
 fn of_two_machines(lake: &Path, key: &Path) {
     for (i, batch) in kept().chunks(3).enumerate() {
         let machine = ["a", "b"][i % 2];
@@ -476,7 +478,7 @@ fn of_two_machines(lake: &Path, key: &Path) {
 }
 
 #[test]
-fn a_machine_is_forgotten_whole_and_comes_again_when_it_is_added_again() {
+fn a_machine_is_forgotten_completely_and_can_be_added_again() {
     let folder = tempfile::tempdir().unwrap();
     let (lake, key, no_key) = (folder.path().join("lake"), folder.path().join("key"), folder.path().join("other"));
     of_two_machines(&lake, &key);
@@ -517,7 +519,7 @@ fn a_reader_finds_each_boot_once_while_files_are_merged() {
     let (lake, key) = (folder.path().join("lake"), folder.path().join("key"));
     of_two_machines(&lake, &key);
     let expected: Vec<Vec<String>> = OF_BOOTS.map(|name| ids_of(&lake, name)).into();
-    // A reader asks for the files, and then opens them: between the two one may be gone.
+    // A reader lists the files and then opens them. Between the two, a file may be removed.
     let ids = |name: &str| -> Option<Vec<String>> {
         let mut found = Vec::new();
         for day in fs::read_dir(lake.join(name)).unwrap() {
@@ -596,7 +598,7 @@ fn a_kill_while_a_lake_is_rewritten_leaves_each_boot_whole_or_not_at_all() {
             found
         };
         whole("at once");
-        // Whoever changes the lake next ends or undoes it.
+        // The next change of the lake completes or undoes the interrupted one.
         run(&mut forget(&lake, &["--boot", "none"])).exits(1);
         let found = whole("later").len();
         if found == all.len() {
@@ -611,9 +613,9 @@ fn a_kill_while_a_lake_is_rewritten_leaves_each_boot_whole_or_not_at_all() {
     println!("{ended} were ended, {undone} undone or compacted");
 }
 
-/// What 0.1 and each version since recorded, hostile and cut ones, and good ones, in one batch.
+/// Recordings of 0.1 and each version since, hostile and truncated ones, and good ones, in one batch.
 #[test]
-fn recordings_of_every_schema_go_in_beside_hostile_ones() {
+fn recordings_of_every_schema_are_added_beside_hostile_ones() {
     let folder = tempfile::tempdir().unwrap();
     let (mut good, mut parts) = (kept(), Vec::new());
     for layout in [1, 2] {
@@ -621,7 +623,7 @@ fn recordings_of_every_schema_go_in_beside_hostile_ones() {
         let into = folder.path().join(format!("layout-{layout}"));
         tar::Archive::new(zstd::Decoder::new(File::open(archive).unwrap()).unwrap()).unpack(&into).unwrap();
         good.extend(["lab.tar.zst", "lab-lazy"].map(|name| into.join(name)));
-        // Two files of it were taken out.
+        // Two of its files were removed.
         parts.push(into.join("linux"));
     }
     let file = |name: &str, bytes: &[u8]| {
@@ -630,7 +632,7 @@ fn recordings_of_every_schema_go_in_beside_hostile_ones() {
         path
     };
     let whole = fs::read(one("two-traces.tar.zst")).unwrap();
-    // More than any recording has, out of few bytes.
+    // More than any recording has, from few bytes.
     let bomb = zstd::encode_all(std::io::repeat(0).take(1 << 30), 3).unwrap();
     let outside = {
         let mut tar = tar::Builder::new(Vec::new());
@@ -678,7 +680,7 @@ fn recordings_of_every_schema_go_in_beside_hostile_ones() {
     assert!(!folder.path().join("escaped.md").exists() && !folder.path().parent().unwrap().join("escaped.md").exists());
 }
 
-/// A folder that is on another machine goes away, and comes back.
+/// A folder on another machine that disappears and comes back.
 #[test]
 fn a_watch_goes_on_when_its_folder_was_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -703,7 +705,7 @@ fn a_watch_goes_on_when_its_folder_was_away() {
     assert_eq!(said.matches("trying again").count(), 1, "once, and not at each look: {said}");
 }
 
-/// In its own mount namespace, where a folder is as small as the test wants.
+/// In its own mount namespace, where a folder has a limited size.
 #[test]
 fn a_watch_goes_on_when_the_disk_was_full() {
     let folder = tempfile::tempdir().unwrap();
@@ -739,9 +741,9 @@ fn a_watch_goes_on_when_the_disk_was_full() {
 }
 
 #[test]
-fn what_is_one_machines_own_does_not_go_in() {
+fn identities_of_a_machine_are_not_added() {
     let folder = tempfile::tempdir().unwrap();
-    // A unit of it is called by the UUID of a disk.
+    // One of its units is named after the UUID of a disk.
     let dump = crate::support::fixture("systemd-analyze/debian12-dump.txt");
     let boot = crate::support::imported(&dump, &folder.path().join("boot"));
     let own = "da998ada";

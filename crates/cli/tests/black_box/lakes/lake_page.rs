@@ -1,4 +1,4 @@
-//! A lake's page, and the questions that are handed over: with a made-up program in the place of the one that looks at lakes.
+//! A lake's page, and queries that are passed on, with a fake program in place of the one that queries lakes.
 
 use crate::support::boots::Scratch;
 use crate::support::{bootscope, run, text};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/src/lake-page.example.json");
 
-/// A folder with a program that looks at no lake, but does this.
+/// A folder with a fake engine that runs this script.
 fn engine(scratch: &Scratch, script: &str) -> PathBuf {
     let folder = scratch.path("lib");
     fs::create_dir_all(&folder).unwrap();
@@ -26,7 +26,7 @@ fn lake(lib: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_page_has_what_the_engine_says() {
+fn a_page_has_the_data_from_the_engine() {
     let scratch = Scratch::new();
     let (asked, page) = (scratch.path("asked"), scratch.path("page.html"));
     let lib = engine(&scratch, &format!("printf '%s\\n' \"$@\" > {}; cat {EXAMPLE}", asked.display()));
@@ -44,7 +44,7 @@ fn a_page_has_what_the_engine_says() {
         assert!(html.contains(said), "{said}");
     }
     assert_eq!(html.matches("<script type=\"application/x-bootscope\">").count(), 3);
-    // It is not replaced unasked, and then nobody looks at the lake.
+    // An existing page is kept without --force, and then the lake is not queried.
     fs::remove_file(&asked).unwrap();
     run(&mut lake(&lib, &["page", "lake", "-o", into])).refuses(&["page.html", "--force"]);
     assert!(!asked.exists());
@@ -52,7 +52,7 @@ fn a_page_has_what_the_engine_says() {
 }
 
 #[test]
-fn what_the_engine_cannot_do_is_one_error_and_no_page() {
+fn a_failing_engine_gives_one_error_and_no_page() {
     let scratch = Scratch::new();
     let page = scratch.path("page.html");
     let into = page.to_str().unwrap();
@@ -90,7 +90,7 @@ fn an_engine_that_does_not_stop_is_stopped() {
 }
 
 #[test]
-fn questions_are_handed_over_as_they_are() {
+fn queries_are_passed_on_unchanged() {
     let scratch = Scratch::new();
     let lib = engine(&scratch, "printf '[%s]' \"$@\"; exit 7");
     let asked = |args: &[&str]| run(&mut lake(&lib, args)).exits(7).text().to_owned();
@@ -107,8 +107,9 @@ fn questions_are_handed_over_as_they_are() {
     assert_eq!(asked(&["sql", "--cluster", "df://x", "l", "select 1"]), "[sql][--cluster][df://x][l][select 1]");
 }
 
-/// The same command of a program that has nothing beside it: where `make lake` was run, the engine is beside the one under test.
-fn elsewhere(scratch: &Scratch, command: &Command) -> Command {
+/// The same command of a copy of the program with no helpers beside it. After `make lake`, the engine is beside the
+/// program under test.
+fn without_helpers(scratch: &Scratch, command: &Command) -> Command {
     let program = scratch.path("bin/bootscope");
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
     std::fs::copy(command.get_program(), &program).unwrap();
@@ -124,11 +125,11 @@ fn elsewhere(scratch: &Scratch, command: &Command) -> Command {
 }
 
 #[test]
-fn without_the_engine_it_says_what_builds_it() {
+fn without_the_engine_the_error_names_what_builds_it() {
     let scratch = Scratch::new();
     let nowhere = scratch.path("nowhere");
     for args in [&["ask", "lake"][..], &["sql", "lake", "select 1"], &["page", "lake"]] {
-        let mut command = elsewhere(&scratch, &lake(&nowhere, args));
+        let mut command = without_helpers(&scratch, &lake(&nowhere, args));
         let own = format!("$BOOTSCOPE_LIB ({})", nowhere.display());
         run(command.env("PATH", "/var/empty")).refuses(&[
             "bootscope-lake is not installed",
@@ -139,7 +140,7 @@ fn without_the_engine_it_says_what_builds_it() {
     }
     // It is also found in PATH.
     let lib = engine(&scratch, "echo found");
-    let mut command = elsewhere(&scratch, &lake(&nowhere, &["ask", "lake"]));
+    let mut command = without_helpers(&scratch, &lake(&nowhere, &["ask", "lake"]));
     command.env("PATH", std::env::join_paths([Path::new("/usr/bin"), Path::new("/bin"), &lib]).unwrap());
     assert_eq!(run(&mut command).exits(0).text(), "found\n");
 }

@@ -1,5 +1,5 @@
-//! The options of a boot in cloud-hypervisor that it cannot do, how it is named, and boots of one kernel in two VMMs. Where one is
-//! needed, `BOOTSCOPE_TEST_CLOUD_HYPERVISOR` names it.
+//! Options of a boot that cloud-hypervisor cannot do, the ways to name it, and boots of one kernel in two VMMs.
+//! `BOOTSCOPE_TEST_CLOUD_HYPERVISOR` names the VMM for the tests that need it.
 
 #[allow(dead_code, reason = "only its guest is used")]
 #[path = "../../../../machine/tests/integration/common/small.rs"]
@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::support::boots::Scratch;
 use crate::support::{bootscope, run};
 
-/// As much of an ELF image for x86-64 as is looked at.
+/// The part of an ELF image for x86-64 that is checked.
 fn kernel(scratch: &Scratch) -> PathBuf {
     let path = scratch.path("kernel");
     let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
@@ -23,7 +23,7 @@ fn kernel(scratch: &Scratch) -> PathBuf {
     path
 }
 
-/// `record` under this VMM into this folder.
+/// `record` with this VMM into this folder.
 fn record(vmm: &Path, scratch: &Scratch) -> (Command, PathBuf) {
     let into = scratch.path("boot");
     let mut command = bootscope("record");
@@ -32,7 +32,7 @@ fn record(vmm: &Path, scratch: &Scratch) -> (Command, PathBuf) {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused_before_it_is_looked_for() {
+fn unsupported_options_are_refused_before_the_vmm_is_searched() {
     let scratch = Scratch::new();
     let gone = Path::new("/nonexistent/cloud-hypervisor");
     for (options, words) in [

@@ -1,4 +1,4 @@
-//! The options of a boot in Firecracker that it cannot do, and how it is named. Nothing is started, so none need be there.
+//! Options of a boot that Firecracker cannot do, and the ways to name it. No VMM is started, so none must be installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::support::boots::Scratch;
 use crate::support::{bootscope, run};
 
-/// `record` under this VMM into this folder.
+/// `record` with this VMM into this folder.
 fn record(vmm: &Path, scratch: &Scratch) -> (Command, PathBuf) {
     let (kernel, into) = (scratch.path("kernel"), scratch.path("boot"));
-    // As much of an ELF image for x86-64 as is looked at.
+    // The part of an ELF image for x86-64 that is checked.
     let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
     elf.resize(18, 0);
     elf.extend([62, 0]);
@@ -22,7 +22,7 @@ fn record(vmm: &Path, scratch: &Scratch) -> (Command, PathBuf) {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused_before_it_is_looked_for() {
+fn unsupported_options_are_refused_before_the_vmm_is_searched() {
     let scratch = Scratch::new();
     let gone = Path::new("/nonexistent/firecracker");
     for (options, words) in [

@@ -1,5 +1,5 @@
-//! `bootscope bench` on the reference kernel, whose delays are scripted: what it says of many boots, and what is left of
-//! them whatever ends it.
+//! `bootscope bench` on the reference kernel with its scripted delays: the results of many boots, and the files left
+//! after any end.
 
 use crate::support::boots::{QUIET, Scratch, kernel};
 use crate::support::{Ran, bootscope, list, ns, rows, run, skip, text};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The kernel, built by `make build`; none, with the reason said, if there is none.
+/// The kernel, built by `make build`; `None` without one, with a printed reason.
 fn lab() -> Option<PathBuf> {
     let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| Path::new(&lib).join("lab")).filter(|lab| lab.is_file());
     if lab.is_none() {
@@ -18,7 +18,8 @@ fn lab() -> Option<PathBuf> {
     lab
 }
 
-/// A bench of the lab into a folder; it ends as QEMU's exit device says, however late its monitor is.
+/// A bench of the lab into a folder. The exit status of QEMU's exit device ends each boot, even if QEMU's monitor is
+/// late.
 fn bench(lab: &Path, into: &Path, flags: &[&str]) -> Command {
     let mut command = bootscope("bench");
     command
@@ -97,7 +98,7 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     assert!(row["by"]["change"] == "more" && low > 1.499e9, "{row}");
     assert_eq!(comparison(&found)["rows"][0]["name"], "SYSINIT vm_mem · DELAY", "the largest effect comes first");
     let lines = std::fs::read_to_string(&csv).unwrap();
-    // A phase has a comma in its name, and a blank behind it.
+    // A phase has a comma in its name, with a blank after it.
     let columns = lines.lines().next().unwrap().replace(", ", "; ").split(',').count();
     let others = "number,round,variant,began_ns,host_load,outcome,total_ns".split(',').count();
     // There was no workload.
@@ -106,11 +107,11 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     assert!(std::fs::read_to_string(&markdown).unwrap().contains("| `append=delay.vm_mem=1500` | 6 of 6 |"));
     let shown = run(bootscope("show").arg("--json").arg(into.join("boots/0013"))).exits(0).json();
     assert_eq!(shown["total_ns"], journal(&into)[14]["total_ns"], "a kept recording says what the journal says");
-    // Nothing is replaced unasked.
+    // Nothing is replaced without --force.
     run(&mut bench(&lab, &into, &flags)).refuses(&["is there already", "--force"]);
 }
 
-/// How many phases there are: a boot need not have each.
+/// The number of phases. A boot may lack some.
 fn phases(folder: &Path) -> usize {
     let lines = journal(folder);
     let boots = lines.iter().filter(|line| line["phases"].is_array());
@@ -122,7 +123,7 @@ fn phases(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_sweep_finds_the_law_of_what_grows() {
+fn a_sweep_finds_the_scaling_model_of_a_growing_row() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let (into, page) = (scratch.path("bench"), scratch.path("sweep.html"));
@@ -144,7 +145,7 @@ fn a_sweep_finds_the_law_of_what_grows() {
     assert!((predicted / 100e6 - 1.0).abs() < 0.01, "{delay}");
     assert!(ran.text().contains("growing with append") && ran.text().contains('●') && ran.text().contains("at 100"));
     let html = std::fs::read_to_string(&page).unwrap();
-    // Behind its tables the page has the application, and the data as something that no browser runs.
+    // After its tables the page has the application, and the data in a form that no browser runs.
     let tables = html.split_once("</main>").unwrap().0;
     assert!(
         tables.matches("<circle").count() >= 8 + 8
@@ -154,7 +155,7 @@ fn a_sweep_finds_the_law_of_what_grows() {
     );
 }
 
-/// What is left of a bench is written for other tools as well as it was at its end; what is of single boots is refused.
+/// Checks the exports of a bench, also of an interrupted one, and that formats for single boots are refused.
 fn exported(bench: &Path, scratch: &Scratch) {
     let export = |to: &str| run(bootscope("export").arg(bench).args(["--to", to]));
     assert_eq!(export("csv").exits(0).text().lines().count(), 9);
@@ -191,8 +192,7 @@ fn boots_that_fail_are_counted_and_kept() {
     }
 }
 
-/// Nothing in these boots is stamped with the guest's time: no kernel log, no trace, and the host's clock says nothing of a
-/// deterministic boot.
+/// These boots have no guest time: no kernel log and no trace. The host's clock does not measure a deterministic boot.
 #[test]
 fn boots_whose_length_is_never_known_are_counted_as_failed() {
     if cfg!(not(target_arch = "x86_64")) {
@@ -216,13 +216,13 @@ fn boots_whose_length_is_never_known_are_counted_as_failed() {
     assert!(told.contains("leave out --no-first-executions"), "what to do about it");
     for boot in journal(&into).iter().filter(|line| !line["number"].is_null()) {
         assert_eq!((&boot["outcome"], &boot["total_ns"]), (&"reached".into(), &Value::Null));
-        // Its recording is kept, as that of any boot that failed.
+        // The recording is kept, as for any failed boot.
         assert!(into.join(format!("boots/{:04}/console.log", ns(&boot["number"]))).exists());
     }
     let document = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     assert_eq!(document["results"]["variants"][0]["total"], Value::Null);
 
-    // The same boots are measured when something has the guest's time.
+    // The same boots are measured if a trace has the guest's time.
     let traced = scratch.path("traced");
     let flags = ["--deterministic", "--trace", "none", "--runs", "2", "--warm-ups", "0", "--json"];
     let document = run(&mut bench(&image, &traced, &flags)).exits(0).json();
@@ -230,7 +230,7 @@ fn boots_whose_length_is_never_known_are_counted_as_failed() {
 }
 
 #[test]
-fn what_cannot_be_booted_is_said_before_anything_is() {
+fn unbootable_variants_are_refused_before_any_boot() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
@@ -245,7 +245,7 @@ fn what_cannot_be_booted_is_said_before_anything_is() {
     refuses(&["--sweep", "cpus=1,2", "--at", "64G"], &["--at 64G", "not swept"]);
     refuses(&["--runs", "0"], &["--runs"]);
     refuses(&["--runs", "30000", "--vary", "cpus=1"], &["--runs 30000", "at most 25000"]);
-    // Fewer pairs than can show anything: of one comparison six, of two in a family seven.
+    // Fewer pairs than can show anything: six for one comparison, seven for two in a family.
     refuses(&["--runs", "3", "--vary", "cpus=1"], &["--runs 3 is too few for one comparison", "--runs 6 or more"]);
     let two = ["--runs", "6", "--vary", "cpus=1", "--vary", "cpus=2", "--vary", "memory=1G"];
     refuses(&two, &["2 comparisons together", "--runs 7 or more"]);
@@ -267,7 +267,7 @@ fn one_boot_is_a_bench() {
     assert!(ran.text().contains("on CPUs 0,"), "it is pinned: {}", ran.text());
     assert!(ran.text().starts_with("1 boot; all rounds are done\n"), "{}", ran.text());
     assert!(!ran.text().contains("NaN") && !ran.text().contains('±'), "{}", ran.text());
-    // A history that is none is said, and keeps nothing from its folder; --force replaces what was there.
+    // A file that is not a history is reported, and the bench's folder stays complete. --force replaces the old bench.
     std::fs::write(&database, "no database at all".repeat(100)).unwrap();
     let ran = run(bench(&lab, &into, &flags).arg("--db").arg(&database)).exits(0);
     assert!(ran.stderr.contains("not kept in the history") && ran.stderr.contains("--add"), "{}", ran.stderr);
@@ -275,7 +275,7 @@ fn one_boot_is_a_bench() {
 }
 
 #[test]
-fn an_interrupted_bench_says_what_is_known() {
+fn an_interrupted_bench_prints_its_results() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("bench");
@@ -288,7 +288,7 @@ fn an_interrupted_bench_says_what_is_known() {
     assert_eq!(journal(&into).pop().unwrap()["ended"], "interrupted");
 }
 
-/// Waits until so many boots are in the journal.
+/// Waits until this number of boots is in the journal.
 fn wait_for_boots(folder: &Path, boots: usize) {
     let until = Instant::now() + Duration::from_secs(120);
     let lines = || std::fs::read_to_string(folder.join("bench.jsonl")).unwrap_or_default().lines().count();
@@ -324,7 +324,7 @@ fn a_killed_bench_has_every_boot_that_was_over() {
 fn a_full_disk_ends_it_and_loses_no_boot() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
-    // Room for some recordings, in a mount namespace of its own.
+    // A disk with room for some recordings, in its own mount namespace.
     let script = r#"mount -t tmpfs -o size=600k none "$1" || exit 77; into=$1/bench; shift
         "$@" -o "$into" >/dev/null; status=$?; "$0" show --json "$into" || exit 78; exit $status"#;
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);

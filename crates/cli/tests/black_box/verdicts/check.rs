@@ -1,4 +1,4 @@
-//! `bootscope check`: budgets that are kept, that are not, and that nobody can tell; and what CI reads of it.
+//! `bootscope check`: budgets that are kept, exceeded or undecided, and the output for CI.
 
 use crate::support::journals::Bench;
 use crate::support::{bootscope, fixture, imported, list, run};
@@ -20,7 +20,7 @@ impl Case {
         self.0.path().join(name)
     }
 
-    /// A bench of totals around these, in ms, one for each variant.
+    /// A bench of totals around these values in ms, one for each variant.
     fn bench(&self, name: &str, created: &str, kernels: &[&str], around_ms: &[f64]) -> PathBuf {
         let round = |r: u32| around_ms.iter().map(|ms| Some(ms + f64::from(r * 37 % 11))).collect();
         let rounds: Vec<Vec<Option<f64>>> = (0..10).map(round).collect();
@@ -42,7 +42,7 @@ fn statuses(document: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn over_within_and_what_cannot_be_told() {
+fn budgets_are_exceeded_kept_or_undecided() {
     let case = Case::new(
         "total = [\"1.2s\", \"900ms\"]\n[phase]\ninitcalls = \"502ms\"\n[function]\n\"initcall acpi_init\" = \"250ms\"\n\
          [memory]\nvmm_max_rss = \"50M\"\n",
@@ -89,7 +89,7 @@ fn a_bench_is_checked_and_shown_up_to_a_milestone() {
 }
 
 #[test]
-fn what_cannot_be_told_has_the_status_that_one_asks_for() {
+fn undecided_budgets_have_the_chosen_exit_status() {
     let case = Case::new("total = \"1004ms\"");
     let bench = case.bench("b", DAY, &["aaaa"], &[1000.0]);
     run(&mut case.check(&bench)).exits(0);
@@ -128,11 +128,11 @@ fn a_boot_that_failed_fails_the_check() {
     assert!(text.text().contains("1 of 9 boots did not reach the end mark"), "{}", text.text());
 }
 
-/// Text that would end an attribute, a cell or a command if it were not escaped.
+/// Text that would end an attribute, a cell or a command without escapes.
 const HOSTILE: &str = "a<b>&\\\"c|%0A::error::";
 
 #[test]
-fn what_ci_reads_is_well_formed_whatever_a_name_is() {
+fn output_for_ci_is_well_formed_with_any_name() {
     let case = Case::new(&format!("total = \"900ms\"\n[function]\n\"{HOSTILE}\" = \"+2ms\"\n"));
     let bench = case.bench("b", DAY, &["aaaa", "bbbb"], &[1000.0, 1000.0]);
     let journal = bench.join("bench.jsonl");
@@ -167,7 +167,7 @@ fn what_ci_reads_is_well_formed_whatever_a_name_is() {
 }
 
 #[test]
-fn recordings_are_boots_of_one_thing() {
+fn recordings_must_be_boots_of_one_kind() {
     let case = Case::new("total = \"20s\"\n");
     std::fs::create_dir(case.path("boots")).unwrap();
     for name in ["boots/a", "boots/b", "boots/c", "boots/d"] {
@@ -193,7 +193,7 @@ fn recordings_are_boots_of_one_thing() {
 }
 
 #[test]
-fn what_is_wrong_with_the_budgets_is_told_with_its_line() {
+fn errors_in_budgets_are_reported_with_their_line() {
     for (budgets, words) in [
         ("total = \"fast\"", &["line 1", "1.2s"][..]),
         ("[function]\ninitcall_acpi_init = \"5ms\"", &["line 2", "nearest", "initcall acpi_init"]),

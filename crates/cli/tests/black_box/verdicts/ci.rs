@@ -1,4 +1,4 @@
-//! What CI systems run (`ci/`): the steps of the GitHub action and of the GitLab job are the scripts that are run here.
+//! The steps for CI systems (`ci/`): these tests run the scripts of the GitHub action and of the GitLab job.
 
 use crate::support::boots::{Scratch, kernel};
 use crate::support::ran;
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci").canonicalize().unwrap()
 }
 
-/// A shell's command in a folder, with this bootscope in its path.
+/// A shell command in a folder, with this bootscope in its PATH.
 fn shell(command: &str, within: &Path) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_bootscope")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
@@ -20,7 +20,7 @@ fn shell(command: &str, within: &Path) -> Command {
     shell
 }
 
-/// The line of a file that runs a script, without what YAML has before it.
+/// The line of a file that runs a script, without its YAML prefix.
 fn step(file: &str, script: &str) -> String {
     let text = fs::read_to_string(folder().join(file)).unwrap();
     let mut lines = text.lines().map(str::trim).filter(|line| line.ends_with(script));
@@ -47,7 +47,7 @@ fn both_systems_compare_two_kernels_by_one_script() {
     {
         assert!(fs::read_to_string(scratch.path(file)).unwrap().contains(words), "{file}");
     }
-    // The other system's job is the same script, which says what it lacks before it boots anything.
+    // The other system's job is the same script. It reports a missing variable before it boots anything.
     let mut gitlab = shell(&step("gitlab.yml", "/boot-time"), within);
     gitlab.env("BOOTSCOPE_CI", folder()).env("BASE", &base).env("NEW", scratch.path("not built"));
     ran(gitlab.output().unwrap(), "the job's script".to_owned()).refuses(&[
@@ -77,7 +77,7 @@ fn each_kernel_of_a_folder_has_a_result_of_its_own() {
     let junit = fs::read_to_string(scratch.path("results/stock.xml")).unwrap();
     assert!(junit.contains("every boot reaches its end mark") && junit.contains("failures=\"0\""), "{junit}");
 
-    // A kernel that does not boot fails, with whatever budgets.
+    // A kernel that does not boot fails with any budgets.
     let mut command = shell(&all, scratch.folder());
     command.env("RUNS", "1").env("OPTIONS", "--deterministic --init keep --append 'quiet panic=1' --no-history");
     let done = ran(command.output().unwrap(), all).exits(1);

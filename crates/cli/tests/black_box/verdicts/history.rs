@@ -1,4 +1,4 @@
-//! `bootscope history`: what was benched is listed, drawn, and where it changed is said.
+//! `bootscope history`: past benches are listed and drawn, and changes of level are reported.
 
 use crate::support::journals::Bench;
 use crate::support::{bootscope, list, ns, run};
@@ -12,11 +12,11 @@ fn history(db: &Path) -> Command {
     command
 }
 
-/// A bench of each of so many days: 1 s, and from a day on 1.2 s.
+/// Benches of `count` days, one each: 1 s, and from a given day on 1.2 s.
 fn days(folder: &Path, count: u32, slower_from: u32) -> Vec<PathBuf> {
     let one = |day: u32| {
         let (ms, kernel) = if day < slower_from { (1000.0, "aaaaaaaaaa") } else { (1200.0, "bbbbbbbbbb") };
-        // Noise of a few per mille that does not repeat in order.
+        // Noise of a few per mille in no regular order.
         let rounds: Vec<Vec<Option<f64>>> =
             (0..7).map(|r| vec![Some(ms + f64::from((day * 7 + r) * 37 % 11))]).collect();
         let created = format!("2026-{:02}-{:02}T08:30:00Z", 1 + day / 28, 1 + day % 28);
@@ -27,11 +27,11 @@ fn days(folder: &Path, count: u32, slower_from: u32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_change_is_told_with_the_bench_that_it_came_with() {
+fn a_change_is_reported_with_its_first_bench() {
     let folder = TempDir::new().unwrap();
     let db = folder.path().join("history.db");
     let mut benches = days(folder.path(), 30, 17);
-    // In any order: they are listed by their times.
+    // They are added in any order and listed by their times.
     benches.reverse();
     let added = run(history(&db).arg("--json").arg("--add").args(&benches)).exits(0).json();
     assert!(list(&added["added"]).iter().all(|bench| bench["new"] == true));
@@ -76,7 +76,7 @@ fn programs_that_add_at_once_lose_nothing() {
 }
 
 #[test]
-fn what_is_no_history_or_no_bench_is_told() {
+fn other_files_are_refused_as_history_or_bench() {
     let folder = TempDir::new().unwrap();
     let db = folder.path().join("history.db");
     run(&mut history(&db)).refuses(&["no history", "bootscope bench", "--db"]);

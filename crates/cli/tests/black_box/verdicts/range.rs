@@ -1,5 +1,5 @@
-//! `bootscope range`: a repository of tiny kernels, one of whose commits makes the boot slower. Real git, real builds, real
-//! boots; and the user's tree, index, branch and stash are as they were.
+//! `bootscope range`: a repository of tiny kernels, in which one commit makes the boot slower. It uses real git, real
+//! builds and real boots. The user's tree, index, branch and stash must stay unchanged.
 
 use crate::support::boots::Scratch;
 use crate::support::kills::wait_for;
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Builds the guest of a commit: `waits` in the tree says how long it takes.
+/// Builds the guest of a commit: `waits` in the tree sets its length.
 const BUILD: &str = "cc -nostdlib -static -no-pie -Wl,-Ttext-segment=0x100000 -Wl,-z,noseparate-code \
     -Wl,--build-id=none -Wl,-z,noexecstack -Wa,--defsym,WAITS=$(cat waits) -o kernel.elf waits.s";
-/// Rounds of its loop: none to speak of, and a third of the boot or more.
+/// Rounds of its loop: a negligible time, and a third of the boot or more.
 const QUICK: u32 = 1_000;
 const SLOW: u32 = 20_000_000;
 
-/// The variable that processes of a test's builds have in their environment: the path of its repository.
-const MARK: &str = "BOOTSCOPE_TEST_REPO";
+/// The variable in the environment of a test's build processes. Its value is the path of the test's repository.
+const REPO_VARIABLE: &str = "BOOTSCOPE_TEST_REPO";
 
 struct Repo {
     scratch: Scratch,
@@ -59,7 +59,7 @@ impl Repo {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// A commit with this subject; its name.
+    /// Makes a commit with this subject, and returns its name.
     fn commit(&self, subject: &str, waits: u32) -> String {
         fs::write(self.path("waits"), format!("{waits}\n")).unwrap();
         fs::write(self.path("notes"), subject).unwrap();
@@ -77,14 +77,14 @@ impl Repo {
         command.arg(range).arg("--repo").arg(self.path("")).args(["--build", build, "--kernel", "kernel.elf"]);
         command.arg("--cache").arg(self.scratch.path("cache")).arg("-o").arg(self.scratch.path(into));
         command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "32M"]);
-        command.args(["--trace", "none"]).env(MARK, self.path(""));
+        command.args(["--trace", "none"]).env(REPO_VARIABLE, self.path(""));
         command
     }
 
-    /// How many processes sleep that a build of this repository started: they have its path in their environment, whoever
-    /// their parent is by now.
+    /// The number of sleeping processes that a build of this repository started. Their environment has its path,
+    /// whatever their parent is now.
     fn sleeping(&self) -> usize {
-        let mark = format!("{MARK}={}", self.path("").display());
+        let mark = format!("{REPO_VARIABLE}={}", self.path("").display());
         let is_ours = |process: &Path| {
             let environment = fs::read(process.join("environ")).unwrap_or_default();
             environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
@@ -94,7 +94,7 @@ impl Repo {
         processes.filter(|process| sleeps(process) && is_ours(process)).count()
     }
 
-    /// All that is the user's: every file but git's objects and its notes of work trees, byte for byte.
+    /// All user data: every file except git's objects and its notes of work trees, byte for byte.
     fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut all = Vec::new();
         let mut folders = vec![self.path("")];
@@ -119,14 +119,14 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     let Some(repo) = Repo::new() else { return };
     let good = repo.git(&["rev-parse", "HEAD"]);
     repo.commit("quick still", QUICK);
-    // One that does not build, before the slow one.
+    // A commit that does not build, before the slow one.
     fs::write(repo.path("waits.s"), "no assembler knows this").unwrap();
     repo.commit("broken", QUICK);
     fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/waits.s"), repo.path("waits.s")).unwrap();
     repo.commit("mended", QUICK);
     let slow = repo.commit("slow", SLOW);
     repo.commit("slow still", SLOW);
-    // What is the user's own: a stash, a change that is staged and one that is not, a hook that nobody may run.
+    // The user's own state: a stash, a staged and an unstaged change, and a hook that must not run.
     fs::write(repo.path("notes"), "stashed").unwrap();
     repo.git(&["stash", "-q"]);
     fs::write(repo.path("notes"), "staged").unwrap();
@@ -154,13 +154,13 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     assert!(before.len() == repo.state().len() && changed.is_empty(), "{changed:?}");
     assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1, "its own tree is gone");
 
-    // The same command again knows it all: nothing is booted.
+    // The same command again takes all results from the folder: nothing is booted.
     let again = run(repo.range(&range, "search").args(["--bisect", "--json"])).exits(0);
     assert!(again.stderr.contains("going on"), "{}", again.stderr);
     assert_eq!(again.json()["candidates"], document["candidates"]);
     assert_eq!(again.json()["pairs"], document["pairs"]);
     run(bootscope("show").arg(repo.scratch.path("search"))).refuses(&["search among commits", "step-"]);
-    // Of other ends the folder is not.
+    // A search with other ends is refused in this folder.
     run(repo.range("main~2..main", "search").args(["--bisect"])).refuses(&["another search", "-o"]);
 }
 
@@ -171,11 +171,11 @@ fn every_commit_of_a_range_with_its_step() {
     let slow = repo.commit("slow", SLOW);
     fs::write(repo.path("waits.s"), "no assembler knows this").unwrap();
     repo.commit("broken", SLOW);
-    // Two steps need five dithered boots of each; nothing is built for fewer.
+    // Two steps need five dithered boots of each commit. With fewer, nothing is built.
     let few = ["--deterministic", "--runs", "4"];
     run(repo.range(&format!("{first}..main"), "few").args(few)).refuses(&["--runs 4 is too few", "--runs 5 or more"]);
     assert!(!repo.scratch.path("few/builds").exists());
-    // Counted in instructions, so that few boots can tell on any host.
+    // In instructions, a few boots are enough on any host.
     let mut command = repo.range(&format!("{first}..main"), "each");
     let ran = run(command.args(["--deterministic", "--runs", "5", "--json"])).exits(0);
     assert!(!ran.stderr.contains("too few"), "{}", ran.stderr);
@@ -193,10 +193,10 @@ fn every_commit_of_a_range_with_its_step() {
     run(&mut repo.range(&format!("{first}..main"), "each")).refuses(&["bench in it already", "-o"]);
 }
 
-/// What a build that hangs sleeps for, in s: longer than any test.
-const NAP: u32 = 10_000;
+/// The sleep of a hanging build, in seconds: longer than any test.
+const HANG_SECONDS: u32 = 10_000;
 
-/// Waits until a program has written a file, and interrupts it then.
+/// Waits until a program has written a file, and then interrupts it.
 fn interrupt_when(command: &mut Command, there: &Path) -> i32 {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     crate::support::kills::wait_for(|| there.exists());
@@ -213,7 +213,7 @@ fn a_search_that_is_stopped_goes_on_and_a_build_that_hangs_cannot_say() {
     repo.commit("hangs", QUICK + 1);
     let slow = repo.commit("slow", SLOW);
     let range = format!("{good}..main");
-    let hangs = format!("if grep -q {} waits; then sleep {NAP} & wait; fi; {BUILD}", QUICK + 1);
+    let hangs = format!("if grep -q {} waits; then sleep {HANG_SECONDS} & wait; fi; {BUILD}", QUICK + 1);
     let search = || {
         let mut command = repo.range_of(&hangs, &range, "search");
         command.args(["--bisect", "--json", "--build-timeout", "2s"]);
@@ -231,13 +231,13 @@ fn a_search_that_is_stopped_goes_on_and_a_build_that_hangs_cannot_say() {
     assert_eq!(repo.sleeping(), 0, "what the build started is gone, too");
 }
 
-/// Killed, bootscope can ask nobody to end any more.
+/// After a kill, bootscope itself can end no other process.
 #[test]
 fn a_build_ends_with_the_search_that_is_killed() {
     let Some(repo) = Repo::new() else { return };
     let good = repo.git(&["rev-parse", "HEAD"]);
     let bad = repo.commit("slow", SLOW);
-    let build = format!("sleep {NAP} & sleep {NAP}");
+    let build = format!("sleep {HANG_SECONDS} & sleep {HANG_SECONDS}");
     let mut command = repo.range_of(&build, &format!("{good}..{bad}"), "killed");
     let mut search = command.arg("--bisect").spawn().unwrap();
     wait_for(|| repo.sleeping() == 2);
@@ -261,7 +261,7 @@ fn a_slow_commit_inside_of_a_merge_is_found() {
 }
 
 #[test]
-fn what_is_no_range_is_told() {
+fn malformed_ranges_are_refused() {
     let Some(repo) = Repo::new() else { return };
     let check = |range: &str, flags: &[&str], words: &[&str]| {
         drop(run(repo.range(range, "wrong").args(flags)).refuses(words));

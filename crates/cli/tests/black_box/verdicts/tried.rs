@@ -1,5 +1,5 @@
-//! `bootscope try`: what a remedy saves is measured, and held against what was claimed. The reference kernel is booted with
-//! its instructions counted, so that what comes out is known beforehand whatever the host does.
+//! `bootscope try`: measures the savings of remedies and compares them with the claims. The reference kernel is booted
+//! with its instructions counted, so the results are known in advance on any host.
 
 use crate::support::boots::{QUIET, Scratch, kernel, recorded};
 use crate::support::kills::{assert_no_qemu, wait_for};
@@ -22,14 +22,14 @@ fn record(into: &Path, cpus: &str, words: &str, more: &[&str]) {
     recorded(command.args(["--append", words]).args(more), into, "reached");
 }
 
-/// One boot of each, with a history of its own.
+/// One boot of each variant, with a separate history.
 fn try_once(recording: &Path, into: &Path, db: &Path) -> Command {
     let mut command = bootscope("try");
     command.arg(recording).args(["--json", "--runs", "1", "-o"]).arg(into).arg("--db").arg(db);
     command
 }
 
-fn of_rule<'a>(document: &'a Value, rule: &str) -> &'a Value {
+fn finding_of_rule<'a>(document: &'a Value, rule: &str) -> &'a Value {
     let is_of = |line: &&Value| list(&line["findings"]).iter().any(|finding| text(&finding["rule"]) == rule);
     list(&document["remedies"]).iter().find(is_of).unwrap_or_else(|| panic!("no {rule} in {document:#}"))
 }
@@ -50,7 +50,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     Schemas::read().hold(&document);
     // Three comparisons of 20 ms, and two of three delays of 10 ms.
     for (rule, saved) in [("tsc-check", 60.0), ("cpu-start", 20.0)] {
-        let line = of_rule(&document, rule);
+        let line = finding_of_rule(&document, rule);
         assert_eq!(line["verdict"], "confirmed", "{line:#}");
         assert!((ms(&line["claimed"]) - saved).abs() < 1.0 && (ms(&line["measured"]) - saved).abs() < 1.0, "{line:#}");
     }
@@ -62,7 +62,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     let finished =
         run(bootscope("try").args(["--json", "--db"]).arg(&db).arg("--continue").arg(&tried)).exits(0).json();
     assert_eq!(finished, document, "there is nothing more to boot");
-    // It is a bench, too, and the history has both.
+    // A trial is also a bench, and the history has both.
     let bench: Value = serde_json::from_slice(&fs::read(tried.join("bench.json")).unwrap()).unwrap();
     Schemas::read().hold(&bench);
     assert_eq!(list(&bench["boots"]).len(), 3);
@@ -87,26 +87,26 @@ fn findings_can_be_named() {
     let scratch = Scratch::new();
     let (slow, db) = (scratch.path("slow"), scratch.path("history.db"));
     record(&slow, "4", SLOW, &[]);
-    // As if the vCPUs had been stopped in each silence: boots that are compared are not.
+    // The recording claims that vCPUs stop in silences. The compared boots must not do that.
     let manifest = slow.join("recording.json");
     let mut recorded: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     recorded["how"]["silence_ms"] = json!(1000);
     fs::write(&manifest, recorded.to_string()).unwrap();
     let one = run(try_once(&slow, &scratch.path("one"), &db).arg("wake_aps")).exits(0).json();
     assert_eq!(list(&one["remedies"]).len(), 1, "{one:#}");
-    assert_eq!(of_rule(&one, "cpu-start")["verdict"], "confirmed");
+    assert_eq!(finding_of_rule(&one, "cpu-start")["verdict"], "confirmed");
     assert_eq!(one["together"], Value::Null, "one alone");
     let bench: Value = serde_json::from_slice(&fs::read(scratch.path("one").join("bench.json")).unwrap()).unwrap();
     assert_eq!(bench["variants"][0]["how"]["silence_ms"], Value::Null);
     run(try_once(&slow, &scratch.path("none"), &db).arg("no-such-rule")).refuses(&["no-such-rule", "tsc-check"]);
     run(try_once(&slow, &scratch.path("one"), &db).arg("wake_aps")).refuses(&["a try is there already"]);
-    // What is refused removes nothing: neither by a wrong name nor by too few rounds.
+    // A refusal removes nothing, for a wrong name as for too few rounds.
     let kept = fs::read(scratch.path("one").join("bench.json")).unwrap();
     run(try_once(&slow, &scratch.path("one"), &db).args(["--force", "no-such-rule"])).refuses(&["no-such-rule"]);
     run(bootscope("try").arg(&slow).args(["--runs", "2", "--force", "-o"]).arg(scratch.path("one")))
         .refuses(&["too few"]);
     assert_eq!(fs::read(scratch.path("one").join("bench.json")).unwrap(), kept);
-    // Nor is anything removed that no try made, or the recording itself.
+    // Files that no trial wrote, and the recording itself, are not removed either.
     let of_others = scratch.path("of-others");
     for part in ["together", "base"] {
         fs::create_dir_all(of_others.join(part)).unwrap();
@@ -133,14 +133,14 @@ fn a_claim_that_does_not_hold_is_refuted() {
     let scratch = Scratch::new();
     let (slow, db) = (scratch.path("slow"), scratch.path("history.db"));
     record(&slow, "2", SLOW, &[]);
-    // It delays nothing.
+    // This remedy changes no delay.
     let own = ["--append", "delay.clocks=0", "--claim", "20ms"];
     let document = run(try_once(&slow, &scratch.path("own"), &db).args(own)).exits(0).json();
     Schemas::read().hold(&document);
     let [line] = list(&document["remedies"]) else { panic!("{document:#}") };
     assert_eq!(line["verdict"], "refuted", "{line:#}");
     assert!(text(&line["why"]).contains("saves nothing"), "{line:#}");
-    // What does save is confirmed, also where nobody said how much; with a claim it has to be that.
+    // A saving remedy is confirmed without a claim. With a claim, the saving must match it.
     let verdict = |name: &str, claim: &[&str]| {
         let mut command = try_once(&slow, &scratch.path(name), &db);
         let document = run(command.args(["--append", "tsc_sync=trust"]).args(claim)).exits(0).json();
@@ -152,7 +152,7 @@ fn a_claim_that_does_not_hold_is_refuted() {
     run(try_once(&slow, &scratch.path("so"), &db).args(["--append", "aps=serial"])).refuses(&["has that already"]);
 }
 
-/// What a history from elsewhere says of this kernel and machine type stands beside the finding.
+/// The verdict that an imported history has for this kernel and machine type is shown beside the finding.
 #[test]
 fn a_refuted_finding_stays_visible_as_refuted() {
     if !built() {
@@ -162,7 +162,7 @@ fn a_refuted_finding_stays_visible_as_refuted() {
     let (slow, tried, db) = (scratch.path("slow"), scratch.path("try"), scratch.path("elsewhere.db"));
     record(&slow, "2", "tsc_sync=check", &[]);
     run(bootscope("try").arg(&slow).args(["--runs", "1", "--no-history", "-o"]).arg(&tried)).exits(0);
-    // As if the boot had taken as long with the remedy.
+    // Change the bench as if the remedy had saved nothing.
     let mut bench: Value = serde_json::from_slice(&fs::read(tried.join("bench.json")).unwrap()).unwrap();
     let base = list(&bench["boots"]).iter().find(|boot| boot["variant"] == 0).unwrap()["total_ns"].clone();
     bench["boots"].as_array_mut().unwrap().iter_mut().for_each(|boot| boot["total_ns"] = base.clone());
@@ -176,7 +176,7 @@ fn a_refuted_finding_stays_visible_as_refuted() {
     assert_eq!(found["findings"][0]["tried"]["verdict"], "refuted", "{found:#}");
     let said = run(bootscope("findings").arg(&slow).arg("--db").arg(&db)).exits(0);
     assert!(said.text().contains("refuted on this kernel and machine type"), "{}", said.text());
-    // `show` asks the history of the user.
+    // `show` reads the history of the user.
     let data = scratch.path("data");
     fs::create_dir_all(data.join("bootscope")).unwrap();
     fs::copy(&db, data.join("bootscope/history.db")).unwrap();
@@ -205,7 +205,7 @@ fn a_remedy_that_breaks_the_boot_is_an_outcome_with_its_line() {
     Schemas::read().hold(&document);
     let [saves, breaks] = list(&document["remedies"]) else { panic!("{document:#}") };
     assert_eq!((&saves["verdict"], &breaks["verdict"]), (&json!("confirmed"), &json!("breaks-the-boot")));
-    // Five rounds; what never boots is left out after the third.
+    // Five rounds. A variant that never boots is left out after the third.
     assert_eq!(
         (saves["boots"].as_u64(), breaks["boots"].as_u64(), breaks["failed"].as_u64()),
         (Some(5), Some(3), Some(3))
@@ -249,7 +249,7 @@ fn a_try_that_is_interrupted_keeps_its_boots_and_goes_on() {
     };
     let document = run(&mut go_on()).exits(0).json();
     assert_eq!(document["ended"], "rounds", "{document:#}");
-    assert_eq!(of_rule(&document, "tsc-check")["verdict"], "confirmed");
+    assert_eq!(finding_of_rule(&document, "tsc-check")["verdict"], "confirmed");
     assert_eq!(document["together"]["joint"]["verdict"], "confirmed");
     assert_eq!(boots_in(&tried), 18);
     assert_eq!(boots_in(&tried.join("together")), 12, "as many rounds as of each by itself");
@@ -265,7 +265,7 @@ fn boots_in(folder: &Path) -> usize {
     text.lines().filter(|line| line.starts_with("{\"number\"")).count()
 }
 
-/// The lab's file as any kernel: the program does not know that it is the lab.
+/// A copy of the lab's file, which the program must treat as any kernel.
 fn copied(scratch: &Scratch) -> PathBuf {
     let lab = Path::new(&std::env::var_os("BOOTSCOPE_LIB").unwrap()).join("lab");
     let copy = scratch.path("kernel");
@@ -274,7 +274,7 @@ fn copied(scratch: &Scratch) -> PathBuf {
 }
 
 #[test]
-fn what_cannot_be_booted_again_says_what_next() {
+fn recordings_that_cannot_be_repeated_are_refused_with_advice() {
     let scratch = Scratch::new();
     let log = scratch.path("serial.log");
     fs::write(&log, "[    0.000000] Linux version 6.1.0\n[    0.500000] Run /init as init process\n").unwrap();
@@ -310,7 +310,7 @@ fn what_cannot_be_booted_again_says_what_next() {
     assert!(!tried.exists(), "nothing is begun");
 }
 
-/// Claims of a recording with times are none in instructions: it is recorded anew.
+/// A claim in time says nothing about a boot counted in instructions, so the guest is recorded again.
 #[test]
 #[ignore = "16 s: in make test-all"]
 fn instructions_are_claimed_by_a_recording_with_instructions() {
@@ -325,12 +325,12 @@ fn instructions_are_claimed_by_a_recording_with_instructions() {
     command.arg(&slow).args(["--deterministic", "--json", "--runs", "1", "--no-history", "-o"]).arg(&tried);
     let document = run(&mut command).exits(0).json();
     assert_eq!(document["recording"], tried.join("base").to_str().unwrap());
-    let line = of_rule(&document, "calibration");
+    let line = finding_of_rule(&document, "calibration");
     assert_eq!((&line["verdict"], list(&line["findings"]).len()), (&json!("confirmed"), 2), "{line:#}");
     assert_eq!(document["deterministic"], true);
 }
 
-/// Sources that compile nothing: `make bzImage` takes the packed kernel, or the unpacked one where CONFIG_PACKED is off.
+/// Sources that compile nothing: `make bzImage` copies the packed kernel, or the unpacked one if CONFIG_PACKED is off.
 fn made_sources(scratch: &Scratch, packed: &Path, unpacked: &Path) -> PathBuf {
     let tree = scratch.path("linux");
     fs::create_dir_all(tree.join("scripts")).unwrap();
@@ -354,7 +354,7 @@ fn made_sources(scratch: &Scratch, packed: &Path, unpacked: &Path) -> PathBuf {
     tree
 }
 
-/// What a kernel saves that is booted unpacked is known from its decompressor; one that sources make saves the same.
+/// The saving of an unpacked kernel is known from its decompressor. A kernel built from sources saves the same.
 #[test]
 #[ignore = "58 s: in make test-all"]
 fn another_kernel_is_unpacked_or_built() {
@@ -370,7 +370,7 @@ fn another_kernel_is_unpacked_or_built() {
         command
     };
     let document = run(attempt(&tried).arg("decompression")).exits(0).json();
-    let line = of_rule(&document, "decompression");
+    let line = finding_of_rule(&document, "decompression");
     assert_eq!((&line["verdict"], &line["changes"][0]["kind"]), (&json!("confirmed"), &json!("unpacked-kernel")));
     let saved = ms(&line["measured"]);
     assert!(saved > 20.0, "{line:#}");
@@ -387,7 +387,7 @@ fn another_kernel_is_unpacked_or_built() {
     run(&mut build("no", "+PACKED")).refuses(&["--config +PACKED", "has that already"]);
     run(&mut build("no", "PACKED")).refuses(&["`PACKED` is no change"]);
     assert!(!cache.join("trees").exists() && !scratch.path("no").exists(), "nothing is begun");
-    // All boots are of what was built; the boot that claims are of is recorded anew.
+    // All boots run the built kernel, and the boot for the claims is recorded again.
     let document = run(&mut build("built", "-PACKED")).exits(0).json();
     Schemas::read().hold(&document);
     assert_eq!(document["recording"], scratch.path("built").join("base").to_str().unwrap());
@@ -403,7 +403,7 @@ fn another_kernel_is_unpacked_or_built() {
     assert!(kept.stderr.contains("-ALWAYS did not take: it is selected by SELECTS"), "{}", kept.stderr);
 }
 
-/// What a compressed initrd costs is mostly what unpacks it, which a try leaves out.
+/// Most of a compressed initrd's cost is its decompressor, which the trial leaves out.
 #[test]
 #[ignore = "29 s: in make test-all"]
 fn an_initrd_is_booted_unpacked() {
@@ -425,12 +425,12 @@ fn an_initrd_is_booted_unpacked() {
     let mut command = bootscope("try");
     command.arg(&slow).args(["initrd", "--json", "--runs", "1", "--no-history", "-o"]).arg(scratch.path("try"));
     let document = run(command.arg("--cache").arg(scratch.path("cache"))).exits(0).json();
-    let line = of_rule(&document, "initrd");
+    let line = finding_of_rule(&document, "initrd");
     assert_eq!((&line["verdict"], &line["changes"][0]["kind"]), (&json!("confirmed"), &json!("unpacked-initrd")));
     assert!(ms(&line["measured"]) > 50.0, "{line:#}");
 }
 
-/// A cpio archive of the format `newc`, of one file.
+/// A cpio archive of the format `newc` with one file.
 fn archive(name: &str, content: &[u8]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, mode, content) in [(name, 0o100_644, content), ("TRAILER!!!", 0, &b""[..])] {
@@ -445,7 +445,7 @@ fn archive(name: &str, content: &[u8]) -> Vec<u8> {
     archive
 }
 
-/// What each remedy does is printed, and then why they were not booted together.
+/// The verdict on each remedy is printed first, and then the reason why they were not booted together.
 #[test]
 fn verdicts_are_printed_before_the_error_of_the_joint_boots() {
     if !built() {
@@ -455,7 +455,7 @@ fn verdicts_are_printed_before_the_error_of_the_joint_boots() {
     let (slow, tried, db) = (scratch.path("slow"), scratch.path("try"), scratch.path("history.db"));
     record(&slow, "4", SLOW, &[]);
     run(&mut try_once(&slow, &tried, &db)).exits(0);
-    // As if it had been cut off before the boots of all remedies, whose folder cannot be made now.
+    // Simulate an interruption before the joint boots, whose folder cannot be created now.
     fs::remove_dir_all(tried.join("together")).unwrap();
     fs::write(tried.join("together"), "").unwrap();
     let go_on = |folder: &Path, from: &Path| {
@@ -464,11 +464,11 @@ fn verdicts_are_printed_before_the_error_of_the_joint_boots() {
     };
     let failed = go_on(&tried, scratch.folder()).exits(2);
     let document = failed.json();
-    assert_eq!(of_rule(&document, "tsc-check")["verdict"], "confirmed");
+    assert_eq!(finding_of_rule(&document, "tsc-check")["verdict"], "confirmed");
     assert_eq!(document["together"], Value::Null);
     assert!(failed.stderr.contains("the remedies could not be booted together"), "{}", failed.stderr);
     fs::remove_file(tried.join("together")).unwrap();
-    // From another folder the recording is found all the same: what all save together is claimed.
+    // The recording is found from another folder too, so the joint saving is claimed.
     let elsewhere = scratch.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let document = go_on(Path::new("../try"), &elsewhere).exits(0).json();

@@ -1,8 +1,8 @@
-//! Every command that README.md and the book show is run, and what it prints is compared with what they show, but for figures. Commands in
-//! their tables are run, too.
+//! Runs every command that README.md and the book show, also in tables, and compares the output with the page, except
+//! for figures.
 //!
-//! `scripts/make-book --check` does it, so that test and book have one reader of pages. What it does not run is printed, with the
-//! reason.
+//! `scripts/make-book --check` does it, so test and book share one reader of pages. Commands that it does not run are
+//! printed with the reason.
 
 use crate::support::skip;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 #[test]
 #[ignore = "113 s: in make test-all"]
-fn the_book_shows_what_its_commands_print() {
+fn the_book_shows_the_output_of_its_commands() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut check = Command::new(root.join("scripts/make-book"));
     let done = check.arg("--check").env("BOOTSCOPE", env!("CARGO_BIN_EXE_bootscope")).output().expect("python3 runs");

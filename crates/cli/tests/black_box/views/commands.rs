@@ -1,5 +1,5 @@
-//! What every command promises its user: help, exit statuses, JSON that adds up, output folders that are safe, colour
-//! only where it is wanted, and evidence taken elsewhere from import to every export. Nothing is booted here.
+//! Promises of every command to its user: help, exit statuses, JSON that adds up, safe output folders, colour only
+//! where it is wanted, and foreign evidence from import to every export. Nothing is booted here.
 
 use crate::support::{bootscope, fixture, fixtures, imported, list, ns, ran, rows, run, shown, skip, text};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn help_names_every_command_and_what_exit_statuses_mean() {
     assert!(version.text().starts_with(concat!("bootscope ", env!("CARGO_PKG_VERSION"))), "{}", version.text());
 }
 
-/// As `cargo install` leaves it: in a folder `bin`, and nothing else.
+/// The program as `cargo install` leaves it: in a folder `bin`, without helpers.
 #[test]
 fn a_program_without_its_helpers_says_how_to_get_them() {
     let prefix = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn completions_and_man_pages_know_every_command() {
 }
 
 #[test]
-fn what_was_typed_wrongly_is_refused_with_a_reason() {
+fn wrong_arguments_are_refused_with_a_reason() {
     run(&mut Command::new(env!("CARGO_BIN_EXE_bootscope"))).refuses(&["Usage"]);
     run(&mut bootscope("shwo")).refuses(&["unrecognized", "show"]);
     run(&mut bootscope("show")).refuses(&["RECORDING"]);
@@ -97,7 +97,7 @@ fn every_fixture_goes_all_the_way_from_import_to_every_view() {
         let document = shown(&recording);
         assert_eq!(document["outcome"], "imported", "{}", file.display());
         assert!(ns(&document["total_ns"]) > 0, "{}: nothing was read", file.display());
-        // Raw ticks alone are no time: nothing in such a file says how many make a second.
+        // Raw ticks alone are no time, because the file does not contain their rate.
         let unit = if file.to_string_lossy().contains("x86-tsc") { "ticks" } else { "ns" };
         assert_eq!(document["unit"], unit, "{}", file.display());
 
@@ -123,7 +123,7 @@ fn every_fixture_goes_all_the_way_from_import_to_every_view() {
         let given_away = folder.path().join("anonymous.tar.zst");
         run(bootscope("pack").arg(&recording).args(["--anonymous", "-o"]).arg(&given_away)).exits(0);
         let anonymous = shown(&given_away);
-        // The evidence of a phase may quote a line with who built the kernel.
+        // The evidence of a phase may quote a line that names the kernel's builder.
         let times = |document: &Value| -> Vec<[Value; 4]> {
             let fields = ["name", "start_ns", "end_ns", "error_ns"];
             list(&document["phases"]).iter().map(|phase| fields.map(|field| phase[field].clone())).collect()
@@ -160,7 +160,7 @@ fn a_trace_of_ticks_needs_their_rate() {
     run(bootscope("import").arg(&trace).args(["--tsc-frequency", "2GHz", "-o"]).arg(&known)).exits(0);
     let known = shown(&known);
     assert_eq!((&known["unit"], ns(&known["total_ns"])), (&"ns".into(), ns(&ticks["total_ns"]) / 2));
-    // Beside a log that it shares nothing with, nobody knows where it belongs.
+    // The trace shares nothing with this log, so it cannot be placed.
     let both = folder.path().join("both");
     let log = fixture("log/linux-6.1-serial.log");
     run(bootscope("import").args([&trace, &log]).arg("-o").arg(&both)).exits(0);
@@ -214,7 +214,7 @@ fn an_output_that_exists_is_kept_unless_forced() {
     }
     run(bootscope("report").arg(&into).arg("--force").arg("-o").arg(folder.path())).refuses(&["is a folder"]);
 
-    // What is not a recording is never removed.
+    // Only recordings are ever removed.
     let foreign = folder.path().join("home");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("thesis.tex"), "years of work").unwrap();
@@ -223,7 +223,7 @@ fn an_output_that_exists_is_kept_unless_forced() {
 }
 
 #[test]
-fn colour_is_for_terminals_and_no_color_is_obeyed() {
+fn colour_needs_a_terminal_and_no_color_disables_it() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     let colored = |command: &mut Command| run(command).exits(0).stdout.contains(&0x1b);
@@ -237,7 +237,7 @@ fn colour_is_for_terminals_and_no_color_is_obeyed() {
     assert!(!colored(&mut show("--color never").unwrap()));
 }
 
-/// The program on a terminal of 80 columns; none, with the reason said, where there is none to be had.
+/// The program on a terminal of 80 columns; `None` without one, with a printed reason.
 fn on_terminal(arguments: &str) -> Option<Command> {
     if Command::new("script").arg("--version").output().is_err() {
         skip("no `script` (util-linux) to give the program a terminal");
@@ -272,7 +272,7 @@ fn a_terminal_is_not_overrun_and_a_pipe_gets_all_of_it() {
 }
 
 #[test]
-fn quiet_and_verbose_say_less_and_more() {
+fn quiet_and_verbose_print_less_and_more() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::read_to_string(fixture("log/linux-6.1-serial.log")).unwrap();
     let belled = folder.path().join("belled.log");
@@ -281,7 +281,7 @@ fn quiet_and_verbose_say_less_and_more() {
     let show = |flag: &[&str]| run(bootscope("show").args(flag).arg(&recording)).exits(0).text().to_owned();
     let [quiet, usual, verbose] = [&["-q"][..], &[], &["-v"]].map(show);
     assert!(usual.starts_with(&quiet) && quiet.contains("imported: ") && !quiet.contains("phase"), "{quiet}");
-    // What is harmless is summed in a line, or each has its own.
+    // Harmless diagnostics share one line, or with --verbose each has its own.
     let (tables, evidence) = usual.split_once("evidence: ").unwrap();
     let (_, summed) = evidence.split_once("harmless: ").unwrap();
     assert!(
@@ -310,7 +310,7 @@ fn a_compressed_log_names_its_kernel_too() {
 }
 
 #[test]
-fn each_command_that_writes_says_so_as_json() {
+fn each_command_that_writes_a_file_prints_json() {
     let folder = tempfile::tempdir().unwrap();
     let (log, into) = (fixture("log/linux-6.1-serial.log"), folder.path().join("a"));
     let import = run(bootscope("import").arg("--json").arg(&log).arg("-o").arg(&into)).exits(0).json();
@@ -345,7 +345,7 @@ fn a_pipe_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-6.1-serial.log"), &folder.path().join("a"));
     let path = recording.to_str().unwrap();
@@ -353,7 +353,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     for arguments in [&["show", path][..], &["show", path, "--json"], &json, &["completions", "bash"], &["--help"]] {
         let mut command = bootscope(arguments[0]);
         let mut child = command.args(&arguments[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Nobody reads: whatever it writes fails.
+        // The pipe has no reader, so every write fails.
         drop(child.stdout.take());
         let ended = ran(child.wait_with_output().unwrap(), format!("{arguments:?}")).exits(0);
         assert_eq!(ended.stderr, "", "{arguments:?}");
@@ -374,7 +374,7 @@ fn output_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn rows_say_who_did_it_and_shares_are_of_the_whole() {
+fn rows_have_owners_and_shares_of_the_whole() {
     let folder = tempfile::tempdir().unwrap();
     let trace = fixture("trace/linux-6.1-global-first-switches.txt");
     let document = shown(&imported(&trace, &folder.path().join("a")));
@@ -389,8 +389,8 @@ fn rows_say_who_did_it_and_shares_are_of_the_whole() {
     assert!(selfs.is_sorted_by(|a, b| a >= b), "largest first");
 }
 
-/// The excerpt of the question why an i.MX6 needs 55 ms to bring one CPU up: four initcalls, the log beginning in
-/// the first of them. As a log, and as the mail quotes and wraps it.
+/// The excerpt of the question why an i.MX6 needs 55 ms to start one CPU: four initcalls, in a log that begins within
+/// the first of them. Once as a log, and once as the mail quotes and wraps it.
 #[test]
 fn an_excerpt_that_begins_inside_an_initcall() {
     let folder = tempfile::tempdir().unwrap();
@@ -403,7 +403,8 @@ fn an_excerpt_that_begins_inside_an_initcall() {
             .iter()
             .map(|p| (text(&p["name"]), ns(&p["start_ns"]), ns(&p["end_ns"])))
             .collect();
-        // From the message before the first return, as one tick before that return others still printed; to the last.
+        // From the message before the first return, since one tick before that return other initcalls still printed, up
+        // to the last.
         let (first, last) = (256_033_000, 310_449_000);
         let expected = [
             ("unexplained", 0, first),
@@ -420,7 +421,7 @@ fn an_excerpt_that_begins_inside_an_initcall() {
         };
         assert_eq!(took("spawn_ksoftirqd"), 260_204_000 - 256_033_000, "{name}");
         assert_eq!(took("init_workqueues"), 9765 * 1024, "{name}");
-        // Two ticks would begin before the one before it returned.
+        // Two ticks would begin before the return of the previous one.
         assert_eq!(took("cpu_stop_init"), 290_265_000 - 270_363_000, "{name}");
         assert_eq!(took("rcu_spawn_kthreads"), 19531 * 1024, "{name}");
     }

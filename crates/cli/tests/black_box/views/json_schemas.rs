@@ -1,5 +1,5 @@
-//! `docs/json.md` says what the program prints: documents of real benches, histories, checks and ranges are held against
-//! it, and what it describes is there.
+//! Compares `docs/json.md` with the program: documents of real benches, histories, checks and ranges fit it, and the
+//! fields that it describes occur.
 
 use crate::support::boots::{Scratch, recorded};
 use crate::support::json_schema::misfits;
@@ -38,7 +38,7 @@ fn bench(lab: &Path, into: &Path, db: &Path, flags: &[&str]) -> Value {
 }
 
 #[test]
-fn the_page_says_what_is_printed() {
+fn the_page_describes_the_printed_documents() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let db = scratch.path("history.db");
@@ -104,8 +104,8 @@ fn the_page_says_what_is_printed() {
     schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
     hold_lake(&mut schemas, &scratch, &slow);
     let unseen = schemas.unseen();
-    // Of a stock kernel, of a hang, of luck, of a remedy nearly the same, of a bench that went on, of several rounds, of sources, and of ranges,
-    // which have their own tests.
+    // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, and
+    // ranges. These have their own tests.
     const ELSEWHERE: [&str; 23] = [
         "Bench.up_to",
         "Boot.milestones",
@@ -138,7 +138,7 @@ fn the_page_says_what_is_printed() {
     assert!(here.is_empty(), "the page tells of what is not printed: {here:?}");
 }
 
-/// A lake of a recording, beside one that is not there.
+/// Checks a lake with a recording, and an add of a missing one.
 fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
     let lake = scratch.path("lake");
     let ask = |command: &str, exits: i32, flags: &[&str]| {
@@ -154,7 +154,7 @@ fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
     schemas.hold(&ask("forget", 1, &["--boot", "none"]));
 }
 
-/// Processes and units of a hand-made trace: a service that a disk answers, then its child.
+/// Checks the processes and units of a hand-made trace: a service that waits for a disk, then its child.
 fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
     let (trace, log, into) = (scratch.path("trace.txt"), scratch.path("dmesg.txt"), scratch.path("user"));
     let switch = |from: &str, state: &str, to: &str| {
@@ -206,7 +206,7 @@ fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
     schemas.hold_part(&shown["units"][0], "Unit");
 }
 
-/// The schema of a document as a file: `docs/schemas/show.json` of `bootscope.show/1`.
+/// The file of a document's schema: `docs/schemas/show.json` for `bootscope.show/1`.
 fn file(name: &str) -> PathBuf {
     let name = name.trim_start_matches("bootscope.").trim_end_matches("/1");
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.json"))
@@ -244,7 +244,8 @@ fn the_examples_fit_their_schemas() {
         let name = example["schema"].as_str().unwrap();
         let schema: Value = serde_json::from_str(&fs::read_to_string(file(name)).unwrap()).unwrap();
         assert_eq!(misfits(&schema, &example), [""; 0], "{name}");
-        // And one that does not fit is noticed: every field by itself, left out, of another type, or one too many.
+        // A misfit must be detected: for every field, a document without it, with another type, and with an additional
+        // field.
         for field in example.as_object().unwrap().keys() {
             let mut changed = example.clone();
             changed[field] = json!({"a": "field of no type"});
@@ -270,7 +271,7 @@ fn the_page_and_the_schemas_have_the_same_fields() {
 }
 
 #[test]
-fn what_the_page_does_not_have_is_noticed() {
+fn fields_missing_in_the_page_are_detected() {
     let right = json!({"schema": "bootscope.history-add/1", "database": "a", "added": [{"from": "b", "bench": 1, "new": true}]});
     Schemas::read().hold(&right);
     let wrong = [

@@ -1,5 +1,5 @@
-//! The published account of two boots, from logs of their shape: where the time went, what each saving leaves, and how
-//! it grows with the machine (Percival 2018, Profiling the FreeBSD kernel boot).
+//! The published account of two boots, from logs with their structure: the time of each row, the effect of each saving,
+//! and the growth with the machine (Percival 2018, Profiling the FreeBSD kernel boot).
 
 use crate::support::percival::{self, HZ, Rows};
 use crate::support::{bootscope, run};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The one row of his that is several drivers'.
+/// The one row in his table that combines several drivers.
 const GROUPS: &str = "whole DEVICE_PROBE hpt* -> DEVICE_PROBE hpt*\nuse freebsd\n";
 
 struct Boots(TempDir);
@@ -50,7 +50,7 @@ fn ms(value: &Value) -> f64 {
     value.as_i64().unwrap() as f64 / 1e6
 }
 
-/// The rows of `where` are those of the table, to the nanosecond, and what is smaller is the rest.
+/// Checks that the rows of `where` are those of the table, to the nanosecond, and smaller rows are in the rest.
 #[track_caller]
 fn assert_table(document: &Value, rows: &Rows) {
     let listed: Vec<&Value> = document["where"].as_array().unwrap().iter().collect();
@@ -111,8 +111,8 @@ fn assert_close(got: &[f64], expected: &[f64]) {
     );
 }
 
-/// His ladder on EC2. What he lists as done leads to 9152 ms (he says 8990, which was measured): the rest is shown as
-/// what it is. From there his own figures lead to 5210, and on to about 4500 and 2000.
+/// His ladder on EC2. The steps that he lists as done lead to 9152 ms. His measured value is 8990, and the difference
+/// is shown as the rest. From there his own figures lead to 5210, and on to about 4500 and 2000.
 #[test]
 fn the_ladder_on_ec2() {
     let boots = Boots::new();
@@ -130,10 +130,10 @@ fn the_ladder_on_ec2() {
     let ledger = boots.what_if(
         &ec2,
         &[
-            // 460 ms at 15 ms per GB are 30.7 GB, and 3.5 ms each then.
+            // 460 ms at 15 ms per GB are 30.7 GB, and then 3.5 ms for each.
             "SYSINIT vm_mem=107.333ms [done r323290]",
             "DEVICE_PROBE hpt*=0.099ms [done r325383]",
-            // 3 ms for each of 15 APs, and no line of the console's for any of 16 CPUs: 35 ms each.
+            // 3 ms for each of 15 APs, and no console line for any of 16 CPUs: 35 ms each.
             "SYSINIT start_aps=45ms [done r333335]",
             "_vprintf=2680ms [done r333335]",
             "measured=boots/after [done]",
@@ -142,7 +142,7 @@ fn the_ladder_on_ec2() {
             "SYSINIT clocks · DELAY=20ms [in progress]",
             // One wait of 100 ms in place of eight.
             "DEVICE_ATTACH ena;DELAY=100ms [wanted]",
-            // Of the keyboard controller's 2640 ms he would save 2500.
+            // He would save 2500 of the keyboard controller's 2640 ms.
             "DEVICE_PROBE psm=140ms [wanted]",
             "hammer_time DELAY [wanted]",
             "DEVICE_ATTACH atkbd DELAY [wanted]",
@@ -163,7 +163,7 @@ fn the_ladder_on_ec2() {
     assert_eq!(left, last["total_ns"].as_i64().unwrap());
 }
 
-/// His laptop from 19360 to about 3000 ms, with all that he lists for either machine.
+/// His laptop from 19360 to about 3000 ms, with all savings that he lists for either machine.
 #[test]
 fn the_ladder_on_the_laptop() {
     let boots = Boots::new();
@@ -180,7 +180,7 @@ fn the_ladder_on_the_laptop() {
             "SYSINIT clocks DELAY=20ms",
             // 15 to 3.5 ms per GB.
             "SYSINIT vm_mem=149.333ms",
-            // As much of it as on EC2.
+            // The same share of it as on EC2.
             "_vprintf=191.111ms",
         ],
     );
@@ -188,9 +188,9 @@ fn the_ladder_on_the_laptop() {
     assert_close(&totals(&ledger), &expected);
 }
 
-/// Two threads hold what process 1 waits for. The longer hold saved, the other is still waited for.
+/// Two threads hold a lock that process 1 waits for. Without the longer hold, the boot still waits for the other.
 #[test]
-fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
+fn a_saving_within_a_wait_counts_until_another_hold_ends() {
     let boots = Boots::new();
     let log = "\
 0xffffffff81000000 1000000 ENTER hammer_time
@@ -210,7 +210,7 @@ fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
     std::fs::write(boots.path("two.txt"), log).unwrap();
     let two = boots.path("two");
     run(bootscope("import").arg(boots.path("two.txt")).args(["--tsc-frequency", HZ, "-o"]).arg(&two)).exits(0);
-    // 1010 ms in all; usbus1 releases at 400, when only 10 have passed of what is not waiting.
+    // 1010 ms in all. usbus1 releases at 400, when only 10 ms of other work have passed.
     assert_close(&totals(&boots.what_if(&two, &["THREAD usbus0"])), &[410.0]);
     assert_close(&totals(&boots.what_if(&two, &["THREAD usbus0=490ms", "THREAD usbus1"])), &[510.0, 510.0]);
     assert_close(&totals(&boots.what_if(&two, &["THREAD usbus1", "THREAD usbus0"])), &[1_010.0, 20.0]);
@@ -222,7 +222,7 @@ fn a_saving_within_a_wait_counts_for_as_long_as_nobody_else_held() {
 }
 
 #[test]
-fn what_cannot_be_worked_out_is_refused() {
+fn uncomputable_savings_are_refused() {
     let boots = Boots::new();
     let ec2 = boots.boot("ec2", &percival::ec2(), &[]);
     let refuses = |flags: &[&str], words: &[&str]| drop(run(bootscope("what-if").arg(&ec2).args(flags)).refuses(words));

@@ -1,4 +1,4 @@
-//! `export --to otlp --endpoint`: what a collector hears.
+//! `export --to otlp --endpoint`: the requests that a collector receives.
 
 use crate::support::{bootscope, run};
 use serde_json::Value;
@@ -15,22 +15,22 @@ fn recording(name: &str) -> PathBuf {
     into
 }
 
-/// What was posted: its path, its headers and its body.
+/// A received request: its path, its headers and its body.
 struct Posted {
     path: String,
     headers: HashMap<String, String>,
     body: Vec<u8>,
 }
 
-/// Hears so many requests and gives each the same answer.
+/// A server that receives this number of requests and gives each the same answer.
 fn collector(requests: usize, answer: &'static str) -> (String, JoinHandle<Vec<Posted>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let heard = std::thread::spawn(move || (0..requests).map(|_| hear(&listener, answer)).collect());
+    let heard = std::thread::spawn(move || (0..requests).map(|_| receive(&listener, answer)).collect());
     (address, heard)
 }
 
-fn hear(listener: &TcpListener, answer: &str) -> Posted {
+fn receive(listener: &TcpListener, answer: &str) -> Posted {
     let (stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
@@ -56,7 +56,7 @@ fn hear(listener: &TcpListener, answer: &str) -> Posted {
 const TAKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
 #[test]
-fn a_collector_hears_the_trace_and_the_metrics() {
+fn a_collector_receives_the_trace_and_the_metrics() {
     let recording = recording("heard");
     let (address, heard) = collector(2, TAKEN);
     let ran =
@@ -77,7 +77,7 @@ fn a_collector_hears_the_trace_and_the_metrics() {
 }
 
 #[test]
-fn what_a_collector_refuses_is_said() {
+fn a_refusal_of_the_collector_is_reported() {
     let recording = recording("refused");
     let (address, heard) = collector(1, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\nno such \u{1b}[31mpath");
     run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &address])).refuses(&[
@@ -93,7 +93,7 @@ fn what_a_collector_refuses_is_said() {
     heard.join().unwrap();
     assert!(ran.stderr.contains("too old"), "{}", ran.stderr);
 
-    // Nobody listens at a port that was just given back.
+    // No server listens at a port that was just released.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let to = format!("http://{free}");
     run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &to]))

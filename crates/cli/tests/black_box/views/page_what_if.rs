@@ -1,5 +1,5 @@
-//! A page runs its boots again by itself: what it answers is what `bootscope what-if` says, to the nanosecond, over all kept
-//! recordings. The same code runs in the page as WebAssembly; `page/test/browser.test.mjs` asks that.
+//! A page replays its boots itself: its answers equal those of `bootscope what-if`, to the nanosecond, for all kept
+//! recordings. The same code runs in the page as WebAssembly; `page/test/browser.test.mjs` tests that.
 
 use crate::support::{bootscope, run};
 use page_data::{Less, Parts, answer};
@@ -15,7 +15,7 @@ fn kept() -> Vec<PathBuf> {
     found
 }
 
-/// The parts of a page's only boot.
+/// The tables of a page's only boot.
 fn parts(page: &Path) -> Parts {
     let mut parts = Parts::default();
     let page = std::fs::read_to_string(page).unwrap();
@@ -60,7 +60,7 @@ fn a_page_answers_as_the_command_does() {
             let timeline = parts(&page).timeline();
             let said = run(&mut command);
             if said.status != 0 {
-                // No path, or no waits: the page says the same of it.
+                // Without a path or without waits, the page gives the same reason.
                 let answered: Value = serde_json::from_str(&answer(&timeline.unwrap(), &savings)).unwrap();
                 let wrong = answered["wrong"].as_str().unwrap();
                 assert!(said.stderr.contains(wrong), "{}: {wrong:?}, {}", recording.display(), said.stderr);
@@ -69,7 +69,7 @@ fn a_page_answers_as_the_command_does() {
             }
             let said = said.json();
             let answered: Value = serde_json::from_str(&answer(&timeline.unwrap(), &savings)).unwrap();
-            // Names are harmless in the page; of rows of equal length the order goes by them.
+            // Names are escaped in the page, and the escaped names order rows of equal length.
             let wheres = |of: &Value| -> Vec<(i64, String)> {
                 let row = |r: &Value| {
                     (r["self_ns"].as_i64().unwrap(), report::harmless(r["name"].as_str().unwrap()).into_owned())

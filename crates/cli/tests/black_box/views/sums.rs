@@ -1,4 +1,4 @@
-//! Every column that has a total adds up to it, as it is printed: in `show`, `diff` and `what-if`, of kept recordings.
+//! Every column with a total adds up to it, as printed: in `show`, `diff` and `what-if`, for the kept recordings.
 
 use crate::support::{bootscope, list, run, text};
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ const KEPT: [&str; 10] = [
     "log-excerpt",
 ];
 
-/// How many rows are listed, before everything else.
-const TOPS: [&str; 4] = ["1", "3", "20", "1000"];
+/// The numbers of listed rows; further rows are in "everything else".
+const ROW_LIMITS: [&str; 4] = ["1", "3", "20", "1000"];
 
-/// A printed time, and by how much rounding may have moved it.
+/// A printed time, and its largest rounding error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Printed {
     ns: f64,
@@ -65,7 +65,7 @@ fn table<'a>(output: &'a str, title: &str) -> Option<(&'a str, Vec<&'a str>)> {
     panic!("the table {title:?} has no total:\n{output}");
 }
 
-/// What stands in a line under a right-aligned column.
+/// The cell of a line in a right-aligned column.
 fn cell<'a>(header: &str, column: &str, line: &'a str) -> &'a str {
     let at = header.find(&format!("  {column}")).map(|at| at + 2 + column.len());
     let end = header[..at.unwrap_or_else(|| panic!("no column {column:?} in {header:?}"))].chars().count();
@@ -74,7 +74,7 @@ fn cell<'a>(header: &str, column: &str, line: &'a str) -> &'a str {
     if within.ends_with(' ') || within.chars().count() < end { "" } else { within.rsplit("  ").next().unwrap_or("") }
 }
 
-/// Adds up a column. Returns its total.
+/// Checks the sum of a column. Returns its total.
 #[track_caller]
 fn assert_column(output: &str, title: &str, column: &str) -> Option<Printed> {
     let (header, lines) = table(output, title)?;
@@ -91,7 +91,7 @@ fn assert_column(output: &str, title: &str, column: &str) -> Option<Printed> {
 fn the_tables_of_a_boot_add_up() {
     for name in KEPT {
         let mut found = 0;
-        for top in TOPS {
+        for top in ROW_LIMITS {
             let shown = run(bootscope("show").arg(kept(name)).args(["--top", top])).exits(0);
             found += usize::from(assert_column(shown.text(), "phase", "length").is_some());
             found += usize::from(assert_column(shown.text(), "where the boot path went", "self").is_some());
@@ -102,11 +102,11 @@ fn the_tables_of_a_boot_add_up() {
                 found += usize::from(assert_column(shown.text(), title, "self").is_some());
             }
         }
-        assert_eq!(found, 4 * TOPS.len(), "{name}: tables are missing");
+        assert_eq!(found, 4 * ROW_LIMITS.len(), "{name}: tables are missing");
     }
 }
 
-/// Rows that are named for a phase alone are not explained.
+/// Rows that are only named after a phase do not count as explained.
 #[test]
 fn the_explained_share_leaves_out_every_row_of_a_phase() {
     let mut explained = Vec::new();
@@ -124,7 +124,7 @@ fn the_explained_share_leaves_out_every_row_of_a_phase() {
             phases as f64 <= rest + 1.0,
             "{name}: rows of phases have {phases} ns, of {rest} that are not explained"
         );
-        // And it counts what is narrower. A log of phases alone explains next to nothing.
+        // Narrower rows count as explained. A log of phases alone explains next to nothing.
         explained.push(document["explained"].as_f64().unwrap());
     }
     let most = explained.iter().filter(|&&share| share > 0.5).count();
@@ -135,7 +135,7 @@ fn the_explained_share_leaves_out_every_row_of_a_phase() {
 fn the_tables_of_a_diff_add_up() {
     let pairs = KEPT.iter().zip(KEPT.iter().skip(1)).chain([(&KEPT[4], &KEPT[2]), (&KEPT[1], &KEPT[0])]);
     for (before, after) in pairs {
-        for top in TOPS {
+        for top in ROW_LIMITS {
             let compared = run(bootscope("diff").args([kept(before), kept(after)]).args(["--top", top])).exits(0);
             let output = compared.text();
             let change = |title: &str, column: &str| assert_column(output, title, column).expect(title);
@@ -151,7 +151,7 @@ fn the_tables_of_a_diff_add_up() {
     }
 }
 
-/// As printed: what was there, less what is saved, is what is left.
+/// The printed time before, minus the saving, is the printed time after.
 #[test]
 fn the_times_of_a_ledger_can_be_subtracted() {
     for name in ["lab-two-cpus", "lab-deterministic", "linux-traced-no-symbols", "tslog-in-two-parts"] {
@@ -167,7 +167,7 @@ fn the_times_of_a_ledger_can_be_subtracted() {
         let ledger = run(&mut command).exits(0);
         let output = ledger.text();
         assert_column(output, "what is left", "self");
-        // Every row of before is listed, or counted among everything else, or said to be gone. Other waits may be new.
+        // Every earlier row is listed, counted in "everything else", or reported as gone. Other waits may be new.
         let count = |after: &str| {
             let rest = output.lines().find_map(|line| line.split_once(after)?.1.split(' ').next());
             rest.map_or(0, |rows| rows.parse::<usize>().unwrap())
@@ -182,7 +182,7 @@ fn the_times_of_a_ledger_can_be_subtracted() {
             let ranged = cell(header, "saved", line).contains(" to ") || cell(header, "total", line).contains(" to ");
             let of = |column: &str| printed(cell(header, column, line)).ns;
             if ranged {
-                // A range of boots has no one total to go on from.
+                // A range of boots has no single total to continue from.
                 break;
             }
             let (was, now, saved, total) = (of("boot path"), of("becomes"), of("saved"), of("total"));

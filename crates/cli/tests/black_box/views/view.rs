@@ -1,4 +1,4 @@
-//! `bootscope view`: only who knows its address gets the page, and it is the page that `report` writes.
+//! `bootscope view`: only a client with the address gets the page, and it is the page that `report` writes.
 
 use crate::support::{bootscope, fixture, imported, run};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// A server, ended with the test.
+/// A running server, ended with the test.
 struct Served {
     child: Child,
     host: String,
@@ -39,7 +39,7 @@ impl Served {
         answer
     }
 
-    /// The status and the body of what a page would get.
+    /// The status and the body of the answer to a page.
     fn what_if(&self, question: &serde_json::Value) -> (String, String) {
         let body = question.to_string();
         let (path, host, length) = (format!("{}what-if", self.path), &self.host, body.len());
@@ -54,14 +54,14 @@ impl Served {
     }
 }
 
-/// What is different in each page.
+/// A page without the random values that differ in each page.
 fn without_nonces(page: &str) -> String {
     let nonce = page.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
     page.replace(nonce, "")
 }
 
 #[test]
-fn only_who_knows_the_address_gets_the_page() {
+fn only_clients_with_the_address_get_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-3.5.7-imx6-only-returns.log"), &folder.path().join("boot"));
     run(bootscope("report").arg(&recording)).exits(0);
@@ -69,19 +69,20 @@ fn only_who_knows_the_address_gets_the_page() {
 
     let served = Served::of(&recording);
     assert!(served.host.starts_with("127.0.0.1:"), "{}", served.host);
-    // A connection that says nothing holds up nobody.
+    // A silent connection must not delay others.
     let _silent = TcpStream::connect(&served.host).unwrap();
     let answer = served.get(&served.path, &served.host);
     let (head, page) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("Content-Type: text/html"), "{head}");
-    // It may ask its server, and nobody else. A file runs the boot again by itself, where it was built with what does that.
+    // The page may connect only to its server. A page in a file computes savings itself, if it was built with that
+    // code.
     let (asks, itself) = (" connect-src 'self';", " 'wasm-unsafe-eval'");
     let policy = |page: &str| page.split_once("<style>").unwrap().0.to_owned();
     assert!(policy(page).contains(asks) && !policy(page).contains(itself) && !policy(&written).contains("connect-src"));
     let tables =
         |page: &str| without_nonces(page).split_once("<script").unwrap().0.replace(asks, "").replace(itself, "");
     assert_eq!(tables(page), tables(&written));
-    // Of the boot both have the same, and a file also what running it again needs.
+    // Both pages have the same boot data. The file also has the data for replaying the boot.
     let parts = |page: &str| -> Vec<report::page::Table> {
         report::page::read(page).unwrap().into_iter().filter(|table| table.name != "names").collect()
     };
@@ -97,9 +98,9 @@ fn only_who_knows_the_address_gets_the_page() {
     assert_eq!(status(served.ask("\r\n\r\n")), "400");
 }
 
-/// A page that moves a slider gets what the command says, to the nanosecond.
+/// A page with a moved slider gets the result of the command, to the nanosecond.
 #[test]
-fn what_savings_bring_is_what_the_command_says() {
+fn savings_in_the_page_equal_those_of_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-3.5.7-imx6-only-returns.log"), &folder.path().join("boot"));
     let shown = run(bootscope("show").arg(&recording).arg("--json")).json();
@@ -136,7 +137,7 @@ fn what_savings_bring_is_what_the_command_says() {
     refused(serde_json::json!([1]), "invalid");
 }
 
-/// The page writes all of a row as a share: a row may be called as if a state or a time followed its name.
+/// The page writes all of a row as a share, since a row's name may end like a state or a time.
 #[test]
 fn all_of_a_row_is_saved_whatever_its_name_ends_in() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +163,7 @@ fn all_of_a_row_is_saved_whatever_its_name_ends_in() {
 }
 
 #[test]
-fn who_is_gone_is_not_answered_and_who_waits_is() {
+fn a_closed_connection_is_not_answered_and_a_waiting_one_is() {
     let folder = tempfile::tempdir().unwrap();
     let recording = imported(&fixture("log/linux-3.5.7-imx6-only-returns.log"), &folder.path().join("boot"));
     let served = Served::of(&recording);
@@ -232,7 +233,7 @@ fn each_method_gets_its_answer() {
         assert!(status(&answer) == "405" && answer.contains(&format!("\r\nAllow: {allowed}\r\n")), "{answer}");
     }
     assert_eq!(status(&ask("OPTIONS", "/", "")), "404");
-    // Its bounds: what is longer is refused, though nobody reads it to its end.
+    // Limits of the server: a longer request is refused, though it is not read to its end.
     let long = "x".repeat(300 << 10);
     assert_eq!(status(&ask("POST", &what_if, &format!("Content-Length: {}\r\n\r\n{long}", long.len()))), "413");
     assert_eq!(status(&ask("GET", &page, &format!("Cookie: {}\r\n", &long[..32 << 10]))), "431");
@@ -245,7 +246,7 @@ fn silent_and_slow_clients_do_not_keep_others_out() {
     let served = small_boot(&folder);
     let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&served.host).unwrap()).collect();
     assert_eq!(status(&served.get(&served.path, &served.host)), "200");
-    // A request that comes byte by byte, and a page that is not taken.
+    // A request that arrives byte by byte, and a page that the client does not read.
     silent.iter_mut().for_each(|slow| drop(slow.write_all(b"GET / HT")));
     let _not_taken: Vec<TcpStream> = (0..20)
         .map(|_| {
