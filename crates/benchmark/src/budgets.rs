@@ -1,23 +1,23 @@
-//! Budgets: what a boot may take, in a TOML file, and whether boots keep to it.
+//! Budgets: a TOML file with limits for a boot, and the check that boots keep them.
 //!
 //! ```toml
-//! baseline = "history"              # what limits with + are over: history, or a bench; `--baseline` replaces it
+//! baseline = "history"              # the reference of limits with +: history, or a bench; `--baseline` replaces it
 //! total = ["1.2s", "+5%"]           # one limit, or several
 //! [phase]
 //! initcalls = "300ms"
 //! [function]                        # rows and functions, as `show` names them
 //! "initcall acpi_init" = "+2ms"
-//! [milestone]                       # when it is passed, as `show --milestones` names it
+//! [milestone]                       # the time of a milestone, as `show --milestones` names it
 //! "unit:ssh.service" = "8s"
 //! [memory]
-//! vmm_max_rss = "180M"              # also guest_used, and any metric in bytes of which less is better
-//! [metric]                          # any metric of which less is better
+//! vmm_max_rss = "180M"              # also guest_used, and any metric in bytes if less is better
+//! [metric]                          # any metric if less is better
 //! vmm_cpu = "2s"
 //! [instructions]                    # of deterministic boots
 //! total = "1.9G"
 //! ```
-//! Every limit is an "at most": `1.2s` by itself, `+5%` and `+2ms` over the baseline. [`judge`] says of each whether it is
-//! kept, with the noise of the boots taken into account.
+//! Every limit is a maximum: `1.2s` is absolute, `+5%` and `+2ms` are relative to the baseline. [`judge`] decides whether each
+//! limit is kept, and takes the noise of the boots into account.
 
 mod amount;
 pub mod judge;
@@ -27,53 +27,51 @@ pub use judge::{Checked, Status, check};
 pub use observed::{Noise, Observed, metrics};
 
 use crate::metrics::{Metric, Unit};
-use crate::runs::of_today;
+use crate::runs::current_name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Spanned, Value};
 
-/// What kind of thing has a budget.
+/// The kind of quantity that has a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// From time zero to the end mark, in ns.
+    /// Time from time zero to the end mark, in ns.
     Total,
-    /// A phase, in ns.
+    /// Length of a phase, in ns.
     Phase,
-    /// A row or a function of the boot path, in ns.
+    /// Time of a row or a function of the boot path, in ns.
     Function,
-    /// When a milestone is passed, in ns since time zero.
+    /// Time of a milestone, in ns since time zero.
     Milestone,
     /// A metric in bytes.
     Memory,
     /// A metric in ns.
     Metric,
-    /// Instructions of a deterministic boot.
+    /// Number of instructions of a deterministic boot.
     Instructions,
 }
 
-/// What has a budget.
+/// The quantity that has a budget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct What {
-    /// Of which kind.
+    /// Kind of the quantity.
     pub kind: Kind,
-    /// Its name; `total` for the whole.
+    /// Name of the quantity; `total` for the whole boot.
     pub name: String,
 }
 
 impl What {
-    /// The whole boot.
+    /// The total of the boot.
     pub fn total() -> What {
         What { kind: Kind::Total, name: TOTAL.to_owned() }
     }
 
-    /// A metric.
     pub fn metric(metric: &Metric) -> What {
         What::new(if metric.unit == Unit::Bytes { Kind::Memory } else { Kind::Metric }, metric.name)
     }
 
-    /// A thing of a kind.
     pub fn new(kind: Kind, name: &str) -> What {
         What { kind, name: name.to_owned() }
     }
@@ -94,36 +92,35 @@ impl fmt::Display for What {
     }
 }
 
-/// The whole's name.
+/// Name of the total.
 const TOTAL: &str = "total";
 
-/// What it may be at most.
+/// The maximum that a budget allows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// So much: ns, bytes or instructions.
+    /// An absolute maximum: ns, bytes or instructions.
     AtMost(f64),
-    /// So much over the baseline.
+    /// A maximum excess over the baseline, in the same units.
     Over(f64),
-    /// So much over the baseline, as a share of it.
+    /// A maximum excess over the baseline, as a share of it.
     OverShare(f64),
 }
 
 impl Limit {
-    /// Whether it needs a baseline.
+    /// True if the limit needs a baseline.
     pub fn is_relative(self) -> bool {
         !matches!(self, Limit::AtMost(_))
     }
 }
 
-/// One budget.
+/// A limit of one quantity, as a line of the file gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// Of what.
+    /// The limited quantity.
     pub what: What,
-    /// At most so much.
     pub limit: Limit,
-    /// The limit as it is written.
+    /// The limit as written in the file.
     pub text: String,
     /// Its line in the file, from 1.
     pub line: usize,
@@ -132,19 +129,19 @@ pub struct Budget {
 /// A file of budgets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budgets {
-    /// What relative limits are over, if the file says.
+    /// The baseline of relative limits, if the file names one.
     pub baseline: Option<String>,
-    /// In the order of kinds and names.
+    /// The budgets, ordered by kind and name.
     pub all: Vec<Budget>,
 }
 
-/// What is wrong with a file of budgets, and where.
+/// An error in a file of budgets, with its place.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct BudgetError {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong and what to write instead.
+    /// The error and its remedy.
     pub why: String,
 }
 
@@ -170,7 +167,7 @@ struct File {
 type Named = BTreeMap<String, Spanned<Value>>;
 
 impl Budgets {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     pub fn parse(text: &str) -> Result<Budgets, BudgetError> {
         let line_of = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
         let file: File = toml::from_str(text).map_err(|e| BudgetError {
@@ -193,7 +190,7 @@ impl Budgets {
                 let line = line_of(limits.span().start);
                 let what = match kind {
                     Kind::Memory | Kind::Metric => metric(kind, &name).map_err(|why| BudgetError { line, why })?,
-                    _ => What { kind, name: of_today(name) },
+                    _ => What { kind, name: current_name(name) },
                 };
                 for text in texts(limits.into_inner()).map_err(|why| BudgetError { line, why })? {
                     let limit = amount::limit(kind, &text).map_err(|why| BudgetError { line, why })?;
@@ -210,27 +207,27 @@ impl Budgets {
         Ok(Budgets { baseline: file.baseline, all })
     }
 
-    /// Whether any limit is over a baseline.
+    /// True if any limit needs a baseline.
     pub fn needs_baseline(&self) -> bool {
         self.all.iter().any(|budget| budget.limit.is_relative())
     }
 }
 
-/// What has a budget by a metric's name. `[metric]` takes them all, `[memory]` those in bytes.
+/// The metric with this name as a limited quantity. `[metric]` accepts all metrics, `[memory]` those in bytes.
 fn metric(section: Kind, name: &str) -> Result<What, String> {
     let of_section = |metric: &&Metric| section == Kind::Metric || metric.unit == Unit::Bytes;
-    let known: Vec<&Metric> = Metric::budgeted().filter(of_section).collect();
-    match known.iter().find(|metric| metric.name == name) {
+    let allowed: Vec<&Metric> = Metric::budgeted().filter(of_section).collect();
+    match allowed.iter().find(|metric| metric.name == name) {
         Some(metric) => Ok(What::metric(metric)),
         None => {
             let what = if section == Kind::Memory { "memory" } else { "metric" };
-            let names: Vec<&str> = known.iter().map(|metric| metric.name).collect();
+            let names: Vec<&str> = allowed.iter().map(|metric| metric.name).collect();
             Err(format!("no {what} that can have a budget is called {name:?}; there are {}", names.join(", ")))
         }
     }
 }
 
-/// One limit, or a list of them.
+/// The texts of a value that is one limit or a list of limits.
 fn texts(value: Value) -> Result<Vec<String>, String> {
     let wrong = || "a limit is a text or a list of texts, such as \"300ms\" or [\"300ms\", \"+5%\"]".to_owned();
     match value {
@@ -275,7 +272,7 @@ total = \"1.9G\"
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_names_its_line() {
         for (text, line, words) in [
             ("total = \"fast\"", 1, "1.2s"),
             ("\ntotal = 7", 2, "text"),

@@ -1,11 +1,11 @@
 //! Dithering: each boot of a variant gets another layout, so that an effect of one layout is not mistaken for an effect of
 //! the change that is measured.
 
-/// So many different lengths, all short beside a command line.
+/// Number of different lengths. All are short compared with a command line.
 const DITHER_LENGTHS: u32 = 61;
 
-/// The command line with a dummy argument in front, of another length in each round. The kernel takes a name with a dot
-/// for some module's, and leaves it alone.
+/// The command line with a dummy argument in front, whose length differs from round to round. The kernel takes a name with a
+/// dot for a module's parameter and ignores it.
 pub fn dithered(append: &str, round: u32) -> String {
     let length = 1 + (round * 7) % DITHER_LENGTHS;
     format!("bootscope.dither={} {append}", "x".repeat(length as usize)).trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! The document that a bench is, schema `bootscope.bench/1`: how it was run, every boot, and what they say.
+//! The document of a bench, schema `bootscope.bench/1`: how it was run, every boot, and the results.
 //!
 //! ```text
 //! { "schema": "bootscope.bench/1", "tool_version": "0.1.0", "created": "2026-01-01T00:00:00Z",
@@ -10,48 +10,49 @@
 //!   "ask":      {"margin": 0.05, "power": 0.9},
 //!   "boots":    [{"number", "round", "variant", "began_ns", "outcome", "total_ns", "phases": [{"name", "ns"}],
 //!                 "rows": [{"name", "ns"}], …}],
-//!   "continued": [7],                   boots that were over when it went on after it had been cut off; left out without
+//!   "continued": [7],                   boots that were over each time the bench resumed; left out if it never did
 //!   "ended":    "rounds" | "width" | "budget" | "interrupted" | {"never-reached": 1} | "error" | null (killed),
 //!   "results":  {"variants": […], "comparisons": […], "laws": […]} }
 //! ```
-//! Raw samples first, so that anybody can test them again: `results` are computed from the rest, by [`crate::results`].
-//! Fields are added, never renamed. Times are integers in ns; estimates and intervals are numbers in ns, ratios are bare.
+//! It keeps the raw samples, so that other tests can be run on them. [`crate::results`] computes `results` from the rest.
+//! Fields are added, never renamed. Times are integers in ns, estimates and intervals are numbers in ns, and ratios have no
+//! unit.
 
-use crate::alike::alike;
+use crate::did_you_mean::similar_names;
 use crate::head::Head;
 use crate::results::{Results, results};
 use crate::runs::{Boot, Ended, Measured};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The document.
+/// A bench: how it was run, every boot, and the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Document {
-    /// How it was run.
+    /// The configuration of the bench.
     #[serde(flatten)]
     pub head: Head,
-    /// Every boot, in order of time.
+    /// Every boot, oldest first.
     pub boots: Vec<Boot>,
-    /// Why there are no more; none if the program was killed.
+    /// The reason why the bench ended. Null if the program was killed.
     pub ended: Option<Ended>,
-    /// How many boots were over each time that the bench went on after it had been cut off.
+    /// Number of boots that were over, for each time that the interrupted bench resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continued: Vec<u32>,
-    /// What they say.
+    /// Statistics of the boots.
     pub results: Results,
 }
 
-/// No boot of a bench passed a milestone of this name.
+/// Error: no boot of the bench passed a milestone of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no boot of it passed {name:?}{}", known(.near))]
+#[error("no boot of it passed {name:?}{}", nearest_text(.near))]
 pub struct NotPassed {
-    /// What was asked for.
+    /// The requested milestone.
     pub name: String,
-    /// Milestones that are called most like it; without any, none were kept.
+    /// Milestones with the most similar names. Empty if the bench has no milestones.
     pub near: Vec<String>,
 }
 
-fn known(near: &[String]) -> String {
+fn nearest_text(near: &[String]) -> String {
     match near {
         [] => ": it has no milestones but its end mark".to_owned(),
         near => format!("; nearest: {}", near.join(", ")),
@@ -59,19 +60,19 @@ fn known(near: &[String]) -> String {
 }
 
 impl Document {
-    /// The same boots, each measured to a milestone in place of its end mark: phases are cut there, and rows, which are of
-    /// the path to the end mark, are left out. A boot that did not pass it has no length.
+    /// The same boots, each measured to a milestone in place of its end mark. Phases are cut there. Rows are left out, because
+    /// they divide the path to the end mark. A boot that did not pass the milestone has no length.
     ///
     /// # Errors
-    /// If no boot passed it.
+    /// If no boot passed the milestone.
     pub fn up_to(mut self, name: &str) -> Result<Document, NotPassed> {
         if self.head.up_to.as_deref() == Some(name) {
             return Ok(self);
         }
         let all = || self.boots.iter().flat_map(|boot| &boot.measured.milestones);
         if !all().any(|passed| passed.name == name) {
-            let known = all().map(|passed| passed.name.as_str()).collect::<BTreeSet<&str>>();
-            return Err(NotPassed { name: name.to_owned(), near: alike(name, known) });
+            let names = all().map(|passed| passed.name.as_str()).collect::<BTreeSet<&str>>();
+            return Err(NotPassed { name: name.to_owned(), near: similar_names(name, names) });
         }
         for boot in &mut self.boots {
             boot.measured.cut_at(name);
@@ -81,15 +82,15 @@ impl Document {
         Ok(self)
     }
 
-    /// The same boots, with results as this version computes them: those in a document may be an earlier one's. Boots of variants that are
-    /// not there are left out.
+    /// The same boots, with the results that this version computes: an earlier version may have written the document. Boots of
+    /// variants that the document does not list are left out.
     pub fn computed_again(self) -> Document {
         let variants = self.head.variants.len();
         let boots = self.boots.into_iter().filter(|boot| boot.variant < variants).collect();
         Document { continued: self.continued, ..Document::new(self.head, boots, self.ended) }
     }
 
-    /// Computes the results.
+    /// A bench with these boots. Computes the results.
     pub fn new(head: Head, boots: Vec<Boot>, ended: Option<Ended>) -> Document {
         let results = results(&head, &boots);
         Document { head, boots, ended, continued: Vec::new(), results }
@@ -97,7 +98,7 @@ impl Document {
 }
 
 impl Measured {
-    /// Ends it at one of its milestones.
+    /// Makes the boot end at one of its milestones.
     fn cut_at(&mut self, name: &str) {
         self.rows = Vec::new();
         let passed = self.milestones.iter().find(|passed| passed.name == name).map(|passed| passed.ns);

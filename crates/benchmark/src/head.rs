@@ -1,6 +1,6 @@
-//! What is known of a bench before its first boot: what is compared, how it is booted, and where.
+//! The header of a bench: the variants, how they are booted, and the host. All of it is known before the first boot.
 
-use crate::claims::Trial;
+use crate::remedies::Trial;
 use crate::runs::Plan;
 use statistics::verdict::Ask;
 
@@ -8,86 +8,86 @@ use recording::{InputRole, Sealer};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What `schema` says.
+/// The value of the field `schema`.
 pub const SCHEMA: &str = "bootscope.bench/1";
 
-/// How a bench is run: all that is known before the first boot.
+/// The header of a bench: everything known before the first boot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Head {
-    /// [`SCHEMA`].
+    /// Kind and version of the document: [`SCHEMA`].
     pub schema: String,
     /// Version of the bootscope that ran it.
     pub tool_version: String,
-    /// When it began, RFC 3339, UTC.
+    /// Time when the bench began, RFC 3339, UTC.
     pub created: String,
-    /// What was run.
+    /// Number, order and limits of the boots.
     pub plan: Plan,
     /// The variants; the first is the baseline.
     pub variants: Vec<Variant>,
-    /// What each axis of a sweep's grid is; the variants are its points, the last axis first to change.
+    /// The axes of a sweep's grid. The variants are its points; the last axis changes fastest.
     #[serde(default)]
     pub sweep: Vec<Axis>,
     /// Sizes beyond the grid that the scaling models predict.
     #[serde(default)]
     pub at: Vec<f64>,
-    /// Whether boots are deterministic, and times guest-virtual: one instruction is one nanosecond.
+    /// True if boots are deterministic, so that times are guest time: one instruction is one nanosecond.
     pub deterministic: bool,
-    /// Whether each deterministic boot of a variant has another dummy argument, so that its layout differs.
+    /// True if each deterministic boot of a variant has another dummy argument, so that its layout differs.
     #[serde(default)]
     pub dithered: bool,
-    /// The machine that it ran on.
+    /// The machine that ran the bench.
     #[serde(default)]
     pub host: Host,
-    /// The CPUs that the boots could run on, as Linux lists them; empty if unknown.
+    /// The CPUs on which the boots could run, as Linux lists them. Empty if unknown.
     #[serde(default)]
     pub host_cpus_allowed: String,
-    /// The milestone that boots are measured to; none: to the end mark.
+    /// The milestone to which boots are measured. Missing if they are measured to the end mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<String>,
-    /// What is asked of comparisons.
+    /// The margin that matters, and the power wanted of comparisons.
     pub ask: Ask,
-    /// Of a try: what was claimed for each variant.
+    /// The remedies and claims, if the bench is a try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
-    /// Shows the user who began it that it boots what this user's bootscope wrote here on this machine.
+    /// Proof that the same user's bootscope wrote on this machine what the bench boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
 }
 
-/// One of the things that are compared.
+/// One of the compared configurations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Variant {
-    /// What tells it from the others.
+    /// Name that distinguishes it from the other variants.
     pub name: String,
-    /// How it differs from the options that all share.
+    /// The options in which it differs from the others.
     #[serde(default)]
     pub settings: Vec<Setting>,
-    /// How it is booted, in the recorder's own form.
+    /// Options of the boot, in the recorder's format.
     pub how: serde_json::Value,
-    /// What that is on this host.
+    /// The kernel, accelerator, VMM and files that these options gave on this host.
     #[serde(default)]
     pub booted: Booted,
 }
 
-/// One option of a variant, as it was given.
+/// One option of a variant, as the user gave it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Setting {
-    /// The option: `cpus`, `append`, …
+    /// Name of the option: `cpus`, `append`, …
     pub key: String,
-    /// Its value.
+    /// Value of the option.
     pub value: String,
 }
 
 /// One axis of a sweep's grid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Axis {
-    /// The option.
+    /// The swept option.
     pub key: String,
-    /// Its values, in order.
+    /// The values, in order.
     pub values: Vec<String>,
 }
 
-/// What a variant is on the host that boots it, as its recordings say.
+/// The kernel, accelerator, VMM and files of a variant on the host that boots it, as its recordings report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Booted {
@@ -95,43 +95,43 @@ pub struct Booted {
     pub kernel: String,
     /// `tcg` or `kvm`.
     pub accelerator: String,
-    /// The VMM's version, as it says.
+    /// Name and version that the VMM reports.
     pub vmm: String,
-    /// The files that went into it.
+    /// The input files of its boots.
     pub inputs: Vec<InputFile>,
 }
 
-/// A file that went into a boot.
+/// An input file of a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InputFile {
-    /// `kernel`, `initrd`, `disk`, `symbols`.
+    /// Role of the file: `kernel`, `initrd`, `disk`, `symbols`.
     pub role: String,
-    /// Its path.
+    /// Path on the host.
     pub path: String,
-    /// SHA-256 of its content; empty where that was not taken.
+    /// SHA-256 of the content. Empty if it was not computed.
     pub sha256: String,
 }
 
-/// The machine that a bench ran on.
+/// The machine that ran a bench.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Host {
     /// CPU model name.
     pub cpu: String,
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cores: u32,
     /// Kernel release.
     pub kernel: String,
 }
 
 impl Variant {
-    /// A variant of which nothing but this is known.
+    /// A variant of which only the name is known.
     pub fn named(name: &str) -> Variant {
         let (settings, booted) = (Vec::new(), Booted::default());
         Variant { name: name.to_owned(), settings, how: serde_json::Value::Null, booted }
     }
 
-    /// What a person calls its kernel: its release, or the name of its file; empty if neither is known.
+    /// Name of its kernel for the user: the release, or the file name. Empty if neither is known.
     pub fn kernel_name(&self) -> String {
         if !self.booted.kernel.is_empty() {
             return self.booted.kernel.clone();
@@ -143,7 +143,7 @@ impl Variant {
 }
 
 impl Head {
-    /// The head of a bench of which nothing but this is known.
+    /// The header of a bench of which only the plan and the variants are known.
     pub fn of(plan: Plan, variants: Vec<Variant>) -> Head {
         Head {
             schema: SCHEMA.to_owned(),
@@ -164,13 +164,13 @@ impl Head {
         }
     }
 
-    /// Seals what it boots and how often, as this user's on this machine.
+    /// Seals what the bench boots and how often, for this user on this machine.
     pub fn seal_with(&mut self, sealer: &Sealer) {
         let seal = sealer.seal(&self.covered());
         self.seal = Some(seal);
     }
 
-    /// True if this user's bootscope began it on this machine, and nobody changed what it boots.
+    /// True if this user's bootscope sealed it on this machine, and what it boots has not changed since.
     pub fn is_sealed_by(&self, sealer: &Sealer) -> bool {
         self.seal.as_ref().is_some_and(|seal| sealer.fits(seal, &self.covered()))
     }
@@ -182,7 +182,7 @@ impl Head {
             (&trial.recording, &trial.sources, changes)
         });
         let Plan { variants: count, warm_ups, stop, seed, leaves_out } = &self.plan;
-        // JSON does not carry each fraction exactly.
+        // JSON does not preserve every fraction exactly.
         let width = stop.width.map(|width| format!("{width:.6}"));
         let plan = (count, warm_ups, stop.rounds, width, stop.budget_ns, seed, leaves_out);
         let runs = (self.deterministic, self.dithered, &self.host_cpus_allowed, &self.up_to);
@@ -193,7 +193,7 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::Remedy;
+    use crate::remedies::Remedy;
     use crate::tree::Sources;
     use findings::Change;
     use recording::Key;

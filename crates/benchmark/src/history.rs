@@ -1,8 +1,9 @@
-//! All benches of a host, in one SQLite database: whole documents, and beside them what lists and plots need.
+//! All benches of a host, in one SQLite database: whole documents, and beside them the columns that lists and plots need.
 //!
 //! Several programs may write at once: the database has a write-ahead log (<https://www.sqlite.org/wal.html>), each bench
-//! is one transaction, and a writer that finds the database busy waits. A bench is known by the hash of its document, or by its boots where another
-//! version wrote it, so that adding it twice changes nothing. Nothing is ever removed. The layout is in [`schema`], and which benches can be compared is in [`setup`].
+//! is one transaction, and a writer waits while the database is busy. Adding a bench twice changes nothing: the hash of its
+//! document identifies it, or its boots if another version wrote the document. Nothing is ever removed. [`schema`] describes
+//! the layout, and [`setup`] decides which benches can be compared.
 
 mod error;
 mod schema;
@@ -25,28 +26,28 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for others.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// A document that claims to be larger is none that a bench wrote.
-const DOCUMENT_BYTES_MOST: u64 = 1 << 30;
-/// A document is a fifth of its size when it is packed; one of equal boots is less.
-const DOCUMENT_RATIO_USUAL: usize = 20;
-/// Of zstd: quick, and a fifth of the size.
-const LEVEL: i32 = 3;
+/// Maximum time to wait for another program's lock.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(20);
+/// Maximum size of an unpacked document. No bench writes a larger one.
+const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
+/// Ratio of unpacked to packed size for which memory is reserved. It is usually 5, and larger if all boots are equal.
+const RESERVED_RATIO: usize = 20;
+/// Compression level of zstd: quick, and packs to a fifth of the size.
+const COMPRESSION_LEVEL: i32 = 3;
 
-/// The database.
+/// An open history.
 #[derive(Debug)]
 pub struct History {
     db: Connection,
     path: PathBuf,
 }
 
-/// What became of a bench that was added.
+/// The bench that an addition added or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// Its number in the database.
+    /// The bench's number in the database.
     pub bench: i64,
-    /// Whether it was not there before.
+    /// True if the history did not have it before.
     pub new: bool,
 }
 
@@ -55,33 +56,33 @@ pub struct Added {
 pub struct Entry {
     /// The bench's number in the database.
     pub bench: i64,
-    /// Which of its variants, from 0.
+    /// Number of the variant in its bench, from 0.
     pub variant: usize,
     /// The variant's name.
     pub name: String,
     /// The setup's number: entries of one setup can be compared.
     pub setup: i64,
-    /// When the bench began, RFC 3339, UTC.
+    /// Time when the bench began, RFC 3339, UTC.
     pub created: String,
     /// Kernel release or file name.
     pub kernel: String,
     /// Hash of the kernel, hexadecimal; empty if unknown.
     pub kernel_sha256: String,
-    /// Whether boots were deterministic, and times guest-virtual.
+    /// True if boots were deterministic, so that times are guest time.
     pub deterministic: bool,
-    /// How many boots count.
+    /// Number of boots that count.
     pub boots: u64,
-    /// How many of them failed.
+    /// Number of these that failed.
     pub failed: u64,
-    /// The median of the totals; none if no boot reached its end mark. So are the others.
+    /// Median of the totals, in ns. This and the next four are null if no boot reached its end mark.
     pub median_ns: Option<f64>,
     /// Lower end of the median's interval.
     pub low_ns: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the median's interval.
     pub high_ns: Option<f64>,
-    /// The mean.
+    /// Mean of the totals.
     pub mean_ns: Option<f64>,
-    /// The standard deviation; none of a single boot.
+    /// Standard deviation of the totals. Null for a single boot.
     pub sd_ns: Option<f64>,
     /// The other metrics.
     #[serde(default, with = "by_name")]
@@ -92,20 +93,20 @@ pub struct Entry {
 /// A metric of one variant of one bench, in its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
-    /// The median.
+    /// Median over the boots.
     pub median: f64,
     /// Lower end of the median's interval.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the median's interval.
     pub high: f64,
-    /// The mean.
+    /// Mean over the boots.
     pub mean: f64,
-    /// The standard deviation; none of a single boot.
+    /// Standard deviation over the boots. Null for a single boot.
     pub sd: Option<f64>,
 }
 
 impl Entry {
-    /// What the boots of this entry had of a metric; none if no boot has it.
+    /// The values of a metric over the boots of this entry. `None` if no boot has the metric.
     pub fn level(&self, metric: &Metric) -> Option<Level> {
         if metric.from != Source::Length {
             return self.metrics.known(metric.name).copied();
@@ -121,28 +122,28 @@ impl Entry {
     }
 }
 
-/// Which entries.
+/// A selection of entries: those that meet all conditions given.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Of kernels whose hash or name begins so.
+    /// Prefix of the kernel's hash or name.
     pub kernel: Option<String>,
-    /// Of this setup.
+    /// Number of the setup.
     pub setup: Option<i64>,
-    /// Since then: the beginning of an RFC 3339 time, in UTC.
+    /// Earliest time: the beginning of an RFC 3339 time, in UTC.
     pub since: Option<String>,
-    /// Of this bench.
+    /// Number of the bench.
     pub bench: Option<i64>,
-    /// Only so many, the newest.
+    /// Maximum number of entries; the newest ones are chosen.
     pub newest: Option<usize>,
 }
 
-/// Where the history is by default: `$XDG_DATA_HOME/bootscope/history.db`.
+/// The default path of the history: `$XDG_DATA_HOME/bootscope/history.db`.
 pub fn default_path() -> Result<PathBuf, HistoryError> {
     xdg::BaseDirectories::with_prefix("bootscope").get_data_file("history.db").ok_or(HistoryError::Nowhere)
 }
 
 impl History {
-    /// Opens the history, or begins one.
+    /// Opens the history, or creates it.
     pub fn open(path: &Path) -> Result<History, HistoryError> {
         check_regular(path).map_err(|e| e.of(path))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -152,7 +153,7 @@ impl History {
         connect(path, OpenFlags::SQLITE_OPEN_CREATE).map_err(|e| e.of(path))
     }
 
-    /// Opens a history that is there, to read it: also where neither it nor its folder may be written.
+    /// Opens an existing history for reading, even if neither it nor its folder may be written.
     pub fn open_existing(path: &Path) -> Result<History, HistoryError> {
         if !path.exists() {
             return Err(HistoryError::None(path.to_owned()));
@@ -165,23 +166,22 @@ impl History {
         .map_err(|e| e.of(path))
     }
 
-    /// How long to wait for others that hold it, if not for 20 s.
-    pub fn wait_at_most(&self, patience: Duration) -> Result<(), HistoryError> {
-        self.db.busy_timeout(patience).map_err(|e| HistoryError::from(e).of(&self.path))
+    /// Sets the maximum time to wait for another program's lock; the default is 20 s.
+    pub fn wait_at_most(&self, max_wait: Duration) -> Result<(), HistoryError> {
+        self.db.busy_timeout(max_wait).map_err(|e| HistoryError::from(e).of(&self.path))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps a bench. It is in the database when this returns, or nothing of it is.
+    /// Adds a bench. If this succeeds, all of it is on disk; if not, nothing of it is in the database.
     pub fn add(&mut self, document: &Document) -> Result<Added, HistoryError> {
         let added = self.add_all(std::slice::from_ref(document))?;
         Ok(added[0])
     }
 
-    /// Keeps benches, all of them or none.
+    /// Adds benches: all of them, or on an error not one.
     pub fn add_all(&mut self, documents: &[Document]) -> Result<Vec<Added>, HistoryError> {
         self.add_inside(documents).map_err(|e| e.of(&self.path))
     }
@@ -193,7 +193,7 @@ impl History {
         Ok(added)
     }
 
-    /// Entries in order of time, oldest first.
+    /// The selected entries, oldest first.
     pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
         self.entries_inside(filter).map_err(|e| e.of(&self.path))
     }
@@ -219,13 +219,13 @@ impl History {
         Ok(entries)
     }
 
-    /// The first entry of a bench; none if there is no such bench.
+    /// The first entry of a bench. `None` if there is no such bench.
     pub fn entry(&self, bench: i64) -> Result<Option<Entry>, HistoryError> {
         let one = Filter { bench: Some(bench), ..Filter::default() };
         Ok(self.entries(&one)?.into_iter().next())
     }
 
-    /// How many entries there are.
+    /// Number of selected entries. Ignores [`Filter::newest`].
     pub fn count(&self, filter: &Filter) -> Result<u64, HistoryError> {
         let count = || {
             let mut select = self.db.prepare(&format!("SELECT count(*) FROM variant WHERE {}", filter.conditions()))?;
@@ -250,8 +250,8 @@ impl History {
                     sd: row.get(4)?,
                 })
             };
-            let found = select.query_row(params![entry.bench, number, metric.name], level).optional();
-            found.unwrap_or_else(|e| {
+            let stored = select.query_row(params![entry.bench, number, metric.name], level).optional();
+            stored.unwrap_or_else(|e| {
                 failed = Some(e);
                 None
             })
@@ -259,7 +259,7 @@ impl History {
         failed.map_or(Ok(()), Err)
     }
 
-    /// A metric's medians of a setup's entries with their benches, in order of time; those that have none left out.
+    /// The benches and a metric's medians of the selected entries, oldest first. Entries without the metric are left out.
     pub fn medians(&self, filter: &Filter, metric: &Metric) -> Result<Vec<(i64, f64)>, HistoryError> {
         let medians = || {
             let is_length = metric.from == Source::Length;
@@ -268,7 +268,7 @@ impl History {
             }
             let (median, from) = match is_length {
                 true => ("median_ns", "variant".to_owned()),
-                // A name of the table: there is nothing in it to be escaped.
+                // The name is a constant of the table METRICS and needs no escaping.
                 false => (
                     "median",
                     format!(
@@ -292,12 +292,12 @@ impl History {
         medians().map_err(|e: HistoryError| e.of(&self.path))
     }
 
-    /// A setup.
+    /// Reads a setup by its number.
     pub fn setup(&self, setup: i64) -> Result<Setup, HistoryError> {
         Setup::read(&self.db, setup).map_err(|e| HistoryError::from(e).of(&self.path))
     }
 
-    /// The document of a bench, with every raw sample; none if there is no such bench.
+    /// The document of a bench, with every raw sample. `None` if there is no such bench.
     pub fn document(&self, bench: i64) -> Result<Option<Document>, HistoryError> {
         self.document_inside(bench).map_err(|e| e.of(&self.path))
     }
@@ -309,7 +309,7 @@ impl History {
         unpack(bench, &row.get::<_, Vec<u8>>(0)?).map(Some)
     }
 
-    /// What a variant of a document would be compared with: its setup, if the history has it.
+    /// The number of a variant's setup, if the history has it: entries of that setup can be compared with the variant.
     pub fn setup_of(&self, document: &Document, variant: usize) -> Result<Option<i64>, HistoryError> {
         let setup = Setup::of(document, variant);
         setup.find(&self.db).map_err(|e| HistoryError::from(e).of(&self.path))
@@ -336,7 +336,7 @@ impl Filter {
         all.join(" AND ")
     }
 
-    /// Binds what the conditions name, and what else is given.
+    /// Binds the parameters that the conditions name, and the other parameters given. Runs the query.
     fn bind<'s>(
         &self,
         select: &'s mut rusqlite::Statement<'_>,
@@ -360,7 +360,7 @@ impl Filter {
     }
 }
 
-/// Hash of a variant's kernel, hexadecimal; empty if it is not known.
+/// Hash of a variant's kernel, hexadecimal. Empty if unknown.
 pub fn kernel_sha256(document: &Document, variant: usize) -> String {
     document.head.variants.get(variant).map(|variant| sha256(variant, InputRole::Kernel)).unwrap_or_default()
 }
@@ -381,26 +381,26 @@ fn add_one(add: &Transaction, document: &Document) -> Result<Added, HistoryError
         add_variant(add, document, bench, number)?;
     }
     trials::add(add, document, bench)?;
-    let packed = zstd::bulk::compress(&json, LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
+    let packed = zstd::bulk::compress(&json, COMPRESSION_LEVEL).map_err(|e| HistoryError::Refused(e.to_string()))?;
     add.execute("INSERT INTO document (bench, json) VALUES (?, ?)", params![bench, packed])?;
     Ok(Added { bench, new: true })
 }
 
-/// The bench that has the same boots, if it is there: another version wrote other results beside them, and so another document.
+/// The stored bench with the same boots, if there is one. Its document may differ: another version computes other results.
 fn same_bench(add: &Transaction, document: &Document) -> Result<Option<i64>, HistoryError> {
     let sql = "SELECT bench, json FROM document WHERE bench IN (SELECT bench FROM variant WHERE created = ?)";
     let mut select = add.prepare(sql)?;
     let mut rows = select.query([&document.head.created])?;
     while let Some(row) = rows.next()? {
         let bench = row.get(0)?;
-        if unpack(bench, &row.get::<_, Vec<u8>>(1)?).is_ok_and(|there| has_same_boots(&there, document)) {
+        if unpack(bench, &row.get::<_, Vec<u8>>(1)?).is_ok_and(|stored| has_same_boots(&stored, document)) {
             return Ok(Some(bench));
         }
     }
     Ok(None)
 }
 
-/// Whether two documents are of the same boots: of one plan and the same kernels, begun and ended at the same nanosecond.
+/// True if two documents have the same boots: one plan, the same kernels, and the same begins and lengths to the nanosecond.
 fn has_same_boots(one: &Document, other: &Document) -> bool {
     let boots = |document: &Document| -> Vec<_> {
         let boot = |boot: &Boot| (boot.number, boot.variant, boot.began_ns, boot.measured.total_ns);
@@ -420,8 +420,8 @@ fn has_same_boots(one: &Document, other: &Document) -> bool {
 fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize) -> Result<(), HistoryError> {
     let setup = Setup::of(document, number).find_or_add(add)?;
     let variant = &document.head.variants[number];
-    let own = document.boots.iter().filter(|boot| boot.variant == number && boot.round.is_some());
-    let (boots, failed) = own.fold((0, 0), |(n, f), b| (n + 1, f + i64::from(b.measured.total_ns.is_none())));
+    let counted = document.boots.iter().filter(|boot| boot.variant == number && boot.round.is_some());
+    let (boots, failed) = counted.fold((0, 0), |(n, f), b| (n + 1, f + i64::from(b.measured.total_ns.is_none())));
     let total = document.results.variants.get(number).and_then(|variant| variant.total.as_ref());
     add.execute(
         "INSERT INTO variant (bench, number, name, setup, kernel, kernel_sha256, created, deterministic, boots, failed,
@@ -449,13 +449,13 @@ fn add_variant(add: &Transaction, document: &Document, bench: i64, number: usize
     Ok(())
 }
 
-/// Adds the metrics of benches that were added before the history had any.
+/// Adds the metrics of benches that were added when the history did not store metrics yet.
 fn add_metrics_of_all(add: &Transaction) -> Result<(), HistoryError> {
     let mut select = add.prepare("SELECT bench, json FROM document")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let bench = row.get(0)?;
-        // One that cannot be read keeps what is beside it, as before.
+        // A document that cannot be read keeps its row without metrics.
         let Ok(document) = unpack(bench, &row.get::<_, Vec<u8>>(1)?) else { continue };
         for number in 0..document.results.variants.len() {
             add_metrics(add, &document, bench, number)?;
@@ -469,9 +469,9 @@ fn add_metrics(add: &Connection, document: &Document, bench: i64, number: usize)
     let sql = "INSERT INTO metric (bench, number, metric, median, low, high, mean, sd) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
     let mut insert = add.prepare(sql)?;
     let number = i64::try_from(number).unwrap_or(i64::MAX);
-    for (metric, found) in runs.metrics.iter() {
-        let Some(found) = found else { continue };
-        let median = &found.median;
+    for (metric, description) in runs.metrics.iter() {
+        let Some(description) = description else { continue };
+        let median = &description.median;
         insert.execute(params![
             bench,
             number,
@@ -479,24 +479,24 @@ fn add_metrics(add: &Connection, document: &Document, bench: i64, number: usize)
             median.estimate,
             median.low,
             median.high,
-            found.mean,
-            found.sd
+            description.mean,
+            description.sd
         ])?;
     }
     Ok(())
 }
 
-/// A document as it is kept.
+/// Unpacks and parses a stored document.
 fn unpack(bench: i64, packed: &[u8]) -> Result<Document, HistoryError> {
     let unreadable = |why: String| HistoryError::Unreadable { bench, why };
-    // A frame says how long its content is. What that reserves is bounded by what the packed bytes can become.
+    // A frame declares the length of its content. A wrong length must not reserve more than the packed bytes can become.
     let declared = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten().unwrap_or_default();
     let declared = usize::try_from(declared).unwrap_or(usize::MAX);
-    let mut json = Vec::with_capacity(declared.min(packed.len().saturating_mul(DOCUMENT_RATIO_USUAL)));
+    let mut json = Vec::with_capacity(declared.min(packed.len().saturating_mul(RESERVED_RATIO)));
     let unpacking = zstd::Decoder::with_buffer(packed).map_err(|e| unreadable(e.to_string()))?;
-    unpacking.take(DOCUMENT_BYTES_MOST + 1).read_to_end(&mut json).map_err(|e| unreadable(e.to_string()))?;
-    if json.len() as u64 > DOCUMENT_BYTES_MOST {
-        return Err(unreadable(format!("it has more than {} MiB", DOCUMENT_BYTES_MOST >> 20)));
+    unpacking.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut json).map_err(|e| unreadable(e.to_string()))?;
+    if json.len() as u64 > MAX_DOCUMENT_BYTES {
+        return Err(unreadable(format!("it has more than {} MiB", MAX_DOCUMENT_BYTES >> 20)));
     }
     let document: Document = serde_json::from_slice(&json).map_err(|e| unreadable(e.to_string()))?;
     Ok(document.computed_again())
@@ -524,7 +524,7 @@ fn entry(row: &rusqlite::Row) -> rusqlite::Result<Entry> {
     })
 }
 
-/// Refuses what is not a file where SQLite keeps its files: opening a FIFO would wait for ever.
+/// Fails if a path that SQLite opens is not a regular file: opening a FIFO would wait for ever.
 fn check_regular(path: &Path) -> Result<(), HistoryError> {
     for ending in ["", "-journal", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
@@ -540,64 +540,68 @@ fn check_regular(path: &Path) -> Result<(), HistoryError> {
 fn connect(path: &Path, create: OpenFlags) -> Result<History, HistoryError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
     let mut db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(MAX_LOCK_WAIT)?;
     schema::check(&db)?;
-    write_ahead(&db)?;
-    // One that is on disk when `add` returns, whatever happens to the power then.
+    use_write_ahead_log(&db)?;
+    // A bench must be on disk when `add` returns, even if the power fails then.
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", true)?;
     schema::migrate(&mut db)?;
     Ok(History { db, path: path.to_owned() })
 }
 
-/// Opens it for reading. A write-ahead log needs an index in shared memory, a file beside it. Where that is not there and
-/// may not be made, nobody can be writing, and SQLite keeps the index in its own memory: without locks, which the file
-/// would have to be writable for (<https://www.sqlite.org/wal.html#noshm>). Without a log all of it is in the file.
+/// Opens a history for reading.
+///
+/// A write-ahead log needs an index in shared memory, a file beside the database. If that file does not exist and cannot be
+/// created, no program can be writing. SQLite then keeps the index in private memory. It takes no locks, because they need
+/// a writable file (<https://www.sqlite.org/wal.html#noshm>). Without a log, the database file holds everything.
 fn read_only(path: &Path) -> Result<History, HistoryError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).map_err(HistoryError::from).and_then(readable);
+    let opened = Connection::open_with_flags(path, flags).map_err(HistoryError::from).and_then(check_readable);
     let db = match opened {
         Err(HistoryError::Refused(_)) => {
             let mut log = path.as_os_str().to_owned();
             log.push("-wal");
-            let logged = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
-            let how = if logged { "mode=ro&vfs=unix-none" } else { "immutable=1" };
-            let db = Connection::open_with_flags(uri(path, how)?, flags | OpenFlags::SQLITE_OPEN_URI)?;
+            let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+            let parameters = if has_log { "mode=ro&vfs=unix-none" } else { "immutable=1" };
+            let db = Connection::open_with_flags(uri(path, parameters)?, flags | OpenFlags::SQLITE_OPEN_URI)?;
             db.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
-            readable(db)?
+            check_readable(db)?
         }
         opened => opened?,
     };
     Ok(History { db, path: path.to_owned() })
 }
 
-/// Fails unless it is a history of a layout that can be read as it is.
-fn readable(db: Connection) -> Result<Connection, HistoryError> {
-    db.busy_timeout(PATIENCE)?;
+/// Fails unless it is a history whose layout can be read without a migration.
+fn check_readable(db: Connection) -> Result<Connection, HistoryError> {
+    db.busy_timeout(MAX_LOCK_WAIT)?;
     schema::check(&db)?;
-    schema::is_readable(&db)?;
+    schema::check_has_layout(&db)?;
     Ok(db)
 }
 
-/// The path as SQLite's URI.
-fn uri(path: &Path, how: &str) -> Result<String, HistoryError> {
+/// The path as a URI for SQLite, with query parameters.
+fn uri(path: &Path, parameters: &str) -> Result<String, HistoryError> {
     let path = std::path::absolute(path).map_err(|why| HistoryError::Refused(why.to_string()))?;
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/-_.~".contains(b);
     let escaped = path.as_os_str().as_encoded_bytes().iter().map(|b| match b {
         b if plain(b) => char::from(*b).to_string(),
         b => format!("%{b:02X}"),
     });
-    Ok(format!("file:{}?{how}", escaped.collect::<String>()))
+    Ok(format!("file:{}?{parameters}", escaped.collect::<String>()))
 }
 
-/// Switches to a write-ahead log. Where two do that at once, SQLite does not wait by itself.
-fn write_ahead(db: &Connection) -> Result<(), HistoryError> {
+/// Switches to a write-ahead log. SQLite does not wait if another program switches at the same time, so this retries.
+fn use_write_ahead_log(db: &Connection) -> Result<(), HistoryError> {
     let since = Instant::now();
     loop {
         match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
             Ok(_) => return Ok(()),
             Err(e) => match HistoryError::from(e) {
-                HistoryError::Locked if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+                HistoryError::Locked if since.elapsed() < MAX_LOCK_WAIT => {
+                    std::thread::sleep(Duration::from_millis(20))
+                }
                 other => return Err(other),
             },
         }
@@ -642,7 +646,7 @@ mod tests {
             .unwrap();
         };
         as_before(&Connection::open(&path).unwrap());
-        // As where nobody may write it.
+        // As if the user may not write the file.
         let bytes = std::fs::read(&path).unwrap();
         let total = Metric::named("guest_total").unwrap();
         let medians = |history: &History| history.medians(&Filter::default(), total).unwrap();

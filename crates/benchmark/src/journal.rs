@@ -1,13 +1,13 @@
-//! The bench on disk while it runs: one JSON value a line, each written whole the moment it is known.
+//! The journal of a running bench on disk: one JSON value per line, each written whole as soon as it is known.
 //!
 //! ```text
-//! {"schema":"bootscope.bench/1","plan":{…},"variants":[…],…}      the head
+//! {"schema":"bootscope.bench/1","plan":{…},"variants":[…],…}      the header
 //! {"number":0,"round":null,"variant":1,"outcome":"reached",…}     one line for each boot that is over
-//! {"ended":"rounds"}                                              unless it was killed
-//! {"continued":7}                                                 where it went on, after 7 boots
+//! {"ended":"rounds"}                                              unless the program was killed
+//! {"continued":7}                                                 if the bench resumed, after 7 boots
 //! ```
-//! A killed program loses no boot that was over. The last line may be torn; it is counted, as is any line that is not what
-//! it should be, and the rest is used. Who writes it holds a lock, so that nobody goes on with a bench that is still running.
+//! A killed program loses no boot that was over. The last line may be torn. The reader counts torn and malformed lines and
+//! uses the rest. The writer holds a lock, so that no other process resumes a bench that is still running.
 
 use crate::document::Document;
 use crate::head::{Head, SCHEMA};
@@ -18,21 +18,21 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The journal in the folder of a bench.
+/// Name of the journal's file in the folder of a bench.
 pub const JOURNAL: &str = "bench.jsonl";
 
-/// A journal that is being written.
+/// A journal opened for writing.
 #[derive(Debug)]
 pub struct Journal {
     file: Locked,
     path: PathBuf,
 }
 
-/// Why a journal cannot be written or read.
+/// An error in writing or reading a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It is there already.
+    /// The file exists already.
     #[error("{0} is there already: give another name, or remove it")]
     Exists(PathBuf),
     /// Another process writes it.
@@ -41,27 +41,27 @@ pub enum JournalError {
     /// The system refused.
     #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// `write`, `read`, …
+        /// The operation: `write`, `read`, …
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// The system's reason.
         why: io::Error,
     },
-    /// A later version's.
+    /// A later version wrote it.
     #[error("{path} has the schema {found:?}, this bootscope reads up to {known}: use a newer bootscope", known = SCHEMA)]
     Later {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema that it names.
         found: String,
     },
-    /// It is something else.
+    /// The file is not a journal.
     #[error("{path} is not a bench: line 1 {why}; give a file that `bootscope bench` wrote")]
     NotAJournal {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its first line.
+        /// The error in its first line.
         why: String,
     },
 }
@@ -76,11 +76,11 @@ struct Continued {
     continued: u32,
 }
 
-/// A boot's line is some KiB; a longer one is no boot's.
-const LINE_BYTES_MOST: u64 = 4 << 20;
+/// Maximum length of a line. The line of a boot has a few KiB.
+const MAX_LINE_BYTES: u64 = 4 << 20;
 
 impl Journal {
-    /// Begins one. What is there is never overwritten.
+    /// Creates a journal. Never overwrites an existing file.
     pub fn create(path: &Path, head: &Head) -> Result<Journal, JournalError> {
         if let Some(folder) = path.parent() {
             recording::own_folder(folder).map_err(|why| failed("make the folder of", path, why))?;
@@ -94,28 +94,28 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with one, and what it says so far. A last line that was torn is taken away: its boot was not over. It is
-    /// written, so [`read`] it first, and go on only with one that may be gone on with.
+    /// Opens a journal to resume its bench, and returns its content so far. Removes a torn last line, whose boot was not over.
+    /// This writes to the file, so first [`read`] the journal and check that its bench may be resumed.
     pub fn resume(path: &Path) -> Result<(Journal, Journaled), JournalError> {
         let file = recording::open_to_append(path).map_err(|why| failed("write", path, why))?;
         let mut journal = Journal { file: locked(file, path)?, path: path.to_owned() };
-        journal.mend()?;
-        let found = read(path)?;
-        Ok((journal, found))
+        journal.repair_last_line()?;
+        let journaled = read(path)?;
+        Ok((journal, journaled))
     }
 
-    /// Says that it goes on, after so many boots.
+    /// Writes that the bench resumes after this number of boots.
     pub fn continued(&mut self, boots: u32) -> Result<(), JournalError> {
         self.line(&Continued { continued: boots })
     }
 
-    /// Ends the last line, or takes away what there is of it.
-    fn mend(&mut self) -> Result<(), JournalError> {
-        let mended = || -> io::Result<()> {
+    /// Terminates the last line if its JSON is complete; else removes it.
+    fn repair_last_line(&mut self) -> Result<(), JournalError> {
+        let repair = || -> io::Result<()> {
             let mut lines = BufReader::new(&*self.file);
             let mut at = 0;
             while let Some(last) = line(&mut lines)? {
-                if last.ends_with(b"\n") || last.len() as u64 == LINE_BYTES_MOST {
+                if last.ends_with(b"\n") || last.len() as u64 == MAX_LINE_BYTES {
                     at += last.len() as u64;
                 } else if serde_json::from_slice::<serde_json::Value>(&last).is_ok() {
                     (&*self.file).write_all(b"\n")?;
@@ -125,20 +125,19 @@ impl Journal {
             }
             Ok(())
         };
-        mended().map_err(|why| failed("write", &self.path, why))
+        repair().map_err(|why| failed("write", &self.path, why))
     }
 
-    /// Keeps a boot that is over.
+    /// Writes a boot that is over.
     pub fn boot(&mut self, boot: &Boot) -> Result<(), JournalError> {
         self.line(boot)
     }
 
-    /// Says why there are no more.
+    /// Writes the reason why the bench ended.
     pub fn end(&mut self, ended: Ended) -> Result<(), JournalError> {
         self.line(&End { ended })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -158,33 +157,33 @@ fn failed(doing: &'static str, path: &Path, why: io::Error) -> JournalError {
     JournalError::Io { doing, path: path.to_owned(), why }
 }
 
-/// A journal, read.
+/// The content of a journal.
 #[derive(Debug)]
 pub struct Journaled {
-    /// What it says.
+    /// The bench so far.
     pub document: Document,
-    /// Lines that are nothing, from 1; a kill can leave one.
+    /// Numbers of the lines that cannot be parsed, from 1. A kill can leave one.
     pub damaged: Vec<usize>,
 }
 
-/// Reads a journal, whole or not.
+/// Reads a journal, complete or not.
 pub fn read(path: &Path) -> Result<Journaled, JournalError> {
     let file = recording::open_regular(path).map_err(|why| failed("read", path, why))?;
     let mut lines = BufReader::new(file);
     let mut next = || line(&mut lines).map_err(|why| failed("read", path, why));
-    let not_one = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
-    let first = next()?.ok_or_else(|| not_one("is missing".to_owned()))?;
+    let not_a_journal = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
+    let first = next()?.ok_or_else(|| not_a_journal("is missing".to_owned()))?;
     if let Some(found) = later_schema(&first) {
         return Err(JournalError::Later { path: path.to_owned(), found });
     }
-    let head: Head = serde_json::from_slice(&first).map_err(|e| not_one(format!("says: {e}")))?;
+    let head: Head = serde_json::from_slice(&first).map_err(|e| not_a_journal(format!("says: {e}")))?;
     if head.schema != SCHEMA {
-        return Err(not_one(format!("has the schema {:?}, not {SCHEMA}", head.schema)));
+        return Err(not_a_journal(format!("has the schema {:?}, not {SCHEMA}", head.schema)));
     }
-    // Boots are planned by that number.
+    // The plan decides which variant each boot has, so the numbers must agree.
     if head.plan.variants != head.variants.len() {
         let (planned, listed) = (head.plan.variants, head.variants.len());
-        return Err(not_one(format!("plans {planned} variants, and lists {listed}")));
+        return Err(not_a_journal(format!("plans {planned} variants, and lists {listed}")));
     }
     let (mut boots, mut ended, mut damaged, mut number) = (Vec::new(), None, Vec::new(), 1);
     let mut continued = Vec::new();
@@ -198,9 +197,9 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
         } else if let Ok(end) = serde_json::from_slice::<End>(&line) {
             ended = Some(end.ended);
             continue;
-        } else if let Ok(on) = serde_json::from_slice::<Continued>(&line) {
-            continued.push(on.continued);
-            // It had not ended after all.
+        } else if let Ok(resumed) = serde_json::from_slice::<Continued>(&line) {
+            continued.push(resumed.continued);
+            // The bench went on after an earlier end.
             ended = None;
             continue;
         }
@@ -209,8 +208,8 @@ pub fn read(path: &Path) -> Result<Journaled, JournalError> {
     Ok(Journaled { document: Document { continued, ..Document::new(head, boots, ended) }, damaged })
 }
 
-/// The schema of a bench that a later bootscope wrote, whose other fields this one need not know. Of a bench's first line, or of its
-/// document.
+/// The schema in a journal's first line or in a document, if a later bootscope wrote it. Reads no other field, because this
+/// version need not know the others. Returns `None` for this version's schema and earlier ones.
 pub fn later_schema(json: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Schema {
@@ -220,14 +219,14 @@ pub fn later_schema(json: &[u8]) -> Option<String> {
         let (kind, number) = schema.split_once('/')?;
         (kind == "bootscope.bench").then(|| number.parse::<u32>().ok())?
     };
-    let found = serde_json::from_slice::<Schema>(json).ok()?.schema;
-    (number(&found)? > number(SCHEMA)?).then_some(found)
+    let schema = serde_json::from_slice::<Schema>(json).ok()?.schema;
+    (number(&schema)? > number(SCHEMA)?).then_some(schema)
 }
 
-/// The next line, at most so long: the rest of a longer one is another line, and as little a boot.
+/// The next line, cut at [`MAX_LINE_BYTES`]. The rest of a longer line is read as another line, and neither parses as a boot.
 fn line(lines: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let read = lines.by_ref().take(LINE_BYTES_MOST).read_until(b'\n', &mut line)?;
+    let read = lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
     Ok((read > 0).then_some(line))
 }
 
@@ -265,7 +264,7 @@ mod tests {
             let part = folder.path().join("cut");
             std::fs::write(&part, &whole[..cut]).unwrap();
             let found = read(&part).unwrap();
-            // A line that lacks nothing but its end is whole.
+            // A line that lacks only its newline is complete.
             let over = sizes[1..].iter().filter(|&&size| size <= cut + 1).count();
             assert_eq!(found.document.boots, [boot(0), boot(1), boot(2)][..over], "{cut}");
             assert!(found.damaged.len() <= 1);
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_cut_anywhere_goes_on_where_its_last_whole_boot_is() {
+    fn a_journal_cut_anywhere_resumes_after_its_last_whole_boot() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bench.jsonl");
         let mut journal = Journal::create(&path, &head()).unwrap();
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bench_is_refused_and_what_is_no_boot_is_counted() {
+    fn other_files_are_refused_and_malformed_lines_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bench.jsonl");
         Journal::create(&path, &head()).unwrap().boot(&Boot { variant: 9, ..boot(1) }).unwrap();

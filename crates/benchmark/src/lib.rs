@@ -1,25 +1,25 @@
-//! Many boots instead of one: how long, how sure, and whether a change helped.
+//! Benches: many boots, their statistics, and the verdict on whether a change helped.
 //!
 //! [`run`] follows a [`Plan`]: warm-up boots, then rounds in random order, until a condition to stop holds. [`Journal`] writes
-//! each boot to disk as soon as it ends. [`Document`] has all boots, and what [`statistics`] computes from them. This crate starts
-//! no machine: its caller boots, through [`Boots`]. It prints nothing: `report` does.
+//! each boot to disk as soon as it ends. [`Document`] has all boots and the results that [`statistics`] computes from them.
+//! This crate starts no machine: its caller boots, through [`Boots`]. It prints nothing: `report` does.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
-mod alike;
 pub mod budgets;
-mod claims;
+mod did_you_mean;
 mod dither;
 mod document;
 mod figures;
-mod guarded;
 mod head;
 pub mod history;
 mod journal;
-mod likely;
+mod likely_rows;
 pub mod metrics;
 mod overhead;
+mod process_group;
 pub mod range;
+mod remedies;
 mod results;
 mod runs;
 mod samples;
@@ -33,7 +33,7 @@ pub use document::{Document, NotPassed};
 pub use head::{Axis, Booted, Head, Host, InputFile, SCHEMA, Setting, Variant};
 pub use history::{History, HistoryError};
 pub use journal::{JOURNAL, Journal, JournalError, Journaled, later_schema, read};
-pub use likely::{Likely, Moved};
+pub use likely_rows::{Likely, Moved};
 pub use metrics::{METRICS, Metric, PerMetric, Values};
 pub use overhead::overhead;
 pub use results::{Against, PhaseRuns, Results, RowRuns, Test, VariantRuns, results, rounds_least};

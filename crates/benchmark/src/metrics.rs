@@ -1,7 +1,7 @@
-//! What is measured of a boot beside its time: one table, [`METRICS`].
+//! The table of the metrics that are measured beside a boot's time: [`METRICS`].
 //!
-//! A line of the table is a metric. The journal, the results, the history, budgets and every view walk the table, so a new
-//! metric needs its line and no other code. A metric's name stays as it is: documents and databases hold it.
+//! The journal, the results, the history, budgets and every view iterate over the table. So a new metric needs a row in it and
+//! no other code. Never rename a metric: documents and databases contain the names.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -11,62 +11,60 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// One metric.
+/// A metric: a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// In documents, budgets, the history and on the command line.
+    /// Name in documents, budgets, the history and on the command line.
     pub name: &'static str,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: Unit,
-    /// Which change of it is good.
+    /// The direction of an improvement.
     pub better: Better,
-    /// Where a boot's value comes from.
+    /// Source of a boot's value.
     pub from: Source,
-    /// What it is, for a reader: a few words that stand at the head of a row, or before an amount.
+    /// A few words for the user, printed at the beginning of a row or before an amount.
     pub text: &'static str,
 }
 
-/// What values count.
+/// Unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
     Nanoseconds,
-    /// Bytes.
     Bytes,
 }
 
-/// Which change of a metric is good.
+/// The direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Less of it: it can have a budget.
+    /// Less is better. Such a metric can have a budget.
     Lower,
-    /// More of it.
+    /// More is better.
     Higher,
-    /// It describes the boot: variants are not compared by it.
+    /// The metric only describes the boot; variants are not compared by it.
     Neither,
 }
 
-/// Where a boot's value comes from.
+/// Source of a boot's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The length of the boot.
     Length,
     /// This line of the guest's `/proc/meminfo`, at the end mark.
     Meminfo(&'static str),
-    /// The same after a workload. Boots without a workload do not mention the metric.
+    /// The same line after a workload. Documents of boots without a workload leave the metric out.
     MeminfoAfterWorkload(&'static str),
-    /// The VMM's maximum resident set, until it ended.
+    /// The VMM's maximum resident set size over its whole run.
     VmmMaxRss,
-    /// The CPU time that the VMM used on the host, until it ended.
+    /// The VMM's CPU time on the host over its whole run.
     VmmCpuTime,
-    /// The first of these metrics less the second. It is computed, never kept.
+    /// The first of these metrics minus the second. It is computed on demand and never stored.
     Less(&'static str, &'static str),
 }
 
-/// The boot's length. It is a metric of the history; elsewhere it has phases and rows, and fields of its own.
+/// The boot's length. Only the history treats it as a metric; elsewhere it has separate fields, with phases and rows.
 pub const TOTAL: Metric = metric("total", Unit::Nanoseconds, Better::Lower, Source::Length, "time to the end mark");
 
-/// All metrics beside the length.
+/// All metrics except the length.
 pub const METRICS: &[Metric] = &[
     metric("vmm_max_rss", Unit::Bytes, Better::Lower, Source::VmmMaxRss, "VMM's peak memory"),
     metric("vmm_cpu", Unit::Nanoseconds, Better::Lower, Source::VmmCpuTime, "VMM's CPU time"),
@@ -102,7 +100,7 @@ const fn metric(name: &'static str, unit: Unit, better: Better, from: Source, te
 }
 
 impl Metric {
-    /// The metric of a name; [`TOTAL`] too.
+    /// Finds a metric by its name, [`TOTAL`] included.
     pub fn named(name: &str) -> Option<&'static Metric> {
         [&TOTAL].into_iter().chain(METRICS).find(|metric| metric.name == name)
     }
@@ -112,7 +110,7 @@ impl Metric {
         METRICS.iter().filter(|metric| metric.better == Better::Lower)
     }
 
-    /// Its name with its unit behind it: a boot's field in documents, a column of CSV.
+    /// Name with the unit appended: a boot's field in documents, and a column of CSV.
     pub fn field(&self) -> String {
         match self.unit {
             Unit::Nanoseconds => format!("{}_ns", self.name),
@@ -120,32 +118,32 @@ impl Metric {
         }
     }
 
-    /// Whether variants are compared by it. What is computed from others says nothing that they do not.
+    /// True if variants are compared by it. A computed metric is not: it adds nothing to the metrics that it is computed from.
     pub fn is_compared(&self) -> bool {
         self.better != Better::Neither && !self.is_computed()
     }
 
-    /// Whether documents mention it only where it is known; else it is `null` there.
+    /// True if documents leave it out when it is unknown. Other metrics are `null` then.
     pub fn is_mentioned_if_known(&self) -> bool {
         matches!(self.from, Source::MeminfoAfterWorkload(_))
     }
 
-    /// Whether the host's kernel measures it: it then scatters from boot to boot, also where boots repeat exactly.
+    /// True if the host's kernel measures it. Such a metric varies from boot to boot even if deterministic boots repeat exactly.
     pub fn is_of_host(&self) -> bool {
         matches!(self.from, Source::VmmMaxRss | Source::VmmCpuTime)
     }
 
-    /// Whether it is computed from others, and kept nowhere.
+    /// True if it is computed from other metrics and stored nowhere.
     pub fn is_computed(&self) -> bool {
         matches!(self.from, Source::Less(..))
     }
 }
 
-/// One thing for each metric of the table.
+/// An optional value for each metric of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerMetric<T>([Option<T>; METRICS.len()]);
 
-/// What one boot has of each metric.
+/// The metrics' values of one boot.
 pub type Values = PerMetric<u64>;
 
 impl<T> Default for PerMetric<T> {
@@ -155,30 +153,30 @@ impl<T> Default for PerMetric<T> {
 }
 
 impl<T> PerMetric<T> {
-    /// Asks for each metric.
+    /// Calls `each` for each metric, in the order of the table.
     pub fn of(mut each: impl FnMut(&'static Metric) -> Option<T>) -> PerMetric<T> {
         let mut all = METRICS.iter();
         PerMetric(std::array::from_fn(|_| each(all.next()?)))
     }
 
-    /// What is known of the metric of a name.
+    /// The value for the metric with this name.
     pub fn known(&self, name: &str) -> Option<&T> {
         self.0[place(name)?].as_ref()
     }
 
-    /// Every metric of the table with what is known of it, in its order.
+    /// Each metric with its value, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, Option<&T>)> {
         METRICS.iter().zip(self.0.iter().map(Option::as_ref))
     }
 }
 
 impl Values {
-    /// What the sources say. A source that is not asked is one that this table computes.
+    /// Calls `source` for each metric that is not computed.
     pub fn gather(mut source: impl FnMut(Source) -> Option<u64>) -> Values {
         PerMetric::of(|metric| if metric.is_computed() { None } else { source(metric.from) })
     }
 
-    /// The boot's value; none if it is not known.
+    /// The boot's value of a metric. `None` if unknown.
     pub fn get(&self, metric: &Metric) -> Option<u64> {
         match metric.from {
             Source::Less(all, part) => self.known(all)?.checked_sub(*self.known(part)?),
@@ -191,7 +189,7 @@ fn place(name: &str) -> Option<usize> {
     METRICS.iter().position(|metric| metric.name == name)
 }
 
-/// Writes fields: `name(metric)` and its value, `null` where it is not known.
+/// Writes each metric as a field: `name(metric)` and its value, `null` if unknown.
 fn write<S: Serializer, V: Serialize>(
     to: S,
     fields: impl Iterator<Item = (&'static Metric, Option<V>)>,
@@ -204,7 +202,7 @@ fn write<S: Serializer, V: Serialize>(
     map.end()
 }
 
-/// Reads the fields of metrics out of an object and leaves out all others, those of later tables too.
+/// Reads the metrics' fields from an object and skips all others, such as metrics that a later version added.
 fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
     name: fn(&Metric) -> String,
@@ -231,7 +229,7 @@ fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from.deserialize_map(Fields(name, PerMetric::default()))
 }
 
-/// A boot's values, as `vmm_max_rss_bytes`.
+/// Writes a boot's values under names such as `vmm_max_rss_bytes`.
 impl Serialize for Values {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let kept = self.iter().filter(|(metric, _)| !metric.is_computed());
@@ -239,10 +237,10 @@ impl Serialize for Values {
     }
 }
 
-/// Writes a boot's values in bytes alone. For `#[serde(serialize_with)]`.
+/// Writes only those of a boot's values that are in bytes. For `#[serde(serialize_with)]`.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn only_bytes<S: Serializer>(values: &Values, to: S) -> Result<S::Ok, S::Error> {
     let kept = values.iter().filter(|(metric, _)| metric.unit == Unit::Bytes && !metric.is_computed());
     write(to, kept, Metric::field)
@@ -254,15 +252,15 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// The schema of what [`write`] writes.
+/// The JSON schema of the output of [`write`].
 fn schema<V: JsonSchema>(
-    of: &mut SchemaGenerator,
+    generator: &mut SchemaGenerator,
     fields: impl Iterator<Item = &'static Metric>,
     name: fn(&Metric) -> String,
 ) -> Schema {
     let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
     for metric in fields {
-        properties.insert(name(metric), of.subschema_for::<Option<V>>().into());
+        properties.insert(name(metric), generator.subschema_for::<Option<V>>().into());
         if !metric.is_mentioned_if_known() {
             required.push(name(metric));
         }
@@ -275,15 +273,15 @@ impl JsonSchema for Values {
         "Values".into()
     }
 
-    fn json_schema(of: &mut SchemaGenerator) -> Schema {
-        schema::<u64>(of, METRICS.iter().filter(|metric| !metric.is_computed()), Metric::field)
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        schema::<u64>(generator, METRICS.iter().filter(|metric| !metric.is_computed()), Metric::field)
     }
 }
 
 /// The schema of [`only_bytes`], for `#[schemars(schema_with)]`.
-pub fn only_bytes_schema(of: &mut SchemaGenerator) -> Schema {
+pub fn only_bytes_schema(generator: &mut SchemaGenerator) -> Schema {
     let kept = METRICS.iter().filter(|metric| metric.unit == Unit::Bytes && !metric.is_computed());
-    schema::<u64>(of, kept, Metric::field)
+    schema::<u64>(generator, kept, Metric::field)
 }
 
 /// The schema of [`by_name`], for `#[schemars(with)]`.
@@ -295,12 +293,12 @@ impl<T: JsonSchema> JsonSchema for ByName<T> {
         format!("MetricsOf{}", T::schema_name()).into()
     }
 
-    fn json_schema(of: &mut SchemaGenerator) -> Schema {
-        schema::<T>(of, METRICS.iter(), |metric| metric.name.to_owned())
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        schema::<T>(generator, METRICS.iter(), |metric| metric.name.to_owned())
     }
 }
 
-/// What many boots say of each metric, as `vmm_max_rss`. For `#[serde(with)]`.
+/// Statistics of each metric over many boots, under names such as `vmm_max_rss`. For `#[serde(with)]`.
 pub mod by_name {
     use super::{Deserialize, Deserializer, Metric, PerMetric, Serialize, Serializer};
 
@@ -309,13 +307,13 @@ pub mod by_name {
     }
 
     /// # Errors
-    /// Those of the serializer.
+    /// If the serializer fails.
     pub fn serialize<S: Serializer, T: Serialize>(all: &PerMetric<T>, to: S) -> Result<S::Ok, S::Error> {
         super::write(to, all.iter(), name)
     }
 
     /// # Errors
-    /// If a metric's value is not of the type.
+    /// If a metric's value does not have the type `T`.
     pub fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<PerMetric<T>, D::Error> {
         super::read(from, name)
     }

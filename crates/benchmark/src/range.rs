@@ -1,8 +1,8 @@
-//! A range of commits: what each costs, and which is the first that is slow.
+//! A range of commits: the cost of each, and the first slow one.
 //!
 //! [`Search`] decides what to measure next and when to stop; it does no I/O. [`Repo`] and [`Builder`] check commits out and
-//! build their kernels, in a separate work tree. [`Memory`] is what a search leaves on disk, so that it can go on. The caller
-//! boots, as everywhere in this crate.
+//! build their kernels, in a separate work tree. [`Memory`] keeps a search's measurements on disk, so that it can resume.
+//! The caller boots, as everywhere in this crate.
 
 mod build;
 mod git;

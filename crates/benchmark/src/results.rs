@@ -1,16 +1,15 @@
-//! What the boots of a bench say: each variant by itself, each against the first, in total, by phase, by row and by metric.
+//! Results of a bench: statistics of each variant, and its comparison with the first, by total, phase, row and metric.
 //!
-//! There are four families of comparisons. The totals of all variants are one, and all metrics of all variants another: each
-//! is corrected for its number ([`statistics::holm`]). All phases of a variant go together, and so do all its rows, of
-//! which there are hundreds: these are corrected all at once ([`statistics::max_t`]), and for the number of variants. Boots
-//! that only repeat leave nothing to chance, and nothing is corrected. A phase or a row that a boot does not have took no
-//! time in it.
+//! p-values are corrected within four families. The totals of all variants are one family, and all metrics of all variants
+//! another; both are corrected for their number ([`statistics::holm`]). The phases of a variant are a family, and so are its
+//! hundreds of rows; both are corrected jointly ([`statistics::max_t`]), and for the number of variants. Deterministic boots
+//! that only repeat involve no chance and need no correction. A phase or row that a boot does not have counts as 0 ns.
 
 use crate::head::Head;
-use crate::likely::{Likely, Moved, likely};
+use crate::likely_rows::{Likely, Moved, likely};
 use crate::metrics::{METRICS, Metric, PerMetric, Unit};
 use crate::runs::{Boot, Measured, PhaseTime, counted};
-use crate::samples::{Lengths, parts, phases_of, reached, rows_of, whole};
+use crate::samples::{Lengths, parts, phases_of, reached, rows_of, with_zeros};
 use crate::scaling::{AxisScaling, along_axes};
 use analysis::floor;
 use serde::{Deserialize, Serialize};
@@ -22,14 +21,14 @@ use statistics::verdict::{Change, Comparison, judge, judge_corrected};
 use statistics::{CONFIDENCE, Interval, dithered, max_t, pairs, sorted};
 use std::collections::BTreeMap;
 
-/// What all boots say.
+/// Statistics and comparisons of a bench's boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Results {
-    /// Of each variant.
+    /// Statistics of each variant.
     pub variants: Vec<VariantRuns>,
-    /// Of each variant but the first: against the first.
+    /// Comparisons with the first variant, one for each of the others.
     pub comparisons: Vec<Against>,
-    /// How a swept boot grows along each axis of its grid.
+    /// Scaling of a swept boot along each axis of its grid.
     #[serde(default, rename = "laws")]
     pub scaling: Vec<AxisScaling>,
 }
@@ -37,18 +36,18 @@ pub struct Results {
 /// One variant's boots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VariantRuns {
-    /// Its name.
+    /// Name, as in the header.
     pub name: String,
-    /// How often its boots ended how, warm-ups left out.
+    /// Number of boots with each outcome, warm-ups left out.
     pub outcomes: BTreeMap<String, usize>,
-    /// From time zero to the end mark, in ns; none if no boot reached it.
+    /// Time from time zero to the end mark, in ns. Null if no boot reached it.
     pub total: Option<Description>,
-    /// In the order of the boot.
+    /// The phases, in the order of the boot.
     pub phases: Vec<PhaseRuns>,
-    /// What the boot path was charged to, the largest first.
+    /// The rows to which the boot path was charged, largest first.
     #[serde(default)]
     pub rows: Vec<RowRuns>,
-    /// Each metric beside the length.
+    /// Each metric except the length.
     #[serde(flatten, with = "crate::metrics::by_name")]
     #[schemars(with = "crate::metrics::ByName<Description>")]
     pub metrics: PerMetric<Description>,
@@ -57,59 +56,59 @@ pub struct VariantRuns {
 /// One phase of one variant's boots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseRuns {
-    /// Its name.
+    /// Name, as `show` prints it.
     pub name: String,
-    /// When it begins, in ns: the mean.
+    /// Mean of its beginning, in ns.
     #[serde(default)]
     pub start_mean: f64,
-    /// The standard deviation of that; none of a single run.
+    /// Standard deviation of its beginning. Null for a single run.
     #[serde(default)]
     pub start_sd: Option<f64>,
-    /// Its length, in ns.
+    /// Length in ns.
     pub length: Description,
 }
 
 /// One row of one variant's boots, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RowRuns {
-    /// Its name.
+    /// Name, as `show` prints it.
     pub name: String,
-    /// In how many boots it is; in the others it took no time.
+    /// Number of boots that have the row; in the others it took no time.
     pub seen: usize,
-    /// The mean.
+    /// Mean over all boots.
     pub mean: f64,
-    /// The standard deviation; none of a single run.
+    /// Standard deviation over all boots. Null for a single run.
     pub sd: Option<f64>,
-    /// The median.
+    /// Median over all boots, with its interval.
     pub median: Interval,
 }
 
-/// A variant against the first.
+/// Comparison of a variant with the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Against {
-    /// Which, from 1.
+    /// Number of the variant, from 1.
     pub variant: usize,
-    /// The totals; none if the two never reached their end mark in the same round.
+    /// Comparison of the totals. Null if the two variants never reached their end mark in the same round.
     pub total: Option<Comparison>,
-    /// By phase, the largest difference first.
+    /// Comparisons by phase, largest difference first.
     pub phases: Vec<Moved>,
-    /// By what the boot path was charged to, the largest difference first.
+    /// Comparisons by row of the boot path, largest difference first.
     #[serde(default)]
     pub rows: Vec<Moved>,
-    /// Where a phase is proven to move and no row is: the rows that may be why.
+    /// The rows that probably explain a change, if a phase is proven to have moved and no row is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likely_rows: Option<Likely>,
-    /// Each metric that has a better and a worse, by its name.
+    /// Comparisons of the metrics for which less or more is better, by name.
     #[serde(default)]
     pub metrics: Vec<Moved>,
-    /// Those in bytes, by the name before there were metrics of other units.
+    /// The metrics in bytes again, under the name that this field had before there were metrics in other units.
     #[serde(default)]
     pub memory: Vec<Moved>,
 }
 
-/// Computes what the boots say. Boots of variants that the head does not have are left out.
+/// Computes the results. Ignores boots of variants that the header does not list.
 ///
-/// Quadratic in the number of rounds for each phase and row.
+/// The cost is quadratic in the number of rounds, for each phase and row.
 pub fn results(head: &Head, boots: &[Boot]) -> Results {
     let variants = (0..head.variants.len()).map(|v| variant(head, boots, v)).collect();
     let others = 1..head.variants.len();
@@ -124,32 +123,32 @@ fn in_bytes(name: &str) -> bool {
     Metric::named(name).is_some_and(|metric| metric.unit == Unit::Bytes)
 }
 
-/// The fewest rounds in which the totals can have a verdict at all, be it of only one comparison of these: fewer are
-/// *too few*, whatever they show. 1 where nothing is compared, and of boots that only repeat.
+/// The minimum number of rounds in which at least one of the comparisons of totals can get a verdict. Fewer are *too few*,
+/// whatever they measure. Returns 1 if there are no comparisons, and for boots that only repeat.
 pub fn rounds_least(comparisons: usize, test: Test) -> u32 {
     if comparisons == 0 || test == Test::Repeated {
         return 1;
     }
-    let p_least = |rounds: u32| {
+    let min_p = |rounds: u32| {
         let rounds = rounds as usize;
         if test == Test::Dithered { RankSum::new(rounds, rounds).p(0) } else { SignedRank::new(rounds).p(0) }
     };
-    (1..).find(|&rounds| p_least(rounds) * comparisons as f64 <= 1.0 - CONFIDENCE).unwrap_or(u32::MAX)
+    (1..).find(|&rounds| min_p(rounds) * comparisons as f64 <= 1.0 - CONFIDENCE).unwrap_or(u32::MAX)
 }
 
-/// How two variants are compared.
+/// The test by which two variants are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// By pairs of boots ([`pairs`]).
+    /// Pairs of boots ([`pairs`]).
     Pairs,
-    /// By deterministic boots, each with another layout ([`dithered`]).
+    /// Deterministic boots, each with another layout ([`dithered`]).
     Dithered,
-    /// By deterministic boots that only repeat.
+    /// Deterministic boots that only repeat.
     Repeated,
 }
 
 impl Test {
-    /// The test of these boots.
+    /// The test for the boots of this bench.
     pub fn of(head: &Head) -> Test {
         match (head.deterministic, head.dithered) {
             (false, _) => Test::Pairs,
@@ -159,7 +158,7 @@ impl Test {
     }
 }
 
-/// Gives each its verdict; together they are one family.
+/// Sets the verdict of each comparison. Together they are one family.
 fn judge_all(head: &Head, mut family: Vec<&mut Comparison>) {
     let mut judged: Vec<Comparison> = family.iter().map(|c| (**c).clone()).collect();
     judge(&mut judged, &head.ask);
@@ -190,14 +189,14 @@ fn variant(head: &Head, boots: &[Boot], variant: usize) -> VariantRuns {
 fn phase_runs(boots: &[Boot], variant: usize, rounds: &[u32]) -> Vec<PhaseRuns> {
     let parts = parts(boots, variant, phases_of);
     let one = |name: String| {
-        let lengths: Vec<f64> = whole(parts.get(name.as_str()), rounds).into_values().collect();
+        let lengths: Vec<f64> = with_zeros(parts.get(name.as_str()), rounds).into_values().collect();
         let starts: Vec<f64> = reached(boots, variant).filter_map(|(_, m)| start(m, &name)).collect();
         Some(PhaseRuns { start_mean: mean(&starts), start_sd: sd(&starts), length: describe(&lengths)?, name })
     };
     phase_names(reached(boots, variant)).into_iter().filter_map(one).collect()
 }
 
-/// When a phase begins: after those before it.
+/// The beginning of a phase: the sum of the phases before it.
 fn start(measured: &Measured, name: &str) -> Option<f64> {
     let at = measured.phases.iter().position(|p| p.name == name)?;
     Some(measured.phases[..at].iter().map(|p| p.ns as f64).sum())
@@ -205,7 +204,7 @@ fn start(measured: &Measured, name: &str) -> Option<f64> {
 
 fn row_runs(boots: &[Boot], variant: usize, rounds: &[u32]) -> Vec<RowRuns> {
     let one = |(name, lengths): (&str, &Lengths)| {
-        let values: Vec<f64> = whole(Some(lengths), rounds).into_values().collect();
+        let values: Vec<f64> = with_zeros(Some(lengths), rounds).into_values().collect();
         let median = median_interval(&sorted(&values))?;
         Some(RowRuns { name: name.to_owned(), seen: lengths.len(), mean: mean(&values), sd: sd(&values), median })
     };
@@ -214,7 +213,7 @@ fn row_runs(boots: &[Boot], variant: usize, rounds: &[u32]) -> Vec<RowRuns> {
     rows
 }
 
-/// All phases' names, in the order in which they are first seen.
+/// Names of all phases, in the order of their first appearance.
 fn phase_names<'a>(boots: impl Iterator<Item = (u32, &'a Measured)>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for phase in boots.flat_map(|(_, measured)| &measured.phases) {
@@ -235,7 +234,7 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
         let values =
             |v| reached(boots, v).filter_map(|(round, m)| Some((round, m.metrics.get(metric)? as f64))).collect();
         let (first, second): (Lengths, Lengths) = (values(0), values(variant));
-        // What layout alone changes in a boot says nothing of what the host's noise changes.
+        // The bound for effects of layout does not bound the host's noise, so such a metric needs pairs.
         let by = if metric.is_of_host() && repeats(head) {
             let (first, second) = in_both(&first, &second);
             pairs::estimate(&first, &second)
@@ -256,28 +255,28 @@ fn against(head: &Head, boots: &[Boot], variant: usize) -> Against {
     }
 }
 
-/// How each part changed, the largest difference first.
-fn moved(head: &Head, boots: &[Boot], variant: usize, of: fn(&Measured) -> &[PhaseTime]) -> Vec<Moved> {
+/// Changes of the phases or rows (as `select` chooses), largest difference first.
+fn moved(head: &Head, boots: &[Boot], variant: usize, select: fn(&Measured) -> &[PhaseTime]) -> Vec<Moved> {
     let rounds = |v| -> Vec<u32> { reached(boots, v).map(|(round, _)| round).collect() };
     let (rounds_first, rounds_second) = (rounds(0), rounds(variant));
-    let (first, second) = (parts(boots, 0, of), parts(boots, variant, of));
+    let (first, second) = (parts(boots, 0, select), parts(boots, variant, select));
     let mut names: Vec<&str> = first.keys().chain(second.keys()).copied().collect();
     names.sort_unstable();
     names.dedup();
     let sides: Vec<(Lengths, Lengths)> = names
         .iter()
-        .map(|name| (whole(first.get(name), &rounds_first), whole(second.get(name), &rounds_second)))
+        .map(|name| (with_zeros(first.get(name), &rounds_first), with_zeros(second.get(name), &rounds_second)))
         .collect();
     let one = |(name, (first, second)): (&&str, &(Lengths, Lengths))| {
         Some(Moved { name: (*name).to_owned(), by: compare(head, first, second)? })
     };
     let mut moved: Vec<Moved> = names.iter().zip(&sides).filter_map(one).collect();
-    // All are there, or none: it is the rounds that decide.
+    // Either all parts could be compared or no part could: that depends only on the rounds.
     let mut family: Vec<&mut Comparison> = moved.iter_mut().map(|m| &mut m.by).collect();
     if repeats(head) {
         judge_all(head, family);
-        let whole = median(&sorted(&counted(boots, 0).into_values().collect::<Vec<f64>>()));
-        moved.iter_mut().for_each(|m| doubt(&mut m.by, floor::VIRTUAL_TIME * whole));
+        let total = median(&sorted(&counted(boots, 0).into_values().collect::<Vec<f64>>()));
+        moved.iter_mut().for_each(|m| doubt(&mut m.by, floor::VIRTUAL_TIME * total));
     } else {
         judge_corrected(&mut family, &corrected(head, &sides), head.variants.len() - 1, &head.ask);
     }
@@ -285,16 +284,16 @@ fn moved(head: &Head, boots: &[Boot], variant: usize, of: fn(&Measured) -> &[Pha
     moved
 }
 
-/// What another layout moves in the whole boot it may move in any part of it: a part that moved by no more is not told from
-/// that, however small the part is.
-fn doubt(by: &mut Comparison, layout: f64) {
-    let told = matches!(by.change, Change::Less | Change::More);
-    if told && by.difference.estimate.abs() <= layout {
-        by.change = Change::TooNoisy;
+/// Withdraws the verdict on a part that moved by at most `layout`. Another layout of the code changes the whole boot by up to
+/// that, and the change may fall into any single part, however small.
+fn doubt(comparison: &mut Comparison, layout: f64) {
+    let is_decided = matches!(comparison.change, Change::Less | Change::More);
+    if is_decided && comparison.difference.estimate.abs() <= layout {
+        comparison.change = Change::TooNoisy;
     }
 }
 
-/// The p-values of all parts, corrected for their number.
+/// p-values of all parts, corrected for their number.
 fn corrected(head: &Head, sides: &[(Lengths, Lengths)]) -> Vec<f64> {
     if head.deterministic {
         let first = sides.first().map_or(0, |(first, _)| first.len());
@@ -312,7 +311,7 @@ fn repeats(head: &Head) -> bool {
     head.deterministic && !head.dithered
 }
 
-/// Two variants' values by round: as pairs, as dithered boots, which need no rounds, or as boots that only repeat.
+/// Compares two variants' values by round: as pairs, as dithered boots (which need no rounds), or as boots that only repeat.
 pub(crate) fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<Comparison> {
     if !head.deterministic {
         let (first, second) = in_both(first, second);
@@ -326,7 +325,7 @@ pub(crate) fn compare(head: &Head, first: &Lengths, second: &Lengths) -> Option<
     }
 }
 
-/// The values of rounds that both have.
+/// The values of the rounds that both sides have.
 fn in_both(first: &Lengths, second: &Lengths) -> (Vec<f64>, Vec<f64>) {
     first.iter().filter_map(|(round, a)| Some((*a, *second.get(round)?))).unzip()
 }
@@ -345,7 +344,7 @@ mod tests {
         Head { deterministic, dithered: deterministic, ..Head::of(plan, variants) }
     }
 
-    /// A boot of phases `kernel` and `console`, in ms.
+    /// A boot with the phases `kernel` and `console`, in ms.
     fn boot(round: u32, variant: usize, kernel: f64, console: f64) -> Boot {
         let ns = |ms: f64| (ms * 1e6) as i64;
         let phase = |name: &str, ms| PhaseTime { name: name.to_owned(), ns: ns(ms) };
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_told_though_the_total_did_not() {
+    fn a_moved_phase_is_reported_though_the_total_did_not_move() {
         let found = results(&head(&["a", "b"], false), &boots(12, (-15.0, 15.0)));
         let against = &found.comparisons[0];
         assert_eq!(against.total.as_ref().unwrap().change, Change::NoDifference);
@@ -403,10 +402,10 @@ mod tests {
     }
 
     #[test]
-    fn of_boots_that_only_repeat_a_part_moves_beyond_what_layout_does_in_the_whole() {
+    fn a_part_of_repeated_boots_moves_only_beyond_the_effect_of_layout() {
         let head = Head { dithered: false, ..head(&["a", "b"], true) };
         let part = |name: &str, ns: i64| PhaseTime { name: name.to_owned(), ns };
-        // A second; 10 µs more in a row of 50 µs is less than 0.075 % of it, 5 ms is not.
+        // The boot takes 1 s: 10 µs more in a row of 50 µs is less than 0.075 % of that, 5 ms more is not.
         let boot = |variant: usize, small: i64, large: i64| {
             let rows = vec![part("small", small), part("large", large), part("rest", 1_000_000_000)];
             let total_ns = Some(rows.iter().map(|r| r.ns).sum());
@@ -419,9 +418,9 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
-    /// A phase loses 391 ms, from three rows of hundreds that scatter: six pairs prove the phase and no row.
+    /// A phase loses 391 ms, in three of hundreds of rows that scatter. Six pairs prove that the phase moved, but no row.
     #[test]
-    fn where_a_phase_is_proven_and_no_row_is_the_likeliest_rows_are_listed() {
+    fn likely_rows_are_listed_if_only_a_phase_is_proven() {
         let mut random = fastrand::Rng::with_seed(7);
         let part = |name: String, ns: f64| PhaseTime { name, ns: ns as i64 };
         let mut all = Vec::new();
@@ -430,7 +429,7 @@ mod tests {
             let mut rows: Vec<PhaseTime> =
                 (0..400).map(|i| part(format!("row {i}"), 1e6 * (1.0 + random.f64()))).collect();
             for (i, lost) in [(17, 250e6), (90, 100e6), (200, 41e6)] {
-                // Each scatters by about as much as it loses; their sum scatters less.
+                // Each row scatters by about as much as it loses; the sum of the rows scatters less.
                 let scatter = (random.f64() - 0.5) * 1.5 * lost;
                 rows[i].ns += (300e6 - if variant == 1 { lost } else { 0.0 } + scatter) as i64;
             }
@@ -449,7 +448,7 @@ mod tests {
         assert_eq!((names, likely.tested), (vec!["row 17", "row 90", "row 200"], 400));
         assert!(likely.rows.iter().all(|row| row.by.difference.high < 0.0 && row.by.p.unwrap() <= 0.05));
         assert!((likely.by_chance - 10.0).abs() < 1e-9 && likely.rows.len() < 25, "{}", likely.rows.len());
-        // Where a row is proven there is no need to guess.
+        // If a row is proven to have moved, there is no need to guess.
         assert_eq!(likely_of_a_proven_row(), None);
     }
 
@@ -466,12 +465,12 @@ mod tests {
     }
 
     #[test]
-    fn of_boots_that_only_repeat_what_the_host_measures_is_compared_by_pairs() {
+    fn host_metrics_of_repeated_boots_are_compared_by_pairs() {
         let head = Head { dithered: false, ..head(&["a", "b"], true) };
         let boots = |rounds: u32| -> Vec<Boot> {
             let one = |(round, variant): (u32, usize)| {
                 let mut boot = boot(round, variant, 500.0, 100.0);
-                // 7 s of CPU time, 0.2 s less or more by chance: 2 % more in the second variant shows nothing.
+                // 7 s of CPU time, varying by 0.2 s by chance: 2 % more in the second variant is not evidence.
                 let cpu_ns = 7_000_000_000 + u64::from(round * 37 % 11) * 40_000_000 + variant as u64 * 140_000_000;
                 boot.measured.metrics = PerMetric::of(|metric| (metric.name == "vmm_cpu").then_some(cpu_ns));
                 boot
@@ -490,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_rounds_than_the_least_are_too_few_and_the_least_are_not() {
+    fn the_minimum_of_rounds_is_enough_and_fewer_are_too_few() {
         for (variants, deterministic, least) in
             [(2, false, 6), (3, false, 7), (9, false, 9), (2, true, 4), (3, true, 5), (9, true, 6), (1, false, 1)]
         {
@@ -499,7 +498,7 @@ mod tests {
             assert_eq!(rounds_least(variants - 1, Test::of(&head)), least, "{variants} {deterministic}");
             let of = |rounds: u32| {
                 let boots = (0..rounds).flat_map(|round| {
-                    // No two alike, and each variant clearly slower than the one before.
+                    // No two boots are equal, and each variant is clearly slower than the one before.
                     (0..variants).map(move |v| boot(round, v, 100.0 * (v + 1) as f64 + f64::from(round), 1.0))
                 });
                 let found = results(&head, &boots.collect::<Vec<Boot>>());
@@ -512,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reached_is_nothing_said() {
+    fn no_reached_boot_gives_no_results() {
         let found = results(&head(&["a", "b"], false), &[]);
         assert_eq!((found.variants.len(), &found.variants[0].total), (2, &None));
         assert!(found.comparisons[0].total.is_none() && found.comparisons[0].phases.is_empty());

@@ -1,9 +1,10 @@
-//! Which variant is booted when, and when it is enough.
+//! Runs a bench: decides the order of the boots and when to stop.
 //!
-//! Warm-up boots fill the host's caches and count for nothing. Then come rounds: each boots every variant once, in an order
-//! that a seeded coin decides, because the comparison rests on that coin ([`statistics::pairs`]). A boot that fails is
-//! kept and counted and never run again: a retry would favour the variant that fails when it is slow. Between rounds, and
-//! only there, it is asked whether to stop. A bench that was cut off goes on with the same coin, from the boots that it has.
+//! Warm-up boots fill the host's caches and do not count. Then come rounds: each boots every variant once. A seeded random
+//! generator decides the order in a round, because the comparison relies on that randomness ([`statistics::pairs`]). A failed
+//! boot is kept and counted and never repeated: a retry would favour the variant that fails when it is slow. The conditions
+//! to stop are checked only between rounds. An interrupted bench resumes after the boots that it has, with the same random
+//! numbers.
 
 use crate::metrics::Values;
 use serde::{Deserialize, Serialize};
@@ -13,77 +14,77 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use timeline::INDIRECT;
 
-/// What is to be run.
+/// The plan of a bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
-    /// How many variants there are; the first is what the others are compared with.
+    /// Number of variants. The others are compared with the first.
     pub variants: usize,
     /// Boots of each variant before anything counts.
     pub warm_ups: u32,
-    /// When it is enough.
+    /// Conditions to stop.
     pub stop: Stop,
-    /// Decides the order within rounds.
+    /// Seed of the random order within rounds.
     pub seed: u64,
-    /// Whether a variant that never reaches its end mark is left out of further rounds, and the others go on; else the bench
-    /// ends there. The first is what the others are compared with, and is never left out.
+    /// True if a variant that never reaches its end mark is left out of further rounds while the others go on. If false, the
+    /// bench ends there. The first variant is never left out, because the others are compared with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_out: bool,
 }
 
-/// When it is enough: at the first that holds, after whole rounds.
+/// Conditions to stop. The bench stops after the first round in which one of them holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stop {
-    /// So many rounds.
+    /// Maximum number of rounds.
     pub rounds: u32,
-    /// Every interval (of each variant's median, or of each ratio) is at most so far from its estimate, relatively; not
-    /// before ten rounds.
+    /// Maximum relative distance of an interval's ends from its estimate, for each variant's median or each ratio. Checked only
+    /// from ten rounds on.
     pub width: Option<f64>,
-    /// So much time has passed; a round that has begun is finished.
+    /// Maximum time, in ns. A round that has begun is finished.
     pub budget_ns: Option<u64>,
 }
 
-/// A boot that is to be done now.
+/// The boot to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Of all boots, warm-ups included, from 0.
+    /// Number among all boots, warm-ups included, from 0.
     pub number: u32,
-    /// The round, from 0; none for a warm-up.
+    /// The round, from 0. `None` for a warm-up.
     pub round: Option<u32>,
-    /// Which variant.
+    /// Number of the variant.
     pub variant: usize,
-    /// Boots that are at most still to come, this one included.
+    /// Maximum number of boots left, this one included.
     pub left: u32,
-    /// How long these will take, going by those that were; none before the first is over.
+    /// Estimated time of the boots left, from the time of those that are over. `None` before the first is over.
     pub left_ns: Option<u64>,
 }
 
-/// What was measured of a boot. Without a total it failed.
+/// The measurements of a boot. A boot without a total failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
-    /// How it ended, as one word (`reached`, `hang`, …).
+    /// The outcome as one word (`reached`, `hang`, …).
     pub outcome: String,
-    /// What shows how it ended.
+    /// The evidence of that outcome, such as a line of the log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// From time zero to the end mark; none unless that was reached.
+    /// Time from time zero to the end mark. Null unless the boot reached it.
     pub total_ns: Option<i64>,
-    /// The phases in order; they sum to the total.
+    /// The phases in order. They sum to the total.
     #[serde(default)]
     pub phases: Vec<PhaseTime>,
-    /// What the boot path was charged to (initcalls, functions, waits), the largest first; they sum to the total where
-    /// there is a path.
+    /// The rows to which the boot path was charged (initcalls, functions, waits), largest first. They sum to the total if the
+    /// boot has a path.
     #[serde(default)]
     pub rows: Vec<PhaseTime>,
-    /// Milestones that it passed, by the names that `--up-to` takes; `ns` is when, since time zero.
+    /// Milestones that it passed, by the names that `--up-to` takes; `ns` is the time since time zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub milestones: Vec<PhaseTime>,
-    /// What is measured beside the time.
+    /// Metrics beside the time.
     #[serde(flatten)]
     pub metrics: Values,
-    /// What recording it took on the host's clock, until the last of its evidence was there; 0 if unknown.
+    /// Time of the recording by the host's clock, until its last evidence had arrived. 0 if unknown.
     #[serde(default)]
     pub recorded_ns: u64,
-    /// The host's load average over one minute when the boot began.
+    /// The host's load average over one minute at the beginning of the boot.
     #[serde(default)]
     pub host_load: f64,
 }
@@ -91,15 +92,15 @@ pub struct Measured {
 /// A phase, a row or a milestone of one boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
-    /// Its name, as this version calls it.
-    #[serde(deserialize_with = "name_of_today")]
+    /// Name that this version uses.
+    #[serde(deserialize_with = "deserialize_current_name")]
     pub name: String,
-    /// How long it took; of a milestone, when it was passed.
+    /// Duration in ns; for a milestone, the time since time zero.
     pub ns: i64,
 }
 
-/// What a phase or row is called today that an earlier version wrote under another name.
-pub(crate) fn of_today(name: String) -> String {
+/// The current name of a phase or row that an earlier version may have written under another name.
+pub(crate) fn current_name(name: String) -> String {
     let renamed = match name.as_str() {
         "VMM: CPUs let go" | "VMM: vCPUs started" => "VMM: start vCPUs",
         "load the kernel" => "loader",
@@ -115,33 +116,33 @@ pub(crate) fn of_today(name: String) -> String {
     }
 }
 
-fn name_of_today<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    String::deserialize(from).map(of_today)
+fn deserialize_current_name<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(current_name)
 }
 
 /// A boot that is over: a raw sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Boot {
-    /// Of all boots, warm-ups included, from 0, in order of time.
+    /// Number among all boots in order of time, warm-ups included, from 0.
     pub number: u32,
-    /// The round, from 0; none for a warm-up.
+    /// The round, from 0. Null for a warm-up.
     pub round: Option<u32>,
-    /// Which variant.
+    /// Number of the variant.
     pub variant: usize,
-    /// When it began, since the bench did.
+    /// Time from the bench's beginning to the boot's, in ns.
     pub began_ns: u64,
-    /// What was measured.
+    /// Measurements.
     #[serde(flatten)]
     pub measured: Measured,
 }
 
-/// Why no more boots were done.
+/// The reason why a bench ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// All rounds were done.
     Rounds,
-    /// The intervals are as narrow as was asked.
+    /// The intervals are as narrow as requested.
     Width,
     /// The time was up.
     Budget,
@@ -149,47 +150,47 @@ pub enum Ended {
     Interrupted,
     /// A variant never reached its end mark.
     NeverReached(usize),
-    /// Something that is no boot's failure.
+    /// An error that is not a boot's failure.
     Error,
 }
 
-/// Who boots, keeps time and keeps the boots.
+/// The actions that a bench needs from its caller: booting, keeping boots and keeping time.
 pub trait Boots {
-    /// What stops a bench, other than a boot that fails.
+    /// An error that ends the bench. A failed boot is not one.
     type Error;
-    /// Boots once. `None` if the user stopped it: half a boot is none.
+    /// Boots once. Returns `None` if the user stopped the boot: an incomplete boot does not count.
     fn boot(&mut self, turn: &Turn) -> Result<Option<Measured>, Self::Error>;
-    /// Keeps a boot that is over; the next begins only then.
+    /// Stores a boot that is over. The next boot begins after this returns.
     fn keep(&mut self, boot: &Boot) -> Result<(), Self::Error>;
-    /// How long the bench has been running.
+    /// Time since the bench began.
     fn elapsed(&self) -> Duration;
 }
 
-/// A bench that is over, with all boots that are.
+/// A bench that has ended, with all boots that are over.
 #[derive(Debug)]
 pub struct Finished<E> {
-    /// In order of time.
+    /// The boots, oldest first.
     pub boots: Vec<Boot>,
-    /// Why there are no more.
+    /// The reason why it ended.
     pub ended: Ended,
-    /// What stopped it, if it was an error.
+    /// The error, if one ended it.
     pub error: Option<E>,
 }
 
-/// A variant that fails so often at first, without ever reaching its end mark, is given up.
-const FAILURES_MOST: usize = 3;
-/// Narrow intervals come by chance in the first rounds.
-const ROUNDS_FOR_WIDTH: u32 = 10;
+/// Number of failed boots after which a variant that never reached its end mark is given up.
+const MAX_FAILURES: usize = 3;
+/// Minimum number of rounds before the width is checked: in the first rounds, intervals may be narrow by chance.
+const MIN_ROUNDS_FOR_WIDTH: u32 = 10;
 
-/// Follows the plan. Whatever happens, the boots that are over are in the result.
-pub fn run<B: Boots>(plan: &Plan, by: &mut B) -> Finished<B::Error> {
-    resume(plan, Vec::new(), by)
+/// Runs the plan from its beginning. The result has all boots that are over, also if an error ended the bench.
+pub fn run<B: Boots>(plan: &Plan, actions: &mut B) -> Finished<B::Error> {
+    resume(plan, Vec::new(), actions)
 }
 
-/// Follows the plan from where these boots leave it, which are over and kept, and which [`follow`] it.
-pub fn resume<B: Boots>(plan: &Plan, over: Vec<Boot>, by: &mut B) -> Finished<B::Error> {
+/// Runs the rest of the plan after the boots `over`, which an earlier run did and stored. They must [`follow`] the plan.
+pub fn resume<B: Boots>(plan: &Plan, over: Vec<Boot>, actions: &mut B) -> Finished<B::Error> {
     let random = fastrand::Rng::with_seed(plan.seed);
-    let mut bench = Bench { plan, by, over: over.into_iter(), boots: Vec::new(), random };
+    let mut bench = Bench { plan, actions, over: over.into_iter(), boots: Vec::new(), random };
     let (ended, error) = match bench.all() {
         Ok(ended) => (ended, None),
         Err(error) => (Ended::Error, Some(error)),
@@ -197,7 +198,7 @@ pub fn resume<B: Boots>(plan: &Plan, over: Vec<Boot>, by: &mut B) -> Finished<B:
     Finished { boots: bench.boots, ended, error }
 }
 
-/// Whether boots are those that the plan begins with, in its order; if not, the number of the first that is another.
+/// Checks that boots are the first ones of the plan, in its order. The error is the number of the first that differs.
 pub fn follow(plan: &Plan, boots: &[Boot]) -> Result<(), u32> {
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut rounds = (0..plan.warm_ups).map(|_| None).chain((0..plan.stop.rounds).map(Some));
@@ -219,21 +220,21 @@ pub fn follow(plan: &Plan, boots: &[Boot]) -> Result<(), u32> {
     Ok(())
 }
 
-/// Whether a variant has failed so often, and never done anything else.
-fn hopeless(boots: &[Boot], variant: usize) -> bool {
-    let mut own = boots.iter().filter(|b| b.variant == variant);
-    own.clone().count() >= FAILURES_MOST && own.all(|b| b.measured.total_ns.is_none())
+/// True if a variant has at least [`MAX_FAILURES`] boots and all of them failed.
+fn always_fails(boots: &[Boot], variant: usize) -> bool {
+    let mut of_variant = boots.iter().filter(|b| b.variant == variant);
+    of_variant.clone().count() >= MAX_FAILURES && of_variant.all(|b| b.measured.total_ns.is_none())
 }
 
-/// Whether a variant is booted no more after these boots.
+/// True if a variant is not booted any more after these boots.
 fn left_out(plan: &Plan, boots: &[Boot], variant: usize) -> bool {
-    plan.leaves_out && variant > 0 && hopeless(boots, variant)
+    plan.leaves_out && variant > 0 && always_fails(boots, variant)
 }
 
 struct Bench<'a, B: Boots> {
     plan: &'a Plan,
-    by: &'a mut B,
-    /// Boots of an earlier run that take their turns again.
+    actions: &'a mut B,
+    /// Boots of an earlier run, which stand in for the first boots of the plan.
     over: std::vec::IntoIter<Boot>,
     boots: Vec<Boot>,
     random: fastrand::Rng,
@@ -250,15 +251,17 @@ impl<B: Boots> Bench<'_, B> {
             if let Some(ended) = self.round(Some(round))? {
                 return Ok(ended);
             }
-            // It was not enough before those rounds that there are boots of.
-            if let Some(ended) = Some(round + 1).filter(|_| self.over.len() == 0).and_then(|done| self.enough(done)) {
+            // The earlier run did not stop before its last boot, so the conditions did not hold in these rounds.
+            if let Some(ended) =
+                Some(round + 1).filter(|_| self.over.len() == 0).and_then(|done| self.reason_to_stop(done))
+            {
                 return Ok(ended);
             }
         }
         Ok(Ended::Rounds)
     }
 
-    /// Boots every variant once, in random order; why to stop, if so.
+    /// Boots every variant once, in random order. Returns the reason to stop, if there is one.
     fn round(&mut self, round: Option<u32>) -> Result<Option<Ended>, B::Error> {
         let mut order: Vec<usize> = (0..self.plan.variants).collect();
         self.random.shuffle(&mut order);
@@ -274,10 +277,10 @@ impl<B: Boots> Bench<'_, B> {
                 continue;
             }
             let turn = self.turn(round, variant);
-            let began_ns = ns(self.by.elapsed());
-            let Some(measured) = self.by.boot(&turn)? else { return Ok(Some(Ended::Interrupted)) };
+            let began_ns = ns(self.actions.elapsed());
+            let Some(measured) = self.actions.boot(&turn)? else { return Ok(Some(Ended::Interrupted)) };
             let boot = Boot { number: turn.number, round, variant, began_ns, measured };
-            let kept = self.by.keep(&boot);
+            let kept = self.actions.keep(&boot);
             self.boots.push(boot);
             kept?;
             if self.ends_with(variant) {
@@ -291,9 +294,9 @@ impl<B: Boots> Bench<'_, B> {
         let number = timeline::number(self.boots.len());
         let rounds = u64::from(self.plan.warm_ups) + u64::from(self.plan.stop.rounds);
         let left = (rounds * self.plan.variants as u64).saturating_sub(u64::from(number));
-        let each_ns = ns(self.by.elapsed()).checked_div(u64::from(number));
+        let each_ns = ns(self.actions.elapsed()).checked_div(u64::from(number));
         let left_ns = each_ns.map(|each| each.saturating_mul(left));
-        let budget_left = self.plan.stop.budget_ns.map(|budget| budget.saturating_sub(ns(self.by.elapsed())));
+        let budget_left = self.plan.stop.budget_ns.map(|budget| budget.saturating_sub(ns(self.actions.elapsed())));
         Turn {
             number,
             round,
@@ -303,24 +306,24 @@ impl<B: Boots> Bench<'_, B> {
         }
     }
 
-    /// Whether a variant that never reached its end mark ends the bench.
+    /// True if this variant never reached its end mark and so ends the bench.
     fn ends_with(&self, variant: usize) -> bool {
-        hopeless(&self.boots, variant) && !left_out(self.plan, &self.boots, variant)
+        always_fails(&self.boots, variant) && !left_out(self.plan, &self.boots, variant)
     }
 
-    /// Whether it is enough after so many rounds.
-    fn enough(&self, rounds: u32) -> Option<Ended> {
+    /// The condition to stop that holds after this number of rounds.
+    fn reason_to_stop(&self, rounds: u32) -> Option<Ended> {
         let stop = &self.plan.stop;
-        if stop.budget_ns.is_some_and(|budget| ns(self.by.elapsed()) >= budget) {
+        if stop.budget_ns.is_some_and(|budget| ns(self.actions.elapsed()) >= budget) {
             return Some(Ended::Budget);
         }
-        let width = stop.width.filter(|_| rounds >= ROUNDS_FOR_WIDTH)?;
-        narrow(&self.boots, self.plan.variants, width).then_some(Ended::Width)
+        let width = stop.width.filter(|_| rounds >= MIN_ROUNDS_FOR_WIDTH)?;
+        intervals_are_narrow(&self.boots, self.plan.variants, width).then_some(Ended::Width)
     }
 }
 
-/// Whether every interval is at most `width` from its estimate, relatively: that of the median, or those of the ratios.
-fn narrow(boots: &[Boot], variants: usize, width: f64) -> bool {
+/// True if each interval's ends are within `width` of its estimate, relatively: the median's for one variant, else the ratios'.
+fn intervals_are_narrow(boots: &[Boot], variants: usize, width: f64) -> bool {
     if variants == 1 {
         let totals: Vec<f64> = counted(boots, 0).into_values().collect();
         let interval = median_interval(&sorted(&totals));
@@ -332,13 +335,13 @@ fn narrow(boots: &[Boot], variants: usize, width: f64) -> bool {
     })
 }
 
-/// The totals of a variant's boots that count, by round.
+/// Totals of a variant's boots that count, by round.
 pub(crate) fn counted(boots: &[Boot], variant: usize) -> BTreeMap<u32, f64> {
-    let own = boots.iter().filter(|b| b.variant == variant);
-    own.filter_map(|b| Some((b.round?, b.measured.total_ns? as f64))).collect()
+    let of_variant = boots.iter().filter(|b| b.variant == variant);
+    of_variant.filter_map(|b| Some((b.round?, b.measured.total_ns? as f64))).collect()
 }
 
-/// The totals of two variants in rounds that both reached their end mark in.
+/// Totals of two variants, for the rounds in which both reached their end mark.
 pub(crate) fn paired(boots: &[Boot], first: usize, second: usize) -> (Vec<f64>, Vec<f64>) {
     let second = counted(boots, second);
     counted(boots, first).into_iter().filter_map(|(round, a)| Some((a, *second.get(&round)?))).unzip()
@@ -353,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boot_that_an_earlier_version_wrote_has_the_names_of_today() {
+    fn boots_of_an_earlier_version_get_the_current_names() {
         let name = |text: &str| serde_json::from_str::<PhaseTime>(text).unwrap().name;
         assert_eq!(name(r#"{"name": "VMM: CPUs let go", "ns": 1}"#), "VMM: start vCPUs");
         assert_eq!(name(r#"{"name": "VMM: vCPUs started", "ns": 1}"#), "VMM: start vCPUs");
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(name(r#"{"name": "initcall by pointers", "ns": 1}"#), "initcall by pointers");
     }
 
-    /// Boots by a function of the turn; each takes a second.
+    /// Simulates boots by a function of the turn; each takes a second.
     struct Mock<F> {
         boot: F,
         seconds: u64,
@@ -406,18 +409,18 @@ mod tests {
 
     #[test]
     fn warm_up_then_rounds_of_every_variant_in_random_order() {
-        let mut by = mock(|turn| reached(100 + turn.variant as i64));
-        let found = run(&plan(3, 200), &mut by);
+        let mut simulated = mock(|turn| reached(100 + turn.variant as i64));
+        let found = run(&plan(3, 200), &mut simulated);
         assert_eq!((found.ended, found.boots.len()), (Ended::Rounds, 603));
         assert!(found.boots[..3].iter().all(|b| b.round.is_none()) && found.boots[3].round == Some(0));
-        assert_eq!(found.boots, by.kept);
+        assert_eq!(found.boots, simulated.kept);
         for (round, boots) in found.boots.chunks(3).enumerate() {
             let mut variants: Vec<_> = boots.iter().map(|b| b.variant).collect();
             variants.sort_unstable();
             assert_eq!(variants, [0, 1, 2]);
             assert_eq!(boots[0].round, (round as u32).checked_sub(1));
         }
-        // Each of the six orders about as often: 33 of 200, standard deviation 5.
+        // Each of the six orders comes up about equally often: 33 of 200, standard deviation 5.
         let mut orders: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
         for boots in found.boots[3..].chunks(3) {
             *orders.entry(boots.iter().map(|b| b.variant).collect()).or_default() += 1;
@@ -440,8 +443,8 @@ mod tests {
 
     #[test]
     fn failed_boots_are_kept_and_their_pairs_left_out() {
-        let mut by = mock(|turn| if turn.round == Some(1) && turn.variant == 1 { failed() } else { reached(5) });
-        let found = run(&plan(2, 3), &mut by);
+        let mut simulated = mock(|turn| if turn.round == Some(1) && turn.variant == 1 { failed() } else { reached(5) });
+        let found = run(&plan(2, 3), &mut simulated);
         assert_eq!(found.boots.len(), 8, "none is run again");
         assert_eq!((counted(&found.boots, 0).len(), counted(&found.boots, 1).len()), (3, 2));
         assert_eq!(paired(&found.boots, 0, 1).0.len(), 2);
@@ -452,7 +455,7 @@ mod tests {
         let found = run(&plan(2, 100), &mut mock(|turn| if turn.variant == 1 { failed() } else { reached(5) }));
         assert_eq!(found.ended, Ended::NeverReached(1));
         assert!((5..=6).contains(&found.boots.len()));
-        // One that boots sometimes is not.
+        // A variant that boots sometimes is not given up.
         let found = run(&plan(1, 10), &mut mock(|turn| if turn.number == 0 { reached(5) } else { failed() }));
         assert_eq!((found.ended, found.boots.len()), (Ended::Rounds, 11));
     }
@@ -466,10 +469,10 @@ mod tests {
         for cut in 0..=found.boots.len() {
             let over = found.boots[..cut].to_vec();
             assert_eq!(follow(&plan, &over), Ok(()), "{cut}");
-            let mut by = Mock { seconds: cut as u64, ..mock(measure) };
-            assert_eq!(resume(&plan, over, &mut by).boots, found.boots, "{cut}");
+            let mut simulated = Mock { seconds: cut as u64, ..mock(measure) };
+            assert_eq!(resume(&plan, over, &mut simulated).boots, found.boots, "{cut}");
         }
-        // What the others are compared with is not.
+        // The first variant is never left out.
         let found = run(&plan, &mut mock(|turn| if turn.variant == 0 { failed() } else { reached(5) }));
         assert_eq!(found.ended, Ended::NeverReached(0));
     }
@@ -490,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bench_that_was_cut_off_anywhere_goes_on_as_if_it_had_not_been() {
+    fn an_interrupted_bench_resumes_as_if_it_had_not_been_interrupted() {
         let measure = |turn: &Turn| reached(1000 + i64::from(turn.number % 7));
         let mut plan = plan(3, 12);
         plan.stop.width = Some(0.01);
@@ -499,19 +502,19 @@ mod tests {
         for cut in 0..=whole.boots.len() {
             let over = whole.boots[..cut].to_vec();
             assert_eq!(follow(&plan, &over), Ok(()));
-            let mut by = Mock { seconds: cut as u64, ..mock(measure) };
-            let found = resume(&plan, over, &mut by);
+            let mut simulated = Mock { seconds: cut as u64, ..mock(measure) };
+            let found = resume(&plan, over, &mut simulated);
             assert_eq!((found.ended, &found.boots), (whole.ended, &whole.boots), "cut at {cut}");
-            assert_eq!(by.kept, whole.boots[cut..], "none is booted again");
+            assert_eq!(simulated.kept, whole.boots[cut..], "none is booted again");
         }
-        // Time that is used up is, but no boot that is over gets lost.
+        // The time already used is lost for the budget, but no boot that is over is lost.
         plan.stop.budget_ns = Some(20_000_000_000);
         let found = resume(&plan, whole.boots[..19].to_vec(), &mut Mock { seconds: 20, ..mock(measure) });
         assert_eq!((found.ended, found.boots.len()), (Ended::Budget, 21));
     }
 
     #[test]
-    fn boots_of_another_plan_are_seen() {
+    fn boots_of_another_plan_are_detected() {
         let boots = run(&plan(3, 4), &mut mock(|_| reached(1))).boots;
         assert_eq!(follow(&Plan { seed: 8, ..plan(3, 4) }, &boots).map_err(|at| at < 9), Err(true));
         assert_eq!(follow(&plan(3, 3), &boots), Err(12), "more than there are rounds");
@@ -521,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_kept_when_it_is_stopped_or_cannot_go_on() {
+    fn boots_that_are_over_are_kept_after_a_stop_or_an_error() {
         let found = run(&plan(2, 9), &mut mock(|turn| if turn.number == 5 { None } else { reached(1) }));
         assert_eq!((found.ended, found.boots.len()), (Ended::Interrupted, 5));
         let found = run(&plan(2, 9), &mut Mock { kept_most: 3, ..mock(|_| reached(1)) });

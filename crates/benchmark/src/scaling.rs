@@ -1,77 +1,77 @@
-//! How a boot and its rows grow along each axis of a sweep's grid, all else held.
+//! Scaling of a boot and its rows along each axis of a sweep's grid, with the other axes held.
 //!
-//! An axis has sizes where each of its values holds one number and all else in them is equal: `cpus=1,2,4`,
-//! `memory=256M,1G`, `append=messages=100,messages=200`. Sizes are counted in CPUs, in GiB, or in the number itself.
+//! An axis has sizes if its values differ only in one number: `cpus=1,2,4`, `memory=256M,1G`,
+//! `append=messages=100,messages=200`. The unit of a size is a CPU, a GiB, or the number itself.
 //!
-//! A row is said to grow only if chance alone makes any of all rows, along all axes, look so at most 5 times of 100
-//! ([`max_t::growth`]). Rows add up to the total, and so do scaling models of one kind. So a row gets the total's model where
-//! that predicts it as well. Where it does not, the rows' sum may leave the total's own prediction: both are reported.
+//! A row counts as growing only if its p-value, corrected for all rows and axes, is at most 5 % ([`max_t::growth`]). Rows add
+//! up to the total, and so do scaling models of one kind. So a row gets the total's model if that predicts the row as well.
+//! If it does not, the sum of the rows' models may differ from the total's prediction; both are reported.
 
 use crate::head::{Axis, Head, Setting, Variant};
 use crate::runs::{Boot, counted};
-use crate::samples::{parts, reached, rows_of, whole};
+use crate::samples::{parts, reached, rows_of, with_zeros};
 use serde::{Deserialize, Serialize};
 use statistics::scaling_model::{Fitted, ScalingModel, scaling_model, scaling_model_of_part};
 use statistics::{CONFIDENCE, max_t};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How the boot grows along one axis of the grid with the others held.
+/// Scaling of the boot along one axis of the grid with the others held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Slice")]
 pub struct AxisScaling {
-    /// What grows: the axis' key.
+    /// The swept option: the axis' key.
     pub key: String,
-    /// What a size is counted in: `CPU`, `GiB`, or empty.
+    /// Unit of a size: `CPU`, `GiB`, or empty.
     pub unit: String,
-    /// The other axes' values.
+    /// The values at which the other axes are held.
     pub held: Vec<Setting>,
-    /// The total first, then the rows that grow, those that grow most first.
+    /// The total first, then the rows that grow, the fastest-growing first.
     pub rows: Vec<RowScaling>,
-    /// How many rows are not seen to grow, or by less than a thousandth of the boot.
+    /// Number of rows without proven growth, or with growth of less than a thousandth of the boot.
     pub level: usize,
-    /// How growth was distinguished from chance.
+    /// The test that distinguished growth from chance.
     #[serde(default, rename = "told_by")]
     pub test: GrowthTest,
 }
 
-/// How growth is distinguished from chance.
+/// A test that distinguishes growth from chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ToldBy")]
 pub enum GrowthTest {
-    /// All rows along all axes together: any false one at most 5 times of 100.
+    /// All rows along all axes are tested together. The chance that any row is listed falsely is at most 5 %.
     #[default]
     AllTogether,
-    /// Not at all: so few boots cannot show any row to grow, and none is listed.
+    /// There are too few boots to show that any row grows, so no row is listed.
     TooFew,
-    /// The boots only repeat, and no chance is involved.
+    /// The boots only repeat, so chance is not involved.
     Repeated,
 }
 
 /// The scaling model of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RowScaling {
-    /// The row; `total` is the whole boot.
+    /// Name of the row; `total` is the whole boot.
     pub name: String,
-    /// How it grows.
+    /// The chosen model.
     #[serde(rename = "law")]
     pub model: ScalingModel,
     /// Models that predict as well.
     pub alike: Vec<ScalingModel>,
-    /// What does not grow, in ns.
+    /// The part that does not grow, in ns.
     pub base: f64,
-    /// What is added per unit of `n`, `n log₂ n` or `n²`, in ns.
+    /// Increase per unit of `n`, `n log₂ n` or `n²`, in ns.
     pub slope: f64,
-    /// Half its 95 % interval; none where there is no scatter to tell it from.
+    /// Half the 95 % interval of the slope. Null if there is no scatter from which to compute it.
     pub slope_error: Option<f64>,
-    /// Whether a linear model costs nothing at a size of 1, as far as one can see: of CPUs, a view then says what each
-    /// application processor costs. `base` and `slope` are of `n` from 0 all the same.
+    /// True if a linear model is 0 at a size of 1, within its error. For CPUs, a view then prints the cost of each application
+    /// processor. `base` and `slope` still refer to `n` counted from 0.
     pub from_one: bool,
-    /// The mean of each size's boots.
+    /// Mean of the boots of each size.
     pub points: Vec<Point>,
     /// The model's values at the sizes of `--at`.
     pub predicted: Vec<Predicted>,
-    /// How likely chance alone makes any row along any axis look as much like growing; none of the total, and where no chance is
+    /// Probability that by chance alone any row along any axis seems to grow as much. Null for the total, and if chance is not
     /// involved.
     #[serde(default)]
     pub p_corrected: Option<f64>,
@@ -80,35 +80,35 @@ pub struct RowScaling {
 /// The boots of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
-    /// The size.
+    /// The size, in the unit of the axis.
     pub size: f64,
-    /// How many boots.
+    /// Number of boots.
     pub boots: usize,
-    /// Their mean, in ns.
+    /// Mean of the boots, in ns.
     pub mean: f64,
 }
 
-/// What a scaling model predicts.
+/// Prediction of a scaling model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Predicted {
-    /// The size.
+    /// The size, in the unit of the axis.
     pub size: f64,
-    /// The time, in ns.
+    /// The predicted time, in ns.
     pub time: f64,
-    /// One more boot lies no further from it, with 95 % confidence and if the model holds there; none where not known. That of
-    /// the total is at least as wide as its distance from `rows`.
+    /// Largest distance of one more boot from the prediction, with 95 % confidence, if the model holds there. Null if unknown. For
+    /// the total it is at least the distance between `time` and `rows`.
     pub band: Option<f64>,
-    /// Of the total: the sum of all rows' models there; a row that does not grow counts with its mean.
+    /// For the total: the sum of all rows' models at this size. A row that does not grow counts with its mean.
     #[serde(default)]
     pub rows: Option<f64>,
 }
 
-/// The name of the whole boot.
+/// Name of the whole boot.
 pub const TOTAL: &str = "total";
-/// Growth by a smaller share of the largest boot is not listed.
-const SMALL: f64 = 0.001;
+/// Minimum growth of a listed row, as a share of the longest boot.
+const MIN_GROWTH: f64 = 0.001;
 
-/// An axis of the grid with the others held, before its models are known.
+/// An axis of the grid with the others held, before models are fitted.
 struct Unfitted<'a> {
     axis: &'a Axis,
     unit: &'static str,
@@ -117,7 +117,7 @@ struct Unfitted<'a> {
     along: Vec<(usize, f64)>,
 }
 
-/// How a sweep's boots grow along each axis, once for each choice of the others' values; none where no axis has sizes.
+/// Scaling of a sweep's boots along each axis, once for each choice of the other axes' values. Empty if no axis has sizes.
 pub fn along_axes(head: &Head, boots: &[Boot]) -> Vec<AxisScaling> {
     let mut unfitted: Vec<Unfitted> = Vec::new();
     for axis in &head.sweep {
@@ -130,8 +130,8 @@ pub fn along_axes(head: &Head, boots: &[Boot]) -> Vec<AxisScaling> {
         }
         for held in held {
             let size = |variant: &Variant| {
-                let own = variant.settings.iter().find(|s| s.key == axis.key)?;
-                sizes.get(axis.values.iter().position(|value| *value == own.value)?).copied()
+                let setting = variant.settings.iter().find(|s| s.key == axis.key)?;
+                sizes.get(axis.values.iter().position(|value| *value == setting.value)?).copied()
             };
             let along = head.variants.iter().enumerate().filter(|(_, v)| others(v, axis) == held);
             let along = along.filter_map(|(i, v)| Some((i, size(v)?))).collect();
@@ -140,7 +140,7 @@ pub fn along_axes(head: &Head, boots: &[Boot]) -> Vec<AxisScaling> {
     }
     let axes = unfitted.len();
     let fit = |line: Unfitted| {
-        let (rows, level, test) = Grown { head, boots, axes }.along(&line.along);
+        let (rows, level, test) = Fitter { head, boots, axes }.along(&line.along);
         AxisScaling { key: line.axis.key.clone(), unit: line.unit.to_owned(), held: line.held, rows, level, test }
     };
     unfitted.into_iter().map(fit).collect()
@@ -150,7 +150,7 @@ fn others(variant: &Variant, axis: &Axis) -> Vec<Setting> {
     variant.settings.iter().filter(|setting| setting.key != axis.key).cloned().collect()
 }
 
-/// An axis' sizes and their unit; none if one of them is no number above zero, or all are the same.
+/// An axis' sizes and their unit. `None` if a size is not a number above zero, or if all are the same.
 fn sizes(axis: &Axis) -> Option<(Vec<f64>, &'static str)> {
     let (sizes, unit): (Option<Vec<f64>>, _) = match axis.key.as_str() {
         "memory" => (axis.values.iter().map(|value| gibibytes(value)).collect(), "GiB"),
@@ -162,12 +162,12 @@ fn sizes(axis: &Axis) -> Option<(Vec<f64>, &'static str)> {
     (sizes.iter().all(|&size| size > 0.0) && sizes.iter().any(|&size| size != first)).then_some((sizes, unit))
 }
 
-/// `256M` in units of 2^30 bytes.
+/// Converts a size of memory, such as `256M`, to units of 2^30 bytes.
 pub(crate) fn gibibytes(text: &str) -> Option<f64> {
     timeline::amount::bytes(text).ok().map(|bytes| bytes as f64 / f64::from(1 << 30))
 }
 
-/// The one number in each value, where all else is the same in all.
+/// The number in each value. `None` unless the values differ only in one number.
 fn numbers(values: &[String]) -> Option<Vec<f64>> {
     let common = |length: fn(&str, &str) -> usize| {
         let first = values.first().map_or("", String::as_str);
@@ -175,7 +175,7 @@ fn numbers(values: &[String]) -> Option<Vec<f64>> {
     };
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let first = values.first()?;
-    // Digits that all begin with are still part of the number.
+    // Digits at the end of the common prefix belong to the number.
     let mut from = common(|a, b| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count());
     while !first.is_char_boundary(from) || first[..from].ends_with(is_number) {
         from -= 1;
@@ -187,18 +187,18 @@ fn numbers(values: &[String]) -> Option<Vec<f64>> {
     values.iter().map(|value| value[from..value.len() - after(value).len()].parse().ok()).collect()
 }
 
-/// What grows along each axis: so many, counted once for each choice of the others' values.
-struct Grown<'a> {
+/// Fits scaling models along axes. `axes` is their number, counted once for each choice of the other axes' values.
+struct Fitter<'a> {
     head: &'a Head,
     boots: &'a [Boot],
     axes: usize,
 }
 
-/// A boot along an axis: its size, and its round.
+/// Size and round of a boot along an axis.
 type Sized = (f64, u32);
 
-impl Grown<'_> {
-    /// The models of the total and of the rows that grow, how many rows do not, and how growth was distinguished from chance.
+impl Fitter<'_> {
+    /// The models of the total and of the rows that grow, the number of the other rows, and the test of growth.
     fn along(&self, along: &[(usize, f64)]) -> (Vec<RowScaling>, usize, GrowthTest) {
         let (mut totals, mut variants, mut boots) = (Vec::new(), Vec::new(), Vec::<Sized>::new());
         for &(variant, size) in along {
@@ -207,11 +207,11 @@ impl Grown<'_> {
             boots.extend(rounds.iter().map(|&round| (size, round)));
             variants.push((rounds, parts(self.boots, variant, rows_of)));
         }
-        let nothing = (Vec::new(), 0, GrowthTest::TooFew);
-        let Some(of_total) = scaling_model(&totals) else { return nothing };
+        let too_few = (Vec::new(), 0, GrowthTest::TooFew);
+        let Some(total_fit) = scaling_model(&totals) else { return too_few };
         let names: BTreeSet<&str> = variants.iter().flat_map(|(_, parts)| parts.keys().copied()).collect();
         let values = |name: &&str| -> Vec<f64> {
-            let of = |(rounds, parts): &(Vec<u32>, _)| whole(BTreeMap::get(parts, *name), rounds).into_values();
+            let of = |(rounds, parts): &(Vec<u32>, _)| with_zeros(BTreeMap::get(parts, *name), rounds).into_values();
             variants.iter().flat_map(of).collect()
         };
         let all: Vec<Vec<f64>> = names.iter().map(values).collect();
@@ -219,14 +219,14 @@ impl Grown<'_> {
         let longest = totals.iter().map(|run| run.1).fold(0.0, f64::max);
         let row = |((name, values), p): ((&&str, &Vec<f64>), &Option<f64>)| {
             let runs: Vec<(f64, f64)> = totals.iter().map(|run| run.0).zip(values.iter().copied()).collect();
-            let found = scaling_model_of_part(&runs, of_total.model)?;
-            let row = row_scaling(name, &found, &runs, &self.head.at);
+            let fit = scaling_model_of_part(&runs, total_fit.model)?;
+            let row = row_scaling(name, &fit, &runs, &self.head.at);
             let seen = p.is_none_or(|p| p <= 1.0 - CONFIDENCE) && test != GrowthTest::TooFew;
-            let grows = seen && found.model != ScalingModel::Constant && row.growth() > SMALL * longest;
+            let grows = seen && fit.model != ScalingModel::Constant && row.growth() > MIN_GROWTH * longest;
             grows.then_some(RowScaling { p_corrected: *p, ..row })
         };
         let grown: Vec<Option<RowScaling>> = names.iter().zip(&all).zip(&p_values).map(row).collect();
-        let mut total = row_scaling(TOTAL, &of_total, &totals, &self.head.at);
+        let mut total = row_scaling(TOTAL, &total_fit, &totals, &self.head.at);
         add_up(&mut total, &grown, &all);
         let level = grown.iter().filter(|row| row.is_none()).count();
         let mut rows: Vec<RowScaling> = grown.into_iter().flatten().collect();
@@ -235,13 +235,13 @@ impl Grown<'_> {
         (rows, level, test)
     }
 
-    /// How likely chance makes each row look like growing, corrected for all rows and axes.
+    /// Probability that each row seems to grow by chance, corrected for all rows and axes.
     fn chances(&self, rows: &[Vec<f64>], mut boots: Vec<Sized>) -> (Vec<Option<f64>>, GrowthTest) {
         if self.head.deterministic {
             if !self.head.dithered {
                 return (vec![None; rows.len()], GrowthTest::Repeated);
             }
-            // Nothing drifts: all boots are one block.
+            // Deterministic boots do not drift, so all boots are one block.
             boots.iter_mut().for_each(|boot| boot.1 = 0);
         }
         match max_t::growth(rows, &boots) {
@@ -253,7 +253,7 @@ impl Grown<'_> {
     }
 }
 
-/// Notes what the rows' models sum to at each predicted size. Where that differs from the total's own, its band widens.
+/// Stores the sum of the rows' models at each predicted size. Widens the total's band to reach that sum.
 fn add_up(total: &mut RowScaling, rows: &[Option<RowScaling>], values: &[Vec<f64>]) {
     for (i, predicted) in total.predicted.iter_mut().enumerate() {
         let one = |(row, values): (&Option<RowScaling>, &Vec<f64>)| match row {
@@ -268,31 +268,31 @@ fn add_up(total: &mut RowScaling, rows: &[Option<RowScaling>], values: &[Vec<f64
     }
 }
 
-fn row_scaling(name: &str, found: &Fitted, runs: &[(f64, f64)], at: &[f64]) -> RowScaling {
+fn row_scaling(name: &str, fitted: &Fitted, runs: &[(f64, f64)], at: &[f64]) -> RowScaling {
     RowScaling {
         name: name.to_owned(),
-        model: found.model,
-        alike: found.alike.clone(),
-        base: found.base,
-        slope: found.slope,
-        slope_error: found.slope_error,
-        from_one: found.model == ScalingModel::Linear && nothing_at_one(found),
+        model: fitted.model,
+        alike: fitted.alike.clone(),
+        base: fitted.base,
+        slope: fitted.slope,
+        slope_error: fitted.slope_error,
+        from_one: fitted.model == ScalingModel::Linear && nothing_at_one(fitted),
         points: points(runs),
-        predicted: at.iter().map(|&size| predicted(found, size)).collect(),
+        predicted: at.iter().map(|&size| predicted(fitted, size)).collect(),
         p_corrected: None,
     }
 }
 
-/// Of what a unit adds, this share counts as nothing.
-const NOTHING: f64 = 0.02;
+/// Share of the slope that counts as 0.
+const NEGLIGIBLE_SHARE: f64 = 0.02;
 
-fn nothing_at_one(found: &Fitted) -> bool {
-    found.at(1.0).abs() <= found.error_at(1.0).unwrap_or(0.0).max(NOTHING * found.slope.abs())
+fn nothing_at_one(fitted: &Fitted) -> bool {
+    fitted.at(1.0).abs() <= fitted.error_at(1.0).unwrap_or(0.0).max(NEGLIGIBLE_SHARE * fitted.slope.abs())
 }
 
-fn predicted(found: &Fitted, size: f64) -> Predicted {
-    // No time is less than none.
-    Predicted { size, time: found.at(size).max(0.0), band: found.band_at(size), rows: None }
+fn predicted(fitted: &Fitted, size: f64) -> Predicted {
+    // A time is never negative.
+    Predicted { size, time: fitted.at(size).max(0.0), band: fitted.band_at(size), rows: None }
 }
 
 fn points(runs: &[(f64, f64)]) -> Vec<Point> {
@@ -311,13 +311,13 @@ fn points(runs: &[(f64, f64)]) -> Vec<Point> {
 }
 
 impl RowScaling {
-    /// By how much the means of its sizes differ, in ns.
+    /// Difference between the largest and the smallest mean of its sizes, in ns.
     fn growth(&self) -> f64 {
         let means = || self.points.iter().map(|point| point.mean);
         means().fold(f64::NEG_INFINITY, f64::max) - means().fold(f64::INFINITY, f64::min)
     }
 
-    /// The model's value at a size, in ns.
+    /// Value of the model at a size, in ns.
     pub fn at(&self, size: f64) -> f64 {
         self.base + self.slope * self.model.of(size)
     }
@@ -332,7 +332,7 @@ mod tests {
         Setting { key: key.to_owned(), value: value.to_owned() }
     }
 
-    /// A grid of CPUs and memory: 40 ms per AP, 10 ms per GiB, and what does not grow.
+    /// A grid of CPUs and memory: 40 ms per AP, 10 ms per GiB, and a constant part.
     fn sweep() -> (Head, Vec<Boot>) {
         let (cpus, memory) = (["1", "2", "4", "8"], ["512M", "1G"]);
         let points = || cpus.iter().flat_map(|c| memory.iter().map(move |m| (*c, *m)));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_has_its_model() {
+    fn each_axis_has_its_model() {
         let (head, boots) = sweep();
         let grown = along_axes(&head, &boots);
         let of = |key: &str| grown.iter().filter(|s| s.key == key).collect::<Vec<_>>();
@@ -427,45 +427,53 @@ mod tests {
     }
 
     #[test]
-    fn of_many_rows_that_do_not_grow_none_is_said_to() {
-        // 165 rows of 4 to 8 ms that scatter by 10 %: each by itself would be seen to grow in 5 of 100.
-        let found = grown_rows(5, &|_, random| {
+    fn many_rows_that_do_not_grow_are_not_listed() {
+        // 165 rows of 4 to 8 ms that scatter by 10 %: tested alone, each would seem to grow in 5 of 100 cases.
+        let scaling = grown_rows(5, &|_, random| {
             (0..165).map(|i| (format!("row {i}"), (4.0 + f64::from(i) / 40.0) * (0.8 + 0.4 * random.f64()))).collect()
         });
-        assert_eq!((found.rows.len(), found.level, found.test), (1, 165, GrowthTest::AllTogether), "{:?}", found.rows);
+        assert_eq!(
+            (scaling.rows.len(), scaling.level, scaling.test),
+            (1, 165, GrowthTest::AllTogether),
+            "{:?}",
+            scaling.rows
+        );
         let few = grown_rows(1, &|size, _| vec![("grows".to_owned(), size)]);
         assert_eq!((few.rows.len(), few.level), (2, 0), "four sizes in order come by chance in 1 of 24: {few:?}");
     }
 
     #[test]
-    fn parts_lead_where_the_whole_does() {
-        // Each row is a line with noise, and by itself would often look as if it bent.
-        let found = grown_rows(5, &|size, random| {
+    fn rows_follow_the_model_of_the_total() {
+        // Each row is a line with noise, and alone would often look curved.
+        let scaling = grown_rows(5, &|size, random| {
             (0..8).map(|i| (format!("row {i}"), 20.0 + size * (1.0 + 0.8 * (random.f64() - 0.5)))).collect()
         });
-        let total = &found.rows[0];
+        let total = &scaling.rows[0];
         let predicted = total.predicted[0];
-        assert!(total.model == ScalingModel::Linear && found.rows.len() == 9, "{found:?}");
+        assert!(total.model == ScalingModel::Linear && scaling.rows.len() == 9, "{scaling:?}");
         assert!(
-            found.rows[1..].iter().all(|row| row.model == ScalingModel::Linear && row.p_corrected.unwrap() <= 0.05)
+            scaling.rows[1..].iter().all(|row| row.model == ScalingModel::Linear && row.p_corrected.unwrap() <= 0.05)
         );
         assert!((predicted.rows.unwrap() / predicted.time - 1.0).abs() < 1e-6, "{predicted:?}");
-        let sum: f64 = found.rows[1..].iter().map(|row| row.slope).sum();
+        let sum: f64 = scaling.rows[1..].iter().map(|row| row.slope).sum();
         assert!((sum / total.slope - 1.0).abs() < 1e-6);
     }
 
     #[test]
-    fn a_part_that_leads_beyond_the_whole_is_a_doubt_about_it() {
-        // The total looks like a line, for what is curved is small in it yet.
-        let found = grown_rows(5, &|size, random| {
+    fn a_row_that_outgrows_the_total_widens_its_band() {
+        // The total looks like a line, because its curved part is still small.
+        let scaling = grown_rows(5, &|size, random| {
             let line = 100.0 + 30.0 * size + 12.0 * (random.f64() - 0.5);
             vec![("line".to_owned(), line), ("curved".to_owned(), 0.3 * size * size + 0.1 * random.f64())]
         });
-        let predicted = found.rows[0].predicted[0];
-        assert!(found.rows.iter().any(|row| row.name == "curved" && row.model == ScalingModel::Quadratic), "{found:?}");
+        let predicted = scaling.rows[0].predicted[0];
+        assert!(
+            scaling.rows.iter().any(|row| row.name == "curved" && row.model == ScalingModel::Quadratic),
+            "{scaling:?}"
+        );
         let apart = (predicted.rows.unwrap() - predicted.time).abs();
         assert!(
-            found.rows[0].model == ScalingModel::Linear && apart > 1e9 && predicted.band.unwrap() >= apart,
+            scaling.rows[0].model == ScalingModel::Linear && apart > 1e9 && predicted.band.unwrap() >= apart,
             "{predicted:?}"
         );
     }
@@ -474,7 +482,7 @@ mod tests {
     fn sizes_are_the_numbers_that_differ() {
         let check = |key: &str, values: &[&str], expected: Option<Vec<f64>>| {
             let axis = Axis { key: key.to_owned(), values: values.iter().map(|&v| v.to_owned()).collect() };
-            assert_eq!(sizes(&axis).map(|found| found.0), expected, "{values:?}");
+            assert_eq!(sizes(&axis).map(|(sizes, _)| sizes), expected, "{values:?}");
         };
         check("cpus", &["1", "2", "16"], Some(vec![1.0, 2.0, 16.0]));
         check("memory", &["512M", "2G"], Some(vec![0.5, 2.0]));

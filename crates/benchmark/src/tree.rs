@@ -1,14 +1,14 @@
-//! Builds a Linux kernel from its sources, with a configuration as it is and with options of it switched on or off.
+//! Builds a Linux kernel from its sources, with a given configuration and with options of it switched on or off.
 //!
-//! The unchanged configuration has a build folder (`make O=`), which is kept: a second build makes only what has changed. The
-//! folder of a changed configuration begins as a copy of it, and goes once its image is kept. One process builds at a time.
-//! The sources are only read. What is built says the same user, host and date each time, so that equal sources and options
-//! are the same kernel.
+//! The build folder of the unchanged configuration (`make O=`) is kept, so that later builds are incremental. The folder of a
+//! changed configuration starts as a copy of it, and is removed after its image is stored. One process builds at a time. The
+//! sources are only read. Every build uses the same user, host and date, so that equal sources and options give the same
+//! kernel.
 
 mod kconfig;
 
-use crate::guarded::{self, CommandEnd};
-use kconfig::{Config, Said};
+use crate::process_group::{self, CommandEnd};
+use kconfig::{Config, KconfigFacts};
 use recording::{Locked, SMALL_BYTES_MAX, read_regular, read_regular_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,102 +20,102 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Sources of a kernel, and the configuration that it is built with.
+/// Sources of a kernel, and the configuration of its build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sources {
     /// The top folder of the sources.
     pub tree: PathBuf,
-    /// The configuration: a file as `.config` is.
+    /// The configuration: a file in the format of `.config`.
     pub config: PathBuf,
-    /// Of its content; empty where nobody noted it.
+    /// SHA-256 of the configuration's content. Empty if it was not recorded.
     #[serde(default)]
     pub config_sha256: String,
-    /// The folder that keeps the builds; empty where nobody noted it.
+    /// Folder of the builds. Empty if it was not recorded.
     #[serde(default)]
     pub cache: PathBuf,
 }
 
 impl Sources {
-    /// These, with the configuration as it is now.
+    /// Sources with the hash of the configuration's present content.
     ///
     /// # Errors
-    /// If that cannot be read.
+    /// If the configuration cannot be read.
     pub fn of(tree: PathBuf, config: PathBuf, cache: PathBuf) -> Result<Sources, TreeError> {
         let given = read_regular(&config, SMALL_BYTES_MAX).map_err(failed("read", &config))?;
         Ok(Sources { tree, config, config_sha256: hex(&Sha256::digest(given)), cache })
     }
 }
 
-/// Builds them.
+/// Sources that are ready to build.
 #[derive(Debug)]
 pub struct Tree {
     sources: Sources,
-    /// The configuration that was given, as it was when the tree was opened.
+    /// Content of the given configuration when the tree was opened.
     given: String,
-    /// The folder of all builds of these sources with this configuration.
+    /// Folder of all builds of these sources with this configuration.
     builds: PathBuf,
 }
 
 /// A kernel that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltKernel {
-    /// Its image: a file that no later build changes.
+    /// Path of the image, which no later build changes.
     pub image: PathBuf,
-    /// Options that are different from the unchanged configuration, beside those that were asked for.
+    /// Options that differ from the unchanged configuration although no change of them was requested.
     pub along: Vec<String>,
 }
 
-/// Why there is no kernel.
+/// An error in building a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// These are no sources.
+    /// The folder does not contain Linux's sources.
     #[error("{0} has no Makefile and scripts/config: give the top folder of Linux's sources")]
     NotATree(PathBuf),
-    /// They were built in.
+    /// A kernel was built in the sources' folder.
     #[error(
         "{0} was built in, and Linux builds elsewhere only from clean sources: copy its .config, run `make mrproper` there, \
          and give the copy with --base-config"
     )]
     NotClean(PathBuf),
-    /// The configuration is not the one that the try began with.
+    /// The configuration has changed since the try began.
     #[error("{0} has another content than when the try began: put back what it had, or begin a new try")]
     OtherConfig(PathBuf),
-    /// It is no change of an option.
+    /// The text is not a change of an option.
     #[error("`{0}` is no change of an option: write -NAME to switch CONFIG_NAME off, +NAME to switch it on")]
     Form(String),
-    /// No Kconfig has it.
+    /// No Kconfig file has the option.
     #[error("CONFIG_{0} is no option of these sources")]
     Unknown(String),
-    /// The configuration has all of it already.
+    /// The configuration has all of the changes already.
     #[error("the configuration has {0} already")]
     IsSo(String),
-    /// Another option, or its own conditions, kept it as it is.
+    /// Another option, or the option's own conditions, prevent the change.
     #[error("{option} did not take: {why}")]
     DidNotTake {
-        /// What was asked for.
+        /// The requested change.
         option: String,
-        /// Why it stays.
+        /// The reason why the option stays.
         why: String,
     },
-    /// A step failed.
+    /// A step of the build failed.
     #[error("`{step}` failed ({status}); its log {log} ends with:\n{last_lines}")]
     Failed {
         /// The command.
         step: String,
-        /// How it ended.
+        /// The command's exit status.
         status: String,
-        /// What it said.
+        /// Path of its log.
         log: PathBuf,
-        /// The end of that.
+        /// The last lines of the log.
         last_lines: String,
     },
-    /// The user stopped it.
+    /// The user stopped the build.
     #[error("the build was stopped; what is built is kept in {0}")]
     Stopped(PathBuf),
     /// The system refused.
     #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// `write`, …
+        /// The operation: `write`, …
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -124,17 +124,17 @@ pub enum TreeError {
     },
 }
 
-/// Where Linux puts the image, in a build folder.
+/// Path of the image in a build folder.
 const IMAGE: &str = "arch/x86/boot/bzImage";
-/// The build folder of the unchanged configuration.
+/// Name of the build folder of the unchanged configuration.
 const BASE: &str = "base";
-/// The unchanged configuration as `make olddefconfig` completed it.
+/// Name of the file with the unchanged configuration as completed by `make olddefconfig`.
 const BASE_CONFIG: &str = "base.config";
-/// The file that says who builds.
+/// Name of the lock file, which contains the process that builds.
 const LOCK: &str = "lock";
-/// How often it is looked whether the other process has built.
-const LOCK_LOOK: Duration = Duration::from_millis(200);
-/// Variables of the user's environment that have `make` build something else, or elsewhere.
+/// Interval between attempts to take the lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Variables of the user's environment that make `make` build something else, or in another place.
 const NOT_INHERITED: [&str; 10] = [
     "MAKEFLAGS",
     "MFLAGS",
@@ -147,24 +147,24 @@ const NOT_INHERITED: [&str; 10] = [
     "KCONFIG_CONFIG",
     "KCONFIG_ALLCONFIG",
 ];
-/// Hexadecimal digits of the names of folders and kernels.
+/// Number of hexadecimal digits in the names of folders and kernels.
 const NAME_DIGITS: usize = 16;
-/// So many lines of a log are shown.
+/// Number of lines shown of a log.
 const LAST_LINES: usize = 15;
-/// Nobody knows how long a build may take; the user stops it.
+/// The time of a build is unknown, so there is no limit; the user can stop it.
 const NO_TIMEOUT: Duration = Duration::MAX;
 
 impl Tree {
-    /// Sources that can be built; the builds are in this folder.
+    /// Checks that the sources can be built.
     ///
     /// # Errors
-    /// If they are none, were built in, or the configuration cannot be read.
+    /// If the folder does not contain Linux's sources or is not clean, or if the configuration cannot be read or has changed.
     pub fn open(sources: Sources) -> Result<Tree, TreeError> {
         let tree = &sources.tree;
         if !tree.join("Makefile").is_file() || !tree.join("scripts/config").is_file() {
             return Err(TreeError::NotATree(tree.clone()));
         }
-        // As Linux's own Makefile asks before it builds elsewhere.
+        // Linux's Makefile checks the same before it builds in another folder.
         if tree.join(".config").exists() || tree.join("include/config").exists() {
             return Err(TreeError::NotClean(tree.clone()));
         }
@@ -178,31 +178,31 @@ impl Tree {
         Ok(Tree { sources, given, builds })
     }
 
-    /// Where the builds are.
+    /// Folder of the builds.
     #[must_use]
     pub fn builds(&self) -> &Path {
         &self.builds
     }
 
-    /// Which of these changes the configuration does not have yet: as `make olddefconfig` completed it, if that was done. Before,
-    /// an option that it does not name may get any value, and is open.
+    /// Returns the changes that the configuration does not have yet. Uses the configuration completed by `make olddefconfig` if it
+    /// exists. Without it, an option that the configuration does not name may get any value, so its change counts as open.
     ///
     /// # Errors
-    /// If one is no change of an option, or all are made already.
+    /// If a text is not a change of an option, or if the configuration has all changes already.
     pub fn open_changes(&self, changes: &[String]) -> Result<Vec<String>, TreeError> {
         let completed = fs::read_to_string(self.builds.join(BASE_CONFIG)).ok();
         let config = Config::parse(completed.as_deref().unwrap_or(&self.given));
         let mut open = BTreeSet::new();
         for change in changes {
             let (option, on) = parse(change)?;
-            let is_so = match config.value(option) {
+            let has_change = match config.value(option) {
                 Some("n") => !on,
-                // Only what is built in is in the image.
+                // A module is not in the image, so only a built-in option counts as on.
                 Some("y") => on,
                 Some(_) => false,
                 None => !on && completed.is_some(),
             };
-            if !is_so {
+            if !has_change {
                 open.insert(change.clone());
             }
         }
@@ -215,21 +215,21 @@ impl Tree {
     /// Refuses options that these sources do not have.
     ///
     /// # Errors
-    /// If there is one.
+    /// If there is such an option, or a text is not a change of an option.
     pub fn refuse_unknown(&self, changes: &[String]) -> Result<(), TreeError> {
         let options = changes.iter().map(|change| Ok(parse(change)?.0)).collect::<Result<Vec<&str>, TreeError>>()?;
-        let said = Said::of(&self.sources.tree, &options);
-        match options.iter().find(|option| !said.has(option)) {
+        let facts = KconfigFacts::read(&self.sources.tree, &options);
+        match options.iter().find(|option| !facts.has(option)) {
             Some(unknown) => Err(TreeError::Unknown((*unknown).to_owned())),
             None => Ok(()),
         }
     }
 
-    /// The kernel with these changes, `-NAME` and `+NAME`, to the configuration; `stop` is asked now and then. `note` says for
-    /// whom one waits.
+    /// Builds the kernel with these changes to the configuration: `-NAME` and `+NAME`. Calls `stop` regularly and ends the build if
+    /// it returns true. Calls `note` with a message while another process builds.
     ///
     /// # Errors
-    /// If a change is none, does not take, or the kernel does not build.
+    /// If a change cannot be parsed or does not take effect, or if the kernel does not build.
     pub fn build(
         &self,
         changes: &[String],
@@ -242,9 +242,9 @@ impl Tree {
         let mut build = self.begin(changes, stop)?;
         let folder = build.folder.clone();
         let built = self.build_in(&mut build, changes);
-        // A copy of a build is gigabytes. What was cut off or does not compile is gone on with.
-        let is_spent = matches!(built, Ok(_) | Err(TreeError::DidNotTake { .. }));
-        if is_spent && !changes.is_empty() {
+        // The copied folder has gigabytes. It is kept only if the build was interrupted or failed, so that it can continue.
+        let is_finished = matches!(built, Ok(_) | Err(TreeError::DidNotTake { .. }));
+        if is_finished && !changes.is_empty() {
             fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
         }
         built
@@ -257,23 +257,23 @@ impl Tree {
         let after = Config::parse(&completed);
         self.check_took(changes, &after)?;
         if changes.is_empty() {
-            self.write_whole(&self.builds.join(BASE_CONFIG), completed.as_bytes())?;
+            self.write_atomically(&self.builds.join(BASE_CONFIG), completed.as_bytes())?;
         }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         build
             .step(&format!("make -C \"$BOOTSCOPE_SOURCE\" O=\"$BOOTSCOPE_BUILD\" -j{jobs} bzImage"), "make bzImage")?;
         let made = build.folder.join(IMAGE);
         let image = self.keep(&made)?;
-        let asked: BTreeSet<&str> = changes.iter().filter_map(|change| Some(parse(change).ok()?.0)).collect();
+        let requested: BTreeSet<&str> = changes.iter().filter_map(|change| Some(parse(change).ok()?.0)).collect();
         let mut along = if changes.is_empty() { Vec::new() } else { Config::parse(&before).differences(&after) };
-        along.retain(|change| !asked.contains(name_of(change)));
+        along.retain(|change| !requested.contains(name_of(change)));
         Ok(BuiltKernel { image, along })
     }
 
-    /// Has this process alone build here, as soon as no other does.
+    /// Takes the lock that lets one process build at a time. Waits for it.
     fn lock(&self, stop: &mut dyn FnMut() -> bool, note: &dyn Fn(&str)) -> Result<Locked, TreeError> {
         let path = self.builds.join(LOCK);
-        let mut is_said = false;
+        let mut is_reported = false;
         loop {
             let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
             if let Ok(locked) = Locked::take(file.map_err(failed("open", &path))?) {
@@ -282,8 +282,8 @@ impl Tree {
                 written.map_err(failed("write", &path))?;
                 return Ok(locked);
             }
-            if !is_said {
-                is_said = true;
+            if !is_reported {
+                is_reported = true;
                 let other = fs::read_to_string(&path).unwrap_or_default();
                 let other = if other.is_empty() { "another process" } else { other.trim_end() };
                 note(&format!("{other} builds in {}: waiting for it", self.builds.display()));
@@ -291,7 +291,7 @@ impl Tree {
             if stop() {
                 return Err(TreeError::Stopped(self.builds.clone()));
             }
-            std::thread::sleep(LOCK_LOOK);
+            std::thread::sleep(LOCK_POLL_INTERVAL);
         }
     }
 
@@ -301,7 +301,7 @@ impl Tree {
             changes => digest(changes.join(",").as_bytes()),
         };
         let log = self.builds.join(format!("{name}.log"));
-        // A new file: a link in its place goes, and is not followed.
+        // Create a new file: a symbolic link in its place is removed, not followed.
         let _ = fs::remove_file(&log);
         let out = File::create_new(&log).map_err(failed("write", &log))?;
         let folder = self.builds.join(&name);
@@ -313,35 +313,35 @@ impl Tree {
     fn check_took(&self, changes: &[String], config: &Config) -> Result<(), TreeError> {
         for change in changes {
             let (option, on) = parse(change)?;
-            let is_so = if on { config.value(option) == Some("y") } else { !config.is_on(option) };
-            if !is_so {
-                let said = Said::of(&self.sources.tree, &[option]);
-                let why = if on { said.why_not_on(option, config) } else { said.why_on(option, config) };
+            let took = if on { config.value(option) == Some("y") } else { !config.is_on(option) };
+            if !took {
+                let facts = KconfigFacts::read(&self.sources.tree, &[option]);
+                let why = if on { facts.why_not_on(option, config) } else { facts.why_on(option, config) };
                 return Err(TreeError::DidNotTake { option: change.clone(), why });
             }
         }
         Ok(())
     }
 
-    /// The image under the name of its content: a later build replaces what `make` made.
+    /// Copies the image to a name made from its hash, because a later build overwrites the original.
     fn keep(&self, made: &Path) -> Result<PathBuf, TreeError> {
         let bytes = fs::read(made).map_err(failed("read", made))?;
         let kept = self.builds.join(format!("{}.bzImage", digest(&bytes)));
         if !kept.is_file() {
-            self.write_whole(&kept, &bytes)?;
+            self.write_atomically(&kept, &bytes)?;
         }
         Ok(kept)
     }
 
-    /// Writes a file that is there whole or not at all.
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), TreeError> {
+    /// Writes a file completely or not at all.
+    fn write_atomically(&self, path: &Path, bytes: &[u8]) -> Result<(), TreeError> {
         let partial = recording::beside(path).map_err(failed("write", path))?;
         fs::write(partial.path(), bytes).map_err(failed("write", path))?;
         partial.persist(path).map_err(|why| failed("write", path)(why.error)).map(drop)
     }
 }
 
-/// A build under way.
+/// A running build.
 struct Build<'a> {
     tree: &'a Tree,
     folder: PathBuf,
@@ -351,13 +351,13 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Its folder: the one of an earlier build, or a copy of the unchanged configuration's, or a new one.
+    /// Makes sure that the build folder exists: reuses one, or copies that of the unchanged configuration, or creates one.
     fn make_folder(&mut self) -> Result<(), TreeError> {
         if self.folder.is_dir() {
             return Ok(());
         }
         if self.tree.builds.join(BASE).join(IMAGE).is_file() {
-            // Under another name until it is whole: a copy that was cut off is no build folder.
+            // The copy has another name until it is complete, so that an interrupted copy is not taken for a build folder.
             let copy = "rm -rf \"$BOOTSCOPE_BUILD.partial\" && cp -a --reflink=auto base \"$BOOTSCOPE_BUILD.partial\" && \
                         mv \"$BOOTSCOPE_BUILD.partial\" \"$BOOTSCOPE_BUILD\"";
             return self.step(copy, "cp -a base");
@@ -385,7 +385,7 @@ impl Build<'_> {
         fs::read_to_string(&config).map_err(failed("read", &config))
     }
 
-    /// The unchanged configuration as `make olddefconfig` completed it.
+    /// The unchanged configuration, as completed by `make olddefconfig` if that was done.
     fn read_base(&self) -> Result<String, TreeError> {
         let config = self.tree.builds.join(BASE_CONFIG);
         if config.is_file() {
@@ -398,8 +398,8 @@ impl Build<'_> {
     fn step(&mut self, words: &str, name: &str) -> Result<(), TreeError> {
         let command = self.command(words);
         let out = self.out.try_clone().map_err(failed("write", &self.log))?;
-        let ended =
-            guarded::run(command, out, NO_TIMEOUT, self.stop).map_err(failed("run a build in", &self.tree.builds))?;
+        let ended = process_group::run(command, out, NO_TIMEOUT, self.stop)
+            .map_err(failed("run a build in", &self.tree.builds))?;
         match ended {
             CommandEnd::Exit(status) if status.success() => Ok(()),
             CommandEnd::Exit(status) => Err(TreeError::Failed {
@@ -413,7 +413,7 @@ impl Build<'_> {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = guarded::command(words, &self.tree.builds);
+        let mut command = process_group::command(words, &self.tree.builds);
         command.env("BOOTSCOPE_SOURCE", &self.tree.sources.tree).env("BOOTSCOPE_BUILD", &self.folder);
         for name in NOT_INHERITED {
             command.env_remove(name);
@@ -432,13 +432,13 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TreeErr
     move |why| TreeError::Io { doing, path, why }
 }
 
-/// The option of `-NAME`, `+NAME` or `NAME=VALUE`.
+/// The name in `-NAME`, `+NAME` or `NAME=VALUE`.
 fn name_of(change: &str) -> &str {
     let name = change.trim_start_matches(['-', '+']);
     name.split_once('=').map_or(name, |(name, _)| name)
 }
 
-/// The option of `-NAME` or `+NAME`, and whether it is switched on.
+/// Parses `-NAME` or `+NAME`: the option, and true if it is switched on.
 fn parse(change: &str) -> Result<(&str, bool), TreeError> {
     let (on, option) = match change.split_at_checked(1) {
         Some(("+", option)) => (true, option),

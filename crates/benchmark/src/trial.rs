@@ -1,26 +1,26 @@
-//! What a try is: a bench whose variants are remedies, with what was claimed for each, and the verdict on each.
+//! Tries: benches whose variants are remedies. Compares the measured saving with the claimed one and gives a verdict on each.
 //!
-//! *Measured* is how much shorter the boots with the remedy were, with the interval of the bench's comparison. *Claimed* is the
-//! interval of the finding's price, widened to ±10 % of the likely price. Then:
+//! The *measured* saving is the difference of the boots without and with the remedy, with the interval of the bench's
+//! comparison. The *claimed* saving is the interval of the finding's price, widened to ±10 % of the likely price. Then:
 //!
-//! * *confirmed*: the bench says that the boot is faster, over all remedies that were tried together, and the measured
-//!   estimate lies in the claimed interval;
-//! * *refuted*: the measured interval and the claimed one have nothing in common; or the boot is not faster, and all that
-//!   may have been saved unseen is less than the price. So is a claim that begins at nothing;
-//! * *breaks the boot*: every boot with the remedy failed, and none without it; or so many more failed than without it that
-//!   chance makes that at most 5 times of 100 (Fisher's exact test, one-sided, over all remedies). A boot that the VMM or the
-//!   user ended is not the guest's failure, nor is one whose patch was not written. Where the boot as recorded never reaches its
-//!   end mark there is no verdict;
-//! * *too noisy*: none of these. How many rounds would do is worked out from how wide the interval is: it becomes narrower
-//!   with the square root of their number.
+//! * *confirmed*: the boot is faster (corrected for all remedies of the try), and the measured estimate lies in the claimed
+//!   interval;
+//! * *refuted*: the measured interval and the claimed one do not overlap; or the boot is not faster, and the upper end of the
+//!   measured interval is less than the price. The latter also refutes a claim whose interval begins at 0;
+//! * *breaks the boot*: every boot with the remedy failed and every boot without it succeeded; or significantly more failed
+//!   than without it (5 %, Fisher's exact test, one-sided, over all remedies). A boot that the VMM or the user ended is not
+//!   the guest's failure, nor is one whose patch was not written. If the boot without the remedy never reaches its end mark,
+//!   there is no verdict;
+//! * *too noisy*: all other cases. The number of rounds that would decide is extrapolated from the width of the interval,
+//!   which shrinks with the square root of their number.
 //!
-//! Boots that only repeat have one layout of the code each, and another layout alone changes some kernels' boots by up to
-//! [`floor::LAYOUT_MOST`]. Their measured interval reaches that far. Rounds of several layouts say it more sharply.
+//! Boots that only repeat have a single layout of the code. Another layout changes some kernels' boots by up to
+//! [`floor::LAYOUT_MOST`], so the measured interval is widened to that. Rounds with several layouts give a narrower interval.
 //!
-//! A remedy without a claim is confirmed if the boot is faster, by more than that where boots only repeat. It is refuted if
-//! the boot is slower, or if the whole interval of the ratio lies within the margin that matters.
+//! A remedy without a claim is confirmed if the boot is faster; if boots only repeat, by more than that bound. It is refuted
+//! if the boot is slower, or if the whole interval of the ratio lies within the margin that matters.
 
-pub use crate::claims::{Cause, Remedy, Saved, Trial, Untried};
+pub use crate::remedies::{Cause, Remedy, Saved, Trial, Untried};
 
 use crate::Document;
 use crate::results::{Test, rounds_least};
@@ -31,70 +31,71 @@ use serde::{Deserialize, Serialize};
 use statistics::CONFIDENCE;
 use statistics::verdict::{Basis, Change, Comparison};
 
-/// What came out.
+/// The verdict on a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// It saves what was claimed.
+    /// The remedy saves what was claimed.
     Confirmed,
-    /// It does not.
+    /// The remedy does not save what was claimed.
     Refuted,
-    /// The boots do not tell.
+    /// The boots do not decide.
     TooNoisy,
-    /// The boot does not reach its end mark any more.
+    /// The boot no longer reaches its end mark.
     BreaksTheBoot,
 }
 
 /// A remedy that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// How much shorter the boots became; none if no two boots can be compared.
+    /// The measured saving. `None` if no two boots can be compared.
     pub measured: Option<Saved>,
-    /// What came out; none if it was not booted often enough to say anything, because the try was cut off.
+    /// The verdict. `None` if an interrupted try has too few boots for one.
     pub proof: Option<Proof>,
-    /// About so many rounds would tell, where these do not; none where no number is known.
+    /// Approximate number of rounds that would decide, if these do not. `None` if unknown.
     pub rounds_needed: Option<u32>,
-    /// What the comparison rests on; none if no two boots can be compared.
+    /// Basis of the comparison. `None` if no two boots can be compared.
     pub basis: Option<Basis>,
-    /// How many boots with it count.
+    /// Number of counted boots with the remedy.
     pub boots: usize,
-    /// How many of them did not reach the end mark.
+    /// Number of these that did not reach the end mark.
     pub failed: usize,
-    /// The first that did not.
+    /// The first of these failed boots.
     pub failure: Option<Failure>,
-    /// How many boots without the remedy count, and how many of them did not reach the end mark.
+    /// Number of counted boots without the remedy, and number of these that did not reach the end mark.
     pub base: (usize, usize),
 }
 
 /// A boot that did not reach its end mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failure {
-    /// Its number: its recording is kept under it.
+    /// Number of the boot, under which its recording is kept.
     pub boot: u32,
-    /// How it ended, as one word.
+    /// The outcome as one word.
     pub outcome: String,
-    /// The line that shows it.
+    /// The line that shows the failure.
     pub detail: String,
 }
 
-/// Ends of boots that say nothing of the guest with the remedy: the host ended it, or it ran without the patch.
-const NOT_THE_GUESTS: [OutcomeKind; 3] = [OutcomeKind::VmmFailed, OutcomeKind::Interrupted, OutcomeKind::Unpatched];
-/// So many rounds at least are proposed where one of each layout would do.
-const ROUNDS_DITHERED: u32 = 5;
-/// A price may be off by this part of it.
+/// Outcomes that are not the remedy's fault: the host ended the boot, or the guest ran without the patch.
+const NOT_THE_REMEDYS_FAULT: [OutcomeKind; 3] =
+    [OutcomeKind::VmmFailed, OutcomeKind::Interrupted, OutcomeKind::Unpatched];
+/// Minimum number of rounds proposed for dithered boots.
+const MIN_DITHERED_ROUNDS: u32 = 5;
+/// Allowed error of a price, as a share of it.
 const TOLERANCE: f64 = 0.1;
-/// Nobody waits for more.
-const ROUNDS_MOST: f64 = 10_000.0;
+/// Maximum number of rounds proposed. Users do not wait for more.
+const MAX_ROUNDS: f64 = 10_000.0;
 
-/// Each remedy of a try, with the verdict on it; nothing of a bench that is none.
+/// Each remedy of a try, with the verdict on it. Empty if the bench is not a try.
 pub fn tried(document: &Document) -> Vec<(&Remedy, Tried)> {
     let remedies = document.head.trial.iter().flat_map(|trial| &trial.remedies);
     (1..).zip(remedies).map(|(variant, remedy)| (remedy, of_variant(document, variant, remedy.claimed))).collect()
 }
 
 fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tried {
-    let of = |variant: usize| document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
-    let failed = |variant: usize| of(variant).filter(|b| b.measured.total_ns.is_none());
+    let counted = |variant: usize| document.boots.iter().filter(move |b| b.variant == variant && b.round.is_some());
+    let failed = |variant: usize| counted(variant).filter(|b| b.measured.total_ns.is_none());
     let failure = failed(variant).next().map(|boot| Failure {
         boot: boot.number,
         outcome: boot.measured.outcome.clone(),
@@ -103,7 +104,7 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
     let comparison = document.results.comparisons.iter().find(|c| c.variant == variant).and_then(|c| c.total.as_ref());
     let base = document.results.variants.first().and_then(|variant| variant.total.as_ref());
     let base_ns = base.map_or(0.0, |total| total.median.estimate);
-    let judged = comparison.map(|c| judge(c, claimed, base_ns, &Least::of(&document.head)));
+    let judged = comparison.map(|c| judge(c, claimed, base_ns, &MinRounds::of(&document.head)));
     let (proof, rounds_needed) = match judged {
         _ if breaks(document, variant) => (Some(Proof::BreaksTheBoot), None),
         Some((proof, rounds)) => (Some(proof), rounds),
@@ -114,34 +115,35 @@ fn of_variant(document: &Document, variant: usize, claimed: Option<Saved>) -> Tr
         proof,
         rounds_needed,
         basis: comparison.map(|c| c.basis),
-        boots: of(variant).count(),
+        boots: counted(variant).count(),
         failed: failed(variant).count(),
         failure,
-        base: (of(0).count(), failed(0).count()),
+        base: (counted(0).count(), failed(0).count()),
     }
 }
 
-/// Fewer rounds could show nothing.
-struct Least {
-    /// Of such boots as these.
-    as_these: u32,
-    /// Of dithered ones.
+/// Minimum number of rounds that could give a verdict.
+struct MinRounds {
+    /// For boots like those of this bench.
+    same_test: u32,
+    /// For dithered boots.
     dithered: u32,
 }
 
-impl Least {
-    fn of(head: &Head) -> Least {
+impl MinRounds {
+    fn of(head: &Head) -> MinRounds {
         let rounds = |test| rounds_least(head.variants.len().saturating_sub(1), test);
-        Least { as_these: rounds(Test::of(head)), dithered: rounds(Test::Dithered).max(ROUNDS_DITHERED) }
+        MinRounds { same_test: rounds(Test::of(head)), dithered: rounds(Test::Dithered).max(MIN_DITHERED_ROUNDS) }
     }
 }
 
-/// Whether the remedy keeps boots from their end mark. One failure of many may be chance, and says nothing of the remedy.
+/// True if the remedy keeps boots from their end mark. A single failure among many may be chance and is not evidence.
 fn breaks(document: &Document, variant: usize) -> bool {
-    let is_guests =
-        |boot: &&Boot| !NOT_THE_GUESTS.iter().any(|kind: &OutcomeKind| kind.as_str() == boot.measured.outcome);
+    let counts_as_evidence =
+        |boot: &&Boot| !NOT_THE_REMEDYS_FAULT.iter().any(|kind: &OutcomeKind| kind.as_str() == boot.measured.outcome);
     let counts = |variant: usize| {
-        let of_guest = document.boots.iter().filter(|b| b.variant == variant && b.round.is_some()).filter(is_guests);
+        let of_guest =
+            document.boots.iter().filter(|b| b.variant == variant && b.round.is_some()).filter(counts_as_evidence);
         (of_guest.clone().count(), of_guest.filter(|b| b.measured.total_ns.is_none()).count())
     };
     let ((base, base_failed), (with, failed)) = (counts(0), counts(variant));
@@ -153,8 +155,8 @@ fn breaks(document: &Document, variant: usize) -> bool {
     (failed == with && base_failed == 0) || by_chance <= 1.0 - CONFIDENCE
 }
 
-/// How likely at least so many of all failures fall to the boots with the remedy if it changes nothing: Fisher's exact test,
-/// one-sided. Logarithms keep the hypergeometric terms finite.
+/// Probability that at least `failed` of all failures fall to the boots with the remedy if the remedy has no effect: Fisher's
+/// exact test, one-sided. Logarithms keep the hypergeometric terms finite.
 fn chance_of_failures(base: usize, base_failed: usize, with: usize, failed: usize) -> f64 {
     let (all, failures) = (base + with, base_failed + failed);
     let term =
@@ -162,81 +164,81 @@ fn chance_of_failures(base: usize, base_failed: usize, with: usize, failed: usiz
     (failed..=failures.min(with)).map(|of_with| term(of_with).exp()).sum()
 }
 
-/// The logarithm of how many ways there are to choose `k` of `n`, of which `k` is at most `n`.
+/// Logarithm of the number of ways to choose `k` of `n`. `k` must be at most `n`.
 fn choose_ln(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| ((n - k + i) as f64 / i as f64).ln()).sum()
 }
 
-/// A comparison has second less first: what is saved is the other way round. Boots of one layout say it no better than layouts
-/// differ.
+/// The measured saving. A comparison has the difference second minus first, so the saving is its negative. For boots of a
+/// single layout, the interval is widened to the possible effect of the layout.
 fn measured(c: &Comparison, base_ns: f64) -> Saved {
-    let found = Saved { low_ns: -c.difference.high, likely_ns: -c.difference.estimate, high_ns: -c.difference.low };
+    let saving = Saved { low_ns: -c.difference.high, likely_ns: -c.difference.estimate, high_ns: -c.difference.low };
     let layout = if matches!(c.basis, Basis::Repeated(_)) { floor::LAYOUT_MOST * base_ns } else { 0.0 };
     Saved {
-        low_ns: found.low_ns.min(found.likely_ns - layout),
-        high_ns: found.high_ns.max(found.likely_ns + layout),
-        ..found
+        low_ns: saving.low_ns.min(saving.likely_ns - layout),
+        high_ns: saving.high_ns.max(saving.likely_ns + layout),
+        ..saving
     }
 }
 
-/// The verdict, and how many rounds would do if it is *too noisy*. The boot takes `base_ns` without the remedy.
-fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, least: &Least) -> (Proof, Option<u32>) {
-    let found = measured(c, base_ns);
-    let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &found, distance, least));
+/// The verdict, and the number of rounds that would decide if it is *too noisy*. The boot takes `base_ns` without the remedy.
+fn judge(c: &Comparison, claimed: Option<Saved>, base_ns: f64, min_rounds: &MinRounds) -> (Proof, Option<u32>) {
+    let saving = measured(c, base_ns);
+    let too_noisy = |distance: f64| (Proof::TooNoisy, rounds_needed(c, &saving, distance, min_rounds));
     if c.change == Change::TooFew {
-        return (Proof::TooNoisy, Some(least.as_these));
+        return (Proof::TooNoisy, Some(min_rounds.same_test));
     }
     let is_faster = c.change == Change::Less;
-    // One layout may make it.
-    let is_sure = !matches!(c.basis, Basis::Repeated(_)) || found.low_ns > 0.0;
+    // A single layout may be the cause of a small saving.
+    let is_sure = !matches!(c.basis, Basis::Repeated(_)) || saving.low_ns > 0.0;
     let Some(claimed) = claimed else {
         return match c.change {
-            Change::Less if !is_sure => too_noisy(found.likely_ns),
+            Change::Less if !is_sure => too_noisy(saving.likely_ns),
             Change::Less => (Proof::Confirmed, None),
-            Change::TooNoisy | Change::TooFew => too_noisy(found.likely_ns.abs()),
+            Change::TooNoisy | Change::TooFew => too_noisy(saving.likely_ns.abs()),
             Change::More | Change::NoDifference => (Proof::Refuted, None),
         };
     };
     let bounds = widened(&claimed);
-    let beside = (bounds.low_ns - found.likely_ns).max(found.likely_ns - bounds.high_ns);
-    let is_apart = found.high_ns < bounds.low_ns || found.low_ns > bounds.high_ns;
+    let beside = (bounds.low_ns - saving.likely_ns).max(saving.likely_ns - bounds.high_ns);
+    let is_apart = saving.high_ns < bounds.low_ns || saving.low_ns > bounds.high_ns;
     let is_not_faster = matches!(c.change, Change::NoDifference | Change::More);
-    let saves_less = found.high_ns < claimed.likely_ns * (1.0 - TOLERANCE);
+    let saves_less = saving.high_ns < claimed.likely_ns * (1.0 - TOLERANCE);
     if is_apart || (is_not_faster && saves_less) {
         return (Proof::Refuted, None);
     }
     match (beside <= 0.0, is_faster) {
         (true, true) if is_sure => (Proof::Confirmed, None),
-        (true, _) => too_noisy(found.likely_ns),
+        (true, _) => too_noisy(saving.likely_ns),
         (false, _) => too_noisy(beside),
     }
 }
 
-/// How many rounds make the interval so narrow that it reaches only so far from its estimate.
-fn rounds_needed(c: &Comparison, found: &Saved, distance: f64, least: &Least) -> Option<u32> {
+/// Number of rounds after which half the interval is at most `distance`.
+fn rounds_needed(c: &Comparison, saving: &Saved, distance: f64, min_rounds: &MinRounds) -> Option<u32> {
     let rounds = match c.basis {
         Basis::Pairs(pairs) => pairs,
         Basis::Dithered(first, second) => first.min(second),
-        // More of the same tell nothing more. Those say themselves whether they are enough.
-        Basis::Repeated(_) => return Some(least.dithered),
+        // More boots of the same layout add no evidence. For dithered boots, the next bench decides whether they are enough.
+        Basis::Repeated(_) => return Some(min_rounds.dithered),
     };
-    let half = (found.high_ns - found.low_ns) / 2.0;
+    let half = (saving.high_ns - saving.low_ns) / 2.0;
     let needed = (rounds as f64 * (half / distance).powi(2)).ceil().max(rounds as f64 + 1.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and at most ROUNDS_MOST")]
-    (distance > 0.0 && needed <= ROUNDS_MOST).then(|| (needed as u32).max(least.as_these))
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and at most MAX_ROUNDS")]
+    (distance > 0.0 && needed <= MAX_ROUNDS).then(|| (needed as u32).max(min_rounds.same_test))
 }
 
-/// What a saving has to be in to be what was claimed.
+/// The interval in which a saving agrees with the claim.
 fn widened(claimed: &Saved) -> Saved {
     let low_ns = claimed.low_ns.min(claimed.likely_ns * (1.0 - TOLERANCE));
     let high_ns = claimed.high_ns.max(claimed.likely_ns * (1.0 + TOLERANCE));
     Saved { low_ns, likely_ns: claimed.likely_ns, high_ns }
 }
 
-/// Whether what was found is within so much of the price itself, and not merely in its interval.
+/// True if the measured saving is within 10 % of the likely price, not merely in the price's interval.
 #[must_use]
-pub fn is_at_price(claimed: &Saved, found: &Saved) -> bool {
-    (found.likely_ns - claimed.likely_ns).abs() <= TOLERANCE * claimed.likely_ns.abs()
+pub fn is_at_price(claimed: &Saved, saving: &Saved) -> bool {
+    (saving.likely_ns - claimed.likely_ns).abs() <= TOLERANCE * claimed.likely_ns.abs()
 }
 
 #[cfg(test)]
@@ -249,7 +251,7 @@ mod tests {
         Some(Saved { low_ns: low * 1e6, likely_ns: likely * 1e6, high_ns: high * 1e6 })
     }
 
-    /// Boots of a base and of one remedy, in ms; none is one that failed.
+    /// Boots without a remedy and with one, in ms; `None` is a failed boot.
     fn document(deterministic: bool, base: &[f64], with: &[Option<f64>]) -> Document {
         let rounds = base.len() as u32;
         let plan = Plan {
@@ -278,7 +280,7 @@ mod tests {
         Document::new(head, boots.collect(), None)
     }
 
-    fn of(document: &Document, claimed: Option<Saved>) -> Tried {
+    fn tried_remedy(document: &Document, claimed: Option<Saved>) -> Tried {
         let remedy = Remedy { claimed, ..Remedy::default() };
         let trial = Some(Trial { remedies: vec![remedy], ..Trial::default() });
         let document = Document { head: Head { trial, ..document.head.clone() }, ..document.clone() };
@@ -286,11 +288,11 @@ mod tests {
     }
 
     fn repeated(with: f64, claimed: Option<Saved>) -> Option<Proof> {
-        of(&document(true, &[1000.0], &[Some(with)]), claimed).proof
+        tried_remedy(&document(true, &[1000.0], &[Some(with)]), claimed).proof
     }
 
     #[test]
-    fn what_saves_what_was_claimed_is_confirmed_and_what_does_not_is_refuted() {
+    fn a_claim_is_confirmed_if_it_holds_and_else_refuted() {
         let claimed = saved(95.0, 100.0, 101.0);
         assert_eq!(repeated(900.0, claimed), Some(Proof::Confirmed));
         assert_eq!(repeated(909.0, claimed), Some(Proof::Confirmed), "within 10 %");
@@ -300,32 +302,32 @@ mod tests {
     }
 
     #[test]
-    fn one_round_says_nothing_that_another_layout_may_make() {
-        // 3 % of 1 s beside what was claimed at the least, 90 ms, and at the most, 110 ms.
+    fn one_round_does_not_decide_an_effect_that_layout_may_have() {
+        // The layout may change 3 % of 1 s: 30 ms beyond the claimed bounds of 90 ms and 110 ms.
         let claimed = saved(95.0, 100.0, 101.0);
         for (with, proof) in
             [(939.0, Proof::TooNoisy), (941.0, Proof::Refuted), (861.0, Proof::TooNoisy), (859.0, Proof::Refuted)]
         {
-            let found = of(&document(true, &[1000.0], &[Some(with)]), claimed);
-            assert_eq!(found.proof, Some(proof), "{with}");
-            assert_eq!(found.rounds_needed, (proof == Proof::TooNoisy).then_some(5), "{with}");
-            assert_eq!(found.measured.map(|found| found.high_ns - found.low_ns), Some(60e6), "and shows it");
+            let tried = tried_remedy(&document(true, &[1000.0], &[Some(with)]), claimed);
+            assert_eq!(tried.proof, Some(proof), "{with}");
+            assert_eq!(tried.rounds_needed, (proof == Proof::TooNoisy).then_some(5), "{with}");
+            assert_eq!(tried.measured.map(|tried| tried.high_ns - tried.low_ns), Some(60e6), "and shows it");
         }
-        // So many rounds of several layouts do decide it.
+        // The proposed number of rounds, with several layouts, does decide it.
         let layouts = |ms: f64| (0..5).map(move |n| ms + 0.2 * f64::from(n));
         let with: Vec<Option<f64>> = layouts(929.0).map(Some).collect();
-        let found = of(&document(true, &layouts(1000.0).collect::<Vec<f64>>(), &with), claimed);
-        assert_eq!(found.proof, Some(Proof::Refuted), "{found:?}");
-        // Nor does it confirm so little.
+        let tried = tried_remedy(&document(true, &layouts(1000.0).collect::<Vec<f64>>(), &with), claimed);
+        assert_eq!(tried.proof, Some(Proof::Refuted), "{tried:?}");
+        // One layout does not confirm a saving this small either.
         for (with, claimed) in [(971.0, saved(0.0, 100.0, 100.0)), (990.0, saved(10.0, 10.0, 10.0))] {
-            let found = of(&document(true, &[1000.0], &[Some(with)]), claimed);
-            assert_eq!((found.proof, found.rounds_needed), (Some(Proof::TooNoisy), Some(5)), "{with}");
+            let tried = tried_remedy(&document(true, &[1000.0], &[Some(with)]), claimed);
+            assert_eq!((tried.proof, tried.rounds_needed), (Some(Proof::TooNoisy), Some(5)), "{with}");
         }
         assert_eq!(repeated(969.0, saved(31.0, 31.0, 31.0)), Some(Proof::Confirmed), "3 % of 1 s are 30 ms");
     }
 
     #[test]
-    fn a_claim_that_begins_at_nothing_claims_something() {
+    fn a_claim_whose_interval_begins_at_zero_can_be_refuted() {
         let may_poll = saved(0.0, 100.0, 100.0);
         assert_eq!(repeated(1031.0, may_poll), Some(Proof::Refuted));
         assert_eq!(repeated(1001.0, may_poll), Some(Proof::Refuted), "is not faster, and 100 ms cannot hide");
@@ -343,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_that_breaks_the_boot_has_the_line() {
-        let broken = of(&document(true, &[1000.0; 5], &[None; 5]), saved(1.0, 2.0, 3.0));
+    fn a_remedy_that_breaks_the_boot_reports_the_line() {
+        let broken = tried_remedy(&document(true, &[1000.0; 5], &[None; 5]), saved(1.0, 2.0, 3.0));
         assert_eq!((broken.proof, broken.failed, broken.measured), (Some(Proof::BreaksTheBoot), 5, None));
         assert_eq!(broken.failure.unwrap().detail, "Kernel panic");
     }
@@ -354,23 +356,23 @@ mod tests {
         let some =
             |failures: usize| -> Vec<Option<f64>> { (0..12).map(|i| (i >= failures).then_some(900.0)).collect() };
         let claimed = saved(90.0, 100.0, 110.0);
-        let once = of(&document(true, &[1000.0; 12], &some(1)), claimed);
+        let once = tried_remedy(&document(true, &[1000.0; 12], &some(1)), claimed);
         assert_eq!((once.proof, once.failed, once.base), (Some(Proof::Confirmed), 1, (12, 0)), "{once:?}");
         assert_eq!(once.failure.unwrap().detail, "Kernel panic");
-        assert_eq!(of(&document(true, &[1000.0; 12], &some(6)), claimed).proof, Some(Proof::BreaksTheBoot));
-        // 1 of 1 against 0 of 1 is all that boots can say that only repeat.
-        assert_eq!(of(&document(true, &[1000.0], &[None]), claimed).proof, Some(Proof::BreaksTheBoot));
+        assert_eq!(tried_remedy(&document(true, &[1000.0; 12], &some(6)), claimed).proof, Some(Proof::BreaksTheBoot));
+        // 1 of 1 against 0 of 1 is the strongest evidence that boots which only repeat can give.
+        assert_eq!(tried_remedy(&document(true, &[1000.0], &[None]), claimed).proof, Some(Proof::BreaksTheBoot));
     }
 
     #[test]
-    fn what_never_booted_and_what_the_host_broke_is_no_fault_of_the_remedy() {
+    fn failures_of_the_base_and_of_the_host_are_not_the_remedys() {
         let changed = |variants: &[usize], outcome: &str| {
             let mut boots = document(true, &[1000.0; 5], &[Some(900.0); 5]);
             for boot in boots.boots.iter_mut().filter(|boot| variants.contains(&boot.variant)) {
                 boot.measured.total_ns = None;
                 boot.measured.outcome = outcome.to_owned();
             }
-            of(&Document::new(boots.head, boots.boots, None), None)
+            tried_remedy(&Document::new(boots.head, boots.boots, None), None)
         };
         assert_eq!(changed(&[1], "hang").proof, Some(Proof::BreaksTheBoot));
         assert_eq!(changed(&[0, 1], "hang").proof, None, "the base never booted");
@@ -381,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_chance_of_failures_is_fishers() {
-        // 8 cups of tea, of which 4 and 4: R's fisher.test(matrix(c(3, 1, 1, 3), 2), alternative = "greater").
+        // 8 cups of tea, 4 of each kind: R's fisher.test(matrix(c(3, 1, 1, 3), 2), alternative = "greater").
         assert!((chance_of_failures(4, 1, 4, 3) - 0.242_857).abs() < 1e-6);
         assert!((chance_of_failures(5, 0, 5, 2) - 10.0 / 45.0).abs() < 1e-9);
         assert!((chance_of_failures(10_000, 0, 10_000, 0) - 1.0).abs() < 1e-6, "large numbers stay finite");
@@ -389,15 +391,15 @@ mod tests {
 
     #[test]
     fn a_small_claim_that_holds_is_not_refuted() {
-        // 20 s, of which what another layout changes is 15 ms: pairs in time and dithered boots do not need that floor.
+        // Another layout changes 15 ms of 20 s. Pairs in time and dithered boots do not need that bound.
         for deterministic in [false, true] {
             let noise = |i: usize| 0.3 * (i * 7 % 12) as f64 / 12.0;
             let base: Vec<f64> = (0..12).map(|i| 20_000.0 + noise(i)).collect();
             let with: Vec<Option<f64>> = (0..12).map(|i| Some(19_988.0 + noise(i + 1))).collect();
-            let found = of(&document(deterministic, &base, &with), saved(12.0, 12.0, 12.0));
-            assert_eq!(found.proof, Some(Proof::Confirmed), "{found:?}");
+            let tried = tried_remedy(&document(deterministic, &base, &with), saved(12.0, 12.0, 12.0));
+            assert_eq!(tried.proof, Some(Proof::Confirmed), "{tried:?}");
         }
-        let repeats = |with: f64| of(&document(true, &[20_000.0], &[Some(with)]), saved(12.0, 12.0, 12.0));
+        let repeats = |with: f64| tried_remedy(&document(true, &[20_000.0], &[Some(with)]), saved(12.0, 12.0, 12.0));
         assert_eq!(repeats(19_988.0).proof, Some(Proof::TooNoisy), "below what repeated boots can tell");
         assert_eq!(repeats(19_900.0).proof, Some(Proof::TooNoisy), "88 ms more are 0.44 % of the boot");
         assert_eq!(repeats(19_300.0).proof, Some(Proof::Refuted), "it saves far more");
@@ -407,17 +409,17 @@ mod tests {
     fn noise_says_how_many_rounds_would_do() {
         let noisy = |spread: f64| -> Vec<f64> { (0..10).map(|i| 1000.0 + spread * f64::from(i * 7 % 10)).collect() };
         let shorter = |by: f64| -> Vec<Option<f64>> {
-            // The other order: pairs have another noise.
+            // In the other order the pairs have different noise.
             noisy(20.0).iter().rev().map(|ms| Some(ms - by)).collect()
         };
-        let found = of(&document(false, &noisy(20.0), &shorter(20.0)), saved(18.0, 20.0, 22.0));
-        assert_eq!(found.proof, Some(Proof::TooNoisy), "{found:?}");
-        assert!(found.rounds_needed.is_some_and(|rounds| rounds > 10), "{found:?}");
-        let found = of(&document(false, &noisy(20.0), &shorter(500.0)), saved(450.0, 500.0, 510.0));
-        assert_eq!(found.proof, Some(Proof::Confirmed), "{found:?}");
-        let few = of(&document(false, &[1000.0; 2], &[Some(900.0); 2]), saved(90.0, 100.0, 100.0));
+        let tried = tried_remedy(&document(false, &noisy(20.0), &shorter(20.0)), saved(18.0, 20.0, 22.0));
+        assert_eq!(tried.proof, Some(Proof::TooNoisy), "{tried:?}");
+        assert!(tried.rounds_needed.is_some_and(|rounds| rounds > 10), "{tried:?}");
+        let tried = tried_remedy(&document(false, &noisy(20.0), &shorter(500.0)), saved(450.0, 500.0, 510.0));
+        assert_eq!(tried.proof, Some(Proof::Confirmed), "{tried:?}");
+        let few = tried_remedy(&document(false, &[1000.0; 2], &[Some(900.0); 2]), saved(90.0, 100.0, 100.0));
         assert_eq!((few.proof, few.rounds_needed), (Some(Proof::TooNoisy), Some(6)));
-        let none = of(&document(false, &[], &[]), None);
+        let none = tried_remedy(&document(false, &[], &[]), None);
         assert_eq!((none.proof, none.measured), (None, None));
     }
 }

@@ -1,78 +1,78 @@
-//! The variants that a bench compares, by what tells them apart: the points of a sweep's grid, and a name for each.
+//! The variants that a bench compares: the points of a sweep's grid, and a distinct name for each variant.
 //!
-//! What an option means is not known here: a point is settings, which the caller turns into options.
+//! This module does not know the meaning of an option. A point is a list of settings, which the caller turns into options.
 
 use crate::head::{Axis, Setting};
 use crate::scaling::gibibytes;
 
-/// More points than this are no grid that anybody waits for.
-const POINTS_MOST: usize = 1000;
+/// Maximum number of points of a grid. Users do not wait for more boots than that.
+const MAX_POINTS: usize = 1000;
 
 /// A point of a grid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// `cpus=2 memory=1G`.
+    /// Its settings as one text: `cpus=2 memory=1G`.
     pub name: String,
-    /// One for each axis.
+    /// One setting for each axis.
     pub settings: Vec<Setting>,
 }
 
-/// Why there is no such sweep.
+/// An error in the options `--sweep` and `--at`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// It has no values.
+    /// The sweep has no values.
     #[error("--sweep {0}: write KEY=VALUE,VALUE,…, as cpus=1,2,4")]
     NoValues(String),
-    /// It has one value.
+    /// The sweep has only one value.
     #[error("--sweep {text}: a sweep needs two values or more, set apart by commas; for one, give --{key}")]
     OneValue {
-        /// As it was given.
+        /// The argument of `--sweep`.
         text: String,
-        /// The option.
+        /// The swept option.
         key: String,
     },
-    /// It has a value twice.
+    /// The sweep has a value twice.
     #[error("--sweep {text}: {value} is there twice; to boot each value more often, give --runs")]
     Twice {
-        /// As it was given.
+        /// The argument of `--sweep`.
         text: String,
-        /// The value.
+        /// The repeated value.
         value: String,
     },
-    /// All axes together have too many points.
-    #[error("--sweep makes {0} variants: give fewer values, {POINTS_MOST} at most in all")]
+    /// The axes together make too many points.
+    #[error("--sweep makes {0} variants: give fewer values, {MAX_POINTS} at most in all")]
     TooMany(usize),
-    /// A size to predict is none.
+    /// The argument of `--at` is not a size.
     #[error("--at {0}: give a number, such as 128, or a size, such as 64G")]
     NoSize(String),
-    /// A size to predict is one of memory, which does not vary.
+    /// The argument of `--at` is a size of memory, but memory is not swept.
     #[error("--at {0} is a size of memory, and that is not swept: give a number")]
     NotSwept(String),
 }
 
-/// An axis as one writes it: `cpus=1,2,4`.
+/// Parses an axis: `cpus=1,2,4`.
 ///
 /// # Errors
-/// If it has less than two values, or one of them twice.
+/// If it has fewer than two values, or a value twice.
 pub fn axis(text: &str) -> Result<Axis, SweepError> {
     let (key, values) = text.split_once('=').ok_or_else(|| SweepError::NoValues(text.to_owned()))?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if values.len() < 2 {
         return Err(SweepError::OneValue { text: text.to_owned(), key: key.to_owned() });
     }
-    if let Some((_, twice)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
-        return Err(SweepError::Twice { text: text.to_owned(), value: twice.clone() });
+    if let Some((_, repeated)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        return Err(SweepError::Twice { text: text.to_owned(), value: repeated.clone() });
     }
     Ok(Axis { key: key.trim_start_matches('-').to_owned(), values })
 }
 
-/// The points of a grid, the last axis first to change. Without an axis it has one point.
+/// The points of a grid; the last axis changes fastest. A grid without axes has one point.
 ///
 /// # Errors
-/// If there are too many.
+/// If there are more than 1000 points.
 pub fn grid(axes: &[Axis]) -> Result<Vec<Point>, SweepError> {
     let points = axes.iter().fold(1, |points: usize, axis| points.saturating_mul(axis.values.len()));
-    if points > POINTS_MOST {
+    if points > MAX_POINTS {
         return Err(SweepError::TooMany(points));
     }
     let mut all = vec![Point::default()];
@@ -87,10 +87,10 @@ pub fn grid(axes: &[Axis]) -> Result<Vec<Point>, SweepError> {
     Ok(all)
 }
 
-/// Sizes that a sweep's scaling models predict: numbers, or sizes of memory in GiB.
+/// Parses the sizes that a sweep's scaling models predict: numbers, or sizes of memory, which become GiB.
 ///
 /// # Errors
-/// If one is neither, or memory is not swept.
+/// If a text is neither, or is a size of memory and memory is not swept.
 pub fn sizes(at: &[String], sweep: &[Axis]) -> Result<Vec<f64>, SweepError> {
     let one = |text: &String| {
         let number = text.parse().ok().filter(|size: &f64| size.is_finite() && *size > 0.0);
@@ -104,15 +104,15 @@ pub fn sizes(at: &[String], sweep: &[Axis]) -> Result<Vec<f64>, SweepError> {
     at.iter().map(one).collect()
 }
 
-/// What to put behind the name of each variant, so that names differ where `options` are the same: the same variant twice is
-/// how one sees what chance does.
+/// A suffix for the name of each variant, so that names differ if `options` are equal. Users boot the same variant twice to
+/// see the effect of chance.
 pub fn name_apart<T: PartialEq>(options: &[T]) -> Vec<String> {
-    let behind = |place: usize| match options[..place].iter().filter(|other| **other == options[place]).count() {
+    let suffix = |place: usize| match options[..place].iter().filter(|other| **other == options[place]).count() {
         0 => String::new(),
         1 => " (again)".to_owned(),
         again => format!(" (again {again})"),
     };
-    (0..options.len()).map(behind).collect()
+    (0..options.len()).map(suffix).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_is_refused_with_its_name() {
+    fn a_malformed_grid_is_refused_with_its_name() {
         for (wrong, says) in [
             (&["cpus"][..], "write KEY=VALUE"),
             (&["cpus=2"], "give --cpus"),
@@ -146,7 +146,7 @@ mod tests {
         }
         let many = |count: u32| (0..count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let grid = |a: u32, b: u32| swept(&[&format!("a={}", many(a)), &format!("b={}", many(b))]);
-        assert_eq!(grid(25, 40).unwrap().len(), POINTS_MOST);
+        assert_eq!(grid(25, 40).unwrap().len(), MAX_POINTS);
         assert_eq!(grid(7, 143), Err(SweepError::TooMany(1001)));
         let most = format!("a={}", many(4000));
         assert_eq!(swept(&[most.as_str(); 8]), Err(SweepError::TooMany(usize::MAX)), "no room is made for it");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn sizes_are_numbers_or_memory() {
         let axis = |key: &str| Axis { key: key.to_owned(), values: Vec::new() };
-        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[axis(key)]).map(|found| found[0]);
+        let at = |text: &str, key: &str| sizes(&[text.to_owned()], &[axis(key)]).map(|sizes| sizes[0]);
         for (text, key, size) in
             [("128", "cpus", 128.0), ("64G", "memory", 64.0), ("512M", "memory", 0.5), ("4", "memory", 4.0)]
         {

@@ -1,24 +1,24 @@
-//! Limits as they are written: `1.2s`, `180M`, `1.9G`, `+5%`, `+2ms`.
+//! Parses limits: `1.2s`, `180M`, `1.9G`, `+5%`, `+2ms`.
 
 use super::{Kind, Limit};
 use timeline::amount;
 
-/// Units of a count of instructions.
-const COUNTS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
+/// Unit suffixes of a number of instructions, with their factors.
+const INSTRUCTION_UNITS: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
 
-/// Reads a limit of a kind; or says what is wrong with it.
+/// Parses a limit for a kind of quantity. The error is a message for the user.
 pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
-    let such = match kind {
+    let examples = match kind {
         Kind::Total | Kind::Phase | Kind::Function | Kind::Milestone | Kind::Metric => "1.2s, 300ms, +5% or +2ms",
         Kind::Memory => "180M, +5% or +4M",
         Kind::Instructions => "1.9G, 250k, +0.5% or +1M",
     };
-    let (over, rest) = match text.trim().strip_prefix('+') {
+    let (is_relative, rest) = match text.trim().strip_prefix('+') {
         Some(rest) => (true, rest.trim()),
         None => (false, text.trim()),
     };
     let limit = match rest.strip_suffix('%') {
-        Some(share) if over => number(share.trim_end()).map(|share| Limit::OverShare(share / 100.0)),
+        Some(share) if is_relative => number(share.trim_end()).map(|share| Limit::OverShare(share / 100.0)),
         Some(_) => None,
         None => {
             let amount = match kind {
@@ -28,15 +28,15 @@ pub(super) fn limit(kind: Kind, text: &str) -> Result<Limit, String> {
                 Kind::Memory => amount::bytes(rest).ok().map(|bytes| bytes as f64),
                 Kind::Instructions => count(rest),
             };
-            amount.map(if over { Limit::Over } else { Limit::AtMost })
+            amount.map(if is_relative { Limit::Over } else { Limit::AtMost })
         }
     };
-    limit.ok_or_else(|| format!("`{text}` is no limit here: write one such as {such}"))
+    limit.ok_or_else(|| format!("`{text}` is no limit here: write one such as {examples}"))
 }
 
 fn count(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(char::is_alphabetic);
-    let factor = COUNTS.iter().find(|(name, _)| *name == &text[digits.len()..])?.1;
+    let factor = INSTRUCTION_UNITS.iter().find(|(name, _)| *name == &text[digits.len()..])?.1;
     Some(number(digits.trim_end())? * factor)
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_those_of_options() {
+    fn amounts_are_written_as_in_options() {
         for text in ["10m", "1h 30m", "2 min", "0.5 ms", "7µs"] {
             let ns = amount::time(text).unwrap().0 as f64;
             assert_eq!(limit(Kind::Phase, text), Ok(Limit::AtMost(ns)), "{text}");

@@ -1,14 +1,14 @@
-//! Whether boots keep to their budgets, as surely as so many boots can tell.
+//! Decides whether boots keep their budgets, with a test of significance.
 //!
-//! *Over* needs that chance alone makes boots look so at most 5 times of 100, over all budgets of a file together
-//! ([`holm`]): a gate with false alarms is soon ignored. *Within* needs the same evidence for the other side. If there
-//! is evidence for neither, the answer is *cannot tell*. Tests are one-sided, so five boots can suffice.
+//! *Over* needs a p-value of at most 5 %, corrected for all budgets of a file ([`holm`]), because users ignore a gate with
+//! false alarms. *Within* needs the same evidence for the other side. Without evidence for either, the answer is *cannot
+//! tell*. Tests are one-sided, so five boots can suffice.
 //!
-//! A limit by itself is held against the median by the sign test (David and Nagaraja, Order Statistics, 7.1). A limit over
-//! a baseline: where both are variants of one bench, pairs of boots one after the other ([`pairs`]); else all boots of the
-//! one against all of the other ([`dithered`]), and of several benches of the baseline the slowest, because noise of
-//! the host that the baseline already shows is no regression. Deterministic boots that only repeat are exact, but a difference
-//! that layout alone makes ([`floor::INSTRUCTIONS`]) is none.
+//! The sign test compares an absolute limit with the median (David and Nagaraja, Order Statistics, 7.1). A relative limit uses
+//! pairs of boots ([`pairs`]) if the boots and the baseline are variants of one bench. Else it compares all boots of the two
+//! ([`dithered`]). If the baseline has several benches, the slowest one counts, because noise of the host that the baseline
+//! already shows is not a regression. Deterministic boots that only repeat are exact, but a difference that layout alone can
+//! cause ([`floor::INSTRUCTIONS`]) does not count.
 
 use super::{Budget, Budgets, Kind, Limit, Noise, Observed, What};
 use analysis::floor;
@@ -17,88 +17,88 @@ use statistics::quantile::{half_to_the, median, median_interval};
 use statistics::verdict::Comparison;
 use statistics::{CONFIDENCE, Interval, dithered, holm, pairs, sorted};
 
-/// Whether a budget is kept.
+/// The verdict on a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It is.
+    /// The budget is kept.
     Within,
-    /// It is not.
+    /// The budget is exceeded.
     Over,
-    /// These boots cannot tell.
+    /// These boots do not decide.
     CannotTell,
 }
 
-/// A budget, checked.
+/// A budget with the result of its check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
-    /// Whose boots.
+    /// Name of the configuration whose boots were checked.
     pub of: String,
-    /// The budget of what.
+    /// The limited quantity.
     #[serde(flatten)]
     pub what: What,
-    /// The limit as it is written.
+    /// The limit as written in the file.
     pub limit: String,
-    /// Its line in the file.
+    /// Line of the budget in the file.
     pub line: usize,
-    /// What it comes to: ns, bytes or instructions. Over a baseline, that of the baseline's median.
+    /// The limit as a number: ns, bytes or instructions. For a relative limit, computed from the baseline's median.
     pub limit_value: f64,
-    /// The median of the boots, with its interval.
+    /// Median of the boots, with its interval.
     pub median: Interval,
-    /// That of the baseline, where the limit is over one.
+    /// Median of the baseline with its interval, if the limit is relative.
     pub baseline: Option<Interval>,
-    /// How many boots.
+    /// Number of boots.
     pub boots: usize,
-    /// How likely chance alone makes it look as much over; none where no chance is involved.
+    /// Probability that by chance alone the boots exceed the limit this clearly. Null if chance is not involved.
     pub p_over: Option<f64>,
     /// The same, corrected for all budgets together.
     pub p_over_corrected: Option<f64>,
-    /// How likely chance alone makes it look as much within.
+    /// Probability that by chance alone the boots keep the limit this clearly.
     pub p_within: Option<f64>,
-    /// The answer.
+    /// The verdict.
     pub status: Status,
 }
 
-/// What boots are held against where a limit is over a baseline.
+/// The boots with which relative limits compare.
 #[derive(Clone, Debug)]
 pub enum Baseline {
-    /// Boots of the same bench, in the same rounds.
+    /// Boots of another variant of the same bench, in the same rounds.
     Rounds(Observed),
-    /// Other benches, at other times.
+    /// Boots of other benches, at other times.
     Apart(Vec<Observed>),
 }
 
-/// A name that no boot has.
+/// A budget that cannot be checked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unknown {
-    /// Nothing is called so.
+    /// No quantity of the boots has this name.
     #[error("line {line}: {of} has no {what}{}", nearest(.near))]
     Name {
         /// The budget's line.
         line: usize,
-        /// Whose boots.
+        /// Name of the configuration.
         of: String,
-        /// What was looked for.
+        /// The limited quantity.
         what: What,
-        /// What is called nearly so.
+        /// The most similar names of the same kind.
         near: Vec<String>,
     },
-    /// Instructions are not counted.
+    /// The boots do not count instructions.
     #[error("line {line}: {of} counts no instructions: its boots were not --deterministic")]
     NotCounted {
         /// The budget's line.
         line: usize,
-        /// Whose boots.
+        /// Name of the configuration.
         of: String,
     },
-    /// A limit over a baseline without one.
+    /// The limit is relative, but there is no baseline.
     #[error(
         "line {line}: `{limit}` is over a baseline: name one with --baseline, or in the file (baseline = \"history\")"
     )]
     NoBaseline {
         /// The budget's line.
         line: usize,
-        /// The limit.
+        /// The limit as written in the file.
         limit: String,
     },
 }
@@ -111,12 +111,12 @@ fn nearest(near: &[String]) -> String {
     format!("; nearest: {}", quoted.join(", "))
 }
 
-/// Checks all budgets of several groups of boots, each with its baseline. They are one family.
+/// Checks all budgets for several groups of boots, each with its baseline. All checks are one family.
 pub fn check(budgets: &Budgets, all: &[(Observed, Option<Baseline>)]) -> Result<Vec<Checked>, Unknown> {
     let mut checked = Vec::new();
     for (observed, baseline) in all.iter().filter(|(observed, _)| observed.boots > 0) {
         for budget in &budgets.all {
-            checked.push(one(budget, observed, baseline.as_ref())?);
+            checked.push(check_one(budget, observed, baseline.as_ref())?);
         }
     }
     let p_values: Vec<f64> = checked.iter().filter_map(|c| c.p_over).collect();
@@ -133,7 +133,7 @@ pub fn check(budgets: &Budgets, all: &[(Observed, Option<Baseline>)]) -> Result<
     Ok(checked)
 }
 
-fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Result<Checked, Unknown> {
+fn check_one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Result<Checked, Unknown> {
     let others: &[Observed] = match baseline {
         Some(Baseline::Rounds(first)) => std::slice::from_ref(first),
         Some(Baseline::Apart(several)) => several,
@@ -166,12 +166,12 @@ fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Res
         (limit, Some(Baseline::Apart(several))) => {
             let mut slowest: Option<Vec<(u32, f64)>> = None;
             for bench in several.iter().filter(|bench| bench.boots > 0) {
-                let found = find(budget, bench, std::slice::from_ref(observed))?;
-                let slower = slowest.as_ref().is_none_or(|s| middle(&found) > middle(s));
-                slowest = if slower { Some(found) } else { slowest };
+                let values = find(budget, bench, std::slice::from_ref(observed))?;
+                let slower = slowest.as_ref().is_none_or(|s| median_of(&values) > median_of(s));
+                slowest = if slower { Some(values) } else { slowest };
             }
-            let none = || Unknown::NoBaseline { line: budget.line, limit: budget.text.clone() };
-            relative(limit, &slowest.ok_or_else(none)?, &values, observed.noise, false, &mut checked);
+            let missing = || Unknown::NoBaseline { line: budget.line, limit: budget.text.clone() };
+            relative(limit, &slowest.ok_or_else(missing)?, &values, observed.noise, false, &mut checked);
         }
     }
     if budget.limit.is_relative() && missing(observed, &budget.what, &values) > 0 {
@@ -181,15 +181,15 @@ fn one(budget: &Budget, observed: &Observed, baseline: Option<&Baseline>) -> Res
     Ok(checked)
 }
 
-/// What the boots took of it, by round. What only the others have took nothing in these.
+/// The boots' values of the limited quantity, by round. A phase, row or function that only the others have counts as 0.
 fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec<(u32, f64)>, Unknown> {
     let what = &budget.what;
-    let gone = || {
+    let only_others_have_it = || {
         others.iter().any(|other| other.of(what).is_some())
             && !matches!(what.kind, Kind::Milestone | Kind::Memory | Kind::Metric)
     };
-    if let Some(found) = observed.of(what).or_else(|| gone().then(|| observed.nothing())) {
-        return Ok(found.into_iter().collect());
+    if let Some(values) = observed.of(what).or_else(|| only_others_have_it().then(|| observed.nothing())) {
+        return Ok(values.into_iter().collect());
     }
     let (line, of) = (budget.line, observed.name.clone());
     if budget.what.kind == Kind::Instructions && observed.noise == Noise::Clock {
@@ -200,20 +200,20 @@ fn find(budget: &Budget, observed: &Observed, others: &[Observed]) -> Result<Vec
 }
 
 fn interval(values: &[f64]) -> Interval {
-    let none = Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.0 };
-    median_interval(&sorted(values)).unwrap_or(none)
+    let unknown = Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.0 };
+    median_interval(&sorted(values)).unwrap_or(unknown)
 }
 
-fn middle(values: &[(u32, f64)]) -> f64 {
+fn median_of(values: &[(u32, f64)]) -> f64 {
     median(&sorted(&values.iter().map(|v| v.1).collect::<Vec<f64>>()))
 }
 
-/// How many boots never passed a milestone although they reached their end mark. No limit is kept by being late for ever.
+/// Number of boots that never passed the milestone although they reached their end mark. They count as exceeding the limit.
 fn missing(observed: &Observed, what: &What, values: &[(u32, f64)]) -> usize {
     if what.kind == Kind::Milestone { observed.boots.saturating_sub(values.len()) } else { 0 }
 }
 
-/// Against a limit by itself.
+/// Checks an absolute limit.
 fn absolute(limit: f64, values: &[(u32, f64)], missing: usize, noise: Noise, checked: &mut Checked) {
     checked.limit_value = limit;
     if noise == Noise::Repeats {
@@ -226,7 +226,7 @@ fn absolute(limit: f64, values: &[(u32, f64)], missing: usize, noise: Noise, che
     checked.p_within = Some(at_least(within, all));
 }
 
-/// Against a limit over a baseline.
+/// Checks a limit relative to a baseline.
 fn relative(
     limit: Limit,
     baseline: &[(u32, f64)],
@@ -252,7 +252,7 @@ fn relative(
         };
         return;
     }
-    let found = if same_rounds && noise == Noise::Clock {
+    let comparison = if same_rounds && noise == Noise::Clock {
         let second: std::collections::BTreeMap<u32, f64> = values.iter().copied().collect();
         let both = baseline.iter().filter_map(|(round, a)| Some((allowed(*a), *second.get(round)?)));
         let (first, second): (Vec<f64>, Vec<f64>) = both.unzip();
@@ -261,27 +261,27 @@ fn relative(
         let first: Vec<f64> = baseline.iter().map(|v| allowed(v.1)).collect();
         dithered::estimate(&first, &values.iter().map(|v| v.1).collect::<Vec<f64>>())
     };
-    let (over, within) = found.map_or((1.0, 1.0), |found| one_sided(&found));
+    let (over, within) = comparison.map_or((1.0, 1.0), |comparison| one_sided(&comparison));
     (checked.p_over, checked.p_within) = (Some(over), Some(within));
 }
 
-/// Of a two-sided test, what it says of each side: greater, less.
-fn one_sided(found: &Comparison) -> (f64, f64) {
-    let half = found.p.unwrap_or(1.0) / 2.0;
-    match found.difference.estimate {
+/// One-sided p-values of a two-sided test: for greater, and for less.
+fn one_sided(comparison: &Comparison) -> (f64, f64) {
+    let half = comparison.p.unwrap_or(1.0) / 2.0;
+    match comparison.difference.estimate {
         d if d > 0.0 => (half, 1.0 - half),
         d if d < 0.0 => (1.0 - half, half),
-        // As much as is allowed is allowed, but so is nothing shown.
-        _ => (1.0, if found.difference.low == 0.0 && found.difference.high == 0.0 { 0.0 } else { 1.0 }),
+        // Exactly the limit is allowed, but it is evidence for neither side unless all values are equal.
+        _ => (1.0, if comparison.difference.low == 0.0 && comparison.difference.high == 0.0 { 0.0 } else { 1.0 }),
     }
 }
 
-/// The probability of at least so many heads of `n`.
+/// Probability of at least `heads` heads in `n` throws of a coin.
 fn at_least(heads: usize, n: usize) -> f64 {
-    // Beyond, 1/2 to the power of `n` is no number; of so many boots the first say it all.
-    const EXACT_MOST: usize = 1000;
-    if n > EXACT_MOST {
-        return at_least(heads * EXACT_MOST / n, EXACT_MOST);
+    // For larger `n`, 1/2 to the power of `n` underflows. The same share of 1000 throws is evidence enough.
+    const MAX_EXACT: usize = 1000;
+    if n > MAX_EXACT {
+        return at_least(heads * MAX_EXACT / n, MAX_EXACT);
     }
     let mut term = half_to_the(n);
     let mut sum = 0.0;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_by_itself() {
+    fn an_absolute_limit() {
         let boots = |values: &[f64]| observed(Noise::Clock, &values.iter().map(|v| v * MS).collect::<Vec<_>>());
         let clear = boots(&[101.0, 102.0, 104.0, 103.0, 150.0]);
         assert_eq!(status("total = \"100ms\"", &clear, None), Status::Over);
@@ -360,17 +360,17 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_over_a_baseline() {
+    fn a_relative_limit() {
         let boots = |ms: f64| observed(Noise::Clock, &(0..10).map(|i| (ms + f64::from(i)) * MS).collect::<Vec<_>>());
         for (ms, expected) in [(130.0, Status::Over), (100.0, Status::Within), (105.5, Status::CannotTell)] {
             let apart = Baseline::Apart(vec![boots(100.0)]);
             assert_eq!(status("total = \"+5%\"", &boots(ms), Some(apart)), expected, "{ms}");
         }
-        // In the same rounds the host's drift of 1 ms a round is in both.
+        // In the same rounds, the host's drift of 1 ms a round affects both.
         assert_eq!(status("total = \"+5%\"", &boots(106.0), Some(Baseline::Rounds(boots(100.0)))), Status::Over);
-        let moody = Baseline::Apart(vec![boots(100.0), boots(125.0), boots(101.0)]);
+        let noisy = Baseline::Apart(vec![boots(100.0), boots(125.0), boots(101.0)]);
         assert_eq!(
-            status("total = \"+5%\"", &boots(130.0), Some(moody)),
+            status("total = \"+5%\"", &boots(130.0), Some(noisy)),
             Status::CannotTell,
             "it was nearly as slow before"
         );
@@ -386,9 +386,9 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_does_not_cry_wolf() {
+    fn false_alarms_are_rare() {
         let mut random = fastrand::Rng::with_seed(30);
-        // Budgets that are just kept: the median is the limit.
+        // Budgets that are just kept: the limit is the median.
         let text = "total = [\"106.9315ms\", \"106.9315ms\", \"106.9315ms\", \"106.9315ms\", \"106.9315ms\"]";
         let trials = 2000;
         let alarms = (0..trials).filter(|_| {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_there_is_told_with_what_is() {
+    fn an_unknown_name_is_reported_with_similar_ones() {
         let boots = observed(Noise::Clock, &[1.0; 8]);
         let refused = |text: &str| check(&budgets(text), &[(boots.clone(), None)]).unwrap_err().to_string();
         let error = refused("\n[function]\nacpi_innit = \"1ms\"");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_gone_took_nothing_where_it_is_not() {
+    fn a_new_or_missing_row_counts_as_zero() {
         let with = observed(Noise::Clock, &[10.0 * MS; 6]);
         let mut without = Observed::new("before", Noise::Clock);
         (0..6).for_each(|round| without.add(round, [(What::total(), 1.0)]));

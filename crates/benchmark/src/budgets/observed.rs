@@ -1,7 +1,7 @@
-//! What boots took, by what can have a budget.
+//! The values that boots took, by quantity that can have a budget.
 
 use super::{Kind, What};
-use crate::alike::alike;
+use crate::did_you_mean::similar_names;
 use crate::document::Document;
 use crate::metrics::{Metric, Values};
 use crate::runs::{Boot, Measured, PhaseTime};
@@ -10,50 +10,51 @@ use evidence::calls::BootCalls;
 use std::collections::BTreeMap;
 use timeline::Ns;
 
-/// In what way boots of one thing differ.
+/// The cause of differences between boots of one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// By whatever goes on on the host.
+    /// Boots are timed by the clock, so the host's activity adds noise.
     Clock,
-    /// Deterministic, each with another layout.
+    /// Boots are deterministic, each with another layout.
     Dithered,
-    /// Deterministic, and all the same: one says as much as ten, about one layout.
+    /// Boots are deterministic and all the same. Ten of them show no more than one, and only about one layout.
     Repeats,
 }
 
-/// A boot's metrics that can have a budget.
+/// The metrics of a boot that can have a budget.
 pub fn metrics(values: &Values) -> impl Iterator<Item = (What, f64)> {
     Metric::budgeted().filter_map(|metric| Some((What::metric(metric), values.get(metric)? as f64)))
 }
 
-/// When a boot passed its milestones.
+/// The times of a boot's milestones.
 fn milestones(passed: &[PhaseTime]) -> impl Iterator<Item = (What, f64)> {
     passed.iter().map(|passed| (What::new(Kind::Milestone, &passed.name), passed.ns as f64))
 }
 
-/// Boots of one thing, that reached their end mark.
+/// The values of boots of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// What they are boots of, as the user named it.
+    /// Name of the configuration, as the user gave it.
     pub name: String,
-    /// How they differ.
+    /// The cause of their differences.
     pub noise: Noise,
-    /// How many there are.
+    /// Number of boots that reached their end mark.
     pub boots: usize,
-    /// How many more there were that did not reach it.
+    /// Number of other boots, which did not reach it.
     pub failed: usize,
-    /// What each took, by round; what a boot does not have took nothing in it. Memory that is not known is left out.
+    /// The values by quantity and round. A quantity that a boot lacks counts as 0, except milestones and metrics, which have no
+    /// value then.
     values: BTreeMap<What, BTreeMap<u32, f64>>,
     rounds: Vec<u32>,
 }
 
 impl Observed {
-    /// None yet.
+    /// An empty collection of boots.
     pub fn new(name: &str, noise: Noise) -> Observed {
         Observed { name: name.to_owned(), noise, boots: 0, failed: 0, values: BTreeMap::new(), rounds: Vec::new() }
     }
 
-    /// One variant's boots, warm-ups left out.
+    /// The boots of one variant, warm-ups left out.
     pub fn of_variant(document: &Document, variant: usize, name: &str) -> Observed {
         let head = &document.head;
         let noise = match (head.deterministic, head.dithered) {
@@ -62,17 +63,17 @@ impl Observed {
             (true, false) => Noise::Repeats,
         };
         let mut observed = Observed::new(name, noise);
-        let own = |boot: &&Boot| boot.variant == variant;
-        for boot in document.boots.iter().filter(own) {
+        let of_variant = |boot: &&Boot| boot.variant == variant;
+        for boot in document.boots.iter().filter(of_variant) {
             if let Some(round) = boot.round {
-                observed.boot(round, &boot.measured);
+                observed.add_measured(round, &boot.measured);
             }
         }
         observed
     }
 
     /// Adds a boot of a bench.
-    fn boot(&mut self, round: u32, measured: &Measured) {
+    fn add_measured(&mut self, round: u32, measured: &Measured) {
         let Some(total) = measured.total_ns else {
             self.failed += 1;
             return;
@@ -89,8 +90,8 @@ impl Observed {
         self.add(round, values);
     }
 
-    /// Adds a recorded boot that reached its end mark: its total, phases, rows and functions, its milestones and metrics, and
-    /// where boots are deterministic its instructions. `calls`: where every call was followed.
+    /// Adds a recorded boot that reached its end mark: its total, phases, rows, functions, milestones and metrics. Adds its
+    /// instructions if boots are deterministic. `calls` is given if every call was followed.
     pub fn add_recorded(
         &mut self,
         round: u32,
@@ -103,7 +104,7 @@ impl Observed {
         let mut values = vec![(What::total(), total.0 as f64)];
         values.extend(phases.iter().map(|p| (What::new(Kind::Phase, &p.name.to_string()), p.length().0 as f64)));
         let rows = || tables.wheres.iter().map(|row| (row.name.as_str(), row.self_time.0 as f64));
-        // A function that is no row of its own has the time of all that it called.
+        // A function without a row of the same name counts with the time of its callees.
         let functions = tables.functions.iter().map(|f| (f.name.trim(), f.total_time.0 as f64));
         let functions = functions.filter(|(name, _)| !rows().any(|(row, _)| row == *name));
         let named: Vec<(&str, f64)> = rows().chain(functions).collect();
@@ -116,7 +117,7 @@ impl Observed {
         self.add(round, values);
     }
 
-    /// Adds a boot that reached its end mark: what it took, in the unit of each kind. What is named twice is added up.
+    /// Adds a boot that reached its end mark, with its values in the unit of each kind. Sums values of the same quantity.
     pub fn add(&mut self, round: u32, values: impl IntoIterator<Item = (What, f64)>) {
         self.boots += 1;
         self.rounds.push(round);
@@ -125,42 +126,43 @@ impl Observed {
         }
     }
 
-    /// Counts a boot that did not.
+    /// Counts a boot that did not reach its end mark.
     pub fn add_failed(&mut self) {
         self.failed += 1;
     }
 
-    /// What a thing took, by round; none if no boot has it.
+    /// Values of a quantity by round. `None` if no boot has it.
     pub fn of(&self, what: &What) -> Option<BTreeMap<u32, f64>> {
-        let own = self.values.get(what)?;
+        let values = self.values.get(what)?;
         if matches!(what.kind, Kind::Milestone | Kind::Memory | Kind::Metric) {
-            return Some(own.clone());
+            return Some(values.clone());
         }
-        Some(self.rounds.iter().map(|round| (*round, own.get(round).copied().unwrap_or(0.0))).collect())
+        Some(self.rounds.iter().map(|round| (*round, values.get(round).copied().unwrap_or(0.0))).collect())
     }
 
-    /// What a thing took that no boot has: nothing in any.
+    /// Zero for each round: the values of a quantity that no boot has.
     pub fn nothing(&self) -> BTreeMap<u32, f64> {
         self.rounds.iter().map(|round| (*round, 0.0)).collect()
     }
 
-    /// The names of a kind that are most like one; at most three.
+    /// The existing names of the same kind that are most similar; at most three.
     pub fn nearest(&self, what: &What) -> Vec<String> {
-        let names = self.values.keys().filter(|known| known.kind == what.kind).map(|known| known.name.as_str());
-        alike(&what.name, names)
+        let names = self.values.keys().filter(|other| other.kind == what.kind).map(|other| other.name.as_str());
+        similar_names(&what.name, names)
     }
 }
 
-/// As they were counted, where every call was followed; else one is a nanosecond of a deterministic boot.
+/// Instructions of the total and of functions: counted, if every call was followed; else one per nanosecond of a
+/// deterministic boot.
 fn instructions(total: Ns, named: &[(&str, f64)], calls: Option<&BootCalls>) -> Vec<(What, f64)> {
     let what = |name: &str| What::new(Kind::Instructions, name);
-    let Some(found) = calls else {
+    let Some(calls) = calls else {
         let rows = named.iter().map(|(name, ns)| (what(name), *ns));
         return std::iter::once((what(super::TOTAL), total.0 as f64)).chain(rows).collect();
     };
-    let mut all = vec![(what(super::TOTAL), found.share.insns as f64)];
-    for row in found.profile.functions().iter().filter(|row| !row.bottom) {
-        all.push((what(found.names.get(row.name)), row.total as f64));
+    let mut all = vec![(what(super::TOTAL), calls.share.insns as f64)];
+    for row in calls.profile.functions().iter().filter(|row| !row.bottom) {
+        all.push((what(calls.names.get(row.name)), row.total as f64));
     }
     all
 }

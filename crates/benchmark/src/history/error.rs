@@ -1,64 +1,62 @@
-//! Why the history cannot be read or written, and what to do then.
+//! Errors of the history, each with what to do about it.
 
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
 
-/// Why the history cannot be read or written. What was in it before is in it still.
+/// An error in reading or writing the history. The database keeps what it had before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// There is none.
+    /// The file does not exist.
     #[error("there is no history at {0}: `bootscope bench` begins one, or name another with --db")]
     None(PathBuf),
-    /// No place for it is known.
+    /// No environment variable gives a place for it.
     #[error("neither XDG_DATA_HOME nor HOME says where the history is: name it with --db")]
     Nowhere,
-    /// Another program's database.
+    /// It is another program's database.
     #[error("it is a database, but no history of bootscope's: name another file with --db")]
     NotOurs,
-    /// A later version's.
+    /// A later version wrote it.
     #[error("it was written by a later bootscope (layout {found}, this one knows {newest}): use that one")]
     Later {
-        /// Its layout.
+        /// Number of its layout.
         found: usize,
-        /// The newest that this version knows.
+        /// The newest layout that this version knows.
         newest: usize,
     },
-    /// It is in use for too long.
+    /// Another program held the lock for too long.
     #[error("another program holds it locked: try again when that is done; nothing was changed")]
     Locked,
-    /// It is damaged, or something else.
+    /// It is damaged, or no database.
     #[error(
         "it is damaged, or no database at all ({0}): move it away and a new one is begun; `sqlite3 FILE .recover` may read \
          what is left. Nothing was changed"
     )]
     Damaged(String),
-    /// No room.
     #[error("no space left on its disk: nothing was changed; free some space and try again")]
     Full,
     /// The system or SQLite refused.
     #[error("{0}")]
     Refused(String),
-    /// A stored document that is none.
+    /// A stored document cannot be parsed.
     #[error("bench {bench} in it cannot be read: {why}")]
     Unreadable {
-        /// Its number.
+        /// The bench's number.
         bench: i64,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// Any of these, in this file.
+    /// One of these errors, with the path of the history.
     #[error("history {path}: {why}")]
     In {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
         why: Box<HistoryError>,
     },
 }
 
 impl HistoryError {
-    /// Names the file, unless it is named.
+    /// Adds the file's path, unless the error has one.
     pub(super) fn of(self, path: &Path) -> HistoryError {
         match self {
             HistoryError::None(_) | HistoryError::Nowhere | HistoryError::In { .. } => self,

@@ -1,25 +1,25 @@
-//! The database's layout, and how an older one becomes the newest.
+//! The database's layout, and its migration from older layouts.
 //!
 //! ```text
-//! setup     id, and all that two benches must share to be comparable: machine, accelerator, cpus, memory_bytes, append,
+//! setup     id, and everything that comparable benches share: machine, accelerator, cpus, memory_bytes, append,
 //!           initrd_sha256, vmm, host, options (the recorder's, JSON, without paths of kernel and initrd)
 //! bench     id, sha256 of the document, created (RFC 3339, UTC)
 //! variant   bench, number in it, name, setup, kernel, kernel_sha256, and for lists and plots: boots and failed (warm-ups left
 //!           out), deterministic, median_ns, low_ns, high_ns, mean_ns, sd_ns (null where no boot reached its end)
-//! trial     bench, variant's number, kernel_sha256, machine, and of a finding that it tried to prove: rule, about (both empty
-//!           for a remedy of the user's own, and for all remedies together)
+//! trial     bench, variant's number, kernel_sha256, machine, and the finding whose remedy was tried: rule, about (both empty
+//!           for a remedy that the user proposed, and for all remedies together)
 //! document  bench, the whole `bootscope.bench/1` document as zstd-packed JSON: every raw sample
 //! ```
-//! `application_id` says whose file it is, `user_version` which of these layouts it has. A step to the next is made once,
-//! in one transaction, by the first program that opens the file; columns are added, never renamed.
+//! `application_id` marks the file as bootscope's; `user_version` is the number of its layout. The first program that opens an
+//! older file migrates it, in one transaction. Columns are added, never renamed.
 
 use super::HistoryError;
 use rusqlite::{Connection, TransactionBehavior};
 
-/// "boot", in ASCII.
+/// The `application_id`: "boot", in ASCII.
 const APPLICATION: i32 = 0x626f_6f74;
 
-/// Each leads from the layout of its number to the next.
+/// SQL that migrates from the layout of the same number to the next one.
 const STEPS: &[&str] = &[
     "
     CREATE TABLE setup (
@@ -60,34 +60,34 @@ const STEPS: &[&str] = &[
 ",
 ];
 
-/// Since this layout there are metrics beside the boot's length.
+/// The first layout with metrics beside the boot's length.
 const WITH_METRICS: usize = 2;
 
-/// Since this layout there are trials; older benches have none.
+/// The first layout with trials. Older benches have no trials.
 const WITH_TRIALS: usize = 3;
 
 /// The newest layout.
 const NEWEST: usize = STEPS.len();
 
-/// Whether it is a history that this version knows, or empty. Reads only.
+/// Fails unless the database is empty or a history that this version knows. Reads only.
 pub(super) fn check(db: &Connection) -> Result<(), HistoryError> {
     let tables: u32 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application(db)? != APPLICATION && tables > 0 {
         return Err(HistoryError::NotOurs);
     }
     match version(db)? {
-        found if found > NEWEST => Err(HistoryError::Later { found, newest: NEWEST }),
+        layout if layout > NEWEST => Err(HistoryError::Later { found: layout, newest: NEWEST }),
         _ => Ok(()),
     }
 }
 
-/// Brings a database that was checked to the newest layout; an empty file gets all of it.
+/// Migrates a checked database to the newest layout. An empty file gets all of it.
 pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     if version(db)? == NEWEST {
         return Ok(());
     }
     let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Now that nobody else can: another may have done it meanwhile.
+    // Read the version again under the lock: another process may have migrated meanwhile.
     let before = version(&step)?;
     for sql in STEPS.get(before..).unwrap_or_default() {
         step.execute_batch(sql)?;
@@ -101,20 +101,20 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Fails if it would have to be written to be read: it is empty.
-pub(super) fn is_readable(db: &Connection) -> Result<(), HistoryError> {
+/// Fails if the database is empty, because only a writer could give it a layout.
+pub(super) fn check_has_layout(db: &Connection) -> Result<(), HistoryError> {
     match version(db)? {
         0 => Err(HistoryError::Refused("it is empty, and may not be written".to_owned())),
         _ => Ok(()),
     }
 }
 
-/// Whether it has metrics beside the boot's length: one of an older layout that may not be written has none.
+/// True if it has metrics beside the boot's length. A history of an older layout that may not be written has none of them.
 pub(super) fn has_metrics(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version(db)? >= WITH_METRICS)
 }
 
-/// Whether it has trials.
+/// True if its layout has trials.
 pub(super) fn has_trials(db: &Connection) -> rusqlite::Result<bool> {
     Ok(version(db)? >= WITH_TRIALS)
 }

@@ -1,4 +1,4 @@
-//! What benches must share to be comparable: a row of the history, found again by what it says.
+//! The properties that benches must share to be comparable, as one row of the history.
 
 use crate::document::Document;
 use crate::head::Variant;
@@ -7,10 +7,10 @@ use rusqlite::{Connection, named_params, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What benches must share to be comparable.
+/// The properties that benches must share to be comparable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Setup {
-    /// Its number in the database.
+    /// Number of the setup in the database.
     pub setup: i64,
     /// Machine type.
     pub machine: String,
@@ -26,19 +26,19 @@ pub struct Setup {
     pub initrd_sha256: String,
     /// The virtual machine monitor with its version.
     pub vmm: String,
-    /// The host.
+    /// CPU model, number of CPUs and kernel release of the host.
     pub host: String,
     /// The recorder's other options, in its own form.
     pub options: String,
 }
 
 impl Setup {
-    /// That of a variant.
+    /// The setup of one variant.
     pub fn of(document: &Document, variant: usize) -> Setup {
         let Some(variant) = document.head.variants.get(variant) else { return Setup::default() };
         let guest = GuestSpec::of(&variant.how).unwrap_or_default();
         let mut options = variant.how.as_object().cloned().unwrap_or_default();
-        OWN_COLUMNS.iter().for_each(|name| drop(options.remove(*name)));
+        NOT_IN_OPTIONS.iter().for_each(|name| drop(options.remove(*name)));
         if let Some(milestone) = &document.head.up_to {
             options.insert("up_to".to_owned(), Value::String(milestone.clone()));
         }
@@ -57,7 +57,7 @@ impl Setup {
         }
     }
 
-    /// The setup of a number.
+    /// Reads a setup by its number.
     pub(super) fn read(db: &Connection, setup: i64) -> rusqlite::Result<Setup> {
         let sql = "SELECT id, machine, accelerator, cpus, memory_bytes, append, initrd_sha256, vmm, host, options
                    FROM setup WHERE id = ?";
@@ -77,7 +77,7 @@ impl Setup {
         })
     }
 
-    /// Its number, if the history has it.
+    /// The number of this setup, if the history has it.
     pub(super) fn find(&self, db: &Connection) -> rusqlite::Result<Option<i64>> {
         let sql =
             "SELECT id, options FROM setup WHERE machine = :machine AND accelerator = :accelerator AND cpus = :cpus
@@ -97,7 +97,7 @@ impl Setup {
         Ok(None)
     }
 
-    /// Its number, a new one if the history does not have it.
+    /// The number of this setup; adds it if the history does not have it.
     pub(super) fn find_or_add(&self, db: &Connection) -> rusqlite::Result<i64> {
         if let Some(setup) = self.find(db)? {
             return Ok(setup);
@@ -122,11 +122,11 @@ impl Setup {
     }
 }
 
-/// What of the recorder's options is not in the text of the others: what has columns of its own, what may differ (the
-/// kernel), and what the boot itself says better (the initrd's hash, the accelerator that was chosen).
-const OWN_COLUMNS: [&str; 7] = ["kernel", "initrd", "accel", "machine", "cpus", "memory_bytes", "append"];
+/// Options of the recorder that the column `options` leaves out. Some have columns; the kernel may differ; and the boot
+/// itself reports the initrd (by hash) and the chosen accelerator more exactly.
+const NOT_IN_OPTIONS: [&str; 7] = ["kernel", "initrd", "accel", "machine", "cpus", "memory_bytes", "append"];
 
-/// Whether two texts of options ask for the same: also where one is of a version that did not know all of them yet.
+/// True if two texts of options mean the same, also if an older version that lacked some options wrote one of them.
 fn same_options(one: &str, other: &str) -> bool {
     let specs = |text: &str| {
         let how = serde_json::from_str(text).ok()?;
@@ -135,7 +135,7 @@ fn same_options(one: &str, other: &str) -> bool {
     one == other || specs(one).is_some_and(|one| Some(one) == specs(other))
 }
 
-/// Hash of a file that went into a variant's boots; empty if there was none.
+/// Hash of an input file of a variant's boots. Empty if there was no such file.
 pub(super) fn sha256(variant: &Variant, role: InputRole) -> String {
     let input = variant.booted.inputs.iter().find(|input| role.is(&input.role));
     input.map(|input| input.sha256.clone()).unwrap_or_default()

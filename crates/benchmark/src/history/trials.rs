@@ -1,40 +1,40 @@
-//! Past tries: which finding was tried on which kernel and machine type, and what came out. The verdict is computed again
-//! from the boots that the history has, and not kept beside them.
+//! Past tries: which finding was tried on which kernel and machine type, and the verdict. The history stores the boots only;
+//! the verdict is computed from them each time.
 
 use super::{Document, History, HistoryError, Setup, schema};
 use crate::Ended;
 use crate::trial::{Cause, Remedy, Tried, tried};
 use rusqlite::{Connection, params};
 
-/// A remedy that was tried, as the history has it.
+/// A remedy that was tried, as stored in the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastTrial {
     /// The bench's number in the database.
     pub bench: i64,
-    /// When it began, RFC 3339, UTC.
+    /// Time when the bench began, RFC 3339, UTC.
     pub created: String,
     /// Kernel release or file name.
     pub kernel: String,
-    /// How it was booted, but for what the remedy changes.
+    /// The setup of the boots without the remedy.
     pub setup: Setup,
-    /// Whether times are instructions.
+    /// True if the boots were deterministic, so that times are instructions.
     pub deterministic: bool,
-    /// Whether every call was followed in the recording whose claims these are; none where the history does not have it.
+    /// True if the recording that made the claims followed every call. `None` if the history does not have that.
     pub followed: Option<bool>,
-    /// How long the boot took without it: the median, in ns; none if it never reached its end mark.
+    /// Median time of the boots without the remedy, in ns. `None` if none of them reached its end mark.
     pub base_ns: Option<f64>,
-    /// What was tried, with what was claimed.
+    /// The remedy, with what was claimed for it.
     pub remedy: Remedy,
-    /// Whether it is all that another try confirmed, together.
+    /// True if it combines all remedies that another try confirmed.
     pub together: bool,
-    /// Whether all of its rounds are over: what was cut off replaces nothing that was not.
+    /// True if all rounds were done. An interrupted try does not replace a complete one.
     pub whole: bool,
-    /// What came out.
+    /// The measurement and the verdict.
     pub tried: Tried,
 }
 
-/// Adds what a document says of findings; nothing of a bench that is no try. A remedy of the user's own, and all together,
-/// have a row without rule, so that they are found among all tries.
+/// Adds the findings whose remedies a document tried; does nothing if the bench is not a try. A remedy that the user proposed
+/// gets a row without a rule, and so do all remedies together, so that a query for tries finds them.
 pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(), HistoryError> {
     let Some(trial) = document.head.trial.as_ref() else { return Ok(()) };
     let (setup, kernel) = (Setup::of(document, 0), super::kernel_sha256(document, 0));
@@ -42,9 +42,9 @@ pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(
         "INSERT OR IGNORE INTO trial (bench, number, rule, about, kernel_sha256, machine) VALUES (?, ?, ?, ?, ?, ?)";
     let mut insert = add.prepare(sql)?;
     for (number, remedy) in (1_i64..).zip(&trial.remedies) {
-        let no_finding = Cause::default();
+        let without_finding = Cause::default();
         let findings = if trial.together { &[] } else { &remedy.findings[..] };
-        for finding in if findings.is_empty() { std::slice::from_ref(&no_finding) } else { findings } {
+        for finding in if findings.is_empty() { std::slice::from_ref(&without_finding) } else { findings } {
             insert.execute(params![bench, number, finding.rule, finding.about, kernel, setup.machine])?;
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn add(add: &Connection, document: &Document, bench: i64) -> Result<(
 }
 
 impl History {
-    /// All tries, or those on a kernel (by its hash) and a machine type, the oldest first.
+    /// All tries, or those on a kernel (by its hash) and a machine type, oldest first.
     pub fn trials(&self, on: Option<(&str, &str)>) -> Result<Vec<PastTrial>, HistoryError> {
         let trials = || {
             let mut all = Vec::new();
@@ -75,7 +75,7 @@ impl History {
 }
 
 impl PastTrial {
-    /// Of a bench that is a try.
+    /// The tried remedies of one bench. Empty if the bench is not a try.
     fn all_of(bench: i64, document: &Document) -> Vec<PastTrial> {
         let head = &document.head;
         let Some((trial, base)) = head.trial.as_ref().zip(head.variants.first()) else { return Vec::new() };
@@ -86,7 +86,7 @@ impl PastTrial {
             kernel: base.kernel_name(),
             setup: Setup::of(document, 0),
             deterministic: head.deterministic,
-            followed: trial.followed.or_else(|| followed_too(head.deterministic, &base.how)),
+            followed: trial.followed.or_else(|| guess_followed(head.deterministic, &base.how)),
             base_ns: total.map(|total| total.median.estimate),
             remedy: remedy.clone(),
             together: trial.together,
@@ -97,8 +97,9 @@ impl PastTrial {
     }
 }
 
-/// An older version's boots by the clock were followed if their recording was; boots whose instructions are counted never are.
-fn followed_too(deterministic: bool, how: &serde_json::Value) -> Option<bool> {
+/// Guesses the missing field `followed` of a try of an older version. Boots timed by the clock were followed if their
+/// recording was, as `how` says. For deterministic boots, whose calls are never followed, it is not known.
+fn guess_followed(deterministic: bool, how: &serde_json::Value) -> Option<bool> {
     if deterministic { None } else { how["calls"].as_bool() }
 }
 
@@ -139,14 +140,14 @@ mod tests {
         assert_eq!(history.trials(None).unwrap().len(), 1);
         assert_eq!(history.trials(Some(("abc", "pc"))).unwrap(), []);
         assert_eq!(history.trials(Some(("abd", "q35"))).unwrap(), []);
-        // Without a finding, and all together.
+        // A remedy without a finding, and all remedies together.
         for document in &others {
             history.add(document).unwrap();
         }
         let all = history.trials(None).unwrap();
         let marks: Vec<(bool, bool)> = all.iter().map(|past| (past.together, past.whole)).collect();
         assert_eq!(marks, [(false, false), (false, true), (true, true)]);
-        // How the recording was made is kept with what it claimed.
+        // The history keeps with a claim how its recording was made.
         for followed in [true, false] {
             let trial = Trial { followed: Some(followed), remedies: vec![remedy.clone()], ..Trial::default() };
             let head = Head { trial: Some(trial), ..head.clone() };
@@ -154,6 +155,6 @@ mod tests {
             assert_eq!(history.trials(None).unwrap().last().unwrap().followed, Some(followed));
         }
         let by_clock = serde_json::json!({"calls": true});
-        assert_eq!((followed_too(false, &by_clock), followed_too(true, &by_clock)), (Some(true), None));
+        assert_eq!((guess_followed(false, &by_clock), guess_followed(true, &by_clock)), (Some(true), None));
     }
 }

@@ -1,50 +1,50 @@
-//! Builds the kernels of commits, by the user's command in a separate work tree, and keeps each by a hash of its inputs.
+//! Builds the kernels of commits with the user's command in a separate work tree, and caches each by a hash of its inputs.
 //!
-//! What is built is named by the hash of the commit's tree, of the command and of the kernel's path: two commits with the
-//! same tree are built once, and a search that goes on builds nothing twice.
+//! The name of a cached kernel is a hash of the commit's tree, the command and the kernel's path. So two commits with the
+//! same tree are built once, and a resumed search builds nothing twice.
 
 use super::git::{Commit, GitError, Worktree};
-use crate::guarded::{self, CommandEnd};
+use crate::process_group::{self, CommandEnd};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Builds kernels.
+/// The user's build command and the folders that it uses.
 #[derive(Debug)]
 pub struct Builder {
-    /// What is run, by `sh -c`.
+    /// The build command, run by `sh -c`.
     pub command: String,
-    /// Where the kernel then is, in the tree.
+    /// Path of the built kernel in the work tree.
     pub kernel: PathBuf,
-    /// How long a build may take.
+    /// Maximum time of a build.
     pub timeout: Duration,
-    /// Where kernels are kept.
+    /// Folder of the cached kernels.
     pub cache: PathBuf,
-    /// Where logs go.
+    /// Folder of the build logs.
     pub logs: PathBuf,
-    /// The user's own tree; the command has its path in `$BOOTSCOPE_SOURCE`.
+    /// The user's tree; the command gets its path in `$BOOTSCOPE_SOURCE`.
     pub source: PathBuf,
 }
 
-/// What came of a build.
+/// Result of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Built {
-    /// The kernel.
+    /// The kernel was built, or was in the cache.
     Kernel {
-        /// Where it is.
+        /// Path of the kernel.
         path: PathBuf,
-        /// Whether it was there already.
+        /// True if it was in the cache.
         cached: bool,
     },
-    /// It does not build: why, and where the log is.
+    /// The commit does not build. The text has the reason and the path of the log.
     CannotSay(String),
     /// The user stopped it.
     Stopped,
 }
 
-/// Why nothing can be built at all.
+/// An error that prevents all builds.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Git refused.
@@ -53,7 +53,7 @@ pub enum BuildError {
     /// The system refused.
     #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// `write`, …
+        /// The operation: `write`, …
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -62,21 +62,21 @@ pub enum BuildError {
     },
 }
 
-/// Hexadecimal digits of a kernel's name.
+/// Number of hexadecimal digits in a cached kernel's name.
 const NAME_DIGITS: usize = 32;
 
 impl Builder {
-    /// A commit's kernel; `stop` is asked now and then.
+    /// Returns a commit's kernel, from the cache or newly built. Calls `stop` regularly and ends the build if it returns true.
     pub fn build(&self, commit: &Commit, tree: &Worktree, stop: &mut dyn FnMut() -> bool) -> Result<Built, BuildError> {
-        let kept = self.kept(commit);
+        let kept = self.cache_path(commit);
         if kept.is_file() {
-            // Its last use is its age; where that cannot be noted it only looks older than it is.
+            // The modification time records the last use. If it cannot be set, the kernel only seems older than it is.
             let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
             return Ok(Built::Kernel { path: kept, cached: true });
         }
         tree.checkout(commit)?;
         let made = tree.path().join(&self.kernel);
-        // One of an earlier commit is not this one's.
+        // Remove the kernel of an earlier commit, so that it is not taken for this one's.
         let _ = fs::remove_file(&made);
         let log = self.logs.join(format!("{}.log", commit.short()));
         let ended = self.run(commit, tree.path(), &log, stop)?;
@@ -93,15 +93,15 @@ impl Builder {
         }
     }
 
-    /// Where the kernel of a commit is kept.
-    fn kept(&self, commit: &Commit) -> PathBuf {
+    /// Path of a commit's kernel in the cache.
+    fn cache_path(&self, commit: &Commit) -> PathBuf {
         let kernel = self.kernel.to_string_lossy();
         let key = Sha256::digest(format!("{}\0{}\0{kernel}", commit.tree, self.command));
         let name: String = key.iter().take(NAME_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
         self.cache.join(name)
     }
 
-    /// Whole, or not at all.
+    /// Copies a kernel to the cache, completely or not at all.
     fn keep(&self, made: &Path, kept: &Path) -> Result<(), BuildError> {
         let failed = |why| BuildError::Io { doing: "keep a kernel as", path: kept.to_owned(), why };
         recording::own_folder(&self.cache).map_err(failed)?;
@@ -123,23 +123,23 @@ impl Builder {
             move |why| BuildError::Io { doing, path, why }
         };
         recording::own_folder(&self.logs).map_err(failed("make the folder", &self.logs))?;
-        // A new file: a link in its place goes, and is not followed.
+        // Create a new file: a symbolic link in its place is removed, not followed.
         let _ = fs::remove_file(log);
         let out = File::create_new(log).map_err(failed("write", log))?;
-        let mut command = guarded::command(&self.command, tree);
+        let mut command = process_group::command(&self.command, tree);
         command.env("BOOTSCOPE_SOURCE", &self.source).env("BOOTSCOPE_COMMIT", &commit.id);
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
         }
-        guarded::run(command, out, self.timeout, stop).map_err(failed("run the build in", tree))
+        process_group::run(command, out, self.timeout, stop).map_err(failed("run the build in", tree))
     }
 }
 
-/// Removes kernels that were not used for longest, and leaves so many; what was used within `idle` stays in any case, for
-/// another search may be about to boot it. What a killed one left half-copied goes too. How many files were removed.
+/// Removes the least recently used kernels until `keep` are left. Kernels used within `idle` stay in any case, because another
+/// search may be about to boot them. Removes incomplete copies of killed searches, too. Returns the number of removed files.
 ///
 /// # Errors
-/// If the folder cannot be read; a file that cannot be removed stays.
+/// If the folder cannot be read. A file that cannot be removed stays, without an error.
 pub fn tidy(cache: &Path, keep: usize, idle: Duration) -> io::Result<usize> {
     let mut kernels = Vec::new();
     for entry in fs::read_dir(cache)? {
@@ -147,12 +147,12 @@ pub fn tidy(cache: &Path, keep: usize, idle: Duration) -> io::Result<usize> {
         let (name, meta) = (entry.file_name(), entry.metadata()?);
         let name = name.to_string_lossy();
         let (stem, partial) = name.split_once(".partial-").map_or((&*name, false), |(stem, _)| (stem, true));
-        // Work trees are folders, and what is called otherwise is not ours.
+        // Work trees are folders, and files with other names are not bootscope's.
         if meta.is_file() && stem.len() == NAME_DIGITS && stem.bytes().all(|b| b.is_ascii_hexdigit()) {
             kernels.push((partial, meta.modified()?, entry.path()));
         }
     }
-    // Whole ones first, the latest used first.
+    // Complete ones first, and of those the latest used first.
     kernels.sort_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
     let unused = |used: &SystemTime| used.elapsed().is_ok_and(|since| since >= idle);
     let old = kernels.iter().enumerate();
@@ -178,7 +178,7 @@ mod tests {
         make(&format!("{}.partial-18", kernel(9)), 0);
         make("notes of the user's", 100);
         fs::create_dir(folder.path().join("tree-home")).unwrap();
-        // Of the six two are to stay, and the third was used 2 days ago.
+        // Two of the six are to stay, and the third was used 2 days ago.
         assert_eq!(tidy(folder.path(), 2, DAY * 3 - DAY / 2).unwrap(), 3);
         let mut left: Vec<String> = fs::read_dir(folder.path())
             .unwrap()

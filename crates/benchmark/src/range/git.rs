@@ -1,7 +1,7 @@
-//! Git, as far as a range of commits needs it: by the user's own `git`, without touching their tree, index, branch or stash.
+//! Runs the user's `git` for a range of commits, without touching the user's tree, index, branch or stash.
 //!
-//! Commits are checked out in a work tree of its own (`git worktree`). What a repository's configuration would run on that
-//! occasion (hooks, a file monitor) is not run, and `git status` is asked without refreshing the user's index.
+//! Commits are checked out in a separate work tree (`git worktree`). Hooks and file monitors of the repository's configuration
+//! do not run, and `git status` does not refresh the user's index.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,55 +13,54 @@ pub struct Repo {
     top: PathBuf,
 }
 
-/// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its whole name, hexadecimal.
+    /// Full hash, hexadecimal.
     pub id: String,
-    /// Its tree's.
+    /// Hash of its tree.
     pub tree: String,
-    /// Those of its parents.
+    /// Hashes of its parents.
     pub parents: Vec<String>,
     /// The first line of its message.
     pub subject: String,
 }
 
 impl Commit {
-    /// As short as people write it.
+    /// The first 12 digits of the hash.
     pub fn short(&self) -> &str {
         self.id.get(..12).unwrap_or(&self.id)
     }
 }
 
-/// Why git did not do it.
+/// An error of a git command.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// It is not there.
+    /// git cannot be started.
     #[error("git cannot be started ({0}): install it")]
     Missing(std::io::Error),
-    /// It refused.
+    /// The command failed.
     #[error("git {command}: {said}")]
     Refused {
-        /// What was asked.
+        /// The command's arguments.
         command: String,
-        /// What it said.
+        /// The command's error text.
         said: String,
     },
 }
 
 impl Repo {
-    /// The repository that a folder is in.
+    /// Finds the repository that contains a folder.
     pub fn open(folder: &Path) -> Result<Repo, GitError> {
         let top = Repo { top: folder.to_owned() }.ask(["rev-parse", "--show-toplevel"])?;
         Ok(Repo { top: PathBuf::from(top.trim_end()) })
     }
 
-    /// Its top folder.
+    /// The top folder of the user's work tree.
     pub fn top(&self) -> &Path {
         &self.top
     }
 
-    /// Commits as `git rev-list` takes them, the oldest first.
+    /// The commits of a range, oldest first. `words` are arguments as of `git rev-list`.
     pub fn commits(&self, words: &[String], first_parent: bool) -> Result<Vec<Commit>, GitError> {
         let mut command =
             vec!["log", "--reverse", "--topo-order", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%s%x00"];
@@ -70,41 +69,41 @@ impl Repo {
         command.extend(words.iter().map(String::as_str));
         command.push("--");
         match self.run(command)? {
-            (true, said) => Ok(parsed(&said)),
-            (false, said) => {
+            (true, output) => Ok(parse_commits(&output)),
+            (false, output) => {
                 let what = format!("{} names no commits of {}", words.join(" "), self.top.display());
-                Err(refused("log", &format!("{what}: {}", said.trim())))
+                Err(refused("log", &format!("{what}: {}", output.trim())))
             }
         }
     }
 
-    /// One commit.
+    /// Finds a commit by its name.
     pub fn commit(&self, name: &str) -> Result<Commit, GitError> {
-        // It must be one, or a range would be taken for its end.
+        // Resolve the name to a single commit first: `git log -1` would accept a range and return its end.
         let id = self.ask(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
         let id = id.map_err(|_| refused("rev-parse", &format!("{name} is no commit of {}", self.top.display())))?;
-        let said = self.ask(["log", "-1", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%s%x00", id.trim()])?;
-        parsed(&said).pop().ok_or_else(|| refused("log", "it named no commit"))
+        let output = self.ask(["log", "-1", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%s%x00", id.trim()])?;
+        parse_commits(&output).pop().ok_or_else(|| refused("log", "it named no commit"))
     }
 
-    /// The commits just outside of a range, which its first ones grow on.
+    /// The commits just outside of a range: the parents of its first commits.
     pub fn boundary(&self, words: &[String]) -> Result<Vec<String>, GitError> {
         let mut command = vec!["rev-list", "--boundary", "--end-of-options"];
         command.extend(words.iter().map(String::as_str));
         command.push("--");
-        let said = self.ask(command)?;
-        Ok(said.lines().filter_map(|line| line.strip_prefix('-')).map(str::to_owned).collect())
+        let output = self.ask(command)?;
+        Ok(output.lines().filter_map(|line| line.strip_prefix('-')).map(str::to_owned).collect())
     }
 
-    /// Where two lines of commits parted; none if they have nothing in common.
+    /// The last common ancestor of two commits. `None` if they have no common history.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
         match self.run(["merge-base", one, other])? {
-            (true, said) => Ok(Some(said.trim().to_owned())),
+            (true, output) => Ok(Some(output.trim().to_owned())),
             (false, _) => Ok(None),
         }
     }
 
-    /// Whether there are changes that no commit has.
+    /// True if tracked files have uncommitted changes.
     pub fn is_dirty(&self) -> Result<bool, GitError> {
         Ok(!self.ask(["status", "--porcelain", "--untracked-files=no"])?.is_empty())
     }
@@ -112,10 +111,10 @@ impl Repo {
     fn ask<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<String, GitError> {
         let arguments: Vec<S> = arguments.into_iter().collect();
         match self.run(&arguments)? {
-            (true, said) => Ok(said),
-            (false, said) => {
+            (true, output) => Ok(output),
+            (false, output) => {
                 let command: Vec<_> = arguments.iter().map(|a| a.as_ref().to_string_lossy()).collect();
-                Err(refused(&command.join(" "), &said))
+                Err(refused(&command.join(" "), &output))
             }
         }
     }
@@ -125,28 +124,28 @@ impl Repo {
     }
 }
 
-fn refused(command: &str, said: &str) -> GitError {
-    GitError::Refused { command: command.to_owned(), said: said.trim().replace('\n', "; ") }
+fn refused(command: &str, error_text: &str) -> GitError {
+    GitError::Refused { command: command.to_owned(), said: error_text.trim().replace('\n', "; ") }
 }
 
-/// Whether it did it, and what it said: its output, or else its error.
+/// Runs git. Returns true and its output, or false and its error text.
 fn run<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Result<(bool, String), GitError> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(["--no-optional-locks", "--no-pager"]);
     command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
-    // Of a git that we may be started by: they name another tree or index.
+    // A git that started bootscope may have set these; they name another tree or index.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"] {
         command.env_remove(name);
     }
     let output = command.output().map_err(GitError::Missing)?;
-    let said = if output.status.success() { output.stdout } else { output.stderr };
-    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    let text = if output.status.success() { output.stdout } else { output.stderr };
+    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Records of four fields, each ended by NUL, with a line end between records.
-fn parsed(said: &str) -> Vec<Commit> {
-    let fields: Vec<&str> = said.split('\0').collect();
+/// Parses records of four fields, each terminated by NUL, with a newline between records.
+fn parse_commits(output: &str) -> Vec<Commit> {
+    let fields: Vec<&str> = output.split('\0').collect();
     let commit = |four: &[&str]| Commit {
         id: four[0].trim().to_owned(),
         tree: four[1].to_owned(),
@@ -156,7 +155,7 @@ fn parsed(said: &str) -> Vec<Commit> {
     fields.chunks_exact(4).map(commit).collect()
 }
 
-/// A work tree of our own, gone when it is dropped. One that a kill left behind is taken over.
+/// A temporary work tree, which is removed on drop. Replaces one that a killed search left behind.
 #[derive(Debug)]
 pub struct Worktree {
     repo: Repo,
@@ -164,7 +163,7 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Makes it in a folder that is not there, or that was one of ours.
+    /// Creates a work tree in a folder that does not exist or is a work tree of an earlier search.
     pub fn make(repo: &Repo, path: &Path) -> Result<Worktree, GitError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let made = Worktree { repo: repo.clone(), path };
@@ -174,20 +173,19 @@ impl Worktree {
         Ok(made)
     }
 
-    /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Checks a commit out. What builds left behind stays, so that the next one is quick.
+    /// Checks a commit out. Files of earlier builds stay, so that the next build is quick.
     pub fn checkout(&self, commit: &Commit) -> Result<(), GitError> {
         match run(&self.path, ["checkout", "--quiet", "--force", "--detach", &commit.id])? {
             (true, _) => Ok(()),
-            (false, said) => Err(refused(&format!("checkout {}", commit.short()), &said)),
+            (false, output) => Err(refused(&format!("checkout {}", commit.short()), &output)),
         }
     }
 
-    /// Removes it, and git's note of it. If something is left, it does no harm, and `git worktree prune` removes it.
+    /// Removes the work tree and git's record of it. A remnant does no harm, and `git worktree prune` removes it.
     fn remove(&self) {
         let remove = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
         let _ = self.repo.run(remove.into_iter().chain([self.path.as_os_str()]));
@@ -206,11 +204,11 @@ mod tests {
 
     #[test]
     fn commits_are_read() {
-        let said = "a1\0t1\0\0first, with \"quotes\"\0\nb2\0t2\0a1 c3\0\0\n";
-        let found = parsed(said);
+        let output = "a1\0t1\0\0first, with \"quotes\"\0\nb2\0t2\0a1 c3\0\0\n";
+        let found = parse_commits(output);
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].id.as_str(), found[0].subject.as_str()), ("a1", "first, with \"quotes\""));
         assert_eq!((found[1].id.as_str(), found[1].parents.len()), ("b2", 2));
-        assert!(parsed("").is_empty());
+        assert!(parse_commits("").is_empty());
     }
 }

@@ -1,8 +1,7 @@
-//! What the folder of a bisection says was measured, so that one that was stopped or killed goes on with the same command.
+//! The folder of a bisection. It keeps the measurements, so that the same command resumes a stopped or killed bisection.
 //!
-//! `range.json` says of which search the folder is. `step-0001`, `step-0002`, … are benches of two commits each: the good end
-//! and another. A commit that cannot be measured is a line of `cannot-say.jsonl`. A step that was killed counts as far as its
-//! boots were over.
+//! `range.json` identifies the search. `step-0001`, `step-0002`, … are benches of two commits each: the good end and another.
+//! Each commit that cannot be measured is a line of `cannot-say.jsonl`. The finished boots of a killed step count.
 
 use super::{Commit, Search, log_ratios};
 use crate::journal::{JOURNAL, read};
@@ -13,14 +12,14 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The file that says of which search a folder is.
+/// Name of the file that identifies the search.
 pub const SEARCH: &str = "range.json";
-/// The setting that says which commit a variant is.
+/// Key of the setting that holds a variant's commit.
 pub const COMMIT: &str = "commit";
-/// The commits that cannot be measured, one a line.
+/// Name of the file that lists the commits that cannot be measured, one per line.
 const CANNOT_SAY: &str = "cannot-say.jsonl";
 
-/// What a search is of. Pairs of boots that were measured for another say nothing here.
+/// Identity of a search. Pairs of boots measured for another search do not count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchOf {
     schema: String,
@@ -34,42 +33,42 @@ pub struct SearchOf {
 /// A commit that could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failed {
-    /// Its whole name.
+    /// Full hash of the commit.
     pub commit: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Why the folder cannot be used.
+/// An error in using the folder.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// It is another search's.
+    /// The folder belongs to another search.
     #[error("{0} is of another search (other ends, build or options): give another folder with -o")]
     OfAnother(PathBuf),
     /// The system refused.
     #[error("cannot {doing} {path}: {why}{advice}", advice = recording::advice(why))]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         why: io::Error,
     },
 }
 
-/// What was measured.
+/// The measurements of a search, kept in its folder.
 #[derive(Debug)]
 pub struct Memory {
     folder: PathBuf,
-    /// By good end and commit.
+    /// Logarithms of commit ÷ good end of each pair of boots, by good end and commit.
     pairs: BTreeMap<(String, String), Vec<f64>>,
     cannot_say: BTreeMap<String, String>,
     steps: u32,
 }
 
 impl SearchOf {
-    /// The search from `good` to `bad` with this build command, the kernel's path in the tree, and the recorder's options.
+    /// The search from `good` to `bad` with a build command, the kernel's path in the tree, and the recorder's options.
     pub fn new(good: &Commit, bad: &Commit, build: String, kernel: PathBuf, how: serde_json::Value) -> SearchOf {
         let (good, bad) = (good.id.clone(), bad.id.clone());
         SearchOf { schema: "bootscope.bisect-of/1".to_owned(), good, bad, build, kernel, how }
@@ -77,16 +76,16 @@ impl SearchOf {
 }
 
 impl Memory {
-    /// Reads the folder, which is there, or begins it.
+    /// Reads the folder, or initializes it if it is empty. The folder must exist.
     ///
     /// # Errors
-    /// If it is of another search, or cannot be read or written.
-    pub fn open(folder: &Path, of: &SearchOf) -> Result<Memory, MemoryError> {
+    /// If the folder belongs to another search, or cannot be read or written.
+    pub fn open(folder: &Path, identity: &SearchOf) -> Result<Memory, MemoryError> {
         let path = folder.join(SEARCH);
         match read_regular(&path, SMALL_BYTES_MAX) {
-            Ok(text) if serde_json::from_slice::<SearchOf>(&text).is_ok_and(|there| there == *of) => {}
+            Ok(text) if serde_json::from_slice::<SearchOf>(&text).is_ok_and(|stored| stored == *identity) => {}
             Ok(_) => return Err(MemoryError::OfAnother(path)),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => begin(&path, of)?,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => write_identity(&path, identity)?,
             Err(why) => return Err(failed("read", path, why)),
         }
         let mut memory =
@@ -104,19 +103,19 @@ impl Memory {
     fn read_steps(&mut self) {
         while self.step(self.steps + 1).exists() {
             self.steps += 1;
-            // One that was killed before its first line says nothing.
-            let Ok(found) = read(&self.step(self.steps).join(JOURNAL)) else { continue };
+            // A step that was killed before its first line has no measurements.
+            let Ok(journaled) = read(&self.step(self.steps).join(JOURNAL)) else { continue };
             let commit = |variant: usize| {
-                let settings = &found.document.head.variants.get(variant)?.settings;
+                let settings = &journaled.document.head.variants.get(variant)?.settings;
                 settings.iter().find(|setting| setting.key == COMMIT).map(|setting| setting.value.clone())
             };
             if let (Some(good), Some(other)) = (commit(0), commit(1)) {
-                self.pairs.entry((good, other)).or_default().extend(log_ratios(&found.document));
+                self.pairs.entry((good, other)).or_default().extend(log_ratios(&journaled.document));
             }
         }
     }
 
-    /// Tells a search what is known of its line, whose first commit is its good end.
+    /// Passes the measurements of a line of commits to its search. The first commit of the line is its good end.
     pub fn tell(&self, line: &[Commit], search: &mut Search) {
         let Some(good) = line.first() else { return };
         for (place, commit) in line.iter().enumerate().skip(1) {
@@ -129,41 +128,41 @@ impl Memory {
         }
     }
 
-    /// The logarithms of commit ÷ good end of all pairs of boots of the two.
+    /// Logarithms of commit ÷ good end, for all pairs of boots of the two.
     pub fn logs(&self, good: &Commit, commit: &Commit) -> &[f64] {
         self.pairs.get(&(good.id.clone(), commit.id.clone())).map_or(&[], Vec::as_slice)
     }
 
-    /// How many commits have pairs of boots, and how many pairs there are in all.
+    /// Number of commits with pairs of boots, and number of pairs in all.
     pub fn commits_and_pairs(&self) -> (usize, usize) {
         (self.pairs.len(), self.pairs.values().map(Vec::len).sum())
     }
 
-    /// Whether a step was begun before.
+    /// True if an earlier run began a step.
     pub fn goes_on(&self) -> bool {
         self.steps > 0
     }
 
-    /// Commits that cannot be measured, and why.
+    /// Commits that cannot be measured, with the reasons.
     pub fn cannot_say(&self) -> Vec<Failed> {
         self.cannot_say.iter().map(|(commit, why)| Failed { commit: commit.clone(), why: why.clone() }).collect()
     }
 
-    /// The folder of the next step, which is not there yet.
+    /// Path for the folder of the next step, which does not exist yet.
     pub fn next_folder(&mut self) -> PathBuf {
         self.steps += 1;
         self.step(self.steps)
     }
 
-    /// Takes pairs of boots, whose journal is on disk already.
+    /// Adds pairs of boots. Their journal must be on disk already.
     pub fn learn(&mut self, good: &Commit, commit: &Commit, logs: &[f64]) {
         self.pairs.entry((good.id.clone(), commit.id.clone())).or_default().extend(logs);
     }
 
-    /// Keeps that a commit cannot be measured.
+    /// Records that a commit cannot be measured.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the file cannot be written.
     pub fn skip(&mut self, commit: &Commit, why: String) -> Result<(), MemoryError> {
         let path = self.folder.join(CANNOT_SAY);
         let skipped = Failed { commit: commit.id.clone(), why };
@@ -178,7 +177,7 @@ impl Memory {
     }
 }
 
-/// Appends a line. One that a kill has torn before is ended first, or this one would be lost with it.
+/// Appends a line. Terminates a torn last line first, or this line would be lost with it.
 fn append_line(path: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let mut last = [b'\n'];
@@ -186,12 +185,12 @@ fn append_line(path: &Path, line: &str) -> io::Result<()> {
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
     }
-    let ended = if last == *b"\n" { "" } else { "\n" };
-    file.write_all(format!("{ended}{line}").as_bytes())
+    let newline = if last == *b"\n" { "" } else { "\n" };
+    file.write_all(format!("{newline}{line}").as_bytes())
 }
 
-fn begin(path: &Path, of: &SearchOf) -> Result<(), MemoryError> {
-    let text = serde_json::to_vec_pretty(of).expect("plain data always serializes");
+fn write_identity(path: &Path, identity: &SearchOf) -> Result<(), MemoryError> {
+    let text = serde_json::to_vec_pretty(identity).expect("plain data always serializes");
     let write = || -> io::Result<()> {
         let mut file = recording::beside(path)?;
         file.write_all(&text)?;
@@ -223,7 +222,7 @@ mod tests {
         SearchOf::new(&commit("good"), &commit("bad"), build.to_owned(), "bzImage".into(), how)
     }
 
-    /// A step's bench as the program leaves it that is killed after these boots: variant, round and length.
+    /// Writes a step's bench as a killed program leaves it after these boots: variant, round and length.
     fn boots(folder: &Path, commits: [&str; 2], boots: &[(usize, u32, i64)]) {
         let stop = Stop { rounds: 5, width: None, budget_ns: None };
         let plan = Plan { leaves_out: false, variants: 2, warm_ups: 0, stop, seed: 1 };
@@ -240,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_search_goes_on_with_what_it_knows() {
+    fn a_killed_search_resumes_with_its_measurements() {
         let folder = tempfile::tempdir().unwrap();
         let line = ["good", "a", "b", "bad"].map(commit);
         let mut memory = Memory::open(folder.path(), &of("make")).unwrap();
         assert!(!memory.goes_on());
-        // A boot without its pair says nothing, and a step that was killed before its first line neither.
+        // A boot without its pair does not count, nor does a step that was killed before its first line.
         boots(&memory.next_folder(), ["good", "bad"], &[(0, 0, 100), (1, 0, 200), (0, 1, 100)]);
         fs::create_dir(memory.next_folder()).unwrap();
         boots(&memory.next_folder(), ["good", "bad"], &[(1, 0, 100), (0, 0, 200)]);
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_of_one_search() {
+    fn a_folder_belongs_to_one_search() {
         let folder = tempfile::tempdir().unwrap();
         Memory::open(folder.path(), &of("make")).unwrap();
         let error = Memory::open(folder.path(), &of("make -j2")).unwrap_err();

@@ -1,19 +1,19 @@
-//! What a bench of two commits tells a search: for each pair of boots, the logarithm of second ÷ first.
+//! The data that a search takes from a bench of two commits: the logarithm of second ÷ first for each pair of boots.
 
 use crate::document::Document;
 use std::collections::BTreeMap;
 
-/// The logarithms of second ÷ first of the rounds in which both variants reached their end mark, in the order of rounds.
+/// Logarithms of second ÷ first, for the rounds in which both variants reached their end mark, in the order of rounds.
 pub fn log_ratios(document: &Document) -> Vec<f64> {
-    let of = |variant: usize| -> BTreeMap<u32, f64> {
-        let own = document.boots.iter().filter(|boot| boot.variant == variant);
-        own.filter_map(|boot| Some((boot.round?, boot.measured.total_ns.filter(|&ns| ns > 0)? as f64))).collect()
+    let totals = |variant: usize| -> BTreeMap<u32, f64> {
+        let of_variant = document.boots.iter().filter(|boot| boot.variant == variant);
+        of_variant.filter_map(|boot| Some((boot.round?, boot.measured.total_ns.filter(|&ns| ns > 0)? as f64))).collect()
     };
-    let second = of(1);
-    of(0).iter().filter_map(|(round, a)| Some((second.get(round)? / a).ln())).collect()
+    let second = totals(1);
+    totals(0).iter().filter_map(|(round, a)| Some((second.get(round)? / a).ln())).collect()
 }
 
-/// The geometric mean of the ratios with these logarithms; 1 where there are none.
+/// Geometric mean of the ratios with these logarithms. 1 if there are no ratios.
 pub fn mean_ratio(logs: &[f64]) -> f64 {
     (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
 }

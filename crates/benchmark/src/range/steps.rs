@@ -1,12 +1,12 @@
-//! What each commit of a range costs: every variant of a bench against the one before it.
+//! The cost of each commit of a range: compares every variant of a bench with the one before it.
 
 use crate::document::Document;
 use crate::results;
 use crate::runs::counted;
 use statistics::verdict::{Comparison, judge};
 
-/// Each variant's total against that of the variant before it; none for the first, or where two never reached their end
-/// mark in the same round. All steps are one family of comparisons.
+/// Comparison of each variant's total with that of the variant before it. `None` for the first variant, and if the two never
+/// reached their end mark in the same round. All steps are one family of comparisons.
 pub fn steps(document: &Document) -> Vec<Option<Comparison>> {
     let head = &document.head;
     let total = |variant| counted(&document.boots, variant);
@@ -42,7 +42,7 @@ mod tests {
         for number in 0..48 {
             let (round, variant) = (number / 4, number as usize % 4);
             let ms = if variant >= 2 { 110.0 } else { 100.0 };
-            // The host is slower from round to round: pairs do not mind.
+            // The host becomes slower from round to round, which does not affect pairs.
             let total_ns = Some((1e6 * (ms + f64::from(round) * 5.0 + random.f64())) as i64);
             let measured = Measured { outcome: "reached".to_owned(), total_ns, ..Measured::default() };
             boots.push(Boot { number, round: Some(round), variant, began_ns: 0, measured });

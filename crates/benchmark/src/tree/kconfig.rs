@@ -1,13 +1,13 @@
-//! What a configuration and the Kconfig files of Linux say of an option.
+//! Reads a kernel configuration, and facts about options from the Kconfig files of Linux.
 //!
-//! Of Kconfig's language (Documentation/kbuild/kconfig-language.rst) this reads who selects an option and what it depends on. It
-//! decides nothing: `make olddefconfig` does.
+//! It reads only a part of Kconfig's language (Documentation/kbuild/kconfig-language.rst): which options select an option, and
+//! its dependencies. They explain a result to the user; only `make olddefconfig` decides it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A configuration, as `.config` has it.
+/// The values of a configuration file such as `.config`.
 #[derive(Debug, Default)]
 pub(super) struct Config(BTreeMap<String, String>);
 
@@ -22,17 +22,17 @@ impl Config {
         Config(text.lines().filter_map(|line| value(line.trim())).collect())
     }
 
-    /// What is said of it: `y`, `m`, `n` or another value.
+    /// Value of an option: `y`, `m`, `n` or another. `None` if the configuration does not name it.
     pub(super) fn value(&self, option: &str) -> Option<&str> {
         self.0.get(option).map(String::as_str)
     }
 
-    /// Whether it is built in, or a module.
+    /// True if the option is built in or a module.
     pub(super) fn is_on(&self, option: &str) -> bool {
         self.value(option).is_some_and(|value| value != "n")
     }
 
-    /// Options that differ: `-NAME` went, `+NAME` came, `NAME=m` has another value.
+    /// Options that differ: `-NAME` went off, `+NAME` came on, `NAME=m` has another value.
     pub(super) fn differences(&self, after: &Config) -> Vec<String> {
         let all: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = |option: &String| match (self.is_on(option), after.is_on(option)) {
@@ -47,27 +47,28 @@ impl Config {
     }
 }
 
-/// What Kconfig files say of some options.
+/// Facts from the Kconfig files about some options.
 #[derive(Debug, Default)]
-pub(super) struct Said(BTreeMap<String, OfOption>);
+pub(super) struct KconfigFacts(BTreeMap<String, OptionFacts>);
 
 #[derive(Debug, Default)]
-struct OfOption {
-    is_there: bool,
+struct OptionFacts {
+    is_defined: bool,
     selected_by: BTreeSet<String>,
     depends_on: BTreeSet<String>,
 }
 
-/// No folder of sources is deeper, and no Kconfig file is longer.
-const DEPTH_MAX: usize = 12;
-const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Linux has no deeper folder and no larger Kconfig file.
+const MAX_DEPTH: usize = 12;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
-impl Said {
-    /// Of these options, in all Kconfig files of the sources. What cannot be read says nothing.
-    pub(super) fn of(tree: &Path, options: &[&str]) -> Said {
-        let mut said = Said(options.iter().map(|option| ((*option).to_owned(), OfOption::default())).collect());
-        said.walk(tree, 0);
-        said
+impl KconfigFacts {
+    /// Reads the facts about these options from all Kconfig files of the sources. Skips files that cannot be read.
+    pub(super) fn read(tree: &Path, options: &[&str]) -> KconfigFacts {
+        let mut facts =
+            KconfigFacts(options.iter().map(|option| ((*option).to_owned(), OptionFacts::default())).collect());
+        facts.walk(tree, 0);
+        facts
     }
 
     fn walk(&mut self, folder: &Path, depth: usize) {
@@ -76,38 +77,38 @@ impl Said {
             let Ok(kind) = entry.file_type() else { continue };
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if kind.is_dir() && depth < DEPTH_MAX && !name.starts_with('.') {
+            if kind.is_dir() && depth < MAX_DEPTH && !name.starts_with('.') {
                 self.walk(&entry.path(), depth + 1);
             } else if kind.is_file() && name.starts_with("Kconfig") {
-                let is_short = entry.metadata().is_ok_and(|meta| meta.len() <= FILE_BYTES_MAX);
+                let is_short = entry.metadata().is_ok_and(|meta| meta.len() <= MAX_FILE_BYTES);
                 let text = if is_short { fs::read(entry.path()).unwrap_or_default() } else { Vec::new() };
-                self.read(&String::from_utf8_lossy(&text));
+                self.parse(&String::from_utf8_lossy(&text));
             }
         }
     }
 
-    fn read(&mut self, text: &str) {
-        let mut of = "";
+    fn parse(&mut self, text: &str) {
+        let mut current = "";
         for line in text.lines() {
             let line = line.trim();
             let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             let rest = rest.trim();
             match word {
                 "config" | "menuconfig" => {
-                    of = rest;
-                    if let Some(said) = self.0.get_mut(of) {
-                        said.is_there = true;
+                    current = rest;
+                    if let Some(facts) = self.0.get_mut(current) {
+                        facts.is_defined = true;
                     }
                 }
                 "select" => {
                     let selected = rest.split_whitespace().next().unwrap_or_default();
-                    if let Some(said) = self.0.get_mut(selected) {
-                        said.selected_by.insert(of.to_owned());
+                    if let Some(facts) = self.0.get_mut(selected) {
+                        facts.selected_by.insert(current.to_owned());
                     }
                 }
                 "depends" => {
-                    if let Some(said) = self.0.get_mut(of) {
-                        said.depends_on.insert(rest.strip_prefix("on").unwrap_or(rest).trim().to_owned());
+                    if let Some(facts) = self.0.get_mut(current) {
+                        facts.depends_on.insert(rest.strip_prefix("on").unwrap_or(rest).trim().to_owned());
                     }
                 }
                 _ => {}
@@ -116,12 +117,12 @@ impl Said {
     }
 
     pub(super) fn has(&self, option: &str) -> bool {
-        self.0.get(option).is_some_and(|said| said.is_there)
+        self.0.get(option).is_some_and(|facts| facts.is_defined)
     }
 
-    /// Why an option that was switched off is on.
+    /// The reason why an option that was switched off is on.
     pub(super) fn why_on(&self, option: &str, config: &Config) -> String {
-        let selects = self.0.get(option).map(|said| &said.selected_by);
+        let selects = self.0.get(option).map(|facts| &facts.selected_by);
         let on: Vec<&str> =
             selects.into_iter().flatten().filter(|other| config.is_on(other)).map(String::as_str).collect();
         if on.is_empty() {
@@ -131,24 +132,24 @@ impl Said {
         format!("it is selected by {}, which would have to go too", on.join(", "))
     }
 
-    /// Why an option that was switched on is not built in.
+    /// The reason why an option that was switched on is not built in.
     pub(super) fn why_not_on(&self, option: &str, config: &Config) -> String {
         match config.value(option) {
-            Some("m") => format!("it became a module, and no modules are built: {}", self.depends(option)),
+            Some("m") => format!("it became a module, and no modules are built: {}", self.dependencies(option)),
             Some(value) if value != "n" => format!("it is no switch: its value is {value}"),
-            _ => self.depends(option),
+            _ => self.dependencies(option),
         }
     }
 
-    /// On what it depends.
-    fn depends(&self, option: &str) -> String {
-        let Some(said) = self.0.get(option).filter(|said| said.is_there) else {
+    /// The dependencies of an option, for the user.
+    fn dependencies(&self, option: &str) -> String {
+        let Some(facts) = self.0.get(option).filter(|facts| facts.is_defined) else {
             return "these sources have no such option".to_owned();
         };
-        if said.depends_on.is_empty() {
+        if facts.depends_on.is_empty() {
             return "it stands in a menu or choice that does not allow more".to_owned();
         }
-        let on: Vec<&str> = said.depends_on.iter().map(String::as_str).collect();
+        let on: Vec<&str> = facts.depends_on.iter().map(String::as_str).collect();
         format!("it depends on {}", on.join("; "))
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-/// Sources that build no kernel: their `scripts/config` and `make` do to a configuration what Linux's do, and the image is a
-/// copy of the configuration. CRYPTO selects HASH; TRACE is off without DEBUG; TRACE gone, PROFILE goes too.
+/// Simulated sources. Their `scripts/config` and `make` change a configuration as Linux's do, and the image is a copy of the
+/// configuration. CRYPTO selects HASH; TRACE depends on DEBUG; PROFILE depends on TRACE.
 fn sources(folder: &Path, config: &str) -> Sources {
     let tree = folder.join("linux");
     fs::create_dir_all(tree.join("scripts")).unwrap();
@@ -62,7 +62,7 @@ config DEFAULT
 const CONFIG: &str =
     "CONFIG_X86=y\nCONFIG_DEBUG=y\nCONFIG_TRACE=y\nCONFIG_PROFILE=y\nCONFIG_CRYPTO=y\n# CONFIG_NET is not set\n";
 
-/// The build folders that are there.
+/// The existing build folders.
 fn folders(tree: &Tree) -> Vec<String> {
     let entries = fs::read_dir(tree.builds()).unwrap().map(|entry| entry.unwrap());
     let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
@@ -78,7 +78,7 @@ fn built(tree: &Tree, changes: &[String]) -> Result<BuiltKernel, TreeError> {
 }
 
 #[test]
-fn options_are_switched_and_what_goes_along_is_said() {
+fn options_are_switched_and_dependent_changes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let tree = Tree::open(sources(folder.path(), CONFIG)).unwrap();
     let base = built(&tree, &[]).unwrap();
@@ -87,7 +87,7 @@ fn options_are_switched_and_what_goes_along_is_said() {
     let text = fs::read_to_string(&without.image).unwrap();
     assert!(text.contains("CONFIG_DEBUG=y") && !text.contains("CONFIG_TRACE=y"), "{text}");
     assert!(fs::read_to_string(&base.image).unwrap().contains("CONFIG_TRACE=y"));
-    // The same again is the same file. Only the build folder of the unchanged configuration is kept.
+    // A second build of the same gives the same file. Only the build folder of the unchanged configuration is kept.
     assert_eq!(built(&tree, &words("-TRACE")).unwrap(), without);
     assert_eq!(built(&tree, &[]).unwrap(), base);
     assert!(tree.builds().join("base").join(IMAGE).is_file());
@@ -96,7 +96,7 @@ fn options_are_switched_and_what_goes_along_is_said() {
 }
 
 #[test]
-fn an_option_that_does_not_take_names_who_keeps_it() {
+fn an_option_that_does_not_take_names_the_option_that_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
     let tree = Tree::open(sources(folder.path(), CONFIG)).unwrap();
     let says = |changes: &str, what: &[&str]| {
@@ -118,7 +118,7 @@ fn an_option_that_does_not_take_names_who_keeps_it() {
 }
 
 #[test]
-fn what_is_made_already_is_judged_by_the_completed_configuration() {
+fn changes_made_already_are_found_in_the_completed_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("{CONFIG}CONFIG_BUS=m\n# CONFIG_HASH is not set\n");
     let tree = Tree::open(sources(folder.path(), &config)).unwrap();
@@ -131,7 +131,7 @@ fn what_is_made_already_is_judged_by_the_completed_configuration() {
     assert!(is_open("-HASH"), "CRYPTO selects it");
     let why = built(&tree, &words("+DRIVER")).unwrap_err().to_string();
     assert!(why.contains("+DRIVER did not take: it became a module") && why.contains("depends on BUS"), "{why}");
-    // Both are built in; what was a module before is said.
+    // Both are built in, as requested, so no other option has changed along.
     assert!(built(&tree, &words("+BUS +DRIVER")).unwrap().along.is_empty());
 }
 
@@ -146,7 +146,7 @@ fn a_configuration_that_changed_is_refused() {
 }
 
 #[test]
-fn one_process_builds_at_a_time_and_the_other_says_for_whom_it_waits() {
+fn one_process_builds_at_a_time_and_the_other_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let tree = Tree::open(sources(folder.path(), CONFIG)).unwrap();
     fs::create_dir_all(tree.builds()).unwrap();

@@ -1,4 +1,4 @@
-//! The simulation that chose the test of [`statistics::pairs`]: candidates by false alarms and power, on each host.
+//! The simulation by which the test of [`statistics::pairs`] was chosen: false alarms and power of each candidate on each host.
 //!
 //! `cargo test --release -p benchmark --test integration -- choice:: --ignored --nocapture` prints the table.
 
@@ -6,7 +6,7 @@ use crate::support::{KINDS, Random, rate};
 use statistics::rank_sum::RankSum;
 use statistics::signed_rank::{SignedRank, lesser_sum};
 
-/// Whether it calls the two variants different, at 5 %.
+/// Returns true if the test calls two variants different, at 5 %.
 type Candidate = fn(&[f64], &[f64]) -> bool;
 
 const CANDIDATES: [(&str, Candidate); 4] =
@@ -46,7 +46,7 @@ fn rank_sum(a: &[f64], b: &[f64]) -> bool {
 
 #[test]
 #[ignore = "full simulation"]
-fn which_test() {
+fn rates_of_each_candidate_test() {
     println!("ten pairs, 10 000 trials each, in %: A/A, 10 %, 20 %");
     for kind in KINDS {
         for (name, differs) in CANDIDATES {
@@ -59,7 +59,7 @@ fn which_test() {
                     })
             });
             println!("{:<10} {name:<12} {:6.2} {:6.1} {:6.1}", format!("{kind:?}"), found[0], found[1], found[2]);
-            // Of the candidates it alone keeps its rate everywhere.
+            // It is the only candidate that keeps its rate on every host.
             assert!(name != "signed rank" || (4.0..=6.0).contains(&found[0]), "{kind:?}: {found:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The history: what goes in comes out, whoever else is writing, and nothing that is not ours is touched.
+//! The history returns what was added, also with several writers, and changes no file that is not a history.
 
 use crate::support::documents::document;
 use benchmark::history::{Filter, Setup};
@@ -17,7 +17,7 @@ fn folder() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn the_history_returns_what_was_added() {
     let (_folder, path) = folder();
     let mut history = History::open(&path).unwrap();
     let documents: Vec<Document> = (0..5).map(|day| document(day, "aaaa", 1_000.0 + f64::from(day))).collect();
@@ -67,22 +67,22 @@ fn entries_are_found_by_kernel_time_and_setup() {
     let kept = history.setup(setup.unwrap()).unwrap();
     assert_eq!(kept.append, "quiet acpi=off");
     assert_eq!(Setup { setup: 0, ..kept }, Setup::of(&other, 0));
-    // The same way of booting another kernel is the same setup: that is what is compared.
+    // Another kernel booted in the same way has the same setup, so that kernels can be compared.
     let setups: Vec<i64> = history.entries(&Filter::default()).unwrap().iter().map(|e| e.setup).collect();
     assert!(setups[0] == setups[1] && setups[1] == setups[2] && setups[2] != setups[3]);
 }
 
 #[test]
-fn setups_are_compared_by_what_was_asked_for_not_by_how_it_was_written() {
+fn setups_are_compared_by_meaning_not_by_text() {
     let (_folder, path) = folder();
     let mut history = History::open(&path).unwrap();
     let mut of_a_year_ago = document(1, "aaaa", 1_000.0);
     history.add(&of_a_year_ago).unwrap();
-    // A later version writes an option that it knows since then, and means by its default what was always done.
+    // A later version writes a new option, whose default means the behaviour of the earlier version.
     of_a_year_ago.head.variants[0].how["first_run"] = true.into();
     let setup = history.setup_of(&of_a_year_ago, 0).unwrap();
     assert!(setup.is_some() && history.setup_of(&document(1, "aaaa", 1_000.0), 0).unwrap() == setup);
-    // Observed otherwise, it takes another time.
+    // A recorder with other options takes a different time, so this is another setup.
     of_a_year_ago.head.variants[0].how["first_run"] = false.into();
     assert_eq!(history.setup_of(&of_a_year_ago, 0).unwrap(), None);
     of_a_year_ago.head.variants[0].how["until"] = "power-off".into();
@@ -103,7 +103,7 @@ fn a_bench_without_a_boot_is_kept_too() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_not_touched() {
+fn other_files_are_refused_and_not_changed() {
     let (folder, path) = folder();
     assert!(matches!(History::open_existing(&path), Err(HistoryError::None(_))));
     let check = |content: &[u8], words: &str| {
@@ -125,7 +125,7 @@ fn what_is_not_ours_is_refused_and_not_touched() {
 }
 
 #[test]
-fn a_damaged_file_is_told_of_and_left_as_it_is() {
+fn a_damaged_file_is_reported_and_not_changed() {
     let (_folder, path) = folder();
     let mut history = History::open(&path).unwrap();
     for day in 0..20 {
@@ -144,7 +144,7 @@ fn a_damaged_file_is_told_of_and_left_as_it_is() {
 }
 
 #[test]
-fn one_that_is_locked_is_waited_for_and_then_told_of() {
+fn a_lock_is_waited_for_and_then_reported() {
     let (_folder, path) = folder();
     let mut history = History::open(&path).unwrap();
     let other = Connection::open(&path).unwrap();
@@ -160,10 +160,10 @@ fn one_that_is_locked_is_waited_for_and_then_told_of() {
     assert!(waits.join().unwrap().unwrap().new);
 }
 
-/// The writer that [`many_processes_lose_nothing`] starts: this very test, in another process.
+/// The writer that [`many_processes_lose_nothing`] starts: the same test in another process.
 fn write(path: &Path, writer: u32, each: u32) {
     for i in 0..each {
-        // A new connection each time, as each bench of a CI has.
+        // A new connection each time, as in a CI where each bench is a process.
         History::open(path).unwrap().add(&document(i, &format!("kernel{writer}"), 1_000.0)).unwrap();
     }
 }
@@ -184,7 +184,7 @@ fn many_processes_lose_nothing() {
         command.env("BOOTSCOPE_TEST_WRITES_TO", &path).env("BOOTSCOPE_TEST_WRITER", writer.to_string());
         command.stdout(std::process::Stdio::null()).spawn().unwrap()
     };
-    // All begin it together: none is there before.
+    // All writers start at the same time, and the history does not exist yet.
     let writers: Vec<_> = (0..WRITERS).map(start).collect();
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
@@ -196,7 +196,7 @@ fn many_processes_lose_nothing() {
     }
 }
 
-/// Where this test runs again with a folder that nobody may write, root no more than others.
+/// Variable with the folder in which this test runs again. No user may write there, not even root.
 const READ_ONLY: &str = "BOOTSCOPE_TEST_READ_ONLY";
 
 #[test]
@@ -205,9 +205,9 @@ fn a_database_that_may_not_be_written_is_read() {
         return read_all_in(Path::new(&folder));
     }
     let folder = TempDir::new().unwrap();
-    // Closed: no log beside it.
+    // A closed database has no log beside it.
     History::open(&folder.path().join("closed.db")).unwrap().add(&document(1, "aaaa", 1_000.0)).unwrap();
-    // As a writer leaves it that was killed: what was added is in the log beside it. With its index, and without.
+    // A killed writer leaves the added bench in the log beside the database. Copies with and without the log's index.
     let open = folder.path().join("open.db");
     let mut writer = History::open(&open).unwrap();
     writer.add(&document(1, "aaaa", 1_000.0)).unwrap();

@@ -1,4 +1,5 @@
-//! Of runs that hyperfine timed, this crate says what hyperfine said. Where the files come from is in `data/README.md`.
+//! Checks that this crate computes the same statistics as hyperfine for runs that hyperfine timed. `data/README.md` describes
+//! the files.
 
 use serde::Deserialize;
 use statistics::describe::{Description, describe};
@@ -42,14 +43,14 @@ fn steady_runs_without_a_warning() {
 }
 
 #[test]
-fn outliers_that_it_warned_of() {
+fn outliers_of_a_hyperfine_warning() {
     let ours = check("hyperfine-outliers.json", 24, &[10, 21]);
     assert!(ours.modes.is_none(), "two runs are no mode");
     assert!(ours.median.high < 0.035, "and the median does not follow them");
 }
 
 #[test]
-fn a_first_run_that_it_warned_of() {
-    // Where the first run is one, it warns of that alone.
+fn a_slow_first_run_of_a_hyperfine_warning() {
+    // If the first run is an outlier, hyperfine warns of that alone.
     check("hyperfine-slow-first.json", 9, &[0, 3, 4]);
 }

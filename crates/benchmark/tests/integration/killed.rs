@@ -1,6 +1,6 @@
-//! `kill -9` in the middle of a bench: every boot that was over is kept.
+//! Checks that `kill -9` in the middle of a bench loses no boot that was over.
 //!
-//! The test starts itself again as the bench that is killed, and hears from it which boots it kept.
+//! The test starts itself again as the bench to kill, which prints the boots that it has kept.
 
 use benchmark::{Boot, Boots, Head, Journal, JournalError, Measured, Plan, Stop, Turn, Variant, read, run};
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ struct Quick(Journal);
 impl Boots for Quick {
     type Error = JournalError;
     fn boot(&mut self, turn: &Turn) -> Result<Option<Measured>, JournalError> {
-        // As long as a boot's line gets with many phases.
+        // A boot with many phases has a line of this length.
         let detail = "x".repeat(turn.number as usize * 37 % 5000);
         Ok(Some(Measured { outcome: "reached".to_owned(), detail, total_ns: Some(1), ..Measured::default() }))
     }
@@ -60,11 +60,15 @@ fn a_kill_at_any_moment_loses_no_boot_that_was_over() {
         std::thread::sleep(Duration::from_micros(random.u64(0..20_000)));
         child.kill().unwrap();
         child.wait().unwrap();
-        let said = 1 + reader.join().unwrap();
-        let found = read(&path).unwrap();
-        let numbers: Vec<u32> = found.document.boots.iter().map(|b| b.number).collect();
-        assert!(numbers.len() >= said && numbers.len() <= said + 1, "{} kept, {said} said so", numbers.len());
+        let reported = 1 + reader.join().unwrap();
+        let journaled = read(&path).unwrap();
+        let numbers: Vec<u32> = journaled.document.boots.iter().map(|b| b.number).collect();
+        assert!(
+            numbers.len() >= reported && numbers.len() <= reported + 1,
+            "{} kept, {reported} said so",
+            numbers.len()
+        );
         assert!(numbers.iter().copied().eq(0..numbers.len() as u32));
-        assert!(found.damaged.len() <= 1 && found.document.ended.is_none());
+        assert!(journaled.damaged.len() <= 1 && journaled.document.ended.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Benches from outside: simulated hosts, histories, and what is left when one is killed.
+//! Tests of the public interface: simulated hosts, histories, and killed benches.
 
 mod choice;
 mod history;

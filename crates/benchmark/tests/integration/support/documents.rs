@@ -1,8 +1,8 @@
-//! Benches as documents, made up.
+//! Made-up documents of benches.
 
 use benchmark::{Boot, Booted, Document, Ended, Head, Host, InputFile, Measured, PhaseTime, Plan, Stop, Variant};
 
-/// A bench of eight boots around a time, the last of which failed, on a day of January 2026 counted from 0.
+/// A bench of eight boots around a time, on a day of January 2026 counted from 0. The last boot failed.
 pub fn document(day: u32, kernel_sha256: &str, around_ms: f64) -> Document {
     let boot = |number: u32| {
         let total_ns = (around_ms * 1e6) as i64 + i64::from(number) * 1_000_000;

@@ -1,41 +1,41 @@
-//! Rows that are likely to be why a phase moved, where no row is proven to be.
+//! Rows that probably explain why a phase moved, if no row is proven to have moved.
 //!
-//! Hundreds of rows tested together ask more of each than one phase among eight is asked. So a phase can be proven to move
-//! while none of its rows is. A row is *likely* where, tested alone, its 95 % interval excludes 0 on the side to which the
-//! phase moved. That is weaker: of rows that did not move, chance alone makes one in forty look so. How many that is of the
-//! rows that were tested is said with them. This gives no verdict.
+//! The correction for hundreds of rows is stricter than the one for eight phases. So a phase can be proven to move
+//! although no row is. A row is *likely* if, tested alone, its 95 % interval excludes 0 on the side to which the
+//! phase moved. That is weaker evidence: one in forty rows that did not move looks likely by chance. The result says how
+//! many of the tested rows that is. This module gives no verdict.
 
 use serde::{Deserialize, Serialize};
 use statistics::CONFIDENCE;
 use statistics::verdict::Comparison;
 use statistics::verdict::{Basis, Change};
 
-/// How a phase, a row or a metric changed.
+/// Change of a phase, a row or a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Moved {
-    /// Its name.
+    /// Name of the phase, row or metric.
     pub name: String,
-    /// By how much.
+    /// The comparison that shows the change.
     pub by: Comparison,
 }
 
-/// The likeliest rows.
+/// Rows that are likely to explain the phase that changed most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Likely {
-    /// The phase that changed most, of those proven to move.
+    /// The phase that changed most among those proven to move.
     pub phase: String,
-    /// By how much, in ns: the estimate.
+    /// Estimated change of the phase, in ns.
     pub phase_ns: f64,
-    /// How many rows were tested, each alone.
+    /// Number of rows tested, each alone.
     pub tested: usize,
-    /// How many of so many rows chance alone makes look likely, on average.
+    /// Number of rows that look likely by chance alone, on average, among as many as were tested.
     pub by_chance: f64,
-    /// The rows, the largest difference first; `by.p` and `by.difference` are of each tested alone.
+    /// The rows, largest difference first. `by.p` and `by.difference` are those of each row tested alone.
     pub rows: Vec<Moved>,
 }
 
-/// Rows that may explain what phases are proven to have done; none where a row is proven, or no phase is, or where no chance
-/// is involved.
+/// Rows that may explain why phases are proven to have moved. Returns `None` if a row is proven to have moved, if no phase
+/// is, or if the boots only repeat, so that chance is not involved.
 pub fn likely(phases: &[Moved], rows: &[Moved]) -> Option<Likely> {
     let proven = |m: &&Moved| matches!(m.by.change, Change::Less | Change::More);
     let phase = phases.iter().find(proven)?;
@@ -53,7 +53,7 @@ pub fn likely(phases: &[Moved], rows: &[Moved]) -> Option<Likely> {
         phase_ns: toward,
         tested: rows.len(),
         by_chance: rows.len() as f64 * (1.0 - CONFIDENCE) / 2.0,
-        // They come with the largest difference first.
+        // The caller's rows have the largest difference first.
         rows: rows.iter().filter(alone).cloned().collect(),
     })
 }

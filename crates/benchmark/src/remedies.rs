@@ -1,26 +1,26 @@
-//! What a try is, beside a bench: its remedies, and what was claimed for each.
+//! The part of a bench's header that makes it a try: the remedies, and what was claimed for each.
 
 use crate::tree::Sources;
 use findings::Change;
 use serde::{Deserialize, Serialize};
 
-/// What a try is, beside a bench.
+/// The remedies that a bench tries, and the recording that proposed them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
-    /// The recording whose claims these are.
+    /// The recording whose findings made the claims.
     pub recording: String,
     /// The remedies: the first is variant 1.
     pub remedies: Vec<Remedy>,
-    /// Findings that no boot was made for.
+    /// Findings for which no boot was made.
     #[serde(default)]
     pub untried: Vec<Untried>,
-    /// Whether it is the boot with all remedies that another try confirmed.
+    /// True if the bench boots with all remedies that another try confirmed, together.
     #[serde(default)]
     pub together: bool,
-    /// Whether every call was followed in the recording whose claims these are; none in a try of an older version.
+    /// True if the recording that made the claims followed every call. Missing in a try of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<bool>,
-    /// What all of its kernels are built from; none if the guest's own kernel is booted.
+    /// The sources from which all of its kernels are built. Missing if the guest's own kernel is booted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,
 }
@@ -28,45 +28,45 @@ pub struct Trial {
 /// A remedy that is tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Remedy {
-    /// The findings that it is for; none if the user thought of it.
+    /// The findings that it addresses. Empty if the user proposed it.
     pub findings: Vec<Cause>,
-    /// What it changes, as the findings say it.
+    /// The changes that it makes, as the findings describe them.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub changes: Vec<Change>,
-    /// How much shorter the boot is said to become; none where nobody said.
+    /// The claimed saving. Null if there is no claim.
     pub claimed: Option<Saved>,
-    /// Options of the kernel's configuration that changed too: `-NAME` went, `+NAME` came, `NAME=m` has another value.
+    /// Options of the kernel's configuration that changed with it: `-NAME` went off, `+NAME` came on, `NAME=m` has another value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<String>,
 }
 
-/// A finding, by what is the same in all boots.
+/// A finding, identified by what is the same in all boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cause {
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: String,
-    /// Who it is about.
+    /// The row, function or device that the finding is about.
     pub about: String,
-    /// What it is, in a sentence.
+    /// The finding in a sentence.
     pub title: String,
 }
 
 /// A finding that cannot be tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Untried {
-    /// Which.
+    /// The finding, identified as in [`Remedy::findings`].
     pub finding: Cause,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// How much shorter a boot becomes, in ns.
+/// Time that a boot becomes shorter by, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Saved {
-    /// At the least.
+    /// Lower bound.
     pub low_ns: f64,
-    /// Most likely.
+    /// Most likely value.
     pub likely_ns: f64,
-    /// At the most.
+    /// Upper bound.
     pub high_ns: f64,
 }
