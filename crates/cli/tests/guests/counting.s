@@ -1,9 +1,9 @@
-# A guest that counts its own calls and prints the counts: the truth for what follows calls from outside.
+# A guest that counts its own calls and prints the counts: the truth for call traces from outside.
 #
-# Booted by PVH, without an operating system: 32-bit code first, then 64-bit. Each `counted` function counts once each
-# time it is entered, whatever by: a call, a jump, a retpoline, a far call, another stack, an interrupt. At the end a line
-# "name count" of each goes to the console, and the machine is powered off. Memory: the image at 1 MiB, page tables at
-# 0x8000, stacks below 8 MiB (main), 9 MiB (the coroutine).
+# It boots by PVH without an operating system: 32-bit code first, then 64-bit. Each `counted` function counts its
+# entries of any kind: by a call, a jump, a retpoline, a far call, another stack, an interrupt. At the end it prints a
+# line "name count" for each on the console, and powers the machine off. Memory: the image at 1 MiB, page tables at
+# 0x8000, stacks below 8 MiB (main) and 9 MiB (the coroutine).
 
 .set MAIN_STACK, 0x800000
 .set COROUTINE_STACK, 0x900000
@@ -15,8 +15,8 @@
     .asciz "Xen"
     .long entry32
 
-# A function that counts its entries. (A line of data and one of text each, in a table that `report` walks;
-# the linker tells where a section begins and ends whose name is a word.)
+# A function that counts its entries. Each has a line of data and a line of text in a table that `report` walks. The
+# linker defines symbols for the start and end of a section whose name is a word.
 .macro counted name, increment=incq, at=(%rip)
     .pushsection counted_functions, "aw"
     .quad count_\name, text_\name
@@ -32,7 +32,7 @@ text_\name: .asciz "\name"
     \increment count_\name\at
 .endm
 
-# Calls a function so many times.
+# Calls a function this many times.
 .macro times n, function
     mov $\n, %ebx
 7:  call \function
@@ -49,7 +49,7 @@ entry32:
     mov $MAIN_STACK, %esp
     cld
     times 7, in_32_bits
-    # Page tables: the first GiB as it is, in pages of 2 MiB.
+    # Page tables: the first GiB mapped to itself, in pages of 2 MiB.
     mov $0x8000, %edi
     xor %eax, %eax
     mov $0xc00, %ecx
@@ -103,7 +103,7 @@ counted boot
     call recurse                # 100 000 deep
     mov $40, %edi
     call even
-    call tail_target            # so that it is known to be one
+    call tail_target            # so that it counts as a function
     times 50, tail_caller
     times 20, jumps_back
     times 30, by_register
@@ -133,7 +133,7 @@ counted middle
 counted inner
     ret
 
-counted recurse                 # rdi: so many levels more
+counted recurse                 # rdi: further levels
     test %rdi, %rdi
     jz 1f
     dec %rdi
@@ -210,7 +210,7 @@ counted coroutine_turn
     lea coroutine_sp(%rip), %rsi
     call switch_stack
     ret
-counted switch_stack            # rdi: where to keep the stack pointer, rsi: where the other one is
+counted switch_stack            # rdi: address for the stack pointer, rsi: address of the other one
     push %rbx
     mov %rsp, (%rdi)
     mov (%rsi), %rsp
@@ -238,13 +238,13 @@ counted on_undefined
 
 counted touches_nothing
     nop
-    mov UNMAPPED, %eax          # 7 bytes, which the handler passes over
+    mov UNMAPPED, %eax          # 7 bytes, which the handler skips
     nop
     ret
 counted on_page_fault
     ret
 
-# Ten ticks asleep, then as many as come while a loop runs.
+# Ten ticks asleep, then as many as arrive while a loop runs.
 counted timer
     mov $0x11, %al              # the interrupt controllers: vectors from 0x20, only the timer
     out %al, $0x20
@@ -282,7 +282,7 @@ counted busy
 counted on_timer
     ret
 
-# Entered by the machine: registers are kept, a counted function is called, and it is said where to go on.
+# The CPU enters here: saves the registers, calls a counted function, and continues at a given address.
 .macro handler name, calls, error=0, skips=0, end=0
 \name:
     push %rax

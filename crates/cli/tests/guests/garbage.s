@@ -16,8 +16,8 @@ entry32:
 1:  call works
     dec %ebx
     jnz 1b
-    mov $0x90000, %esp          # frames of a stack that nobody left
-    push $0x3e00000            # the last of 64 MiB, but for what the firmware keeps there
+    mov $0x90000, %esp          # frames of a stack that never return
+    push $0x3e00000            # the end of 64 MiB, except for the firmware's part
     jmp away
 .type works, @function
 works:

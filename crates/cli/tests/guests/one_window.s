@@ -1,8 +1,8 @@
-# Two CPUs that call at once, each on a stack of 8 KiB; whether both stacks lie in one aligned window of 16 KiB is up to
-# AP_STACK, the distance of the second CPU's stack from the first's window.
+# Two CPUs that make calls at once, each on a stack of 8 KiB. AP_STACK, the distance of the second CPU's stack from the
+# first's window, decides whether both stacks are in one aligned window of 16 KiB.
 #
-# Booted by PVH, in 32-bit code. Each CPU makes ROUNDS rounds of the same nested calls, while a timer interrupts it. When both are
-# done, a line goes to the console. The image is at 1 MiB, the code that the second CPU starts with at 0x8000.
+# It boots by PVH, in 32-bit code. Each CPU makes ROUNDS rounds of the same nested calls, while a timer interrupts it.
+# When both are done, it prints a line on the console. The image is at 1 MiB, and the second CPU's start code at 0x8000.
 
 .set LAPIC, 0xfee00000
 .set ROUNDS, 2000000

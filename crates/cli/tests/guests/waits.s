@@ -1,7 +1,7 @@
-# A guest whose boot takes as long as it is told at assembly (WAITS rounds of a loop), and then says so on its console.
+# A guest whose boot takes a time set at assembly (WAITS rounds of a loop), and then prints a line on its console.
 #
-# Booted by PVH, without an operating system, in 32-bit code. What it says begins with a letter, so that no prefix of a
-# line is one.
+# It boots by PVH, without an operating system, in 32-bit code. The line begins with a letter, so that no prefix of it
+# matches.
 
 .section .note.pvh, "a", @note
     .balign 4

@@ -1,8 +1,8 @@
-//! A program of a guest's that does what it is told, for as long as it is told: `work NAME sleep=40 cpu=20 hold=disk:30`. It tells the
-//! kernel's log when it begins and ends, by its name.
+//! A program for a guest that follows a script: `work NAME sleep=40 cpu=20 hold=disk:30`. It reports its begin and its
+//! end by its name to the kernel's log.
 //!
-//! `sleep=MS` sleeps, `cpu=MS` has the CPU for as long by the kernel's own account, `hold=NAME:MS` sleeps while it alone has the lock
-//! of that name, and `cpu` has one too (`cpu`), so that nobody else works meanwhile.
+//! `sleep=MS` sleeps. `cpu=MS` uses the CPU for this time by the kernel's own account, and holds a lock named `cpu`, so
+//! that no other `work` program runs meanwhile. `hold=NAME:MS` sleeps while it holds the lock of that name.
 
 use std::ffi::{c_int, c_long};
 use std::fs::File;
@@ -20,16 +20,16 @@ unsafe extern "C" {
     fn flock(file: c_int, operation: c_int) -> c_int;
 }
 
-/// The CPU time that this process has had.
+/// The CPU time of this process.
 fn cpu_time() -> Duration {
     const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
     let mut time = Timespec { seconds: 0, nanoseconds: 0 };
-    // SAFETY: `time` is a `struct timespec` as the C library has it on x86-64 Linux, and lives through the call.
+    // SAFETY: `time` is a `struct timespec` as defined by the C library on x86-64 Linux, and lives through the call.
     assert_eq!(unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) }, 0);
     Duration::new(time.seconds as u64, time.nanoseconds as u32)
 }
 
-/// Waits for the lock, which closing the file gives back.
+/// Waits for the lock. Closing the file releases it.
 fn lock(name: &str) -> File {
     const LOCK_EX: c_int = 2;
     let file = File::create(format!("/run/work-{name}")).expect("/run can be written");
@@ -38,13 +38,13 @@ fn lock(name: &str) -> File {
     file
 }
 
-fn tell(name: &str, what: &str) {
+fn report(name: &str, what: &str) {
     std::fs::write("/dev/kmsg", format!("work: {name} {what}")).expect("the kernel's log can be written");
 }
 
 fn main() {
     let name = std::env::args().nth(1).expect("NAME");
-    tell(&name, "begins");
+    report(&name, "begins");
     let ms = |text: &str| Duration::from_millis(text.parse().expect("milliseconds"));
     for step in std::env::args().skip(2) {
         let (what, how) = step.split_once('=').expect("WHAT=HOW");
@@ -63,5 +63,5 @@ fn main() {
             other => panic!("{other} is no step"),
         }
     }
-    tell(&name, "ends");
+    report(&name, "ends");
 }

@@ -1,5 +1,5 @@
-//! `bench --continue`: a bench that was killed goes on as it was begun, and refuses where what it boots is another.
-//! The reference kernel is booted, in virtual time, so that what comes out can be held against a bench in one go.
+//! `bench --continue`: a killed bench is resumed as it was begun, and refused if its inputs changed. The reference
+//! kernel is booted deterministically, so the results can be compared with an uninterrupted bench.
 
 use crate::support::boots::Scratch;
 use crate::support::kills::{assert_no_qemu, wait_for};
@@ -18,7 +18,7 @@ fn lab() -> Option<PathBuf> {
     lab
 }
 
-/// Four rounds of two variants, whose QEMUs are known by a name that no other has.
+/// Four rounds of two variants. Their QEMUs have a unique name.
 fn bench(kernel: &Path, initrd: &Path, into: &Path, name: &str) -> Command {
     let mut command = bootscope("bench");
     command.args(["--accel", "tcg", "--init", "keep", "--until", "^init: done", "--memory", "128M", "--deterministic"]);
@@ -27,7 +27,7 @@ fn bench(kernel: &Path, initrd: &Path, into: &Path, name: &str) -> Command {
     command
 }
 
-fn go_on(folder: &Path) -> Command {
+fn resume(folder: &Path) -> Command {
     let mut command = bootscope("bench");
     command.args(["--json", "--no-history", "--continue"]).arg(folder);
     command
@@ -38,24 +38,24 @@ fn boots_in(folder: &Path) -> usize {
     text.lines().filter(|line| line.starts_with("{\"number\"")).count()
 }
 
-/// Begins a bench and kills it (-9) when so many boots are over.
+/// Begins a bench, and kills it (-9) after this number of finished boots.
 fn killed(mut command: Command, into: &Path, name: &str, after: usize) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| boots_in(into) >= after);
-    run(&mut go_on(into)).refuses(&["still running"]);
+    run(&mut resume(into)).refuses(&["still running"]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_no_qemu(name);
 }
 
-/// Which boot was of what, and how long it took.
+/// Each boot with its variant and its length.
 fn order(document: &Value) -> Vec<(i64, Value, i64, i64)> {
     let one = |boot: &Value| (ns(&boot["number"]), boot["round"].clone(), ns(&boot["variant"]), ns(&boot["total_ns"]));
     list(&document["boots"]).iter().map(one).collect()
 }
 
 #[test]
-fn a_killed_bench_goes_on_as_if_it_had_not_been() {
+fn a_resumed_bench_equals_an_uninterrupted_one() {
     let Some(lab) = lab() else { return };
     let scratch = Scratch::new();
     let (kernel, initrd) = (scratch.path("kernel"), scratch.path("initrd"));
@@ -73,26 +73,26 @@ fn a_killed_bench_goes_on_as_if_it_had_not_been() {
     assert!(over < 10, "it was killed too late");
     let before = fs::read_to_string(cut.join("bench.jsonl")).unwrap();
 
-    // What is booted is another: it says which, and touches nothing.
+    // A changed input is named in the refusal, and no file changes.
     let was = fs::read(&kernel).unwrap();
     fs::write(&kernel, [&was[..], b"x"].concat()).unwrap();
-    run(&mut go_on(&cut)).refuses(&["the kernel", kernel.to_str().unwrap(), "another content", "SHA-256"]);
+    run(&mut resume(&cut)).refuses(&["the kernel", kernel.to_str().unwrap(), "another content", "SHA-256"]);
     fs::write(&kernel, &was).unwrap();
     fs::write(&initrd, "another initrd").unwrap();
-    run(&mut go_on(&cut)).refuses(&["the initrd", initrd.to_str().unwrap(), "another content"]);
+    run(&mut resume(&cut)).refuses(&["the initrd", initrd.to_str().unwrap(), "another content"]);
     fs::remove_file(&initrd).unwrap();
-    run(&mut go_on(&cut)).refuses(&["initrd"]);
+    run(&mut resume(&cut)).refuses(&["initrd"]);
     fs::write(&initrd, "an initrd").unwrap();
-    run(go_on(&cut).args(["--append", "quiet"])).refuses(&["--append"]);
-    run(go_on(&cut).args(["--runs", "9"])).refuses(&["--runs"]);
+    run(resume(&cut).args(["--append", "quiet"])).refuses(&["--append"]);
+    run(resume(&cut).args(["--runs", "9"])).refuses(&["--runs"]);
     fs::write(cut.join("bench.jsonl"), before.replacen("\"cores\":", "\"cores\":1", 1)).unwrap();
-    run(&mut go_on(&cut)).refuses(&["the host's number of CPUs was"]);
+    run(&mut resume(&cut)).refuses(&["the host's number of CPUs was"]);
     fs::write(cut.join("bench.jsonl"), before.replacen("\"seed\":5", "\"seed\":6", 1)).unwrap();
-    run(&mut go_on(&cut)).refuses(&["plan"]);
+    run(&mut resume(&cut)).refuses(&["plan"]);
     fs::write(cut.join("bench.jsonl"), &before).unwrap();
 
-    let document = run(&mut go_on(&cut)).exits(0).json();
-    Schemas::read().hold(&document);
+    let document = run(&mut resume(&cut)).exits(0).json();
+    Schemas::read().check(&document);
     assert_eq!(order(&document), order(&whole), "the same order, and in virtual time the same boots");
     assert_eq!((&document["plan"], &document["ended"]), (&whole["plan"], &whole["ended"]));
     assert_eq!(list(&document["continued"]).iter().map(ns).collect::<Vec<i64>>(), [over as i64]);
@@ -101,6 +101,6 @@ fn a_killed_bench_goes_on_as_if_it_had_not_been() {
     assert!(!cut.join("boots").exists(), "the half recording of the boot that was killed is gone");
     let again = run(bootscope("show").arg(&cut)).exits(0);
     assert!(again.text().contains(&format!("cut off after {over} boots")), "{}", again.text());
-    run(&mut go_on(&cut)).refuses(&["finished"]);
-    run(&mut go_on(scratch.folder())).refuses(&["no bench"]);
+    run(&mut resume(&cut)).refuses(&["finished"]);
+    run(&mut resume(scratch.folder())).refuses(&["no bench"]);
 }

@@ -1,4 +1,4 @@
-//! What ends a boot is a kind of event, not its words: a line may read as anything.
+//! The end of a boot is a kind of event, not its text: a line may contain any text.
 
 use crate::support::{list, ns, shown, text};
 use serde_json::{Value, json};
@@ -36,12 +36,12 @@ fn a_line_that_reads_init_is_not_process_1() {
     assert_eq!(line, (1_000_000_000, "init".to_owned(), "init".to_owned()));
     let init = end_with(json!({"mark": "init", "what": "init", "at_ns": 1_000_000_000}));
     assert_eq!((init.0, init.1.as_str()), (to_process_1, ""));
-    // Who recorded it did not say which: the words have to do.
+    // The recording has no kind of event, so the text decides.
     assert_eq!(end_with(json!({"what": "init", "at_ns": 1_000_000_000})).0, to_process_1);
 }
 
 #[test]
-fn a_vmm_mark_that_nobody_knows_is_counted() {
+fn an_unknown_vmm_mark_is_counted() {
     let folder = TempDir::new().unwrap();
     let (recording, _) = unpacked(&folder);
     let of_vmm = |document: &Value| {
@@ -55,7 +55,7 @@ fn a_vmm_mark_that_nobody_knows_is_counted() {
     assert_eq!(of_vmm(&shown(&recording)), Some((1, "machine made".to_owned())));
 }
 
-/// A boot that ends when its port 80 answers, as its host saw it, and what its trace says of that. Times are ms.
+/// A boot that ends when its port 80 answers, as seen by its host, and the rows from its trace. Times are in ms.
 fn path_to_port(until: &Value, answer: (i64, i64), sockets: &[(&str, i64, &str)]) -> (Value, Vec<(String, i64)>) {
     let folder = TempDir::new().unwrap();
     let (recording, mut manifest) = unpacked(&folder);
@@ -102,13 +102,13 @@ const LISTENS: &str = "oldstate=TCP_CLOSE newstate=TCP_LISTEN";
 const CONNECTED: &str = "oldstate=TCP_SYN_RECV newstate=TCP_ESTABLISHED";
 const CLOSED: &str = "oldstate=TCP_ESTABLISHED newstate=TCP_FIN_WAIT1";
 
-/// What a row has, in ms; 0 where it is missing.
+/// The time of a row, in ms; 0 if it is missing.
 fn row_ms(rows: &[(String, i64)], name: &str) -> i64 {
     rows.iter().filter(|row| row.0 == name).map(|row| row.1).sum()
 }
 
 #[test]
-fn the_path_to_a_port_goes_through_who_listened() {
+fn the_path_to_a_port_goes_through_the_listening_process() {
     let until = json!({"tcp": 80});
     let sockets = [("web-70", 200, LISTENS), ("web-70", 250, CONNECTED)];
     // The last attempt that failed began at 230 ms, 30 ms after the port listened.
@@ -117,8 +117,8 @@ fn the_path_to_a_port_goes_through_who_listened() {
     assert!((19..=20).contains(&row_ms(&rows, "host asks port 80 again")), "{rows:?}");
     assert_eq!(row_ms(&rows, "host hears the answer of port 80"), 10, "{rows:?}");
     assert_eq!(text(&document["end"]["code"]), "answered");
-    // Without a word of sockets nobody is said to have listened: process 1 went to sleep at 102 ms. Else it has forked at 101 ms
-    // who listened at 200 ms.
+    // Without events of sockets the listening process is not known: process 1 went to sleep at 102 ms. Otherwise the
+    // path shows the process that it forked at 101 ms and that listened at 200 ms.
     let (_, unsaid) = path_to_port(&until, (260, 30), &[]);
     assert!(!unsaid.iter().any(|row| row.0.starts_with("host ")), "{unsaid:?}");
     let ran = |rows: &[(String, i64)]| row_ms(rows, "(process 1)");
@@ -128,7 +128,7 @@ fn the_path_to_a_port_goes_through_who_listened() {
 }
 
 #[test]
-fn the_path_to_a_page_goes_through_who_served_it() {
+fn the_path_to_a_page_goes_through_the_serving_process() {
     let until = json!({"http": {"host": "guest", "port": 80, "path": "/"}});
     let sockets = [("web-70", 103, LISTENS), ("web-70", 250, CONNECTED), ("web-70", 258, CLOSED)];
     let (_, rows) = path_to_port(&until, (260, 30), &sockets);

@@ -1,5 +1,5 @@
-//! Every way in which a boot can end has its outcome and exit status, and leaves what the guest said: guests that hang,
-//! panic, reset, power off, print for ever; a QEMU that is absent, too old or refuses; a disk that is full.
+//! Every end of a boot has its outcome and exit status, and the guest's output is kept. Guests hang, panic, reset,
+//! power off, or print for ever. QEMU is missing, too old, or refuses. The disk is full.
 
 use crate::support::boots::{
     CALM, QUIET, Scratch, console_messages, evidence, kernel, manifest, messages, record, recorded,
@@ -13,7 +13,7 @@ use std::process::Command;
 /// Waits for its root for ever, long before process 1: a true hang, with idle CPUs.
 const HANGS: &str = "root=/dev/nowhere rootwait";
 
-/// What a hung boot's kernel log says: out of memory, and on the console.
+/// The kernel log of a hung boot: from memory, and from the console.
 struct Hung {
     memory: Vec<(u64, String)>,
     console: Vec<(u64, String)>,
@@ -40,17 +40,17 @@ fn hung(kernel: &Path, append: &str) -> Hung {
 
 #[test]
 #[ignore = "57 s: in make test-all"]
-fn a_quiet_guest_that_hangs_gives_the_log_that_a_verbose_one_prints() {
+fn a_hung_quiet_guest_gives_the_log_of_a_verbose_one() {
     let Some(kernel) = kernel() else { return };
-    // KASLR is on: the log is found wherever the kernel is.
+    // KASLR is on: the log must be found wherever the kernel is.
     let verbose = hung(&kernel, "ignore_loglevel");
     assert!(verbose.memory.len() > 200, "{} records only", verbose.memory.len());
-    // Of one boot, memory and console say the same to the letter, stamps and all.
+    // For one boot, memory and console are identical, with their stamps.
     assert_eq!(verbose.memory, verbose.console);
 
     let quiet = hung(&kernel, "quiet");
     assert_eq!(quiet.console, [], "a quiet console");
-    // Of two boots, they say the same but for what differs from boot to boot: numbers, and the options themselves.
+    // For two boots they agree, except for what differs from boot to boot: numbers, and the options themselves.
     let (quiet, verbose) = (comparable(&quiet.memory), comparable(&verbose.console));
     let only = |these: &[String], those: &[String]| -> Vec<String> {
         these.iter().filter(|line| !those.contains(line)).cloned().collect()
@@ -59,7 +59,7 @@ fn a_quiet_guest_that_hangs_gives_the_log_that_a_verbose_one_prints() {
     assert!(quiet.last().unwrap().starts_with("Waiting for root device"), "{:?}", quiet.last());
 }
 
-/// Lines without their numbers, and without those that a busy host or the command line decides on.
+/// The lines without their numbers, and without those that depend on a busy host or on the command line.
 fn comparable(log: &[(u64, String)]) -> Vec<String> {
     let varies = [
         "Command line:",
@@ -77,7 +77,7 @@ fn comparable(log: &[(u64, String)]) -> Vec<String> {
     lines.map(|text| numberless(text)).collect()
 }
 
-/// With `#` for hexadecimal numbers and for runs of digits: `input0: base 0xfee00000` is `input#: base #`.
+/// Replaces hexadecimal numbers and runs of digits by `#`: `input0: base 0xfee00000` becomes `input#: base #`.
 fn numberless(text: &str) -> String {
     let mut kept = String::new();
     for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
@@ -97,14 +97,14 @@ fn numberless(text: &str) -> String {
     kept
 }
 
-/// Records a guest's own init that is a C function's body.
+/// Records a guest with its own init, which is the body of a C function.
 #[track_caller]
 fn own_init(body: &str, flags: &[&str], outcome: &str, check: impl FnOnce(&Path, &str)) {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("boot");
     let mut command = record(&kernel, &into);
-    // A reset is one at once: no firmware is asked to do it.
+    // The kernel resets at once: it does not ask the firmware.
     command.args(["--init", "keep", "--append", &format!("{CALM} reboot=t")]).args(flags);
     command.arg("--initrd").arg(initrd(scratch.folder(), body));
     let ran = recorded(&mut command, &into, outcome);
@@ -116,7 +116,7 @@ fn own_init(body: &str, flags: &[&str], outcome: &str, check: impl FnOnce(&Path,
 #[ignore = "9 s: in make test-all"]
 fn a_panic_is_named_by_its_line() {
     let Some(kernel) = kernel() else { return };
-    // With `panic=-1` it resets at once, and is still a panic.
+    // With `panic=-1` it resets at once, and the outcome is still a panic.
     for append in ["quiet", "quiet panic=-1 reboot=t"] {
         let scratch = Scratch::new();
         let into = scratch.path("boot");
@@ -167,7 +167,7 @@ fn a_line_of_the_guests_own_can_be_the_end_mark() {
     own_init("say(\"\\nready in 5\\n\"); wait();", &["--until", "^ready in [0-9]"], "reached", |into, _| {
         let end = manifest(into)["end"].clone();
         assert!(text(&end["what"]).contains("ready in 5"), "{end}");
-        // The mark is when the line came, by its own stamp.
+        // The end mark is the arrival of the line, by its own stamp.
         let document = shown(into);
         assert!((ns(&document["total_ns"]) - ns(&end["at_ns"])).abs() < 50_000_000, "{} {end}", document["total_ns"]);
     });
@@ -182,8 +182,8 @@ fn a_boot_that_takes_too_long_is_timed_out() {
     });
 }
 
-/// The most that the start of a guest's console may take on the disk in the next test.
-const BOUND: u64 = 192 << 10;
+/// The most bytes on disk for the start of a guest's console in the next test.
+const MAX_STREAM_BYTES: u64 = 192 << 10;
 
 #[test]
 #[ignore = "11 s: in make test-all"]
@@ -197,19 +197,22 @@ fn a_guest_that_prints_too_much_is_cut_in_the_middle() {
     let mut command = record(&kernel, &short);
     command.args(["--init", "keep", "--until", "^up", "--append", QUIET, "--initrd"]).arg(init);
     recorded(&mut command, &short, "reached");
-    // The bound is 256 MiB, which a serial port does not say in a test's time: a recording is made like that one with
-    // a smaller bound in it.
+    // The default limit is 256 MiB, too much for a serial port in a test. So the test edits a smaller limit into a
+    // recording, and repeats that.
     let manifest_path = short.join("recording.json");
     let mut changed = manifest(&short);
     assert!(changed["how"]["stream_bytes_max"].as_u64() > Some(1 << 20), "{}", changed["how"]);
-    changed["how"]["stream_bytes_max"] = BOUND.into();
+    changed["how"]["stream_bytes_max"] = MAX_STREAM_BYTES.into();
     std::fs::write(&manifest_path, changed.to_string()).unwrap();
     let mut command = bootscope("record");
     command.arg("--like").arg(&short).args(["--until", "^that is all", "-o"]).arg(&long);
     recorded(&mut command, &long, "reached");
     let size = |name: &str| std::fs::metadata(long.join(name)).unwrap().len();
     let sizes = ["console.log", "console.idx", "console.tail.log", "console.tail.idx"].map(size);
-    assert!(sizes[0] + sizes[1] <= BOUND && sizes[0] > BOUND / 4, "of the start what fits is kept: {sizes:?}");
+    assert!(
+        sizes[0] + sizes[1] <= MAX_STREAM_BYTES && sizes[0] > MAX_STREAM_BYTES / 4,
+        "of the start what fits is kept: {sizes:?}"
+    );
     assert!(sizes[2] <= 64 << 10 && sizes[2] > 32 << 10, "and of the end the last 64 KiB: {sizes:?}");
     assert!(evidence(&long, "console.tail.log").contains("and on and on"));
     let notes = manifest(&long)["notes"].to_string();
@@ -218,7 +221,7 @@ fn a_guest_that_prints_too_much_is_cut_in_the_middle() {
 }
 
 #[test]
-fn what_cannot_be_begun_is_refused_and_leaves_nothing() {
+fn a_boot_that_cannot_start_is_refused_and_leaves_nothing() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("boot");
@@ -248,10 +251,10 @@ fn what_cannot_be_begun_is_refused_and_leaves_nothing() {
 
 #[test]
 #[ignore = "30 s: in make test-all"]
-fn a_deterministic_boot_that_panics_takes_the_same_time_however_busy_the_host_is() {
+fn a_deterministic_panic_takes_the_same_time_on_a_busy_host() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
-    // Nothing of ours runs in the guest: the kernel finds no root and panics.
+    // Nothing of bootscope runs in the guest: the kernel finds no root and panics.
     let boot = |name: &str, busy: bool| {
         let into = scratch.path(name);
         let mut command = record(&kernel, &into);
@@ -265,7 +268,8 @@ fn a_deterministic_boot_that_panics_takes_the_same_time_however_busy_the_host_is
             spin.wait().unwrap();
         });
         let document = shown(&into);
-        // The kernel's own stamp of its last words. Its clock and the counter differ by some 20 ms at this kernel's initcalls.
+        // The kernel's own stamp of its last message. Its clock and the counter differ by some 20 ms at this kernel's
+        // initcalls.
         let log = messages(&evidence(&into, "kmsg-memory.log"));
         let panic_us = log.iter().find(|(_, text)| text.starts_with("Kernel panic")).expect("it panicked").0;
         (ns(&document["total_ns"]), panic_us as i64 * 1000)
@@ -276,7 +280,7 @@ fn a_deterministic_boot_that_panics_takes_the_same_time_however_busy_the_host_is
 }
 
 #[test]
-fn a_qemu_that_is_too_old_or_is_none_is_refused() {
+fn an_old_or_missing_qemu_is_refused() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let fake = scratch.path("qemu");
@@ -293,7 +297,7 @@ fn a_qemu_that_is_too_old_or_is_none_is_refused() {
 }
 
 #[test]
-fn what_qemu_refuses_is_said_in_its_own_words() {
+fn an_error_of_qemu_is_quoted() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let into = scratch.path("boot");
@@ -304,7 +308,7 @@ fn what_qemu_refuses_is_said_in_its_own_words() {
 }
 
 #[test]
-fn an_initrd_that_no_kernel_unpacks_is_refused_or_told_of() {
+fn an_initrd_that_no_kernel_unpacks_is_refused_or_reported() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let (into, script) = (scratch.path("boot"), scratch.path("init.sh"));
@@ -318,12 +322,12 @@ fn an_initrd_that_no_kernel_unpacks_is_refused_or_told_of() {
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_with_what_fitted() {
+fn a_full_disk_ends_the_recording_and_keeps_what_fitted() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
     let small = scratch.path("small");
     std::fs::create_dir(&small).unwrap();
-    // A file system of 300 KiB, in a mount namespace of its own; what is in it is read before it goes.
+    // A file system of 300 KiB, in its own mount namespace. Its content is read before it disappears.
     let script = format!(
         "mount -t tmpfs -o size=300k none {small} || exit 77; \
          {bootscope} record --accel tcg --timeout 60s --kernel {kernel} --append 'ignore_loglevel {CALM}' -o {small}/boot; \
@@ -332,7 +336,7 @@ fn a_full_disk_ends_the_recording_with_what_fitted() {
         bootscope = env!("CARGO_BIN_EXE_bootscope"),
         kernel = kernel.display()
     );
-    // Root needs no user namespace, which a chroot does not give even to it.
+    // Root needs no user namespace, which a chroot does not give even to root.
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let mut command = Command::new("unshare");
     let ran = run(command.arg("--mount").args((!is_root).then_some("--map-root-user")).args(["sh", "-c", &script]));

@@ -1,4 +1,4 @@
-//! Ctrl-C: every command is gone within 0.3 s, whatever it is doing, and leaves what it has.
+//! Ctrl-C: every command ends within 0.3 s, whatever it is doing, and keeps its results.
 
 use crate::support::boots::{Scratch, kernel};
 use crate::support::kills::wait_for;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take to be gone. A program that is not optimised searches the guest's memory ten times slower.
-const PROMISED: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 300 });
-/// A busy host can be late by itself: the best of so many counts.
+/// The longest time until a command has ended. An unoptimised program searches the guest's memory ten times slower.
+const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 300 });
+/// The number of attempts, of which the best counts, since a busy host can be late itself.
 const TRIES: usize = 3;
 
-/// Sends Ctrl-C when `ready`, and returns how long the command then took to be gone.
+/// Sends Ctrl-C when `ready`, and returns the time until the command has ended.
 fn gone_after(command: &mut Command, ready: impl Fn() -> bool) -> Duration {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| ready() || child_is_over(child.id()));
@@ -24,7 +24,7 @@ fn gone_after(command: &mut Command, ready: impl Fn() -> bool) -> Duration {
     sent.elapsed()
 }
 
-/// Whether a child has ended; nobody has waited for it yet.
+/// True if a child has ended and its parent has not waited for it yet.
 fn child_is_over(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
@@ -35,12 +35,12 @@ fn check(what: &str, one: impl Fn(usize) -> Duration) {
     let mut taken = Vec::new();
     for i in 0..TRIES {
         taken.push(one(i));
-        if taken[i] <= PROMISED {
+        if taken[i] <= MAX_TIME {
             break;
         }
     }
     println!("{what}: {taken:?}");
-    assert!(taken.iter().min().unwrap() <= &PROMISED, "{what}: {taken:?}");
+    assert!(taken.iter().min().unwrap() <= &MAX_TIME, "{what}: {taken:?}");
 }
 
 fn bytes(path: &Path) -> u64 {
@@ -51,7 +51,7 @@ fn lab() -> Option<PathBuf> {
     lab::built().then(|| Path::new(&std::env::var_os("BOOTSCOPE_LIB").unwrap()).join("lab"))
 }
 
-/// The lab's boot for so long that nobody waits for its end.
+/// A boot of the lab that is longer than any test.
 fn long_boot(command: &str, lab: &Path, into: &Path) -> Command {
     let mut long = bootscope(command);
     long.args(["--accel", "tcg", "--init", "keep", "--until", "^never said", "--memory", "1G", "--kernel"]).arg(lab);
@@ -77,7 +77,8 @@ fn record_and_bench() {
     });
 }
 
-/// The kernel's log is looked for in its memory, and the names of its functions in its image: neither may be waited for.
+/// The recorder searches the kernel's log in its memory, and the names of its functions in its image. It must not wait
+/// for either.
 #[test]
 fn record_of_linux() {
     let Some(kernel) = kernel() else { return };
@@ -141,7 +142,7 @@ fn import_and_show_of_something_large() {
     }
     fs::write(&log, text).unwrap();
     let a_moment = || {
-        // The import is over after some 200 ms.
+        // The import ends after some 200 ms.
         std::thread::sleep(Duration::from_millis(60));
         true
     };

@@ -1,6 +1,7 @@
-//! Recording that is stopped: by `kill -9` at any moment, and by Ctrl-C. What was heard can be read, and no QEMU is left.
+//! Recording stopped by `kill -9` at any moment, and by Ctrl-C. The evidence up to then can be read, and no QEMU is
+//! left.
 //!
-//! `BOOTSCOPE_TEST_KILLS` says how often to kill, at random moments; 10 times where it does not.
+//! `BOOTSCOPE_TEST_KILLS` is the number of kills at random moments, by default 10.
 
 use crate::support::boots::{CALM, Scratch, console_messages, kernel, manifest, messages, record};
 use crate::support::kills::{Random, assert_no_qemu, kill_qemu, kills, wait_for};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A boot under way, whose QEMU is known by a name that no other has.
+/// A running boot, whose QEMU has a unique name.
 struct Boot {
     child: Child,
     name: String,
@@ -29,7 +30,7 @@ fn begin(kernel: &Path, into: &Path, number: u64) -> Boot {
 fn a_kill_at_any_moment_leaves_a_recording_and_no_qemu() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
-    // A boot in peace tells how long one takes here: kills are spread over all of it, and a little more.
+    // An undisturbed boot gives the usual time. The kills are spread over that time, and a little more.
     let began = Instant::now();
     let mut boot = begin(&kernel, &scratch.path("whole"), 0);
     assert!(boot.child.wait().unwrap().success());
@@ -50,7 +51,7 @@ fn a_kill_at_any_moment_leaves_a_recording_and_no_qemu() {
         if into.exists() {
             read += 1;
             evidence_bytes += assert_readable(&into, at);
-            // What is left can be replaced, or it would be in the way.
+            // A recording that is left can be replaced, so that it is not in the way.
             let log = fixture("log/linux-6.1-serial.log");
             run(bootscope("import").arg(log).arg("--force").arg("-o").arg(&into)).exits(0);
             fs::remove_dir_all(&into).unwrap();
@@ -60,12 +61,12 @@ fn a_kill_at_any_moment_leaves_a_recording_and_no_qemu() {
     assert!(read * 2 >= kills, "most kills were too early: {read} of {kills}");
 }
 
-/// `show` reads it, and packing and exporting do. How much evidence is in it.
+/// Checks that `show`, packing and exporting can read it. Returns the number of bytes of evidence.
 fn assert_readable(into: &Path, at: Duration) -> u64 {
     let files = fs::read_dir(into).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
     let bytes = files.sum();
     let show = run(bootscope("show").arg("--json").arg(into));
-    // A folder that was made, and nothing put into it yet, is no recording.
+    // A new folder without files is no recording.
     if bytes == 0 {
         show.refuses(&["neither a recording folder nor"]);
         return 0;
@@ -80,7 +81,7 @@ fn assert_readable(into: &Path, at: Duration) -> u64 {
 
 #[test]
 #[ignore = "a busy host changes what it sees: in make test-all"]
-fn ctrl_c_ends_the_boot_and_keeps_what_was_heard() {
+fn ctrl_c_ends_the_boot_and_keeps_the_evidence() {
     let Some(kernel) = kernel() else { return };
     for signal in ["INT", "TERM"] {
         let scratch = Scratch::new();
@@ -97,7 +98,8 @@ fn ctrl_c_ends_the_boot_and_keeps_what_was_heard() {
         let document = shown(&into);
         assert_eq!(document["outcome"], "interrupted");
         assert!(into.join("registers.txt").is_file(), "where the CPUs stood");
-        // Whoever stops a boot does not want to wait: memory is searched for a moment only, and it is said what was not found.
+        // A user who stops a boot does not want to wait. So memory is searched only for a moment, and missing evidence
+        // is reported.
         if into.join("kmsg-memory.log").exists() {
             let memory = messages(&crate::support::boots::evidence(&into, "kmsg-memory.log"));
             assert!(memory.iter().any(|(_, text)| text.starts_with("Linux version")), "{memory:?}");
@@ -118,7 +120,7 @@ fn a_qemu_that_dies_leaves_its_guests_kernel_log() {
     let ended = ran(boot.child.wait_with_output().unwrap(), "record".to_owned()).exits(1);
     assert!(ended.stderr.contains("vmm-failed") && ended.stderr.contains("signal: 9"), "{}", ended.stderr);
     assert_eq!(shown(&into)["outcome"], "vmm-failed");
-    // It was killed between two bytes of the console: the log in memory has at least what the console says.
+    // QEMU was killed between two bytes of the console: the log in memory has at least the console's messages.
     let [memory, console] = ["kmsg-memory.log", "console.log"].map(|name| crate::support::boots::evidence(&into, name));
     let (memory, console) = (messages(&memory), console_messages(&console));
     assert!(console.len() > 100 && memory.len() >= console.len(), "{} {}", console.len(), memory.len());

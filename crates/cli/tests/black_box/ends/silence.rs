@@ -1,5 +1,5 @@
-//! `record --silence`: where a guest is that says nothing, found by stopping its vCPUs, on the reference kernel and on Linux;
-//! and what is said when it cannot be found.
+//! `record --silence`: locates a silent guest by stops of its vCPUs, on the reference kernel and on Linux, and the
+//! messages if that fails.
 
 use crate::support::boots::{QUIET, Scratch, evidence, kernel, kernels, manifest, record, recorded};
 use crate::support::kills::{kill_qemu, wait_for};
@@ -15,7 +15,7 @@ fn longest(recording: &Path) -> Value {
     longest_of(recording, |_| true)
 }
 
-/// The longest of those that one asks for: on a busy host any silence can be the longest.
+/// The longest of the matching silences. On a busy host any other silence can be longer.
 fn longest_of(recording: &Path, is_asked_for: impl Fn(&Value) -> bool) -> Value {
     let document = shown(recording);
     let silences = list(&document["silences"]["silences"]).iter().filter(|silence| is_asked_for(silence));
@@ -23,17 +23,17 @@ fn longest_of(recording: &Path, is_asked_for: impl Fn(&Value) -> bool) -> Value 
     silences.max_by_key(length).unwrap_or_else(|| panic!("no silence: {}", document["silences"])).clone()
 }
 
-/// The functions that most of its stops found on the first CPU, innermost first.
+/// The functions that most stops of a silence found on the first CPU, innermost first.
 fn stack(silence: &Value) -> Vec<&str> {
     list(&silence["where"][0]["stack"]).iter().map(|entry| text(&entry["name"])).collect()
 }
 
-/// What named the functions.
+/// The sources of the functions' names.
 fn names(recording: &Path) -> String {
     list(&shown(recording)["silences"]["names"]).iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Asserts that these are in it, in this order.
+/// Asserts that the stack contains these functions, in this order.
 #[track_caller]
 fn in_order(stack: &[&str], functions: &[&str]) {
     let places: Vec<Option<usize>> = functions.iter().map(|f| stack.iter().position(|entry| entry == f)).collect();
@@ -47,7 +47,7 @@ fn a_scripted_delay_of_the_lab_is_named_with_its_callers() {
         return;
     }
     let scratch = Scratch::new();
-    // In a SYSINIT, in a driver's attach and in a mount, which is another thread's.
+    // In a SYSINIT, in a driver's attach, and in a mount, which is in another thread.
     for (word, functions) in [
         ("calibrate=delay", &["lab::clock::delay_us", "lab::sysinit::mi_startup", "kmain"][..]),
         ("delay.attach.uart0=900", &["lab::clock::delay_us", "lab::device::device_attach", "kmain"]),
@@ -58,7 +58,7 @@ fn a_scripted_delay_of_the_lab_is_named_with_its_callers() {
         command.args(["--memory", "128M", "--no-first-run", "--silence", "100ms", "--append", word]);
         recorded(&mut command, &into, "reached");
         let silence = longest(&into);
-        // On a busy host a stop takes long, and the next one waits for ten times as long.
+        // On a busy host a stop takes long, and the next one comes after ten times as long.
         assert!(ns(&silence["stops"]) >= 1, "{word}: {silence}");
         assert_eq!(silence["where"][0]["guessed"], false, "{word}");
         in_order(&stack(&silence), functions);
@@ -79,7 +79,7 @@ fn the_hash_that_is_resized_too_late_is_found_without_its_source() {
     command.args(["--memory", "128M", "--no-first-run", "--silence", "40ms", "--append"]);
     command.args(["netboot=yes dma_buffers=many vmem_rescale=late", "--", "-device", "e1000,romfile="]);
     recorded(&mut command, &into, "reached");
-    // The one function goes through the chains, the other one closes the card: illumos' vmem_hash_delete and i40e_m_stop.
+    // The first function walks the chains, the second closes the card: illumos' vmem_hash_delete and i40e_m_stop.
     let (chains, closes) = ("vmem::hash::Hash::delete", "lab::em::stop");
     let silence = longest_of(&into, |silence| {
         list(&silence["where"]).first().is_some_and(|place| list(&place["stack"]).iter().any(|at| at["name"] == chains))
@@ -110,7 +110,8 @@ fn stops_take_a_deterministic_guest_no_time() {
 #[test]
 #[ignore = "15 s: in make test-all"]
 fn a_stock_kernel_is_named_and_unwound_by_its_image_wherever_it_moved_itself() {
-    // Tables of 6.1 and of 6.12 have different forms. A larger kernel unpacks itself for so long that few stops find it running.
+    // The tables of 6.1 and of 6.12 have different forms. A larger kernel unpacks itself for such a time that few stops
+    // find it running.
     for kernel in kernels().into_iter().filter(|kernel| kernel.to_string_lossy().contains("cloud")) {
         let scratch = Scratch::new();
         let boot = |turn: u32| {
@@ -119,7 +120,7 @@ fn a_stock_kernel_is_named_and_unwound_by_its_image_wherever_it_moved_itself() {
             let names = names(&into);
             (into, names)
         };
-        // One of its some 480 places is the one that it is linked for.
+        // The kernel is at one of some 480 places, and one of them is its link address.
         let is_moved = |names: &str| names.contains("moved by 0x");
         let (into, names) = (1..=2).map(boot).find(|(_, names)| is_moved(names)).unwrap_or_else(|| boot(3));
         assert!(is_moved(&names) && names.contains("calls seen on the stacks"), "{names}");
@@ -131,8 +132,8 @@ fn a_stock_kernel_is_named_and_unwound_by_its_image_wherever_it_moved_itself() {
             last.split_whitespace().nth(1)?.split('+').next().map(str::to_owned)
         };
         let outermost: Vec<String> = stacks.filter_map(outermost).collect();
-        // Where the first CPU starts, where each thread does, and where user space comes in. 6.1 jumps to start_kernel: nobody
-        // called it. Linux gives an interrupt a stack of its own, whose outermost function switches to it. A stack that is cut
+        // The start of the first CPU, of each thread, and of user space. 6.1 jumps to start_kernel, so it has no
+        // caller. Linux gives an interrupt its own stack, whose outermost function switches to it. A truncated stack
         // ends earlier.
         let roots = ["start_kernel", "common_startup_64", "ret_from_fork", "ret_from_fork_asm"];
         let is_entry = |name: &str| ["asm_", "entry_", "sysvec_"].iter().any(|entry| name.starts_with(entry));
@@ -142,7 +143,7 @@ fn a_stock_kernel_is_named_and_unwound_by_its_image_wherever_it_moved_itself() {
 }
 
 #[test]
-fn names_of_another_kernel_are_refused_and_said() {
+fn names_of_another_kernel_are_refused_and_reported() {
     let Some(other) = kernels().into_iter().find(|other| Some(other) != kernel().as_ref()) else { return };
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new();
@@ -157,7 +158,7 @@ fn names_of_another_kernel_are_refused_and_said() {
 }
 
 #[test]
-fn a_gdbstub_that_is_not_there_costs_the_stops_and_not_the_boot() {
+fn without_a_gdbstub_there_are_no_stops_but_a_boot() {
     if !built() {
         return;
     }
@@ -179,7 +180,7 @@ fn a_gdbstub_that_is_not_there_costs_the_stops_and_not_the_boot() {
 }
 
 #[test]
-fn what_was_seen_before_qemu_was_killed_is_kept() {
+fn stops_before_a_kill_of_qemu_are_kept() {
     if !built() {
         return;
     }
@@ -191,7 +192,7 @@ fn what_was_seen_before_qemu_was_killed_is_kept() {
     let mut recorder = command.args(["hang=mount.ramfs", "--", "-name", name]).spawn().unwrap();
     let hangs = || fs::read_to_string(into.join("console.log")).is_ok_and(|said| said.contains("hang: at"));
     wait_for(hangs);
-    // The first stop is after 100 ms; a busy host takes its time.
+    // The first stop is after 100 ms, and later on a busy host.
     std::thread::sleep(Duration::from_secs(3));
     kill_qemu(name);
     assert_eq!(recorder.wait().unwrap().code(), Some(1));

@@ -1,12 +1,12 @@
-//! Boots of real kernels: which ones, how, and what every recording of one has to hold.
+//! Boots of real kernels: their choice, their options, and the properties of every recording.
 //!
-//! `BOOTSCOPE_TEST_KERNEL` names one kernel, `BOOTSCOPE_TEST_KERNELS` several with `:` between them; each is a path, or a
-//! name as `scripts/fetch-kernel` knows it that was fetched before. Without them the tests skip, and say so. The boots
-//! are under TCG, which is everywhere.
+//! `BOOTSCOPE_TEST_KERNEL` names one kernel, `BOOTSCOPE_TEST_KERNELS` several with `:` between them. Each is a path, or
+//! the name of a kernel fetched by `scripts/fetch-kernel`. Without them the tests skip, and say so. The boots run under
+//! TCG, which is available everywhere.
 //!
-//! A busy host can be too late for a kernel that tests its timer, which panics then. What is tested is bootscope: kernels
-//! are booted with [`CALM`] where the command line is not the point, and a boot that ends so all the same is made once
-//! more, in print. Nothing else is tried twice. A test that fails prints how each of its recordings ended.
+//! On a busy host the guest may be too late when the kernel tests its timer, and the kernel then panics. The tests are
+//! about bootscope, so they boot with [`CALM`] where the command line does not matter. A boot that still ends so is
+//! printed and repeated once. Nothing else is retried. A failing test prints the end of each of its recordings.
 
 use super::{Ran, bootscope, run, skip};
 use serde_json::Value;
@@ -15,30 +15,31 @@ use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// Leaves out the kernel's test of its timer, which a busy host makes it fail.
+/// Disables the kernel's test of its timer, which fails on a busy host.
 pub const CALM: &str = "no_timer_check";
 /// The same, on a quiet console.
 pub const QUIET: &str = "quiet no_timer_check";
-/// How a kernel says that a busy host was too much for it, or for QEMU: its test of its timer failed; or one CPU met code
-/// that another was patching (6.12 with 4 CPUs under TCG, in a no-op of `sched_clock_cpu`, once in some hundred boots).
+/// Panics that are due to a busy host. The first: the kernel's test of its timer failed. The second: one CPU ran code
+/// that another was patching (6.12 with 4 CPUs under TCG, in a no-op of `sched_clock_cpu`, in one of some hundred
+/// boots).
 const HOST_PANICS: [&str; 2] = ["IO-APIC + timer doesn't work", "Fatal exception in interrupt"];
 
-/// How many tests boot machines now, and who waits to.
+/// The number of tests that boot machines now, and the tests that wait to.
 static BOOTING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// So many tests may boot machines at once: `BOOTSCOPE_TEST_BOOTS`, else one.
-fn boots_max() -> usize {
+/// The most tests that boot machines at once: `BOOTSCOPE_TEST_BOOTS`, else one.
+fn max_boots() -> usize {
     std::env::var("BOOTSCOPE_TEST_BOOTS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// The turn to boot machines, until it is dropped.
+/// The permission to boot machines. A drop returns it.
 struct Turn(());
 
 impl Turn {
     fn wait() -> Turn {
         let booting = BOOTING.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut booting =
-            BOOTING.1.wait_while(booting, |booting| *booting >= boots_max()).unwrap_or_else(PoisonError::into_inner);
+            BOOTING.1.wait_while(booting, |booting| *booting >= max_boots()).unwrap_or_else(PoisonError::into_inner);
         *booting += 1;
         Turn(())
     }
@@ -51,14 +52,14 @@ impl Drop for Turn {
     }
 }
 
-/// A folder for one test, and its turn to boot machines.
+/// A folder for one test, with the permission to boot machines.
 pub struct Scratch {
     folder: TempDir,
     _turn: Turn,
 }
 
 impl Scratch {
-    /// Waits for the turn.
+    /// Waits for the permission.
     pub fn new() -> Scratch {
         let turn = Turn::wait();
         Scratch { folder: TempDir::new().unwrap(), _turn: turn }
@@ -69,7 +70,6 @@ impl Scratch {
         self.folder.path()
     }
 
-    /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -90,7 +90,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Outcome, notes, and the last that guest and QEMU said: what one must see of a boot that went wrong.
+/// The outcome, the notes, and the last output of guest and QEMU, to explain a failed boot.
 fn how_it_ended(recording: &Path) -> String {
     let read =
         |name: &str| String::from_utf8_lossy(&std::fs::read(recording.join(name)).unwrap_or_default()).into_owned();
@@ -108,7 +108,7 @@ fn how_it_ended(recording: &Path) -> String {
     text
 }
 
-/// The kernel to test with; none, with the reason said, if there is none.
+/// The kernel to test with; `None` without one, with a printed reason.
 pub fn kernel() -> Option<PathBuf> {
     let Some(kernel) = std::env::var("BOOTSCOPE_TEST_KERNEL").ok().filter(|k| !k.is_empty()) else {
         skip("BOOTSCOPE_TEST_KERNEL names no kernel");
@@ -117,14 +117,14 @@ pub fn kernel() -> Option<PathBuf> {
     Some(found(&kernel))
 }
 
-/// All kernels to test with; at least the one, if that is given.
+/// All kernels to test with; at least the one, if it is given.
 pub fn kernels() -> Vec<PathBuf> {
     let several = std::env::var("BOOTSCOPE_TEST_KERNELS").unwrap_or_default();
     let several: Vec<PathBuf> = several.split(':').filter(|name| !name.is_empty()).map(found).collect();
     if several.is_empty() { kernel().into_iter().collect() } else { several }
 }
 
-/// A kernel by its path, or by its name as `scripts/fetch-kernel` knows it.
+/// A kernel by its path, or by its name for `scripts/fetch-kernel`.
 pub fn found(name: &str) -> PathBuf {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels").join(name);
     let path = if name.contains('/') { PathBuf::from(name) } else { fetched };
@@ -138,7 +138,7 @@ pub fn record(kernel: &Path, into: &Path) -> Command {
     command
 }
 
-/// Records, and asserts exit status and outcome: 0 for `reached`, 1 for every other end of a boot.
+/// Records, and asserts exit status and outcome: 0 for `reached`, 1 for every other outcome.
 #[track_caller]
 pub fn recorded(command: &mut Command, into: &Path, outcome: &str) -> Ran {
     let mut ran = run(command);
@@ -170,7 +170,7 @@ pub fn evidence(recording: &Path, name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Stamp in microseconds and text of each record of a `kmsg*.log`, with what `/dev/kmsg` escapes put back.
+/// The stamp in microseconds and text of each record of a `kmsg*.log`, without the escapes of `/dev/kmsg`.
 pub fn messages(kmsg: &str) -> Vec<(u64, String)> {
     let record = |line: &str| {
         let (head, text) = line.split_once(';')?;
@@ -180,7 +180,7 @@ pub fn messages(kmsg: &str) -> Vec<(u64, String)> {
     kmsg.lines().filter(|line| !line.starts_with([' ', '#'])).filter_map(record).collect()
 }
 
-/// Stamp in microseconds and text of each kernel message on a console.
+/// The stamp in microseconds and text of each kernel message on a console.
 pub fn console_messages(console: &str) -> Vec<(u64, String)> {
     let message = |line: &str| {
         let (stamp, text) = line.strip_prefix('[')?.split_once("] ")?;

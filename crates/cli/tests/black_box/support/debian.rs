@@ -1,4 +1,4 @@
-//! A Debian with its own init as one initrd, with files of a test's own in it.
+//! A Debian with its own init as one initrd, with files of a test in it.
 
 use super::boots::Scratch;
 use super::{run, skip};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root file system, made once by `scripts/make-rootfs`; none, with the reason said, where that cannot be done.
+/// The root file system, made once by `scripts/make-rootfs`; `None` if that is not possible, with a printed reason.
 pub fn rootfs() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/make-rootfs");
     let made = run(&mut Command::new(script));
@@ -19,10 +19,10 @@ pub fn rootfs() -> Option<PathBuf> {
     Some(PathBuf::from(made.text().trim()))
 }
 
-/// Where systemd looks for units.
+/// The folder in which systemd looks for units.
 pub const UNITS: &str = "etc/systemd/system";
 
-/// The root file system with more files in it; those of `bin` may be run.
+/// The root file system with more files in it. Those in `bin` are executable.
 pub fn with_files(rootfs: &Path, scratch: &Scratch, more: &[(String, Vec<u8>)]) -> PathBuf {
     let (files, initrd) = (scratch.path("files"), scratch.path("initrd.cpio"));
     for (path, bytes) in more {

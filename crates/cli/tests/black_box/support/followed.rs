@@ -1,30 +1,30 @@
-//! Files of followed calls made by hand: what `crates/evidence/src/calls.rs` says of the format, from a list of what
-//! happened. The clock is the guest's: an instruction is a tick is a nanosecond.
+//! Hand-made files of call traces, in the format that `crates/evidence/src/calls.rs` describes, from a list of events.
+//! The clock is the guest's: an instruction is a tick is a nanosecond.
 
 use plugin_formats::Sink;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Kinds of nodes.
+/// The kinds of nodes.
 pub const STACK: u8 = 0;
 pub const CALL: u8 = 1;
 pub const TAIL: u8 = 2;
 pub const INTERRUPT: u8 = 3;
 pub const USER: u8 = 4;
 
-/// A file that is being made.
+/// A file under construction.
 #[derive(Default)]
 pub struct Followed {
     nodes: Vec<u8>,
     last_node: (i64, i64),
-    /// When, and the record without its time: before it and after it.
+    /// The time of each event, and the parts of its record before and after the time.
     events: Vec<(u64, Vec<u8>, Vec<u8>)>,
     totals: Vec<u8>,
     insns: u64,
     symbols: String,
 }
 
-/// A node's number in a record: from the last one, which here is always the first of its chunk.
+/// A node's number in a record, relative to the previous one, which here is always the first of its chunk.
 fn node(n: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.signed(n.into());
@@ -32,21 +32,21 @@ fn node(n: u32) -> Vec<u8> {
 }
 
 impl Followed {
-    /// Names code at an address.
+    /// Names the code at an address.
     pub fn symbol(&mut self, address: u64, name: &str) -> &mut Self {
         self.symbols += &format!("{address:016x} T {name}\n");
         self
     }
 
-    /// Defines a path: its number, its parent's (0: none), how, the function's address, and how often it was called and
-    /// took how many instructions itself. The bottom of a stack is where its number says.
+    /// Defines a path: its number, its parent's (0: no parent), its kind, the function's address, its number of calls
+    /// and its own instructions. The bottom of a stack is at an address that depends on its number.
     pub fn path(&mut self, number: u32, parent: u32, kind: u8, function: u64, calls: u64, own: u64) -> &mut Self {
         self.nodes.push(1 | kind << 4);
         self.nodes.signed(i64::from(number) - self.last_node.0);
         self.nodes.number(parent.into());
         self.nodes.signed((function as i64).wrapping_sub(self.last_node.1));
         if kind == STACK {
-            // The kernel's stacks are where its code is.
+            // The kernel's stacks are in the same half of the address space as its code.
             self.nodes.number(function >> 63 << 63 | u64::from(number) << 14);
         }
         self.last_node = (number.into(), function as i64);
@@ -59,22 +59,22 @@ impl Followed {
         self
     }
 
-    /// A long call, that returned.
+    /// A long call that returned.
     pub fn span(&mut self, number: u32, from: u64, to: u64) -> &mut Self {
         self.event(to, 3, number, Some(to - from))
     }
 
-    /// A long call, last seen under way.
+    /// A long call that was last seen in progress.
     pub fn open(&mut self, number: u32, from: u64, seen: u64) -> &mut Self {
         self.event(seen, 4, number, Some(seen - from))
     }
 
-    /// The CPU goes on with this path's stack.
+    /// The CPU continues on this path's stack.
     pub fn switch(&mut self, at: u64, number: u32) -> &mut Self {
         self.event(at, 5, number, None)
     }
 
-    /// The CPU slept.
+    /// The CPU sleeps.
     pub fn idle(&mut self, number: u32, from: u64, to: u64) -> &mut Self {
         self.event(to, 6, number, Some(to - from))
     }
@@ -88,7 +88,7 @@ impl Followed {
         self
     }
 
-    /// The file, of a boot that reached its end mark at `end`.
+    /// The file of a boot that reached its end mark at `end`.
     pub fn bytes(&self, end: u64) -> Vec<u8> {
         let mut header = b"BSCALLS\n".to_vec();
         header.extend([1, 0, 1, 1, 1, 0, 0, 0]);
@@ -117,7 +117,7 @@ impl Followed {
         [header, chunks, chunk(&mark), chunk(&interval), chunk(&exit)].concat()
     }
 
-    /// Files to import: the calls, and their names compressed as a recording keeps them.
+    /// Writes the files to import: the calls, and their names compressed as in a recording.
     pub fn write(&self, folder: &Path, end: u64) -> [PathBuf; 2] {
         std::fs::create_dir_all(folder).unwrap();
         let (calls, symbols) = (folder.join("calls.bin"), folder.join("kallsyms.gz"));
@@ -135,16 +135,16 @@ impl Followed {
     }
 }
 
-/// A chunk of its own for each record, so that nothing is relative to another.
+/// A chunk for each record, so that no record is relative to another.
 fn chunk(records: &[u8]) -> Vec<u8> {
     [b"CHNK", &(records.len() as u32).to_le_bytes()[..], &[0; 4], records].concat()
 }
 
-/// Addresses of the kernel below.
+/// The start address of the kernel's code in these files.
 pub const BASE: u64 = 0xffff_ffff_8100_0000;
 
-/// Linux in 4000 instructions, of which it sleeps 1000: firmware, the thread that boots, process 1 with an initcall
-/// that calls `bar` ten times for 100 instructions, and user space.
+/// Linux in 4000 instructions, 1000 of them asleep: firmware, the boot thread, process 1 with an initcall that calls
+/// `bar` ten times for 100 instructions, and user space.
 ///
 /// ```text
 ///    0 firmware (node 2)                20 of its own, then a function with 80

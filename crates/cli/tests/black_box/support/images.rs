@@ -1,10 +1,10 @@
-//! Guests made for a test: a process 1 of a few lines of C, in an initial RAM file system of its own.
+//! Guests made for a test: a process 1 of a few lines of C, in its own initial RAM file system.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Enough of x86-64 Linux for a process 1 without a C library.
+/// The part of x86-64 Linux that a process 1 without a C library needs.
 const PRELUDE: &str = r#"
 static long call(long n, long a, long b, long c, long d) {
     long r; register long r10 __asm__("r10") = d;
@@ -18,7 +18,7 @@ static void restart(void) { ends(0x01234567); }
 static void wait(void) { for (;;) call(34, 0, 0, 0, 0); }
 "#;
 
-/// An initial RAM file system whose `/init` is this body of a C function, with the calls of the prelude.
+/// An initial RAM file system with this body of a C function as `/init`, with the calls of the prelude.
 pub fn initrd(folder: &Path, body: &str) -> PathBuf {
     let program = folder.join("init");
     let mut compiler = Command::new("cc")
@@ -35,7 +35,7 @@ pub fn initrd(folder: &Path, body: &str) -> PathBuf {
     archive
 }
 
-/// A cpio archive (newc) of `/init`, and of the console's device, without which it could say nothing.
+/// A cpio archive (newc) of `/init`, and of the console's device, without which it could print nothing.
 fn cpio(init: &[u8]) -> Vec<u8> {
     let mut archive = Vec::new();
     let mut entry = |name: &str, mode: u32, device: [usize; 2], bytes: &[u8]| {

@@ -1,26 +1,26 @@
-//! Benches as `bootscope bench` leaves them, made up: a journal with a head, boots and an end.
+//! Synthetic benches in the form of `bootscope bench`: a journal with a head, boots and an end.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A bench to be written.
+/// A bench to write.
 pub struct Bench<'a> {
-    /// When it began, RFC 3339.
+    /// The start time, RFC 3339.
     pub created: &'a str,
-    /// Hash of each variant's kernel.
+    /// The hash of each variant's kernel.
     pub kernels: &'a [&'a str],
-    /// Totals in ms, by round and variant; none: that boot failed.
+    /// The totals in ms, by round and variant; `None` for a failed boot.
     pub rounds: &'a [Vec<Option<f64>>],
 }
 
-/// The share of each phase, and that of one row.
+/// The share of each phase, and of its one row.
 pub const PHASES: [(&str, f64); 3] = [("firmware", 0.25), ("initcalls", 0.5), ("hand-over", 0.25)];
 const ROW: (&str, f64) = ("initcall acpi_init", 0.2);
-/// When each milestone is passed, as a share of the boot.
+/// The time of each milestone, as a share of the boot.
 const MILESTONES: [(&str, f64); 2] = [("process-1", 0.6), ("unit:ssh.service", 0.9)];
 
 impl Bench<'_> {
-    /// Writes it into a folder.
+    /// Writes the bench into a folder.
     pub fn write(&self, folder: &Path) -> PathBuf {
         let mut lines = vec![self.head()];
         let mut number = 0;

@@ -1,23 +1,23 @@
-//! Holds a value against a JSON schema, as far as the generated ones go: a keyword that is not known here fails.
+//! Checks a value against a JSON schema. It supports the keywords of the generated schemas, and fails on any other.
 
 use serde_json::{Map, Value};
 
-/// Where the value does not fit the schema; empty if it does.
+/// The places where the value does not fit the schema; empty if it fits.
 pub fn misfits(schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    Holder { root: schema }.hold(schema, value, "", &mut found);
+    Checker { root: schema }.check(schema, value, "", &mut found);
     found
 }
 
-/// What is only said to people, or looked at through a `$ref`.
-const SAID: [&str; 7] = ["$schema", "$defs", "title", "description", "default", "format", "examples"];
+/// Keywords for the user, or that are read only through a `$ref`.
+const NOT_CHECKED: [&str; 7] = ["$schema", "$defs", "title", "description", "default", "format", "examples"];
 
-struct Holder<'a> {
+struct Checker<'a> {
     root: &'a Value,
 }
 
-impl<'a> Holder<'a> {
-    /// The schema itself where this refers to another.
+impl<'a> Checker<'a> {
+    /// The schema itself, or the one that it refers to.
     pub fn resolved(&self, schema: &'a Value) -> &'a Value {
         match schema.get("$ref").and_then(Value::as_str) {
             Some(name) => self.root.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("no {name}")),
@@ -25,7 +25,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    fn hold(&self, schema: &'a Value, value: &Value, at: &str, found: &mut Vec<String>) {
+    fn check(&self, schema: &'a Value, value: &Value, at: &str, found: &mut Vec<String>) {
         let keywords: &Map<String, Value> = match schema {
             Value::Bool(true) => return,
             Value::Bool(false) => return found.push(format!("{at} is in no schema")),
@@ -35,8 +35,8 @@ impl<'a> Holder<'a> {
         let wrong = |what: String| format!("{at}: {what}: {value}");
         for (keyword, asked) in keywords {
             match keyword.as_str() {
-                known if SAID.contains(&known) => {}
-                "$ref" => self.hold(self.resolved(schema), value, at, found),
+                known if NOT_CHECKED.contains(&known) => {}
+                "$ref" => self.check(self.resolved(schema), value, at, found),
                 "type" => {
                     let types = asked.as_array().map_or_else(|| vec![asked], |all| all.iter().collect());
                     if !types.iter().any(|name| is(name.as_str().unwrap(), value)) {
@@ -56,20 +56,20 @@ impl<'a> Holder<'a> {
                 "anyOf" | "oneOf" => {
                     let each = asked.as_array().unwrap().iter().map(|one| {
                         let mut own = Vec::new();
-                        self.hold(one, value, at, &mut own);
+                        self.check(one, value, at, &mut own);
                         own
                     });
                     let each: Vec<Vec<String>> = each.collect();
                     let fit = each.iter().filter(|own| own.is_empty()).count();
                     if fit == 0 || (keyword == "oneOf" && fit > 1) {
-                        // The last words are of the most that were said: null is never what was meant.
+                        // Report the alternative with the most faults: it is never null, which is not the intended one.
                         found.extend(each.into_iter().max_by_key(Vec::len).unwrap_or_default());
                         found.push(format!("{at}: fits {fit} of {keyword}"));
                     }
                 }
                 "items" => {
                     for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.hold(asked, item, &format!("{at}/{i}"), found);
+                        self.check(asked, item, &format!("{at}/{i}"), found);
                     }
                 }
                 "minItems" | "maxItems" => {
@@ -81,7 +81,7 @@ impl<'a> Holder<'a> {
                 "prefixItems" => {
                     for (i, (one, item)) in asked.as_array().unwrap().iter().zip(value.as_array().unwrap()).enumerate()
                     {
-                        self.hold(one, item, &format!("{at}/{i}"), found);
+                        self.check(one, item, &format!("{at}/{i}"), found);
                     }
                 }
                 "required" => {
@@ -95,13 +95,13 @@ impl<'a> Holder<'a> {
                 unknown => panic!("{at}: the keyword {unknown} is not known here"),
             }
         }
-        // What a schema allows beyond its properties a document of ours must not have: it would be described nowhere.
+        // A document must not have fields beyond the schema's properties, since no page would describe them.
         let properties = keywords.get("properties").and_then(Value::as_object);
         let others = keywords.get("additionalProperties");
         if properties.is_some() || others.is_some() {
             for (name, field) in value.as_object().into_iter().flatten() {
                 match properties.and_then(|all| all.get(name)).or(others) {
-                    Some(one) => self.hold(one, field, &format!("{at}/{name}"), found),
+                    Some(one) => self.check(one, field, &format!("{at}/{name}"), found),
                     None => found.push(format!("{at}/{name} is in no schema")),
                 }
             }

@@ -1,13 +1,13 @@
-//! Killing what runs, at random moments: recorders, and the QEMUs that they started.
+//! Kills processes at random moments: recorders, and the QEMUs that they started.
 
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a QEMU may outlive us.
-const GRACE: Duration = Duration::from_secs(10);
+/// The longest time for which a QEMU may outlive its recorder.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The QEMUs of that name that are alive: a killed one stays a process until it is waited for.
+/// The running QEMUs of that name. A killed process still exists until its parent waits for it.
 pub fn alive(name: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
     let ours = processes.filter(|process| {
@@ -27,12 +27,12 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
 pub fn assert_no_qemu(name: &str) {
     let killed = Instant::now();
     while !alive(name).is_empty() {
-        assert!(killed.elapsed() < GRACE, "QEMU outlived us: {:?}", alive(name));
+        assert!(killed.elapsed() < MAX_WAIT, "QEMU outlived us: {:?}", alive(name));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Kills the one QEMU of that name, as a crash would end it.
+/// Kills the one QEMU of that name, as in a crash.
 #[track_caller]
 pub fn kill_qemu(name: &str) {
     let alive = alive(name);
@@ -41,12 +41,12 @@ pub fn kill_qemu(name: &str) {
     assert!(Command::new("sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap().success());
 }
 
-/// How often to kill: what `BOOTSCOPE_TEST_KILLS` says, or so often.
+/// The number of kills: `BOOTSCOPE_TEST_KILLS`, or a default.
 pub fn kills(otherwise: u64) -> u64 {
     std::env::var("BOOTSCOPE_TEST_KILLS").ok().map_or(otherwise, |kills| kills.parse().unwrap())
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 #[track_caller]
 pub fn wait_for(condition: impl Fn() -> bool) {
     let began = Instant::now();
@@ -56,22 +56,22 @@ pub fn wait_for(condition: impl Fn() -> bool) {
     }
 }
 
-/// Random numbers (xorshift64) from the time of day: each run kills at other moments.
+/// Random numbers (xorshift64) from the time of day, so that each run kills at other moments.
 pub struct Random(u64);
 
 impl Random {
-    /// Another seed each time.
+    /// A generator with a new seed.
     pub fn new() -> Random {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         Random(u64::try_from(now.as_nanos()).unwrap() | 1)
     }
 
-    /// To be printed, so that a run can be made again.
+    /// The seed, to be printed so that a run can be repeated.
     pub fn seed(&self) -> u64 {
         self.0
     }
 
-    /// In 0 to 1.
+    /// A number from 0 to 1.
     pub fn share(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -4,7 +4,7 @@ use super::{bootscope, skip};
 use std::path::Path;
 use std::process::Command;
 
-/// Whether there is one; if not, says so.
+/// True if the kernel exists; otherwise prints the reason for skipping.
 pub fn built() -> bool {
     let lab = std::env::var_os("BOOTSCOPE_LIB").map(|lib| Path::new(&lib).join("lab"));
     let built = lab.is_some_and(|lab| lab.is_file());

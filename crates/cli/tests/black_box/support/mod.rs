@@ -1,7 +1,7 @@
-//! What the black-box tests share: the program as a user runs it, and what it said.
+//! Shared code of the black-box tests: runs the program as a user does, and reads its output.
 //!
-//! Nothing here uses the program's own libraries: what is checked is what comes out of the program, its exit status and
-//! the folder it leaves. Each run has a cache folder of the tests' own, so that what a machine remembers changes nothing.
+//! No code here uses the program's own libraries: the tests check the program's output, its exit status and the folder
+//! that it leaves. Each run has the tests' own cache folder, so a machine's saved figures have no effect.
 
 pub mod boots;
 pub mod debian;
@@ -32,7 +32,7 @@ pub fn bootscope(subcommand: &str) -> Command {
     command
 }
 
-/// How a run ended and what it said.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// Exit status.
@@ -44,14 +44,14 @@ pub struct Ran {
     what: String,
 }
 
-/// Runs a command to its end. One that a signal ends is a failure whatever the test expects.
+/// Runs a command to its end. An end by a signal is a failure, whatever the test expects.
 pub fn run(command: &mut Command) -> Ran {
     let what = format!("{command:?}");
     let output = command.output().unwrap_or_else(|e| panic!("{what}: {e}"));
     ran(output, what)
 }
 
-/// The same with something on standard input.
+/// As [`run`], with data on standard input.
 pub fn run_with(command: &mut Command, input: &[u8]) -> Ran {
     let what = format!("{command:?}");
     let mut child = command
@@ -64,7 +64,7 @@ pub fn run_with(command: &mut Command, input: &[u8]) -> Ran {
     ran(child.wait_with_output().expect("it ends"), what)
 }
 
-/// What a child that was waited for has said.
+/// The result of a child that has ended.
 pub fn ran(output: Output, what: String) -> Ran {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let status = output.status.code().unwrap_or_else(|| panic!("{what}: {:?}: {stderr}", output.status));
@@ -79,7 +79,7 @@ impl Ran {
         self
     }
 
-    /// Asserts that it refused: exit status 2, nothing on standard output, and one message with all these words.
+    /// Asserts a refusal: exit status 2, nothing on standard output, and one message with all these words.
     #[track_caller]
     pub fn refuses(self, words: &[&str]) -> Ran {
         let ran = self.exits(2);
@@ -97,14 +97,14 @@ impl Ran {
         std::str::from_utf8(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}", self.what))
     }
 
-    /// Standard output as the one JSON document it has to be.
+    /// Standard output as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}", self.what))
     }
 }
 
-/// The `show --json` document of a recording, after the sums that hold for every one were checked.
+/// The `show --json` document of a recording, with its sums checked.
 #[track_caller]
 pub fn shown(recording: &Path) -> Value {
     let document = run(bootscope("show").arg("--json").arg(recording)).exits(0).json();
@@ -113,7 +113,8 @@ pub fn shown(recording: &Path) -> Value {
     document
 }
 
-/// Nothing in it contradicts itself, by the program's own check; phases are contiguous and sum to the total, and so does what the boot path is charged to; to the nanosecond.
+/// Asserts that the document adds up, to the nanosecond. The program's own check finds no impossible figure, phases are
+/// contiguous and sum to the total, and so do the charges of the boot path.
 #[track_caller]
 pub fn assert_adds_up(document: &Value) {
     let impossible = |d: &&Value| text(&d["code"]).starts_with("impossible-");
@@ -136,19 +137,16 @@ pub fn assert_adds_up(document: &Value) {
     }
 }
 
-/// An integer of nanoseconds.
 #[track_caller]
 pub fn ns(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("no integer: {value}"))
 }
 
-/// A list.
 #[track_caller]
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
-/// A text.
 #[track_caller]
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
@@ -159,7 +157,7 @@ pub fn rows<'a>(of: &'a Value, field: &str, value: &str) -> Vec<&'a Value> {
     of.as_array().into_iter().flatten().filter(|row| row[field] == value).collect()
 }
 
-/// The readers' own fixtures: cuts of real logs and traces.
+/// The fixtures of the readers: excerpts of real logs and traces.
 pub fn fixtures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in ["log", "trace", "guestfs"] {
@@ -176,19 +174,19 @@ pub fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// One of them.
+/// The fixture of this name.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../evidence/tests/data").join(name)
 }
 
-/// A recording of one file.
+/// A recording with one imported file.
 #[track_caller]
 pub fn imported(file: &Path, into: &Path) -> PathBuf {
     run(bootscope("import").arg(file).arg("-o").arg(into)).exits(0);
     into.to_path_buf()
 }
 
-/// Says why a test does nothing, where `make test` collects it.
+/// Prints the reason for skipping a test, in the form that `make test` collects.
 pub fn skip(why: &str) {
     println!("SKIPPED: {why}");
 }

@@ -1,4 +1,5 @@
-//! Boots of kernels for another architecture than this machine's, on QEMU's `virt`: what a boot of any of them has to hold.
+//! Boots of kernels for other architectures than this machine's, on QEMU's `virt`, and the properties that all of them
+//! must have.
 
 use super::boots::{Scratch, evidence, found, manifest, messages, record, recorded};
 use super::{assert_adds_up, list, ns, shown, skip, text};
@@ -6,7 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Functions that only initcalls call: none of them runs before the kernel's tracer does, nor for process 1.
+/// Functions that only initcalls call. None of them runs before the kernel's tracer starts, nor for process 1.
 const TRACED: [&str; 8] = [
     "bus_add_driver",
     "crypto_register_alg",
@@ -18,17 +19,17 @@ const TRACED: [&str; 8] = [
     "platform_device_add",
 ];
 
-/// An architecture, and where what it takes to boot a kernel of it comes from.
+/// An architecture, and the sources of the files for a boot.
 pub struct OtherArch {
-    /// As QEMU names it.
+    /// The name in QEMU.
     pub name: &'static str,
     /// The variable that names the kernel to boot.
     pub variable: &'static str,
-    /// As `scripts/fetch-kernel` names such a kernel.
+    /// The name of such a kernel for `scripts/fetch-kernel`.
     pub fetched_as: &'static str,
     /// The rate of its counter on QEMU's `virt`.
     pub counter_hz: f64,
-    /// With how many CPUs it is booted in the host's time.
+    /// The number of CPUs for boots in host time.
     pub cpus: &'static str,
 }
 
@@ -37,7 +38,7 @@ impl OtherArch {
         format!("qemu-system-{}", self.name)
     }
 
-    /// The kernel to boot; without one, or without what it takes to boot it, the tests skip, and print why.
+    /// The kernel to boot. Without it or another required file the tests skip, and print why.
     pub fn kernel(&self) -> Option<PathBuf> {
         let OtherArch { name, variable, fetched_as, .. } = self;
         let without = |why: &str| {
@@ -58,7 +59,7 @@ impl OtherArch {
         Some(found(&kernel))
     }
 
-    /// Boots it as any other kernel, and compares with the kernel's own word.
+    /// Boots it as any other kernel, and compares the results with the kernel's own log.
     pub fn is_recorded_as_any_other(&self) {
         let Some(kernel) = self.kernel() else { return };
         let scratch = Scratch::new();
@@ -80,7 +81,7 @@ impl OtherArch {
         assert_eq!(counter["name"], "guest counter");
         assert!((counter["hz"].as_f64().unwrap() - self.counter_hz).abs() < 1.0, "{counter}");
 
-        // The kernel's own word on its end: in its log, and so on its clock, which process 1 joined with the host's.
+        // The kernel's log has the end on its own clock, which process 1 joined with the host's.
         let log = messages(&evidence(&boot, "kmsg.log"));
         let run_init = log.iter().find(|(_, message)| message.starts_with("Run /bootscope/init")).expect("it says so");
         let handed_over = list(&document["phases"]).iter().find(|phase| phase["name"] == "hand-over").unwrap();
@@ -95,8 +96,8 @@ impl OtherArch {
         assert!(by_host < by_log && by_log < ns(&document["total_ns"]) as f64);
     }
 
-    /// Two deterministic boots are equal, and name code that ran before there was any message. What the first shows; none
-    /// where it is skipped.
+    /// Checks that two deterministic boots are equal and have names for code that ran before any message. Returns the
+    /// document of the first; `None` if skipped.
     pub fn is_equal_twice(&self) -> Option<Value> {
         let kernel = self.kernel()?;
         let scratch = Scratch::new();
@@ -104,7 +105,7 @@ impl OtherArch {
             let boot = scratch.path(name);
             recorded(record(&kernel, &boot).arg("--deterministic"), &boot, "reached");
             let mut document = shown(&boot);
-            // What QEMU itself used of the host.
+            // QEMU's own use of the host.
             for field in ["vmm_max_rss_bytes", "vmm_cpu_ns"] {
                 document["memory"][field].take();
                 document["metrics"][field].take();
@@ -120,8 +121,8 @@ impl OtherArch {
         Some(first)
     }
 
-    /// Two deterministic boots whose calls are followed are equal in each function, and the kernel's own tracer counts the same. What
-    /// is promised of calls followed holds.
+    /// Checks that two deterministic boots with call traces are equal in each function, that the kernel's own tracer
+    /// counts the same, and that the promises for call traces hold.
     pub fn is_followed(&self) {
         let Some(kernel) = self.kernel() else { return };
         let scratch = Scratch::new();
@@ -137,7 +138,7 @@ impl OtherArch {
         println!("{count} calls, {:.4} % matched, {:.4} % owned", matched * 100.0, owned * 100.0);
         assert!(matched >= 0.999 && owned >= 0.99 && count > 1e6, "{matched} {owned} {count}");
         assert_eq!(first["instructions"], second["instructions"]);
-        // Those that only ran after the end mark depend on when the host was done.
+        // Functions that only ran after the end mark depend on the host's timing.
         let ran = |row: &&Value| row["total_instructions"] != 0 || row["calls"] != 0;
         let [one, other] = [&first, &second].map(|calls| list(&calls["functions"]).iter().filter(ran));
         for (one, other) in one.zip(other) {
@@ -160,7 +161,7 @@ impl OtherArch {
     }
 }
 
-/// Code has names from the kernel's entry on, before there is any message or trace.
+/// Checks that code has names from the kernel's entry on, before any message or trace.
 pub fn has_early_names(document: &Value) {
     let functions = list(&document["functions"]);
     for name in ["start_kernel", "setup_arch", "time_init"] {

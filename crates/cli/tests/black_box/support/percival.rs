@@ -1,11 +1,11 @@
-//! Logs in TSLOG's text form of boots that take what Percival's two machines took (Profiling the FreeBSD kernel boot,
-//! 2018): each row of his tables comes of nesting as a kernel has it, so that only the right rules give the tables back.
+//! Logs in TSLOG's text form with the times of Percival's two machines (Profiling the FreeBSD kernel boot, 2018). Each
+//! row of his tables comes from nesting as in a kernel, so only the right rules reproduce his tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Ticks a second.
+/// The ticks per second.
 pub const HZ: &str = "2.5GHz";
 const TICKS_PER_US: u64 = 2_500;
 
@@ -14,15 +14,15 @@ const INIT: &str = "0xfffff80001000000";
 const USBUS0: &str = "0xfffff80002000000";
 const G_EVENT: &str = "0xfffff80003000000";
 
-/// What each row takes, in microseconds.
+/// The time of each row, in microseconds.
 pub type Rows = BTreeMap<&'static str, u64>;
 
-/// Rows of `(name, milliseconds)`.
+/// Converts rows of `(name, milliseconds)`.
 pub fn rows(ms: &[(&'static str, f64)]) -> Rows {
     ms.iter().map(|&(name, ms)| (name, (ms * 1e3).round() as u64)).collect()
 }
 
-/// His laptop's table.
+/// The table of his laptop.
 pub fn laptop() -> Rows {
     rows(&[
         ("THREAD usbus0", 9_000.0),
@@ -40,7 +40,8 @@ pub fn laptop() -> Rows {
     ])
 }
 
-/// His EC2 c5.4xlarge's. His rows are 4 ms short of his total: all but one are rounded to 10 ms, and the rest takes it.
+/// The table of his EC2 c5.4xlarge. His rows are 4 ms short of his total: all but one are rounded to 10 ms, and the
+/// rest gets the difference.
 pub fn ec2() -> Rows {
     rows(&[
         ("_vprintf", 3_240.0),
@@ -59,7 +60,8 @@ pub fn ec2() -> Rows {
     ])
 }
 
-/// The same machine with other sizes, as he measured: 2680 + 35 ms per CPU, 41 and 10.4 ms per AP, so many ms per GB.
+/// The same machine with other sizes, by his measurements: 2680 + 35 ms per CPU, 41 and 10.4 ms per AP, and the given
+/// microseconds per GB.
 pub fn ec2_of(cpus: u64, gb: u64, us_per_gb: u64) -> Rows {
     let mut rows = ec2();
     rows.insert("_vprintf", 2_680_000 + 35_000 * cpus);
@@ -81,15 +83,15 @@ pub fn write(rows: &Rows, folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// The small functions that make up "everything else", none as long as the shortest row listed.
+/// The number of small functions in "everything else", each shorter than the shortest listed row.
 const SMALL: usize = 40;
-/// In so many places something is printed.
+/// The number of places that print.
 const PRINTS: u64 = 64;
 
 struct Log<'a> {
     rows: &'a Rows,
     text: String,
-    /// Ticks so far.
+    /// The ticks so far.
     now: u64,
     prints: u64,
 }
@@ -134,7 +136,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Buses within buses; printing within probes, and delays within both.
+    /// Buses within buses, with printing within probes and delays within both.
     fn devices(&mut self) {
         self.enter("DEVICE_ATTACH nexus0");
         self.enter("DEVICE_ATTACH acpi0");
@@ -229,12 +231,12 @@ impl<'a> Log<'a> {
         self.within(&format!("SYSINIT {name}"), inside);
     }
 
-    /// Lets a part of a row's time pass.
+    /// Spends a part of a row's time.
     fn spend(&mut self, row: &str, part: u64, of: u64) {
         self.now += self.ticks(row) * part / of;
     }
 
-    /// Lets one of so many parts pass, all of which are the whole to the tick.
+    /// Spends one of `of` equal parts. Together they are the whole time, to the tick.
     fn spend_one(&mut self, row: &str, which: u64, of: u64) {
         let all = self.ticks(row);
         self.now += all * (which + 1) / of - all * which / of;
@@ -244,14 +246,14 @@ impl<'a> Log<'a> {
         self.rows.get(row).copied().unwrap_or(0) * TICKS_PER_US
     }
 
-    /// A row's time in so many delays.
+    /// Spends a row's time in this number of delays.
     fn delay(&mut self, row: &str, times: u64) {
         for i in 0..times {
             self.within("DELAY", |log| log.spend_one(row, i, times));
         }
     }
 
-    /// An equal part of all printing.
+    /// Spends an equal part of all printing.
     fn print(&mut self) {
         let which = self.prints;
         self.prints += 1;

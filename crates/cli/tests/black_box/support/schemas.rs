@@ -1,13 +1,13 @@
-//! The schemas of `docs/json.md`, read from the page itself, and documents held against them.
+//! The schemas in `docs/json.md`, read from the page itself, and checks of documents against them.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tables of the page by their names, and which is whose document.
+/// The tables of the page by name, and the table of each document.
 pub struct Schemas {
     tables: BTreeMap<String, Vec<Field>>,
     documents: BTreeMap<String, String>,
-    /// Fields that were seen with a value.
+    /// Fields that occurred with a value.
     seen: BTreeSet<String>,
 }
 
@@ -17,7 +17,7 @@ struct Field {
     types: String,
 }
 
-/// The fields of a metric, each in the table that has it.
+/// The fields of a metric, each with the table that has it.
 fn metric(row: &str) -> Vec<(&'static str, Field)> {
     let cells: Vec<&str> = row.split(" | ").collect();
     let (name, unit, from) = (cells[0].trim_end_matches('`'), cells[1], cells[3]);
@@ -33,7 +33,7 @@ fn metric(row: &str) -> Vec<(&'static str, Field)> {
 }
 
 impl Schemas {
-    /// Of the page.
+    /// Reads the page.
     pub fn read() -> Schemas {
         let page = include_str!("../../../../../docs/json.md");
         let (mut tables, mut documents) = (BTreeMap::<String, Vec<Field>>::new(), BTreeMap::new());
@@ -43,7 +43,7 @@ impl Schemas {
                 name = table.to_owned();
                 documents.insert(schema.to_owned(), name.clone());
             } else if line.starts_with("## ") {
-                // Its tables follow below names of their own; a table right below it lists values, not fields.
+                // Its tables follow under their own names. A table directly below it lists values, not fields.
                 name.clear();
             } else if let Some(table) = line.strip_prefix("### ") {
                 name = table.to_owned();
@@ -62,9 +62,9 @@ impl Schemas {
         Schemas { tables, documents, seen: BTreeSet::new() }
     }
 
-    /// Holds a document against the schema that it names, the page's and the generated one.
+    /// Checks a document against its schema on the page and the generated one.
     #[track_caller]
-    pub fn hold(&mut self, document: &Value) {
+    pub fn check(&mut self, document: &Value) {
         let schema = document["schema"].as_str().expect("a document names its schema");
         let table = self.documents.get(schema).unwrap_or_else(|| panic!("{schema} is not on the page")).clone();
         if let Err(wrong) = self.table(document, &table, schema) {
@@ -75,23 +75,23 @@ impl Schemas {
         }
     }
 
-    /// Holds a part of a document against a table.
+    /// Checks a part of a document against a table.
     #[track_caller]
-    pub fn hold_part(&mut self, part: &Value, table: &str) {
+    pub fn check_part(&mut self, part: &Value, table: &str) {
         if let Err(wrong) = self.table(part, table, table) {
             panic!("{wrong}");
         }
     }
 
-    /// Fields that no document had a value for.
+    /// Fields that had no value in any document.
     pub fn unseen(&self) -> Vec<String> {
         let all =
             self.tables.iter().flat_map(|(table, fields)| fields.iter().map(move |f| format!("{table}.{}", f.name)));
         all.filter(|field| !self.seen.contains(field)).collect()
     }
 
-    /// Compares the tables of a document with the generated schema of it: the same fields, of which the same may be
-    /// missing. How many tables; none if the page does not have the document.
+    /// Compares the tables of a document with its generated schema: they must have the same fields, and the same of
+    /// them may be missing. Returns the number of tables, or 0 if the page does not have the document.
     #[track_caller]
     pub fn compare(&self, document: &str, schema: &Value) -> usize {
         let Some(table) = self.documents.get(document) else { return 0 };
@@ -149,7 +149,7 @@ impl Schemas {
                 Err(why) => wrong = why,
             }
         }
-        // Of "X or null" the reason is X's.
+        // For "X or null" use the reason of X.
         let main = types.split(" or ").next().unwrap_or(types);
         Err(if types.ends_with(" or null") { self.of(value, main, at).err().unwrap_or(wrong) } else { wrong })
     }
@@ -176,7 +176,7 @@ impl Schemas {
     }
 }
 
-/// The schema of the objects that a field has: itself, its items, or what it is where it is not null.
+/// The schema of the objects in a field: the field itself, its items, or its type other than null.
 fn object_of<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     if let Some(name) = schema["$ref"].as_str() {
         return object_of(root.pointer(name.trim_start_matches('#')).unwrap(), root);

@@ -1,4 +1,4 @@
-//! Random scripts for the reference kernel, and its log: what the tests against a model share.
+//! Random scripts for the reference kernel, and its log: the shared code of the tests against a model.
 
 use std::env;
 use std::ops::Range;
@@ -8,13 +8,13 @@ pub fn number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// The scripts to try: fifty from 1 on, or `BOOTSCOPE_TRUTH_SCRIPTS` from `BOOTSCOPE_TRUTH_SEED` on.
+/// The seeds of the scripts: fifty from 1 on, or `BOOTSCOPE_TRUTH_SCRIPTS` from `BOOTSCOPE_TRUTH_SEED` on.
 pub fn seeds() -> Range<u64> {
     let first = number("BOOTSCOPE_TRUTH_SEED", 1);
     first..first + number("BOOTSCOPE_TRUTH_SCRIPTS", 50)
 }
 
-/// Numbers that look random and are the same for a seed (xorshift64*).
+/// Pseudo-random numbers, the same for a seed (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
@@ -30,14 +30,14 @@ impl Random {
     }
 }
 
-/// Between the first lines of a kernel's log that end so. Its clock counts nanoseconds.
+/// The nanoseconds between the first lines of a kernel's log with these endings. Its clock counts nanoseconds.
 #[track_caller]
 pub fn ns_between(log: &str, events: Range<&str>) -> u64 {
     let [from, to] = [events.start, events.end].map(|event| at_ns(log, |_, line| line.ends_with(event), event));
     to - from
 }
 
-/// When a thread's first line that ends so was logged.
+/// The time of a thread's first line with this ending.
 #[track_caller]
 pub fn at_ns_of(log: &str, thread: &str, event: &str) -> u64 {
     let created = format!(" THREAD {thread}");

@@ -1,26 +1,26 @@
-//! Random graphs of services, and what a boot that starts them waits for: which services, and how long for each.
+//! Random graphs of services, and the waits of a boot that starts them: the services, and the time for each.
 //!
-//! A service is started when all that it is ordered after have ended. It sleeps, has the CPU, or sleeps with a lock, in
-//! its own order; who waits for a lock gets it in the order of asking. The answer is worked out by a simulation of that, and a walk
-//! back from the end through it, which share nothing with the program's. The one thing that the simulation does not know is how long systemd
-//! takes to start a service's program when it may start; it is told.
+//! A service starts when all services that it is ordered after have ended. It sleeps, uses the CPU, or sleeps with a
+//! lock, in its own order. Services get a lock in the order of their requests. A simulation of that and a walk back
+//! from its end compute the answer, and share no code with the program. The simulation cannot compute the time that
+//! systemd takes to start a service's program, so that is an input.
 
 use super::scripts::Random;
 use std::fmt::Write;
 
-/// What a service does, in ms.
+/// A step of a service, with its time in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Sleep(u64),
-    /// With the lock of the CPU.
+    /// Uses the CPU, with the lock of the CPU.
     Cpu(u64),
-    /// A sleep with a lock.
+    /// Sleeps with a lock.
     Hold(u8, u64),
 }
 
-/// The lock of who works.
+/// The lock of the CPU.
 const CPU: u8 = 0;
-/// The others.
+/// The names of all locks.
 const LOCKS: [&str; 3] = ["cpu", "disk", "net"];
 
 impl Step {
@@ -39,7 +39,7 @@ impl Step {
     }
 }
 
-/// A service and the places of those that it is ordered after, all before its own.
+/// A service, and the indices of the services that it is ordered after, all smaller than its own.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub after: Vec<usize>,
@@ -51,30 +51,30 @@ pub struct Graph {
     pub services: Vec<Service>,
 }
 
-/// Time that a service spent, in µs since the graph's start.
+/// A stretch of a service's time, in µs since the graph's start.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     from: u64,
     to: u64,
-    /// Who had the lock until the end of this wait for it.
+    /// For a wait: the service that held the lock until its end.
     until_released_by: Option<usize>,
 }
 
-/// How a graph goes.
+/// A simulated run of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     pieces: Vec<Vec<Piece>>,
-    /// When each lock was asked for.
+    /// The time of each request for a lock.
     asked: Vec<(u8, u64)>,
     begins_after_us: Vec<u64>,
 }
 
-/// Systemd and the start of a program take time, here up to so much in a chain. What is decided by less than this is
-/// not decided, and such a graph is not used.
-const UNDECIDED_US: u64 = 60_000;
+/// The longest time for systemd and the start of programs in a chain. An order that depends on less than this is not
+/// certain, and such a graph is not used.
+const MIN_DECIDED_US: u64 = 60_000;
 
 impl Graph {
-    /// The first of the graphs of this seed whose answer does not hang on a few ms.
+    /// The first graph of this seed whose answer does not depend on a few ms.
     pub fn of(seed: u64) -> Graph {
         let random = &mut Random::of(seed);
         loop {
@@ -104,7 +104,7 @@ impl Graph {
         }
     }
 
-    /// Plays it, the service that is first in time next. Each begins so many µs after it may.
+    /// Simulates the graph, always with the service that is next in time. Each begins this number of µs after it may.
     pub fn run(&self, begins_after_us: &[u64]) -> Run {
         let count = self.services.len();
         let begins_after_us = begins_after_us.to_vec();
@@ -130,7 +130,7 @@ impl Graph {
         }
     }
 
-    /// The unit of a service, as systemd reads it. `before` is the target that all of the graph comes after.
+    /// The unit of a service in systemd's syntax. The target `before` comes after the whole graph.
     pub fn unit(&self, graph: usize, place: usize, before: &str) -> String {
         let service = &self.services[place];
         let mut text = format!("[Unit]\nAfter={before}\n");
@@ -146,7 +146,7 @@ impl Graph {
         text + "\n"
     }
 
-    /// The target that is reached when all of it has ended.
+    /// The target that is reached when the whole graph has ended.
     pub fn target(&self, graph: usize) -> String {
         let all: Vec<String> = (0..self.services.len()).map(|place| name(graph, place)).collect();
         let all = all.join(" ");
@@ -160,7 +160,7 @@ pub fn name(graph: usize, place: usize) -> String {
 }
 
 impl Run {
-    /// When a service can take its next step; none if it has none, or waits for another's end.
+    /// The time of a service's next step; `None` if it has none left, or waits for the end of another service.
     fn at(&self, graph: &Graph, next: &[usize], service: usize) -> Option<u64> {
         let Service { after, steps } = &graph.services[service];
         let ended = |other: &usize| next[*other] == graph.services[*other].steps.len();
@@ -175,7 +175,7 @@ impl Run {
         self.pieces[service].last().map_or(0, |piece| piece.to)
     }
 
-    /// Who ended last, and by how much.
+    /// The service that ended last, and the distance to the end before.
     fn last(&self, of: &[usize]) -> Option<(usize, u64)> {
         let mut ends: Vec<(u64, usize)> = of.iter().map(|service| (self.end(*service), *service)).collect();
         ends.sort_unstable();
@@ -183,20 +183,20 @@ impl Run {
         Some((last, end - ends.last().map_or(0, |second| second.0)))
     }
 
-    /// Whether a few ms more or less anywhere change nothing.
+    /// True if a few ms more or less anywhere change nothing.
     fn is_decided(&self, graph: &Graph) -> bool {
         let all: Vec<usize> = (0..self.pieces.len()).collect();
         let joins = graph.services.iter().map(|service| &service.after).chain([&all]);
         let mut asked = self.asked.clone();
         asked.sort_unstable();
-        let apart = asked.windows(2).all(|two| two[0].0 != two[1].0 || two[1].1 - two[0].1 >= UNDECIDED_US);
-        // Who takes the lock again that it has just given back has it before the one who was woken for it can run.
+        let apart = asked.windows(2).all(|two| two[0].0 != two[1].0 || two[1].1 - two[0].1 >= MIN_DECIDED_US);
+        // A service that requests a lock right after it released it gets it before the woken service can run.
         let again = |two: &[Step]| two[0].lock().is_some() && two[0].lock() == two[1].lock();
         let in_turn = !graph.services.iter().any(|service| service.steps.windows(2).any(again));
-        apart && in_turn && joins.filter_map(|join| self.last(join)).all(|(_, by)| by >= UNDECIDED_US)
+        apart && in_turn && joins.filter_map(|join| self.last(join)).all(|(_, by)| by >= MIN_DECIDED_US)
     }
 
-    /// What the boot waited for, in µs, by service.
+    /// The waits of the boot, in µs, by service.
     pub fn waited_for(&self, graph: &Graph) -> Vec<u64> {
         let mut charged = vec![0; self.pieces.len()];
         let all: Vec<usize> = (0..self.pieces.len()).collect();
@@ -208,7 +208,7 @@ impl Run {
         charged
     }
 
-    /// Charges what a service did in a stretch to it, and what it waited for to whoever it waited for.
+    /// Charges the services for a stretch: a service for its own steps, and the holders of locks for its waits.
     fn charge(&self, service: usize, from: u64, to: u64, charged: &mut [u64]) {
         for piece in &self.pieces[service] {
             let (from, to) = (piece.from.max(from), piece.to.min(to));

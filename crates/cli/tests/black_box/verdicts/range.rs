@@ -143,7 +143,7 @@ fn the_first_slow_commit_is_found_and_the_users_tree_is_as_it_was() {
     assert!(found.stderr.contains("no part of the range"), "{}", found.stderr);
     let document = found.json();
     assert_eq!((text(&document["schema"]), text(&document["verdict"])), ("bootscope.bisect/1", "slow"), "{document}");
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     assert_eq!(text(&document["candidates"][0]["commit"]), slow, "{document}");
     assert!(
         document["probability"].as_f64().unwrap() >= 0.97 && document["after"]["low"].as_f64().unwrap() > 1.1,
@@ -184,7 +184,7 @@ fn every_commit_of_a_range_with_its_step() {
     let head: Value = serde_json::from_str(head.lines().next().unwrap()).unwrap();
     assert_eq!(head["variants"][0]["booted"]["kernel"], "kernel.elf", "not by the name that it has in the cache");
     assert_eq!(document["schema"], "bootscope.range/1");
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     let commits = list(&document["commits"]);
     assert_eq!(commits.len(), 3, "with the one that it grows on: {document}");
     assert_eq!((text(&commits[0]["commit"]), text(&commits[1]["commit"])), (first.as_str(), slow.as_str()));

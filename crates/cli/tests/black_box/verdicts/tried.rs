@@ -47,7 +47,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     let (slow, tried, db) = (scratch.path("slow"), scratch.path("try"), scratch.path("history.db"));
     record(&slow, "4", SLOW, &[]);
     let document = run(&mut try_once(&slow, &tried, &db)).exits(0).json();
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     // Three comparisons of 20 ms, and two of three delays of 10 ms.
     for (rule, saved) in [("tsc-check", 60.0), ("cpu-start", 20.0)] {
         let line = finding_of_rule(&document, rule);
@@ -64,7 +64,7 @@ fn remedies_are_confirmed_and_their_joint_effect_is_measured() {
     assert_eq!(finished, document, "there is nothing more to boot");
     // A trial is also a bench, and the history has both.
     let bench: Value = serde_json::from_slice(&fs::read(tried.join("bench.json")).unwrap()).unwrap();
-    Schemas::read().hold(&bench);
+    Schemas::read().check(&bench);
     assert_eq!(list(&bench["boots"]).len(), 3);
     let text =
         run(bootscope("try").arg(&slow).args(["--runs", "1", "--no-history", "--force", "-o"]).arg(&tried)).exits(0);
@@ -136,7 +136,7 @@ fn a_claim_that_does_not_hold_is_refuted() {
     // This remedy changes no delay.
     let own = ["--append", "delay.clocks=0", "--claim", "20ms"];
     let document = run(try_once(&slow, &scratch.path("own"), &db).args(own)).exits(0).json();
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     let [line] = list(&document["remedies"]) else { panic!("{document:#}") };
     assert_eq!(line["verdict"], "refuted", "{line:#}");
     assert!(text(&line["why"]).contains("saves nothing"), "{line:#}");
@@ -172,7 +172,7 @@ fn a_refuted_finding_stays_visible_as_refuted() {
     let findings =
         |recording: &Path| run(bootscope("findings").arg("--json").arg(recording).arg("--db").arg(&db)).exits(0);
     let found = findings(&slow).json();
-    Schemas::read().hold(&found);
+    Schemas::read().check(&found);
     assert_eq!(found["findings"][0]["tried"]["verdict"], "refuted", "{found:#}");
     let said = run(bootscope("findings").arg(&slow).arg("--db").arg(&db)).exits(0);
     assert!(said.text().contains("refuted on this kernel and machine type"), "{}", said.text());
@@ -202,7 +202,7 @@ fn a_remedy_that_breaks_the_boot_is_an_outcome_with_its_line() {
     let mut command = bootscope("try");
     command.arg(&slow).args(["--json", "--append", "panic=vm_mem", "tsc-check", "-o"]).arg(&tried).arg("--db").arg(&db);
     let document = run(&mut command).exits(0).json();
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     let [saves, breaks] = list(&document["remedies"]) else { panic!("{document:#}") };
     assert_eq!((&saves["verdict"], &breaks["verdict"]), (&json!("confirmed"), &json!("breaks-the-boot")));
     // Five rounds. A variant that never boots is left out after the third.
@@ -240,7 +240,7 @@ fn a_try_that_is_interrupted_keeps_its_boots_and_goes_on() {
     assert!(!tried.join("together").exists());
     let before = fs::read_to_string(tried.join("bench.jsonl")).unwrap();
     let cut = run(bootscope("show").arg("--json").arg(&tried)).exits(0).json();
-    Schemas::read().hold(&cut);
+    Schemas::read().check(&cut);
     assert_eq!(cut["ended"], "interrupted", "what is known is printed: {cut:#}");
     let go_on = || {
         let mut command = bootscope("try");
@@ -389,10 +389,10 @@ fn another_kernel_is_unpacked_or_built() {
     assert!(!cache.join("trees").exists() && !scratch.path("no").exists(), "nothing is begun");
     // All boots run the built kernel, and the boot for the claims is recorded again.
     let document = run(&mut build("built", "-PACKED")).exits(0).json();
-    Schemas::read().hold(&document);
+    Schemas::read().check(&document);
     assert_eq!(document["recording"], scratch.path("built").join("base").to_str().unwrap());
     let bench: Value = serde_json::from_slice(&fs::read(scratch.path("built").join("bench.json")).unwrap()).unwrap();
-    Schemas::read().hold(&bench);
+    Schemas::read().check(&bench);
     assert_eq!(bench["trial"]["sources"]["tree"], tree.to_str().unwrap());
     let line = &document["remedies"][0];
     assert_eq!((&line["verdict"], &line["changes"][0]["to"]), (&json!("confirmed"), &json!(["-PACKED"])), "{line:#}");

@@ -54,54 +54,54 @@ fn the_page_describes_the_printed_documents() {
         ),
         (&scratch.path("never"), &["--runs", "6", "--warm-ups", "0", "--vary", "until=^never said"]),
     ] {
-        schemas.hold(&bench(&lab, into, &db, flags));
+        schemas.check(&bench(&lab, into, &db, flags));
     }
-    schemas.hold(&run(bootscope("history").args(["--json", "--db"]).arg(&db)).exits(0).json());
+    schemas.check(&run(bootscope("history").args(["--json", "--db"]).arg(&db)).exits(0).json());
     let metric = run(bootscope("history").args(["--json", "--metric", "vmm_cpu", "--db"]).arg(&db)).exits(0).json();
     assert!(metric["medians"][0]["median"].as_f64() > Some(1e6) && metric["medians"][0]["median_ns"].is_null());
-    schemas.hold(&metric);
-    schemas.hold(&run(bootscope("history").args(["--bench", "1", "--db"]).arg(&db)).exits(0).json());
+    schemas.check(&metric);
+    schemas.check(&run(bootscope("history").args(["--bench", "1", "--db"]).arg(&db)).exits(0).json());
     let add = &mut bootscope("history");
-    schemas.hold(&run(add.args(["--json", "--db"]).arg(&db).arg("--add").arg(&ab)).exits(0).json());
+    schemas.check(&run(add.args(["--json", "--db"]).arg(&db).arg("--add").arg(&ab)).exits(0).json());
     let budgets = scratch.path("budgets.toml");
     fs::write(&budgets, "total = [\"100s\", \"+500%\"]\n").unwrap();
-    schemas.hold(&run(bootscope("check").arg("--json").arg(&budgets).arg(&ab)).exits(0).json());
+    schemas.check(&run(bootscope("check").arg("--json").arg(&budgets).arg(&ab)).exits(0).json());
     let (samples, of_samples) = (scratch.path("perf.txt"), scratch.path("samples"));
     let text =
         "# sampled from: 1.0\n# period: 1000000 ns\n# lost: 2\ninit 1 [000] 7.5: 300 cycles:u:\n\t12 main (/init)\n";
     fs::write(&samples, text).unwrap();
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
-    schemas.hold_part(&shown["sampled"], "Sampled");
+    schemas.check_part(&shown["sampled"], "Sampled");
     hold_user_space(&mut schemas, &scratch);
     let findings = |recording: &Path| run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
-    schemas.hold(&findings(&of_samples));
+    schemas.check(&findings(&of_samples));
     let slow = scratch.path("slow");
     let mut command = record_lab(&slow);
     command.args(["--deterministic", "--silence", "20ms", "--append", "calibrate=delay"]);
     recorded(&mut command, &slow, "reached");
     let silent = run(bootscope("show").arg("--json").arg(&slow)).exits(0).json();
-    schemas.hold_part(&silent["silences"], "Silences");
+    schemas.check_part(&silent["silences"], "Silences");
     let watched = scratch.path("watched");
     let variable = "lab::clock::TICKS@lab::device::device_attach,lab::em::stop";
     recorded(record_lab(&watched).args(["--deterministic", "--watch", variable]), &watched, "reached");
     let shown = run(bootscope("show").arg("--json").arg(&watched)).exits(0).json();
     assert_eq!(shown["watched"]["never_entered"], json!(["lab::em::stop"]));
-    schemas.hold_part(&shown["watched"], "Watched");
-    schemas.hold(&findings(&slow));
-    schemas.hold(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
+    schemas.check_part(&shown["watched"], "Watched");
+    schemas.check(&findings(&slow));
+    schemas.check(&run(bootscope("findings").args(["--json", "--explain", "calibration"])).exits(0).json());
     let tried = scratch.path("try");
     let slow_cpus = scratch.path("slow-cpus");
     let words = "tsc_sync=check aps=serial";
     recorded(record_lab(&slow_cpus).args(["--deterministic", "--cpus", "4", "--append", words]), &slow_cpus, "reached");
     let mut trying = bootscope("try");
     trying.arg(&slow_cpus).args(["--json", "--runs", "1", "--append", "panic=vm_mem", "tsc-check", "cpu-start"]);
-    schemas.hold(&run(trying.arg("-o").arg(&tried).arg("--db").arg(&db)).exits(0).json());
-    schemas.hold(&serde_json::from_slice(&fs::read(tried.join("bench.json")).unwrap()).unwrap());
-    schemas.hold(&run(bootscope("findings").arg("--json").arg(&slow_cpus).arg("--db").arg(&db)).exits(0).json());
+    schemas.check(&run(trying.arg("-o").arg(&tried).arg("--db").arg(&db)).exits(0).json());
+    schemas.check(&serde_json::from_slice(&fs::read(tried.join("bench.json")).unwrap()).unwrap());
+    schemas.check(&run(bootscope("findings").arg("--json").arg(&slow_cpus).arg("--db").arg(&db)).exits(0).json());
     fs::remove_file(of_samples.join("00-perf.txt")).unwrap();
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
-    schemas.hold_part(&lost["warning_lines"][0], "WarningLine");
+    schemas.check_part(&lost["warning_lines"][0], "WarningLine");
     hold_lake(&mut schemas, &scratch, &slow);
     let unseen = schemas.unseen();
     // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, and
@@ -149,9 +149,9 @@ fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
         }
         run(asked.arg(&lake)).exits(exits).json()
     };
-    schemas.hold(&ask("add", 1, &[]));
-    schemas.hold(&ask("compact", 0, &[]));
-    schemas.hold(&ask("forget", 1, &["--boot", "none"]));
+    schemas.check(&ask("add", 1, &[]));
+    schemas.check(&ask("compact", 0, &[]));
+    schemas.check(&ask("forget", 1, &["--boot", "none"]));
 }
 
 /// Checks the processes and units of a hand-made trace: a service that waits for a disk, then its child.
@@ -201,9 +201,9 @@ fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
     let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let service = &shown["processes"][1];
     assert_eq!((&service["unit"], &service["waits"][0]["for"]), (&json!("a.service"), &json!("disk")), "{service:#}");
-    shown["processes"].as_array().unwrap().iter().for_each(|process| schemas.hold_part(process, "Process"));
+    shown["processes"].as_array().unwrap().iter().for_each(|process| schemas.check_part(process, "Process"));
     assert_eq!(shown["units"][0]["pids"], json!([7, 8]), "{:#}", shown["units"]);
-    schemas.hold_part(&shown["units"][0], "Unit");
+    schemas.check_part(&shown["units"][0], "Unit");
 }
 
 /// The file of a document's schema: `docs/schemas/show.json` for `bootscope.show/1`.
@@ -273,7 +273,7 @@ fn the_page_and_the_schemas_have_the_same_fields() {
 #[test]
 fn fields_missing_in_the_page_are_detected() {
     let right = json!({"schema": "bootscope.history-add/1", "database": "a", "added": [{"from": "b", "bench": 1, "new": true}]});
-    Schemas::read().hold(&right);
+    Schemas::read().check(&right);
     let wrong = [
         ("/added/0/bench", json!("1"), "no integer"),
         ("/added/0", json!({"from": "b", "bench": 1}), "new is missing"),
@@ -283,7 +283,7 @@ fn fields_missing_in_the_page_are_detected() {
     for (at, value, says) in wrong {
         let mut document = right.clone();
         *document.pointer_mut(at).unwrap() = value;
-        let said = std::panic::catch_unwind(|| Schemas::read().hold(&document)).unwrap_err();
+        let said = std::panic::catch_unwind(|| Schemas::read().check(&document)).unwrap_err();
         let said = said.downcast_ref::<String>().unwrap();
         assert!(said.contains(says), "{said}");
     }
