@@ -1,10 +1,11 @@
-# Everything one does with the sources. `make demo`, `make test` and `make test-all` install what they lack; most other targets expect it.
+# All work with the sources. `make demo`, `make test` and `make test-all` install what they lack; most other targets
+# expect it.
 #
-# What bootscope needs beside itself (guest-init, the QEMU plugin) goes to target/lib/bootscope,
-# which is ../lib/bootscope as seen from target/release and from target/debug alike.
+# The helpers of bootscope (guest-init, the QEMU plugin) go to target/lib/bootscope, which is ../lib/bootscope as seen
+# from target/release and from target/debug alike.
 
 PREFIX ?= /usr/local
-# The program that is installed, and where zsh looks for completions.
+# The folders for installed programs, and for zsh's completions.
 PROGRAM ?= target/release/bootscope
 ZSH ?= zsh/site-functions
 KERNEL ?=
@@ -17,7 +18,7 @@ CARGO ?= cargo
 LIB := target/lib/bootscope
 PLUGIN := bootscope-qemu.so
 GUEST_TARGET := $(shell uname -m)-unknown-linux-gnu
-# Rust 1.85's clippy has these in its default set, or finds them where later ones do not.
+# Rust 1.85's clippy has these in its default set, or reports them where later versions do not.
 NOT_IN_LATER_CLIPPY := -A clippy::precedence -A clippy::format_collect -A clippy::needless_lifetimes
 TOOLS := $(CURDIR)/target/tools
 STATIC := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static"
@@ -34,7 +35,7 @@ build:
 	$(CARGO) build --locked --release -p bootscope -p qemu-plugin
 	@$(MAKE) --no-print-directory helpers
 
-# What bootscope needs beside itself; the plugin is built already.
+# The other helpers of bootscope; the plugin is built already.
 helpers: guest-init
 	$(STATIC) $(CARGO) build --locked --profile capture -p capture --target $(GUEST_TARGET)
 	RUSTFLAGS="-C force-frame-pointers=yes" $(CARGO) build --locked --profile lab -p lab --features kernel
@@ -43,13 +44,13 @@ helpers: guest-init
 	install -D target/lab/lab $(LIB)/lab
 	install -D -s -m 644 target/release/libbootscope_qemu_plugin.so $(LIB)/$(PLUGIN)
 
-# Process 1 of guests of this machine's architecture.
+# Process 1 for guests of this machine's architecture.
 guest-init:
 	$(STATIC) $(CARGO) build --locked --profile guest -p guest-init --target $(GUEST_TARGET)
 	install -D target/$(GUEST_TARGET)/guest/guest-init $(LIB)/guest-init
 
-# What a demo needs and no more: compiled quickly, with Debian's SQLite and zstd, without lakes. Another kernel than the machine's own
-# release has: make demo KERNEL=/path/to/vmlinuz
+# The minimum for a demo: compiled quickly, with Debian's SQLite and zstd, without lakes. For another kernel than that
+# of the machine's release: make demo KERNEL=/path/to/vmlinuz
 demo:
 	@echo "make demo: installs Rust, QEMU, gcc and Node.js from Debian where they are missing; takes $(DEMO_TAKES)"
 	@scripts/setup demo
@@ -64,13 +65,13 @@ demo:
 	@target/demo/bootscope report boots/demo --force -o boots/demo.html
 	@printf '\nOpen this in a browser: file://%s\n' "$(CURDIR)/boots/demo.html"
 
-# What one runs before each commit: a minute once the dependencies are built.
+# Checks to run before each commit: a minute once the dependencies are built.
 check: lint
 	$(CARGO) test --locked --workspace --no-fail-fast --lib --bin bootscope
 	$(CARGO) test --locked -p analysis --test words
 	BOOTSCOPE_LIB=$(CURDIR)/$(LIB) $(CARGO) test --locked -p bootscope --test black_box -- kept::
 
-# Rules of form.
+# Checks of form.
 lint:
 	$(CARGO) fmt --check
 	rustfmt --check --edition 2024 --config-path rustfmt.toml lake-engine/src/main.rs lake-engine/ballista-here/src/main.rs
@@ -83,8 +84,8 @@ lint:
 	scripts/check-circles
 	scripts/check-workflows
 
-# What guards a change, and what CI runs. The steps follow one another: beside a busy one, tests that measure time fail. Compiled once, so
-# what cargo keeps for a second time is left out.
+# The tests that guard a change, also run by CI. The steps run one after the other, because tests that measure time fail
+# beside a busy one. They compile once, so files that cargo keeps for a second build are left out.
 test: export CARGO_INCREMENTAL = 0
 test:
 	@echo "make test: installs what it needs from Debian and npm, builds, and tests; takes $(TEST_TAKES)"
@@ -97,7 +98,7 @@ test:
 	MAKE="$(MAKE)" scripts/test-steps lint,tests,test-page; \
 	echo "make test: passed in $$SECONDS s"
 
-# Everything: before a release, and before a large change is called done.
+# All tests: before a release, and at the end of a large change.
 test-all: export CARGO_INCREMENTAL = 0
 test-all:
 	@echo "make test-all: installs what it needs from Debian, npm, PyPI and crates.io, builds, and tests all; takes $(TEST_ALL_TAKES)"
@@ -107,8 +108,8 @@ test-all:
 	MAKE="$(MAKE)" scripts/test-steps tests,tests-long,test-exports lint,test-tslog,fuzz; \
 	echo "make test-all: passed in $$SECONDS s"
 
-# Tests as Cargo knows them, those that boot machines too. What they skip is in the log, with the reason, and in the closing summary of
-# `make test`. Which of the kernels of several years has its turn is printed.
+# All tests of Cargo, also those that boot machines. Skipped ones are in the log with the reason, and in the closing
+# summary of `make test`. The log also has the kernel of several years that this run boots.
 tests tests-long:
 	@scripts/black-box $(if $(filter tests,$@),change,long) 2>&1 | tee target/$@.log
 
@@ -116,8 +117,8 @@ tests tests-long:
 test-page:
 	@PROFILE=dev tests/exports/check-page 2>&1 | tee target/test-page.log
 
-# All tests of followed calls, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and as many kills of QEMU as
-# are wanted at a random moment. Which QEMU it was is printed: `make chroot-test-calls` has QEMU 10.
+# All tests of call traces, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and with the requested
+# number of kills of QEMU at random moments. The version of QEMU is printed: `make chroot-test-calls` has QEMU 10.
 test-calls: KILLS ?= 50
 test-calls:
 	@scripts/setup build
@@ -126,7 +127,7 @@ test-calls:
 	@BOOTSCOPE_TEST_KILLS=$(KILLS) BOOTSCOPE_TEST_GUESTS=$$(scripts/fetch-guests) scripts/black-box \
 	    calls:: other_guests:: 2>&1 | tee target/test-calls.log
 
-# Every kernel that scripts/fetch-kernel knows, plain, traced and with calls, with one CPU and with two: takes an hour.
+# Every kernel in scripts/fetch-kernel, plain, traced and with calls, with one CPU and with two: takes an hour.
 test-kernels: CPUS ?= 1 2
 test-kernels:
 	@scripts/setup build
@@ -137,10 +138,11 @@ test-kernels:
 	done; \
 	scripts/black-box boots::kernels:: 2>&1 | tee target/test-kernels.log
 
-# The recorder, by every compiler, in every order that memory operations can have, and under sanitizers where the compiler has
-# them (exit status 2 is a skip, which is in the log); so is the reference kernel's library. The crates that a kernel can take are
-# compiled for other architectures: where this Rust has no core for them, Debian's is fetched once (200 MB). Their tests run as
-# aarch64 code under qemu-aarch64, and a C kernel of aarch64 boots, whose log bootscope reads.
+# The recorder, compiled by every compiler, with every allowed order of memory operations, and under sanitizers if the
+# compiler has them. Exit status 2 is a skip, and the log has it. The same holds for the reference kernel's library. The
+# crates for kernels are compiled for other architectures. If this Rust has no core for them, Debian's is fetched once
+# (200 MB). Their tests run as aarch64 code under qemu-aarch64. A C kernel of aarch64 boots, and bootscope reads its
+# log.
 test-tslog:
 	@{ kernel/tslog/check-c; \
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p tslog --release --target-dir target/loom --test loom; \
@@ -153,8 +155,8 @@ test-tslog:
 test-exports:
 	@for check in tests/exports/check-*; do $$check || { echo "$$check failed"; exit 1; }; done 2>&1 | tee target/test-exports.log
 
-# Every fuzz target for FUZZ_SECONDS. Without a sanitizer: the readers are safe Rust, so what can go wrong is a panic,
-# memory without bound and time without bound, and Debian's Rust has no sanitizer runtimes.
+# Every fuzz target for FUZZ_SECONDS. It uses no sanitizer: the readers are safe Rust, so possible faults are panics,
+# unbounded memory and unbounded time, and Debian's Rust has no sanitizer runtimes.
 fuzz:
 	@export PATH=$(TOOLS)/bin:$$PATH; \
 	$(CARGO) fuzz build --sanitizer none; \
@@ -167,13 +169,14 @@ fuzz:
 	    echo "fuzz: $$target: $$(tail -n 1 target/fuzz-$$target.log)"; \
 	done
 
-# bootscope-lake, which asks lakes: DataFusion, and a client of Ballista's clusters. Up to an hour on two CPUs, and 2 GB. It needs Rust 1.94.
+# bootscope-lake, which queries lakes: DataFusion, and a client for Ballista clusters. Takes up to an hour on two CPUs,
+# and 2 GB. It needs Rust 1.94.
 lake:
 	$(CARGO) build --locked --release --workspace --manifest-path lake-engine/Cargo.toml --target-dir target/lake-engine
 	install -D -s target/lake-engine/release/bootscope-lake $(LIB)/bootscope-lake
 
-# Its tests, and one lake asked by all engines: DuckDB, Spark, a Ballista cluster that is started here, an object store that is, too. By
-# hand and before a release.
+# Its tests, and one lake queried by all engines: DuckDB, Spark, and a Ballista cluster and an object store that are
+# started here. Run it by hand, before a release.
 test-lake:
 	@scripts/setup lake
 	@$(MAKE) --no-print-directory lake
@@ -185,11 +188,13 @@ test-lake:
 	target/tools/python/bin/python lake-engine/tests/engines.py target/lake-engine/release
 	target/tools/python/bin/python lake-engine/tests/senders.py target/lake-engine/release
 
-# Tries the findings of all guests that scripts/make-findings lists, and writes docs/findings.md. By hand: it takes an hour.
+# Tries the findings of all guests in scripts/make-findings, and writes docs/findings.md. Run it by hand: it takes an
+# hour.
 findings: build
 	scripts/make-findings
 
-# The book, in target/book: every command in it is run, and what it prints is put into its page. `scripts/make-book` has the options.
+# The book, in target/book: runs every command in it, and puts the output into its page. `scripts/make-book` has the
+# options.
 book:
 	@scripts/setup build
 	@scripts/setup book
@@ -197,7 +202,7 @@ book:
 	@export BOOTSCOPE_TEST_KERNEL=$$(scripts/fetch-kernel 6.1-cloud); scripts/fetch-kernel 6.1-armmp >/dev/null; \
 	scripts/fetch-kernel 6.1-cloud-arm64 >/dev/null; scripts/make-book
 
-# A promise that is not kept ends it with an error, but not before all figures are there.
+# A broken promise ends it with an error, after all figures are measured.
 bench: build
 	@kept=yes; \
 	$(CARGO) bench --locked -p bootscope --bench figures || kept=; \
@@ -206,14 +211,15 @@ bench: build
 	$(CARGO) bench --locked -p vmem || kept=; \
 	[ -n "$$kept" ]
 
-# By hand, half an hour: the most memory that each reader and view takes for input of 1, 8 and 64 MB made to take much, as a table.
+# Run it by hand, half an hour: a table of the most memory that each reader and view takes for hostile input of 1, 8 and
+# 64 MB.
 memory:
 	$(CARGO) bench --locked -p bootscope --bench memory
 
 fmt:
 	$(CARGO) fmt
 
-# As the user who may write there, after `make build`: sudo make install PREFIX=/usr/local
+# Run it as a user who may write there, after `make build`: sudo make install PREFIX=/usr/local
 install:
 	@[ -x $(PROGRAM) ] || { echo "install: nothing built yet; run: make build"; exit 1; }
 	install -D -s $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bootscope
@@ -230,12 +236,12 @@ install-library:
 	install $(LIB)/guest-init $(wildcard $(LIB)/guest-init-*) $(LIB)/bootscope-capture $(LIB)/lab $(DESTDIR)$(PREFIX)/lib/bootscope
 	install -m 644 $(LIB)/$(PLUGIN) $(DESTDIR)$(PREFIX)/lib/bootscope/$(PLUGIN)
 
-# What `cargo install --path crates/cli` leaves out, beside what it installs: make install-helpers PREFIX=$HOME/.cargo
+# The helpers that `cargo install --path crates/cli` does not install: make install-helpers PREFIX=$HOME/.cargo
 install-helpers:
 	$(CARGO) build --locked --release -p qemu-plugin
 	@$(MAKE) --no-print-directory helpers install-library
 
-# The last commit as packages for others, in target/dist (docs/install.md): the same bytes in any folder, with the same tools.
+# The packages of the last commit, in target/dist (docs/install.md): the same bytes in any folder, with the same tools.
 deb tarball image:
 	scripts/package $@
 
@@ -243,6 +249,6 @@ deb tarball image:
 chroot-test:
 	@for suite in $(SUITE); do scripts/chroot-test $$suite; done
 
-# The tests of followed calls with Debian 13's QEMU 10, as root.
+# The tests of call traces with Debian 13's QEMU 10, as root.
 chroot-test-calls:
 	scripts/chroot-test --only test-calls trixie

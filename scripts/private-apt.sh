@@ -1,6 +1,7 @@
-# To be sourced: packages of Debian 13 by a private apt state, so that nothing is installed. Its caller has `fail`. Afterwards
-# $work is a folder that goes away with the script, $work/sources.list is to be filled with what `source_of` prints, and `quietly`
-# runs a command. The mirror is that of this machine's apt. ARCHITECTURES are those that packages may be of: "amd64"; "arm64";
+# To be sourced: fetches packages of Debian 13 with a private apt state, so that nothing is installed. The caller defines
+# `fail`, and ARCHITECTURES: the packages' architectures as a list for apt.conf, such as '"amd64"; "arm64";'. The script
+# sets $work to a folder that is removed at its end. The caller writes the output of `source_of` into $work/sources.list.
+# `quietly` runs a command. The mirror is that of this machine's apt.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $keyring ] || fail "$keyring is missing" "run: apt-get install debian-archive-keyring"
 codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
@@ -28,7 +29,7 @@ Acquire::Languages "none";
 CONF
 export APT_CONFIG=$work/apt.conf
 
-# Runs a command silently; what it said is shown only when it fails.
+# Runs a command silently. Its output is shown only if it fails.
 quietly() {
     "$@" >"$work/log" 2>&1 || {
         tail -n 15 "$work/log" >&2
