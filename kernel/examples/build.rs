@@ -1,4 +1,4 @@
-//! Links the kernel by its own script.
+//! Links the kernel with its linker script.
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");

@@ -1,4 +1,4 @@
-//! A second kernel, for QEMU: frames by `p2buddy`, addresses by `vmem`, and `sampler` says where its time went.
+//! A second kernel, for QEMU. It takes frames from `p2buddy` and addresses from `vmem`, and samples its time with `sampler`.
 //!
 //! ```sh
 //! RUSTFLAGS="-C force-frame-pointers=yes" cargo build --profile lab -p kernel-examples --features kernel
@@ -6,7 +6,7 @@
 //!     -device isa-debug-exit,iobase=0xf4,iosize=4 -kernel target/lab/second-kernel
 //! bootscope import serial.txt -o boots/second && bootscope show boots/second
 //! ```
-//! It boots by PVH on one CPU, stays in one address space and has no interrupt but the sampler's.
+//! It boots by PVH on one CPU, stays in one address space and has only the sampler's interrupt. It must not use the lab.
 
 #![no_std]
 #![no_main]
@@ -39,16 +39,16 @@ unsafe extern "C" {
 }
 
 fn out(port: u16, value: u8) {
-    // SAFETY: a port's write touches no memory; which ports is this file's business.
+    // SAFETY: a write to a port touches no memory, and only this file chooses the ports.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack)) };
 }
 
 fn ticks() -> u64 {
-    // SAFETY: it reads a counter.
+    // SAFETY: it only reads a counter.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The serial port, which QEMU never lets wait.
+/// The serial port. It needs no waiting, because QEMU's port is always ready.
 struct Serial;
 
 impl Write for Serial {
@@ -71,13 +71,13 @@ fn panic(why: &core::panic::PanicInfo) -> ! {
     finish(1)
 }
 
-// --- sampler: a ring, which stack there is, and NMIs --------------------------------------------------------------------------
+// --- sampler: a ring, the stack, and NMIs -------------------------------------------------------------------------------------
 
 static WORDS: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
 static CPU: Cpu = Cpu::new(&WORDS);
 static BEATS: AtomicU64 = AtomicU64::new(0);
 
-/// What `nmi_entry` and the CPU leave on the stack.
+/// The registers that `nmi_entry` and the CPU push on the stack.
 #[repr(C)]
 struct Frame {
     rbp: u64,
@@ -99,7 +99,7 @@ impl Stacks for OneStack {
     }
 
     fn word(&self, address: u64) -> u64 {
-        // SAFETY: it lies in the stack, as the trait promises.
+        // SAFETY: the trait promises that the address lies in the stack.
         unsafe { (address as *const u64).read_volatile() }
     }
 }
@@ -111,13 +111,14 @@ extern "sysv64" fn nmi(frame: &Frame) {
     CPU.sample(&OneStack, &at, Moment { ticks: ticks(), thread: 1 });
 }
 
-/// A task state with the NMI's stack, a table with one interrupt, and the PIT through the I/O APIC as that interrupt.
+/// Starts NMIs at 1000 Hz. Sets up a task state with the NMI's stack, an interrupt table with the NMI's entry, and the PIT, which
+/// sends the NMI through the I/O APIC.
 fn sample_at_1000_hz() {
     static mut TASK: [u32; 26] = [0; 26];
     static mut INTERRUPTS: [u64; 6] = [0; 6];
     let nmi_stack = (&raw const nmi_stack_end).addr() as u64;
     let (task, gate) = ((&raw const TASK).addr() as u64, (&raw const nmi_entry).addr() as u64);
-    // SAFETY: this runs once, and nothing else uses the tables before the CPU is given them.
+    // SAFETY: this runs once, and only this function uses the tables before the CPU loads them.
     unsafe {
         (TASK[9], TASK[10]) = (nmi_stack as u32, (nmi_stack >> 32) as u32);
         gdt_tss = [103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56, task >> 32];
@@ -127,7 +128,7 @@ fn sample_at_1000_hz() {
         pointer[..2].copy_from_slice(&47_u16.to_le_bytes());
         pointer[2..].copy_from_slice(&((&raw const INTERRUPTS).addr() as u64).to_le_bytes());
         asm!("ltr {:x}", "lidt [{}]", in(reg) 0x18, in(reg) &raw const pointer);
-        // The I/O APIC's pin 2 is the PIT's on a PC: deliver as NMI, to the CPU 0.
+        // On a PC, the PIT is at pin 2 of the I/O APIC: deliver it as an NMI to CPU 0.
         for (register, value) in [(0x15, 0), (0x14, 0x400)] {
             (0xfec0_0000 as *mut u32).write_volatile(register);
             (0xfec0_0010 as *mut u32).write_volatile(value);
@@ -137,15 +138,15 @@ fn sample_at_1000_hz() {
     1193_u16.to_le_bytes().into_iter().for_each(|byte| out(0x40, byte));
 }
 
-// --- p2buddy and vmem: frames of the memory map, and addresses that are imported 64 KiB at a time -------------------------------
+// --- p2buddy and vmem: frames of the memory map, and addresses that the heap imports 64 KiB at a time ---------------------------
 
 static RECORDS: [Record; 1 << 14] = [const { Record::new() }; 1 << 14];
 
-/// Adds what the firmware says is memory, above the kernel: PVH's boot information has the map's address and length.
+/// Adds the memory above the kernel, from the firmware's memory map. PVH's boot information has the map's address and length.
 fn frames_of(boot_information: *const u64) -> Buddy<'static> {
     let mut frames = Buddy::new(&RECORDS, 0).expect("frame 0 is aligned");
     let first = (&raw const kernel_end).addr() as u64;
-    // SAFETY: PVH hands over a `struct hvm_start_info` of version 1, and entries of 24 bytes; all are mapped.
+    // SAFETY: PVH hands over a `struct hvm_start_info` of version 1, and entries of 24 bytes. All of it is mapped.
     let map = unsafe {
         let (at, entries) = (*boot_information.add(5), *boot_information.add(6) as u32);
         core::slice::from_raw_parts(at as *const [u64; 3], entries as usize)
@@ -162,7 +163,7 @@ fn frames_of(boot_information: *const u64) -> Buddy<'static> {
     frames
 }
 
-/// The kernel's addresses, of which the heap takes some as it needs them.
+/// The kernel's addresses, from which the heap imports.
 struct Space<'a>(&'a RefCell<Arena<'a>>);
 
 impl Source for Space<'_> {
@@ -179,7 +180,7 @@ impl Source for Space<'_> {
     }
 }
 
-/// Blocks of all sizes, and a mapping's addresses for each: as a kernel does that starts its programs.
+/// Allocates blocks of several sizes, and addresses for a mapping of each, like a kernel that starts programs.
 #[unsafe(link_section = ".text.named")]
 #[inline(never)]
 fn hand_out(frames: &mut Buddy, heap: &mut Arena<Space>, held: &mut [(usize, u64); 256]) {
@@ -198,7 +199,7 @@ fn give_back(frames: &mut Buddy, heap: &mut Arena<Space>, held: &[(usize, u64); 
     }
 }
 
-/// Three times as long as what else is done: what the samples have to find.
+/// Spins. The caller makes it three times as long as the other work, which the samples have to show.
 #[unsafe(link_section = ".text.named")]
 #[inline(never)]
 fn spin(ticks_long: u64) {
@@ -212,7 +213,7 @@ fn spin(ticks_long: u64) {
 #[unsafe(link_section = ".text.named")]
 extern "sysv64" fn kmain(boot_information: *const u64) -> ! {
     static mut TAGS: [[Tag; 1024]; 2] = [const { [const { Tag::new() }; 1024] }; 2];
-    // SAFETY: this runs once.
+    // SAFETY: this runs once, so there is only one reference.
     let [space_tags, heap_tags] = unsafe { (&raw mut TAGS).as_mut() }.expect("a static is somewhere");
     let mut frames = frames_of(boot_information);
     let space = RefCell::new(Arena::new(0x1_0000).expect("a power of two"));
@@ -248,7 +249,7 @@ extern "sysv64" fn kmain(boot_information: *const u64) -> ! {
     finish(0)
 }
 
-/// The functions in `.text.named`, by where they begin; all else is its caller's.
+/// The function in `.text.named` that contains an address, and the offset in it. Other code has no name here.
 fn name_of(address: u64) -> Option<(&'static str, u64)> {
     let within = (&raw const named_start).addr() as u64..(&raw const named_end).addr() as u64;
     let begins = [

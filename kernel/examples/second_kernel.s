@@ -1,21 +1,21 @@
-# From where PVH leaves the CPU to kmain, and the way in and out of a non-maskable interrupt.
+# The PVH entry point, which calls kmain, and the entry and exit of a non-maskable interrupt.
 
 .section .note.pvh, "a", @note
-.long 4, 4, 18                      # Xen's note 18: where 32-bit code enters
+.long 4, 4, 18                      # Xen's note 18: the entry point of 32-bit code
 .asciz "Xen"
 .long entry
 .section .bss.boot, "aw", @nobits
 .balign 4096
 pml4: .skip 4096
 pdpt: .skip 4096
-pd:   .skip 4096 * 4                # 2048 pages of 2 MiB: 4 GiB onto themselves
+pd:   .skip 4096 * 4                # 2048 pages of 2 MiB: 4 GiB, identity mapped
 stack: .skip {stack_bytes}
 stack_end: .skip 4096
 nmi_stack_end:
 .section .data.gdt, "aw"
 .balign 16
 gdt: .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff
-gdt_tss: .quad 0, 0                 # 0x18: kmain fills it in
+gdt_tss: .quad 0, 0                 # 0x18: the second kernel fills it in
 gdt_pointer: .word gdt_pointer - gdt - 1
     .quad gdt
 .section .text.entry, "ax"
@@ -60,7 +60,7 @@ entry64: mov ax, 0x10
     lea rsp, [rip + stack_end]
     xor ebp, ebp                    # the walk up this stack ends here
     call kmain
-# On a stack of its own, for the red zone; with the registers that a function may change, and SSE's.
+# Runs on a separate stack, because of the red zone. It saves the registers that a function may change, and SSE's.
 nmi_entry: push rax
     push rcx
     push rdx
@@ -88,7 +88,7 @@ nmi_entry: push rax
     pop rcx
     pop rax
     iretq
-# What the compiler calls for arrays. Addresses in rdi and rsi, a length in rdx.
+# Functions that the compiler calls for arrays: addresses in rdi and rsi, a length in rdx.
 .global memcpy, memmove, memset
 memset: mov r8, rdi
     mov eax, esi
@@ -99,7 +99,7 @@ memset: mov r8, rdi
 memmove: mov rax, rdi
     sub rax, rsi
     cmp rax, rdx
-    jae memcpy                          # the target does not begin in the source
+    jae memcpy                          # the target does not begin inside the source
     lea rdi, [rdi + rdx - 1]
     lea rsi, [rsi + rdx - 1]
     mov rcx, rdx

@@ -1,10 +1,10 @@
-//! What an operation costs as memory grows, and beside crates.io's `buddy_system_allocator`, on the same trace of
-//! operations: `cargo bench -p p2buddy`. Prints one table; times are of this machine, ratios are what counts.
+//! Cost of an operation for growing memory, and that of crates.io's `buddy_system_allocator` (the peer) on the same trace:
+//! `cargo bench -p p2buddy`. Prints one table. The ratios matter; the times depend on the machine.
 //!
-//! Every block that is held has one reference, which is in the frame's record here and in an array beside the peer.
-//! Two traces. *held*: 1024 blocks are held, whatever the size of memory, and replaced in random order: what the
-//! algorithm costs. *half full*: half of memory is held in single frames and freed in random order: that a larger memory
-//! has more cache misses is in it too.
+//! Every held block has one reference: here in the frame's record, for the peer in an array beside it. There are two
+//! traces. *held*: 1024 single frames or 256 mixed blocks are held, in memory of any size, and replaced in random order.
+//! This is the cost of the algorithm. *half full*: half of memory is held in single frames and freed in random order. This
+//! includes the cache misses of a larger memory.
 
 use buddy_system_allocator::FrameAllocator;
 use p2buddy::{Buddy, Record};
@@ -36,8 +36,8 @@ impl Frames for Ours<'_> {
     }
 }
 
-/// With its usual 32 orders: with 11, version 0.11 loses blocks when it merges two of the largest. The kernel's reference
-/// counts lie beside it.
+/// The peer, with its usual 32 orders. With 11 orders, version 0.11 loses blocks when it merges two of the largest. The
+/// kernel's reference counts lie beside it.
 struct Theirs<'a>(FrameAllocator<32>, &'a [AtomicUsize]);
 
 impl Frames for Theirs<'_> {
@@ -61,7 +61,7 @@ fn random(state: &mut u64) -> usize {
     (*state >> 8) as usize
 }
 
-/// Nanoseconds an operation, with so many blocks held; single frames or, with `mixed`, a quarter of them larger.
+/// Nanoseconds per operation, with `hold` blocks held. The blocks are single frames; with `mixed`, a quarter are larger.
 fn run(frames: &mut dyn Frames, hold: usize, mixed: bool) -> f64 {
     let mut state = 0x9e37_79b9_7f4a_7c15;
     let order = |state: &mut u64| if mixed { (random(state) % 16).saturating_sub(11) } else { 0 };
@@ -83,7 +83,7 @@ fn run(frames: &mut dyn Frames, hold: usize, mixed: bool) -> f64 {
     ns
 }
 
-/// The best of several rounds: what disturbs only ever adds.
+/// The shortest of several rounds, because disturbances only add time.
 fn best(mut round: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
@@ -123,7 +123,7 @@ fn main() {
     start_up();
 }
 
-/// 64 GB in 20 ranges. The records are zeros that were written once, as a kernel's are: no page of them is missing.
+/// Adds 64 GB in 20 ranges. The records are zeros that were written once, like a kernel's, so no page of them is missing.
 fn start_up() {
     const FRAMES: usize = 1 << 24;
     let mut records = records(FRAMES);

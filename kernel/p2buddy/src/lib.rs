@@ -1,9 +1,10 @@
-//! A frame allocator for kernels: blocks of a power of two of frames, in constant time however many frames there are.
+//! A frame allocator for kernels: blocks of 2ⁿ frames, in constant time for any number of frames.
 //!
-//! The kernel keeps a [`Record`] of two words for each frame. While a frame is in use, its record holds the kernel's
-//! reference count. While it is free, the same words link it into the list of its block's size, so that the allocator
-//! has no memory but a table of list heads. Allocating takes the smallest block that is large enough and splits it;
-//! freeing merges it with its free neighbours. Both take as many steps as there are orders, and touch as many records.
+//! The kernel has a [`Record`] of two words for each frame. While a frame is in use, its record holds the kernel's
+//! reference count. While it is free, the same words link it into the list of its block's size. So the allocator's only
+//! memory is a table of list heads. Allocating takes the smallest block that is large enough and splits it. Freeing merges
+//! a block with its free neighbours. Both take at most one step per order, and each step touches a bounded number of
+//! records.
 //!
 //! ```
 //! use p2buddy::{Buddy, Record};
@@ -21,8 +22,8 @@
 //! # Ok::<(), p2buddy::Error>(())
 //! ```
 //!
-//! What it leaves to the kernel: locking ([`Buddy`] wants `&mut`; records are atomic, and a count may be changed at any
-//! time while the frame is in use), clearing frames, and memory for the records, which is all zeros at first.
+//! The kernel provides locking ([`Buddy`] takes `&mut`), clears frames, and provides memory for the records, all zeros at
+//! first. Records are atomic: the kernel may change a count at any time while the frame is in use.
 //!
 //! The method is that of Redox's `p2buddy` (Lorentzon, *Significant performance and correctness improvements to the
 //! kernel*, 2024), which Linux and FreeBSD have in other forms.
@@ -45,40 +46,41 @@ use lists::Lists;
 use ranges::Ranges;
 use record::State;
 
-/// The most orders there can be: a record has four bits for one.
+/// Largest number of orders: a record has four bits for the order.
 pub const ORDERS_MAX: usize = 15;
 
-/// Frames by number, in blocks of 2⁰ to 2^(`ORDERS` − 1). `ZONES` are counted from the lowest addresses; `RANGES` is how
-/// many pieces of memory with holes between them there is room for.
+/// An allocator of frames by number, in blocks of 2⁰ to 2^(`ORDERS` − 1) frames. Zones are counted from the lowest
+/// addresses. `RANGES` is the largest number of pieces of memory with holes between them.
 #[derive(Debug)]
 pub struct Buddy<'a, const ORDERS: usize = 11, const ZONES: usize = 1, const RANGES: usize = 64> {
     records: &'a [Record],
-    /// The number of the frame that the first record stands for.
+    /// Number of the frame of the first record.
     first: usize,
-    /// Where each zone but the last ends, as an index of `records`.
+    /// The end of each zone but the last, as an index of `records`.
     borders: [usize; ZONES],
     zones: [Lists<ORDERS>; ZONES],
     ranges: Ranges<RANGES>,
     free: usize,
-    /// Operations since all lists were last walked over; of debug builds.
-    unwalked: usize,
+    /// Number of operations since the last check of all lists, in debug builds.
+    unchecked_operations: usize,
 }
 
-/// What was asked for cannot be: the allocator is as it was before.
+/// The reason why an operation failed. The allocator is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The first record's frame, or a zone's border, is no multiple of the largest block.
+    /// The first record's frame, or a zone's border, is not a multiple of the largest block. Or a range of bytes does not
+    /// begin and end at a frame's border.
     NotAligned(usize),
-    /// A range of no frames, or one that ends before it begins.
+    /// The range has no frame, or ends before it begins.
     Empty,
-    /// A range of bytes that ends beyond the last address.
+    /// The range of bytes ends beyond the last address.
     Wraps,
     /// Frames of the range have no record.
     NoRecord(Range<usize>),
     /// Frames of the range were added already.
     Overlaps(Range<usize>),
-    /// More ranges, with holes between them, than there is room for.
+    /// There would be more than this number of ranges with holes between them.
     TooManyRanges(usize),
     /// No block has this order.
     NoSuchOrder(usize),
@@ -86,20 +88,20 @@ pub enum Error {
     NotManaged(usize),
     /// No allocated block begins at this frame: it is free already, or was never allocated.
     NotAllocated(usize),
-    /// An allocated block begins there, but one of this order.
+    /// An allocated block of another order begins at the frame.
     OtherOrder {
-        /// The block's first frame.
+        /// First frame of the block.
         frame: usize,
-        /// The order it was allocated with.
+        /// Order with which the block was allocated.
         is: usize,
     },
-    /// The count of the block's first record is not zero.
+    /// The reference count of the block's first record is not zero.
     InUse(usize),
 }
 
 impl<'a, const ORDERS: usize, const RANGES: usize> Buddy<'a, ORDERS, 1, RANGES> {
-    /// An allocator with no frame yet, in one zone. `records[0]` stands for the frame `first`, a multiple of the largest
-    /// block. Records must be [new](Record::new), that is, all zeros.
+    /// An allocator with one zone and no frame yet. `records[0]` belongs to the frame `first`, a multiple of the largest
+    /// block. Records must be [new](Record::new), which is all zeros.
     pub fn new(records: &'a [Record], first: usize) -> Result<Self, Error> {
         Buddy::with_zones(records, first, [])
     }
@@ -109,9 +111,9 @@ impl<'a, const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'a,
     const LARGEST: usize = 1 << (ORDERS - 1);
     const ORDERS_FIT: () = assert!(ORDERS > 0 && ORDERS <= ORDERS_MAX && ZONES > 0);
 
-    /// As [`new`](Buddy::new), with the frame numbers at which the second zone and each further one begin: `[4096,
-    /// 1 << 20]` for below 16 MB, below 4 GB, and the rest, with frames of 4 KiB. They ascend, and each is a multiple of the
-    /// largest block.
+    /// As [`new`](Buddy::new), with several zones. `begin` has the frame numbers at which the second and each further zone
+    /// begin. `[4096, 1 << 20]` makes zones below 16 MB, below 4 GB, and above, with frames of 4 KiB. The numbers ascend, and
+    /// each is a multiple of the largest block.
     pub fn with_zones<const BORDERS: usize>(
         records: &'a [Record],
         first: usize,
@@ -138,11 +140,11 @@ impl<'a, const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'a,
             zones: [const { Lists::EMPTY }; ZONES],
             ranges: Ranges::new(),
             free: 0,
-            unwalked: 0,
+            unchecked_operations: 0,
         })
     }
 
-    /// Makes frames free: as few and as large blocks as they can be. Touches one record in each.
+    /// Adds free frames, in the fewest and largest blocks possible. Touches one record of each block.
     pub fn add(&mut self, frames: Range<usize>) -> Result<(), Error> {
         if frames.is_empty() {
             return Err(Error::Empty);
@@ -153,39 +155,40 @@ impl<'a, const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'a,
         self.ranges.insert(from..to, &frames)?;
         let mut at = from;
         while at < to {
-            // The largest block that begins here, is aligned, and ends inside.
+            // The largest aligned block that begins at `at` and ends inside the range.
             let aligned = if at == 0 { usize::BITS } else { at.trailing_zeros() };
             let order = aligned.min((to - at).ilog2()).min(ORDERS as u32 - 1) as usize;
             self.free_block(at, order);
             at += 1 << order;
         }
         self.free += to - from;
-        self.walk_now_and_then();
+        self.check_periodically();
         Ok(())
     }
 
-    /// The first of 2^`order` free frames, in the highest zone that has them; none if there is no such block.
+    /// Allocates 2^`order` frames in the highest zone that has them, and returns the first frame. Returns `None` if there is
+    /// no such block.
     pub fn allocate(&mut self, order: usize) -> Option<usize> {
         self.allocate_below(order, ZONES - 1)
     }
 
-    /// As [`allocate`](Buddy::allocate), in this zone or a lower one: what a device needs that cannot reach all memory.
+    /// As [`allocate`](Buddy::allocate), in this zone or a lower one. A device that cannot reach all memory needs this.
     pub fn allocate_below(&mut self, order: usize, zone: usize) -> Option<usize> {
         let zone = (0..=zone.min(ZONES - 1)).rev().find_map(|z| Some((z, self.zones[z].smallest(order)?)));
-        let (zone, mut found) = zone?;
-        let block = self.zones[zone].pop(self.records, found);
-        // What is not needed goes back, half by half.
-        while found > order {
-            found -= 1;
-            self.zones[zone].push(self.records, block + (1 << found), found);
+        let (zone, mut block_order) = zone?;
+        let block = self.zones[zone].pop(self.records, block_order);
+        // The upper half goes back to its list, until the block has the right size.
+        while block_order > order {
+            block_order -= 1;
+            self.zones[zone].push(self.records, block + (1 << block_order), block_order);
         }
         self.records[block].set(State::Allocated { order });
         self.free -= 1 << order;
-        self.walk_now_and_then();
+        self.check_periodically();
         Some(block + self.first)
     }
 
-    /// Gives a block back, as it was allocated. Its first record's count must be zero.
+    /// Frees a block, with the order of its allocation. The count of its first record must be zero.
     pub fn free(&mut self, frame: usize, order: usize) -> Result<(), Error> {
         if order >= ORDERS {
             return Err(Error::NoSuchOrder(order));
@@ -200,21 +203,21 @@ impl<'a, const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'a,
         }
         self.free_block(block, order);
         self.free += 1 << order;
-        self.walk_now_and_then();
+        self.check_periodically();
         Ok(())
     }
 
-    /// How many frames are free.
+    /// Number of free frames.
     pub fn free_frames(&self) -> usize {
         self.free
     }
 
-    /// How many frames were added, free or not.
+    /// Number of frames that were added, free or allocated.
     pub fn frames(&self) -> usize {
         self.ranges.frames()
     }
 
-    /// Puts a block on its list, merged with whatever neighbours are free.
+    /// Merges a block with its free neighbours and puts it on its list.
     fn free_block(&mut self, mut block: usize, mut order: usize) {
         let zone = self.zone_of(block);
         while order + 1 < ORDERS {

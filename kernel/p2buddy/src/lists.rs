@@ -1,30 +1,30 @@
-//! A zone's free blocks: a list for each order, linked in both directions through the blocks' first records.
+//! The free blocks of a zone: a list for each order, linked in both directions through the blocks' first records.
 
 use crate::record::{NONE, Record, State};
 
-/// The first block of each list, and which lists have any.
 #[derive(Debug)]
 pub(crate) struct Lists<const ORDERS: usize> {
+    /// The first block of each list.
     heads: [usize; ORDERS],
-    /// Bit k: the list of order k is not empty.
-    some: u16,
+    /// Bit k is set if the list of order k is not empty.
+    nonempty: u16,
 }
 
 impl<const ORDERS: usize> Lists<ORDERS> {
-    pub(crate) const EMPTY: Self = Lists { heads: [NONE; ORDERS], some: 0 };
+    pub(crate) const EMPTY: Self = Lists { heads: [NONE; ORDERS], nonempty: 0 };
 
-    /// The smallest order with a block that is at least this large.
+    /// The smallest order at `order` or above that has a block.
     pub(crate) fn smallest(&self, order: usize) -> Option<usize> {
-        let large_enough = u32::from(self.some).checked_shr(order as u32).unwrap_or(0);
+        let large_enough = u32::from(self.nonempty).checked_shr(order as u32).unwrap_or(0);
         (large_enough != 0).then(|| order + large_enough.trailing_zeros() as usize)
     }
 
-    /// The first block of an order's list, if it has one.
+    /// The first block of an order's list, if the list has one.
     pub(crate) fn head(&self, order: usize) -> Option<usize> {
         Some(self.heads[order]).filter(|&head| head != NONE)
     }
 
-    /// Puts a block in front.
+    /// Puts a block at the front of its list.
     pub(crate) fn push(&mut self, records: &[Record], block: usize, order: usize) {
         let next = core::mem::replace(&mut self.heads[order], block);
         let record = &records[block];
@@ -34,7 +34,7 @@ impl<const ORDERS: usize> Lists<ORDERS> {
         if next != NONE {
             records[next].set_previous(block);
         }
-        self.some |= 1 << order;
+        self.nonempty |= 1 << order;
     }
 
     /// Takes the first block of a list that is not empty.
@@ -44,7 +44,7 @@ impl<const ORDERS: usize> Lists<ORDERS> {
         block
     }
 
-    /// Takes a block out of its list. Its record is left as it was.
+    /// Takes a block out of its list. Its record is unchanged.
     pub(crate) fn unlink(&mut self, records: &[Record], block: usize, order: usize) {
         let (next, previous) = (records[block].next(), records[block].previous());
         if next != NONE {
@@ -55,7 +55,7 @@ impl<const ORDERS: usize> Lists<ORDERS> {
             previous => records[previous].set_next(next),
         }
         if self.heads[order] == NONE {
-            self.some &= !(1 << order);
+            self.nonempty &= !(1 << order);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which frames were ever added: a short sorted table, so that overlaps and strangers are noticed without a look at any
+//! The ranges of frames that were ever added: a short sorted table. It detects overlaps and unknown frames without reading a
 //! record.
 
 use crate::Error;
@@ -6,7 +6,7 @@ use core::ops::Range;
 
 #[derive(Debug)]
 pub(crate) struct Ranges<const RANGES: usize> {
-    /// Sorted, with a hole before each but the first.
+    /// Start and end of each range, sorted, with a hole between neighbours.
     sorted: [(usize, usize); RANGES],
     used: usize,
 }
@@ -16,9 +16,9 @@ impl<const RANGES: usize> Ranges<RANGES> {
         Ranges { sorted: [(0, 0); RANGES], used: 0 }
     }
 
-    /// Adds a range; joins it with those that it touches. An error names it as the caller knows it, `shown`.
+    /// Adds a range and joins it with those that it touches. An error has `shown`, the range in the caller's numbers.
     pub(crate) fn insert(&mut self, new: Range<usize>, shown: &Range<usize>) -> Result<(), Error> {
-        // The first that ends at or behind the new one's start.
+        // The first range that ends at or behind the new range's start.
         let at = self.sorted[..self.used].partition_point(|range| range.1 < new.start);
         let touching = self.sorted[at..self.used].iter().take_while(|range| range.0 <= new.end).count();
         if self.sorted[at..at + touching].iter().any(|range| range.0 < new.end && range.1 > new.start) {
@@ -50,7 +50,7 @@ impl<const RANGES: usize> Ranges<RANGES> {
     }
 }
 
-/// The frames of a range of bytes, as a memory map has it. It must begin and end at a frame's border.
+/// The frames of a range of bytes from a memory map. The range must begin and end at a frame's border.
 pub fn frames_in(start_bytes: u64, length_bytes: u64, frame_bytes: u64) -> Result<Range<usize>, Error> {
     let end_bytes = start_bytes.checked_add(length_bytes).ok_or(Error::Wraps)?;
     let number = |bytes: u64| usize::try_from(bytes / frame_bytes).map_err(|_| Error::Wraps);

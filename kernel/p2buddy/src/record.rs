@@ -1,4 +1,4 @@
-//! A frame's two words, and what they say in each state.
+//! The two words of a frame, and their meaning in each state.
 //!
 //! | state | first word: high bits | 4 bits | lowest bit | second word |
 //! |---|---|---|---|---|
@@ -6,8 +6,8 @@
 //! | allocated, first of its block | the kernel's count | order + 1 | 0 | the kernel's |
 //! | any other | the kernel's count | 0 | 0 | the kernel's |
 //!
-//! The lowest five bits are the allocator's alone. Loads and stores are relaxed: who allocates holds the kernel's lock,
-//! and a count says by itself no more than how many there are.
+//! Only the allocator uses the lowest five bits. Loads and stores are relaxed: the allocator runs under the kernel's lock,
+//! and a count orders no other memory.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -16,14 +16,14 @@ const ORDER_SHIFT: u32 = 1;
 const ORDER_MASK: usize = 0xf;
 const LINK_SHIFT: u32 = 5;
 const OURS: usize = (1 << LINK_SHIFT) - 1;
-/// One reference.
+/// One reference, in the first word.
 const ONE: usize = 1 << LINK_SHIFT;
 
-/// No block: the end of a list.
+/// The link to no block, at the end of a list.
 pub(crate) const NONE: usize = usize::MAX >> LINK_SHIFT;
 
-/// What a kernel keeps for each frame: a reference count and a word of its own while it is in use, the allocator's links
-/// while it is free.
+/// The data of a frame. While the frame is in use, its reference count and a word for the kernel. While it is free, the
+/// allocator's links.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Record {
@@ -31,40 +31,40 @@ pub struct Record {
     second: AtomicUsize,
 }
 
-/// What the allocator knows of a frame.
+/// The state of a frame for the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// A free block begins here.
     Free { order: usize },
     /// An allocated block begins here.
     Allocated { order: usize },
-    /// Neither.
+    /// No block begins here.
     Inside,
 }
 
 impl Record {
-    /// Of a frame that nobody has added yet: all zeros.
+    /// The record of a frame that was not added yet: all zeros.
     pub const fn new() -> Record {
         Record { first: AtomicUsize::new(0), second: AtomicUsize::new(0) }
     }
 
-    /// How many references the kernel holds. Only of a frame in use.
+    /// Number of references that the kernel holds. Only for a frame in use.
     pub fn count(&self) -> usize {
         self.first.load(Relaxed) >> LINK_SHIFT
     }
 
-    /// One reference more; how many there were. Only of a frame in use.
+    /// Adds a reference and returns the previous count. Only for a frame in use.
     pub fn acquire(&self) -> usize {
         self.first.fetch_add(ONE, Relaxed) >> LINK_SHIFT
     }
 
-    /// One reference fewer; how many there were, or nothing if there was none. Only of a frame in use.
+    /// Removes a reference and returns the previous count, or `None` if the count was 0. Only for a frame in use.
     pub fn release(&self) -> Option<usize> {
         let less = |word: usize| word.checked_sub(ONE);
         self.first.fetch_update(Relaxed, Relaxed, less).ok().map(|word| word >> LINK_SHIFT)
     }
 
-    /// A word for the kernel. Only of a frame in use: the allocator writes over it.
+    /// A word for the kernel. Only for a frame in use: the allocator overwrites it when the frame is free.
     pub fn word(&self) -> &AtomicUsize {
         &self.second
     }
@@ -79,7 +79,7 @@ impl Record {
         }
     }
 
-    /// Sets the state, with no link and no reference.
+    /// Sets the state, and clears link and reference count.
     pub(crate) fn set(&self, state: State) {
         let word = match state {
             State::Free { order } => FREE | order << ORDER_SHIFT | NONE << LINK_SHIFT,

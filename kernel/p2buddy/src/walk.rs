@@ -1,9 +1,9 @@
-//! Walks over every list and checks what must hold at any time.
+//! Walks over every list and checks the allocator's invariants.
 
 use crate::record::State;
 use crate::{Buddy, Record};
 
-/// What does not hold. Either the allocator has a mistake, or somebody wrote into a free frame's record.
+/// A broken invariant. Either the allocator has a bug, or the kernel wrote into a free frame's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Broken {
@@ -13,17 +13,17 @@ pub enum Broken {
     NotLinkedBack(usize),
     /// A block does not begin at a multiple of its size, or has frames that were never added.
     Misplaced(usize),
-    /// A block is on the list of another zone than its own.
+    /// A block is on the list of another zone.
     OtherZone(usize),
     /// A block and its buddy are both free, and were not merged.
     NotMerged(usize),
-    /// So many frames are on lists, which is not how many are said to be free.
+    /// The lists have this number of frames, which differs from the number of free frames.
     Miscounted(usize),
 }
 
 impl<const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'_, ORDERS, ZONES, RANGES> {
-    /// Checks every list. Linear in the number of free blocks. Debug builds do it by themselves, so often that it adds a
-    /// constant to each operation on average.
+    /// Checks every list, in time linear in the number of free blocks. Debug builds run this check automatically. They run it
+    /// so rarely that it adds a constant to each operation on average.
     pub fn check(&self) -> Result<(), Broken> {
         let mut frames = 0;
         for zone in 0..ZONES {
@@ -36,7 +36,7 @@ impl<const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'_, ORD
                     }
                     frames += 1 << order;
                     if frames > self.records.len() {
-                        // A list that goes round in a circle.
+                        // The list is circular.
                         return Err(Broken::Miscounted(frames));
                     }
                     (before, at) = (at, self.link(self.records[block].next()));
@@ -65,12 +65,12 @@ impl<const ORDERS: usize, const ZONES: usize, const RANGES: usize> Buddy<'_, ORD
         Some(to).filter(|&to| to != crate::record::NONE)
     }
 
-    /// In debug builds: [`check`](Buddy::check), once there were as many operations as it may take steps.
-    pub(crate) fn walk_now_and_then(&mut self) {
+    /// Runs [`check`](Buddy::check) in debug builds, after as many operations as the check may take steps.
+    pub(crate) fn check_periodically(&mut self) {
         if cfg!(debug_assertions) {
-            self.unwalked += 1;
-            if self.unwalked > self.free {
-                self.unwalked = 0;
+            self.unchecked_operations += 1;
+            if self.unchecked_operations > self.free {
+                self.unchecked_operations = 0;
                 assert_eq!(self.check(), Ok(()), "p2buddy: the free lists are broken");
             }
         }

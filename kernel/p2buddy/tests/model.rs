@@ -1,4 +1,4 @@
-//! Beside a plain model: a list of which frames are free, searched from the start.
+//! Compares the allocator with a plain model: a list of free frames, searched from the start.
 
 use p2buddy::{Buddy, Error, Record, frames_in};
 use proptest::prelude::*;
@@ -11,15 +11,16 @@ fn records() -> Vec<Record> {
     (0..FRAMES).map(|_| Record::new()).collect()
 }
 
-/// Which frames are free, and of what is allocated the order.
 #[derive(Default)]
 struct Model {
+    /// True for each free frame.
     free: Vec<bool>,
+    /// First frame of each allocated block, and its order.
     allocated: BTreeMap<usize, usize>,
 }
 
 impl Model {
-    /// Whether a block of this order is free somewhere, in frames below `end`.
+    /// True if frames below `end` have a free block of this order.
     fn has(&self, order: usize, end: usize) -> bool {
         let size = 1 << order;
         let blocks = self.free[..end.min(FRAMES)].chunks_exact(size);
@@ -34,14 +35,14 @@ enum Step {
         order: usize,
         zone: usize,
     },
-    /// The nth of what is allocated, with this error in the order.
+    /// Frees the nth allocated block, with this error in the order.
     Free {
         nth: usize,
-        wrong: usize,
+        error: usize,
     },
-    /// Whatever this is.
+    /// Frees any frame with any order.
     FreeFrame(usize, usize),
-    /// References to the nth of what is allocated.
+    /// Adds a reference to the nth allocated block.
     Refer(usize),
 }
 
@@ -49,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (0..FRAMES + 80, 0usize..300).prop_map(|(from, count)| Step::Add(from, count)),
         8 => (0usize..6, 0usize..3).prop_map(|(order, zone)| Step::Allocate { order, zone }),
-        6 => (0usize..50, prop_oneof![9 => Just(0usize), 1 => 1usize..4]).prop_map(|(nth, wrong)| Step::Free { nth, wrong }),
+        6 => (0usize..50, prop_oneof![9 => Just(0usize), 1 => 1usize..4]).prop_map(|(nth, error)| Step::Free { nth, error }),
         1 => (0..FRAMES + 80, 0usize..7).prop_map(|(frame, order)| Step::FreeFrame(frame, order)),
         1 => (0usize..50).prop_map(Step::Refer),
     ]
@@ -68,7 +69,7 @@ proptest! {
                 Step::Add(from, count) => {
                     let added = frames.add(from..from + count);
                     let inside = from >= FIRST && from + count <= FIRST + FRAMES;
-                    let new = inside && managed[from - FIRST..from - FIRST + count].iter().all(|known| !known);
+                    let new = inside && managed[from - FIRST..from - FIRST + count].iter().all(|is_managed| !is_managed);
                     match added {
                         Ok(()) => {
                             prop_assert!(new && count > 0);
@@ -95,18 +96,18 @@ proptest! {
                         None => prop_assert!(order >= ORDERS || !model.has(order, end), "order {} was there", order),
                     }
                 }
-                Step::Free { nth, wrong } => {
+                Step::Free { nth, error } => {
                     let Some((&frame, &order)) = model.allocated.iter().nth(nth) else { continue };
-                    let asked = (order + wrong) % ORDERS;
-                    match frames.free(frame, asked) {
+                    let freed_order = (order + error) % ORDERS;
+                    match frames.free(frame, freed_order) {
                         Ok(()) => {
-                            prop_assert_eq!(asked, order);
+                            prop_assert_eq!(freed_order, order);
                             model.allocated.remove(&frame);
                             model.free[frame - FIRST..frame - FIRST + (1 << order)].fill(true);
                             prop_assert_eq!(frames.free(frame, order), Err(Error::NotAllocated(frame)), "twice");
                         }
                         Err(Error::InUse(_)) => {
-                            prop_assert!(asked == order && records[frame - FIRST].count() > 0);
+                            prop_assert!(freed_order == order && records[frame - FIRST].count() > 0);
                             while records[frame - FIRST].release().is_some() {}
                         }
                         Err(error) => prop_assert_eq!(error, Error::OtherOrder { frame, is: order }),
@@ -116,10 +117,10 @@ proptest! {
                     if model.allocated.contains_key(&frame) {
                         continue;
                     }
-                    let known = frame >= FIRST && managed.get(frame - FIRST).copied().unwrap_or(false);
+                    let is_managed = frame >= FIRST && managed.get(frame - FIRST).copied().unwrap_or(false);
                     let expected = match () {
                         () if order >= ORDERS => Error::NoSuchOrder(order),
-                        () if !known => Error::NotManaged(frame),
+                        () if !is_managed => Error::NotManaged(frame),
                         () => Error::NotAllocated(frame),
                     };
                     prop_assert_eq!(frames.free(frame, order), Err(expected));
@@ -132,7 +133,7 @@ proptest! {
             }
             prop_assert_eq!(frames.check(), Ok(()));
             prop_assert_eq!(frames.free_frames(), model.free.iter().filter(|&&free| free).count());
-            prop_assert_eq!(frames.frames(), managed.iter().filter(|&&known| known).count());
+            prop_assert_eq!(frames.frames(), managed.iter().filter(|&&is_managed| is_managed).count());
         }
     }
 
@@ -163,7 +164,7 @@ fn zones_and_records_begin_at_the_largest_block() {
 }
 
 #[test]
-fn high_memory_is_given_first_and_low_memory_to_who_needs_it() {
+fn high_memory_is_allocated_first_and_low_memory_on_request() {
     let records = records();
     let mut frames: Buddy<5, 2> = Buddy::with_zones(&records, 0, [256]).unwrap();
     frames.add(0..FRAMES).unwrap();

@@ -1,4 +1,4 @@
-//! Many random operations, with each frame's owner written down: none is lost and none is given twice. By hand, 10⁹:
+//! Many random operations, with a record of each allocated frame: none is lost and none is allocated twice. By hand, 10⁹:
 //! `P2BUDDY_OPERATIONS=1000000000 cargo test --release -p p2buddy --test stress -- --nocapture`
 
 use p2buddy::{Buddy, Record};
@@ -28,7 +28,7 @@ fn no_frame_is_lost_or_given_twice() {
     let all = frames.free_frames();
     let (mut taken, mut held) = (vec![false; FRAMES], Vec::new());
     let (mut random, mut held_frames, mut refused) = (Random(0x9e37_79b9_7f4a_7c15), 0, 0u64);
-    // How full memory is wanted changes slowly, so that blocks are split to single frames and merged to the largest.
+    // The wanted fill level changes slowly, so that blocks are split to single frames and merged to the largest.
     for operation in 0..operations {
         let wanted = all * (operation >> 15 & 31) as usize / 31;
         if held_frames <= wanted && random.below(4) != 0 || held.is_empty() {

@@ -1,4 +1,4 @@
-//! What each CPU has: a ring, and a mark that its handler runs.
+//! The sampler of one CPU: a ring, and a flag that is set while its handler runs.
 
 use crate::ring::{FRAMES_MAX, Ring, Sample};
 use crate::walk::{Interrupted, Stacks, walk};
@@ -7,23 +7,23 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// When an NMI came, and in whose time.
+/// The time of an NMI, and the thread that it interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The kernel's counter.
+    /// Value of the kernel's counter.
     pub ticks: u64,
-    /// The thread that runs.
+    /// The running thread.
     pub thread: u64,
 }
 
-/// What became of an NMI.
+/// The result of an NMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is in the ring.
+    /// The sample is in the ring.
     Taken,
-    /// The ring was full: it is counted.
+    /// The ring was full, and the sample is counted as lost.
     Lost,
-    /// It came while the handler ran: it is counted, and nothing else was touched.
+    /// The NMI came while the handler ran. It is counted, and changes nothing else.
     Nested,
 }
 
@@ -36,14 +36,14 @@ pub struct Cpu<'a> {
 }
 
 impl<'a> Cpu<'a> {
-    /// With a ring in this memory: a sample takes three words and one for each frame.
+    /// A sampler with a ring in this memory. A sample takes three words, and one more for each frame.
     pub const fn new(words: &'a [AtomicU64]) -> Cpu<'a> {
         Cpu { ring: Ring::new(words), is_sampling: AtomicBool::new(false), nested: AtomicU64::new(0) }
     }
 
-    /// What the NMI's handler does.
+    /// Takes a sample. The NMI's handler calls it.
     pub fn sample(&self, stacks: &impl Stacks, at: &Interrupted, moment: Moment) -> Outcome {
-        // An NMI in an NMI: a fault's return in a handler allows it.
+        // An NMI can come in an NMI's handler, after the return from a fault in that handler.
         if self.is_sampling.swap(true, Acquire) {
             self.nested.fetch_add(1, Relaxed);
             self.ring.lose();
@@ -57,17 +57,18 @@ impl<'a> Cpu<'a> {
         if taken { Outcome::Taken } else { Outcome::Lost }
     }
 
-    /// Hands each sample to `each`, oldest first, and gives its room back: from any CPU, one at a time.
+    /// Calls `each` with each sample, oldest first, and frees its room. Returns the number of samples. Any CPU may call it, but
+    /// only one at a time.
     pub fn drain(&self, each: impl FnMut(&Sample)) -> u64 {
         self.ring.drain(each)
     }
 
-    /// Samples that were not taken: the ring was full, or the handler ran already.
+    /// Number of samples that were not taken, because the ring was full or the handler was already running.
     pub fn lost(&self) -> u64 {
         self.ring.lost()
     }
 
-    /// Of these, how many came while the handler ran.
+    /// Number of lost samples whose NMI came while the handler ran.
     pub fn nested(&self) -> u64 {
         self.nested.load(Relaxed)
     }

@@ -1,10 +1,10 @@
-//! A sampling profiler for kernels: what to do in a non-maskable interrupt, and how to read it afterwards.
+//! A sampling profiler for kernels: takes samples in a non-maskable interrupt, and writes them as text later.
 //!
-//! A kernel has interrupts off almost everywhere, so a timer's ordinary interrupt sees little of it. A non-maskable one
-//! (NMI) sees all. Its handler calls [`Cpu::sample`], which walks the interrupted stack by frame pointers ([`walk`]) and
-//! puts what it found into this CPU's ring ([`Ring`]). Nothing waits, allocates or takes a lock. What finds no room is
-//! counted. Another CPU, or the same one later, drains the ring and writes it as text that `perf script` users know
-//! ([`text`]).
+//! A kernel has interrupts off almost everywhere, so a timer's ordinary interrupt samples little of it. A non-maskable
+//! interrupt (NMI) samples all of it. Its handler calls [`Cpu::sample`]. That walks the interrupted stack by frame pointers
+//! ([`walk`]) and puts the addresses into this CPU's ring ([`Ring`]). Nothing waits, allocates or takes a lock. Samples that
+//! find no room are counted. Another CPU, or the same one later, drains the ring and writes it as text in the form of
+//! `perf script` ([`text`]).
 //!
 //! ```
 //! use sampler::{Cpu, Interrupted, Moment, Stack, Stacks};
@@ -15,7 +15,7 @@
 //!     fn stack_of(&self, address: u64) -> Option<Stack> {
 //!         (0x1000..0x9000).contains(&address).then_some(Stack { range: 0x1000..0x9000, is_interrupts: false })
 //!     }
-//!     fn word(&self, _address: u64) -> u64 { 0 } // reads memory that `stack_of` vouched for
+//!     fn word(&self, _address: u64) -> u64 { 0 } // reads memory in a stack that `stack_of` returned
 //! }
 //!
 //! let words: Vec<AtomicU64> = (0..1024).map(|_| AtomicU64::new(0)).collect();
@@ -28,8 +28,8 @@
 //! assert_eq!(cpu.lost(), 0);
 //! ```
 //!
-//! What it leaves to the kernel: sending the NMIs, an entry that saves registers on a stack of its own, and building with
-//! frame pointers (`-C force-frame-pointers=yes`).
+//! The kernel sends the NMIs, has an entry that saves registers on a separate stack, and is built with frame pointers
+//! (`-C force-frame-pointers=yes`).
 //!
 //! The method is that of Redox's kernel profiler (Lorentzon, *Significant performance and correctness improvements to
 //! the kernel*, 2024).

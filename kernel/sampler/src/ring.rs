@@ -1,8 +1,8 @@
-//! A ring of samples: one writer, which is an NMI's handler on one CPU, and one reader anywhere.
+//! A ring of samples with one writer, which is an NMI's handler on one CPU, and one reader on any CPU.
 //!
-//! A sample is a header (frames, mode, end), its ticks, its thread, then the frames. Words are plain atomics; the writer
-//! publishes a whole sample by moving `written`, the reader gives room back by moving `read`. The writer never waits:
-//! what finds no room is counted as lost.
+//! A sample is a header word (number of frames, end of the walk), its ticks, its thread, then the frames. Words are plain
+//! atomics. The writer publishes a whole sample by advancing `written`, the reader frees room by advancing `read`. The writer
+//! never waits: a sample that finds no room is counted as lost.
 
 use crate::walk::End;
 use core::sync::atomic::{
@@ -10,42 +10,42 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The most frames a sample has: what is further out is left off.
+/// Largest number of frames in a sample. Outer frames beyond it are left out.
 pub const FRAMES_MAX: usize = 62;
 const HEADER_WORDS: usize = 3;
-/// The longest sample.
-pub(crate) const SAMPLE_WORDS_MAX: usize = HEADER_WORDS + FRAMES_MAX;
+/// Length of the longest sample.
+pub(crate) const MAX_SAMPLE_WORDS: usize = HEADER_WORDS + FRAMES_MAX;
 
-/// What was running at one moment.
+/// The stack of a CPU at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// When, by the counter that the kernel reads.
+    /// The time, by the kernel's counter.
     pub ticks: u64,
-    /// The thread, as the kernel numbers them.
+    /// The thread, by the kernel's number.
     pub thread: u64,
     /// The interrupted instruction, then return addresses, innermost first.
     pub frames: &'a [u64],
-    /// Why there are no more.
+    /// The reason why there are no more frames.
     pub end: End,
 }
 
-/// See the head of the file.
+/// A ring of samples. See the header of this file.
 #[derive(Debug)]
 pub struct Ring<'a> {
     words: &'a [AtomicU64],
-    /// Words ever written and ever read; both only grow.
+    /// Number of words ever written and ever read. Both only grow.
     written: AtomicU64,
     read: AtomicU64,
     lost: AtomicU64,
 }
 
 impl<'a> Ring<'a> {
-    /// An empty one, in this memory. Less than the longest sample's room loses all.
+    /// An empty ring in this memory. A sample longer than the memory is always lost.
     pub const fn new(words: &'a [AtomicU64]) -> Ring<'a> {
         Ring { words, written: AtomicU64::new(0), read: AtomicU64::new(0), lost: AtomicU64::new(0) }
     }
 
-    /// Puts a sample in; false, and counted, if there is no room. For one writer at a time.
+    /// Adds a sample. If there is no room, counts it as lost and returns false. For one writer at a time.
     pub fn push(&self, sample: &Sample) -> bool {
         let frames = &sample.frames[..sample.frames.len().min(FRAMES_MAX)];
         let needed = (HEADER_WORDS + frames.len()) as u64;
@@ -63,10 +63,11 @@ impl<'a> Ring<'a> {
         true
     }
 
-    /// Hands each sample to `each`, oldest first, and gives its room back. For one reader at a time. How many there were.
+    /// Calls `each` with each sample, oldest first, and frees its room. Returns the number of samples. For one reader at a
+    /// time.
     pub fn drain(&self, mut each: impl FnMut(&Sample)) -> u64 {
         let mut count = 0;
-        let mut buffer = [0; SAMPLE_WORDS_MAX];
+        let mut buffer = [0; MAX_SAMPLE_WORDS];
         let mut read = self.read.load(Relaxed);
         let written = self.written.load(Acquire);
         while read < written {
@@ -85,12 +86,12 @@ impl<'a> Ring<'a> {
         count
     }
 
-    /// How many samples found no room.
+    /// Number of samples that were not taken.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Counts one that was not taken.
+    /// Counts a sample that was not taken.
     pub(crate) fn lose(&self) {
         self.lost.fetch_add(1, Relaxed);
     }
@@ -103,7 +104,7 @@ impl<'a> Ring<'a> {
 const ENDS: [End; 5] = [End::Bottom, End::User, End::Full, End::NoStack, End::BadPointer];
 
 fn number_of(end: End) -> u8 {
-    ENDS.iter().position(|&known| known == end).unwrap_or_default() as u8
+    ENDS.iter().position(|&other| other == end).unwrap_or_default() as u8
 }
 
 fn end_of(number: u8) -> End {

@@ -1,4 +1,4 @@
-//! Samples as text, in the form of `perf script`: what flame graph tools and `bootscope import` read.
+//! Samples as text, in the form of `perf script`, which flame graph tools and `bootscope import` read.
 //!
 //! ```text
 //! # clock: tsc 2000000000
@@ -7,26 +7,26 @@
 //!               20aa10 [unknown] ([kernel])
 //!
 //! ```
-//! A tab begins each line of a function. A user-mode sample has the event `nmi:u`, and one line for the interrupted instruction.
+//! Each line of a function begins with a tab. A user-mode sample has the event `nmi:u`, and one line for the interrupted instruction.
 
 use crate::ring::Sample;
 use crate::walk::End;
 use core::fmt::{self, Write};
 
-/// What holds for all samples of a text.
+/// The data that all samples of a text share.
 #[derive(Clone, Copy, Debug)]
 pub struct Heading {
-    /// Ticks a second of the samples' counter.
+    /// Rate of the samples' counter, in ticks per second.
     pub ticks_hz: u64,
     /// Ticks between two samples of a CPU.
     pub period_ticks: u64,
-    /// What the counter showed when sampling began: what was before is unseen.
+    /// Value of the counter when sampling began. There are no samples from before.
     pub began_ticks: u64,
-    /// Samples that were lost, on all CPUs.
+    /// Number of lost samples, on all CPUs.
     pub lost: u64,
 }
 
-/// Writes what comes first: lines that `perf`'s readers pass over, and `bootscope` reads.
+/// Writes the first lines of the text. Readers of `perf script` skip them, `bootscope` reads them.
 pub fn write_heading(out: &mut impl Write, heading: &Heading) -> fmt::Result {
     let Heading { ticks_hz, period_ticks, began_ticks, lost } = *heading;
     writeln!(out, "# clock: tsc {ticks_hz}")?;
@@ -37,7 +37,8 @@ pub fn write_heading(out: &mut impl Write, heading: &Heading) -> fmt::Result {
     writeln!(out, "# lost: {lost}\n")
 }
 
-/// Writes a sample. `comm` is the thread's name; `symbol` says which function an address lies in, and how far.
+/// Writes a sample. `comm` is the thread's name. `symbol` returns the function that contains an address, and the offset in
+/// it.
 pub fn write_sample<'n>(
     out: &mut impl Write,
     heading: &Heading,

@@ -1,4 +1,4 @@
-//! The ring: one writer, one reader, nothing torn; what does not fit is counted.
+//! The ring, with one writer and one reader: no sample is torn, and samples that do not fit are counted.
 
 use sampler::text::{Heading, write_heading, write_sample};
 use sampler::{Cpu, End, FRAMES_MAX, Interrupted, Moment, Outcome, Ring, Sample, Stack, Stacks};
@@ -18,9 +18,9 @@ fn samples_come_out_as_they_went_in_and_what_finds_no_room_is_counted() {
         assert!((0..3).all(|n| ring.push(&sample(round * 3 + n))));
         assert!(!ring.push(&sample(0)));
         let mut ticks = Vec::new();
-        let count = ring.drain(|found| {
-            assert_eq!((found.frames, found.thread, found.end), (&frames[..], 5, End::Bottom));
-            ticks.push(found.ticks);
+        let count = ring.drain(|sample| {
+            assert_eq!((sample.frames, sample.thread, sample.end), (&frames[..], 5, End::Bottom));
+            ticks.push(sample.ticks);
         });
         assert_eq!((count, ticks), (3, vec![round * 3, round * 3 + 1, round * 3 + 2]));
     }
@@ -62,7 +62,7 @@ fn a_reader_on_another_cpu_sees_whole_samples_only() {
     assert_eq!(read + ring.lost(), SAMPLES);
 }
 
-/// A kernel whose stack is interrupted by a second NMI when it is read.
+/// A kernel in which a second NMI comes whenever the walk reads the stack.
 struct Nests<'a> {
     cpu: &'a Cpu<'a>,
     inner: AtomicU64,

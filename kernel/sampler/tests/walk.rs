@@ -1,4 +1,4 @@
-//! The walk over stacks that are hostile, half switched, or simply full.
+//! Walks over stacks that are hostile, half switched, or deeper than the room for frames.
 
 use proptest::prelude::*;
 use sampler::walk::walk;
@@ -7,7 +7,7 @@ use sampler::{End, Interrupted, Stack, Stacks};
 const BASE: u64 = 0x1000;
 const WORDS: usize = 96;
 
-/// Three stacks in one memory: a thread's, and two interrupts' above it. Reading anything else is what must never be.
+/// Three stacks in one memory: a thread's, and two interrupts' above it. Reading any other address fails the test.
 struct Memory {
     words: [u64; WORDS],
 }
@@ -64,9 +64,9 @@ fn callers_up_to_the_bottom() {
 fn an_interrupts_stack_leads_back_and_a_threads_does_not() {
     let memory = Memory::new(&[(0x1110, 0x1010, 1), (0x1010, 0, 2)]);
     assert_eq!(memory.walk(0x1100, 0x1110), (vec![7, 1, 2], End::Bottom));
-    // Half switched: the stack is the thread's, the frame still another's.
+    // Half switched: the stack is the thread's, the frame lies in another stack.
     assert_eq!(memory.walk(0x1000, 0x1110), (vec![7], End::BadPointer));
-    // And the other way round: the handler's entry, before it has a frame.
+    // The other way round: the handler's entry, before it has a frame.
     assert_eq!(memory.walk(0x1100, 0x1010), (vec![7, 2], End::Bottom));
 }
 
@@ -76,7 +76,7 @@ fn circles_and_bad_pointers_end_it() {
     bad(Memory::new(&[(0x1010, 0x1010, 1)]), 0x1010);
     bad(Memory::new(&[(0x1040, 0x1010, 1), (0x1010, 0x1040, 2)]), 0x1040);
     bad(Memory::new(&[]), 0x1011);
-    // Below the stack pointer, over the stack's end, nowhere, at the end of all addresses.
+    // Below the stack pointer, across the stack's end, in no stack, at the end of the address space.
     assert_eq!(Memory::new(&[]).walk(0x1080, 0x1010).1, End::BadPointer);
     for frame in [0x10f8, 0x9000, u64::MAX, u64::MAX - 7, 0xffff_8000_0000_0000] {
         bad(Memory::new(&[]), frame);
@@ -94,16 +94,16 @@ fn two_stacks_that_point_at_each_other() {
 fn an_interrupt_in_an_interrupt_leads_back_over_both_stacks() {
     let memory = Memory::new(&[(0x1210, 0x1110, 1), (0x1110, 0x1130, 2), (0x1130, 0x1010, 3), (0x1010, 0, 4)]);
     assert_eq!(memory.walk(0x1200, 0x1210), (vec![7, 1, 2, 3, 4], End::Bottom));
-    // The inner one's entry, before it has a frame.
+    // The inner interrupt's entry, before it has a frame.
     assert_eq!(memory.walk(0x1200, 0x1110), (vec![7, 2, 3, 4], End::Bottom));
 }
 
 #[test]
 fn two_interrupts_stacks_that_point_at_each_other_give_a_few_false_callers() {
     let memory = Memory::new(&[(0x1210, 0x1110, 1), (0x1110, 0x1210, 2)]);
-    // Four changes of stacks, then no more.
+    // The walk ends after four changes of stacks.
     assert_eq!(memory.walk(0x1200, 0x1210), (vec![7, 1, 2, 1, 2, 1], End::BadPointer));
-    // Also where each goes up as it comes back.
+    // The pointers go up each time they come back.
     let memory = Memory::new(&[(0x1210, 0x1110, 1), (0x1110, 0x1230, 2), (0x1230, 0x1130, 3), (0x1130, 0x1250, 4)]);
     assert_eq!(memory.walk(0x1200, 0x1210), (vec![7, 1, 2, 3, 4], End::Bottom));
 }
@@ -112,15 +112,15 @@ fn two_interrupts_stacks_that_point_at_each_other_give_a_few_false_callers() {
 fn user_code_is_one_frame_and_too_deep_a_stack_is_cut() {
     let frames: Vec<_> = (0..12).map(|n| (0x1010 + n * 16, 0x1020 + n * 16, n + 1)).collect();
     let memory = Memory::new(&frames);
-    let (found, end) = memory.walk(0x1000, 0x1010);
-    assert_eq!((found.len(), end), (8, End::Full));
+    let (frames, end) = memory.walk(0x1000, 0x1010);
+    assert_eq!((frames.len(), end), (8, End::Full));
     let at = Interrupted { ip: 9, stack_pointer: 0x1000, frame_pointer: 0x1010, is_user: true };
     assert_eq!(walk(&memory, &at, &mut [0; 8]), (1, End::User));
     assert_eq!(walk(&memory, &at, &mut []), (0, End::Full));
 }
 
 proptest! {
-    /// `word` asserts that nothing but stacks is read.
+    /// `word` asserts that the walk reads only stacks.
     #[test]
     fn no_stack_does_harm(
         words in proptest::array::uniform32(prop_oneof![0u64..16, (0u64..70).prop_map(|n| BASE + n * 8), any::<u64>()]),
@@ -136,7 +136,7 @@ proptest! {
         let mut frames = [0; 300];
         let at = Interrupted { ip: 7, stack_pointer, frame_pointer, is_user: false };
         let (count, _) = walk(&memory, &at, &mut frames);
-        // Up only in a stack of 16 frames, and four changes of stacks.
+        // A walk only goes up in a stack of 16 frames, and changes stacks at most four times.
         prop_assert!(count <= 1 + 5 * 16, "{}", count);
     }
 }

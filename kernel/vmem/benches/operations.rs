@@ -1,9 +1,9 @@
-//! What an operation costs as the segments become more, and illumos bug 12262 at its full size: `cargo bench -p vmem`.
-//! Times are of this machine, ratios are what counts. Exit status 1 if a promise is not kept.
+//! Cost of an operation for growing numbers of segments, and illumos bug 12262 at its full size: `cargo bench -p vmem`. The
+//! ratios matter; the times depend on the machine. Exit status 1 if a ratio exceeds its bound.
 //!
-//! An operation is an allocation or a free. Every second of the segments that are made is free, in sizes of 1 to 8 pages.
-//! *held*: 128 further ones are held, whatever else there is, and replaced in random order: what the algorithm costs.
-//! *anywhere*: any segment is replaced, so that the cache misses of a larger arena are in it too; this is not judged.
+//! An operation is an allocation or a free. Every second segment of the arena is free, in sizes of 1 to 8 pages.
+//! *held*: 128 further segments are replaced in random order, in an arena of any size. This is the cost of the algorithm.
+//! *anywhere*: any segment is replaced, so that the cache misses of a larger arena count too. This has no bound.
 
 #[path = "../tests/load/mod.rs"]
 mod load;
@@ -18,10 +18,10 @@ const PAGE: u64 = 4096;
 const OPERATIONS: usize = 1 << 20;
 const ROUNDS: usize = 7;
 const HELD: usize = 128;
-/// From 10³ to 10⁶ segments an operation becomes dearer by at most this factor.
-const GROWTH_MOST: f64 = 1.3;
-/// Chain steps late by chain steps early, at least.
-const LATE_BY_EARLY_LEAST: f64 = 1e5;
+/// Bound on the cost of an operation with 10⁶ segments, relative to 10³.
+const MAX_GROWTH: f64 = 1.3;
+/// Bound on the number of chain steps with late updates, relative to early updates.
+const MIN_LATE_BY_EARLY: f64 = 1e5;
 
 /// Marsaglia's xorshift64.
 fn random(state: &mut u64) -> usize {
@@ -37,7 +37,7 @@ fn pages(state: &mut u64) -> u64 {
 
 type Held = Vec<(u64, u64)>;
 
-/// An arena of so many segments, and those of them that are allocated.
+/// An arena with this number of segments, and the allocated ones among them.
 fn arena(segments: usize) -> (Arena<'static>, Held) {
     let mut arena = Arena::new(PAGE).expect("a power of two");
     arena.add_tags(vec![Tag::new(); segments + 4 * HELD + 64].leak()).expect("the first piece");
@@ -50,7 +50,7 @@ fn arena(segments: usize) -> (Arena<'static>, Held) {
     let (mut kept, mut freed): (Held, Held) = ((0..segments / 2).map(|n| (take(n), take(n)))).unzip();
     let table = arena.wanted_buckets().map(|buckets| vec![Bucket::new(); buckets].leak());
     arena.update(table.map(|table| &mut table[..]));
-    // In random order, so that neighbours on a list are nowhere near each other.
+    // In random order, so that neighbours on a list are far apart.
     let count = freed.len();
     (0..count).for_each(|place| freed.swap(place, random(&mut state) % count));
     freed.into_iter().for_each(|(address, size)| arena.free(address, size).expect("allocated"));
@@ -61,7 +61,7 @@ fn arena(segments: usize) -> (Arena<'static>, Held) {
     (arena, kept)
 }
 
-/// Nanoseconds an operation, of replacing what is held from this place on.
+/// Replaces held segments at index `from` and above. Returns nanoseconds per operation.
 fn replace(arena: &mut Arena, held: &mut Held, from: usize) -> f64 {
     let mut state = 0x2545_f491_4f6c_dd1d;
     let began = Instant::now();
@@ -75,7 +75,7 @@ fn replace(arena: &mut Arena, held: &mut Held, from: usize) -> f64 {
     began.elapsed().as_nanos() as f64 / OPERATIONS as f64
 }
 
-/// The best of several rounds: what disturbs only ever adds.
+/// The shortest of several rounds, because disturbances only add time.
 fn best(mut round: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
@@ -83,9 +83,9 @@ fn best(mut round: impl FnMut() -> f64) -> f64 {
 fn main() -> ExitCode {
     let growth = instant_fit();
     let ratio = late_by_early();
-    let kept = growth <= GROWTH_MOST && ratio >= LATE_BY_EARLY_LEAST;
+    let kept = growth <= MAX_GROWTH && ratio >= MIN_LATE_BY_EARLY;
     println!(
-        "promised: growth at most {GROWTH_MOST}, late / early at least {LATE_BY_EARLY_LEAST:e}: {}",
+        "promised: growth at most {MAX_GROWTH}, late / early at least {MIN_LATE_BY_EARLY:e}: {}",
         if kept { "kept" } else { "NOT KEPT" }
     );
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -95,7 +95,7 @@ fn instant_fit() -> f64 {
     println!("one operation of instant fit, in ns; best of {ROUNDS} rounds");
     println!("{:>10} {:>8} {:>10} {:>14} {:>14}", "segments", "held", "anywhere", "search / alloc", "lookup / free");
     let mut made: Vec<_> = [1_000, 10_000, 100_000, 1_000_000].map(|segments| (segments, arena(segments))).into();
-    // In turns, so that what disturbs the machine disturbs all sizes.
+    // All sizes in each round, so that a disturbance hits all of them.
     let mut held_ns = [f64::INFINITY; 4];
     for _ in 0..ROUNDS {
         for ((_, (arena, held)), ns) in made.iter_mut().zip(&mut held_ns) {

@@ -1,48 +1,49 @@
-//! What cannot be.
+//! Errors of an arena's operations.
 
 use core::fmt;
 
-/// What was asked for cannot be: the arena is as it was before.
+/// The reason why an operation failed. The arena is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A quantum, an alignment or a boundary is no power of two.
+    /// A quantum, an alignment or a boundary is not a power of two.
     NotPowerOfTwo(u64),
-    /// A span, a phase, a boundary or a source's quantum is no multiple of the quantum.
+    /// A span, a phase, a boundary or a source's quantum is not a multiple of the quantum.
     NotAligned(u64),
-    /// A span or a request of nothing.
+    /// A span or a request has size 0.
     Empty,
-    /// A span that ends beyond the last address; or the last that would make spans of all 2⁶⁴ addresses, which is one more
-    /// than can be counted.
+    /// A span ends beyond the last address. Or, with it, the spans would contain all 2⁶⁴ addresses, one more than a `u64`
+    /// can count.
     Wraps,
     /// Part of the span is in another span already.
     Overlaps {
-        /// Where the refused span begins.
+        /// First address of the refused span.
         start: u64,
-        /// How large it is.
+        /// Size of the refused span.
         size: u64,
     },
-    /// Memory for tags was given in as many pieces as there can be.
+    /// The arena already has memory for tags in [`PIECES_MAX`](crate::PIECES_MAX) pieces.
     TooManyPieces,
-    /// The constraints of a request exclude each other, whatever is free.
+    /// The constraints of a request exclude each other, so no arena can satisfy it.
     CannotHold,
-    /// The operation needs more tags than are left: give more, and try again.
+    /// The operation needs more tags than are left. Add tags and try again.
     NoTags,
-    /// Nothing that is free fits.
+    /// No free segment fits.
     NoSpace,
-    /// Nothing that is free fits now: the caller is to wait until it is woken.
+    /// No free segment fits now. The caller should wait until it is woken.
     WouldBlock,
-    /// What the source gave is not aligned, not as large as asked for, or in a span already. It is used by nobody now.
+    /// The source returned a span that is not aligned, too large for the address space, or in another span already. The
+    /// span stays unused: it is not returned to the source.
     BadImport(u64),
-    /// No span has the address.
+    /// No span contains the address.
     NotManaged(u64),
     /// No allocated segment begins at the address: it is free already, or was never allocated.
     NotAllocated(u64),
-    /// An allocated segment begins there, but of this size.
+    /// An allocated segment of another size begins at the address.
     OtherSize {
-        /// Where it begins.
+        /// First address of the segment.
         address: u64,
-        /// The size that it was asked for with.
+        /// Size with which the segment was requested.
         is: u64,
     },
 }

@@ -1,12 +1,12 @@
-//! Allocating: which free segment is taken, and what becomes of the rest of it.
+//! Allocation: chooses a free segment, and cuts the allocated part out of it.
 
 use crate::tag::{Kind, NONE, TagRef};
 use crate::{Arena, Error, Fit, Request, Source};
 
-/// Where next fit goes on: behind what it allocated last.
+/// The place where next fit continues: behind its last allocation.
 #[derive(Debug)]
 pub(crate) struct Rotor {
-    /// No free segment between this tag and the address is left out if a search begins here.
+    /// The tag at which a search begins. No free segment at `address` or above comes before it.
     pub(crate) tag: TagRef,
     pub(crate) address: u64,
 }
@@ -14,7 +14,7 @@ pub(crate) struct Rotor {
 impl Rotor {
     pub(crate) const START: Rotor = Rotor { tag: NONE, address: 0 };
 
-    /// A tag vanishes; the search begins at the one before instead.
+    /// Call before a tag is released: a search then begins at the tag before it.
     pub(crate) fn leave(&mut self, tag: TagRef, before: TagRef) {
         if self.tag == tag {
             self.tag = before;
@@ -22,11 +22,11 @@ impl Rotor {
     }
 }
 
-/// A free segment, and where in it.
+/// A free segment, and an address in it.
 type Place = (TagRef, u64);
 
 impl<S: Source> Arena<'_, S> {
-    /// An address, from which on so much is the caller's.
+    /// Allocates a segment and returns its address.
     pub fn allocate(&mut self, request: &Request) -> Result<u64, Error> {
         request.check(self.quantum)?;
         let mut result = self.allocate_or_import(request);
@@ -46,13 +46,13 @@ impl<S: Source> Arena<'_, S> {
 
     fn allocate_or_import(&mut self, request: &Request) -> Result<u64, Error> {
         let rounded = request.size.checked_next_multiple_of(self.quantum).ok_or(Error::NoSpace)?;
-        let found = match request.fit {
+        let place = match request.fit {
             Fit::Instant => self.instant_fit(request, rounded),
             Fit::Best => self.best_fit(request, rounded),
             Fit::Next => self.next_fit(request, rounded),
         };
-        let (segment, address) = match found {
-            Some(found) => found,
+        let (segment, address) = match place {
+            Some(place) => place,
             None => self.import(request, rounded)?,
         };
         let allocated = self.carve(segment, address, request.size, rounded)?;
@@ -63,16 +63,16 @@ impl<S: Source> Arena<'_, S> {
     }
 
     fn instant_fit(&mut self, request: &Request, rounded: u64) -> Option<Place> {
-        // In this list and all above it every segment is large enough, though it may not be in the right place.
-        let definite = rounded.ilog2() + u32::from(!rounded.is_power_of_two());
-        let mut list = self.lists.next_from(definite);
+        // In this list and all above it every segment is large enough, but its addresses may violate a constraint.
+        let large_enough = rounded.ilog2() + u32::from(!rounded.is_power_of_two());
+        let mut list = self.lists.next_from(large_enough);
         while let Some(here) = list {
-            if let Some(found) = self.first_fit_in(here, request, rounded) {
-                return Some(found);
+            if let Some(place) = self.first_fit_in(here, request, rounded) {
+                return Some(place);
             }
             list = self.lists.next_from(here + 1);
         }
-        if definite > rounded.ilog2() { self.first_fit_in(rounded.ilog2(), request, rounded) } else { None }
+        if large_enough > rounded.ilog2() { self.first_fit_in(rounded.ilog2(), request, rounded) } else { None }
     }
 
     fn first_fit_in(&mut self, list: u32, request: &Request, rounded: u64) -> Option<Place> {
@@ -104,7 +104,7 @@ impl<S: Source> Arena<'_, S> {
                 self.counters.search += 1;
                 at = self.tags[segment].kin_after.some();
             }
-            // Lists above have only larger ones.
+            // Lists above have only larger segments.
             if let Some((size, place)) = best {
                 self.counters.search -= u64::from(size != rounded);
                 return Some(place);
@@ -120,7 +120,8 @@ impl<S: Source> Arena<'_, S> {
             .or_else(|| self.first_fit_from(self.tags.first, 0, self.rotor.address, request, rounded))
     }
 
-    /// The first place at `from` or above, in the order of addresses, in a segment that begins at `until` or below.
+    /// The first place at address `from` or above, in a segment that begins at `until` or below. Searches in the order of
+    /// addresses.
     fn first_fit_from(&mut self, tag: TagRef, from: u64, until: u64, request: &Request, rounded: u64) -> Option<Place> {
         let mut at = tag.some();
         while let Some(here) = at {
@@ -138,15 +139,15 @@ impl<S: Source> Arena<'_, S> {
         None
     }
 
-    /// A span from the source, with a place in it.
+    /// Imports a span from the source and returns a place in it.
     fn import(&mut self, request: &Request, rounded: u64) -> Result<Place, Error> {
         if request.is_limited() {
             return Err(Error::NoSpace);
         }
         let quantum = self.source.quantum().ok_or(Error::NoSpace)?;
         let size = request.import_size(self.quantum, rounded, quantum).ok_or(Error::NoSpace)?;
-        let size = size.max(self.import_least.checked_next_multiple_of(quantum).ok_or(Error::NoSpace)?);
-        // Two for the span, and two for what is left before and behind: before the source is asked.
+        let size = size.max(self.min_import.checked_next_multiple_of(quantum).ok_or(Error::NoSpace)?);
+        // Two tags for the span, and two for the free rests before and behind. Checked before the import.
         if self.tags.left < 4 {
             return Err(Error::NoTags);
         }
@@ -159,7 +160,7 @@ impl<S: Source> Arena<'_, S> {
         Ok((free, address.expect("import_size leaves a place at any alignment of the source's")))
     }
 
-    /// Cuts an allocated segment out of a free one. What is left before and behind it stays free.
+    /// Cuts an allocated segment out of a free one. The rests before and behind it stay free.
     fn carve(&mut self, segment: TagRef, address: u64, size: u64, rounded: u64) -> Result<TagRef, Error> {
         let whole = self.tags[segment].size;
         let in_front = address - self.tags[segment].start;
@@ -169,7 +170,7 @@ impl<S: Source> Arena<'_, S> {
         }
         let before = self.tags[segment].before.some();
         let allocated = if in_front == 0 && behind > 0 && behind.ilog2() == whole.ilog2() {
-            // The rest stays on its list, in its place.
+            // The rest stays on its list, at the same position.
             let allocated = self.tags.take(address, size, Kind::Allocated);
             self.tags.link(before, allocated);
             self.tags[segment].start += rounded;

@@ -1,20 +1,20 @@
-//! Allocated segments by address: buckets of chains, the newest segment in front of its chain.
+//! A hash of the allocated segments by address: buckets with chains, the newest segment first in its chain.
 //!
-//! The table begins with 16 buckets inside the arena. It grows and shrinks only where the caller says so: until then the
-//! chains do.
+//! The table begins with 16 buckets inside the arena. It grows and shrinks only when the caller updates it. Until then the
+//! chains grow and shrink instead.
 
 use crate::tag::{Kind, NONE, TagRef, Tags};
 
-/// So many buckets at first, and at least.
-pub(crate) const BUCKETS_FIRST: usize = 16;
+/// Smallest number of buckets, and the number at first.
+pub(crate) const MIN_BUCKETS: usize = 16;
 
-/// The head of a chain. The caller gives memory for as many as [`Arena::wanted_buckets`](crate::Arena::wanted_buckets)
-/// says.
+/// The first element of a chain. The caller provides memory for
+/// [`Arena::wanted_buckets`](crate::Arena::wanted_buckets) buckets.
 #[derive(Clone, Debug)]
 pub struct Bucket(TagRef);
 
 impl Bucket {
-    /// A bucket with nothing in it.
+    /// An empty bucket.
     pub const fn new() -> Bucket {
         Bucket(NONE)
     }
@@ -28,8 +28,8 @@ impl Default for Bucket {
 
 #[derive(Debug)]
 pub(crate) struct Hash<'a> {
-    first: [Bucket; BUCKETS_FIRST],
-    /// In use instead of `first`.
+    first: [Bucket; MIN_BUCKETS],
+    /// The table in use instead of `first`.
     larger: Option<&'a mut [Bucket]>,
     /// A power of two.
     buckets: usize,
@@ -40,12 +40,13 @@ pub(crate) struct Hash<'a> {
 
 impl<'a> Hash<'a> {
     pub(crate) const fn new(quantum_bits: u32) -> Self {
-        let first = [const { Bucket::new() }; BUCKETS_FIRST];
-        Hash { first, larger: None, buckets: BUCKETS_FIRST, quantum_bits, segments: 0 }
+        let first = [const { Bucket::new() }; MIN_BUCKETS];
+        Hash { first, larger: None, buckets: MIN_BUCKETS, quantum_bits, segments: 0 }
     }
 
-    /// The sum of the address, the address shifted right by the bits of a bucket's number, and the address shifted right by twice
-    /// as many: of that sum, as many bits from the quantum's upwards. This is illumos' function.
+    /// illumos' hash function. Let b be the number of bits of a bucket's number. The function adds the address, the address
+    /// shifted right by b, and the address shifted right by 2 b. Then it takes b bits of the sum, from the quantum's bit
+    /// upwards.
     fn bucket_of(&self, address: u64) -> usize {
         let bits = self.buckets.ilog2();
         let mixed = address.wrapping_add(address >> bits).wrapping_add(address.checked_shr(2 * bits).unwrap_or(0));
@@ -73,8 +74,10 @@ impl<'a> Hash<'a> {
         self.segments += 1;
     }
 
-    /// Takes out the segment that begins there, if it has this size, or says which size it has. Counts each segment that is
-    /// passed. It is a function of its own in the kernel, because it is what a debugger's stack has to show of a slow free.
+    /// Takes out the segment that begins at `address` if it has this size. If it has another size, returns that size as the
+    /// error. Counts the segments before it in the chain.
+    ///
+    /// Never inlined, so that a debugger's stack shows this function during a slow free.
     #[inline(never)]
     pub(crate) fn delete(
         &mut self,
@@ -95,7 +98,7 @@ impl<'a> Hash<'a> {
         None
     }
 
-    /// Takes a segment out of its chain, in which another one is before it, or none.
+    /// Takes a segment out of its chain. `before` is the segment before it in the chain, or `NONE`.
     fn remove(&mut self, tags: &mut Tags, before: TagRef, tag: TagRef) -> TagRef {
         let after = tags[tag].kin_after;
         match before.some() {
@@ -109,17 +112,18 @@ impl<'a> Hash<'a> {
         tag
     }
 
-    /// How many buckets suit what is allocated, if those there are do not by more than a factor of two.
+    /// The number of buckets that suits the number of segments. `None` if the present number is within a factor of two of
+    /// it.
     pub(crate) fn wanted(&self) -> Option<usize> {
-        // A quarter of the next power of two above 3 n + 4: from 3/4 to 3/2 of a bucket for each segment.
+        // A quarter of the next power of two above 3 n + 4, which gives 3/4 to 3/2 buckets for each segment.
         let bits = (3 * self.segments as u64 + 4).ilog2() + 1;
-        let wanted = BUCKETS_FIRST.max(1 << (bits - 2));
+        let wanted = MIN_BUCKETS.max(1 << (bits - 2));
         let near = (self.buckets / 2..=self.buckets * 2).contains(&wanted);
         (!near).then_some(wanted)
     }
 
-    /// Spreads all segments over as many buckets, in the table given or, if they are as few as at first, in the own one.
-    /// Returns the table that is not used any more.
+    /// Moves all segments into this number of buckets, in the given table. Without a table, the number is
+    /// [`MIN_BUCKETS`] and the buckets are those inside the arena. Returns the table that is no longer used.
     pub(crate) fn rescale(
         &mut self,
         tags: &mut Tags,
@@ -134,7 +138,7 @@ impl<'a> Hash<'a> {
             }
             None => self.larger.take(),
         };
-        let mut first = [const { Bucket::new() }; BUCKETS_FIRST];
+        let mut first = [const { Bucket::new() }; MIN_BUCKETS];
         core::mem::swap(&mut first, &mut self.first);
         let chains = old.as_deref_mut().unwrap_or(&mut first);
         for chain in &mut chains[..old_buckets] {
@@ -148,21 +152,21 @@ impl<'a> Hash<'a> {
         old
     }
 
-    /// Whether every chain has only allocated segments of its bucket, and all chains together as many as there are.
+    /// True if every chain has only allocated segments of its bucket, and if the chains together have all segments.
     pub(crate) fn is_whole(&self, tags: &Tags) -> bool {
-        let mut found = 0;
+        let mut chained = 0;
         for bucket in 0..self.buckets {
             let mut at = self.head(bucket);
             while at != NONE {
-                found += 1;
+                chained += 1;
                 let tag = &tags[at];
-                if tag.kind != Kind::Allocated || self.bucket_of(tag.start) != bucket || found > self.segments {
+                if tag.kind != Kind::Allocated || self.bucket_of(tag.start) != bucket || chained > self.segments {
                     return false;
                 }
                 at = tag.kin_after;
             }
         }
-        found == self.segments
+        chained == self.segments
     }
 
     pub(crate) fn buckets(&self) -> usize {

@@ -1,8 +1,8 @@
-//! An arena of addresses for kernels: what part of a range is allocated, and to whom it goes next.
+//! An arena of addresses for kernels: it records which parts of a range are allocated, and finds space for allocations.
 //!
-//! An [`Arena`] has *spans*, ranges that are added to it or imported from a source arena. A span is cut into *segments*,
-//! each allocated or free; two free neighbours are always merged. Allocating is by instant fit, best fit or next fit, and
-//! can be bound to an alignment, a phase, boundaries that are not crossed, and limits ([`Request`]). Freeing finds the
+//! An [`Arena`] has *spans*: ranges that are added to it or imported from a source arena. A span is cut into *segments*,
+//! each allocated or free. Two free neighbours are always merged. An arena allocates by instant fit, best fit or next fit.
+//! A [`Request`] can require an alignment, a phase, boundaries that must not be crossed, and limits. Freeing finds the
 //! segment in a hash.
 //!
 //! ```
@@ -21,19 +21,19 @@
 //! # Ok::<(), vmem::Error>(())
 //! ```
 //!
-//! What it leaves to the kernel:
+//! The kernel provides:
 //!
-//! * Memory. A [`Tag`] stands for each span and each segment. A kernel boots with a static set of them and gives more with
+//! * Memory. A [`Tag`] stands for each span and each segment. A kernel boots with a static set of tags and adds more with
 //!   [`Arena::add_tags`]. An operation that needs more tags than are left fails and changes nothing.
-//! * The hash. It has 16 buckets until the kernel calls [`Arena::update`], which illumos' `vmem_update` does every 15
+//! * Updates of the hash. It has 16 buckets until the kernel calls [`Arena::update`]; illumos' `vmem_update` runs every 15
 //!   seconds. Without that call the chains grow, and with them the time of each [`Arena::free`].
-//! * Locking. All that changes something wants `&mut`.
-//! * Waiting. [`Error::WouldBlock`] says that the caller is to wait. The hook of [`Arena::on_space`] wakes it.
+//! * Locking. Every operation that changes the arena takes `&mut`.
+//! * Waiting. On [`Error::WouldBlock`] the caller should wait. The hook of [`Arena::on_space`] wakes it.
 //!
-//! Quantum caches, which hold freed segments of small sizes for each CPU, are left out.
+//! There are no quantum caches, which hold freed segments of small sizes for each CPU.
 //!
 //! The method is that of Bonwick and Adams, *Magazines and Vmem: Extending the Slab Allocator to Many CPUs and Arbitrary
-//! Resources* (USENIX 2001), and the hash function is that of illumos, so that its chains are as long as illumos' are.
+//! Resources* (USENIX 2001). The hash function is that of illumos, so that the chains have the same length as illumos'.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -60,7 +60,7 @@ use hash::Hash;
 use lists::Lists;
 use tag::{Kind, NONE, TagRef, Tags};
 
-/// What the kernel does where somebody may have waited for space. It must not use the arena, whose lock is held.
+/// Hook of the kernel that wakes the threads waiting for space. It must not use the arena, whose lock is held.
 type Wake<'a> = &'a (dyn Fn() + Sync);
 
 /// A set of addresses, or of any other numbers.
@@ -74,43 +74,43 @@ pub struct Arena<'a, S = NoSource> {
     last_span: TagRef,
     rotor: Rotor,
     source: S,
-    /// At least as much is imported.
-    import_least: u64,
+    /// Smallest size of an import.
+    min_import: u64,
     on_space: Option<Wake<'a>>,
-    /// Somebody was told to wait since the hook was called last.
+    /// True if an allocation returned [`Error::WouldBlock`] since the last call of the hook.
     has_waiters: bool,
     counters: Counters,
-    /// Operations since everything was last walked over; of debug builds.
-    unwalked: usize,
+    /// Number of operations since the last check of the whole arena, in debug builds.
+    unchecked_operations: usize,
 }
 
-/// What an arena counts, by the names that illumos' kstats have.
+/// Counters of an arena, with the names of illumos' kstats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// How much is allocated, as it was asked for.
+    /// Allocated size, as requested.
     pub mem_inuse: u64,
-    /// How much of the spans was imported.
+    /// Size of the imported spans.
     pub mem_import: u64,
-    /// How large all spans are.
+    /// Size of all spans.
     pub mem_total: u64,
-    /// Segments allocated.
+    /// Number of segments allocated.
     pub alloc: u64,
-    /// Segments freed.
+    /// Number of segments freed.
     pub free: u64,
-    /// Allocations that were told to wait.
+    /// Number of allocations that returned [`Error::WouldBlock`].
     pub wait: u64,
-    /// Allocations that failed for lack of space or tags.
+    /// Number of allocations that failed for lack of space or tags.
     pub fail: u64,
-    /// Segments that were passed in hash chains before the one looked for: chain steps.
+    /// Chain steps: the number of segments that frees passed in hash chains before the right one.
     pub lookup: u64,
-    /// Segments that an allocation looked at and did not take.
+    /// Number of segments that allocations examined and did not take.
     pub search: u64,
-    /// Operations that failed for lack of tags.
+    /// Number of operations that failed for lack of tags.
     pub populate_fail: u64,
 }
 
 impl<'a> Arena<'a> {
-    /// An arena without a span. Its addresses are handed out in multiples of the quantum, a power of two.
+    /// An arena without a span. It hands out addresses in multiples of the quantum, which is a power of two.
     pub const fn new(quantum: u64) -> Result<Self, Error> {
         if !quantum.is_power_of_two() {
             return Err(Error::NotPowerOfTwo(quantum));
@@ -120,22 +120,23 @@ impl<'a> Arena<'a> {
 }
 
 impl<'a, S: Source> Arena<'a, S> {
-    /// An arena that imports spans when it has no space, at least `least` at a time, and gives each back as soon as all of
-    /// it is free. It does not import for a request with limits or boundaries: the source would not know of them.
-    pub fn importing(quantum: u64, source: S, least: u64) -> Result<Self, Error> {
+    /// An arena that imports spans when it has no space, at least `min_import` at a time. It returns a span to the source as
+    /// soon as all of the span is free. It does not import for a request with limits or boundaries, because the source does
+    /// not get these.
+    pub fn importing(quantum: u64, source: S, min_import: u64) -> Result<Self, Error> {
         if !quantum.is_power_of_two() {
             return Err(Error::NotPowerOfTwo(quantum));
         }
-        let of_source = source.quantum().unwrap_or(quantum);
-        if !of_source.is_power_of_two() || of_source < quantum {
-            return Err(Error::NotAligned(of_source));
+        let source_quantum = source.quantum().unwrap_or(quantum);
+        if !source_quantum.is_power_of_two() || source_quantum < quantum {
+            return Err(Error::NotAligned(source_quantum));
         }
-        Ok(Arena::with(quantum, source, least))
+        Ok(Arena::with(quantum, source, min_import))
     }
 }
 
 impl<'a, S> Arena<'a, S> {
-    const fn with(quantum: u64, source: S, import_least: u64) -> Self {
+    const fn with(quantum: u64, source: S, min_import: u64) -> Self {
         Arena {
             quantum,
             tags: Tags::new(),
@@ -144,7 +145,7 @@ impl<'a, S> Arena<'a, S> {
             last_span: NONE,
             rotor: Rotor::START,
             source,
-            import_least,
+            min_import,
             on_space: None,
             has_waiters: false,
             counters: Counters {
@@ -159,39 +160,39 @@ impl<'a, S> Arena<'a, S> {
                 search: 0,
                 populate_fail: 0,
             },
-            unwalked: 0,
+            unchecked_operations: 0,
         }
     }
 
-    /// Gives the arena a piece of memory for tags, at most [`PIECES_MAX`] times. Each as large as all before it together
-    /// is enough for any number. The memory is not touched before it is needed.
+    /// Gives the arena a piece of memory for tags, at most [`PIECES_MAX`] times. If each piece is as large as all earlier
+    /// pieces together, the limit is never reached. The arena touches the memory only when it needs it.
     pub fn add_tags(&mut self, piece: &'a mut [Tag]) -> Result<(), Error> {
         if self.tags.give(piece) { Ok(()) } else { Err(Error::TooManyPieces) }
     }
 
-    /// How many tags are not used. No allocation needs more than two, and one that imports not more than four.
+    /// Number of unused tags. An allocation needs at most two, and one that imports at most four.
     pub fn tags_left(&self) -> usize {
         self.tags.left
     }
 
-    /// How many tags there are, used or not.
+    /// Number of all tags, used and unused.
     pub fn tags(&self) -> usize {
         self.tags.total
     }
 
-    /// Sets the hook that is called when there may be space for who was told to wait: all of them may try again.
+    /// Sets the hook that the arena calls when there may be space for waiting callers. All of them may try again.
     pub fn on_space(&mut self, wake: Wake<'a>) {
         self.on_space = Some(wake);
     }
 
-    /// Adds a span. Looks at the spans at higher addresses, so that ascending spans are added in constant time.
+    /// Adds a span. It passes the spans at higher addresses, so adding spans in ascending order takes constant time each.
     pub fn add(&mut self, start: u64, size: u64) -> Result<(), Error> {
         let added = self.add_span(start, size, false);
         self.finish(added).map(|_| self.wake())
     }
 
-    /// Gives a segment back: all of it, by its address and the size that it was asked for with. Takes as many steps as its
-    /// hash chain has segments before it.
+    /// Frees a whole segment, by its address and its requested size. The number of steps is the number of segments before it
+    /// in its hash chain.
     pub fn free(&mut self, address: u64, size: u64) -> Result<(), Error>
     where
         S: Source,
@@ -214,46 +215,46 @@ impl<'a, S> Arena<'a, S> {
             None => self.lists.push(&mut self.tags, free),
         }
         self.wake();
-        self.walk_now_and_then();
+        self.check_periodically();
         Ok(())
     }
 
-    /// How many buckets the hash should have, if it has too few or too many by more than a factor of two: what
-    /// [`update`](Arena::update) wants a table for. None if it is well as it is.
+    /// The number of buckets that the hash should have: the size of the table that [`update`](Arena::update) needs. `None` if
+    /// the present number is within a factor of two of it.
     pub fn wanted_buckets(&self) -> Option<usize> {
         self.hash.wanted()
     }
 
-    /// How many buckets the hash has.
+    /// Number of buckets of the hash.
     pub fn buckets(&self) -> usize {
         self.hash.buckets()
     }
 
-    /// What is to be done now and then: wakes who waits, and spreads the hash over the buckets it should have. The table
-    /// has at least [`wanted_buckets`](Arena::wanted_buckets); for 16 none is needed. Without one all stays as it is.
-    /// Returns the table that is not used any more.
+    /// Does the periodic work: wakes waiting callers, and moves the hash into a table of the right size. The table must have
+    /// at least [`wanted_buckets`](Arena::wanted_buckets) buckets; for 16 buckets no table is needed. Without a large enough
+    /// table the hash stays unchanged. Returns the table that is no longer used.
     pub fn update(&mut self, table: Option<&'a mut [Bucket]>) -> Option<&'a mut [Bucket]> {
         self.wake();
         match (self.hash.wanted(), table) {
             (Some(buckets), Some(table)) if table.len() >= buckets => {
                 self.hash.rescale(&mut self.tags, buckets, Some(table))
             }
-            (Some(hash::BUCKETS_FIRST), None) => self.hash.rescale(&mut self.tags, hash::BUCKETS_FIRST, None),
+            (Some(hash::MIN_BUCKETS), None) => self.hash.rescale(&mut self.tags, hash::MIN_BUCKETS, None),
             (_, table) => table,
         }
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether a span has this address.
+    /// True if a span contains this address.
     pub fn has(&self, address: u64) -> bool {
         self.span_at_or_below(address).is_some_and(|span| address <= self.tags[span].last())
     }
 
-    /// A span and the free segment that all of it is.
+    /// Adds a span with one free segment, and returns the segment.
     fn add_span(&mut self, start: u64, size: u64, imported: bool) -> Result<TagRef, Error> {
         if size == 0 {
             return Err(Error::Empty);
@@ -291,7 +292,7 @@ impl<'a, S> Arena<'a, S> {
         span.some()
     }
 
-    /// Links a span among the others, and its tag behind the segments of the one below.
+    /// Links a span into the list of spans, and its tag behind the segments of the span below.
     fn link_span(&mut self, below: Option<TagRef>, span: TagRef) {
         let above = match below {
             Some(below) => core::mem::replace(&mut self.tags[below].kin_after, span),
@@ -308,7 +309,7 @@ impl<'a, S> Arena<'a, S> {
         self.tags.link(before, span);
     }
 
-    /// Takes out a span that is one free segment, which is on no list.
+    /// Removes a span that consists of one free segment, which is on no list.
     fn remove_span(&mut self, span: TagRef, free: TagRef) {
         let Tag { size, kin_before, kin_after, .. } = self.tags[span];
         if let Some(before) = kin_before.some() {
@@ -324,8 +325,8 @@ impl<'a, S> Arena<'a, S> {
         self.counters.mem_import -= size;
     }
 
-    /// Makes a segment that is in no chain free, together with whatever neighbours are. Returns the tag of all of it,
-    /// which is on no list yet.
+    /// Marks a segment as free and merges it with its free neighbours. The segment is in no chain. Returns the tag of the
+    /// merged segment, which is on no list yet.
     fn merge(&mut self, tag: TagRef) -> TagRef {
         self.tags[tag].kind = Kind::Free;
         self.tags[tag].size = self.rounded(self.tags[tag].size);
@@ -343,7 +344,7 @@ impl<'a, S> Arena<'a, S> {
         before
     }
 
-    /// The span of a free segment, if it was imported and is all free.
+    /// The span of a free segment, if the span was imported and the segment is all of it.
     fn imported_span_of(&self, free: TagRef) -> Option<TagRef> {
         let Tag { before, after, .. } = self.tags[free];
         let is_imported = self.tags[before].kind == Kind::Span { imported: true };
@@ -351,18 +352,18 @@ impl<'a, S> Arena<'a, S> {
         (is_imported && is_all).then_some(before)
     }
 
-    /// A tag is not needed any more.
+    /// Releases a tag that is no longer needed.
     fn release(&mut self, tag: TagRef) {
         self.rotor.leave(tag, self.tags[tag].before);
         self.tags.release(tag);
     }
 
-    /// A size that was allocated, and so did not overflow.
+    /// Rounds an allocated size up to the quantum. It cannot overflow, because the rounded size was allocated.
     fn rounded(&self, size: u64) -> u64 {
         size.next_multiple_of(self.quantum)
     }
 
-    /// Calls the hook, if somebody waits.
+    /// Calls the hook if callers wait.
     fn wake(&mut self) {
         if core::mem::take(&mut self.has_waiters) {
             if let Some(wake) = self.on_space {
@@ -371,12 +372,12 @@ impl<'a, S> Arena<'a, S> {
         }
     }
 
-    /// Counts what failed.
+    /// Counts a failure for lack of tags, and checks the arena in debug builds.
     fn finish<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if matches!(result, Err(Error::NoTags)) {
             self.counters.populate_fail += 1;
         }
-        self.walk_now_and_then();
+        self.check_periodically();
         result
     }
 }

@@ -1,22 +1,22 @@
-//! Free segments: list n has those of 2ⁿ to 2ⁿ⁺¹ − 1, the one freed last in front.
+//! Lists of free segments. List n has the segments of sizes 2ⁿ to 2ⁿ⁺¹ − 1, the last one freed first.
 
 use crate::tag::{NONE, TagRef, Tags};
 
 #[derive(Debug)]
 pub(crate) struct Lists {
     heads: [TagRef; 64],
-    /// Bit n: list n is not empty.
-    some: u64,
+    /// Bit n is set if list n is not empty.
+    nonempty: u64,
 }
 
 impl Lists {
     pub(crate) const fn new() -> Self {
-        Lists { heads: [NONE; 64], some: 0 }
+        Lists { heads: [NONE; 64], nonempty: 0 }
     }
 
-    /// The first list from this one on that is not empty.
+    /// The first list at `list` or above that is not empty.
     pub(crate) fn next_from(&self, list: u32) -> Option<u32> {
-        let large_enough = self.some.checked_shr(list).unwrap_or(0);
+        let large_enough = self.nonempty.checked_shr(list).unwrap_or(0);
         (large_enough != 0).then(|| list + large_enough.trailing_zeros())
     }
 
@@ -32,10 +32,10 @@ impl Lists {
         if let Some(next) = next.some() {
             tags[next].kin_before = tag;
         }
-        self.some |= 1 << list;
+        self.nonempty |= 1 << list;
     }
 
-    /// Takes a segment out. Its size is still the one that it was put in with.
+    /// Takes a segment out of its list. Its size must be unchanged since it was pushed.
     pub(crate) fn remove(&mut self, tags: &mut Tags, tag: TagRef) {
         let list = tags[tag].size.ilog2();
         let (before, after) = (tags[tag].kin_before, tags[tag].kin_after);
@@ -47,7 +47,7 @@ impl Lists {
             tags[after].kin_before = before;
         }
         if self.heads[list as usize] == NONE {
-            self.some &= !(1 << list);
+            self.nonempty &= !(1 << list);
         }
     }
 }

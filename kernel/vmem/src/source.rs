@@ -1,23 +1,24 @@
-//! Where an arena gets more addresses from, and what it gives them back to.
+//! The source from which an arena imports spans.
 
 use crate::Error;
 
-/// Another arena, or whatever has addresses to give. [`Arena::importing`](crate::Arena::importing) takes one.
+/// Another arena, or any other provider of addresses, for [`Arena::importing`](crate::Arena::importing).
 ///
-/// It is called with the arena's lock held, so it takes its own lock after the arena's, and does not wait.
+/// The arena calls it with the arena's lock held. So it must take its own lock after the arena's, and must not wait.
 pub trait Source {
-    /// All that it gives is aligned to this, and a multiple of it: a power of two, not less than the arena's quantum. None
-    /// if it never gives anything.
+    /// The quantum of the source: every span it provides begins at a multiple of it and has a size that is one. A power of
+    /// two, at least the arena's quantum. `None` if it never provides a span.
     fn quantum(&self) -> Option<u64>;
 
-    /// A new span of this size, a multiple of its quantum. With `may_wait`, a caller waits if there is none now.
+    /// Provides a new span of this size, a multiple of the source's quantum. `may_wait` is true if the caller can wait for
+    /// space.
     fn import(&mut self, size: u64, may_wait: bool) -> Result<u64, Error>;
 
-    /// All of a span is free again.
+    /// Takes a span back, all of which is free again.
     fn give_back(&mut self, start: u64, size: u64);
 }
 
-/// For an arena that has only the spans that are added to it.
+/// The source of an arena that does not import.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSource;
 

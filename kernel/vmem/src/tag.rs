@@ -1,10 +1,10 @@
-//! Boundary tags: one for each span and one for each segment, in memory that the caller gives piece by piece.
+//! Boundary tags: one for each span and one for each segment, in memory that the caller provides piece by piece.
 
-/// What an arena keeps of one span or segment. Apart from the arena itself this is all its memory.
+/// The data that an arena keeps about one span or segment. Apart from the arena itself, tags are all of its memory.
 #[derive(Clone, Debug)]
 pub struct Tag {
     pub(crate) start: u64,
-    /// Of an allocated segment: as was asked for, before it is rounded up to the quantum.
+    /// The size. For an allocated segment the requested size, not rounded up to the quantum.
     pub(crate) size: u64,
     /// Neighbours by address, spans among them.
     pub(crate) before: TagRef,
@@ -18,7 +18,7 @@ pub struct Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Unused,
-    /// Comes before the segments that the span is made of.
+    /// A span. Its tag comes before those of its segments.
     Span {
         imported: bool,
     },
@@ -26,21 +26,21 @@ pub(crate) enum Kind {
     Allocated,
 }
 
-/// A tag by number: its piece in the upper bits, its place in the piece in the lower ones.
+/// A tag by number: the piece in the upper bits, the place in the piece in the lower bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TagRef(u32);
 
-/// No tag.
+/// The reference to no tag.
 pub(crate) const NONE: TagRef = TagRef(u32::MAX);
 
-/// How many pieces of memory for tags an arena can be given.
+/// Largest number of pieces of memory for tags in an arena.
 pub const PIECES_MAX: usize = 32;
 const PLACE_BITS: u32 = 32 - PIECES_MAX.trailing_zeros();
-/// So many tags of a piece are used at most.
-const PLACES_MAX: usize = (1 << PLACE_BITS) - 1;
+/// Largest number of tags that are used of a piece. Also the mask of the place in a [`TagRef`].
+const MAX_PLACES: usize = (1 << PLACE_BITS) - 1;
 
 impl Tag {
-    /// A tag that is not used yet.
+    /// An unused tag.
     pub const fn new() -> Tag {
         Tag { start: 0, size: 0, before: NONE, after: NONE, kin_before: NONE, kin_after: NONE, kind: Kind::Unused }
     }
@@ -49,7 +49,7 @@ impl Tag {
         matches!(self.kind, Kind::Span { .. })
     }
 
-    /// The last address of what is not empty. A span may end where the address space does, so there is no end.
+    /// The last address, which exists because the size is not 0. The end may be outside of the address space.
     pub(crate) fn last(&self) -> u64 {
         self.start + (self.size - 1)
     }
@@ -75,13 +75,13 @@ impl TagRef {
 #[derive(Debug)]
 pub(crate) struct Tags<'a> {
     pieces: [&'a mut [Tag]; PIECES_MAX],
-    given: usize,
-    /// The ends of the order of addresses.
+    pieces_used: usize,
+    /// The first and the last tag in the order of addresses.
     pub(crate) first: TagRef,
     pub(crate) last: TagRef,
-    /// Tags that were used and given back.
+    /// The list of tags that were used and released.
     unused: TagRef,
-    /// The first tag that was never used: large pieces are not touched before they are needed.
+    /// The first tag that was never used, as piece and place. Large pieces are touched only when they are needed.
     fresh: (usize, usize),
     pub(crate) total: usize,
     pub(crate) left: usize,
@@ -90,7 +90,7 @@ pub(crate) struct Tags<'a> {
 impl<'a> Tags<'a> {
     pub(crate) const fn new() -> Self {
         Tags {
-            // A constant cannot be filled with empty mutable slices in another way.
+            // A constant has no shorter way to create empty mutable slices.
             #[rustfmt::skip]
             pieces: [
                 &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [],
@@ -98,7 +98,7 @@ impl<'a> Tags<'a> {
                 &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [],
                 &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [], &mut [],
             ],
-            given: 0,
+            pieces_used: 0,
             first: NONE,
             last: NONE,
             unused: NONE,
@@ -108,20 +108,20 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// False if there were too many pieces already.
+    /// Adds a piece of memory. Returns false if there are [`PIECES_MAX`] pieces already.
     pub(crate) fn give(&mut self, piece: &'a mut [Tag]) -> bool {
-        if self.given == PIECES_MAX {
+        if self.pieces_used == PIECES_MAX {
             return false;
         }
-        let places = piece.len().min(PLACES_MAX);
-        self.pieces[self.given] = &mut piece[..places];
-        self.given += 1;
+        let places = piece.len().min(MAX_PLACES);
+        self.pieces[self.pieces_used] = &mut piece[..places];
+        self.pieces_used += 1;
         self.total += places;
         self.left += places;
         true
     }
 
-    /// A tag. The caller has seen that one is left.
+    /// Takes an unused tag. The caller has checked that one is left.
     pub(crate) fn take(&mut self, start: u64, size: u64, kind: Kind) -> TagRef {
         let taken = match self.unused.some() {
             Some(unused) => {
@@ -141,7 +141,7 @@ impl<'a> Tags<'a> {
         taken
     }
 
-    /// Takes a tag out of the order of addresses; it is unused then.
+    /// Takes a tag out of the order of addresses and makes it unused.
     pub(crate) fn release(&mut self, tag: TagRef) {
         let Tag { before, after, .. } = self[tag];
         match before.some() {
@@ -157,7 +157,7 @@ impl<'a> Tags<'a> {
         self.left += 1;
     }
 
-    /// Puts a tag behind another in the order of addresses, or first of all.
+    /// Puts a tag behind another in the order of addresses, or first if `before` is `None`.
     pub(crate) fn link(&mut self, before: Option<TagRef>, tag: TagRef) {
         let place = match before {
             Some(before) => &mut self[before].after,
@@ -177,12 +177,12 @@ impl core::ops::Index<TagRef> for Tags<'_> {
     type Output = Tag;
 
     fn index(&self, tag: TagRef) -> &Tag {
-        &self.pieces[(tag.0 >> PLACE_BITS) as usize][tag.0 as usize & PLACES_MAX]
+        &self.pieces[(tag.0 >> PLACE_BITS) as usize][tag.0 as usize & MAX_PLACES]
     }
 }
 
 impl core::ops::IndexMut<TagRef> for Tags<'_> {
     fn index_mut(&mut self, tag: TagRef) -> &mut Tag {
-        &mut self.pieces[(tag.0 >> PLACE_BITS) as usize][tag.0 as usize & PLACES_MAX]
+        &mut self.pieces[(tag.0 >> PLACE_BITS) as usize][tag.0 as usize & MAX_PLACES]
     }
 }

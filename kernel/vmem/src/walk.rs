@@ -1,4 +1,4 @@
-//! Walks over everything: what an arena consists of, and what must hold at any time.
+//! Walks over a whole arena: lists its segments, and checks its invariants.
 
 use crate::tag::{Kind, NONE, Tag, TagRef};
 use crate::{Arena, Counters};
@@ -6,31 +6,29 @@ use crate::{Arena, Counters};
 /// Part of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins.
     pub start: u64,
-    /// How large it is; allocated ones as they were asked for.
+    /// The size; for an allocated segment the requested size.
     pub size: u64,
-    /// Whether it is allocated.
     pub is_allocated: bool,
 }
 
-/// What does not hold: the arena has a mistake.
+/// A broken invariant, which means that the arena has a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Broken {
     /// Neighbours by address do not point at each other, or their addresses do not ascend.
     OutOfOrder(u64),
-    /// The segments of the span that begins there are not all of it.
+    /// The segments of the span that begins there do not cover it.
     NotCovered(u64),
     /// A free segment has a free neighbour.
     NotMerged(u64),
     /// A free segment is not on the list of its size.
     NotListed(u64),
-    /// Next fit would go on at a tag that is not used, or leave addresses out.
+    /// Next fit would continue at an unused tag, or skip addresses.
     Rotor,
-    /// The hash has not just the allocated segments, each in its bucket.
+    /// The hash does not have exactly the allocated segments, each in its bucket.
     Hash,
-    /// The counters or the number of tags differ from what is there.
+    /// The counters or the number of tags are wrong.
     Miscounted,
 }
 
@@ -44,8 +42,8 @@ impl<S> Arena<'_, S> {
         })
     }
 
-    /// Checks everything. Linear in segments, spans and buckets. Debug builds do it by themselves, so often that it adds a
-    /// constant to each operation on average.
+    /// Checks all invariants, in time linear in segments, spans and buckets. Debug builds run this check automatically. They
+    /// run it so rarely that it adds a constant to each operation on average.
     pub fn check(&self) -> Result<(), Broken> {
         let (mut tags, mut free, mut allocated) = (0, 0, 0);
         let mut counted = Counters::default();
@@ -98,8 +96,8 @@ impl<S> Arena<'_, S> {
         }
         let Counters { mem_inuse, mem_import, mem_total, alloc, free, .. } = self.counters;
         let sums = (counted.mem_inuse, counted.mem_import, counted.mem_total) == (mem_inuse, mem_import, mem_total);
-        let right = sums && alloc - free == allocated as u64 && tags + self.tags.left == self.tags.total;
-        if right { Ok(()) } else { Err(Broken::Miscounted) }
+        let matches = sums && alloc - free == allocated as u64 && tags + self.tags.left == self.tags.total;
+        if matches { Ok(()) } else { Err(Broken::Miscounted) }
     }
 
     fn check_covered(&self, span: Option<(&Tag, u64)>) -> Result<(), Broken> {
@@ -109,7 +107,7 @@ impl<S> Arena<'_, S> {
         }
     }
 
-    /// So many segments are on all lists, each on the right one and once.
+    /// Checks that `free` segments are on the lists, each once and on the right list.
     fn check_lists(&self, free: usize) -> Result<(), Broken> {
         let mut listed = 0;
         let mut list = self.lists.next_from(0);
@@ -121,8 +119,8 @@ impl<S> Arena<'_, S> {
             while let Some(segment) = at {
                 let tag = &self.tags[segment];
                 listed += 1;
-                let right = tag.kind == Kind::Free && tag.size.ilog2() == here && tag.kin_before == before;
-                if !right || listed > free {
+                let is_right = tag.kind == Kind::Free && tag.size.ilog2() == here && tag.kin_before == before;
+                if !is_right || listed > free {
                     return Err(Broken::NotListed(tag.start));
                 }
                 (before, at) = (segment, tag.kin_after.some());
@@ -136,12 +134,12 @@ impl<S> Arena<'_, S> {
         core::iter::successors(from.some(), |&tag| self.tags[tag].after.some())
     }
 
-    /// In debug builds: [`check`](Arena::check), once there were as many operations as it may take steps.
-    pub(crate) fn walk_now_and_then(&mut self) {
+    /// Runs [`check`](Arena::check) in debug builds, after as many operations as the check takes steps.
+    pub(crate) fn check_periodically(&mut self) {
         if cfg!(debug_assertions) {
-            self.unwalked += 1;
-            if self.unwalked > self.tags.total - self.tags.left + self.hash.buckets() {
-                self.unwalked = 0;
+            self.unchecked_operations += 1;
+            if self.unchecked_operations > self.tags.total - self.tags.left + self.hash.buckets() {
+                self.unchecked_operations = 0;
                 assert_eq!(self.check(), Ok(()), "vmem: the arena is broken");
             }
         }

@@ -1,5 +1,5 @@
-//! illumos bug 12262 on the host, counted as it was counted there: `vk_lookup` of `heap_arena` while a card is stopped.
-//! At a sixteenth of its size here; all of it in `cargo bench -p vmem`, and by hand, some minutes:
+//! illumos bug 12262 on the host, counted as in the report: `vk_lookup` of `heap_arena` while a card is stopped.
+//! The tests run it at a sixteenth of its size, `cargo bench -p vmem` at full size. By hand at full size, some minutes:
 //! `VMEM_RINGS=256 cargo test --release -p vmem --test illumos -- --nocapture`
 
 mod load;
@@ -10,7 +10,8 @@ fn rings() -> u32 {
     std::env::var("VMEM_RINGS").map_or(16, |text| text.parse().expect("a number"))
 }
 
-/// Of as many as were published, for so many rings of 256. Late by the square of their number, early in proportion.
+/// The published numbers of steps, late and early, scaled to `rings` of 256 rings. Late steps grow with the square of the
+/// number of rings, early steps in proportion to it.
 fn expected(rings: u32) -> (f64, f64) {
     let part = f64::from(rings) / 256.0;
     (PUBLISHED.0 as f64 * part * part, PUBLISHED.1 as f64 * part)
@@ -23,11 +24,11 @@ fn late_takes_as_many_steps_as_published() {
     let ratio = late.steps as f64 / expected(rings).0;
     println!("{rings} rings, late: {late:?}, {ratio:.4} of what was published");
     assert!((0.99..1.01).contains(&ratio) && late.buckets == 16, "{late:?} {ratio}");
-    // One early call sees an empty arena, and changes nothing.
+    // A single early call finds an empty arena, and changes nothing.
     assert_eq!(start_and_stop(rings.min(16), Update::Once), start_and_stop(rings.min(16), Update::Late));
 }
 
-/// Of all rings, because how full the table is and where it wraps around goes by size.
+/// Runs with all rings, because the table's load and the point where it wraps around depend on the size.
 #[test]
 fn early_takes_as_many_steps_as_published_if_updates_run_so_often() {
     let early = start_and_stop(256, Update::Every(50_000));
@@ -35,7 +36,7 @@ fn early_takes_as_many_steps_as_published_if_updates_run_so_often() {
     println!("256 rings, early: {early:?}, {ratio:.3} of what was published");
     assert!((0.5..2.0).contains(&ratio), "{early:?} {ratio}");
     assert_eq!((early.buckets, BUFFERS), (1 << 20, 917_504));
-    // Where the only update comes last, chains are in the order in which the buffers are freed, and there are fewer.
+    // If the only update comes last, chains are in the order in which the buffers are freed, so there are fewer steps.
     let Counted { steps, .. } = start_and_stop(256, Update::Every(BUFFERS));
     assert!(steps < early.steps / 4, "{steps}");
 }

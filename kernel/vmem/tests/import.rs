@@ -1,4 +1,4 @@
-//! An arena that imports from another, and what goes wrong around one.
+//! An arena that imports from another, and its errors.
 
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vmem::{Arena, Error, Fit, Request, Segment, Source, Tag};
 
-/// A kernel would have a lock where this has a cell.
+/// An arena shared by a cell; a kernel would use a lock.
 #[derive(Clone)]
 struct Shared(Rc<RefCell<Arena<'static>>>);
 
@@ -30,7 +30,7 @@ fn tags(count: usize) -> &'static mut [Tag] {
     vec![Tag::new(); count].leak()
 }
 
-/// A heap of so many pages, and an arena of 64 bytes' quantum that imports from it.
+/// A heap with this number of pages, and an arena with a quantum of 64 bytes that imports from it.
 fn heap_and_child(pages: u64, least: u64) -> (Shared, Arena<'static, Shared>) {
     let mut heap = Arena::new(4096).unwrap();
     heap.add_tags(tags(1000)).unwrap();
@@ -64,7 +64,7 @@ proptest! {
                     }
                     Err(error) => {
                         prop_assert_eq!(error, Error::NoSpace);
-                        // So much and no more would surely have had a place in it.
+                        // A free segment of this size would surely have had a place for the request.
                         let needed = (size.next_multiple_of(64) + align).max(least).next_multiple_of(4096);
                         prop_assert!(heap.0.borrow().segments().all(|segment| segment.is_allocated || segment.size < needed));
                     }
@@ -106,7 +106,7 @@ fn a_request_with_limits_is_not_imported_for() {
     );
 }
 
-/// What a source gives must be as it was asked for.
+/// The arena refuses spans that do not match its request to the source.
 #[test]
 fn a_source_that_lies_does_no_harm() {
     struct Liar(u64);
@@ -131,7 +131,7 @@ fn a_source_that_lies_does_no_harm() {
 }
 
 #[test]
-fn who_waits_is_counted_and_woken_once_there_may_be_space() {
+fn a_waiting_caller_is_counted_and_woken_when_there_may_be_space() {
     let woken = AtomicU32::new(0);
     let wake = || _ = woken.fetch_add(1, Ordering::Relaxed);
     let mut tags = [const { Tag::new() }; 16];
@@ -145,7 +145,7 @@ fn who_waits_is_counted_and_woken_once_there_may_be_space() {
     assert_eq!([(); 3].map(|()| arena.allocate(&waiting)), [const { Err(Error::WouldBlock) }; 3]);
     assert_eq!((arena.counters().fail, arena.counters().wait, woken.load(Ordering::Relaxed)), (1, 3, 0));
 
-    // Once for all who wait, and not again until somebody does.
+    // Once for all waiting callers, and not again until another caller waits.
     arena.free(all, 64).unwrap();
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     let two = [(); 2].map(|()| arena.allocate(&waiting).unwrap());
@@ -155,14 +155,14 @@ fn who_waits_is_counted_and_woken_once_there_may_be_space() {
     two.into_iter().for_each(|address| arena.free(address, 32).unwrap());
     assert_eq!(woken.load(Ordering::Relaxed), 2);
 
-    // And now and then by the update, should something else have become possible.
+    // The periodic update wakes them too, in case a request has become possible another way.
     assert_eq!(arena.allocate(&Request::new(65).may_wait()), Err(Error::WouldBlock));
     arena.update(None);
     assert_eq!(woken.load(Ordering::Relaxed), 3);
 }
 
 #[test]
-fn who_waits_for_an_import_is_woken_by_the_source() {
+fn a_caller_that_waits_for_an_import_is_woken_by_the_source() {
     let woken: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
     let wake: &'static (dyn Fn() + Sync) = Box::leak(Box::new(|| _ = woken.fetch_add(1, Ordering::Relaxed)));
     let (heap, mut child) = heap_and_child(1, 0);
@@ -189,7 +189,7 @@ fn spans_that_cannot_be_are_refused() {
         assert_eq!(arena.add(start, size), Err(Error::Overlaps { start, size }));
     }
     arena.add(0xf000, 0x1000).unwrap();
-    // The last addresses there are.
+    // The last addresses of the address space.
     arena.add(0u64.wrapping_sub(0x1000), 0x1000).unwrap();
     assert_eq!(arena.allocate(&Request::new(0x4000).fit(Fit::Best)), Ok(0x10_000), "spans are never merged");
     assert_eq!(arena.add(0x20_000, 0x1000), Err(Error::NoTags));
@@ -209,7 +209,7 @@ fn no_tag_no_change() {
     let mut arena = Arena::new(1).unwrap();
     arena.add_tags(tags(3)).unwrap();
     arena.add(0, 100).unwrap();
-    // From the middle it takes two more, from the start one.
+    // An allocation from the middle takes two more tags, one from the start takes one.
     assert_eq!(arena.allocate(&Request::new(10).from(50)), Err(Error::NoTags));
     assert_eq!(arena.allocate(&Request::new(10)), Ok(0));
     assert_eq!(arena.allocate(&Request::new(10)), Err(Error::NoTags));

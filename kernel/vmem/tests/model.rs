@@ -1,4 +1,4 @@
-//! Beside a plain model: which addresses are whose, searched one by one.
+//! Compares the arena with a plain model, which keeps maps of spans and segments and searches addresses one by one.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use vmem::{Arena, Bucket, Error, Fit, Request, Tag};
 const END: u64 = 1024;
 const QUANTUM: u64 = 4;
 
-/// As plain numbers, so that the model looks into no request.
+/// A request as plain numbers, so that the model does not depend on `Request`.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Constraints {
     size: u64,
     align: u64,
     phase: u64,
@@ -20,7 +20,7 @@ struct Asked {
     may_wait: bool,
 }
 
-impl Asked {
+impl Constraints {
     fn request(&self) -> Request {
         let request = Request::new(self.size).aligned(self.align).phase(self.phase).not_across(self.nocross);
         let request = request.from(self.from).below(self.below).fit(self.fit);
@@ -31,7 +31,7 @@ impl Asked {
         self.size.next_multiple_of(QUANTUM)
     }
 
-    /// Whether an address is as asked for, whoever has it.
+    /// True if an address satisfies the constraints, even if it is allocated.
     fn holds(&self, address: u64) -> bool {
         let last = address + self.size - 1;
         address % QUANTUM == 0
@@ -41,11 +41,11 @@ impl Asked {
             && last < self.below
     }
 
-    /// Whether there could be such an address.
+    /// True if any address can satisfy the constraints.
     fn can_hold(&self) -> bool {
         self.size > 0 && self.from < self.below && self.phase % QUANTUM == 0 && self.nocross % QUANTUM == 0 && {
             let far = self.align.max(self.nocross).max(QUANTUM);
-            let anywhere = Asked { from: 0, below: u64::MAX, ..self.clone() };
+            let anywhere = Constraints { from: 0, below: u64::MAX, ..self.clone() };
             (0..far).any(|address| anywhere.holds(address))
         }
     }
@@ -54,7 +54,7 @@ impl Asked {
 #[derive(Default)]
 struct Model {
     spans: BTreeMap<u64, u64>,
-    /// Address to size and what it is rounded up to.
+    /// Address to requested size and rounded size.
     allocated: BTreeMap<u64, (u64, u64)>,
     rotor: u64,
 }
@@ -75,28 +75,29 @@ impl Model {
         free
     }
 
-    /// All addresses that would do, each with the size of its free segment.
-    fn places(&self, asked: &Asked) -> Vec<(u64, u64)> {
+    /// All addresses that satisfy the request, each with the size of its free segment.
+    fn places(&self, wanted: &Constraints) -> Vec<(u64, u64)> {
         let in_segment = |(start, size): (u64, u64)| {
-            let end = (start + size + 1).saturating_sub(asked.rounded());
-            (start..end).filter(|&address| asked.holds(address)).map(move |address| (address, size))
+            let end = (start + size + 1).saturating_sub(wanted.rounded());
+            (start..end).filter(|&address| wanted.holds(address)).map(move |address| (address, size))
         };
         self.free().into_iter().flat_map(in_segment).collect()
     }
 
-    fn expected(&self, asked: &Asked, address: u64) -> bool {
-        let places = self.places(asked);
+    /// True if the request's fit may return this address.
+    fn is_allowed(&self, wanted: &Constraints, address: u64) -> bool {
+        let places = self.places(wanted);
         let Some(&(_, segment)) = places.iter().find(|place| place.0 == address) else { return false };
-        match asked.fit {
+        match wanted.fit {
             Fit::Best => places.iter().all(|&(_, size)| size >= segment),
             Fit::Next => {
                 let behind = places.iter().find(|place| place.0 >= self.rotor);
                 behind.or(places.first()).is_some_and(|place| place.0 == address)
             }
-            // From a list in which all are large enough, unless only the one below has a place.
+            // From a list whose segments are all large enough, unless only the list below has a place.
             Fit::Instant => {
-                let definite = |size: u64| size >= asked.rounded().next_power_of_two();
-                definite(segment) || places.iter().all(|&(_, size)| !definite(size))
+                let large_enough = |size: u64| size >= wanted.rounded().next_power_of_two();
+                large_enough(segment) || places.iter().all(|&(_, size)| !large_enough(size))
             }
         }
     }
@@ -105,16 +106,16 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Add(u64, u64),
-    Allocate(Asked),
-    /// The nth of what is allocated, with so much added to its size.
+    Allocate(Constraints),
+    /// Frees the nth allocated segment, with this number added to its size.
     Free(usize, u64),
-    /// Whatever this is.
+    /// Frees any address with any size.
     FreeAddress(u64, u64),
     Update,
     Tags(usize),
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn constraints() -> impl Strategy<Value = Constraints> {
     let fit = prop_oneof![2 => Just(Fit::Instant), 1 => Just(Fit::Best), 2 => Just(Fit::Next)];
     let align = prop_oneof![4 => Just(1u64), 1 => (0u32..8).prop_map(|bits| 1 << bits)];
     let phase = prop_oneof![4 => Just(0u64), 1 => (0u64..16).prop_map(|n| n * 4), 1 => 0u64..70];
@@ -122,7 +123,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     let from = prop_oneof![3 => Just(0u64), 1 => 0u64..END];
     let below = prop_oneof![3 => Just(u64::MAX), 1 => 0u64..END + 200];
     (prop_oneof![1u64..30, 0u64..100], align, phase, nocross, from, below, fit, any::<bool>()).prop_map(
-        |(size, align, phase, nocross, from, below, fit, may_wait)| Asked {
+        |(size, align, phase, nocross, from, below, fit, may_wait)| Constraints {
             size,
             align,
             phase,
@@ -138,7 +139,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (0..END, 0u64..300).prop_map(|(start, size)| Step::Add(start / 4 * 4, size)),
-        12 => asked().prop_map(Step::Allocate),
+        12 => constraints().prop_map(Step::Allocate),
         8 => (0usize..60, prop_oneof![9 => Just(0u64), 1 => 1u64..5]).prop_map(|(nth, more)| Step::Free(nth, more)),
         1 => (0..END + 100, 0u64..50).prop_map(|(address, size)| Step::FreeAddress(address, size)),
         1 => Just(Step::Update),
@@ -159,7 +160,7 @@ proptest! {
         arena.add_tags(leaked(Tag::new(), 30)).unwrap();
         let mut pieces = 1;
         let mut model = Model::default();
-        // Something to begin with: spans of random places seldom fit.
+        // Spans to begin with, because spans at random places seldom fit.
         for (start, size) in [(100 * QUANTUM, 60 * QUANTUM), (160 * QUANTUM, 20 * QUANTUM), (220 * QUANTUM, 36 * QUANTUM)] {
             arena.add(start, size).unwrap();
             model.spans.insert(start, size);
@@ -180,20 +181,20 @@ proptest! {
                         Err(error) => prop_assert!(error == Error::NoTags && tags < 2, "{:?}", error),
                     }
                 }
-                Step::Allocate(asked) => match arena.allocate(&asked.request()) {
+                Step::Allocate(wanted) => match arena.allocate(&wanted.request()) {
                     Ok(address) => {
-                        prop_assert!(model.expected(&asked, address), "{:#x} for {:?} of {:?}", address, asked, model.free());
-                        model.allocated.insert(address, (asked.size, asked.rounded()));
-                        if asked.fit == Fit::Next {
-                            model.rotor = address + asked.rounded();
+                        prop_assert!(model.is_allowed(&wanted, address), "{:#x} for {:?} of {:?}", address, wanted, model.free());
+                        model.allocated.insert(address, (wanted.size, wanted.rounded()));
+                        if wanted.fit == Fit::Next {
+                            model.rotor = address + wanted.rounded();
                         }
                     }
                     Err(Error::NoSpace | Error::WouldBlock) => {
-                        prop_assert!(asked.can_hold());
-                        prop_assert_eq!(model.places(&asked), vec![], "there was space for {:?}", asked);
+                        prop_assert!(wanted.can_hold());
+                        prop_assert_eq!(model.places(&wanted), vec![], "there was space for {:?}", wanted);
                     }
-                    Err(Error::NoTags) => prop_assert!(tags < 2 && !model.places(&asked).is_empty()),
-                    Err(_) => prop_assert!(!asked.can_hold(), "{:?}", asked),
+                    Err(Error::NoTags) => prop_assert!(tags < 2 && !model.places(&wanted).is_empty()),
+                    Err(_) => prop_assert!(!wanted.can_hold(), "{:?}", wanted),
                 },
                 Step::Free(nth, more) => {
                     let Some((&address, &(size, _))) = model.allocated.iter().nth(nth) else { continue };
@@ -236,7 +237,7 @@ proptest! {
         }
     }
 
-    /// At both ends of all addresses, with any numbers.
+    /// Any numbers, with spans at both ends of the address space.
     #[test]
     fn no_numbers_do_harm(
         start: u64, size: u64, ask: u64, from: u64, below: u64, bits in 0u32..64, phase: u64, nocross in 0u32..65, quantum in 0u32..64,
@@ -251,7 +252,7 @@ proptest! {
         if arena.add(aligned(start), size).is_err() {
             prop_assert_eq!(size, 0);
         }
-        // A span that ends where the addresses do.
+        // A span that ends at the last address.
         let _ = arena.add(0u64.wrapping_sub(1 << quantum), 1 << quantum);
         for fit in [Fit::Instant, Fit::Best, Fit::Next, Fit::Next] {
             let boundary = 1u64.checked_shl(nocross).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! Many random operations, with each address's owner written down: none is lost and none is given twice. By hand, 10⁹:
+//! Many random operations, with a record of each allocated address: none is lost and none is allocated twice. By hand, 10⁹:
 //! `VMEM_OPERATIONS=1000000000 cargo test --release -p vmem --test stress -- --nocapture`
 
 use vmem::{Arena, Bucket, Error, Fit, Request, Tag};
 
-/// In quanta.
+/// Size of the address space in quanta.
 const SPACE: usize = 1 << 16;
 const QUANTUM: u64 = 16;
 const SPANS: [std::ops::Range<usize>; 3] = [1..20_000, 20_000..20_003, 30_000..SPACE];
@@ -20,15 +20,15 @@ impl Random {
     }
 }
 
-/// Half of them plain; a constraint or a fit for the others, and now and then several.
+/// A random request and its size. Half of the requests are plain; the others have a constraint or a fit, or several.
 fn request(random: &mut Random) -> (u64, Request) {
-    let most = 2 << random.below(11);
-    let size = 1 + random.below(most);
+    let max = 2 << random.below(11);
+    let size = 1 + random.below(max);
     let mut request = Request::new(size);
     if random.below(2) == 0 {
         return (size, request);
     }
-    // Next fit searches in the order of addresses, which takes long: it is rare.
+    // Next fit is rare, because it searches in the order of addresses, which takes long.
     request = request.fit([Fit::Instant, Fit::Instant, Fit::Best, Fit::Best, Fit::Next][random.below(5) as usize]);
     if random.below(3) == 0 {
         let align = 1 << random.below(13);
@@ -49,7 +49,7 @@ fn request(random: &mut Random) -> (u64, Request) {
 fn no_address_is_lost_or_given_twice() {
     let operations = std::env::var("VMEM_OPERATIONS").map_or(300_000, |text| text.parse().expect("a number"));
     let mut arena = Arena::new(QUANTUM).unwrap();
-    // Too few at first, then enough for every second quantum to be a segment of its own.
+    // Too few tags at first, then enough for a segment in every second quantum.
     arena.add_tags(vec![Tag::new(); 64].leak()).unwrap();
     for range in SPANS {
         arena.add(range.start as u64 * QUANTUM, range.len() as u64 * QUANTUM).unwrap();
@@ -59,7 +59,7 @@ fn no_address_is_lost_or_given_twice() {
     let mut tables: Vec<&'static mut [Bucket]> = (5..17).map(|bits| vec![Bucket::new(); 1 << bits].leak()).collect();
     let (mut random, mut held_bytes, mut refused, mut without_tags) = (Random(0x9e37_79b9_7f4a_7c15), 0, 0u64, 0u64);
     for operation in 0..operations as u64 {
-        // How full it is wanted changes slowly, so that all is split to the smallest and merged to the largest.
+        // The wanted fill level changes slowly, so that segments are split to the smallest and merged to the largest.
         let wanted = all * (operation >> 15 & 31) / 31;
         if held_bytes <= wanted && random.below(4) != 0 || held.is_empty() {
             let (size, request) = request(&mut random);

@@ -1,23 +1,23 @@
-//! What illumos' `heap_arena` went through in bug 12262: a network card is started, which takes 917 504 DMA buffers, and
-//! stopped, which gives them back in the same order.
+//! The load on illumos' `heap_arena` in bug 12262. Starting a network card allocates 917 504 DMA buffers, and stopping it
+//! frees them in the same order.
 //!
-//! # What else is in the hash
-//! In 16 buckets of equal length that alone is 26 306 215 936 chain steps. 27 606 301 196 were published, 4.9 % more, so
-//! about 45 000 other segments were allocated among the buffers and stayed. They are not chosen here to fit: they follow
-//! from what is allocated with each buffer, and from how kmem takes memory from `heap_arena`.
+//! # Other segments in the hash
+//! In 16 buckets of equal length the buffers alone take 26 306 215 936 chain steps. The published number is 27 606 301 196,
+//! 4.9 % more. So about 45 000 other segments were allocated among the buffers and stayed. Their number is not chosen to
+//! fit: it follows from the objects allocated with each buffer, and from the way kmem takes memory from `heap_arena`.
 //!
-//! * Each receive buffer has one DMA handle. Each transmit buffer has three: its own, and two for binding packets, one of
-//!   them for segmentation offload. (i40e, `i40e_alloc_rx_dma`, `i40e_alloc_tx_dma`.)
-//! * A DMA handle has room for the state of a transfer in it: 65 cookies of 24 bytes, 4 windows of 112, 2 pages of 24,
-//!   beside 184 and 336 bytes of its own and 16 for alignment. Aligned to 64 bytes this is 2624. (rootnex.)
+//! * Each receive buffer has one DMA handle. Each transmit buffer has three: one for itself, and two for binding packets,
+//!   one of them for segmentation offload. (i40e, `i40e_alloc_rx_dma`, `i40e_alloc_tx_dma`.)
+//! * A DMA handle holds the state of a transfer: 65 cookies of 24 bytes, 4 windows of 112, 2 pages of 24. Further parts
+//!   take 184 and 336 bytes, and 16 for alignment. Aligned to 64 bytes this is 2624. (rootnex.)
 //! * Each buffer has an access handle (320 bytes), its error state (40), its trap data (112), and an entry in the tree of
 //!   contiguous memory (40). (`impl_acc_hdl_alloc`, `ctgas`.)
 //! * A kmem cache takes slabs by a rule ([`Cache::new`]). All slabs up to 32 KiB come from quantum caches of `kmem_va`,
 //!   which take 128 KiB at a time from `heap_arena`. So 128 KiB of objects are one segment in the hash.
-//! * What is freed meanwhile stays in kmem's magazines: no slab becomes free, no segment goes back.
+//! * Objects that are freed meanwhile stay in kmem's magazines: no slab becomes free, and no segment is freed.
 //!
-//! That makes 39 283 segments. Left out, because they are small and their sizes were not looked up: message blocks, the
-//! caches' own slab structures, boundary tags, and the driver's tables. They would be about 0.3 % of the buffers.
+//! That makes 39 283 segments. Message blocks, the caches' own slab structures, boundary tags and the driver's tables are
+//! left out: they are small, and we did not look up their sizes. They would be about 0.3 % of the buffers.
 
 #![allow(dead_code, reason = "a test and a bench use a part each")]
 
@@ -26,26 +26,26 @@ use vmem::{Arena, Bucket, Request, Tag};
 const RINGS: u32 = 0x100;
 const RECEIVE_PER_RING: u32 = 0x400 + 0x400;
 const TRANSMIT_PER_RING: u32 = 0x600;
-/// All buffers of the card that was reported.
+/// Number of buffers of the reported card.
 pub const BUFFERS: u32 = RINGS * (RECEIVE_PER_RING + TRANSMIT_PER_RING);
-/// Published, with the hash as it was at first, and with one that was resized in time.
+/// Published chain steps: with the initial hash, and with a hash that was resized in time.
 pub const PUBLISHED: (u64, u64) = (27_606_301_196, 228_351);
 
 const PAGE: u64 = 4096;
-/// What kmem's quantum caches take at once.
+/// Size that kmem's quantum caches allocate at once.
 const KMEM_SLAB: u64 = 128 << 10;
-/// Where heap_arena was, near enough, on the machine that was reported.
+/// Approximate address of heap_arena on the reported machine.
 const HEAP: u64 = 0xffff_c133_0000_0000;
 
-/// A kmem cache: how many objects a segment of the heap has room for, and how many are used of the last.
+/// A kmem cache: the number of objects per segment of the heap, and the number left in the last segment.
 struct Cache {
     per_segment: u64,
     left: u64,
 }
 
 impl Cache {
-    /// Small objects come in slabs of a page, which end with a structure of the slab's. For larger ones the slab with the
-    /// least waste per object is taken, of those for up to eight objects.
+    /// Small objects come in slabs of a page, which end with the slab's structure. Larger objects come in the slab with the
+    /// least waste per object, among the slabs for up to eight objects.
     fn new(object: u64) -> Cache {
         const SLAB_STRUCTURE: u64 = 80;
         let (slab, objects) = if object < PAGE / 8 {
@@ -77,29 +77,29 @@ impl Cache {
     }
 }
 
-/// When `vmem_update` runs.
+/// The times at which `vmem_update` runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// After the drivers attached: not before the buffers are free.
+    /// After the drivers attached, which is after the buffers are freed.
     Late,
-    /// Once before the drivers attach, and then as late.
+    /// Once before the drivers attach, and then as late as [`Late`](Update::Late).
     Once,
-    /// As early, and so often that it runs each time after so many buffers, and before they are freed.
+    /// Each time this number of buffers was allocated, and so before the buffers are freed.
     Every(u32),
 }
 
-/// What was counted.
+/// The counts of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Chain steps while the buffers were freed.
     pub steps: u64,
-    /// Segments that were not the driver's.
+    /// Number of segments that are not the driver's buffers.
     pub others: u64,
-    /// Buckets when freeing began.
+    /// Number of buckets when freeing began.
     pub buckets: usize,
 }
 
-/// Starts and stops a card with so many of the rings.
+/// Starts and stops a card with this number of rings.
 pub fn start_and_stop(rings: u32, update: Update) -> Counted {
     let buffers = rings * (RECEIVE_PER_RING + TRANSMIT_PER_RING);
     let tags = vec![Tag::new(); buffers as usize * 11 / 10 + 64].leak();
