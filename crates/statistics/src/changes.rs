@@ -1,13 +1,14 @@
-//! Where a series of measurements changed its level: which bench was the first of the slower ones.
+//! Finds the places where a series of measurements changed its level, such as the first of the slower benches.
 //!
-//! Pettitt's test ("A non-parametric approach to the change-point problem", Applied Statistics 28, 1979) asks of a series
-//! whether its ranks lie higher after some place than before it; it needs no distribution, and an outlier is one rank. The
-//! place where that is most is the change. What lies before it and after it is asked again (binary segmentation: Scott and
-//! Knott, Biometrics 30, 1974; Vostrikova, Soviet Mathematics Doklady 24, 1981) until nothing more is found. The
-//! probability is Pettitt's own approximation, which is careful for short series: those are also put in random orders.
+//! Pettitt's test ("A non-parametric approach to the change-point problem", Applied Statistics 28, 1979) checks whether the
+//! ranks of a series are higher after some place than before it. It assumes no distribution, and an outlier counts only by its
+//! rank. The place with the largest difference is the change. The parts before and after it are tested again (binary
+//! segmentation: Scott and Knott, Biometrics 30, 1974; Vostrikova, Soviet Mathematics Doklady 24, 1981) until no change is
+//! found. The probability is Pettitt's approximation. That is conservative for short series, so those are also tested by
+//! random permutations.
 //!
-//! Values must be independent but for the changes. Noise of the host that lasts for several benches is reported as a change
-//! too: the series alone cannot distinguish it from one.
+//! Values must be independent except for the changes. Noise of the host that lasts for several benches is reported as a change,
+//! too, because the series alone does not distinguish the two.
 
 use super::order::ranks;
 use super::quantile::median;
@@ -18,32 +19,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The first value of the new level.
+    /// Index of the first value of the new level.
     pub at: usize,
-    /// Median of the values since the change before.
+    /// Median of the values since the previous change.
     pub before: f64,
     /// Median of the values until the next change.
     pub after: f64,
-    /// The probability of so clear a change without any.
+    /// Probability of at least so clear a change by chance.
     pub p: f64,
 }
 
-/// Said without being asked, so false alarms must be rare.
+/// Significance level. It is low because changes are reported without a request.
 pub const ALPHA: f64 = 0.01;
-/// A level has so many values at least: fewer are outliers.
-const LEVEL_MIN: usize = 3;
-/// A part of a series is asked by itself if it has so many values.
-const WINDOW_MIN: usize = 16;
-/// Up to so many values, random orders; beyond, the approximation, which is close there.
-const SHUFFLED_MOST: usize = 100;
+/// Minimum number of values in a level. Fewer are outliers.
+const MIN_LEVEL: usize = 3;
+/// Minimum number of values in a window that is tested alone.
+const MIN_WINDOW: usize = 16;
+/// Maximum number of values for permutations. For longer series the approximation is close.
+const MAX_SHUFFLED: usize = 100;
 const SHUFFLES: usize = 1999;
-/// Asked again so often: each place rests on its neighbours'.
-const SETTLED: usize = 3;
-/// A series has so many changes at most; one that has more is no series of levels.
-const CHANGES_MOST: usize = 100;
+/// Number of passes that refine the places, because each depends on its neighbours'.
+const REFINEMENTS: usize = 3;
+/// Maximum number of changes. A series with more does not consist of levels.
+const MAX_CHANGES: usize = 100;
 
-/// The changes of level, in order. Quasi-linear in the number of values for each change that is found. Random orders are
-/// seeded: the same values give the same answer.
+/// The changes of level, in order. Quasi-linear in the number of values for each change that is found. Permutations are
+/// seeded, so the same values give the same answer.
 pub fn changes(values: &[f64]) -> Vec<Change> {
     let mut found: Vec<(usize, f64)> = Vec::new();
     let mut open = vec![(0, values.len())];
@@ -52,33 +53,32 @@ pub fn changes(values: &[f64]) -> Vec<Change> {
             found.push((from + at, p));
             open.extend([(from, from + at), (from + at, to)]);
         }
-        if found.len() == CHANGES_MOST {
+        if found.len() == MAX_CHANGES {
             break;
         }
     }
     found.sort_by_key(|&(at, _)| at);
-    for _ in 0..SETTLED {
-        settle(values, &mut found);
+    for _ in 0..REFINEMENTS {
+        refine(values, &mut found);
     }
     let ends: Vec<usize> = found.iter().map(|&(at, _)| at).chain([values.len()]).collect();
     let level = |from: usize, to: usize| median(&sorted(&values[from..to]));
     let mut from = 0;
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for (i, (at, p)) in found.into_iter().enumerate() {
-        told.push(Change { at, before: level(from, at), after: level(at, ends[i + 1]), p });
+        changes.push(Change { at, before: level(from, at), after: level(at, ends[i + 1]), p });
         from = at;
     }
-    told
+    changes
 }
 
-/// Asks for each change again between its neighbours, which were not known when it was found: it may lie a little beside,
-/// or be none.
-fn settle(values: &[f64], found: &mut Vec<(usize, f64)>) {
+/// Tests each change again between its neighbours, which were not known when it was found. This may move or remove it.
+fn refine(values: &[f64], found: &mut Vec<(usize, f64)>) {
     let mut i = 0;
     while i < found.len() {
         let from = if i == 0 { 0 } else { found[i - 1].0 };
         let to = found.get(i + 1).map_or(values.len(), |next| next.0);
-        match alone(&values[from..to], ALPHA) {
+        match clearest_significant(&values[from..to], ALPHA) {
             Some((at, _)) => {
                 found[i].0 = from + at;
                 i += 1;
@@ -88,59 +88,59 @@ fn settle(values: &[f64], found: &mut Vec<(usize, f64)>) {
     }
 }
 
-/// A change of a series, and how likely one as clear is by chance; none if that is not rare. First the whole is asked, then
-/// windows of half of it, of a quarter and of an eighth, each overlapping its neighbours by half: a level that came and went
-/// does not show in the whole (seeded binary segmentation: Kovács and others, Biometrika 110, 2023). The probability is
-/// multiplied by the number of windows of that length and of lengths (Bonferroni).
+/// A significant change of a series, with its p-value, if there is one. First the whole series is tested, then windows of a
+/// half, a quarter and an eighth, each overlapping its neighbours by half. The windows find temporary levels, which do not
+/// show in the whole series (seeded binary segmentation: Kovács and others, Biometrika 110, 2023). The p-value is multiplied
+/// by the number of windows of that length and by the number of lengths (Bonferroni).
 fn change(values: &[f64]) -> Option<(usize, f64)> {
-    if values.len() < 2 * LEVEL_MIN {
+    if values.len() < 2 * MIN_LEVEL {
         return None;
     }
     let lengths: Vec<usize> =
-        (0..4).map(|halved| values.len() >> halved).filter(|&n| n >= WINDOW_MIN || n == values.len()).collect();
+        (0..4).map(|halved| values.len() >> halved).filter(|&n| n >= MIN_WINDOW || n == values.len()).collect();
     lengths.iter().find_map(|&length| {
         let step = (length / 2).max(1);
         let last = values.len() - length;
         let starts: Vec<usize> = (0..last).step_by(step).chain([last]).collect();
-        let asked = (starts.len() * lengths.len()) as f64;
+        let tests = (starts.len() * lengths.len()) as f64;
         let found = starts.iter().filter_map(|&start| {
-            let (at, p) = alone(&values[start..start + length], ALPHA / asked)?;
-            Some((start + at, p * asked))
+            let (at, p) = clearest_significant(&values[start..start + length], ALPHA / tests)?;
+            Some((start + at, p * tests))
         });
         found.min_by(|a, b| a.1.total_cmp(&b.1))
     })
 }
 
-/// The clearest change of one window, if it is rare enough.
-fn alone(values: &[f64], alpha: f64) -> Option<(usize, f64)> {
+/// The clearest change of one window, if it is significant.
+fn clearest_significant(values: &[f64], alpha: f64) -> Option<(usize, f64)> {
     let mut ranks = ranks(values);
     let (at, most) = clearest(&ranks);
     if most == 0.0 {
         return None;
     }
-    // The approximation is careful: of what it calls rare nothing more need be asked.
+    // The approximation is conservative, so permutations are needed only if it is not significant.
     let mut p = approximate(ranks.len(), most);
-    if p > alpha && ranks.len() <= SHUFFLED_MOST {
+    if p > alpha && ranks.len() <= MAX_SHUFFLED {
         p = shuffled(&mut ranks, most, alpha);
     }
     (p <= alpha).then_some((at, p))
 }
 
-/// Pettitt's statistic, the largest difference of rank sums, and the place of it.
+/// Place and value of Pettitt's statistic, the largest difference of rank sums.
 fn clearest(ranks: &[f64]) -> (usize, f64) {
     let n = ranks.len() as f64;
     let (mut sum, mut at, mut most) = (0.0, 0, 0.0);
-    for (before, rank) in (1..).zip(ranks).take(ranks.len() - LEVEL_MIN) {
+    for (before, rank) in (1..).zip(ranks).take(ranks.len() - MIN_LEVEL) {
         sum += rank;
         let far = f64::abs(2.0 * sum - before as f64 * (n + 1.0));
-        if before >= LEVEL_MIN && far > most {
+        if before >= MIN_LEVEL && far > most {
             (at, most) = (before, far);
         }
     }
     (at, most)
 }
 
-/// The share of random orders that are as clear; 1 as soon as that is sure to be more than `alpha`.
+/// Share of permutations with at least as clear a change. Returns 1, early, if the share must exceed `alpha`.
 fn shuffled(ranks: &mut [f64], most: f64, alpha: f64) -> f64 {
     let mut random = fastrand::Rng::with_seed(ranks.len() as u64);
     let rare = alpha * (SHUFFLES + 1) as f64;
@@ -164,7 +164,7 @@ fn approximate(n: usize, most: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Skewed noise of some per cent, and now and then a boot that took half as long again.
+    /// Skewed noise of a few per cent, and sometimes a boot that takes half as long again.
     fn noise(random: &mut fastrand::Rng) -> f64 {
         let late = if random.f64() < 0.03 { 0.5 } else { 0.0 };
         1.0 + 0.02 * -(1.0 - random.f64()).ln() + late
@@ -204,17 +204,17 @@ mod tests {
         for n in [8, 30, 100, 101, 400] {
             let trials = 500;
             let alarms = (0..trials).filter(|_| !changes(&series(&mut random, &[(n, 1.0)])).is_empty()).count();
-            // 1 % of 500 is 5, standard deviation 2.2; the approximation is careful.
+            // 1 % of 500 is 5, standard deviation 2.2; the approximation is conservative.
             assert!(alarms <= 12, "{n}: {alarms} of {trials}");
         }
     }
 
     #[test]
-    fn the_levels_are_told() {
+    fn the_levels_are_reported() {
         let values: Vec<f64> = [vec![10.0; 9], vec![12.0; 9], vec![11.0; 9]].concat();
         let found = changes(&values);
-        let told: Vec<_> = found.iter().map(|c| (c.at, c.before, c.after)).collect();
-        assert_eq!(told, [(9, 10.0, 12.0), (18, 12.0, 11.0)]);
+        let levels: Vec<_> = found.iter().map(|c| (c.at, c.before, c.after)).collect();
+        assert_eq!(levels, [(9, 10.0, 12.0), (18, 12.0, 11.0)]);
         assert!(found.iter().all(|c| c.p <= ALPHA));
     }
 
@@ -228,13 +228,13 @@ mod tests {
                 let signs = values[..t].iter().flat_map(|&a| values[t..].iter().map(move |&b| sign(a, b)));
                 signs.sum::<f64>().abs()
             };
-            let expected = (LEVEL_MIN..=values.len() - LEVEL_MIN).map(u).fold(0.0, f64::max);
+            let expected = (MIN_LEVEL..=values.len() - MIN_LEVEL).map(u).fold(0.0, f64::max);
             assert_eq!(clearest(&ranks(&values)).1, expected);
         }
     }
 
     #[test]
-    fn where_the_one_way_gives_way_to_the_other_they_agree() {
+    fn permutations_and_approximation_agree_at_their_border() {
         let mut ranks: Vec<f64> = (1..=100).map(f64::from).collect();
         for most in [700.0, 800.0, 900.0] {
             let (exact, near) = (shuffled(&mut ranks, most, 1.0), approximate(100, most));

@@ -1,7 +1,7 @@
-//! One variant's runs in numbers.
+//! Summary statistics of one variant's runs.
 //!
-//! Mean and standard deviation (n − 1), as libguestfs' boot-benchmark means to print them; the median with its interval
-//! beside them, because boot times are skewed and the mean follows its outliers.
+//! Mean and standard deviation (n − 1) are those that libguestfs' boot-benchmark intends to print. The median with its interval
+//! is added, because boot times are skewed and outliers pull the mean.
 
 use super::modes::{Modes, modes};
 use super::order::{Order, order};
@@ -10,35 +10,35 @@ use super::quantile::{median_interval, quantile};
 use super::{Interval, sorted};
 use serde::{Deserialize, Serialize};
 
-/// What the runs of one variant say.
+/// Summary of one variant's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Description {
-    /// How many.
+    /// Number of runs.
     pub count: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of the runs, with n − 1; none of a single run.
+    /// Standard deviation of the runs, with n − 1. Null for a single run.
     pub sd: Option<f64>,
-    /// The median and its interval.
+    /// Median with its interval.
     pub median: Interval,
-    /// The least.
+    /// Minimum.
     pub min: f64,
     /// First quartile.
     pub lower_quartile: f64,
     /// Third quartile.
     pub upper_quartile: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
-    /// Places of the outliers among the runs. They are counted in everything above.
+    /// Indices of the outliers among the runs. All figures above include them.
     pub outliers: Vec<usize>,
-    /// Two kinds of runs, if so.
+    /// The two modes, if the runs have two.
     pub modes: Option<Modes>,
-    /// Whether the order of the runs matters; with ten runs or more.
+    /// Test of the order of the runs. Null for fewer than ten runs.
     pub order: Option<Order>,
 }
 
-/// Describes runs, in the order in which they ran. `None` without any.
+/// Summarizes runs, which are given in the order in which they ran. Returns `None` if there are no runs.
 pub fn describe(values: &[f64]) -> Option<Description> {
     let all = sorted(values);
     let median = median_interval(&all)?;
@@ -58,12 +58,12 @@ pub fn describe(values: &[f64]) -> Option<Description> {
     })
 }
 
-/// The arithmetic mean. Not a number if there are none.
+/// Arithmetic mean. NaN for an empty list.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The standard deviation with n − 1, in two passes; `None` under two values.
+/// Standard deviation with n − 1, computed in two passes. `None` for fewer than two values.
 pub fn sd(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn none_and_one() {
+    fn no_run_and_one_run() {
         assert_eq!(describe(&[]), None);
         let one = describe(&[7.0]).unwrap();
         assert_eq!((one.mean, one.sd, one.median.low, one.median.confidence), (7.0, None, 7.0, 0.0));

@@ -1,18 +1,19 @@
-//! Comparing two variants by deterministic boots, counted in instructions or in virtual time.
+//! Compares two variants by deterministic boots, measured in instructions or in guest time.
 //!
-//! The same input gives the same boot, so repeating says nothing of how much a boot depends on what does not matter:
-//! one dummy character more on the command line moves the total of a stock Linux boot by up to 0.075 % in virtual time
-//! and 0.17 % in instructions (another layout, other hash chains). So each variant is booted several times with dummy
-//! arguments of different lengths (*dithered*): these boots are as good as drawn at random, nothing drifts, and the
-//! rank-sum test compares two independent samples ([`super::rank_sum`]). Boots that only repeat are one sample each;
-//! only a difference above the floor counts (`analysis::floor`).
+//! The same input gives the same boot, so repetitions do not show how much a boot depends on irrelevant inputs. One dummy
+//! character more on the command line changes the total of a stock Linux boot by up to 0.075 % in guest time and 0.17 % in
+//! instructions (another layout, other hash chains). So each variant is booted several times with dummy arguments of different
+//! lengths (*dithered*). These boots are as good as random samples and do not drift, so the rank-sum test compares two
+//! independent samples ([`super::rank_sum`]). Boots that only repeat are a single sample; only a difference above the floor
+//! counts (`analysis::floor`).
 
 use super::quantile::median;
 use super::rank_sum::RankSum;
 use super::verdict::{Ask, Basis, Change, Comparison, judge};
 use super::{CONFIDENCE, Interval, sorted};
 
-/// Compares dithered boots. Four of each at least can show something. `None` if there are none of either.
+/// Compares dithered boots. A difference can only be shown with at least four boots of each variant. Returns `None` if a variant
+/// has no boots.
 pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
     let mut alone = [estimate(first, second)?];
     judge(&mut alone, ask);
@@ -20,7 +21,7 @@ pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
     Some(comparison)
 }
 
-/// As [`compare`], but for the verdict, which [`judge`] gives to several comparisons together.
+/// Like [`compare`], but without the verdict, which [`judge`] gives to several comparisons together.
 pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -40,15 +41,15 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
         p: Some(null.p(against)),
         p_corrected: None,
         p_least: null.p(0),
-        // Half its width is the distance from "none" at which the interval lets go of it.
+        // A difference of half the interval's width is the smallest whose interval excludes 0.
         shown_from: (unit > 0.0).then(|| difference.half_width() / unit),
         pairs_for_margin: None,
         change: Change::TooFew,
     })
 }
 
-/// Compares boots that only repeat, against what layout alone moves (`floor`, relative). `None` without any. What took
-/// nothing before has no ratio, and any time that it takes now is a difference.
+/// Compares boots that only repeat. `floor` is the relative difference that layout alone can cause. If the first value is 0,
+/// there is no ratio, and any other second value is a difference. Returns `None` if a variant has no boots.
 pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) -> Option<Comparison> {
     let (a, b) = (median(&sorted(first)), median(&sorted(second)));
     if !(a >= 0.0 && b.is_finite()) {
@@ -76,9 +77,9 @@ pub fn compare_repeated(first: &[f64], second: &[f64], floor: f64, ask: &Ask) ->
     Some(comparison)
 }
 
-fn all(first: &[f64], second: &[f64], of: impl Fn(f64, f64) -> f64) -> Vec<f64> {
-    let of = &of;
-    sorted(&first.iter().flat_map(|&a| second.iter().map(move |&b| of(a, b))).collect::<Vec<_>>())
+fn all(first: &[f64], second: &[f64], function: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    let function = &function;
+    sorted(&first.iter().flat_map(|&a| second.iter().map(move |&b| function(a, b))).collect::<Vec<_>>())
 }
 
 fn interval(sorted: &[f64], null: &RankSum) -> Interval {
@@ -90,16 +91,16 @@ fn interval(sorted: &[f64], null: &RankSum) -> Interval {
 mod tests {
     use super::*;
 
-    /// What layouts change in a count of instructions: `analysis::floor`.
+    /// The effect of layout on a number of instructions, as in `analysis::floor`.
     const FLOOR: f64 = 0.0017;
 
-    /// Boots of 1.88 G instructions, moved by their layout within the floor.
+    /// Boots of 1.88 G instructions, changed by their layout within the floor.
     fn boots(random: &mut fastrand::Rng, n: usize, factor: f64) -> Vec<f64> {
         (0..n).map(|_| (1.88e9 * factor * (1.0 + FLOOR * (random.f64() - 0.5))).round()).collect()
     }
 
     #[test]
-    fn what_took_nothing_before_is_a_difference_too() {
+    fn a_value_that_was_zero_is_a_difference_too() {
         let one = |a, b| compare_repeated(&[a; 3], &[b; 3], FLOOR, &Ask::default()).unwrap();
         let appeared = one(0.0, 20e6);
         assert_eq!((appeared.change, appeared.difference.estimate, appeared.ratio), (Change::More, 20e6, None));
@@ -118,7 +119,7 @@ mod tests {
             assert_eq!(found.change, Change::More, "{found:?}");
             held += usize::from(found.ratio.unwrap().holds(1.005));
         }
-        // 96.8 % is stated.
+        // The stated confidence is 96.8 %.
         assert!((470..=498).contains(&held), "{held}");
     }
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn boots_that_repeat_prove_nothing_under_the_floor() {
+    fn repeated_boots_show_no_difference_below_the_floor() {
         let one = |b| compare_repeated(&[1e9; 20], &[b; 20], FLOOR, &Ask::default()).unwrap().change;
         assert_eq!(one(1.001e9), Change::NoDifference);
         assert_eq!(one(1.005e9), Change::More);

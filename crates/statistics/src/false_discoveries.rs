@@ -1,20 +1,20 @@
-//! Many comparisons at once, where several are expected to show something: Benjamini and Hochberg's correction.
+//! Benjamini and Hochberg's correction for many comparisons of which several are expected to differ.
 //!
 //! "Controlling the false discovery rate: a practical and powerful approach to multiple testing", Journal of the Royal Statistical
-//! Society B 57, 1995. Of the comparisons that are kept at 5 %, 5 in 100 are false on average, at most. If there is nothing to find, that is
-//! the chance of even one false alarm, as with [`crate::holm`]. If there is much, a comparison need not be as clear as if it
-//! stood alone among thousands. This holds for comparisons that are independent, or that are false alarms together (Benjamini and
-//! Yekutieli, Annals of Statistics 29, 2001); the tests look at the latter.
+//! Society B 57, 1995. At 5 %, on average at most 5 of 100 reported comparisons are false. If nothing differs, 5 % is the chance
+//! of any false alarm, as with [`crate::holm`]. If many comparisons differ, each needs less evidence than with Holm's
+//! correction. This holds for comparisons that are independent or positively dependent (Benjamini and Yekutieli, Annals of
+//! Statistics 29, 2001); the tests simulate dependent ones.
 
-/// The corrected p-values, in the order of the given ones: keep those of 0.05 or less. O(n log n).
+/// Corrects p-values; report those of at most 0.05. Keeps their order. O(n log n).
 pub fn corrected(p_values: &[f64]) -> Vec<f64> {
     let mut by_p: Vec<usize> = (0..p_values.len()).collect();
     by_p.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut corrected = vec![0.0; p_values.len()];
-    let mut least: f64 = 1.0;
+    let mut corrected_so_far: f64 = 1.0;
     for (before, &i) in by_p.iter().enumerate().rev() {
-        least = least.min(p_values[i] * p_values.len() as f64 / (before + 1) as f64);
-        corrected[i] = least;
+        corrected_so_far = corrected_so_far.min(p_values[i] * p_values.len() as f64 / (before + 1) as f64);
+        corrected[i] = corrected_so_far;
     }
     corrected
 }
@@ -36,11 +36,11 @@ mod tests {
         assert!(corrected(&[]).is_empty());
     }
 
-    /// The mean share of false ones among the kept, and of the true ones that were kept, where `real` of 200 comparisons are off by 4
-    /// standard deviations and all share a part of their noise.
+    /// The mean share of false ones among the reported comparisons, and the mean share of real differences that are reported.
+    /// `real` of 200 comparisons differ by 4 standard deviations, and all share the part `common` of their noise.
     fn shares(real: usize, common: f64) -> (f64, f64) {
         let mut random = fastrand::Rng::with_seed(3);
-        // Box and Muller, 1958: what counts here lies in the tail.
+        // Box and Muller, 1958: exact in the tail, which matters here.
         let mut normal = || (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos();
         let (mut false_share, mut power, trials) = (0.0, 0.0, 2000);
         for _ in 0..trials {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_kept_one_in_twenty_is_false_at_most() {
+    fn at_most_one_in_twenty_reported_ones_is_false() {
         for common in [0.0, 0.5] {
             for real in [0, 5, 50] {
                 let (false_share, power) = shares(real, common);

@@ -1,20 +1,20 @@
-//! Many comparisons at once: Holm's correction.
+//! Holm's correction for many comparisons.
 //!
 //! "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979. If each of `m`
-//! comparisons alone is wrong in 5 of 100 cases, some one of them is wrong far more often. The smallest p-value is
-//! multiplied by `m`, the next by `m - 1`, and so on: then the chance of even one false alarm stays at 5 %, whatever
-//! the comparisons have to do with each other (phases of one boot have much).
+//! comparisons alone is wrong in 5 of 100 cases, at least one of them is wrong far more often. The smallest p-value is
+//! multiplied by `m`, the next by `m - 1`, and so on. Then the chance of any false alarm stays at 5 %, however the
+//! comparisons depend on each other (phases of one boot depend strongly).
 
-/// The corrected p-values, in the order of the given ones.
+/// Corrects p-values. Keeps their order.
 pub fn corrected(p_values: &[f64]) -> Vec<f64> {
     let mut by_p: Vec<usize> = (0..p_values.len()).collect();
     by_p.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut corrected = vec![0.0; p_values.len()];
-    let mut least: f64 = 0.0;
+    let mut corrected_so_far: f64 = 0.0;
     for (before, &i) in by_p.iter().enumerate() {
         let remaining = (p_values.len() - before) as f64;
-        least = least.max((p_values[i] * remaining).min(1.0));
-        corrected[i] = least;
+        corrected_so_far = corrected_so_far.max((p_values[i] * remaining).min(1.0));
+        corrected[i] = corrected_so_far;
     }
     corrected
 }
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn one_false_alarm_among_many_is_as_rare_as_in_one() {
+    fn false_alarms_among_many_are_as_rare_as_in_one() {
         let mut random = fastrand::Rng::with_seed(3);
         let trials = 10_000;
         let alarms = (0..trials).filter(|_| {

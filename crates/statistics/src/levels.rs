@@ -1,14 +1,18 @@
-//! Where the level of a series changed that many machines measured: with an update, or on a day.
+//! Finds a change of level in a series measured by many machines: with an update, or on a day.
 //!
-//! A series is a list of [`Cell`]s: the mean of the runs of one day that had one update (a kernel). Two things may split it in two: an update,
-//! so that cells with earlier ones lie on one side; or a day. Each split has a Student's t: the difference of the sides' means over its
-//! error. The error is made of how the days of a side scatter, not of how runs do: what a day does to all runs of that day is in it (cluster
-//! means: Donner and Klar, "Design and Analysis of Cluster Randomization Trials", 2000, ch. 6). A day of many runs is surer than one of
-//! few, but not by as much, as nobody knows how much of a day's noise is the day's own: it weighs by its runs, within half and twice
-//! the middle of all days. Days that resemble the days before
-//! are fewer than they seem, for the error and for its degrees of freedom (Bartlett, Journal of the Royal Statistical Society 98, 1935), by the
-//! residuals' first autocorrelation, corrected for its bias (Kendall, Biometrika 41, 1954). The clearest split counts, and its
-//! probability is multiplied by twice the number of splits of its kind (Bonferroni), which is careful: neighbouring splits are nearly one.
+//! A series is a list of [`Cell`]s: the mean of the runs of one day with one update (a kernel). A split is at an update, which
+//! puts cells with earlier updates on one side, or at a day. The statistic of a split is Student's t: the difference of the
+//! sides' means over its error.
+//!
+//! The error comes from the scatter of days, not of runs, so it includes noise that is common to all runs of a day (cluster
+//! means: Donner and Klar, "Design and Analysis of Cluster Randomization Trials", 2000, ch. 6). The weight of a day is its
+//! number of runs, clamped to between half and twice the median of all days: the share of noise that is common to a day is
+//! unknown. Days that resemble the days before count as fewer days, both for the error and for its degrees of freedom
+//! (Bartlett, Journal of the Royal Statistical Society 98, 1935). The correction uses the first autocorrelation of the
+//! residuals, corrected for its bias (Kendall, Biometrika 41, 1954).
+//!
+//! The clearest split wins. Its p-value is multiplied by twice the number of splits of its kind (Bonferroni). That is
+//! conservative, because neighbouring splits are nearly the same.
 
 use crate::quantile::median;
 use crate::sorted;
@@ -16,31 +20,31 @@ use crate::student_t::two_sided;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The runs of one day with one update.
+/// Runs of one day with one update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// The day, counted from any.
+    /// Number of the day, from an arbitrary first day.
     pub day: u32,
-    /// The update, counted in the order in which they appeared.
+    /// Number of the update, in the order of appearance.
     pub update: u32,
-    /// How many runs.
+    /// Number of runs.
     pub runs: f64,
-    /// Their mean.
+    /// Mean of the runs.
     pub mean: f64,
 }
 
-/// What splits a series.
+/// The place of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum At {
-    /// The first update of the later side.
+    /// First update of the later side.
     Update(u32),
-    /// The first day of it.
+    /// First day of the later side.
     Day(u32),
 }
 
 impl At {
-    /// Whether a cell is on the later side.
+    /// True if a cell is on the later side.
     pub fn is_after(self, cell: &Cell) -> bool {
         match self {
             At::Update(update) => cell.update >= update,
@@ -52,33 +56,35 @@ impl At {
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// With what.
+    /// Place of the change.
     pub at: At,
     /// Mean of the runs before.
     pub before: f64,
     /// Mean of the runs after.
     pub after: f64,
-    /// The difference's standard error.
+    /// Standard error of the difference.
     pub error: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the error.
     pub freedom: f64,
-    /// Runs before.
+    /// Number of runs before.
     pub runs_before: f64,
-    /// Runs after.
+    /// Number of runs after.
     pub runs_after: f64,
-    /// The probability of so clear a change without any, at whatever place.
+    /// Probability of at least so clear a change at any place by chance.
     pub p: f64,
 }
 
-/// A side has so many days at least: what two days have in common is no level.
-const DAYS_MIN: usize = 3;
-/// So long an update takes to come to most machines, and so clear it must be, beside the day that is clearest then.
+/// Minimum number of days on a side. Two similar days are not a level.
+const MIN_DAYS: usize = 3;
+/// Number of days in which an update reaches most machines.
 const ROLL_OUT_DAYS: u32 = 7;
+/// Minimum t of an update as a share of the t of a day in its roll-out, for the update to be preferred.
 const UPDATE_NEAR: f64 = 0.75;
-/// Updates and days may each be wrong as often: there are few updates, which need not pay for the many days.
+/// Factor of the correction: half of the allowed errors is for updates, half for days. So the few updates are not corrected for
+/// the many days.
 const KINDS: f64 = 2.0;
-/// An update explains as well as a day if it is nearly as clear: there are few updates, and one of many days is clear by chance.
-const UPDATE_FIRST: f64 = 0.92;
+/// Factor for the t of days when splits are compared. It prefers updates, because one of many days is often clear by chance.
+const DAY_FACTOR: f64 = 0.92;
 
 /// Sums over the days of a side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,17 +121,16 @@ impl Sums {
         self.sum / self.weight
     }
 
-    /// Squares about the mean.
-    fn rest(&self) -> f64 {
+    fn squares_about_mean(&self) -> f64 {
         (self.squares - self.sum * self.sum / self.weight).max(0.0)
     }
 }
 
-/// From where a series is measured, and how much a day may weigh.
+/// Centre of a series, and bounds of a day's weight.
 struct Scale {
     centre: f64,
-    least: f64,
-    most: f64,
+    min_weight: f64,
+    max_weight: f64,
 }
 
 impl Scale {
@@ -133,19 +138,19 @@ impl Scale {
         let runs: Vec<f64> = days.iter().map(|day| day.runs).collect();
         let centre = days.iter().map(|day| day.runs * day.mean).sum::<f64>() / runs.iter().sum::<f64>();
         let middle = median(&sorted(&runs));
-        Scale { centre, least: middle / UNEVEN, most: middle * UNEVEN }
+        Scale { centre, min_weight: middle / MAX_WEIGHT_RATIO, max_weight: middle * MAX_WEIGHT_RATIO }
     }
 
     fn weight(&self, runs: f64) -> f64 {
-        runs.clamp(self.least, self.most)
+        runs.clamp(self.min_weight, self.max_weight)
     }
 }
 
-/// A day weighs so many times as much as the middle one at most, and at least.
-const UNEVEN: f64 = 2.0;
+/// Maximum ratio of a day's weight to that of the median day, and of that to a day's weight.
+const MAX_WEIGHT_RATIO: f64 = 2.0;
 
-/// The clearest change of level of a series, however unlikely. None of a series too short for any, or that is the same throughout.
-/// Cells without runs count for nothing. Linear in the cells for each update, and O(n log n) for the days.
+/// The clearest change of level of a series, even if it is not significant. Returns `None` if the series is too short or
+/// constant. Ignores cells without runs. The cost is linear in the cells for each update, and O(n log n) for the days.
 pub fn clearest(cells: &[Cell]) -> Option<Change> {
     let mut cells: Vec<Cell> = cells.iter().filter(|cell| cell.runs > 0.0).copied().collect();
     cells.sort_by_key(|cell| (cell.day, cell.update));
@@ -155,11 +160,11 @@ pub fn clearest(cells: &[Cell]) -> Option<Change> {
     splits.extend(by_update(&cells, &scale));
     let clear = |split: &Split| {
         let t = split.t().abs();
-        if split.is_at_update() { t } else { t * UPDATE_FIRST }
+        if split.is_at_update() { t } else { t * DAY_FACTOR }
     };
     let mut split = *splits.iter().max_by(|a, b| clear(a).total_cmp(&clear(b)))?;
     if let At::Day(day) = split.at {
-        // On the days after an update came, ever more runs have it.
+        // On the days after an update's release, an increasing share of the runs has it.
         let rolls_out = |other: &&Split| {
             let At::Update(update) = other.at else { return false };
             let came = cells.iter().filter(|cell| cell.update == update).map(|cell| cell.day).min().unwrap_or(u32::MAX);
@@ -174,21 +179,22 @@ pub fn clearest(cells: &[Cell]) -> Option<Change> {
     if difference == 0.0 {
         return None;
     }
-    let alike =
-        alike(&cells, |cell| cell.mean - scale.centre - if at.is_after(cell) { after.mean() } else { before.mean() });
-    let fewer = (1.0 - alike) / (1.0 + alike);
-    let error = split.error() / fewer.sqrt();
-    let freedom = ((before.days + after.days) as f64 * fewer - 2.0).max(1.0);
-    // What does not scatter but by rounding is as clear as can be.
-    let alone = if error < ROUNDING * difference.abs() { 0.0 } else { two_sided(difference / error, freedom) };
-    let of_its_kind = splits.iter().filter(|other| other.is_at_update() == split.is_at_update()).count();
-    let p = (alone * KINDS * of_its_kind as f64).min(1.0);
+    let correlation = autocorrelation(&cells, |cell| {
+        cell.mean - scale.centre - if at.is_after(cell) { after.mean() } else { before.mean() }
+    });
+    let effective_share = (1.0 - correlation) / (1.0 + correlation);
+    let error = split.error() / effective_share.sqrt();
+    let freedom = ((before.days + after.days) as f64 * effective_share - 2.0).max(1.0);
+    // If the scatter is only rounding, the change is certain.
+    let uncorrected_p = if error < ROUNDING * difference.abs() { 0.0 } else { two_sided(difference / error, freedom) };
+    let splits_of_kind = splits.iter().filter(|other| other.is_at_update() == split.is_at_update()).count();
+    let p = (uncorrected_p * KINDS * splits_of_kind as f64).min(1.0);
     let (runs_before, runs_after) = (before.runs, after.runs);
     let (before, after) = (scale.centre + before.mean(), scale.centre + after.mean());
     Some(Change { at, before, after, error, freedom, runs_before, runs_after, p })
 }
 
-/// What the cells of one day have in common makes them one observation.
+/// Merges the cells of each day into one, because their common noise makes them a single observation.
 fn merged(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
     let mut days: Vec<Cell> = Vec::new();
     for cell in cells {
@@ -210,13 +216,13 @@ fn sums(days: &[Cell], scale: &Scale) -> Sums {
     sums
 }
 
-/// All ways to split days at a day.
+/// All splits at a day.
 fn by_day(days: &[Cell], scale: &Scale) -> Vec<Split> {
     let all = sums(days, scale);
     let mut before = Sums::default();
     let mut splits = Vec::new();
     for day in days {
-        if before.days >= DAYS_MIN && all.days - before.days >= DAYS_MIN {
+        if before.days >= MIN_DAYS && all.days - before.days >= MIN_DAYS {
             splits.push(Split { at: At::Day(day.day), before, after: all.without(&before) });
         }
         before.add(day, scale);
@@ -224,7 +230,7 @@ fn by_day(days: &[Cell], scale: &Scale) -> Vec<Split> {
     splits
 }
 
-/// All ways to split cells, which are in the order of days, at an update.
+/// All splits at an update. The cells must be in the order of days.
 fn by_update(cells: &[Cell], scale: &Scale) -> Vec<Split> {
     let updates: BTreeSet<u32> = cells.iter().map(|cell| cell.update).collect();
     let split = |&update: &u32| {
@@ -236,10 +242,10 @@ fn by_update(cells: &[Cell], scale: &Scale) -> Vec<Split> {
         Split { at, before: side(false), after: side(true) }
     };
     let all = updates.iter().skip(1).map(split);
-    all.filter(|split| split.before.days >= DAYS_MIN && split.after.days >= DAYS_MIN).collect()
+    all.filter(|split| split.before.days >= MIN_DAYS && split.after.days >= MIN_DAYS).collect()
 }
 
-/// A way to split a series.
+/// A split of a series.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     at: At,
@@ -255,7 +261,9 @@ impl Split {
     fn error(&self) -> f64 {
         let (before, after) = (&self.before, &self.after);
         let freedom = (before.days + after.days - 2) as f64;
-        ((before.rest() + after.rest()) / freedom * (1.0 / before.weight + 1.0 / after.weight)).sqrt()
+        ((before.squares_about_mean() + after.squares_about_mean()) / freedom
+            * (1.0 / before.weight + 1.0 / after.weight))
+            .sqrt()
     }
 
     fn t(&self) -> f64 {
@@ -265,8 +273,9 @@ impl Split {
     }
 }
 
-/// How much days resemble the days before, beyond their level: 0 not at all, towards 1 entirely. The cells are in the order of days.
-fn alike(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> f64 {
+/// Estimated correlation of the residuals of successive days, from 0 to [`MAX_CORRELATION`]. The cells must be in the order of
+/// days.
+fn autocorrelation(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> f64 {
     let residuals = cells.iter().map(|cell| Cell { mean: residual(cell), ..*cell });
     let off: Vec<f64> = merged(residuals).iter().map(|day| day.mean).collect();
     let squares: f64 = off.iter().map(|off| off * off).sum();
@@ -274,24 +283,24 @@ fn alike(cells: &[Cell], residual: impl Fn(&Cell) -> f64) -> f64 {
     if squares <= 0.0 {
         return 0.0;
     }
-    let found = follow / squares;
-    // Of few days the estimate scatters, too.
+    let biased = follow / squares;
+    // With few days the estimate itself is uncertain, so add to it.
     let n = off.len() as f64;
-    (found + (1.0 + 4.0 * found.max(0.0)) / n + FEW / (n * n)).clamp(0.0, ALIKE_MOST)
+    (biased + (1.0 + 4.0 * biased.max(0.0)) / n + FEW_DAYS / (n * n)).clamp(0.0, MAX_CORRELATION)
 }
 
-/// By this over the square of the number of days they are taken for more alike than they seem; found by the simulation in the tests.
-const FEW: f64 = 50.0;
-/// Squares that are subtracted leave so much of a value.
+/// Addition to the estimated correlation, to be divided by the square of the number of days. Found by the simulation in the tests.
+const FEW_DAYS: f64 = 50.0;
+/// Relative rounding error that remains when squares are subtracted.
 const ROUNDING: f64 = 1e-6;
-/// Days that are more alike are no observations any more.
-const ALIKE_MOST: f64 = 0.95;
+/// Maximum estimated correlation. Days that are more correlated are no longer separate observations.
+const MAX_CORRELATION: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Days of 50 runs with noise; an update every 15 days, on a third of the runs three days later.
+    /// Days of 50 runs with noise. There is an update every 15 days; a third of the runs gets it three days later.
     fn series(random: &mut fastrand::Rng, day_noise: f64, level: impl Fn(u32, u32) -> f64) -> Vec<Cell> {
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut cells = Vec::new();
@@ -307,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_update_that_did_it_is_named_with_its_size() {
+    fn the_responsible_update_is_named_with_its_size() {
         let mut random = fastrand::Rng::with_seed(1);
         let (mut right, mut squares) = (0, 0.0);
         for _ in 0..200 {
@@ -317,14 +326,14 @@ mod tests {
             let off = (change.after - change.before - 5.0) / change.error;
             squares += off * off;
         }
-        // The error is what it says, within what 200 trials can tell.
+        // The stated error is right, as far as 200 trials can show.
         let scatter = f64::sqrt(squares / 200.0);
         assert!((0.85..1.2).contains(&scatter), "{scatter}");
         assert!(right >= 198, "{right} of 200");
     }
 
     #[test]
-    fn what_no_update_did_has_a_day() {
+    fn a_change_without_an_update_has_a_day() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..100 {
             let cells = series(&mut random, 0.005, |day, _| if day >= 38 { 110.0 } else { 100.0 });
@@ -332,7 +341,7 @@ mod tests {
         }
     }
 
-    /// The rate of false alarms at 5 %, with noise of the day, and with days that resemble each other.
+    /// The rate of false alarms at 5 %, with noise of the day, and with correlated days.
     #[test]
     fn without_a_change_p_is_rarely_small() {
         let mut random = fastrand::Rng::with_seed(3);
@@ -354,15 +363,15 @@ mod tests {
         assert!(rate <= 0.08, "with drift {rate}");
     }
 
-    /// Of series without a change, how many have one with a probability below what a lake of some thousand rows asks for.
-    fn alarms(of: usize, p: f64, mut series: impl FnMut() -> Vec<Cell>) -> f64 {
-        let alarms = (0..of).filter(|_| clearest(&series()).is_some_and(|change| change.p <= p));
-        alarms.count() as f64 / of as f64
+    /// Share of `trials` series without a change for which a change is reported with a p-value of at most `p`.
+    fn alarms(trials: usize, p: f64, mut series: impl FnMut() -> Vec<Cell>) -> f64 {
+        let alarms = (0..trials).filter(|_| clearest(&series()).is_some_and(|change| change.p <= p));
+        alarms.count() as f64 / trials as f64
     }
 
-    /// Where a day's noise does not become less with its runs.
+    /// Tests a day's noise that does not decrease with its number of runs.
     #[test]
-    fn a_day_of_many_runs_is_not_believed_as_much_more() {
+    fn the_weight_of_a_day_with_many_runs_is_limited() {
         let mut random = fastrand::Rng::with_seed(4);
         for many in [1.0, 40.0, 200.0, 3000.0] {
             let rate = alarms(4000, 1e-4, || {
@@ -379,9 +388,9 @@ mod tests {
         }
     }
 
-    /// In the tail that matters where many series are looked at.
+    /// Tests the tail of small p-values, which matters if many series are tested.
     #[test]
-    fn days_that_resemble_each_other_are_fewer() {
+    fn correlated_days_count_as_fewer() {
         let mut random = fastrand::Rng::with_seed(5);
         for (days, alike) in [(20, 0.5), (10, 0.5), (90, 0.5), (90, 0.8)] {
             let rate = alarms(4000, 1e-4, || {
@@ -399,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_split_has_no_change() {
+    fn a_series_that_cannot_be_split_has_no_change() {
         let cell = |day, mean| Cell { day, update: 0, runs: 1.0, mean };
         assert_eq!(clearest(&[]), None);
         assert_eq!(clearest(&[cell(0, 1.0), cell(1, 1.0), cell(2, 5.0)]), None);
@@ -407,7 +416,7 @@ mod tests {
         assert_eq!(clearest(&same), None);
         let empty: Vec<Cell> = (0..20).map(|day| Cell { runs: 0.0, ..cell(day, f64::from(day)) }).collect();
         assert_eq!(clearest(&empty), None);
-        // Exactly one level, then exactly another.
+        // A constant level, then another constant level.
         let steps: Vec<Cell> = (0..20).map(|day| cell(day, if day < 8 { 1.0 } else { 2.0 })).collect();
         let change = clearest(&steps).unwrap();
         assert_eq!(change.at, At::Day(8));

@@ -1,12 +1,12 @@
-//! Statistics of boot times: pure functions, each module names the source of its method in its header.
+//! Statistics of boot times. All functions are pure. Each module's header cites the source of its method.
 //!
-//! Boot times are special. They are skewed: a disturbance of the host only ever adds time. Their noise is correlated: what
-//! slows one boot slows the next. They drift, and there are few of them. So these functions avoid to assume a normal
-//! distribution or independent runs. A comparison of two variants rests on the one thing that the program controls: a random
-//! bit decided which boot of each pair ran first ([`pairs`]).
+//! Boot times are special. They are skewed: a disturbance of the host only adds time. Their noise is correlated: what
+//! slows one boot slows the next. They drift, and there are few of them. So these functions avoid assuming a normal
+//! distribution or independent runs. A comparison of two variants relies only on the random bit that decided which boot of
+//! each pair ran first ([`pairs`]).
 //!
-//! Values are `f64` in any unit. Results are in the same unit unless they are ratios. Callers refuse values that are not
-//! finite; for such values the functions here promise nothing.
+//! Values are `f64` in any unit. Results are in the same unit unless they are ratios. Callers must refuse values that are not
+//! finite; the results for such values are unspecified.
 
 pub mod changes;
 pub mod describe;
@@ -31,35 +31,34 @@ pub mod normal;
 
 use serde::{Deserialize, Serialize};
 
-/// The confidence of every interval that is not said to have another.
+/// Confidence of every interval, unless its documentation says otherwise.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// An estimate and where the true value lies, with the confidence that was really reached: few values allow few.
+/// An estimate with its interval. With few values the confidence is lower than 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Interval {
-    /// The estimate.
+    /// The estimated value.
     pub estimate: f64,
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// How often such an interval holds the true value, at least.
+    /// Minimum probability that such an interval contains the true value.
     pub confidence: f64,
 }
 
 impl Interval {
-    /// Whether the value lies in it, ends included.
+    /// True if the value lies in the interval, ends included.
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Whether it is as sure as is promised; that of too few values is not.
+    /// True if the confidence is at least [`CONFIDENCE`], which too few values do not reach.
     pub fn is_sure(&self) -> bool {
         self.confidence >= CONFIDENCE - 1e-9
     }
 
-    /// Half its width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }

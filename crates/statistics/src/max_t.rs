@@ -1,38 +1,39 @@
-//! Many comparisons of the same boots at once, one for each row: how likely chance alone makes any row differ so much.
+//! p-values of many rows of the same boots, corrected jointly: the probability that by chance any row differs as much.
 //!
-//! Westfall and Young's single-step maxT ("Resampling-Based Multiple Testing", Wiley 1993, 2.3): if the change
-//! did nothing, the coin alone decided which boot of a pair belongs to which variant. So the two boots of each pair are
-//! exchanged, with all their rows, in every way that the coin could have fallen, and each time the largest statistic over
-//! all rows is noted. A row's corrected p is how often that is at least the row's own. The chance of even one false alarm stays at its rate, and
-//! rows that go together cost nothing: ten pairs can show a row among hundreds, where Holm's correction never could.
+//! The method is Westfall and Young's single-step maxT ("Resampling-Based Multiple Testing", Wiley 1993, 2.3). If the change had
+//! no effect, the random order alone decided which boot of a pair belongs to which variant. So the two boots of each pair are
+//! exchanged, with all their rows, in every possible combination (a *relabelling*). Each relabelling gives the largest
+//! statistic over all rows. The corrected p of a row is the share of relabellings in which that is at least the row's actual
+//! statistic. The chance of any false alarm stays at its rate. Correlated rows cost no power: ten pairs can show one row among
+//! hundreds, which Holm's correction never could.
 //!
-//! The statistic of pairs is `|Σ d| / √(Σ d²)`, of independent boots the distance of the means over the root of all squares
-//! about their common mean: monotone in Student's t, and what it is divided by is the same for all falls of the coin.
-//! With many boots the falls are drawn, [`DRAWN`] of them, seeded: the same runs give the same answer.
+//! The statistic of pairs is `|Σ d| / √(Σ d²)`. For independent boots it is the difference of the means over the root of all
+//! squares about their common mean. Both are monotone in Student's t, and the denominator is the same for all relabellings.
+//! With many boots, [`DRAWN`] relabellings are drawn at random. They are seeded, so the same runs give the same answer.
 
 use super::{CONFIDENCE, sorted};
 use std::collections::BTreeMap;
 
-/// So many falls of the coin are drawn where there are more.
+/// Number of relabellings that are drawn if there are more.
 const DRAWN: usize = 4096;
-/// Equal statistics are equal in spite of rounding.
+/// Tolerance within which statistics count as equal, because of rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// The corrected p-values of rows, each a difference by pair.
+/// Corrected p-values of rows. Each row has a difference for each pair.
 pub fn pairs(rows: &[Vec<f64>]) -> Vec<f64> {
     let n = rows.first().map_or(0, Vec::len);
     let rows: Vec<Vec<f64>> = rows.iter().map(|row| scaled(row, 0.0)).collect();
-    // The sign of all together changes nothing: the first pair keeps its own.
+    // Changing all signs together does not change a statistic, so the first pair keeps its sign.
     let signs = u32::try_from(n.saturating_sub(1)).unwrap_or(u32::MAX);
     let all = 1_usize.checked_shl(signs).filter(|&all| all <= DRAWN);
-    let falls: Vec<Vec<f64>> = match all {
+    let relabellings: Vec<Vec<f64>> = match all {
         Some(all) => (0..all).map(|bits| (0..n).map(|i| sign((bits << 1 >> i) & 1 == 0)).collect()).collect(),
-        None => drawn(vec![1.0; n], |random, fall| fall.fill_with(|| sign(random.bool()))),
+        None => drawn(vec![1.0; n], |random, signs| signs.fill_with(|| sign(random.bool()))),
     };
-    shares(&rows, &falls)
+    shares(&rows, &relabellings)
 }
 
-/// The corrected p-values of rows, each with the values of all boots, of which `first` are of the first variant.
+/// Corrected p-values of rows. Each row has the values of all boots, of which the first `first` belong to the first variant.
 pub fn groups(rows: &[Vec<f64>], first: usize) -> Vec<f64> {
     let n = rows.first().map_or(0, Vec::len);
     if first == 0 || first >= n {
@@ -40,17 +41,17 @@ pub fn groups(rows: &[Vec<f64>], first: usize) -> Vec<f64> {
     }
     let about_mean = |row: &Vec<f64>| scaled(row, row.iter().sum::<f64>() / n as f64);
     let rows: Vec<Vec<f64>> = rows.iter().map(about_mean).collect();
-    let happened: Vec<f64> = (0..n).map(|i| sign(i < first)).collect();
-    let falls = every_choice(n, first).unwrap_or_else(|| drawn(happened, |random, fall| random.shuffle(fall)));
-    // Its sum over one variant's boots is a row's distance of means, but for a factor that all falls share.
-    shares(&rows, &falls)
+    let actual: Vec<f64> = (0..n).map(|i| sign(i < first)).collect();
+    let relabellings = every_choice(n, first).unwrap_or_else(|| drawn(actual, |random, signs| random.shuffle(signs)));
+    // A row's signed sum is the difference of its means, up to a factor that all relabellings share.
+    shares(&rows, &relabellings)
 }
 
-/// The corrected p-values of rows that may grow with a size; `boots` are the size and the block of each of a row's values.
+/// Corrected p-values of rows that may grow with a size. `boots` has the size and the block of each of a row's values.
 ///
-/// If the size did nothing, any order of the sizes was as likely, among the boots of one block (a round: what drifts from
-/// round to round is then no growth). The statistic is the correlation with the size. `None` where there are so few boots
-/// that no row could be significant, were it alone.
+/// If the size had no effect, any order of the sizes among the boots of one block was equally likely. A block is a round, so
+/// drift from round to round does not count as growth. The statistic is the correlation with the size. Returns `None` if there
+/// are too few boots for even a single row to be significant.
 pub fn growth(rows: &[Vec<f64>], boots: &[(f64, u32)]) -> Option<Vec<f64>> {
     if 1.0 / orders(boots) > 1.0 - CONFIDENCE {
         return None;
@@ -61,24 +62,24 @@ pub fn growth(rows: &[Vec<f64>], boots: &[(f64, u32)]) -> Option<Vec<f64>> {
     let sizes = about_mean(&boots.iter().map(|boot| boot.0).collect::<Vec<f64>>());
     let mut blocks: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     boots.iter().enumerate().for_each(|(i, boot)| blocks.entry(boot.1).or_default().push(i));
-    let falls = drawn(sizes, |random, fall| {
+    let relabellings = drawn(sizes, |random, sizes| {
         for block in blocks.values() {
-            let mut shuffled: Vec<f64> = block.iter().map(|&i| fall[i]).collect();
+            let mut shuffled: Vec<f64> = block.iter().map(|&i| sizes[i]).collect();
             random.shuffle(&mut shuffled);
-            block.iter().zip(shuffled).for_each(|(&i, size)| fall[i] = size);
+            block.iter().zip(shuffled).for_each(|(&i, size)| sizes[i] = size);
         }
     });
-    Some(shares(&rows, &falls))
+    Some(shares(&rows, &relabellings))
 }
 
-/// In how many ways the sizes could have been in order within the blocks; as many as matter. Of two sizes each order has a
-/// mirror that is as clear.
+/// Number of distinguishable orders of the sizes within the blocks. With only two sizes, an order and its mirror image have the
+/// same statistic and count as one.
 fn orders(boots: &[(f64, u32)]) -> f64 {
     let mut left: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     boots.iter().for_each(|boot| left.entry(boot.1).or_default().push(boot.0));
     let mut orders = 1.0;
     for sizes in left.values() {
-        // The multinomial coefficient, a boot at a time: so many boots till now, so many of them of this size.
+        // Multiply up the multinomial coefficient boot by boot: boots so far ÷ boots so far of this size.
         for (i, size) in sizes.iter().enumerate() {
             let alike = sizes[..=i].iter().filter(|&other| other == size).count();
             orders *= (i + 1) as f64 / alike as f64;
@@ -94,27 +95,27 @@ fn sign(positive: bool) -> f64 {
     if positive { 1.0 } else { -1.0 }
 }
 
-/// The values about a centre, scaled to a sum of squares of 1; all zero where they are.
+/// The values minus a centre, scaled to a sum of squares of 1. All are 0 if all values are equal.
 fn scaled(values: &[f64], centre: f64) -> Vec<f64> {
     let root = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>().sqrt();
-    // What is left of equal values is rounding, and would be a perfect statistic.
+    // The differences of equal values are rounding errors, which would look like a perfect statistic.
     let equal = root <= centre.abs() * ROUNDING;
     values.iter().map(|v| if equal { 0.0 } else { (v - centre) / root }).collect()
 }
 
-/// The fall that happened, and others drawn at random.
-fn drawn(happened: Vec<f64>, mut draw: impl FnMut(&mut fastrand::Rng, &mut Vec<f64>)) -> Vec<Vec<f64>> {
+/// The actual labels, followed by relabellings drawn at random.
+fn drawn(actual: Vec<f64>, mut draw: impl FnMut(&mut fastrand::Rng, &mut Vec<f64>)) -> Vec<Vec<f64>> {
     let mut random = fastrand::Rng::with_seed(0x6d61_7854);
-    let mut falls = vec![happened];
+    let mut relabellings = vec![actual];
     for _ in 1..DRAWN {
-        let mut fall = falls[0].clone();
-        draw(&mut random, &mut fall);
-        falls.push(fall);
+        let mut labels = relabellings[0].clone();
+        draw(&mut random, &mut labels);
+        relabellings.push(labels);
     }
-    falls
+    relabellings
 }
 
-/// Every choice of `first` of `n`, as signs, the first `first` first of all; none where there are too many.
+/// Every choice of `first` of `n`, as signs; the choice of the first `first` comes first. `None` if there are more than [`DRAWN`].
 fn every_choice(n: usize, first: usize) -> Option<Vec<Vec<f64>>> {
     let mut all: Vec<Vec<f64>> = vec![Vec::with_capacity(n)];
     for i in 0..n {
@@ -135,14 +136,15 @@ fn every_choice(n: usize, first: usize) -> Option<Vec<Vec<f64>>> {
     Some(all)
 }
 
-/// For each row, the share of falls in which some row's statistic is at least the row's own as it happened (`falls[0]`).
-fn shares(rows: &[Vec<f64>], falls: &[Vec<f64>]) -> Vec<f64> {
-    let statistic = |row: &[f64], fall: &[f64]| row.iter().zip(fall).map(|(v, s)| v * s).sum::<f64>().abs();
-    let largest = |fall: &Vec<f64>| rows.iter().map(|row| statistic(row, fall)).fold(0.0, f64::max);
-    let largest = sorted(&falls.iter().map(largest).collect::<Vec<f64>>());
+/// For each row, the share of relabellings in which any row's statistic is at least this row's statistic with the actual
+/// labels (`relabellings[0]`).
+fn shares(rows: &[Vec<f64>], relabellings: &[Vec<f64>]) -> Vec<f64> {
+    let statistic = |row: &[f64], labels: &[f64]| row.iter().zip(labels).map(|(v, s)| v * s).sum::<f64>().abs();
+    let largest = |labels: &Vec<f64>| rows.iter().map(|row| statistic(row, labels)).fold(0.0, f64::max);
+    let largest = sorted(&relabellings.iter().map(largest).collect::<Vec<f64>>());
     let share = |row: &Vec<f64>| {
-        let own = statistic(row, &falls[0]);
-        let as_large = largest.len() - largest.partition_point(|&l| l < own - ROUNDING);
+        let actual = statistic(row, &relabellings[0]);
+        let as_large = largest.len() - largest.partition_point(|&l| l < actual - ROUNDING);
         as_large as f64 / largest.len() as f64
     };
     rows.iter().map(share).collect()
@@ -152,7 +154,7 @@ fn shares(rows: &[Vec<f64>], falls: &[Vec<f64>]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Rows of noise that have something in common, as noise of a host has.
+    /// Rows of noise that share a part, as with noise of a host.
     fn noise(random: &mut fastrand::Rng, rows: usize, n: usize) -> Vec<Vec<f64>> {
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let common: Vec<f64> = (0..n).map(|_| normal()).collect();
@@ -160,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn one_row_is_tested_as_by_itself() {
-        // Of the 2^4 falls, two give as much: these, and all the other way.
+    fn a_single_row_needs_no_correction() {
+        // Two of the 2^4 relabellings give as much: the actual one, and the one with all signs changed.
         assert_eq!(pairs(&[vec![1.0, 2.0, 3.0, 4.0]]), [2.0 / 16.0]);
         assert_eq!(pairs(&[vec![0.0; 4]]), [1.0]);
-        // Of the 20 choices of three of six, two are as far apart.
+        // Two of the 20 choices of three of six are as far apart.
         assert_eq!(groups(&[vec![1.0, 2.0, 3.0, 7.0, 8.0, 9.0]], 3), [2.0 / 20.0]);
         assert_eq!(groups(&[vec![5.1; 6]], 3), [1.0]);
         assert!(pairs(&[]).is_empty() && groups(&[], 0).is_empty());
@@ -182,7 +184,7 @@ mod tests {
         assert!(groups(&rows, 5)[7] < 0.02);
     }
 
-    /// Of a sweep: so many rounds of these sizes.
+    /// Boots of a sweep: `rounds` rounds of these sizes.
     fn swept(sizes: &[f64], rounds: u32) -> Vec<(f64, u32)> {
         (0..rounds).flat_map(|round| sizes.iter().map(move |&size| (size, round))).collect()
     }
@@ -200,13 +202,13 @@ mod tests {
             found += usize::from(p[3] <= 0.05);
         }
         let rate = alarms as f64 / f64::from(trials);
-        // Three standard errors; each row by itself would make a false alarm in six of ten trials.
+        // Three standard errors. Without the correction, there would be a false alarm in six of ten trials.
         assert!((rate - 0.05).abs() < 0.065, "{rate}");
         assert!(found > 95, "{found}");
     }
 
     #[test]
-    fn what_drifts_from_round_to_round_is_no_growth() {
+    fn drift_from_round_to_round_is_not_growth() {
         let mut random = fastrand::Rng::with_seed(34);
         // The second round has the larger sizes only.
         let boots =
@@ -216,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn too_few_boots_of_a_sweep_tell_nothing() {
+    fn too_few_boots_of_a_sweep_have_no_result() {
         let row = |n: usize| vec![(0..n).map(|i| i as f64).collect::<Vec<f64>>()];
         for (sizes, rounds, enough) in [(2, 5, false), (2, 6, true), (3, 1, false), (3, 2, true), (4, 1, true)] {
             let sizes: Vec<f64> = (1..=sizes).map(f64::from).collect();
             let boots = swept(&sizes, rounds);
             assert_eq!(growth(&row(boots.len()), &boots).is_some(), enough, "{boots:?}");
         }
-        // In one block five of each of two sizes will do.
+        // In one block, five boots of each of two sizes are enough.
         let boots: Vec<(f64, u32)> = swept(&[1.0, 2.0], 5).iter().map(|boot| (boot.0, 0)).collect();
         assert!(growth(&row(10), &boots).is_some());
     }

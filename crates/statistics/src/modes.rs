@@ -1,71 +1,71 @@
-//! Whether the runs come in two kinds (a host with two speeds, a race that goes one way or the other).
+//! Tests whether the runs have two modes (a host with two speeds, a race with two outcomes).
 //!
-//! The excess mass test of Müller and Sawitzki ("Excess mass estimates and tests for multimodality", Journal of the
-//! American Statistical Association 86, 1991), whose statistic is twice Hartigan's dip. For a density `d`, an interval's
-//! excess is its share of the values minus `d` times its length; the statistic is how much more excess two intervals
-//! can have than one, at the `d` where that is most. No shape is assumed: skew or a tail is not a second mode. How
-//! large it gets without two modes is simulated with the uniform distribution, the hardest unimodal one.
+//! The test is the excess mass test of Müller and Sawitzki ("Excess mass estimates and tests for multimodality", Journal of the
+//! American Statistical Association 86, 1991), whose statistic is twice Hartigan's dip. For a density `d`, the excess of an
+//! interval is its share of the values minus `d` times its length. The statistic is the largest gain in excess of two
+//! intervals over one, over all `d`. It assumes no shape: skew or a tail is not a second mode. Its distribution without two
+//! modes is simulated with the uniform distribution, the hardest unimodal one.
 
 use super::quantile::{median, quantile};
 use super::sorted;
 use serde::{Deserialize, Serialize};
 
-/// Two kinds of runs.
+/// Two modes of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Modes {
-    /// Median of the faster kind.
+    /// Median of the faster runs.
     pub low: f64,
-    /// How many runs are of it.
+    /// Number of faster runs.
     pub low_count: usize,
-    /// Median of the slower kind.
+    /// Median of the slower runs.
     pub high: f64,
-    /// How many runs are of it.
+    /// Number of slower runs.
     pub high_count: usize,
-    /// Half-way between the two: what is below is of the faster kind.
+    /// Middle of the gap between the two modes. Runs below it are the faster ones.
     pub border: f64,
-    /// The probability of so clear a gap without two modes.
+    /// Probability of at least so clear a gap without two modes.
     pub p: f64,
 }
 
-/// Fewer runs show no modes.
-const RUNS_MIN: usize = 8;
-/// A mode has so many runs at least: fewer are outliers.
-const MODE_RUNS_MIN: usize = 3;
-/// Said on every bench without being asked, so false alarms must be rare.
+/// Minimum number of runs for the test.
+const MIN_RUNS: usize = 8;
+/// Minimum number of runs in a mode. Fewer are outliers.
+const MIN_MODE_RUNS: usize = 3;
+/// Significance level. It is low because modes are reported on every bench without a request.
 const ALPHA: f64 = 0.01;
-/// More runs than this are thinned to so many quantiles, so that the time is bounded.
-const RUNS_MOST: usize = 400;
-/// Densities that are tried, from one interval over all to far more than any has.
+/// Maximum number of runs. More are reduced to this number of quantiles, to bound the time.
+const MAX_RUNS: usize = 400;
+/// Number of densities tried, from one interval over all values to far above any real density.
 const DENSITIES: i32 = 60;
 const SIMULATIONS: usize = 1000;
 
-/// The two modes, if there are two. The simulation is seeded: the same runs give the same answer.
+/// The two modes of the runs, if there are two. The simulation is seeded, so the same runs give the same answer.
 pub fn modes(values: &[f64]) -> Option<Modes> {
     let all = sorted(values);
-    if all.len() < RUNS_MIN || all[0] >= all[all.len() - 1] {
+    if all.len() < MIN_RUNS || all[0] >= all[all.len() - 1] {
         return None;
     }
     let thinned = thin(&all);
-    let found = excess(&thinned)?;
-    let border = (thinned[found.first.1] + thinned[found.second.0]) / 2.0;
+    let best = excess(&thinned)?;
+    let border = (thinned[best.first.1] + thinned[best.second.0]) / 2.0;
     let (low, high) = all.split_at(all.partition_point(|&v| v < border));
-    if low.len().min(high.len()) < MODE_RUNS_MIN {
+    if low.len().min(high.len()) < MIN_MODE_RUNS {
         return None;
     }
-    let p = p_value(found.gain, thinned.len())?;
+    let p = p_value(best.gain, thinned.len())?;
     let (low_count, high_count) = (low.len(), high.len());
     Some(Modes { low: median(low), low_count, high: median(high), high_count, border, p })
 }
 
 fn thin(sorted: &[f64]) -> Vec<f64> {
-    if sorted.len() <= RUNS_MOST {
+    if sorted.len() <= MAX_RUNS {
         return sorted.to_vec();
     }
-    (0..RUNS_MOST).map(|i| quantile(sorted, i as f64 / (RUNS_MOST - 1) as f64)).collect()
+    (0..MAX_RUNS).map(|i| quantile(sorted, i as f64 / (MAX_RUNS - 1) as f64)).collect()
 }
 
-/// How much better two intervals are than one, and which (first and last index of each).
+/// Gain in excess of two intervals over one, and the intervals (first and last index of each).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Excess {
     gain: f64,
@@ -73,7 +73,7 @@ struct Excess {
     second: (usize, usize),
 }
 
-/// The most that two intervals gain over one, over all densities. `sorted` must not be all equal.
+/// The largest gain of two intervals over one, over all densities. The values must not all be equal.
 fn excess(sorted: &[f64]) -> Option<Excess> {
     let n = sorted.len();
     let range = sorted[n - 1] - sorted[0];
@@ -81,18 +81,18 @@ fn excess(sorted: &[f64]) -> Option<Excess> {
     for step in 0..DENSITIES {
         // 1 is the density of a uniform distribution over the range.
         let density = 0.25 * 1.15_f64.powi(step) / range;
-        let found = at_density(sorted, density);
-        if found.is_some_and(|f| best.is_none_or(|b| f.gain > b.gain)) {
-            best = found;
+        let excess = at_density(sorted, density);
+        if excess.is_some_and(|e| best.is_none_or(|b| e.gain > b.gain)) {
+            best = excess;
         }
     }
     best
 }
 
-/// An interval of sorted values and its excess.
+/// The excess of an interval of sorted values, and its first and last index.
 type Piece = (f64, (usize, usize));
 
-/// One density: the best pair of disjoint intervals, and what it gains over the best single one. Linear.
+/// The best pair of disjoint intervals at one density, with its gain over the best single interval. Linear.
 fn at_density(sorted: &[f64], density: f64) -> Option<Excess> {
     let n = sorted.len();
     let share = 1.0 / n as f64;
@@ -105,7 +105,7 @@ fn at_density(sorted: &[f64], density: f64) -> Option<Excess> {
     Some(Excess { gain: two - one, first: before[split].1, second: (n - 1 - to, n - 1 - from) })
 }
 
-/// For each index, the interval with the greatest excess that ends at or before it (Kadane's way).
+/// For each index, the interval with the greatest excess that ends at or before it (Kadane's algorithm).
 fn best_until(n: usize, share: f64, cost_of_gap: impl Fn(usize) -> f64) -> Vec<Piece> {
     let mut best: Piece = (share, (0, 0));
     let mut here = best;
@@ -121,7 +121,7 @@ fn best_until(n: usize, share: f64, cost_of_gap: impl Fn(usize) -> f64) -> Vec<P
     all
 }
 
-/// How rare so much gain is without two modes; `None`, and early, if it is not rare.
+/// Simulated probability of at least this gain without two modes. Returns `None`, early, if that is above [`ALPHA`].
 fn p_value(gain: f64, n: usize) -> Option<f64> {
     let mut random = fastrand::Rng::with_seed(0x6d6f_6465);
     let mut p = 1.0 / (SIMULATIONS + 1) as f64;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_intervals_are_those_of_trying_all() {
+    fn the_best_intervals_agree_with_trying_all() {
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..200 {
             let n = 3 + random.usize(..8);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn two_speeds_are_seen_and_told() {
+    fn two_speeds_are_detected_and_described() {
         let mut random = fastrand::Rng::with_seed(6);
         let values: Vec<f64> =
             (0..30).map(|i| if i % 3 == 0 { 1.48 } else { 1.21 } + 0.02 * normal(&mut random)).collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mode_is_none_of_two() {
+    fn a_single_mode_is_not_split() {
         assert!(modes(&[1.0; 20]).is_none());
         assert!(modes(&[1.0, 1.1, 1.2, 9.0, 9.1, 9.2, 1.3]).is_none(), "too few");
         let outlier = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07, 1.08, 3.0];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn skew_is_no_second_mode() {
+    fn skew_is_not_a_second_mode() {
         let mut random = fastrand::Rng::with_seed(7);
         let trials = 1000;
         let called = (0..trials).filter(|_| {

@@ -1,11 +1,12 @@
-//! The normal distribution, for samples too large for the exact ones.
+//! The normal distribution, for samples that are too large for exact distributions.
 
 /// Probability of a standard normal value of at most `z`.
 pub fn below(z: f64) -> f64 {
     0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// The value that a standard normal one does not exceed with probability `p`, by halving: exact to 1e-12, never hot.
+/// The value that a standard normal variable does not exceed with probability `p`. Found by bisection, exact to 1e-12; callers do
+/// not need speed.
 pub fn quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     while high - low > 1e-12 {

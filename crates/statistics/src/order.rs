@@ -1,14 +1,14 @@
-//! Whether the order of the runs matters: drift, correlated noise of the host, warming up.
+//! Tests whether the order of the runs matters: drift, correlated noise of the host, warming up.
 //!
-//! Bartels' rank version of von Neumann's ratio ("The rank version of von Neumann's ratio test for randomness", Journal
-//! of the American Statistical Association 77, 1982): how far the ranks of successive runs lie apart. Runs in random
-//! order give about 2; runs that resemble the one before give less, whether they drift or share noise. Its normal
-//! approximation is used from ten runs on, where Bartels found it good.
+//! The test is Bartels' rank version of von Neumann's ratio ("The rank version of von Neumann's ratio test for randomness",
+//! Journal of the American Statistical Association 77, 1982). It measures the distance between the ranks of successive runs.
+//! Runs in random order give about 2; runs that resemble the one before give less, whether they drift or share noise. The
+//! normal approximation is used from ten runs on, where Bartels found it good.
 
 use super::normal;
 use serde::{Deserialize, Serialize};
 
-/// How the runs follow each other.
+/// Result of the test of order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Order {
@@ -18,13 +18,13 @@ pub struct Order {
     pub p: f64,
 }
 
-/// With fewer runs nothing is said.
-const RUNS_MIN: usize = 10;
+/// Minimum number of runs for the test.
+const MIN_RUNS: usize = 10;
 
-/// What the order of the runs shows; `None` with fewer than ten runs or none that differ.
+/// Tests the order of the runs. Returns `None` for fewer than ten runs, or if all are equal.
 pub fn order(values: &[f64]) -> Option<Order> {
     let n = values.len();
-    if n < RUNS_MIN {
+    if n < MIN_RUNS {
         return None;
     }
     let ranks = ranks(values);
@@ -41,7 +41,7 @@ pub fn order(values: &[f64]) -> Option<Order> {
     Some(Order { ratio, p: normal::below((ratio - 2.0) / variance.sqrt()) })
 }
 
-/// The rank of each value, from 1; equal values share the middle of theirs.
+/// Rank of each value, from 1. Equal values share the mean of their ranks.
 pub(super) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut by_value: Vec<usize> = (0..values.len()).collect();
     by_value.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -67,10 +67,10 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_seen() {
+    fn drift_is_detected() {
         let rising: Vec<f64> = (0..10).map(f64::from).collect();
         let found = order(&rising).unwrap();
-        // Nine steps of one rank, 82.5 around the mean.
+        // Nine steps of one rank; the squares about the mean sum to 82.5.
         assert!((found.ratio - 9.0 / 82.5).abs() < 1e-12);
         assert!(found.p < 0.001, "{found:?}");
         assert!(order(&rising[..9]).is_none());

@@ -1,18 +1,20 @@
-//! Comparing two variants by pairs of boots in random order.
+//! Compares two variants by pairs of boots in random order.
 //!
-//! Two boots of a pair run one after the other, and a coin decides which variant is first. If the change does nothing,
-//! the coin alone decided which of the two times is called whose: every difference was as likely to have the other sign,
-//! with any distribution, drift or noise of the host (randomisation inference: Fisher, The Design of
-//! Experiments, 1935, III; Edgington and Onghena, Randomization Tests, 4th ed.). So a test of signs is right at its
-//! stated rate with no assumption about noise. The test is Wilcoxon's signed-rank test ([`super::signed_rank`]), exact and
-//! without random numbers. The simulation that chose it (`crates/benchmark/tests/integration/choice.rs`): with ten pairs it finds as much as the
-//! paired t test, and a change of 10 % twice as often as tests without pairs where the host drifts; those find more only
-//! where nothing but the boot itself makes it slow.
+//! Two boots of a pair run one after the other, and a random bit decides which variant is first. If the change has no effect,
+//! that bit alone decided which variant got which of the two times. So every difference was equally likely to have the other
+//! sign, with any distribution, drift or noise of the host (randomisation inference: Fisher, The Design of Experiments, 1935,
+//! III; Edgington and Onghena, Randomization Tests, 4th ed.). A test of signs therefore keeps its stated rate without
+//! assumptions about noise.
 //!
-//! The intervals are those of the same test, so that they exclude "no difference" just when it does. For the difference
-//! they are cut from the means of two differences, `((b_i - a_i) + (b_j - a_j)) / 2`; for the ratio `r` the test of
-//! `b - r a` turns sign where `r` is `(b_i + b_j) / (a_i + a_j)` (Walsh averages, in Fieller's way). The estimates are
-//! their medians (Hodges and Lehmann 1963).
+//! The test is Wilcoxon's signed-rank test ([`super::signed_rank`]), exact and without random numbers. A simulation led to this
+//! choice (`crates/benchmark/tests/integration/choice.rs`). With ten pairs it has the power of the paired t test. If the host
+//! drifts, it finds a change of 10 % twice as often as tests without pairs. Those find more only if the boot itself is the
+//! only source of noise.
+//!
+//! The intervals come from the same test, so they exclude "no difference" exactly when the test is significant. The interval
+//! of the difference is cut from the means of two differences, `((b_i - a_i) + (b_j - a_j)) / 2`. For the ratio `r`, the test
+//! of `b - r a` changes sign at `r = (b_i + b_j) / (a_i + a_j)` (Walsh averages, in Fieller's way). The estimates are the
+//! medians of these values (Hodges and Lehmann 1963).
 
 use super::power;
 use super::quantile::median;
@@ -20,9 +22,9 @@ use super::signed_rank::SignedRank;
 use super::verdict::{Ask, Basis, Change, Comparison, judge};
 use super::{CONFIDENCE, Interval, sorted};
 
-/// Compares the second variant with the first; `first[i]` and `second[i]` are a pair. `None` without pairs.
+/// Compares the second variant with the first; `first[i]` and `second[i]` are a pair. Returns `None` if there are no pairs.
 ///
-/// Quadratic in the number of pairs. What these runs could have shown is left to [`forecast`].
+/// The cost is quadratic in the number of pairs. [`forecast`] adds the minimum detectable difference.
 pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
     let mut alone = [estimate(first, second)?];
     judge(&mut alone, ask);
@@ -30,7 +32,8 @@ pub fn compare(first: &[f64], second: &[f64], ask: &Ask) -> Option<Comparison> {
     Some(comparison)
 }
 
-/// Adds what these pairs could have shown, and how many would show the margin that was asked about. Some 50 ms.
+/// Adds the minimum detectable difference of these pairs, and the number of pairs that would show the margin. Takes about
+/// 50 ms.
 pub fn forecast(comparison: &mut Comparison, first: &[f64], second: &[f64], ask: &Ask) {
     let spread = comparison.ratio.and_then(|ratio| power::spread(first, second, ratio.estimate));
     let Some(spread) = spread else { return };
@@ -38,7 +41,7 @@ pub fn forecast(comparison: &mut Comparison, first: &[f64], second: &[f64], ask:
     comparison.pairs_for_margin = power::pairs_needed(&spread, ask.margin, ask.power);
 }
 
-/// As [`compare`], but for the verdict, which [`judge`] gives to several comparisons together.
+/// Like [`compare`], but without the verdict, which [`judge`] gives to several comparisons together.
 pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
     let n = first.len().min(second.len());
     if n == 0 {
@@ -64,11 +67,11 @@ pub fn estimate(first: &[f64], second: &[f64]) -> Option<Comparison> {
     })
 }
 
-/// Of all pairs with `j <= i`, sorted.
-fn walsh(n: usize, of: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+/// The values of `function` for all pairs of indices with `j <= i`, sorted.
+fn walsh(n: usize, function: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let mut all = Vec::with_capacity(n * (n + 1) / 2);
     for i in 0..n {
-        all.extend((0..=i).map(|j| of(i, j)));
+        all.extend((0..=i).map(|j| function(i, j)));
     }
     sorted(&all)
 }
@@ -78,7 +81,7 @@ fn interval(sorted: &[f64], null: &SignedRank) -> Interval {
     Interval { estimate: median(sorted), low: sorted[cut], high: sorted[sorted.len() - 1 - cut], confidence }
 }
 
-/// How many of the sorted means speak for the rarer sign, or for none.
+/// Number of the sorted means that have the rarer sign or are 0.
 fn against(sorted: &[f64]) -> usize {
     let negative = sorted.partition_point(|&d| d < 0.0);
     let not_positive = sorted.partition_point(|&d| d <= 0.0);
@@ -110,7 +113,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(8);
         for _ in 0..2000 {
             let n = 1 + random.usize(..15);
-            // Coarse, so that there are ties.
+            // Coarse values, so that there are ties.
             let mut draw = || (0..n).map(|_| 1.0 + (random.f64() * 8.0).floor() / 4.0).collect::<Vec<f64>>();
             let (first, second) = (draw(), draw());
             let found = compare(&first, &second, &Ask::default()).unwrap();
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn under_six_pairs_it_is_always_too_few() {
+    fn fewer_than_six_pairs_are_always_too_few() {
         for pairs in 1..6 {
             let found = compare(&[1.0; 5][..pairs], &[100.0; 5][..pairs], &Ask::default()).unwrap();
             assert_eq!(found.change, Change::TooFew);

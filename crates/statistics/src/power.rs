@@ -1,58 +1,61 @@
-//! What so many pairs could have shown, and how many pairs would show a given difference.
+//! The minimum detectable difference of a number of pairs, and the number of pairs that would show a given difference.
 //!
-//! By simulation with the noise that was seen, and the very test that decides: pairs are drawn from the seen differences
-//! (their centre taken out, each with a random sign, as the coin gives it) and what difference would just have been
-//! significant is noted; the quantile of these is the answer (bootstrap: Efron and Tibshirani, An Introduction to the
-//! Bootstrap, 25.5). The random numbers are seeded: the same runs give the same answer.
+//! Both are simulated with the observed noise and the test that decides. The simulation draws pairs from the observed
+//! differences, less their centre, each with a random sign as in a bench. It computes the difference that would just have been
+//! significant. A quantile of these is the answer (bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap, 25.5).
+//! The random numbers are seeded, so the same runs give the same answer.
 
 use super::quantile::{median, quantile};
 use super::signed_rank::SignedRank;
 use super::{CONFIDENCE, sorted};
 
 const SIMULATIONS: usize = 1000;
-/// With more pairs the smallest difference shrinks with the square root of their number; no need to simulate.
-const SIMULATED_MOST: usize = 40;
-/// Fewer pairs show nothing.
-const PAIRS_MIN: usize = 6;
-/// More are no advice.
-const PAIRS_MOST: usize = 1_000_000;
+/// Maximum number of pairs that is simulated. With more pairs, the difference shrinks with the square root of their number.
+const MAX_SIMULATED: usize = 40;
+/// Minimum number of pairs that can show a difference.
+const MIN_PAIRS: usize = 6;
+/// Maximum number of pairs that is reported as needed. More would not be useful advice.
+const MAX_PAIRS: usize = 1_000_000;
 
-/// A spread that came out too small by chance loses more power than one too large wins. So much more spread, over the
-/// number of pairs, keeps the promise on average; found by simulation (`crates/benchmark/tests/integration/simulation.rs`, `full_shown`).
-const LOST_TO_CHANCE: f64 = 2.0;
+/// Relative increase of the spread, to be divided by the number of pairs. A spread that is too small by chance loses more power
+/// than one that is too large gains. This increase keeps the stated power on average. It was found by simulation
+/// (`crates/benchmark/tests/integration/simulation.rs`, `full_shown`).
+const SPREAD_INCREASE: f64 = 2.0;
 
-/// How far pairs scatter: relative distances of their differences from the centre.
+/// The scatter of pairs: relative distances of their differences from the centre.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread(Vec<f64>);
 
-/// The spread of pairs whose second is about `ratio` times the first; `None` under six pairs.
+/// The spread of pairs whose second value is about `ratio` times the first. `None` for fewer than six pairs.
 pub fn spread(first: &[f64], second: &[f64], ratio: f64) -> Option<Spread> {
     let n = first.len();
     let unit = median(&sorted(first));
-    if n < PAIRS_MIN || unit <= 0.0 || ratio <= 0.0 {
+    if n < MIN_PAIRS || unit <= 0.0 || ratio <= 0.0 {
         return None;
     }
-    // The centre was fitted to the same pairs, so they lie closer to it than new ones will.
-    let fitted = (n as f64 / (n as f64 - 1.0)).sqrt() * (1.0 + LOST_TO_CHANCE / n as f64);
+    // The centre was fitted to the same pairs, so new pairs lie further from it than these.
+    let fitted = (n as f64 / (n as f64 - 1.0)).sqrt() * (1.0 + SPREAD_INCREASE / n as f64);
     Some(Spread((0..n).map(|i| (second[i] / ratio - first[i]).abs() / unit * fitted).collect()))
 }
 
-/// The smallest relative difference that `pairs` pairs show with probability `power`; `None` under six.
+/// The minimum relative difference that `pairs` pairs show with probability `power`. `None` for fewer than six.
 pub fn shown_from(spread: &Spread, pairs: usize, power: f64) -> Option<f64> {
     simulated(&spread.0, pairs, power)
 }
 
-/// How far the interval of the ratio reaches from its estimate, told without looking at which variant was the faster.
+/// Estimates half the width of the ratio's interval without looking at which variant was faster.
 ///
-/// This is for stopping early. Runs that lean to one side by chance have a narrower interval too, so that a bench stopped
-/// for its real interval makes false alarms (7 % instead of 5 on a drifting host, simulated). This looks only at the
-/// distance between the logarithms of a pair's two times, which is the same whichever the coin made the first: the coins
-/// stay fair, and the test stays exact. The price is that where the difference is larger than the noise, the noise is
-/// told by the scatter of those distances, times the most that a scatter can lose with its sign: two to three times the
-/// pairs that would do. `None` under six pairs, or if a value is not positive.
+/// This is for stopping early. Runs that favour one side by chance also have a narrower interval. So a bench that stops on
+/// its real interval makes false alarms (7 % instead of 5 on a drifting host, simulated). This function uses only the
+/// distance between the logarithms of a pair's two times, which does not depend on their order. So the random order stays
+/// independent of the decision to stop, and the test stays exact.
+///
+/// The cost is more pairs if the difference is larger than the noise. The noise is then estimated from the scatter of those
+/// distances, times the largest factor that a scatter can lose with its sign. That takes two to three times the necessary
+/// pairs. Returns `None` for fewer than six pairs, or if a value is not positive.
 pub fn half_width(first: &[f64], second: &[f64]) -> Option<f64> {
     let distances: Vec<f64> = first.iter().zip(second).map(|(a, b)| (b / a).ln().abs()).collect();
-    if distances.len() < PAIRS_MIN || distances.iter().any(|d| !d.is_finite()) {
+    if distances.len() < MIN_PAIRS || distances.iter().any(|d| !d.is_finite()) {
         return None;
     }
     let middle = median(&sorted(&distances));
@@ -64,15 +67,16 @@ pub fn half_width(first: &[f64], second: &[f64]) -> Option<f64> {
     Some(STANDARD_ERRORS * scatter / (distances.len() as f64).sqrt())
 }
 
-/// A normal distribution's root mean square, divided by that of its absolute values around their median.
+/// Root mean square of a normal distribution, divided by that of its absolute values around their median.
 const FOLDED: f64 = 1.63;
-/// Half the width of the interval where noise is normal is 2.0 standard errors. It is first found small enough when it is
-/// found too small, so that a little more is needed for the real one to be as narrow in most cases (by simulation).
+/// Assumed half-width of the interval, in standard errors. With normal noise it is 2.0. A bench stops when the estimate is small
+/// enough, which it is first when it is too small by chance. So a little more is needed for the real interval to be as narrow
+/// in most cases (by simulation).
 const STANDARD_ERRORS: f64 = 2.35;
 
-/// The difference that `pairs` pairs show with probability `power`, drawn from the distances in `spread`.
+/// Simulates the difference that `pairs` pairs show with probability `power`, with distances drawn from `spread`.
 fn simulated(spread: &[f64], pairs: usize, power: f64) -> Option<f64> {
-    let simulated = pairs.min(SIMULATED_MOST);
+    let simulated = pairs.min(MAX_SIMULATED);
     let cut = SignedRank::new(simulated).critical(1.0 - CONFIDENCE)?;
     let mut random = fastrand::Rng::with_seed(0x7077_6572);
     let mut drawn = vec![0.0; simulated];
@@ -87,20 +91,20 @@ fn simulated(spread: &[f64], pairs: usize, power: f64) -> Option<f64> {
     Some(quantile(&just_shown, power) * (simulated as f64 / pairs as f64).sqrt())
 }
 
-/// The pairs that show a relative difference with probability `power`; `None` if a million would not.
+/// Number of pairs that show a relative difference with probability `power`. `None` if a million would not.
 pub fn pairs_needed(spread: &Spread, difference: f64, power: f64) -> Option<usize> {
     let enough = |pairs| shown_from(spread, pairs, power).is_some_and(|d| d <= difference);
-    if !enough(SIMULATED_MOST) {
-        let ratio = shown_from(spread, SIMULATED_MOST, power)? / difference;
-        let pairs = (SIMULATED_MOST as f64 * ratio * ratio).ceil();
+    if !enough(MAX_SIMULATED) {
+        let ratio = shown_from(spread, MAX_SIMULATED, power)? / difference;
+        let pairs = (MAX_SIMULATED as f64 * ratio * ratio).ceil();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "it is whole, not negative, and not above PAIRS_MOST"
+            reason = "it is whole, not negative, and not above MAX_PAIRS"
         )]
-        return (pairs <= PAIRS_MOST as f64).then_some(pairs as usize);
+        return (pairs <= MAX_PAIRS as f64).then_some(pairs as usize);
     }
-    let (mut low, mut high) = (PAIRS_MIN, SIMULATED_MOST);
+    let (mut low, mut high) = (MIN_PAIRS, MAX_SIMULATED);
     while low < high {
         let middle = (low + high) / 2;
         if enough(middle) { high = middle } else { low = middle + 1 }
@@ -108,7 +112,7 @@ pub fn pairs_needed(spread: &Spread, difference: f64, power: f64) -> Option<usiz
     Some(low)
 }
 
-/// The lower end of the interval of the centre, as [`super::pairs`] cuts it.
+/// Lower end of the interval of the centre, computed as in [`super::pairs`].
 fn lower_end(values: &[f64], cut: usize, means: &mut Vec<f64>) -> f64 {
     means.clear();
     for i in 0..values.len() {
@@ -128,14 +132,14 @@ mod tests {
 
     #[test]
     fn close_to_the_formula_for_normal_noise() {
-        // (1.960 + 1.282) sd / √n, and a little more because ranks lose 4.5 %.
+        // (1.960 + 1.282) sd / √n, and a little more because ranks lose 4.5 % of the power.
         let formula = (1.96 + 1.2816) * 0.1 / 100.0_f64.sqrt();
         let found = shown_from(&of(2000, 0.1), 100, 0.9).unwrap();
         assert!((found / formula - 1.0).abs() < 0.07, "{found}, formula {formula}");
     }
 
     #[test]
-    fn the_two_questions_are_each_others_inverse() {
+    fn difference_and_pairs_are_inverse() {
         let spread = of(40, 0.1);
         for pairs in [8, 20, 39, 100] {
             let difference = shown_from(&spread, pairs, 0.9).unwrap();
@@ -147,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn the_width_does_not_tell_which_was_faster() {
+    fn the_width_does_not_depend_on_which_was_faster() {
         let (first, second) = ([1.0, 1.1, 1.2, 1.0, 0.9, 1.3, 1.1], [1.1, 1.0, 1.3, 1.3, 1.0, 1.1, 1.2]);
         let (mut one, mut other) = (first, second);
         (one[2], other[2]) = (second[2], first[2]);
         let width = half_width(&first, &second).unwrap();
         assert!((half_width(&one, &other).unwrap() - width).abs() < 1e-12);
-        // A difference that is the same in every pair is no noise.
+        // A difference that is the same in every pair is not noise.
         let times = |factor: f64| half_width(&first, &second.map(|b| factor * b)).unwrap();
         assert!((times(10.0) - times(1000.0)).abs() < 1e-9 && times(10.0) < 3.0 * width);
         assert_eq!(half_width(&first[..5], &second[..5]), None);

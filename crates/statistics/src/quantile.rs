@@ -1,14 +1,14 @@
-//! Quantiles, and the median with an interval that no distribution is assumed for.
+//! Quantiles, and the median with an interval that assumes no distribution.
 //!
-//! Quantiles are Hyndman and Fan's definition 7 ("Sample quantiles in statistical packages", The American Statistician
-//! 50, 1996), the one of R, NumPy and spreadsheets. The median's interval runs from one order statistic to another: each
-//! value lies below the true median with probability 1/2, so how many do is binomial (the sign test's interval, David
-//! and Nagaraja, Order Statistics, 3rd ed., 7.1). It is exact for independent runs of any distribution. Runs that are
-//! not independent make it too narrow; [`super::order`] tells.
+//! Quantiles follow Hyndman and Fan's definition 7 ("Sample quantiles in statistical packages", The American Statistician
+//! 50, 1996), as in R, NumPy and spreadsheets. The median's interval runs from one order statistic to another. Each
+//! value lies below the true median with probability 1/2, so the number of those below is binomial (the sign test's interval,
+//! David and Nagaraja, Order Statistics, 3rd ed., 7.1). The interval is exact for independent runs of any distribution. It is
+//! too narrow for dependent runs, which [`super::order`] detects.
 
 use super::{CONFIDENCE, Interval, normal};
 
-/// The quantile `p` (0 to 1) of sorted values. Not a number if there are none.
+/// The quantile `p` (0 to 1) of sorted values. NaN for an empty list.
 pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = p.clamp(0.0, 1.0) * last as f64;
@@ -19,7 +19,7 @@ pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     if share == 0.0 { sorted[below] } else { sorted[below] + share * (sorted[above] - sorted[below]) }
 }
 
-/// The middle of sorted values, or the mean of the two middle ones.
+/// The middle one of sorted values, or the mean of the two middle ones. NaN for an empty list.
 pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     match sorted.len() {
@@ -29,26 +29,26 @@ pub fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The median and its interval. Under six values there is no interval of 95 %: it is then from the least to the greatest,
-/// with the confidence that this has. `None` without values.
+/// The median with its interval. Fewer than six values allow no interval of 95 %; then it runs from the minimum to the maximum,
+/// with its actual confidence. `None` for an empty list.
 pub fn median_interval(sorted: &[f64]) -> Option<Interval> {
     let last = sorted.len().checked_sub(1)?;
     let (cut, confidence) = cut(sorted.len());
     Some(Interval { estimate: median(sorted), low: sorted[cut], high: sorted[last - cut], confidence })
 }
 
-/// From here on 1/2 to the power of `n` is no number any more, and the normal distribution is as good.
-const EXACT_MOST: usize = 1000;
+/// Maximum `n` for the exact method. For larger ones, 1/2 to the power of `n` underflows, and the normal approximation is as good.
+const MAX_EXACT: usize = 1000;
 
 /// 1/2 to the power of `n`.
 pub fn half_to_the(n: usize) -> f64 {
     0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX))
 }
 
-/// How many of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 %
-/// confidence, and what that confidence is.
+/// Number of `n` sorted values to leave out at each end so that the rest spans the median with at least 95 % confidence, and
+/// the actual confidence.
 pub fn cut(n: usize) -> (usize, f64) {
-    if n > EXACT_MOST {
+    if n > MAX_EXACT {
         let half = n as f64 / 2.0;
         let cut =
             (half - normal::quantile(0.5 + CONFIDENCE / 2.0) * half.sqrt() / std::f64::consts::SQRT_2 - 0.5).floor();
@@ -61,7 +61,7 @@ pub fn cut(n: usize) -> (usize, f64) {
     }
     let mut tail = half_to_the(n);
     let mut outside = tail;
-    let mut found = (0, 1.0 - 2.0 * outside);
+    let mut widest_cut = (0, 1.0 - 2.0 * outside);
     for cut in 1..n / 2 {
         tail *= (n - cut + 1) as f64 / cut as f64;
         outside += tail;
@@ -69,9 +69,9 @@ pub fn cut(n: usize) -> (usize, f64) {
         if confidence < CONFIDENCE {
             break;
         }
-        found = (cut, confidence);
+        widest_cut = (cut, confidence);
     }
-    found
+    widest_cut
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     use crate::sorted;
 
     #[test]
-    fn quantiles_are_those_of_r() {
+    fn quantiles_agree_with_r() {
         // R: quantile(c(1, 2, 4, 8, 16), c(0, .1, .25, .5, .9, 1))
         let values = [1.0, 2.0, 4.0, 8.0, 16.0];
         for (p, expected) in [(0.0, 1.0), (0.1, 1.4), (0.25, 2.0), (0.5, 4.0), (0.9, 12.8), (1.0, 16.0)] {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_is_that_of_the_sign_test() {
+    fn the_cut_agrees_with_the_sign_test() {
         // From tables of the binomial distribution.
         for (n, left_out, confidence) in
             [(1, 0, 0.0), (5, 0, 0.9375), (6, 0, 0.96875), (10, 1, 0.978516), (20, 5, 0.958611)]
@@ -99,13 +99,13 @@ mod tests {
             assert_eq!(found.0, left_out, "{n}");
             assert!((found.1 - confidence).abs() < 1e-5, "{n}: {found:?}");
         }
-        // Where the one method gives way to the other.
+        // At the border between the two methods.
         assert!(cut(1000).0.abs_diff(cut(1001).0) <= 1);
     }
 
     #[test]
-    fn the_interval_holds_the_median_as_often_as_it_says() {
-        // Skewed: the exponential distribution, whose median is ln 2.
+    fn the_interval_contains_the_median_as_often_as_stated() {
+        // The exponential distribution is skewed; its median is ln 2.
         let mut random = fastrand::Rng::with_seed(1);
         for n in [6, 10, 21] {
             let trials = 4000;

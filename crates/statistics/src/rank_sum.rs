@@ -1,36 +1,36 @@
-//! The rank-sum test of two independent samples (Wilcoxon, Mann and Whitney), its exact distribution and its interval.
+//! The rank-sum test for two independent samples (Wilcoxon, Mann and Whitney), with its exact distribution and its interval.
 //!
-//! Mann and Whitney 1947; the interval by differences is Moses' (Hollander, Wolfe and Chicken, Nonparametric Statistical
-//! Methods, 3rd ed., 4.1 to 4.3). If the labels mean nothing, every choice of which values are the first sample's is
-//! as likely. Counted are the pairs in which the second sample's value is the greater. Equal values count against a
-//! difference.
+//! The test is from Mann and Whitney 1947, and the interval from the differences is Moses' (Hollander, Wolfe and Chicken,
+//! Nonparametric Statistical Methods, 3rd ed., 4.1 to 4.3). If the samples do not differ, every assignment of the values to the
+//! samples is equally likely. The statistic is the number of pairs in which the second sample's value is greater. Equal values
+//! count against a difference.
 
 use super::normal;
 
-/// The two samples' sizes up to which the distribution is counted out.
-const EXACT_MOST: usize = 80;
+/// Maximum total size of the samples for which the exact distribution is computed.
+const MAX_EXACT: usize = 80;
 
-/// The distribution of the count for samples of `m` and `n`.
+/// Distribution of the statistic for samples of `m` and `n` values.
 pub struct RankSum {
     m: usize,
     n: usize,
-    /// Probability of a count of at most the index; empty for large samples.
+    /// Probability of a statistic of at most the index. Empty for large samples.
     cumulative: Vec<f64>,
 }
 
 impl RankSum {
-    /// Of samples of `m` and `n` values.
+    /// The distribution for samples of `m` and `n` values.
     pub fn new(m: usize, n: usize) -> RankSum {
-        let exact = m + n <= EXACT_MOST;
+        let exact = m + n <= MAX_EXACT;
         RankSum { m, n, cumulative: if exact { cumulative(m, n) } else { Vec::new() } }
     }
 
-    /// The greatest count.
+    /// The maximum of the statistic.
     pub fn greatest(&self) -> usize {
         self.m * self.n
     }
 
-    /// The probability of a count at least as far out as `count`, on either side; `count` is the smaller of the two.
+    /// Two-sided p-value of `count`, which is the smaller of the statistic and its complement.
     pub fn p(&self, count: usize) -> f64 {
         if count >= self.greatest().div_ceil(2) {
             return 1.0;
@@ -44,8 +44,8 @@ impl RankSum {
         normal::below((count as f64 + 0.5 - m * n / 2.0) / (m * n * (m + n + 1.0) / 12.0).sqrt())
     }
 
-    /// How many of the sorted differences (or ratios) to leave out at each end, and the confidence that is reached.
-    /// Too few values: none is left out.
+    /// Number of the sorted differences (or ratios) to leave out at each end for an interval, and its actual confidence. With too
+    /// few values, nothing is left out.
     pub fn cut(&self, alpha: f64) -> (usize, f64) {
         let significant = (0..self.greatest()).take_while(|&count| self.p(count) <= alpha).last();
         let cut = significant.unwrap_or(0);
@@ -53,11 +53,11 @@ impl RankSum {
     }
 }
 
-/// Counts the choices of `m` of the ranks 1..=m+n by their sum, and adds them up.
+/// Counts the choices of `m` of the ranks 1..=m+n by their sum, and returns the cumulative probabilities.
 fn cumulative(m: usize, n: usize) -> Vec<f64> {
     let greatest = m * n;
-    let least_sum = m * (m + 1) / 2;
-    let sums = least_sum + greatest + 1;
+    let min_sum = m * (m + 1) / 2;
+    let sums = min_sum + greatest + 1;
     let mut choices = vec![vec![0.0; sums]; m + 1];
     choices[0][0] = 1.0;
     for rank in 1..=m + n {
@@ -74,7 +74,7 @@ fn cumulative(m: usize, n: usize) -> Vec<f64> {
         below += count / all;
         below
     };
-    choices[m][least_sum..].iter().map(&mut add).collect()
+    choices[m][min_sum..].iter().map(&mut add).collect()
 }
 
 #[cfg(test)]
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distribution_is_that_of_the_tables() {
-        // 2 of the 252 choices of 5 of 10 are as far out as 0; R: pwilcox(23, 10, 10), pwilcox(2, 4, 6).
+    fn the_distribution_agrees_with_tables() {
+        // 2 of the 252 choices of 5 of 10 are as extreme as 0; R: pwilcox(23, 10, 10), pwilcox(2, 4, 6).
         for (m, n, count, below) in [(5, 5, 0, 1.0 / 252.0), (10, 10, 23, 0.021_625), (4, 6, 2, 4.0 / 210.0)] {
             assert!((RankSum::new(m, n).p(count) - 2.0 * below).abs() < 1e-5, "{m} {n}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn large_samples_go_on_where_exact_ones_end() {
+    fn the_approximation_continues_the_exact_distribution() {
         let exact = RankSum::new(40, 40);
         let approximate = RankSum { m: 40, n: 40, cumulative: Vec::new() };
         for count in [450, 550, 600, 700] {

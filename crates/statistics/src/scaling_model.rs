@@ -1,41 +1,41 @@
-//! Which scaling model a time follows as a size grows: `constant`, `n`, `n log n` or `n²`.
+//! Chooses and fits the scaling model of a time: `constant`, `n`, `n log n` or `n²`.
 //!
-//! Each model is a line in a function of the size, fitted by ordinary least squares to all runs. Cross-validation decides
-//! which one it is (Stone, Journal of the Royal Statistical Society B 36, 1974): each size in turn is left out and predicted
-//! from the others, and the model whose predictions miss least is chosen. A model that bends more than the points do thus
-//! loses, though it always fits at least as well. A slope within its error counts as none. Models that predict as well,
-//! within the standard error of the difference, are reported too: three sizes seldom tell `n` from `n log n`.
+//! Each model is a line in a function of the size, fitted by ordinary least squares to all runs. Cross-validation chooses the
+//! model (Stone, Journal of the Royal Statistical Society B 36, 1974): each size in turn is left out and predicted from the
+//! others, and the model with the smallest prediction errors wins. So a model with too much curvature loses, though it always
+//! fits at least as well. A slope within its error counts as 0. Models that predict as well, within the standard error of the
+//! difference, are reported too: three sizes rarely distinguish `n` from `n log n`.
 //!
 //! Errors are half the 95 % interval of Student's distribution, from the scatter about the model (Draper & Smith, Applied
-//! Regression Analysis, 1.4). The band of a prediction holds one more run with that confidence, if the model holds there.
+//! Regression Analysis, 1.4). The band of a prediction contains one more run with that confidence, if the model holds there.
 
 use crate::student_t::half_width;
 use serde::{Deserialize, Serialize};
 
-/// How a time grows with a size `n`.
+/// Growth of a time with a size `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub enum ScalingModel {
-    /// Not at all.
+    /// No growth.
     #[serde(rename = "constant")]
     Constant,
-    /// With `n`.
+    /// Growth with `n`.
     #[serde(rename = "n")]
     Linear,
-    /// With `n log₂ n`.
+    /// Growth with `n log₂ n`.
     #[serde(rename = "n log n")]
     NLogN,
-    /// With `n²`.
+    /// Growth with `n²`.
     #[serde(rename = "n²")]
     Quadratic,
 }
 
 impl ScalingModel {
-    /// All models, the simplest first.
+    /// All models, simplest first.
     pub const ALL: [ScalingModel; 4] =
         [ScalingModel::Constant, ScalingModel::Linear, ScalingModel::NLogN, ScalingModel::Quadratic];
 
-    /// The function of the size that the time is a line in.
+    /// The function of the size in which the time is linear.
     pub fn of(self, size: f64) -> f64 {
         match self {
             ScalingModel::Constant => 0.0,
@@ -45,7 +45,7 @@ impl ScalingModel {
         }
     }
 
-    /// Its formula, as tables and documents write it.
+    /// Formula for tables and documents.
     pub fn name(self) -> &'static str {
         match self {
             ScalingModel::Constant => "constant",
@@ -59,15 +59,15 @@ impl ScalingModel {
 /// A scaling model with its coefficients, in the unit of the times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
-    /// The model that was chosen.
+    /// The chosen model.
     pub model: ScalingModel,
-    /// What does not grow.
+    /// The part that does not grow.
     pub base: f64,
-    /// What each unit of `n`, `n log₂ n` or `n²` adds; 0 for a constant.
+    /// Increase per unit of `n`, `n log₂ n` or `n²`. 0 for a constant.
     pub slope: f64,
-    /// Half the interval of the slope; none where the runs have no scatter.
+    /// Half the interval of the slope. `None` if there are too few runs to measure scatter, and for a constant.
     pub slope_error: Option<f64>,
-    /// Models that predict as well. Empty where there are too few sizes to try.
+    /// Other models that predict as well. Empty if there are too few sizes for cross-validation.
     pub alike: Vec<ScalingModel>,
     freedom: usize,
     points: f64,
@@ -78,72 +78,75 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// The model's value at a size.
+    /// Value of the model at a size.
     pub fn at(&self, size: f64) -> f64 {
         self.base + self.slope * self.model.of(size)
     }
 
-    /// Half the interval of the model's value at a size; none where there is no scatter.
+    /// Half the interval of the model's value at a size. `None` if there are too few runs to measure scatter.
     pub fn error_at(&self, size: f64) -> Option<f64> {
         self.half(size, 0.0)
     }
 
-    /// How far from the model one more run at that size may lie, if the model holds there; none where there is no scatter.
+    /// Largest distance of one more run at this size from the model, if the model holds there. `None` if there are too few runs to
+    /// measure scatter.
     pub fn band_at(&self, size: f64) -> Option<f64> {
         self.half(size, 1.0)
     }
 
-    fn half(&self, size: f64, own: f64) -> Option<f64> {
+    /// Half an interval at a size. `run` is 1 to include the scatter of one more run, else 0.
+    fn half(&self, size: f64, run: f64) -> Option<f64> {
         let away = (self.model.of(size) - self.middle).powi(2);
         let far = if self.spread > 0.0 { away / self.spread } else { 0.0 };
         (self.freedom > 0)
-            .then(|| half_width(self.freedom as f64) * self.scatter * (own + 1.0 / self.points + far).sqrt())
+            .then(|| half_width(self.freedom as f64) * self.scatter * (run + 1.0 / self.points + far).sqrt())
     }
 }
 
-/// Chooses and fits the model of these runs, each a size (from 1 on) and a time. `None` without two different sizes.
+/// Chooses and fits the model of these runs, each a size (from 1 on) and a time. Returns `None` for fewer than two different
+/// sizes.
 pub fn scaling_model(runs: &[(f64, f64)]) -> Option<Fitted> {
     let sizes = sizes(runs);
     if sizes.len() < 2 {
         return None;
     }
-    let constant = || through(ScalingModel::Constant, runs);
+    let constant = || fit(ScalingModel::Constant, runs);
     let misses: Vec<(ScalingModel, Vec<f64>)> =
-        ScalingModel::ALL.iter().filter_map(|&model| Some((model, left_out(model, runs, &sizes)?))).collect();
+        ScalingModel::ALL.iter().filter_map(|&model| Some((model, prediction_errors(model, runs, &sizes)?))).collect();
     let best = misses.iter().min_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
-    // Two sizes are a line through anything.
+    // A line fits any two sizes, so there is nothing to choose.
     let (mut model, mut alike) = (ScalingModel::Linear, Vec::new());
     if let Some((chosen, errors)) = best {
         model = *chosen;
         alike = misses.iter().filter(|(other, all)| other != chosen && as_good(all, errors)).map(|m| m.0).collect();
     }
-    let mut found = through(model, runs)?;
-    if found.slope_error.is_some_and(|error| found.slope.abs() <= error) {
-        found = constant()?;
+    let mut fitted = fit(model, runs)?;
+    if fitted.slope_error.is_some_and(|error| fitted.slope.abs() <= error) {
+        fitted = constant()?;
         alike.retain(|&other| other != ScalingModel::Constant);
     }
-    found.alike = alike;
-    Some(found)
+    fitted.alike = alike;
+    Some(fitted)
 }
 
-/// A part keeps the model of the whole unless another makes its runs much likelier: twice the logarithm of the likelihoods'
-/// ratio is this or more. Chance alone exceeds it in 1 of 100 where the other model has a coefficient more (Wilks, Annals of
-/// Mathematical Statistics 9, 1938); here neither has, so chance exceeds it less often.
-const LIKELIER: f64 = 6.63;
+/// Minimum of twice the logarithm of the likelihood ratio at which a part gets another model than the whole. By chance it is
+/// exceeded in 1 of 100 cases if the other model has one coefficient more (Wilks, Annals of Mathematical Statistics 9, 1938).
+/// Here both have the same number, so it is exceeded less often.
+const MIN_LOG_RATIO: f64 = 6.63;
 
-/// The model of a part of a whole that follows `whole`: the same one, unless the runs speak against it. Models of one kind
-/// add up; parts that by chance each bend a little more than the whole would sum to more than it far outside the sizes.
+/// Fits a part of a total whose model is `whole`: with the same model, unless the runs are evidence against it. Models of one
+/// kind add up. Parts with slightly too much curvature by chance would sum to more than the total far outside the sizes.
 pub fn scaling_model_of_part(runs: &[(f64, f64)], whole: ScalingModel) -> Option<Fitted> {
-    let own = scaling_model(runs)?;
-    if whole == ScalingModel::Constant || own.model == ScalingModel::Constant || own.model == whole {
-        return Some(own);
+    let best = scaling_model(runs)?;
+    if whole == ScalingModel::Constant || best.model == ScalingModel::Constant || best.model == whole {
+        return Some(best);
     }
-    let mut same = through(whole, runs)?;
-    let none = same.slope_error.is_some_and(|error| same.slope.abs() <= error);
-    if none || own.points * 2.0 * (same.scatter / own.scatter).ln() >= LIKELIER {
-        return Some(own);
+    let mut same = fit(whole, runs)?;
+    let has_no_slope = same.slope_error.is_some_and(|error| same.slope.abs() <= error);
+    if has_no_slope || best.points * 2.0 * (same.scatter / best.scatter).ln() >= MIN_LOG_RATIO {
+        return Some(best);
     }
-    same.alike = std::iter::once(own.model).chain(own.alike.into_iter().filter(|&other| other != whole)).collect();
+    same.alike = std::iter::once(best.model).chain(best.alike.into_iter().filter(|&other| other != whole)).collect();
     Some(same)
 }
 
@@ -155,21 +158,21 @@ fn sizes(runs: &[(f64, f64)]) -> Vec<f64> {
     sizes
 }
 
-/// How far a model that is fitted to the other sizes misses each size: the mean of the squares. None where the other sizes
-/// do not determine it.
-fn left_out(model: ScalingModel, runs: &[(f64, f64)], sizes: &[f64]) -> Option<Vec<f64>> {
+/// Mean square error of the prediction of each size by a model that is fitted to the other sizes. `None` if the other sizes do
+/// not determine the model.
+fn prediction_errors(model: ScalingModel, runs: &[(f64, f64)], sizes: &[f64]) -> Option<Vec<f64>> {
     if sizes.len() < 3 {
         return None;
     }
     let miss = |size: f64| {
         let (held, rest): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| run.0 == size);
-        let fitted = through(model, &rest)?;
+        let fitted = fit(model, &rest)?;
         Some(mean(&held.iter().map(|run| (run.1 - fitted.at(size)).powi(2)).collect::<Vec<f64>>()))
     };
     sizes.iter().map(|&size| miss(size)).collect()
 }
 
-/// Whether a model misses no more than the best one does, within the standard error of the difference over the sizes.
+/// True if a model predicts as well as the best one, within the standard error of the difference over the sizes.
 fn as_good(misses: &[f64], best: &[f64]) -> bool {
     let more: Vec<f64> = misses.iter().zip(best).map(|(m, b)| m - b).collect();
     let count = more.len() as f64;
@@ -182,8 +185,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Fits a model to runs; none if they do not determine its slope.
-fn through(model: ScalingModel, runs: &[(f64, f64)]) -> Option<Fitted> {
+/// Fits a model to runs. `None` if they do not determine its slope.
+fn fit(model: ScalingModel, runs: &[(f64, f64)]) -> Option<Fitted> {
     let points = runs.len() as f64;
     let middle = runs.iter().map(|run| model.of(run.0)).sum::<f64>() / points;
     let height = runs.iter().map(|run| run.1).sum::<f64>() / points;
@@ -208,7 +211,7 @@ mod tests {
 
     const SIZES: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
 
-    /// Noise without a random number: some hundred steps of a well-known generator, summed to look normal.
+    /// Noise from a simple deterministic generator, summed to look normal.
     struct Noise(u64);
 
     impl Noise {
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_is_found_in_its_own_points() {
+    fn each_model_is_found_in_its_points() {
         type Truth = (ScalingModel, fn(f64) -> f64);
         let truths: [Truth; 4] = [
             (ScalingModel::Constant, |_| 500.0),
@@ -243,7 +246,7 @@ mod tests {
                 found.model == truth || found.alike.contains(&truth)
             });
             let right = right.count();
-            // A constant's slope is seen where there is none in 5 of 100.
+            // In 5 of 100 cases, a constant seems to have a slope.
             assert!(right * 100 >= 93 * trials, "{truth:?}: {right} of {trials}");
             let exact = scaling_model(&SIZES.map(|n| (n, of(n)))).unwrap();
             assert_eq!((exact.model, exact.at(3.0).round()), (truth, of(3.0).round()));
@@ -251,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn slope_and_band_hold_the_truth_as_often_as_they_say() {
+    fn slope_and_band_contain_the_truth_as_often_as_stated() {
         let mut noise = Noise(2);
         let trials = 1000;
         let (mut slopes, mut runs_held) = (0, 0);
         for _ in 0..trials {
-            let found = through(ScalingModel::Linear, &runs(&mut noise, 8.0, |n| 60.0 + 41.0 * n)).unwrap();
+            let found = fit(ScalingModel::Linear, &runs(&mut noise, 8.0, |n| 60.0 + 41.0 * n)).unwrap();
             slopes += usize::from((found.slope - 41.0).abs() <= found.slope_error.unwrap());
             let one_more = 60.0 + 41.0 * 32.0 + 8.0 * noise.next();
             runs_held += usize::from((found.at(32.0) - one_more).abs() <= found.band_at(32.0).unwrap());
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_follows_the_whole_where_it_could_as_well() {
+    fn a_part_follows_the_whole_if_that_fits_as_well() {
         let mut noise = Noise(3);
         let (mut bent, mut still) = (0, 0);
         let bends = |found: &Fitted| matches!(found.model, ScalingModel::NLogN | ScalingModel::Quadratic);
@@ -286,13 +289,13 @@ mod tests {
             }
         }
         assert!(bent > 20 && still * 3 < bent, "{bent}, then {still}");
-        // What is no line stays none.
+        // A part that is not linear does not become linear.
         let curved = runs(&mut noise, 1.0, |n| 3.0 * n * n);
         assert_eq!(scaling_model_of_part(&curved, ScalingModel::Linear).unwrap().model, ScalingModel::Quadratic);
     }
 
     #[test]
-    fn few_sizes_say_little() {
+    fn few_sizes_give_little_information() {
         assert_eq!(scaling_model(&[(2.0, 5.0), (2.0, 6.0)]), None);
         assert_eq!(scaling_model(&[]), None);
         let two = scaling_model(&[(1.0, 5.0), (2.0, 7.0)]).unwrap();

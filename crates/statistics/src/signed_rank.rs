@@ -1,28 +1,28 @@
-//! Wilcoxon's signed-rank test, its exact distribution, and the interval that belongs to it.
+//! Wilcoxon's signed-rank test, with its exact distribution and its interval.
 //!
-//! Wilcoxon 1945; the interval by Walsh averages is Tukey's (Hollander, Wolfe and Chicken, Nonparametric Statistical
-//! Methods, 3rd ed., 3.1 to 3.3). Of values that are as often positive as negative, the sum of the positive ones' ranks
+//! The test is from Wilcoxon 1945, and the interval from Walsh averages is Tukey's (Hollander, Wolfe and Chicken, Nonparametric
+//! Statistical Methods, 3rd ed., 3.1 to 3.3). If values are positive as often as negative, the sum of the positive ones' ranks
 //! is distributed as the sum of a random subset of 1..=n. That sum is also the number of positive means of two values
-//! (each with itself, too), so the same table gives the interval: leave out the `k` least and greatest of those means.
-//! Means of exactly zero (ties) count against a difference, so that ties can only make the test more careful.
+//! (each with itself, too). So the same table gives the interval: leave out the `k` smallest and largest of those means.
+//! Means of exactly zero (ties) count against a difference, so ties only make the test more conservative.
 
 use super::normal;
 
-/// From here on the normal distribution, with continuity correction, is as good.
-const EXACT_MOST: usize = 300;
+/// Maximum `n` for the exact distribution. For larger ones, the normal approximation with continuity correction is as good.
+const MAX_EXACT: usize = 300;
 
-/// The distribution of the sum for `n` values.
+/// Distribution of the rank sum for `n` values.
 pub struct SignedRank {
     n: usize,
-    /// Probability of a sum of at most the index, up to half of the greatest sum; empty for large `n`.
+    /// Probability of a sum of at most the index, up to half of the maximum sum. Empty for large `n`.
     cumulative: Vec<f64>,
 }
 
 impl SignedRank {
-    /// Of `n` values. Cubic in `n` up to 300, then free.
+    /// The distribution for `n` values. The cost is cubic in `n` up to 300, and constant beyond.
     pub fn new(n: usize) -> SignedRank {
         let mut cumulative = Vec::new();
-        if n <= EXACT_MOST {
+        if n <= MAX_EXACT {
             let greatest = n * (n + 1) / 2;
             let mut probability = vec![0.0; greatest + 1];
             probability[0] = 1.0;
@@ -41,12 +41,12 @@ impl SignedRank {
         SignedRank { n, cumulative }
     }
 
-    /// The greatest sum.
+    /// The maximum of the rank sum.
     pub fn greatest(&self) -> usize {
         self.n * (self.n + 1) / 2
     }
 
-    /// The probability of a sum at least as far out as `sum`, on either side; `sum` is the smaller of the two sums.
+    /// Two-sided p-value of `sum`, which is the smaller of the two rank sums.
     pub fn p(&self, sum: usize) -> f64 {
         if sum >= self.greatest().div_ceil(2) {
             return 1.0;
@@ -61,7 +61,7 @@ impl SignedRank {
         normal::below((sum as f64 + 0.5 - n * (n + 1.0) / 4.0) / sd)
     }
 
-    /// The greatest sum that is significant at `alpha` (two-sided); `None` if there are too few values for any.
+    /// The largest sum that is significant at `alpha` (two-sided). `None` if there are too few values for any.
     pub fn critical(&self, alpha: f64) -> Option<usize> {
         let (mut low, mut high) = (0, self.greatest().div_ceil(2));
         while low < high {
@@ -71,8 +71,8 @@ impl SignedRank {
         low.checked_sub(1)
     }
 
-    /// How many of the sorted Walsh means (or ratios) to leave out at each end for an interval of confidence
-    /// `1 - alpha`, and the confidence that is reached. Too few values: none is left out.
+    /// Number of the sorted Walsh means (or ratios) to leave out at each end for an interval of confidence `1 - alpha`, and its
+    /// actual confidence. With too few values, nothing is left out.
     pub fn cut(&self, alpha: f64) -> (usize, f64) {
         match self.critical(alpha) {
             Some(sum) => (sum, 1.0 - self.p(sum)),
@@ -81,8 +81,8 @@ impl SignedRank {
     }
 }
 
-/// The sum of the ranks, by distance from zero, of the values on the rarer side. Values must be distinct in distance
-/// (this is for simulations; comparisons count Walsh means). Quasi-linear.
+/// The smaller of the rank sums of the positive and the negative values, ranked by distance from zero. All distances must
+/// differ: this is for simulations, while comparisons count Walsh means. Quasi-linear.
 pub fn lesser_sum(values: &[f64]) -> usize {
     let mut by_distance: Vec<f64> = values.to_vec();
     by_distance.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distribution_is_that_of_the_tables() {
+    fn the_distribution_agrees_with_tables() {
         // R: psignrank(8, 10), psignrank(52, 20), psignrank(0, 6); critical values of any printed table.
         for (n, sum, below) in [(10, 8, 0.024_414_062_5), (20, 52, 0.024_220_467), (6, 0, 0.015_625)] {
             assert!((SignedRank::new(n).p(sum) - 2.0 * below).abs() < 1e-7, "{n}");
@@ -106,9 +106,9 @@ mod tests {
     }
 
     #[test]
-    fn large_samples_go_on_where_exact_ones_end() {
-        let exact = SignedRank::new(EXACT_MOST);
-        let approximate = SignedRank { n: EXACT_MOST, cumulative: Vec::new() };
+    fn the_approximation_continues_the_exact_distribution() {
+        let exact = SignedRank::new(MAX_EXACT);
+        let approximate = SignedRank { n: MAX_EXACT, cumulative: Vec::new() };
         for sum in [15_000, 19_500, 21_000, 22_500] {
             assert!((exact.p(sum) - approximate.p(sum)).abs() < 5e-4, "{sum}");
         }

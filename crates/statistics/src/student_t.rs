@@ -1,17 +1,17 @@
-//! Student's distribution: how likely a difference as clear as this is by chance, where the scatter is itself estimated.
+//! Student's t distribution: p-values and quantiles for means whose scatter is itself estimated.
 //!
-//! The tail is a regularised incomplete beta function (Abramowitz & Stegun 26.7.1), by its continued fraction (26.5.8) and Lentz's way
-//! to evaluate it ("Generating Bessel functions in Mie scattering calculations", Applied Optics 15, 1976).
+//! The tail is a regularised incomplete beta function (Abramowitz & Stegun 26.7.1). It is computed by its continued fraction
+//! (26.5.8) with Lentz's method ("Generating Bessel functions in Mie scattering calculations", Applied Optics 15, 1976).
 
 use crate::CONFIDENCE;
 
-/// Terms of the fraction; it is exact to rounding after some tens.
-const TERMS_MOST: usize = 500;
+/// Maximum number of terms of the fraction. It is exact to rounding after a few tens.
+const MAX_TERMS: usize = 500;
 const ROUNDING: f64 = 1e-15;
-/// Stands for a zero that would be divided by.
+/// Replaces a zero in a denominator.
 const TINY: f64 = 1e-300;
 
-/// The probability of a value as far from 0 as `t`, on either side, with so many degrees of freedom. 1 without any.
+/// Probability of a value at least as far from 0 as `t`, on either side. 1 if there are no degrees of freedom.
 pub fn two_sided(t: f64, freedom: f64) -> f64 {
     if freedom <= 0.0 || t == 0.0 {
         return 1.0;
@@ -19,8 +19,7 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The value that is exceeded, on either side, by one of twenty: half an interval of 95 % is so many standard errors. Infinite without any
-/// degrees of freedom.
+/// Half the width of a 95 % interval, in standard errors. Infinite if there are no degrees of freedom.
 pub fn half_width(freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e4);
     if two_sided(high, freedom) > 1.0 - CONFIDENCE {
@@ -37,12 +36,12 @@ pub fn half_width(freedom: f64) -> f64 {
     high
 }
 
-/// The regularised incomplete beta function of `x`, which is in 0 to 1.
+/// Regularised incomplete beta function of `x`. Values of `x` outside 0 to 1 are clamped.
 fn beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
-    // The fraction is quick on this side of the mean, and the function is symmetric.
+    // The fraction converges quickly below the mean. Above it, use the symmetry of the function.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta(b, a, 1.0 - x);
     }
@@ -55,7 +54,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let mut c = 1.0;
     let mut d = 1.0 / not_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut value = d;
-    for term in 1..TERMS_MOST {
+    for term in 1..MAX_TERMS {
         let m = term as f64;
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
@@ -78,8 +77,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_the_density_summed_up_says() {
-        // The density from t on, summed up in 400 000 steps; the first two are in every table, too.
+    fn the_tail_agrees_with_the_integrated_density() {
+        // The density integrated from t on in 400 000 steps; the first two values are also in every table.
         let known = [
             (2.228_138_852, 10.0, 0.05),
             (12.706_204_74, 1.0, 0.05),
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn half_widths_are_those_of_the_table() {
+    fn half_widths_agree_with_tables() {
         for (freedom, t) in [(1.0, 12.706), (10.0, 2.228), (30.0, 2.042), (1e6, 1.960)] {
             assert!((half_width(freedom) - t).abs() < 5e-4, "{freedom}");
         }

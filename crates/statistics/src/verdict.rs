@@ -1,21 +1,22 @@
-//! What a comparison says, in words one can act on.
+//! Gives comparisons their verdicts.
 //!
-//! *Less* and *more* (of a time: faster and slower) need a difference that chance makes at most 5 times of 100, over all comparisons of its family:
-//! totals and metrics ([`super::holm`]), phases and rows ([`super::max_t`]). *No difference* is a claim too, and needs evidence: the whole interval of the ratio lies
-//! within the margin that the user says matters (an equivalence test by interval inclusion: Westlake 1972; Schuirmann,
-//! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). In between, the runs were *too noisy*, and how many would
-//! do is forecast. With so few runs that no outcome could have been significant, it is *too few*, whatever they show.
+//! *Less* and *more* (for a time: faster and slower) need a p-value of at most 5 %, corrected for all comparisons of the family:
+//! totals and metrics by [`super::holm`], phases and rows by [`super::max_t`]. *No difference* needs evidence, too: the whole
+//! interval of the ratio must lie within the margin that matters to the user (an equivalence test by interval inclusion:
+//! Westlake 1972; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Otherwise the runs were *too noisy*,
+//! and the necessary number is forecast. If no outcome could have been significant with this number of runs,
+//! the verdict is *too few*.
 
 use super::{CONFIDENCE, Interval, holm};
 use serde::{Deserialize, Serialize};
 
-/// What is asked of a comparison.
+/// The user's requirements for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Ask {
     /// The smallest relative difference that matters: 0.05 is 5 %.
     pub margin: f64,
-    /// How surely a difference is to be found where this crate says that it would have been.
+    /// Probability with which a difference of the reported minimum is found.
     pub power: f64,
 }
 
@@ -25,81 +26,81 @@ impl Default for Ask {
     }
 }
 
-/// What the comparison rests on.
+/// Kind and number of the compared boots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Pairs of boots, one after the other in random order.
     Pairs(usize),
-    /// Deterministic boots of each variant, dithered: each with a dummy argument of another length.
+    /// Dithered deterministic boots of each variant: each has a dummy argument of another length.
     Dithered(usize, usize),
-    /// Deterministic boots that only repeat: one layout each, so only a difference above this relative floor counts.
+    /// Deterministic boots that only repeat. They have one layout each, so only a difference above this relative floor counts.
     Repeated(f64),
 }
 
-/// The second variant against the first.
+/// Comparison of a second variant with the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// What it rests on.
+    /// Kind and number of the boots.
     pub basis: Basis,
-    /// Second less first.
+    /// Second minus first.
     pub difference: Interval,
-    /// Second divided by first; none where the first has values that are not positive.
+    /// Second divided by first. Null if the first has values that are not positive.
     pub ratio: Option<Interval>,
-    /// How likely chance alone makes a difference at least as clear; none where no chance is involved.
+    /// Probability of at least so clear a difference by chance. Null if chance is not involved.
     pub p: Option<f64>,
-    /// The same, corrected for all comparisons that were made together.
+    /// The same, corrected for all comparisons of the family.
     pub p_corrected: Option<f64>,
-    /// The least p that so many runs can give.
+    /// The minimum of `p` for this number of runs.
     pub p_least: f64,
-    /// The smallest relative difference that these runs would have shown, with the power that was asked for; none where
-    /// it was not asked for or there are too few runs to tell.
+    /// Minimum detectable relative difference, with the requested power. Null if it was not requested or if there are too few
+    /// runs.
     pub shown_from: Option<f64>,
-    /// Pairs that would show a difference of the margin; none where that cannot be said.
+    /// Number of pairs that would show a difference of the margin. Null if unknown.
     pub pairs_for_margin: Option<usize>,
-    /// The answer. Documents have its older name beside it.
+    /// The verdict. Documents also contain it under its older name.
     #[serde(flatten, with = "both_names")]
     #[cfg_attr(feature = "schemas", schemars(with = "both_names::Written"))]
     pub change: Change,
 }
 
-/// The answer to "did it help?".
+/// Verdict on the question "did it help?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The second is less: of a time, it is faster.
+    /// The second is less; for a time, faster.
     Less,
-    /// The second is more: of a time, it is slower.
+    /// The second is more; for a time, slower.
     More,
-    /// They differ by less than matters.
+    /// They differ by less than the margin.
     NoDifference,
-    /// They may or may not differ by as much as matters.
+    /// They may or may not differ by the margin.
     TooNoisy,
-    /// So few runs cannot show anything.
+    /// There are too few runs for a verdict.
     TooFew,
 }
 
-/// Documents have a change under two names: `change`, and `verdict`, whose words are those of times. The older name goes with
-/// the next version of these documents.
+/// Writes a change to documents under two names: `change`, and the older `verdict`, with words for times. The next version of
+/// these documents drops the older name.
 mod both_names {
     use super::Change;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// The fields.
+    /// The two fields.
     #[derive(Serialize)]
     #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
     #[cfg_attr(feature = "schemas", schemars(inline))]
     pub struct Written {
-        /// What changed: of a time, less is faster and more is slower.
+        /// The verdict. For a time, less is faster and more is slower.
         change: Change,
-        /// The older name, of what is no time too.
+        /// The older name of the verdict, also for values that are not times.
         verdict: Older,
     }
 
-    /// The words of the older name.
+    /// The words of the older field.
     #[derive(Clone, Copy, Serialize, Deserialize)]
     #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
     #[serde(rename_all = "kebab-case")]
@@ -111,7 +112,7 @@ mod both_names {
         TooFew,
     }
 
-    /// The field that all versions so far have.
+    /// The field that all versions so far have written.
     #[derive(Deserialize)]
     struct Kept {
         verdict: Older,
@@ -139,7 +140,7 @@ mod both_names {
     }
 }
 
-/// Corrects for many comparisons, and gives each its verdict. They are one family: all that is looked at together.
+/// Corrects p-values and sets the verdicts. The comparisons are one family: everything that the user reads together.
 pub fn judge(family: &mut [Comparison], ask: &Ask) {
     let p_values: Vec<f64> = family.iter().filter_map(|c| c.p).collect();
     let mut corrected = holm::corrected(&p_values).into_iter();
@@ -151,7 +152,8 @@ pub fn judge(family: &mut [Comparison], ask: &Ask) {
     }
 }
 
-/// The same where the corrected p-values are known ([`super::max_t`]) but for `families` that are looked at together.
+/// Sets the verdicts from p-values that are corrected within the family ([`super::max_t`]). Corrects them for the number of
+/// `families` that the user reads together.
 pub fn judge_corrected(family: &mut [&mut Comparison], p_values: &[f64], families: usize, ask: &Ask) {
     for (comparison, p) in family.iter_mut().zip(p_values) {
         comparison.p_corrected = Some((p * families as f64).min(1.0));
