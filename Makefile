@@ -117,8 +117,8 @@ tests tests-long:
 test-page:
 	@PROFILE=dev tests/exports/check-page 2>&1 | tee target/test-page.log
 
-# All tests of call traces, with every stock kernel, with Xen, memtest86+ and UEFI firmware, and with the requested
-# number of kills of QEMU at random moments. The version of QEMU is printed: `make chroot-test-calls` has QEMU 10.
+# All tests of call traces, with every stock kernel, with Xen, memtest86+ and UEFI firmware. KILLS is the number of
+# kills of QEMU at random moments. The version of QEMU is printed: `make chroot-test-calls` has QEMU 10.
 test-calls: KILLS ?= 50
 test-calls:
 	@scripts/setup build

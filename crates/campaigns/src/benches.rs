@@ -32,12 +32,12 @@ pub fn read(path: &Path) -> anyhow::Result<(Document, usize)> {
         if let Some(found) = benchmark::later_schema(&text) {
             return Err(JournalError::Later { path: file, found }.into());
         }
-        let found: Document =
+        let document: Document =
             serde_json::from_slice(&text).with_context(|| format!("{} is no bench", file.display()))?;
-        if found.head.schema != benchmark::SCHEMA {
-            bail!("{} has the schema {:?}, not {}", file.display(), found.head.schema, benchmark::SCHEMA);
+        if document.head.schema != benchmark::SCHEMA {
+            bail!("{} has the schema {:?}, not {}", file.display(), document.head.schema, benchmark::SCHEMA);
         }
-        return Ok((found.computed_again(), 0));
+        return Ok((document.computed_again(), 0));
     }
     let read = benchmark::read(&file)?;
     Ok((read.document, read.damaged.len()))

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use timeline::Os;
 
-/// The `most` most valuable findings of a boot. The rules of its operating system define delays, whatever rows the user
+/// The `max` most valuable findings of a boot. The rules of its operating system define delays, whatever rows the user
 /// makes.
 pub fn find(opened: &OpenedBoot, max: usize) -> Found {
     with_seen(opened, |seen| findings::find(seen, max))

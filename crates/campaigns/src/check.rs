@@ -42,12 +42,12 @@ pub fn groups(request: &Request, budgets: &Budgets, notes: &dyn Notes) -> anyhow
         if damaged > 0 {
             notes.note(&format!("{}: {damaged} damaged lines were left out", path.display()));
         }
-        let whole = document.clone();
+        let full_document = document.clone();
         let document = request.up_to.of_bench(document).with_context(|| path.display().to_string())?;
         let variant = variant(&document, request.variant.as_deref(), path)?;
         let observed = Observed::of_variant(&document, variant, &name(path, &document, variant));
         let baseline = match named {
-            Some(named) => Some(baseline(named, request, Some((&whole, variant)), notes)?),
+            Some(named) => Some(baseline(named, request, Some((&full_document, variant)), notes)?),
             None if variant > 0 => {
                 Some(Baseline::Rounds(Observed::of_variant(&document, 0, &name(path, &document, 0))))
             }
@@ -122,22 +122,22 @@ fn baseline(
 /// The newest benches before this one, of the same setup and all of one kernel. A kernel other than this bench's is
 /// preferred.
 fn earlier(history: &History, document: &Document, variant: usize, up_to: &UpTo) -> anyhow::Result<Baseline> {
-    let none =
+    let no_bench =
         || format!("{} has no earlier bench of this setup: bench the baseline there first", history.path().display());
-    let setup = history.setup_of(document, variant)?.with_context(none)?;
+    let setup = history.setup_of(document, variant)?.with_context(no_bench)?;
     let entries = history.entries(&Filter { setup: Some(setup), ..Filter::default() })?;
     let before = || entries.iter().rev().filter(|e| e.created < document.head.created && e.median_ns.is_some());
-    let own = history::kernel_sha256(document, variant);
+    let this_kernel = history::kernel_sha256(document, variant);
     let kernel = before()
         .map(|e| &e.kernel_sha256)
-        .find(|kernel| **kernel != own)
+        .find(|kernel| **kernel != this_kernel)
         .or_else(|| before().map(|e| &e.kernel_sha256).next());
-    let kernel = kernel.with_context(none)?;
-    let mut found = Vec::new();
+    let kernel = kernel.with_context(no_bench)?;
+    let mut baselines = Vec::new();
     for entry in before().filter(|e| e.kernel_sha256 == *kernel).take(MAX_BASELINE_BENCHES) {
-        let document = history.document(entry.bench)?.with_context(none)?;
+        let document = history.document(entry.bench)?.with_context(no_bench)?;
         let document = up_to.of_bench(document).with_context(|| format!("bench {}", entry.bench))?;
-        found.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
+        baselines.push(Observed::of_variant(&document, entry.variant, &format!("bench {}", entry.bench)));
     }
-    Ok(Baseline::Apart(found))
+    Ok(Baseline::Apart(baselines))
 }

@@ -19,8 +19,8 @@ pub fn write_file(
     force: bool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<u64> {
-    let there = refuse_existing(path, force)?;
-    let written = if there.is_some_and(|there| !there.is_file()) {
+    let existing = refuse_existing(path, force)?;
+    let written = if existing.is_some_and(|existing| !existing.is_file()) {
         OpenOptions::new().write(true).open(path).and_then(|file| fill(&file, write))
     } else {
         replace(path, write)
@@ -31,20 +31,20 @@ pub fn write_file(
 /// Refuses a folder, and a file that may not be replaced, so that long work can check its output first. Returns the
 /// metadata of an existing file.
 pub fn refuse_existing(path: &Path, force: bool) -> anyhow::Result<Option<Metadata>> {
-    let there = path.metadata().ok();
-    if there.as_ref().is_some_and(Metadata::is_dir) {
+    let existing = path.metadata().ok();
+    if existing.as_ref().is_some_and(Metadata::is_dir) {
         bail!("{} is a folder: name a file in it", path.display());
     }
-    if there.as_ref().is_some_and(Metadata::is_file) && !force {
+    if existing.as_ref().is_some_and(Metadata::is_file) && !force {
         return Err(recording::Error::Exists { path: path.to_owned() }.into());
     }
-    Ok(there)
+    Ok(existing)
 }
 
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
-    let beside = recording::beside(path)?;
-    let bytes = fill(beside.as_file(), write)?;
-    beside.persist(path)?;
+    let file = recording::beside(path)?;
+    let bytes = fill(file.as_file(), write)?;
+    file.persist(path)?;
     Ok(bytes)
 }
 

@@ -25,15 +25,15 @@ pub fn import(
     paths: &[PathBuf],
     into: &Path,
     force: bool,
-    known: Known,
+    facts: Known,
     notes: &dyn Notes,
 ) -> anyhow::Result<Vec<Recognised>> {
     let (mut files, mut sources, mut of_a_boot, mut instead) = (Vec::new(), Vec::new(), false, None);
     for path in paths {
-        let (source, found) = read(path)?;
-        let kinds = found.kinds;
-        of_a_boot |= found.of_a_boot;
-        instead = instead.or(found.instead);
+        let (source, recognised) = read(path)?;
+        let kinds = recognised.kinds;
+        of_a_boot |= recognised.of_a_boot;
+        instead = instead.or(recognised.instead);
         if source.cut {
             notes.note(&format!(
                 "{} goes on after {} MiB, the most that is read of a pipe: what follows is left out; a file may have {} MiB",
@@ -42,7 +42,7 @@ pub fn import(
                 recording::BYTES_MAX >> 20
             ));
         }
-        if found.cut {
+        if recognised.cut {
             notes.note(&format!(
                 "{} unpacks to more than {} MiB, or 200 times its size: what follows is not read; cut out the part that is of interest",
                 source.path.display(),
@@ -53,7 +53,7 @@ pub fn import(
             "{}: {}",
             source.path.display(),
             if kinds.is_empty() {
-                found.instead.unwrap_or("nothing that is known").to_owned()
+                recognised.instead.unwrap_or("nothing that is known").to_owned()
             } else {
                 kinds.join(", ")
             }
@@ -81,7 +81,7 @@ pub fn import(
              them together with one (a TSLOG dump: sysctl -b debug.tslog)"
         );
     }
-    recording::import_known(sources, into, force, known)?;
+    recording::import_known(sources, into, force, facts)?;
     Ok(files)
 }
 
@@ -90,8 +90,8 @@ pub fn import(
 fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
     if path.as_os_str() == "-" {
         let (bytes, cut) = beginning(std::io::stdin().lock()).context("cannot read standard input")?;
-        let found = evidence::recognise(&bytes);
-        return Ok((Source { path: "stdin".into(), bytes: Some(bytes), cut }, found));
+        let recognised = evidence::recognise(&bytes);
+        return Ok((Source { path: "stdin".into(), bytes: Some(bytes), cut }, recognised));
     }
     let failed = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(failed)?;
@@ -102,8 +102,8 @@ fn read(path: &Path) -> anyhow::Result<(Source, evidence::Recognised)> {
         return Ok((Source { path: path.to_owned(), bytes: None, cut: false }, evidence::recognise(&bytes)));
     }
     let (bytes, cut) = beginning(file).with_context(failed)?;
-    let found = evidence::recognise(&bytes);
-    Ok((Source { path: path.to_owned(), bytes: Some(bytes), cut }, found))
+    let recognised = evidence::recognise(&bytes);
+    Ok((Source { path: path.to_owned(), bytes: Some(bytes), cut }, recognised))
 }
 
 /// The bytes up to the limit for a pipe, and true if more follow.

@@ -117,9 +117,9 @@ impl<'a> Adder<'a> {
         self.add_to_folder(paths, stop, report_failure)?;
         if let Some(bucket) = &mut self.bucket {
             let lake = self.lake.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let there = bucket.send(lake)?;
-            self.done.new -= there;
-            self.done.there += there;
+            let already_there = bucket.send(lake)?;
+            self.done.new -= already_there;
+            self.done.there += already_there;
         }
         Ok(())
     }
@@ -250,11 +250,11 @@ fn read_boot(
     if is_in_lake(&id) {
         return Ok(None);
     }
-    let opened = opened_boot::of_recording(recording)?;
+    let opened = opened_boot::from_recording(recording)?;
     let mut analysed = opened.boot(None)?;
     if !request.no_findings {
-        let found = boot_findings::find_on_one_cpu(&opened);
-        analysed.findings = Some(report::Findings::new(&opened.timeline, &found));
+        let findings = boot_findings::find_on_one_cpu(&opened);
+        analysed.findings = Some(report::Findings::new(&opened.timeline, &findings));
     }
     let (mut summary, mut manifest) = (Summary::brief(&analysed), opened.recording.manifest().clone());
     if !request.identify {

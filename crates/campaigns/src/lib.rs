@@ -38,9 +38,9 @@ pub trait Notes {
 /// Progress for the user, and the user's wish to stop.
 pub trait Watcher: Observer {
     /// Names the next boot, if it is one of several.
-    fn doing(&mut self, what: &str);
+    fn announce_boot(&mut self, what: &str);
     /// Names work without a boot that may take long.
-    fn announce(&mut self, what: &str);
+    fn announce_work(&mut self, what: &str);
     /// Returns a function that is true once the user wants to stop, for work without another way to check.
     fn stop_check(&self) -> Box<dyn FnMut() -> bool>;
     /// Removes the progress line.

@@ -50,7 +50,7 @@ fn measured(folder: &Path, manifest: &Manifest, up_to: &UpTo) -> anyhow::Result<
     }
     let mut opened = opened_boot::open(folder)?;
     measured.take_milestones(&opened.timeline);
-    if let Err(why) = up_to.cut(&mut opened) {
+    if let Err(why) = up_to.apply(&mut opened) {
         measured.detail = format!("{why:#}");
         return Ok(measured);
     }
@@ -129,7 +129,7 @@ impl Boots for Booter<'_> {
 
     fn boot(&mut self, turn: &Turn) -> anyhow::Result<Option<Measured>> {
         let variant = &self.variants[turn.variant];
-        self.watcher.doing(&doing(turn, &variant.name));
+        self.watcher.announce_boot(&progress_text(turn, &variant.name));
         let mut options = RecordOptions { out: self.recording(turn.number), ..variant.options.clone() };
         if let (true, Some(round)) = (self.dithered, turn.round) {
             options.guest.append = benchmark::dithered(&options.guest.append, round);
@@ -152,10 +152,10 @@ impl Boots for Booter<'_> {
 }
 
 /// The start of the progress line: the boot's number, and the time left for all boots.
-fn doing(turn: &Turn, variant: &str) -> String {
-    let of = turn.number.saturating_add(turn.left);
+fn progress_text(turn: &Turn, variant: &str) -> String {
+    let max_boots = turn.number.saturating_add(turn.left);
     let left =
         turn.left_ns.map_or_else(String::new, |left| format!(", {} left", Ns(i64::try_from(left).unwrap_or(i64::MAX))));
     let warm_up = if turn.round.is_none() { ", warm-up" } else { "" };
-    format!("boot {} of at most {of}{left} · {variant}{warm_up}", turn.number + 1)
+    format!("boot {} of at most {max_boots}{left} · {variant}{warm_up}", turn.number + 1)
 }

@@ -91,7 +91,7 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     let mut refused = None;
     if let [path] = paths {
         match open_recording(path) {
-            Ok(recording) => return of_recording(recording),
+            Ok(recording) => return from_recording(recording),
             Err(error) if path.as_os_str() != "-" && (!path.is_file() || is_packed(path)) => return Err(error),
             Err(error) => refused = Some(error),
         }
@@ -104,7 +104,7 @@ pub fn open_files(paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<Opened
     let folder = scratch.path().join("imported");
     let imported = crate::import::import(paths, &folder, false, Known::default(), notes);
     imported.map_err(|error| refused.unwrap_or(error))?;
-    let opened = of_recording(Recording::open(&folder)?)?;
+    let opened = from_recording(Recording::open(&folder)?)?;
     Ok(OpenedBoot { _scratch: Some(scratch), ..opened })
 }
 
@@ -125,7 +125,7 @@ impl Notes for Silent {
 }
 
 /// Reads the evidence of an open recording.
-pub fn of_recording(recording: Recording) -> anyhow::Result<OpenedBoot> {
+pub fn from_recording(recording: Recording) -> anyhow::Result<OpenedBoot> {
     opened(recording, evidence::read)
 }
 

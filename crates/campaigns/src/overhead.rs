@@ -26,7 +26,7 @@ pub fn measure(
     let (mut ratios, mut subject) = (Vec::new(), Measured::default());
     let mut failed = Ok(());
     for boot in 1..=boots {
-        watcher.doing(&format!("overhead, boot {boot} of {boots}"));
+        watcher.announce_boot(&format!("overhead, boot {boot} of {boots}"));
         match pair(&recorded, boot, watcher) {
             Ok((plain, recorded, measured)) => {
                 subject = measured;

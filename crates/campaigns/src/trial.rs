@@ -67,7 +67,6 @@ pub struct Request {
     pub no_history: bool,
 }
 
-/// A finished trial.
 pub struct FinishedTrial {
     pub folder: PathBuf,
     /// The boots of each remedy alone.
@@ -103,8 +102,8 @@ const DEFAULT_DETERMINISTIC_ROUNDS: u32 = 5;
 const BASE: &str = "as recorded";
 /// The folder of the boots with all remedies together, in the trial's folder.
 pub const TOGETHER: &str = "together";
-/// The name of the recording that the claims come from, if the user's recording is of another kernel, or has times
-/// while the trial counts instructions.
+/// The name of the trial's own recording for claims. A trial makes it if the user's recording is of another kernel, or
+/// if that has times and the trial counts instructions.
 const BASE_RECORDING: &str = "base";
 
 /// The number of rounds, and true if each boot gets another layout.
@@ -274,7 +273,7 @@ impl<'a> TrialRunner<'a> {
         let why =
             if self.sources.is_some() { "is of another kernel" } else { "has times, and instructions are counted" };
         self.notes.note(&format!("the recording {why}: the boot is recorded once more, for its claims"));
-        self.watcher.doing("recording once more");
+        self.watcher.announce_boot("recording once more");
         let options = RecordOptions { out: made.path().join(BASE_RECORDING), force: false, ..options.clone() };
         let recorded = machine::record(&options, self.watcher.observer())?;
         self.watcher.clear();
@@ -296,7 +295,7 @@ impl<'a> TrialRunner<'a> {
             let made = temporary_folder(folder)?;
             let mut options = RecordOptions { out: made.path().join(BASE_RECORDING), force: false, ..options.clone() };
             options.guest.patches.extend(patches.iter().cloned());
-            self.watcher.doing("booting once to see whether the patch fits");
+            self.watcher.announce_boot("booting once to see whether the patch fits");
             let recorded = machine::record(&options, self.watcher.observer())?;
             self.watcher.clear();
             if recorded.outcome.kind == OutcomeKind::Interrupted {
@@ -547,8 +546,8 @@ fn default_cache() -> Option<PathBuf> {
 
 /// Refuses a folder that contains the recording, or files that no trial wrote.
 fn refuse_others_files(folder: &Path, recording: &Path, needs_base: bool) -> anyhow::Result<()> {
-    let Ok(whole) = folder.canonicalize() else { return Ok(()) };
-    if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&whole)) {
+    let Ok(canonical) = folder.canonicalize() else { return Ok(()) };
+    if recording.canonicalize().is_ok_and(|recording| recording.starts_with(&canonical)) {
         bail!(
             "{} lies inside {}, where the try would be: name another folder with -o",
             recording.display(),

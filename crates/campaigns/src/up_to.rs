@@ -29,14 +29,14 @@ impl UpTo {
     /// Reads a recording up to the milestone.
     pub fn open(&self, path: &Path) -> anyhow::Result<OpenedBoot> {
         let mut opened = opened_boot::open(path)?;
-        self.cut(&mut opened).with_context(|| path.display().to_string())?;
+        self.apply(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
 
     /// Reads a recording, or files of one boot, up to the milestone.
     pub fn open_files(&self, paths: &[PathBuf], notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
         let mut opened = opened_boot::open_files(paths, notes)?;
-        self.cut(&mut opened)
+        self.apply(&mut opened)
             .with_context(|| paths.iter().map(|path| path.display().to_string()).collect::<String>())?;
         Ok(opened)
     }
@@ -44,7 +44,7 @@ impl UpTo {
     /// As [`UpTo::open`], for a view that does not print its warnings. They go to standard error.
     pub fn open_noting_warnings(&self, path: &Path, notes: &dyn Notes) -> anyhow::Result<OpenedBoot> {
         let mut opened = opened_boot::open_noting_warnings(path, notes)?;
-        self.cut(&mut opened).with_context(|| path.display().to_string())?;
+        self.apply(&mut opened).with_context(|| path.display().to_string())?;
         Ok(opened)
     }
 
@@ -52,31 +52,32 @@ impl UpTo {
     ///
     /// # Errors
     /// If the boot did not pass the milestone, or cannot be cut there.
-    pub fn cut(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
-        let Some(asked) = self.name() else { return Ok(()) };
-        let milestone = UpTo::find(asked, &opened.timeline)?;
+    pub fn apply(&self, opened: &mut OpenedBoot) -> anyhow::Result<()> {
+        let Some(wanted) = self.name() else { return Ok(()) };
+        let milestone = UpTo::find(wanted, &opened.timeline)?;
         if opened.calls.is_some() && Some(milestone.at) != opened.timeline.end.map(|end| end.at) {
-            bail!("--up-to {asked} cannot cut followed calls: their sums reach to the end mark");
+            bail!("--up-to {wanted} cannot cut followed calls: their sums reach to the end mark");
         }
         opened.timeline.end_at(milestone);
         Ok(())
     }
 
     /// The milestone of this name.
-    fn find(asked: &str, timeline: &Timeline) -> anyhow::Result<Milestone> {
+    fn find(wanted: &str, timeline: &Timeline) -> anyhow::Result<Milestone> {
         let names = &timeline.names;
-        let known = timeline.milestones();
-        if let Some(found) = known.iter().find(|milestone| milestone.kind.name(names) == asked) {
-            return Ok(*found);
+        let milestones = timeline.milestones();
+        if let Some(matching) = milestones.iter().find(|milestone| milestone.kind.name(names) == wanted) {
+            return Ok(*matching);
         }
-        let found = match asked.split_once(':') {
+        let matching = match wanted.split_once(':') {
             Some(("process", name)) => timeline.process_named(name),
             Some(("line", pattern)) => line(timeline, pattern)?,
             _ => None,
         };
-        found.with_context(|| {
-            let nearest = nearest(asked, &known, names).map_or(String::new(), |name| format!(" (nearest: {name})"));
-            format!("the boot did not pass {asked:?}{nearest}{}", passed(&known, names))
+        matching.with_context(|| {
+            let nearest =
+                nearest(wanted, &milestones, names).map_or(String::new(), |name| format!(" (nearest: {name})"));
+            format!("the boot did not pass {wanted:?}{nearest}{}", passed(&milestones, names))
         })
     }
 
@@ -86,7 +87,7 @@ impl UpTo {
     /// If no boot of the bench passed it.
     pub fn of_bench(&self, document: Document) -> anyhow::Result<Document> {
         match self.name() {
-            Some(asked) => Ok(document.up_to(asked)?),
+            Some(wanted) => Ok(document.up_to(wanted)?),
             None => Ok(document),
         }
     }
@@ -98,29 +99,29 @@ fn line(timeline: &Timeline, pattern: &str) -> anyhow::Result<Option<Milestone>>
     let reason = |e: regex::Error| e.to_string().lines().last().unwrap_or_default().replace("error: ", "");
     let pattern = Regex::new(pattern)
         .map_err(|e| anyhow::anyhow!("--up-to line:{pattern} is no regular expression: {}", reason(e)))?;
-    let found = timeline.marks.iter().find(|mark| pattern.is_match(timeline.names.get(mark.name)));
+    let matching = timeline.marks.iter().find(|mark| pattern.is_match(timeline.names.get(mark.name)));
     let error = timeline.clocks.iter().map(|clock| clock.residual).max().unwrap_or_default();
-    Ok(found.map(|mark| Milestone { kind: MilestoneKind::Line(mark.name), at: mark.at, error, track: None }))
+    Ok(matching.map(|mark| Milestone { kind: MilestoneKind::Line(mark.name), at: mark.at, error, track: None }))
 }
 
 /// The milestone with the name most similar to the requested one, if any is similar.
-fn nearest(asked: &str, known: &[Milestone], names: &Names) -> Option<String> {
+fn nearest(wanted: &str, milestones: &[Milestone], names: &Names) -> Option<String> {
     const ALIKE: f64 = 0.8;
-    let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, asked);
-    let all = known.iter().map(|milestone| milestone.kind.name(names).into_owned());
+    let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, wanted);
+    let all = milestones.iter().map(|milestone| milestone.kind.name(names).into_owned());
     // The user may have omitted the kind of the milestone, or the type of a unit.
     let all = all.map(|name| {
         let bare = name.split_once(':').map_or(&*name, |(_, bare)| bare);
-        let is_part = bare == asked || name.split_once('.').is_some_and(|(stem, _)| stem == asked);
+        let is_part = bare == wanted || name.split_once('.').is_some_and(|(stem, _)| stem == wanted);
         (if is_part { 1.0 } else { alike(&name) }, name)
     });
     all.filter(|(alike, _)| *alike >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 /// The milestones that a boot passed, in words. Units are only counted, because there are too many.
-fn passed(known: &[Milestone], names: &Names) -> String {
+fn passed(milestones: &[Milestone], names: &Names) -> String {
     let (units, others): (Vec<&Milestone>, Vec<&Milestone>) =
-        known.iter().partition(|milestone| matches!(milestone.kind, MilestoneKind::Unit(_)));
+        milestones.iter().partition(|milestone| matches!(milestone.kind, MilestoneKind::Unit(_)));
     let others: Vec<Cow<'_, str>> = others.into_iter().map(|milestone| milestone.kind.name(names)).collect();
     match (others.is_empty(), units.len()) {
         (true, _) => ": it has no end mark, and so no milestones".to_owned(),

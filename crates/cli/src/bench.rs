@@ -249,11 +249,11 @@ fn show(document: &Document, top: usize, output: &Output) -> anyhow::Result<()> 
 
 /// Prints a finished or interrupted bench.
 pub fn show_again(journal: &Path, up_to: &UpTo, top: usize, output: &Output) -> anyhow::Result<Done> {
-    let found = benchmark::read(journal)?;
-    for line in &found.damaged {
+    let journaled = benchmark::read(journal)?;
+    for line in &journaled.damaged {
         output.note(&format!("{}:{line} is no boot, and is left out", journal.display()));
     }
-    show(&up_to.of_bench(found.document)?, top, output)?;
+    show(&up_to.of_bench(journaled.document)?, top, output)?;
     Ok(Done::Well)
 }
 

@@ -71,8 +71,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         recording::may_be_written(&args.output, args.force)?;
     }
     let missing = match &args.ssh {
-        Some(host) => there(args, host, is_stdout)?,
-        None => here(args, output, is_stdout)?,
+        Some(host) => capture_over_ssh(args, host, is_stdout)?,
+        None => capture_locally(args, output, is_stdout)?,
     };
     if is_stdout {
         return Ok(Done::Well);
@@ -87,7 +87,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-fn here(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Missing>> {
+fn capture_locally(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Missing>> {
     let options = Options { identify: args.identify, journal: !args.no_journal, ..Options::default() };
     let captured = capture::capture(&options);
     for missing in &captured.missing {
@@ -104,7 +104,7 @@ fn here(args: &Args, output: &Output, is_stdout: bool) -> anyhow::Result<Vec<Mis
     Ok(captured.missing)
 }
 
-fn there(args: &Args, host: &str, is_stdout: bool) -> anyhow::Result<Vec<Missing>> {
+fn capture_over_ssh(args: &Args, host: &str, is_stdout: bool) -> anyhow::Result<Vec<Missing>> {
     let program = machine::capture_program().map_err(anyhow::Error::msg)?;
     let Some(command) = shlex::split(&args.ssh_command).filter(|words| !words.is_empty()) else {
         bail!("--ssh-command {:?} cannot be split into words: close its quotes", args.ssh_command);

@@ -90,18 +90,18 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 /// compares the call traces: a thread named by only one side would be a false difference. If both have a log, phases
 /// and rows come from the log and functions from the call traces, since a log has only annotated functions.
 fn compared(before: (&str, &OpenedBoot), after: (&str, &OpenedBoot), same: bool) -> anyhow::Result<Diff> {
-    let of = |old: &OpenedBoot, new: &OpenedBoot| -> anyhow::Result<Diff> {
+    let diff_of = |old: &OpenedBoot, new: &OpenedBoot| -> anyhow::Result<Diff> {
         Ok(Diff::new((before.0, &old.boot(None)?), (after.0, &new.boot(None)?), same))
     };
     let [old, new] = [before.1, after.1];
     let followed = old.calls.is_some() && new.calls.is_some();
     let activity_source = old.activity_source();
     if !followed || (activity_source == new.activity_source() && activity_source != ActivitySource::Other) {
-        return of(old, new);
+        return diff_of(old, new);
     }
-    let from_calls = of(&old.from_calls()?, &new.from_calls()?)?;
+    let from_calls = diff_of(&old.from_calls()?, &new.from_calls()?)?;
     Ok(match activity_source == new.activity_source() {
-        true => of(old, new)?.with_functions_of(from_calls),
+        true => diff_of(old, new)?.with_functions_of(from_calls),
         false => from_calls.although_more_is_known(),
     })
 }
@@ -125,7 +125,7 @@ fn boot_again(
         );
     }
     let mut boot = |round: u32| -> anyhow::Result<OpenedBoot> {
-        watcher.doing(&format!("{name}: boot {} of {boots}", round + 1));
+        watcher.announce_boot(&format!("{name}: boot {} of {boots}", round + 1));
         let mut options = RecordOptions { out: into.join(round.to_string()), ..options.clone() };
         options.guest.append = benchmark::dithered(&options.guest.append, round);
         let outcome = machine::record(&options, watcher)?.outcome;
@@ -150,24 +150,24 @@ fn how_differs(before: &OpenedBoot, after: &OpenedBoot) -> Vec<Difference> {
     let (Some(guest), Some(other)) = (GuestSpec::of(&before.how), GuestSpec::of(&after.how)) else {
         return Vec::new();
     };
-    let mut found = guest.differences(&other);
+    let mut differences = guest.differences(&other);
     for input in &before.inputs {
         let Some(now) = after.inputs.iter().find(|now| now.role == input.role) else { continue };
         if input.sha256.is_empty() || now.sha256.is_empty() {
             continue;
         }
         if input.sha256 == now.sha256 {
-            found.retain(|difference| difference.what != input.role);
-        } else if !found.iter().any(|difference| difference.what == input.role) {
+            differences.retain(|difference| difference.what != input.role);
+        } else if !differences.iter().any(|difference| difference.what == input.role) {
             let hash = |input: &recording::Input| format!("sha256 {:.12}", input.sha256);
-            found.push(Difference { what: input.role.clone(), before: hash(input), after: hash(now) });
+            differences.push(Difference { what: input.role.clone(), before: hash(input), after: hash(now) });
         }
     }
     let around = [("QEMU", &before.vmm.version, &after.vmm.version), ("host", &before.host.cpu, &after.host.cpu)];
     for (what, before, after) in around.into_iter().filter(|(_, before, after)| before != after) {
-        found.push(Difference { what: what.to_owned(), before: before.clone(), after: after.clone() });
+        differences.push(Difference { what: what.to_owned(), before: before.clone(), after: after.clone() });
     }
-    found
+    differences
 }
 
 /// True if both recordings have the same known inputs and the same guest options, however they were observed.
@@ -177,6 +177,6 @@ fn same_inputs(before: &OpenedBoot, after: &OpenedBoot) -> bool {
         manifest.inputs.iter().map(|input| (input.role.clone(), input.sha256.clone())).collect()
     };
     let guest = GuestSpec::of(&before.how);
-    let known = guest.is_some() && before.inputs.iter().all(|input| !input.sha256.is_empty());
-    known && guest == GuestSpec::of(&after.how) && hashes(before) == hashes(after)
+    let inputs_are_known = guest.is_some() && before.inputs.iter().all(|input| !input.sha256.is_empty());
+    inputs_are_known && guest == GuestSpec::of(&after.how) && hashes(before) == hashes(after)
 }

@@ -131,8 +131,8 @@ fn send(args: &Args, endpoint: &Endpoint, output: &Output) -> anyhow::Result<Don
     to.write(&Boot::new(&opened.timeline, &opened.facts), &mut document)?;
     let document = String::from_utf8_lossy(&document);
     for (signal, line) in otlp::SIGNALS.iter().zip(document.lines()) {
-        if let Some(said) = endpoint.post(signal, line)? {
-            output.note(&format!("the collector says of {signal}: {said}"));
+        if let Some(answer) = endpoint.post(signal, line)? {
+            output.note(&format!("the collector says of {signal}: {answer}"));
         }
         output.note(&format!("sent {} bytes to {signal}", line.len()));
     }
@@ -152,9 +152,9 @@ fn of_samples(args: &Args, boot: &Boot) -> anyhow::Result<Option<SampleFormat>> 
 /// Writes a bench. A killed bench is written with its finished boots.
 fn of_a_bench(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let name = args.to.name.as_str();
-    if !BENCH_FORMATS.iter().any(|(known, _)| *known == name) {
-        let (bench, known) = (args.recording.display(), BENCH_FORMATS.map(|f| f.0).join(", "));
-        bail!("{bench} is a bench, and {name} is a format of single boots: give --to {known}");
+    if !BENCH_FORMATS.iter().any(|(bench_formats, _)| *bench_formats == name) {
+        let (bench, bench_formats) = (args.recording.display(), BENCH_FORMATS.map(|f| f.0).join(", "));
+        bail!("{bench} is a bench, and {name} is a format of single boots: give --to {bench_formats}");
     }
     if args.file().is_none() && output.json {
         bail!("{NO_FILE_TO_TELL}");

@@ -103,7 +103,7 @@ fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastB
     let drawn = args.setup.or_else(|| entries.iter().rev().find(|e| e.level(metric).is_some()).map(|e| e.setup));
     let of_setup = Filter { setup: drawn, newest: None, ..filter };
     let medians = if drawn.is_some() { history.medians(&of_setup, metric)? } else { Vec::new() };
-    let (asked, changes) = level_changes(history, metric, &medians)?;
+    let (searched, changes) = level_changes(history, metric, &medians)?;
     Ok(PastBenches {
         schema: report::HISTORY_SCHEMA.to_owned(),
         database: history.path().display().to_string(),
@@ -112,7 +112,7 @@ fn past(history: &History, args: &Args, output: &Output) -> anyhow::Result<PastB
         setup: drawn.map(|setup| history.setup(setup)).transpose()?,
         metric: metric.name.to_owned(),
         medians: medians.iter().map(|&(bench, median)| Median::of(metric, bench, median)).collect(),
-        asked_for_changes: asked as u64,
+        asked_for_changes: searched as u64,
         changes,
     })
 }
@@ -124,14 +124,14 @@ fn level_changes(
     medians: &[(i64, f64)],
 ) -> anyhow::Result<(usize, Vec<LevelChange>)> {
     let before = medians.len().saturating_sub(MAX_SEARCHED);
-    let asked: Vec<f64> = medians[before..].iter().map(|m| m.1).collect();
-    let mut told = Vec::new();
-    for change in changes(&asked) {
+    let searched: Vec<f64> = medians[before..].iter().map(|m| m.1).collect();
+    let mut level_changes = Vec::new();
+    for change in changes(&searched) {
         let at = before + change.at;
         let entry = entry(history, medians[at].0)?;
-        told.push(LevelChange::of(metric, &change, at, &entry));
+        level_changes.push(LevelChange::of(metric, &change, at, &entry));
     }
-    Ok((asked.len(), told))
+    Ok((searched.len(), level_changes))
 }
 
 fn entry(history: &History, bench: i64) -> anyhow::Result<Entry> {

@@ -251,7 +251,7 @@ impl Bench<'_> {
     /// Records a boot. Returns the opened recording and the kernel's output.
     fn boot(&mut self, experiment: &Experiment, words: &str) -> anyhow::Result<(opened_boot::OpenedBoot, String)> {
         let name = format!("{}-{}", experiment.name, words.replace(' ', "-"));
-        self.watcher.doing(&name);
+        self.watcher.announce_boot(&name);
         let mut options = machine::lab()?;
         options.guest.append = format!("{} {words}", experiment.always).trim_start().to_owned();
         options.guest.cpus = experiment.machine.cpus;

@@ -32,12 +32,12 @@ impl Watcher {
 }
 
 impl campaigns::Watcher for Watcher {
-    fn doing(&mut self, what: &str) {
+    fn announce_boot(&mut self, what: &str) {
         self.prefix = format!("{}: ", harmless(what));
     }
 
-    fn announce(&mut self, what: &str) {
-        self.doing(what);
+    fn announce_work(&mut self, what: &str) {
+        self.announce_boot(what);
         match &self.bar {
             Some(bar) => {
                 bar.set_message(harmless(what).into_owned());

@@ -116,8 +116,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
         boot.findings = Some(findings::most_valuable(&opened, output));
     }
     let mut summary = Summary::of(&boot);
-    if let Some(found) = opened.calls.as_ref().map(Followed::tree) {
-        summary.calls = Some(calls(&found));
+    if let Some(call_tree) = opened.calls.as_ref().map(Followed::tree) {
+        summary.calls = Some(calls(&call_tree));
     }
     if output.json {
         output.document(&summary)?;
@@ -239,9 +239,9 @@ fn fit(args: &Args, by: Sizes, output: &Output) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 /// The figures and functions of a call trace, for the document.
-fn calls(found: &BootCalls) -> report::Calls {
+fn calls(call_tree: &BootCalls) -> report::Calls {
     let line = |row: &timeline::FunctionRow| CallLine {
-        name: match found.names.get(row.name) {
+        name: match call_tree.names.get(row.name) {
             line if row.bottom => format!("({line}: no function known)"),
             function => function.to_owned(),
         },
@@ -250,10 +250,10 @@ fn calls(found: &BootCalls) -> report::Calls {
         total_instructions: row.total,
     };
     report::Calls {
-        count: found.counts.calls,
-        matched: share_matched(&found.counts).unwrap_or(0.0),
-        owned: found.share.owned().unwrap_or(0.0),
-        instructions: found.share.insns,
-        functions: found.profile.functions().iter().map(line).collect(),
+        count: call_tree.counts.calls,
+        matched: share_matched(&call_tree.counts).unwrap_or(0.0),
+        owned: call_tree.share.owned().unwrap_or(0.0),
+        instructions: call_tree.share.insns,
+        functions: call_tree.profile.functions().iter().map(line).collect(),
     }
 }

@@ -149,11 +149,11 @@ fn state(text: &str) -> Result<(&str, State), String> {
     };
     let inside = inside.trim();
     let after = |state: &&str| {
-        let (said, rest) = inside.split_at_checked(state.len())?;
-        (said.eq_ignore_ascii_case(state) && (rest.is_empty() || rest.starts_with([' ', ',']))).then_some(rest)
+        let (word, rest) = inside.split_at_checked(state.len())?;
+        (word.eq_ignore_ascii_case(state) && (rest.is_empty() || rest.starts_with([' ', ',']))).then_some(rest)
     };
-    let known = STATES.iter().find_map(|state| Some((*state, after(state)?)));
-    let (state, note) = known.unwrap_or(("", inside));
+    let matched = STATES.iter().find_map(|state| Some((*state, after(state)?)));
+    let (state, note) = matched.unwrap_or(("", inside));
     let note = note.trim_start_matches([' ', ',']).trim();
     Ok((before.trim_end(), State { state: state.to_owned(), note: note.to_owned() }))
 }

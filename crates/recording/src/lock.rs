@@ -45,7 +45,7 @@ impl Deref for Locked {
 impl Drop for Locked {
     fn drop(&mut self) {
         // Closing the file is not enough. A child that another thread is starting has a copy of the descriptor from its
-        // fork to its exec, and the lock would last as long as that copy.
+        // fork to its exec. The lock would last as long as that copy.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }

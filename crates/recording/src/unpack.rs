@@ -1,9 +1,9 @@
-//! Reads a recording packed into one file by [`pack`](crate::pack).
+//! Reads a recording packed into one file by [`pack`](fn@crate::pack).
 //!
-//! Entries may have one folder in front. The whole file is refused if an entry is not a regular file or folder, has a
-//! path that is absolute or climbs out, or occurs twice. Nothing is unpacked to disk. All content is held in memory, at
-//! most [`max_unpacked_bytes`] of the packed size. A file that declares more is refused before it is unpacked. A
-//! truncated archive gives the entries that it still holds.
+//! Entries may have one folder in front. Every entry must be a regular file or folder, with a relative path that does
+//! not climb out, and may occur only once. Otherwise the whole file is refused. Nothing is unpacked to disk. All
+//! content is held in memory, at most [`max_unpacked_bytes`] of the packed size. A file that declares more is refused
+//! before it is unpacked. A truncated archive gives the entries that it still holds.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read};
@@ -24,7 +24,7 @@ const MAX_FRAME_HEADER_BYTES: u64 = 14;
 const MAX_ARCHIVE_OVERHEAD_BYTES: u64 = 64 << 20;
 
 /// The most unpacked bytes for each packed byte. A recording of a boot rarely packs to less than a thirtieth of its
-/// size, so a file beyond this ratio was not made from one.
+/// size. A file beyond this ratio was not made from one.
 const MAX_UNPACKED_RATIO: u64 = 200;
 /// The unpacked bytes allowed for any packed size, whatever the ratio: the lines of a console that was left running are
 /// mostly the same.

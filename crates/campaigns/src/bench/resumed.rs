@@ -36,16 +36,16 @@ pub fn open(
         bail!("{name} is no bench to go on with: it has no {JOURNAL}");
     }
     // Nothing is written before the bench is known to be the user's own.
-    let asked = check(folder, &benchmark::read(&path)?)?;
-    check_begun_here(folder, &asked, is_trusted, notes)?;
+    let head_before = check(folder, &benchmark::read(&path)?)?;
+    check_begun_here(folder, &head_before, is_trusted, notes)?;
     recording::check_no_link(&folder.join("boots"))
         .with_context(|| format!("{name} cannot go on: its folder boots"))?;
-    let (journal, found) = Journal::resume(&path)?;
-    let head = check(folder, &found)?;
-    if head != asked {
+    let (journal, journaled) = Journal::resume(&path)?;
+    let head = check(folder, &journaled)?;
+    if head != head_before {
         bail!("{name} cannot go on: its {JOURNAL} became another while it was read");
     }
-    let boots = found.document.boots;
+    let boots = journaled.document.boots;
     if !pinned && !head.host_cpus_allowed.is_empty() && head.host_cpus_allowed != machine::pin::allowed() {
         machine::pin::pin(&head.host_cpus_allowed)?;
     }
@@ -58,24 +58,24 @@ pub fn open(
             changed.join("; ")
         );
     }
-    let continued = found.document.continued;
+    let continued = journaled.document.continued;
     Ok(InterruptedBench { head, variants, journal, boots, continued })
 }
 
 /// The head of a bench that can be resumed.
-fn check(folder: &Path, found: &Journaled) -> anyhow::Result<Head> {
+fn check(folder: &Path, journaled: &Journaled) -> anyhow::Result<Head> {
     let name = folder.display();
-    match found.document.ended {
+    match journaled.document.ended {
         None | Some(Ended::Interrupted | Ended::Error) => {}
         Some(_) => bail!("{name} is finished, there is nothing to go on with: `bootscope show {name}` prints it"),
     }
-    if let Err(boot) = benchmark::follow(&found.document.head.plan, &found.document.boots) {
+    if let Err(boot) = benchmark::follow(&journaled.document.head.plan, &journaled.document.boots) {
         bail!(
             "{name} cannot go on: boot {boot} in its {JOURNAL} is missing, or not the one that its plan has there; \
              `bootscope show {name}` prints what there is"
         );
     }
-    Ok(found.document.head.clone())
+    Ok(journaled.document.head.clone())
 }
 
 /// The running time of a bench up to the end of its last boot.
@@ -141,8 +141,8 @@ fn inputs(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
             Some(_) => {}
         }
     }
-    let known = |input: &&benchmark::InputFile| before.booted.inputs.iter().any(|other| other.path == input.path);
-    for input in after.booted.inputs.iter().filter(|input| !known(input)) {
+    let was_booted = |input: &&benchmark::InputFile| before.booted.inputs.iter().any(|other| other.path == input.path);
+    for input in after.booted.inputs.iter().filter(|input| !was_booted(input)) {
         note(format!("the {} {} was not booted before", input.role, input.path));
     }
 }
@@ -153,8 +153,9 @@ fn options(before: &Variant, after: &Variant, note: &mut impl FnMut(String)) {
     let [old, new] = [before, after].map(|variant| variant.how.as_object().unwrap_or(&empty));
     let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
     for name in names.filter(|name| old.get(*name) != new.get(*name)) {
-        let value =
-            |of: &serde_json::Map<_, serde_json::Value>| of.get(name).map_or("nothing".to_owned(), ToString::to_string);
+        let value = |options: &serde_json::Map<_, serde_json::Value>| {
+            options.get(name).map_or("nothing".to_owned(), ToString::to_string)
+        };
         note(format!("option {name} of variant {} was {} and is {}", before.name, value(old), value(new)));
     }
 }

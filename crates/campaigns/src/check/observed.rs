@@ -40,9 +40,9 @@ pub fn recordings(paths: &[&PathBuf], up_to: &UpTo, notes: &dyn Notes) -> anyhow
 fn inside(path: &Path) -> Vec<PathBuf> {
     let is_one = |path: &Path| path.join(recording::MANIFEST_NAME).is_file();
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> = if is_one(path) { Vec::new() } else { entries.filter(|p| is_one(p)).collect() };
-    found.sort();
-    if found.is_empty() { vec![path.to_owned()] } else { found }
+    let mut recordings: Vec<PathBuf> = if is_one(path) { Vec::new() } else { entries.filter(|p| is_one(p)).collect() };
+    recordings.sort();
+    if recordings.is_empty() { vec![path.to_owned()] } else { recordings }
 }
 
 fn noise(manifest: &Manifest) -> Noise {
@@ -78,7 +78,7 @@ fn add(
     }
     let mut measured = Measured::default();
     measured.take_milestones(&opened.timeline);
-    if let Err(why) = up_to.cut(opened) {
+    if let Err(why) = up_to.apply(opened) {
         notes.note(&format!("{}: {why:#}", opened.recording.path().display()));
         observed.add_failed();
         return Ok(());

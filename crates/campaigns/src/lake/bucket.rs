@@ -61,7 +61,7 @@ impl Bucket {
     /// # Errors
     /// If they cannot be sent. They are then still in the folder.
     pub fn send(&mut self, lake: &mut Lake) -> anyhow::Result<usize> {
-        let mut there = 0;
+        let mut already_sent = 0;
         while !lake.boots().is_empty() {
             let stage = self.stage();
             let output = self.run(&["send".as_ref(), stage.as_os_str()])?;
@@ -71,13 +71,13 @@ impl Bucket {
                 self.boots.extend(lake.boots().iter().cloned());
                 break;
             }
-            there += sent.there.len();
+            already_sent += sent.there.len();
             lake.forget(|boot, _| sent.there.contains(boot))?;
             self.boots.extend(sent.there);
         }
         self.stage = recording::private_folder().context("cannot make a temporary folder")?;
         *lake = Lake::open(&self.stage())?;
-        Ok(there)
+        Ok(already_sent)
     }
 
     /// The output of a `bootscope-lake` command. Its errors go to the standard error of this process.

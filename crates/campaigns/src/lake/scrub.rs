@@ -27,7 +27,7 @@ fn change_names(summary: &mut Summary, identities: &Identities) {
     let names = names.chain(summary.phases.iter_mut().map(|phase| &mut phase.name));
     let names = names.chain(summary.initcalls.iter_mut().map(|call| &mut call.name));
     let names = names.chain(summary.units.iter_mut().map(|unit| &mut unit.name));
-    let names = names.chain(summary.findings.iter_mut().map(|found| &mut found.title));
+    let names = names.chain(summary.findings.iter_mut().map(|finding| &mut finding.title));
     let names = names.chain(std::iter::once(&mut summary.subject.kernel));
     let mut changed = false;
     for name in names {
@@ -70,7 +70,7 @@ mod tests {
         let rows = vec![row("eth0 52:54:00:12:34:56", 5), row("acpi_init", 7), row("eth0 52:54:00:12:34:57", 2)];
         let mut summary = Summary { wheres: rows, ..Summary::default() };
         change_names(&mut summary, &Identities::default());
-        let found: Vec<_> = summary.wheres.iter().map(|row| (row.name.as_str(), row.self_ns, row.count)).collect();
-        assert_eq!(found, [("eth0 [address]", 7, 2), ("acpi_init", 7, 1)]);
+        let merged: Vec<_> = summary.wheres.iter().map(|row| (row.name.as_str(), row.self_ns, row.count)).collect();
+        assert_eq!(merged, [("eth0 [address]", 7, 2), ("acpi_init", 7, 1)]);
     }
 }

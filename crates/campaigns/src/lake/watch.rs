@@ -34,7 +34,7 @@ pub fn watch(
     entries(incoming)?;
     while !stop.load(Ordering::Relaxed) {
         let before = (adder.done.new, adder.done.there);
-        let ready = entries(incoming).map(|found| watched.ready(found));
+        let ready = entries(incoming).map(|listing| watched.ready(listing));
         let passed = ready.and_then(|ready| {
             let added = adder
                 .add(&ready, stop, |failed| notes.note(&format!("not added: {}: {}", failed.recording, failed.why)));
@@ -80,10 +80,10 @@ struct SeenEntries(HashMap<PathBuf, (EntryState, bool)>);
 
 impl SeenEntries {
     /// The entries that were equal at two scans and not taken yet.
-    fn ready(&mut self, found: Vec<(PathBuf, EntryState)>) -> Vec<PathBuf> {
+    fn ready(&mut self, listing: Vec<(PathBuf, EntryState)>) -> Vec<PathBuf> {
         let mut ready = Vec::new();
-        let mut now = HashMap::with_capacity(found.len());
-        for (path, state) in found {
+        let mut now = HashMap::with_capacity(listing.len());
+        for (path, state) in listing {
             let taken = match self.0.get(&path) {
                 Some(&(before, taken)) if before == state => {
                     if !taken {
@@ -111,7 +111,7 @@ impl SeenEntries {
 /// reader reports the reason.
 fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, EntryState)>> {
     let cannot = || format!("cannot read the folder {}", incoming.display());
-    let mut found = Vec::new();
+    let mut listing = Vec::new();
     for entry in std::fs::read_dir(incoming).with_context(cannot)? {
         let path = entry.with_context(cannot)?.path();
         let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
@@ -127,10 +127,10 @@ fn entries(incoming: &Path) -> anyhow::Result<Vec<(PathBuf, EntryState)>> {
                 state.changed = state.changed.max(meta.modified().ok());
             }
         }
-        found.push((path, state));
+        listing.push((path, state));
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(found)
+    listing.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(listing)
 }
 
 /// Compacts finished days, once a day.

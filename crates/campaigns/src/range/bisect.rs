@@ -67,9 +67,9 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
         cannot_say: Vec::new(),
         evidence: workshop.folder.display().to_string(),
     };
-    let mut by = Pairs { workshop, memory: &mut memory, line: Vec::new(), warm: false };
-    search(&ends, &mut by, &mut bisected)?;
-    bisected.kernels = by.workshop.kernels();
+    let mut booter = Pairs { workshop, memory: &mut memory, line: Vec::new(), warm: false };
+    search(&ends, &mut booter, &mut bisected)?;
+    bisected.kernels = booter.workshop.kernels();
     bisected.pairs = memory.commits_and_pairs().1;
     bisected.cannot_say = memory.cannot_say();
     Ok(bisected)
@@ -77,13 +77,13 @@ pub fn run(ends: Ends, workshop: Workshop) -> anyhow::Result<Bisected> {
 
 /// Searches the line from the good end to the bad one. If the result is a merge, searches the line that it merged, from
 /// its merge base. Repeats that while the result is a merge.
-fn search(ends: &Ends, by: &mut Pairs, bisected: &mut Bisected) -> anyhow::Result<()> {
-    let Some(found) = along(&ends.good, &ends.bad, by)? else { return Ok(()) };
-    bisected.take(&found, by.named(&found));
-    while let Some(merge) = by.only(&found_in(bisected)).filter(|merge| merge.parents.len() > 1) {
-        let Some((found, named)) = inside(&merge, by)? else { return Ok(()) };
+fn search(ends: &Ends, booter: &mut Pairs, bisected: &mut Bisected) -> anyhow::Result<()> {
+    let Some(outcome) = along(&ends.good, &ends.bad, booter)? else { return Ok(()) };
+    bisected.take(&outcome, booter.named(&outcome));
+    while let Some(merge) = booter.only(&found_in(bisected)).filter(|merge| merge.parents.len() > 1) {
+        let Some((outcome, named)) = inside(&merge, booter)? else { return Ok(()) };
         bisected.merges.push(Named::of(&merge));
-        bisected.take(&found, named);
+        bisected.take(&outcome, named);
     }
     Ok(())
 }
@@ -95,17 +95,18 @@ fn found_in(bisected: &Bisected) -> Vec<String> {
 
 /// The first slow commit of a line that a merge brought in. `None` if no commit of it is slow, or the search was
 /// stopped.
-fn inside(merge: &Commit, by: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<Named>)>> {
+fn inside(merge: &Commit, booter: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<Named>)>> {
     for parent in &merge.parents[1..] {
-        let Some(base) = by.workshop.repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent) else {
+        let Some(base) = booter.workshop.repo.merge_base(&merge.parents[0], parent)?.filter(|base| base != parent)
+        else {
             continue;
         };
-        let (base, tip) = (by.workshop.repo.commit(&base)?, by.workshop.repo.commit(parent)?);
-        by.workshop.notes.note(&format!("{} is a merge: its own line is searched", merge.short()));
-        match along(&base, &tip, by)? {
-            Some(found) if matches!(found.verdict, Verdict::Slow | Verdict::Unsure) => {
-                let named = by.named(&found);
-                return Ok(Some((found, named)));
+        let (base, tip) = (booter.workshop.repo.commit(&base)?, booter.workshop.repo.commit(parent)?);
+        booter.workshop.notes.note(&format!("{} is a merge: its own line is searched", merge.short()));
+        match along(&base, &tip, booter)? {
+            Some(outcome) if matches!(outcome.verdict, Verdict::Slow | Verdict::Unsure) => {
+                let named = booter.named(&outcome);
+                return Ok(Some((outcome, named)));
             }
             _ => {}
         }
@@ -113,13 +114,13 @@ fn inside(merge: &Commit, by: &mut Pairs) -> anyhow::Result<Option<(Found, Vec<N
     Ok(None)
 }
 
-fn along(good: &Commit, bad: &Commit, by: &mut Pairs) -> anyhow::Result<Option<Found>> {
+fn along(good: &Commit, bad: &Commit, booter: &mut Pairs) -> anyhow::Result<Option<Found>> {
     let words = [format!("{}..{}", good.id, bad.id)];
-    let commits = by.workshop.repo.commits(&words, true)?;
-    by.line = std::iter::once(good.clone()).chain(commits).collect();
-    let mut search = Search::new(by.line.len() - 1);
-    by.memory.tell(&by.line, &mut search);
-    range::run(&mut search, by)
+    let commits = booter.workshop.repo.commits(&words, true)?;
+    booter.line = std::iter::once(good.clone()).chain(commits).collect();
+    let mut search = Search::new(booter.line.len() - 1);
+    booter.memory.tell(&booter.line, &mut search);
+    range::run(&mut search, booter)
 }
 
 /// Builds and boots the pairs of commits that a search requests.
@@ -133,8 +134,8 @@ struct Pairs<'a, 'w> {
 }
 
 impl Pairs<'_, '_> {
-    fn named(&self, found: &Found) -> Vec<Named> {
-        found.candidates.iter().filter_map(|&i| self.line.get(i)).map(Named::of).collect()
+    fn named(&self, outcome: &Found) -> Vec<Named> {
+        outcome.candidates.iter().filter_map(|&i| self.line.get(i)).map(Named::of).collect()
     }
 
     /// The commit of this name, if it is the only one and on the line.
@@ -182,13 +183,13 @@ impl Measure for Pairs<'_, '_> {
                 self.cannot_say(&commit, format!("it does not boot; see {}", folder.display()))
             }
             _ => {
-                let known = self.memory.logs(&good, &commit);
-                let mean = range::mean_ratio(known);
+                let log_ratios = self.memory.logs(&good, &commit);
+                let mean = range::mean_ratio(log_ratios);
                 let text = format!(
                     "{at} of {} · {}: {mean:.4} of the good end, {} pairs",
                     self.line.len() - 1,
                     commit.short(),
-                    known.len()
+                    log_ratios.len()
                 );
                 self.workshop.notes.note(&text);
                 Ok(Answer::Pairs(logs))

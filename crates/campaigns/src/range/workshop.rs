@@ -92,7 +92,7 @@ impl<'a> Workshop<'a> {
         if let Some(path) = self.kernels.get(&commit.id) {
             return Ok(Built::Kernel { path: path.clone(), cached: true });
         }
-        self.watcher.announce(&format!("build {which} · {} {}", commit.short(), commit.subject));
+        self.watcher.announce_work(&format!("build {which} · {} {}", commit.short(), commit.subject));
         let watcher = &mut *self.watcher;
         let built = self.builder.build(commit, &self.tree, &mut || watcher.observer().stop())?;
         if let Built::Kernel { path, .. } = &built {

@@ -105,7 +105,7 @@ fn switch(options: &mut RecordOptions, from: &[String], to: &[String]) -> Result
 
 /// Changes QEMU's arguments. The removed ones must be consecutive, and the new ones are appended.
 fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<(), ChangeError> {
-    let at = |words: &[String]| extra.windows(words.len().max(1)).position(|known| known == words);
+    let at = |words: &[String]| extra.windows(words.len().max(1)).position(|existing| existing == words);
     if from.is_empty() && at(to).is_some() {
         return Err(ChangeError::AlreadyMade);
     }
@@ -121,7 +121,7 @@ fn arguments(extra: &mut Vec<String>, from: &[String], to: &[String]) -> Result<
 }
 
 fn has(line: &str, word: &str) -> bool {
-    line.split_ascii_whitespace().any(|known| known == word)
+    line.split_ascii_whitespace().any(|existing| existing == word)
 }
 
 /// The position of init's words, which follow `--`. A double quote keeps blanks in a word.

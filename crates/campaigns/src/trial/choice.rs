@@ -30,12 +30,16 @@ impl Choice {
         request: &Request,
         kernels: &mut Kernels,
     ) -> anyhow::Result<Choice> {
-        let found = find(opened, usize::MAX);
+        let result = find(opened, usize::MAX);
         let only_own = request.findings.is_empty() && !user_remedies(request).is_empty();
         let is_named = |name: &String, finding: &Finding| *name == finding.rule.id || *name == finding.about;
         for name in &request.findings {
-            if !found.findings.iter().any(|finding| is_named(name, finding)) {
-                bail!("{name} was not found in {}: {}", opened.recording.path().display(), known(&found.findings));
+            if !result.findings.iter().any(|finding| is_named(name, finding)) {
+                bail!(
+                    "{name} was not found in {}: {}",
+                    opened.recording.path().display(),
+                    list_of_findings(&result.findings)
+                );
             }
         }
         let wanted = |finding: &&Finding| {
@@ -43,7 +47,7 @@ impl Choice {
         };
         let mut groups: Vec<Vec<&Finding>> = Vec::new();
         let mut untried = Vec::new();
-        for finding in found.findings.iter().filter(wanted) {
+        for finding in result.findings.iter().filter(wanted) {
             let same = groups.iter_mut().find(|group| group[0].remedy.changes == finding.remedy.changes);
             match (cannot(finding, options, kernels), same) {
                 (Some(why), _) => untried.push(Untried { finding: cause(opened, finding), why }),
@@ -73,7 +77,7 @@ impl Choice {
     }
 }
 
-fn known(findings: &[Finding]) -> String {
+fn list_of_findings(findings: &[Finding]) -> String {
     if findings.is_empty() {
         return "nothing was; `bootscope findings` says what was looked for".to_owned();
     }
@@ -161,8 +165,8 @@ pub fn fitting(options: &RecordOptions, remedies: Vec<Remedy>, kernels: &Kernels
             Err(why) => {
                 let what: Vec<String> =
                     remedy.changes.iter().map(|change| apply_change::setting(change).value).collect();
-                let own = Cause { rule: "your own".to_owned(), about: what.join(" "), title: String::new() };
-                let findings = if remedy.findings.is_empty() { vec![own] } else { remedy.findings };
+                let user_cause = Cause { rule: "your own".to_owned(), about: what.join(" "), title: String::new() };
+                let findings = if remedy.findings.is_empty() { vec![user_cause] } else { remedy.findings };
                 let why = format!("not after the other remedies: {why}");
                 untried.extend(findings.into_iter().map(|finding| Untried { finding, why: why.clone() }));
             }
@@ -198,9 +202,9 @@ pub fn joint(recording: &Path, remedies: &[Remedy]) -> Remedy {
 
 fn joint_claim(recording: &Path, causes: &[Cause]) -> Option<Saved> {
     let opened = opened_boot::open(recording).ok()?;
-    let found = find(&opened, usize::MAX);
+    let result = find(&opened, usize::MAX);
     let is_one = |finding: &&Finding| causes.contains(&cause(&opened, finding));
-    let all: Vec<&Finding> = found.findings.iter().filter(is_one).collect();
+    let all: Vec<&Finding> = result.findings.iter().filter(is_one).collect();
     if all.len() != causes.len() {
         return None;
     }

@@ -174,8 +174,9 @@ pub fn in_order(changes: &[Change]) -> Vec<Change> {
 pub fn packaged_config(kernel: &Path, release: &str, is_own: bool) -> Option<PathBuf> {
     // The release comes from a recording, so it must not lead to another folder.
     let name = Some(format!("config-{release}")).filter(|name| !name.contains('/'))?;
-    let beside = kernel.canonicalize().ok().filter(|_| is_own).and_then(|kernel| Some(kernel.parent()?.join(&name)));
-    beside.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())
+    let beside_kernel =
+        kernel.canonicalize().ok().filter(|_| is_own).and_then(|kernel| Some(kernel.parent()?.join(&name)));
+    beside_kernel.into_iter().chain([Path::new("/boot").join(&name)]).find(|file| file.is_file())
 }
 
 #[cfg(test)]

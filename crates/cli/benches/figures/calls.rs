@@ -1,8 +1,8 @@
 //! A boot with a call trace: its overhead, quality and size, and the time to show and analyse it.
 //!
 //! Boots with and without the call trace alternate. The overhead is the ratio of the host's wall-clock times from
-//! QEMU's start to the end mark, and the table has the median of the pairs. The boots without calls record nothing
-//! about the guest.
+//! QEMU's start to the end mark. The table has the median of the pairs. The boots without calls record nothing about
+//! the guest.
 
 use crate::table::{PERCENT, Promise, RATIO, SECONDS, Table, Unit};
 use crate::{BOOTSCOPE, json_document, manifest};

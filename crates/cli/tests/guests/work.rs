@@ -1,7 +1,7 @@
 //! A program for a guest that follows a script: `work NAME sleep=40 cpu=20 hold=disk:30`. It reports its begin and its
 //! end by its name to the kernel's log.
 //!
-//! `sleep=MS` sleeps. `cpu=MS` uses the CPU for this time by the kernel's own account, and holds a lock named `cpu`, so
+//! `sleep=MS` sleeps. `cpu=MS` uses the CPU for this time by the kernel's own account. It holds a lock named `cpu`, so
 //! that no other `work` program runs meanwhile. `hold=NAME:MS` sleeps while it holds the lock of that name.
 
 use std::ffi::{c_int, c_long};

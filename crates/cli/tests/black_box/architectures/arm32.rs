@@ -53,8 +53,8 @@ fn the_boards_console_and_evidence_arrive_by_its_own_serial_ports() {
         list(&manifest["inputs"]).iter().find(|input| input["role"] == "dtb").expect("the device tree is an input");
     assert_eq!(text(&input["sha256"]).len(), 64);
     let log = evidence(&boot, "kmsg.log");
-    for said in ["SABRE Lite", "console=ttymxc1 ", "clocksource: mxc_timer1"] {
-        assert!(log.contains(said), "{said}");
+    for words in ["SABRE Lite", "console=ttymxc1 ", "clocksource: mxc_timer1"] {
+        assert!(log.contains(words), "{words}");
     }
     let document = shown(&boot);
     assert_adds_up(&document);

@@ -60,8 +60,8 @@ fn per_ap_and_per_cpu() {
         document["rows"].as_array().unwrap()[1..].iter().map(|r| r["predicted"][0]["ns"].as_i64().unwrap()).sum();
     assert_eq!(row(&document, "total")["predicted"][0]["ns"], sum);
     let text = run(bootscope("show").args(["--fit", "cpus", "--at", "128"]).args(&all)).exits(0);
-    for said in ["2.68 s + 35.0 ms per CPU", "41.0 ms per AP", "10.4 ms per AP", "at 128"] {
-        assert!(text.text().contains(said), "no {said:?} in\n{}", text.text());
+    for words in ["2.68 s + 35.0 ms per CPU", "41.0 ms per AP", "10.4 ms per AP", "at 128"] {
+        assert!(text.text().contains(words), "no {words:?} in\n{}", text.text());
     }
 }
 

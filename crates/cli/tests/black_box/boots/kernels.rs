@@ -123,9 +123,9 @@ fn a_diff_of_two_kernels_matches_functions() {
     let (gone, came) = (names("vanished"), names("appeared"));
     let both: Vec<&String> = gone.iter().filter(|name| came.contains(name)).collect();
     assert!(both.is_empty(), "the same function under two names: {both:?}");
-    let told = |field: &str| functions.iter().filter(|f| f[field].is_string()).count();
-    println!("{} renamed, {} inlined, of {}", told("renamed_from"), told("inlined_in"), functions.len());
-    assert!(told("inlined_in") > 0, "a compiler inlines otherwise in each version");
+    let count_with = |field: &str| functions.iter().filter(|f| f[field].is_string()).count();
+    println!("{} renamed, {} inlined, of {}", count_with("renamed_from"), count_with("inlined_in"), functions.len());
+    assert!(count_with("inlined_in") > 0, "a compiler inlines otherwise in each version");
     let decompress: Vec<&Value> = functions.iter().filter(|f| text(&f["name"]).contains("decompress the")).collect();
     assert!(decompress.iter().all(|f| text(&f["what"]) == "changed"), "{decompress:?}");
 }

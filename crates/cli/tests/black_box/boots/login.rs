@@ -138,7 +138,8 @@ fn user_space_is_traced_to_a_unit() {
     assert!((ldconfig / 2..ldconfig + 20 * MS).contains(&price), "{price} of the {ldconfig} ns that it ran");
     assert!(document["explained"].as_f64() > Some(0.98), "{}", document["explained"]);
     // The plugin stops in user space: nothing may count as first executed long after the boot reached the units.
-    let stopped = list(&document["diagnostics"]).iter().find(|told| told["code"] == "first-executions-stop");
+    let stopped =
+        list(&document["diagnostics"]).iter().find(|diagnostic| diagnostic["code"] == "first-executions-stop");
     assert_eq!(stopped.expect("it says so")["count"], 1);
     let file = std::fs::read(into.join("first-run.bin")).expect("what ran first");
     let first = evidence::first_executions::read("first-run.bin", &file, &mut timeline::Diagnostics::default());
@@ -202,7 +203,7 @@ fn a_guest_that_resets_or_forks_without_measure_is_recorded_so_far() {
         let document = shown(&into);
         let units: Vec<&str> = list(&document["units"]).iter().map(|unit| text(&unit["name"])).collect();
         assert!(units.contains(&"basic.target") && units.contains(&&*format!("{name}.service")), "{units:?}");
-        let lost = list(&document["diagnostics"]).iter().find(|told| told["code"] == "trace-events-lost");
+        let lost = list(&document["diagnostics"]).iter().find(|diagnostic| diagnostic["code"] == "trace-events-lost");
         assert!(lost.is_none(), "{lost:?}");
         let processes = list(&document["processes"]).len();
         assert!(if name == "forks" { processes > FORKS } else { processes > 20 }, "{processes} processes");

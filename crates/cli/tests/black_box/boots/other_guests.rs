@@ -25,8 +25,8 @@ fn followed(what: &str, arguments: &[&str], after: &[&str]) -> Value {
     let into = scratch.path("boot");
     let mut command = crate::support::bootscope("record");
     command.args(["--accel", "tcg", "--trace", "calls"]).args(arguments).arg("-o").arg(&into).arg("--").args(after);
-    let said = run(&mut command).stderr;
-    assert!(into.join("calls.bin").is_file(), "{what}: {said}");
+    let stderr = run(&mut command).stderr;
+    assert!(into.join("calls.bin").is_file(), "{what}: {stderr}");
     assert_plausible(what, &into)
 }
 

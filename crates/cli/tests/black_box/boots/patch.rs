@@ -20,11 +20,11 @@ fn slow(into: &Path, flags: &[&str]) -> Command {
 
 /// The offset of a function's call to another, from the error for an offset without a call.
 fn call(refused: &mut Command, function: &str, callee: &str) -> String {
-    let said = run(refused.arg(format!("--patch=call@{function}+0x1=nop"))).exits(2).stderr;
-    let calls = said.split_once("calls are at ").unwrap_or_else(|| panic!("no calls in {said}")).1;
+    let output = run(refused.arg(format!("--patch=call@{function}+0x1=nop"))).exits(2).stderr;
+    let calls = output.split_once("calls are at ").unwrap_or_else(|| panic!("no calls in {output}")).1;
     let mut calls = calls.split(", ").filter_map(|one| one.trim().split_once(" ("));
     let offset = calls.find(|(_, name)| name.trim_end_matches([')', '\n']) == callee);
-    format!("call@{function}{}", offset.unwrap_or_else(|| panic!("no {callee} in {said}")).0)
+    format!("call@{function}{}", offset.unwrap_or_else(|| panic!("no {callee} in {output}")).0)
 }
 
 /// The number of segments passed in the hash's chains, as the driver printed it.
@@ -99,8 +99,11 @@ fn linux_is_patched_where_its_function_is_entered() {
     let place = call(&mut record(&kernel, &scratch.path("none")), "start_kernel", "_printk");
     let mut command = record(&kernel, &into);
     recorded(command.args(["--append", QUIET, "--patch", &format!("{place}=nop")]), &into, "reached");
-    let said = evidence(&into, "kmsg.log");
-    assert!(!said.contains("Linux version") && said.contains("Command line"), "the banner is not printed: {said}");
+    let output = evidence(&into, "kmsg.log");
+    assert!(
+        !output.contains("Linux version") && output.contains("Command line"),
+        "the banner is not printed: {output}"
+    );
     let notes = manifest(&into)["notes"].to_string();
     assert!(notes.contains("became 90 90 90 90 90, when start_kernel was entered"), "{notes}");
 }
@@ -168,16 +171,16 @@ fn a_variable_of_linux_is_read_where_functions_are_entered() {
     assert_eq!(stops, [["1", "kernel_init_freeable"], ["2", "free_initmem"]], "{file}");
     let watched = &shown(&into)["watched"];
     assert_eq!(watched["variable"], "system_state:4");
-    let said: Vec<(i64, &str)> =
+    let output: Vec<(i64, &str)> =
         list(&watched["readings"]).iter().map(|one| (ns(&one["value"]), text(&one["function"]))).collect();
-    assert_eq!(said, [(1, "kernel_init_freeable"), (2, "free_initmem")], "{watched}");
+    assert_eq!(output, [(1, "kernel_init_freeable"), (2, "free_initmem")], "{watched}");
     let times: Vec<i64> = list(&watched["readings"]).iter().map(|one| ns(&one["at_ns"])).collect();
     assert!(times[0] < times[1] && times[1] < ns(&shown(&into)["total_ns"]), "{watched}");
     assert!(ns(&watched["stood_ns"]) > 0 && watched["stood_in_total"] == true, "{watched}");
     let printed = run(bootscope("show").arg(&into)).exits(0);
-    let said = printed.text().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("where functions were entered system_state:4"), "{said}");
-    assert!(said.contains(" 1 kernel_init_freeable") && said.contains(" 2 free_initmem"), "{said}");
+    let output = printed.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.contains("where functions were entered system_state:4"), "{output}");
+    assert!(output.contains(" 1 kernel_init_freeable") && output.contains(" 2 free_initmem"), "{output}");
     let export = scratch.path("boot.pftrace");
     run(bootscope("export").args(["--to", "perfetto", "-o"]).arg(&export).arg(&into)).exits(0);
     let has_counter = fs::read(&export).unwrap().windows(14).any(|bytes| bytes == b"system_state:4");

@@ -53,16 +53,16 @@ fn a_second_kernel_takes_the_crates_and_its_samples_are_read() {
     qemu.args(["-icount", "shift=0,sleep=off", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-serial"]);
     qemu.arg(format!("file:{}", serial.display())).arg("-kernel").arg(built()).stdin(Stdio::null());
     let ended = qemu.output().unwrap();
-    let said = fs::read_to_string(&serial).unwrap_or_default();
+    let serial_output = fs::read_to_string(&serial).unwrap_or_default();
     // isa-debug-exit turns the kernel's 0 into this status.
-    assert_eq!(ended.status.code(), Some(1), "{}{said}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(1), "{}{serial_output}", String::from_utf8_lossy(&ended.stderr));
 
     // 1 + 2 + 4 + 8 frames were allocated 64 times. Then all blocks merged again up to the largest.
     let numbers = |line: &str| {
         let words = line.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
         words.map(|word| word.parse().unwrap()).collect::<Vec<u64>>()
     };
-    let mut lines = said.lines();
+    let mut lines = serial_output.lines();
     let (frames, arena) = (lines.next().unwrap(), lines.next().unwrap());
     let [free, least] = numbers(frames)[..] else { panic!("{frames}") };
     assert!(free - least == 960 && free > 15_000 && frames.ends_with("merged again: (true, true)"), "{frames}");

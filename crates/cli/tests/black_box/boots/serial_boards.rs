@@ -284,8 +284,8 @@ fn assert_boot(into: &Path, what: &str) -> Value {
     }
     // Search bytes: the board's first output is not text.
     let raw = std::fs::read(into.join("console.log")).unwrap();
-    let said = raw.windows(13).position(|words| words == b"Linux version").unwrap();
-    let offset = raw[..said].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    let name_position = raw.windows(13).position(|words| words == b"Linux version").unwrap();
+    let offset = raw[..name_position].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     let arrivals = evidence(into, "console.idx");
     let arrival = arrivals.lines().find_map(|line| line.strip_prefix(&format!("{offset} "))).unwrap();
     // The console starts late, so its first line arrives late too. The kernel begins after the loader, and no later
@@ -403,7 +403,7 @@ fn a_board_boots_again_and_again_in_a_bench() {
 }
 
 /// A server that sends these words, and then stays silent or closes.
-fn says(words: &'static [u8], stays: bool) -> String {
+fn line_server(words: &'static [u8], stays: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let serial = format!("tcp:127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
@@ -424,23 +424,23 @@ fn each_failure_of_a_board_is_an_outcome() {
         let ran = run(&mut command).exits(1);
         (manifest(&into)["outcome"].clone(), ran.stderr)
     };
-    let (outcome, said) = record("silent", &says(b"U-Boot 2024.01\r\n=> ", true), &["--hang-after", "2s"]);
-    assert_eq!(outcome["kind"], "hang", "{said}");
+    let (outcome, stderr) = record("silent", &line_server(b"U-Boot 2024.01\r\n=> ", true), &["--hang-after", "2s"]);
+    assert_eq!(outcome["kind"], "hang", "{stderr}");
     assert!(
-        text(&outcome["detail"]).contains("the board said nothing for") && said.contains("switch the board on"),
-        "{said}"
+        text(&outcome["detail"]).contains("the board said nothing for") && stderr.contains("switch the board on"),
+        "{stderr}"
     );
-    let (outcome, said) = record("gone", &says(b"U-Boot 2024.01\r\n", false), &[]);
-    assert_eq!(outcome["kind"], "line-lost", "{said}");
+    let (outcome, stderr) = record("gone", &line_server(b"U-Boot 2024.01\r\n", false), &[]);
+    assert_eq!(outcome["kind"], "line-lost", "{stderr}");
     assert!(text(&outcome["detail"]).contains("closed the connection"), "{outcome}");
-    let (outcome, _) = record("late", &says(b"U-Boot 2024.01\r\n=> ", true), &["--timeout", "1s"]);
+    let (outcome, _) = record("late", &line_server(b"U-Boot 2024.01\r\n=> ", true), &["--timeout", "1s"]);
     assert_eq!(outcome["kind"], "timeout");
     let panic: &[u8] = b"[    1.000000] Kernel panic - not syncing: VFS\r\n[    1.100000] ---[ end Kernel panic - not syncing: VFS ]---\r\n";
-    let (outcome, _) = record("panic", &says(panic, true), &[]);
+    let (outcome, _) = record("panic", &line_server(panic, true), &[]);
     assert_eq!(outcome["kind"], "panic");
     // Any bytes on the line are kept completely.
     let odd: &[u8] = b"\xff\xfe\0\0\x1b[2J\xc3\x28 no newline for long \r\r\r\0";
-    let (outcome, _) = record("odd", &says(odd, false), &[]);
+    let (outcome, _) = record("odd", &line_server(odd, false), &[]);
     assert_eq!(outcome["kind"], "line-lost");
     assert_eq!(std::fs::read(scratch.path("odd").join("console.log")).unwrap(), odd);
     shown(&scratch.path("odd"));
@@ -470,7 +470,7 @@ fn unfit_boards_are_refused() {
     refused(&["--baud", "9600", "--disk", "a.img"], &["--serial /dev/ttyUSB0"]);
     run(bootscope("bench").args(["--serial", tcp, "--runs", "3"])).refuses(&["--power-cycle"]);
     // A failing command is reported, and no boot is recorded.
-    let serial = says(b"", true);
+    let serial = line_server(b"", true);
     refused(
         &["--serial", &serial, "--power-cycle", "echo relay 7 does not answer >&2; exit 4"],
         &["the board was not switched on", "exit status: 4", "relay 7 does not answer"],

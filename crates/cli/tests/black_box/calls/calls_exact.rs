@@ -1,9 +1,10 @@
 //! Compares call traces with the truth: a guest that counts its own calls (`guests/counting.s`), and a kernel's own
 //! function tracer.
 //!
-//! The guest makes every kind of call that a stack must be followed through: nested and 100 000 deep, tail calls,
-//! `longjmp`, retpolines, calls to another segment, returns that clean up, coroutines, interrupts at any moment, system
-//! calls, and exceptions in the middle of a block, in 32-bit and 64-bit code. All counts must be exact.
+//! The guest makes every kind of call that a stack must be followed through, in 32-bit and 64-bit code. There are
+//! nested calls (100 000 deep), tail calls, `longjmp`, retpolines, calls to another segment, returns that clean up, and
+//! coroutines. There are interrupts at any moment, system calls, and exceptions in the middle of a block. All counts
+//! must be exact.
 //!
 //! The tracer counts from its start, and the program's tables are for whole boots. So that test reads `calls.bin` with
 //! the program's own reader, for the totals at two moments.
@@ -70,15 +71,15 @@ fn a_guest_that_counts_its_own_calls_is_followed_exactly() {
         command.args(how).arg("--symbols").arg(&image).arg("--").arg("-kernel").arg(&image);
         recorded(&mut command, &into, "reached");
         let found = functions(&into);
-        let said = evidence(&into, "console.log");
+        let console = evidence(&into, "console.log");
         let mut checked = 0;
-        for line in said.lines() {
-            let (name, count) = line.split_once(' ').unwrap_or_else(|| panic!("{line:?} in {said}"));
+        for line in console.lines() {
+            let (name, count) = line.split_once(' ').unwrap_or_else(|| panic!("{line:?} in {console}"));
             let calls = found.get(name).map_or(0, |row| row.0);
             assert_eq!(calls, count.trim().parse::<i64>().unwrap(), "calls of {name} with {how:?}");
             checked += 1;
         }
-        assert_eq!(checked, 30, "counts in {said}");
+        assert_eq!(checked, 30, "counts in {console}");
         assert_instructions(&found, how == ["--deterministic"]);
     }
 }
@@ -117,22 +118,22 @@ fn unfit_names_are_reported_and_names_are_optional() {
         });
         recorded(command.args(["--deterministic", "--"]).arg("-kernel").arg(&image), &into, "reached");
         let document = shown(&into);
-        let said = list(&document["diagnostics"]).iter().map(|row| text(&row["code"]).to_owned());
-        let said: Vec<String> = said.filter(|code| code.starts_with("symbol")).collect();
-        (functions(&into), said)
+        let codes = list(&document["diagnostics"]).iter().map(|row| text(&row["code"]).to_owned());
+        let codes: Vec<String> = codes.filter(|code| code.starts_with("symbol")).collect();
+        (functions(&into), codes)
     };
     let path = image.display();
-    let (unnamed, said) = boot("none", &[]);
-    assert!(said.is_empty() && unnamed.values().any(|row| row.0 == 300_000), "{said:?}");
+    let (unnamed, codes) = boot("none", &[]);
+    assert!(codes.is_empty() && unnamed.values().any(|row| row.0 == 300_000), "{codes:?}");
     // An address, or a placeholder for code that nothing called.
     assert!(unnamed.keys().all(|name| name.contains("0x") || name.starts_with('(')), "{unnamed:?}");
 
     // The lowest segment is at 1 MiB. Names for another address are useless, and a small offset makes all names wrong.
-    let (named, said) = boot("right", &[format!("{path}@0x100000"), format!("{path}@0x40000000")]);
+    let (named, codes) = boot("right", &[format!("{path}@0x100000"), format!("{path}@0x40000000")]);
     assert_eq!(named["busy"].0, 300_000);
-    assert_eq!(said, ["symbols-unused"]);
-    let (_, said) = boot("off", &[format!("{path}@0x100001")]);
-    assert_eq!(said, ["symbols-of-another-build"]);
+    assert_eq!(codes, ["symbols-unused"]);
+    let (_, codes) = boot("off", &[format!("{path}@0x100001")]);
+    assert_eq!(codes, ["symbols-of-another-build"]);
 }
 
 #[test]

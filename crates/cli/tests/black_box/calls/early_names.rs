@@ -28,10 +28,11 @@ fn a_guest_that_panics_has_the_names_that_it_would_report() {
         recorded(command.args(["--init", "keep", "--trace", "calls", "--append", QUIET]), &panicked, "panic");
         let mut command = record(&kernel, &whole);
         recorded(command.args(["--trace", "none", "--deterministic", "--append", QUIET]), &whole, "reached");
-        let [image, told] = [(&panicked, "image-symbols.gz"), (&whole, "kallsyms.gz")].map(|(r, f)| functions(r, f));
-        println!("{}: {} functions in the image, {} told", kernel.display(), image.len(), told.len());
+        let [image, reported] =
+            [(&panicked, "image-symbols.gz"), (&whole, "kallsyms.gz")].map(|(r, f)| functions(r, f));
+        println!("{}: {} functions in the image, {} told", kernel.display(), image.len(), reported.len());
         assert!(image.len() > 20_000);
-        let differing: Vec<&String> = image.symmetric_difference(&told).take(10).collect();
+        let differing: Vec<&String> = image.symmetric_difference(&reported).take(10).collect();
         assert!(differing.is_empty(), "{differing:?}");
         assert_named(&shown(&panicked));
         assert!(!whole.join("image-symbols.gz").exists(), "the guest's own are better");

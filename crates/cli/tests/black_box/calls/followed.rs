@@ -189,8 +189,8 @@ fn equal_boots_do_not_differ() {
         assert_eq!(list(&document[list_of]), &[] as &[Value], "{list_of}");
     }
     assert_eq!((document["evidence"].as_str(), document["paths_compared"].as_u64()), (Some("calls"), Some(14)));
-    let said = run(bootscope("diff").arg(&boot).arg(&boot)).exits(0);
-    assert!(said.text().contains("no difference: 14 functions, on 14 paths"), "{}", said.text());
+    let output = run(bootscope("diff").arg(&boot).arg(&boot)).exits(0);
+    assert!(output.text().contains("no difference: 14 functions, on 14 paths"), "{}", output.text());
 }
 
 /// `foo` takes 100 more, `bar` is called once more without taking longer, one function is gone, and another is new.
@@ -231,8 +231,8 @@ fn a_diff_names_what_changed_and_nothing_else() {
     let rows: Vec<_> = list(&document["rows"]).iter().map(|r| text(&r["name"])).collect();
     assert_eq!(rows, ["initcall foo"]);
     assert_eq!(ns(&document["after"]["total_ns"]) - ns(&document["before"]["total_ns"]), 100);
-    let said = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
-    assert!(said.text().contains("memset ← setup_arch ← swapper/0"), "{}", said.text());
+    let output = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
+    assert!(output.text().contains("memset ← setup_arch ← swapper/0"), "{}", output.text());
 }
 
 /// Without call traces, the functions of the two boot paths are compared.

@@ -100,9 +100,9 @@ fn a_change_of_a_twentieth_of_a_per_cent_is_found_where_it_was_made() {
     let first = list(&document["paths"]).iter().find(|path| !in_others(path)).unwrap();
     assert!(text(&first["name"]) == "tcp_init" && callers(first).contains(&"initcall inet_init".to_owned()), "{first}");
     assert_eq!(document["floor"].as_f64(), Some(0.00075));
-    let said = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
-    let words = said.text().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("that alone moves the total by up to 0.075 %"), "{}", said.text());
+    let output = run(bootscope("diff").arg(&before).arg(&after)).exits(0);
+    let words = output.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("that alone moves the total by up to 0.075 %"), "{}", output.text());
 }
 
 /// The reference kernel, booted three times a side with dummy arguments, and it prints that it does not understand
@@ -131,8 +131,8 @@ fn dithered_boots_show_only_real_changes() {
     let row = &list(&dithered["rows"])[0];
     assert!(ns(&row["change_ns"]) > 900_000 && ns(&row["floor_ns"]) < 100_000, "{row}");
     assert!(ns(&dither["functions_within"]) > 0, "printing a longer word is no change");
-    let said = run(bootscope("diff").arg(&before).arg(&after).args(["--dither", "2"])).exits(0);
-    assert!(said.text().contains("2 boots a side") && said.text().contains("left out"), "{}", said.text());
+    let output = run(bootscope("diff").arg(&before).arg(&after).args(["--dither", "2"])).exits(0);
+    assert!(output.text().contains("2 boots a side") && output.text().contains("left out"), "{}", output.text());
 
     let hosted = boot("hosted", &[], "");
     run(bootscope("diff").arg(&hosted).arg(&hosted).args(["--dither", "3"])).refuses(&[

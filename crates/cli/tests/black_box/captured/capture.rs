@@ -42,11 +42,11 @@ fn this_machine_is_captured_and_shown() {
     let scratch = Scratch::new();
     let packed = scratch.path("here.tar.zst");
     let begun = Instant::now();
-    let said = run(bootscope("capture").arg("--json").arg("-o").arg(&packed)).exits(0).json();
+    let document = run(bootscope("capture").arg("--json").arg("-o").arg(&packed)).exits(0).json();
     let took = begun.elapsed();
-    assert_eq!(text(&said["schema"]), "bootscope.capture/1");
-    assert_eq!(said["bytes"].as_u64(), Some(packed.metadata().unwrap().len()));
-    println!("{} ms, not read: {:?}", took.as_millis(), list(&said["missing"]));
+    assert_eq!(text(&document["schema"]), "bootscope.capture/1");
+    assert_eq!(document["bytes"].as_u64(), Some(packed.metadata().unwrap().len()));
+    println!("{} ms, not read: {:?}", took.as_millis(), list(&document["missing"]));
     assert!(took < Duration::from_secs(60));
 
     let files = unpacked(&packed, &scratch.path("out"));

@@ -137,10 +137,10 @@ fn booted(root: &Path, scratch: &Scratch) -> Option<(Container, i64)> {
     };
     let mut container = Container { manager, init: None };
     let begun = Instant::now();
-    let mut said = [0; 4096];
+    let mut buffer = [0; 4096];
     loop {
-        if let Ok(length) = hears.recv(&mut said) {
-            if String::from_utf8_lossy(&said[..length]).lines().any(|line| line == "READY=1") {
+        if let Ok(length) = hears.recv(&mut buffer) {
+            if String::from_utf8_lossy(&buffer[..length]).lines().any(|line| line == "READY=1") {
                 break;
             }
         }
@@ -176,9 +176,9 @@ fn a_container_with_systemd_has_its_own_boot() {
     }
     let Some((container, ready)) = booted(&root, &scratch) else { return };
     let (begun, called) = (Instant::now(), now_ticks());
-    let said = run(container.inside().args(["/bootscope-capture", "-o", "/root/here.tar.zst"])).exits(0).stderr;
-    println!("{} ms, {}", begun.elapsed().as_millis(), said.trim());
-    assert!(said.contains("this is a container (systemd-nspawn)") && said.contains("kernel log"), "{said}");
+    let stderr = run(container.inside().args(["/bootscope-capture", "-o", "/root/here.tar.zst"])).exits(0).stderr;
+    println!("{} ms, {}", begun.elapsed().as_millis(), stderr.trim());
+    assert!(stderr.contains("this is a container (systemd-nspawn)") && stderr.contains("kernel log"), "{stderr}");
     let document = shown(&root.join("root/here.tar.zst"));
 
     // The capture has nothing of the host's boot.
@@ -207,9 +207,9 @@ fn a_container_with_systemd_has_its_own_boot() {
     let units = list(&document["units"]);
     let known = units.iter().find(|unit| text(&unit["name"]) == "known.service").expect("it was started");
     let (started, settled, end) = (ns(&known["start_ns"]), ns(&known["settled_ns"]), ns(&document["end"]["at_ns"]));
-    let (heard, called) = (ready - first_seen, called - first_seen);
+    let (notified, called) = (ready - first_seen, called - first_seen);
     println!(
-        "{compared} processes; slept {} ms; ready after {} ms by the container, {heard} ticks by the host, captured after {called}",
+        "{compared} processes; slept {} ms; ready after {} ms by the container, {notified} ticks by the host, captured after {called}",
         (settled - started) / MS,
         (end - first) / MS
     );
@@ -228,9 +228,9 @@ fn a_container_without_systemd_reports_missing_evidence() {
     if ran.status != 0 && ran.stderr.contains("unshare") {
         return skip(&ran.stderr.replace('\n', " "));
     }
-    let said = ran.exits(0).stderr;
+    let stderr = ran.exits(0).stderr;
     for words in ["kernel log", "this is a container", "process 1 is not systemd but \"sh\"", "not read: journal"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(stderr.contains(words), "{words}: {stderr}");
     }
     let document = shown(&root.join("root/here.tar.zst"));
     assert_eq!(list(&document["phases"]).len(), 0, "{}", document["phases"]);

@@ -144,13 +144,15 @@ fn an_init_that_ends_is_a_panic() {
 
 #[test]
 fn a_reset_is_no_power_off() {
-    own_init("restart();", &["--until", "never said"], "reset", |_, said| assert!(said.contains("reset"), "{said}"));
+    own_init("restart();", &["--until", "never said"], "reset", |_, output| {
+        assert!(output.contains("reset"), "{output}")
+    });
 }
 
 #[test]
 fn a_power_off_before_the_end_mark_is_not_reached() {
-    own_init("say(\"good night\\n\"); power_off();", &["--until", "never said"], "power-off", |into, said| {
-        assert!(said.contains("before the end mark"), "{said}");
+    own_init("say(\"good night\\n\"); power_off();", &["--until", "never said"], "power-off", |into, output| {
+        assert!(output.contains("before the end mark"), "{output}");
         assert!(evidence(into, "console.log").contains("good night"));
     });
 }
@@ -176,8 +178,8 @@ fn a_line_of_the_guests_own_can_be_the_end_mark() {
 #[test]
 #[ignore = "13 s: in make test-all"]
 fn a_boot_that_takes_too_long_is_timed_out() {
-    own_init("for (;;);", &["--until", "never said", "--timeout", "12s"], "timeout", |into, said| {
-        assert!(said.contains("within 12 s"), "{said}");
+    own_init("for (;;);", &["--until", "never said", "--timeout", "12s"], "timeout", |into, output| {
+        assert!(output.contains("within 12 s"), "{output}");
         assert!(messages(&evidence(into, "kmsg-memory.log")).len() > 100);
     });
 }

@@ -190,7 +190,7 @@ fn stops_before_a_kill_of_qemu_are_kept() {
     let name = scratch.folder().file_name().unwrap().to_str().unwrap();
     command.args(["--memory", "128M", "--no-first-run", "--silence", "100ms", "--hang-after", "60s", "--append"]);
     let mut recorder = command.args(["hang=mount.ramfs", "--", "-name", name]).spawn().unwrap();
-    let hangs = || fs::read_to_string(into.join("console.log")).is_ok_and(|said| said.contains("hang: at"));
+    let hangs = || fs::read_to_string(into.join("console.log")).is_ok_and(|console| console.contains("hang: at"));
     wait_for(hangs);
     // The first stop is after 100 ms, and later on a busy host.
     std::thread::sleep(Duration::from_secs(3));

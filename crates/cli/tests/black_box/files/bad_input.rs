@@ -361,11 +361,11 @@ fn a_log_without_its_beginning_has_a_warning_at_the_total() {
 #[test]
 fn an_imported_log_with_a_panic_reports_it_first() {
     let folder = TempDir::new().unwrap();
-    let said = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)";
+    let panic_line = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)";
     let log = format!(
-        "[    0.000000] Linux version 6.1\n[    0.500000] a\n[    0.700000] {said}\n[    0.800000] CPU: 0 PID: 1\n"
+        "[    0.000000] Linux version 6.1\n[    0.500000] a\n[    0.700000] {panic_line}\n[    0.800000] CPU: 0 PID: 1\n"
     );
     let (lines, document) = shown_of(&folder, &log);
-    assert_eq!((text(&document["outcome"]), text(&document["outcome_detail"])), ("panic", said));
+    assert_eq!((text(&document["outcome"]), text(&document["outcome_detail"])), ("panic", panic_line));
     assert!(lines.contains("panic: no end mark: the kernel panicked after 700 ms"), "{lines}");
 }

@@ -220,8 +220,8 @@ fn a_rate_that_no_counter_has_is_refused_and_counted() {
         fs::write(&file, tslog(&format!("{rate}\n"))).unwrap();
         let document = shown(&imported(&file, &folder.path().join(n.to_string())));
         assert_eq!(document["unit"], "ticks", "{rate}");
-        let said = list(&document["diagnostics"]).iter().find(|d| d["code"] == "counter-rate-implausible");
-        assert!(text(&said.unwrap()["first"]).contains("Hz"), "{rate}: {document}");
+        let diagnostic = list(&document["diagnostics"]).iter().find(|d| d["code"] == "counter-rate-implausible");
+        assert!(text(&diagnostic.unwrap()["first"]).contains("Hz"), "{rate}: {document}");
     }
     for (n, rate) in ["machdep.tsc_freq: 1000", "machdep.tsc_freq: 100000000000"].iter().enumerate() {
         fs::write(&file, tslog(&format!("{rate}\n"))).unwrap();
@@ -294,8 +294,8 @@ fn a_page_of_zeros_is_reported_and_changes_no_initcall() {
                 ["core", "postcore", "arch", "subsys", "fs", "device"].map(|level| format!("initcalls: {level}"));
             for level in lost.iter().filter(|level| whole.contains(level) && !shown.contains(level)) {
                 levels_lost += 1;
-                let said = of_kind("initcall-level-missing");
-                assert!(said.iter().any(|d| level.ends_with(text(&d["about"]))), "{name}, page {page}: {level}");
+                let missing = of_kind("initcall-level-missing");
+                assert!(missing.iter().any(|d| level.ends_with(text(&d["about"]))), "{name}, page {page}: {level}");
             }
         }
         fs::write(recording.join(name), bytes).unwrap();

@@ -206,11 +206,11 @@ fn an_own_recording_is_repeated_completely_and_a_foreign_one_if_trusted() {
     assert!(refused.stderr.contains(r#"extra is ["-device","virtio-rng-pci"]"#), "{}", refused.stderr);
     assert!(!scratch.path("refused").exists());
     let trusted = scratch.path("trusted");
-    let said = recorded(stranger("other").arg("--trust-recording").arg("-o").arg(&trusted), &trusted, "reached");
+    let result = recorded(stranger("other").arg("--trust-recording").arg("-o").arg(&trusted), &trusted, "reached");
     assert!(
-        said.stderr.contains(r#"extra, because they are arguments for the VMM: ["-device","virtio-rng-pci"]"#),
+        result.stderr.contains(r#"extra, because they are arguments for the VMM: ["-device","virtio-rng-pci"]"#),
         "{}",
-        said.stderr
+        result.stderr
     );
     assert_eq!(manifest(&trusted)["how"], manifest(&first)["how"]);
     let given = scratch.path("given");
@@ -218,8 +218,8 @@ fn an_own_recording_is_repeated_completely_and_a_foreign_one_if_trusted() {
     assert_eq!(manifest(&given)["how"]["extra"], json!(["-device", "virtio-balloon"]));
     assert_eq!(manifest(&given)["how"]["kernel"], manifest(&first)["how"]["kernel"], "its content is the recorded one");
     let own = scratch.path("own");
-    let said = recorded(bootscope("record").arg("--like").arg(&first).arg("-o").arg(&own), &own, "reached");
-    assert!(!said.stderr.contains("taken") && !said.stderr.contains("left out"), "{}", said.stderr);
+    let result = recorded(bootscope("record").arg("--like").arg(&first).arg("-o").arg(&own), &own, "reached");
+    assert!(!result.stderr.contains("taken") && !result.stderr.contains("left out"), "{}", result.stderr);
 }
 
 #[test]

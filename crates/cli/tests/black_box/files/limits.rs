@@ -50,8 +50,8 @@ fn endless_input_is_truncated_at_a_reported_limit() {
     log.wait().unwrap();
     println!("400 MiB on standard input took {peak_mib} MiB of memory");
     assert!((256..320).contains(&peak_mib), "{peak_mib} MiB");
-    for said in ["stdin goes on after 256 MiB", "left out", "kernel log"] {
-        assert!(import.stderr.contains(said), "no {said:?} in: {}", import.stderr);
+    for words in ["stdin goes on after 256 MiB", "left out", "kernel log"] {
+        assert!(import.stderr.contains(words), "no {words:?} in: {}", import.stderr);
     }
     assert_eq!(fs::metadata(into.join("00-stdin")).unwrap().len(), 256 << 20);
     let manifest = fs::read_to_string(into.join("recording.json")).unwrap();

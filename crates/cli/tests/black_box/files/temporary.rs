@@ -33,9 +33,9 @@ fn temporary_folders_are_not_those_of_other_users() {
         ("bootscope-overhead", &["record", "--overhead", "2", "--kernel", kernel][..]),
         ("bootscope-lab", &["lab", "run", "ap-start", "--qemu", "/nonexistent/qemu"]),
     ] {
-        let (left, said) = run_beside(name, arguments);
+        let (left, stderr) = run_beside(name, arguments);
         let is_theirs = |left: &String| left.starts_with(&format!("{name}-"));
-        assert!(left.len() == 1 && left.iter().all(is_theirs), "{left:?}: {said}");
+        assert!(left.len() == 1 && left.iter().all(is_theirs), "{left:?}: {stderr}");
     }
 }
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// The unpacked files from a version of 0.1, and its output for them.
 struct Old {
     folder: TempDir,
-    said: Value,
+    expected: Value,
     layout: usize,
 }
 
@@ -31,7 +31,7 @@ impl Old {
         let folder = TempDir::new().unwrap();
         let archive = zstd::decode_all(&read("tar.zst")[..]).unwrap();
         tar::Archive::new(&archive[..]).unpack(folder.path()).unwrap();
-        Old { folder, said: serde_json::from_slice(&read("json")).unwrap(), layout }
+        Old { folder, expected: serde_json::from_slice(&read("json")).unwrap(), layout }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -46,28 +46,28 @@ impl Old {
 }
 
 /// Checks two figures, with a tolerance for another order of summation.
-fn assert_close(found: &Value, said: &Value, what: &str) {
-    let (Some(found), Some(said)) = (found.as_f64(), said.as_f64()) else {
-        assert_eq!(found, said, "{what}");
+fn assert_close(actual: &Value, expected: &Value, what: &str) {
+    let (Some(actual), Some(expected)) = (actual.as_f64(), expected.as_f64()) else {
+        assert_eq!(actual, expected, "{what}");
         return;
     };
-    assert!((found - said).abs() <= 1e-9 * said.abs(), "{what}: {found}, 0.1 said {said}");
+    assert!((actual - expected).abs() <= 1e-9 * expected.abs(), "{what}: {actual}, 0.1 said {expected}");
 }
 
 #[test]
 fn recordings_are_shown_with_the_figures_that_0_1_printed() {
     for old in all() {
-        for (recording, said) in [("lab.tar.zst", "lab"), ("lab-lazy", "lab-lazy"), ("linux", "linux")] {
-            let (document, said) = (shown(&old.path(recording)), &old.said[said]);
+        for (recording, expected) in [("lab.tar.zst", "lab"), ("lab-lazy", "lab-lazy"), ("linux", "linux")] {
+            let (document, expected) = (shown(&old.path(recording)), &old.expected[expected]);
             let what = format!("layout {}, {recording}", old.layout);
             assert_eq!(document["outcome"], "reached", "{what}");
-            assert_eq!(document["total_ns"], said["total_ns"], "{what}");
+            assert_eq!(document["total_ns"], expected["total_ns"], "{what}");
             let length = |phase: &Value| json!([phase["name"], ns(&phase["end_ns"]) - ns(&phase["start_ns"])]);
             let phases: Vec<Value> = list(&document["phases"]).iter().map(length).collect();
-            assert_eq!(&Value::from(phases), &said["phases"], "{what}");
-            for (name, self_ns) in said["rows"].as_object().into_iter().flatten() {
-                let found = rows(&document["where"], "name", name);
-                assert!(found.iter().any(|row| &row["self_ns"] == self_ns), "{what}: {name} {self_ns}: {found:?}");
+            assert_eq!(&Value::from(phases), &expected["phases"], "{what}");
+            for (name, self_ns) in expected["rows"].as_object().into_iter().flatten() {
+                let actual = rows(&document["where"], "name", name);
+                assert!(actual.iter().any(|row| &row["self_ns"] == self_ns), "{what}: {name} {self_ns}: {actual:?}");
             }
         }
     }
@@ -78,27 +78,30 @@ fn other_commands_take_old_recordings() {
     for old in all() {
         let (lab, lazy, linux) = (old.path("lab.tar.zst"), old.path("lab-lazy"), old.path("linux"));
         let diff = run(bootscope("diff").arg("--json").arg(&lab).arg(&lazy)).exits(0).json();
-        let said = &old.said["diff"];
-        assert_eq!((&diff["before"]["total_ns"], &diff["after"]["total_ns"]), (&said["before_ns"], &said["after_ns"]));
+        let expected = &old.expected["diff"];
+        assert_eq!(
+            (&diff["before"]["total_ns"], &diff["after"]["total_ns"]),
+            (&expected["before_ns"], &expected["after_ns"])
+        );
         assert_eq!(list(&diff["how_differs"]).len(), 1, "the command line: {}", diff["how_differs"]);
 
         // The self-tests of Linux' algorithms run in a thread of their own, and the boot waits for it.
-        let found = run(bootscope("findings").arg("--json").arg(&linux)).exits(0).json();
-        let tests = rows(&found["findings"], "id", "self-tests");
-        let [tests] = &tests[..] else { panic!("layout {}: {}", old.layout, found["findings"]) };
-        let thread = ns(&old.said["linux"]["rows"]["thread cryptomgr_test"]);
+        let actual = run(bootscope("findings").arg("--json").arg(&linux)).exits(0).json();
+        let tests = rows(&actual["findings"], "id", "self-tests");
+        let [tests] = &tests[..] else { panic!("layout {}: {}", old.layout, actual["findings"]) };
+        let thread = ns(&old.expected["linux"]["rows"]["thread cryptomgr_test"]);
         let cost = ns(&tests["cost_ns"]);
         assert!((cost - thread).abs() <= thread / 20, "{cost} ns, and the thread took {thread} ns");
 
         let packed = old.path("again.tar.zst");
         run(bootscope("pack").arg(&lazy).arg("-o").arg(&packed)).exits(0);
-        assert_eq!(shown(&packed)["total_ns"], old.said["lab-lazy"]["total_ns"]);
+        assert_eq!(shown(&packed)["total_ns"], old.expected["lab-lazy"]["total_ns"]);
         let page = old.path("page.html");
         run(bootscope("report").arg(&lab).arg(&linux).arg("-o").arg(&page)).exits(0);
         assert!(fs::metadata(&page).unwrap().len() > 10_000);
         let saved = run(bootscope("what-if").arg("--json").arg(&linux).args(["--save", "thread cryptomgr_test"]));
         let saved = saved.exits(0).json();
-        assert_eq!(saved["total_ns"], old.said["linux"]["total_ns"], "{saved}");
+        assert_eq!(saved["total_ns"], old.expected["linux"]["total_ns"], "{saved}");
     }
 }
 
@@ -106,17 +109,17 @@ fn other_commands_take_old_recordings() {
 fn a_bench_is_shown_with_the_figures_that_0_1_printed() {
     for old in all() {
         let document = run(bootscope("show").arg("--json").arg(old.path("bench"))).exits(0).json();
-        let (results, said) = (&document["results"], &old.said["bench"]);
-        for (variant, median) in list(&results["variants"]).iter().zip(list(&said["medians_ns"])) {
+        let (results, expected) = (&document["results"], &old.expected["bench"]);
+        for (variant, median) in list(&results["variants"]).iter().zip(list(&expected["medians_ns"])) {
             for of in ["estimate", "low", "high", "confidence"] {
                 assert_close(&variant["total"]["median"][of], &median[of], of);
             }
         }
         let total = &results["comparisons"][0]["total"];
         for (figure, of) in [("ratio", "estimate"), ("ratio", "low"), ("ratio", "high"), ("difference", "estimate")] {
-            assert_close(&total[figure][of], &said[figure][of], figure);
+            assert_close(&total[figure][of], &expected[figure][of], figure);
         }
-        assert_close(&total["p"], &said["p"], "p");
+        assert_close(&total["p"], &expected["p"], "p");
         assert_eq!(total["change"], "less");
     }
 }
@@ -145,18 +148,18 @@ fn bench_of_day(old: &Old, day: u32, factor: f64) -> PathBuf {
 fn a_history_has_the_entries_that_0_1_listed_and_grows() {
     for old in all() {
         let before = run(old.history().arg("--json")).exits(0).json();
-        let (found, said) = (list(&before["entries"]), list(&old.said["history"]));
-        assert_eq!(found.len(), said.len());
-        for (found, said) in found.iter().zip(said) {
-            for (name, value) in said.as_object().unwrap().iter().filter(|(name, _)| *name != "metrics") {
-                assert_close(&found[name], value, name);
+        let (actual, expected) = (list(&before["entries"]), list(&old.expected["history"]));
+        assert_eq!(actual.len(), expected.len());
+        for (actual, expected) in actual.iter().zip(expected) {
+            for (name, value) in expected.as_object().unwrap().iter().filter(|(name, _)| *name != "metrics") {
+                assert_close(&actual[name], value, name);
             }
-            for (name, metric) in said["metrics"].as_object().into_iter().flatten() {
-                assert_close(&found["metrics"][name]["median"], &metric["median"], name);
+            for (name, metric) in expected["metrics"].as_object().into_iter().flatten() {
+                assert_close(&actual["metrics"][name]["median"], &metric["median"], name);
             }
             // A layout without metrics gets them: those of its boots, and those computed from them.
-            let metrics = &found["metrics"];
-            assert!(["vmm_max_rss", "guest_used"].iter().all(|name| metrics[*name]["median"].is_number()), "{found}");
+            let metrics = &actual["metrics"];
+            assert!(["vmm_max_rss", "guest_used"].iter().all(|name| metrics[*name]["median"].is_number()), "{actual}");
         }
         let whole = run(old.history().args(["--json", "--bench", "1"])).exits(0).json();
         assert_eq!(list(&whole["boots"]).len(), 10, "raw samples are kept");
@@ -187,7 +190,7 @@ fn a_history_that_may_not_be_written_is_read() {
         let read = run(bootscope("history").arg("--json").arg("--db").arg(folder.join("history.db"))).exits(0).json();
         fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let medians = |of: &Value| list(of).iter().map(|entry| entry["median_ns"].clone()).collect::<Vec<Value>>();
-        assert_eq!(medians(&read["entries"]), medians(&old.said["history"]));
+        assert_eq!(medians(&read["entries"]), medians(&old.expected["history"]));
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             crate::support::skip("root may write a history that nobody else may: that its bytes stay is not looked at");
         } else {
@@ -206,7 +209,7 @@ fn a_bench_that_is_booted_today_is_added_to_a_history_of_0_1() {
         bench.args(["--quiet", "--lab", "--accel", "tcg", "--runs", "1", "-o"]).arg(old.path("new"));
         run(bench.arg("--db").arg(old.path("history.db"))).exits(0);
         let after = run(old.history().arg("--json")).exits(0).json();
-        assert_eq!(list(&after["entries"]).len(), list(&old.said["history"]).len() + 1);
+        assert_eq!(list(&after["entries"]).len(), list(&old.expected["history"]).len() + 1);
         let newest = list(&after["entries"]).last().unwrap().clone();
         assert!(newest["median_ns"].as_f64().unwrap() > 0.0, "{newest}");
         // The recorder still accepts the old options and can repeat that boot.

@@ -181,7 +181,7 @@ fn boot(into: &Path, cause: &Cause, words: &str) {
     recorded(command.args(["-device", "e1000,romfile="].repeat(cause.cards)), into, "reached");
 }
 
-fn found(recording: &Path) -> Value {
+fn findings_of(recording: &Path) -> Value {
     run(bootscope("findings").arg("--json").arg(recording)).exits(0).json()
 }
 
@@ -194,7 +194,7 @@ fn there_is_no_finding_without_a_cause() {
         let scratch = Scratch::new();
         let into = scratch.path("boot");
         boot(&into, &CAUSE, &script(seed));
-        let document = found(&into);
+        let document = findings_of(&into);
         assert!(list(&document["findings"]).is_empty(), "seed {seed}: {document:#}");
         assert!(list(&document["found"]["missing"]).is_empty(), "seed {seed}: all rules looked: {document:#}");
     }
@@ -213,7 +213,7 @@ fn each_cause_is_the_first_finding_and_has_the_claimed_price() {
         let (slow, fast) = (scratch.path("slow"), scratch.path("fast"));
         let words = format!("{} {}", cause.words, script(seed));
         boot(&slow, cause, &words);
-        let document = found(&slow);
+        let document = findings_of(&slow);
         let findings = list(&document["findings"]);
         let first = findings.first().unwrap_or_else(|| panic!("seed {seed}: {words}: nothing found"));
         assert_eq!(text(&first["id"]), cause.rule, "seed {seed}: {first:#}");
@@ -226,7 +226,7 @@ fn each_cause_is_the_first_finding_and_has_the_claimed_price() {
         let words_of = |side: &Value| list(side).iter().map(text).collect::<Vec<&str>>().join(" ");
         assert_eq!((words_of(&change["from"]), words_of(&change["to"])), (from.to_owned(), to.to_owned()));
         boot(&fast, cause, &words.replace(from, to));
-        let after = found(&fast);
+        let after = findings_of(&fast);
         let left = list(&after["findings"]).iter().filter(|finding| !cause.after.contains(&text(&finding["id"])));
         assert_eq!(left.count(), 0, "seed {seed}: nothing is left: {after:#}");
         let saved = ns(&document["total_ns"]) - ns(&after["total_ns"]);
@@ -261,7 +261,7 @@ fn ticks_of_unknown_length_are_no_finding() {
     let log = percival::write(&percival::ec2(), scratch.folder(), "ec2.txt");
     let boot = scratch.path("boot");
     run(bootscope("import").arg(&log).arg("-o").arg(&boot)).exits(0);
-    let document = found(&boot);
+    let document = findings_of(&boot);
     assert_eq!(text(&document["unit"]), "ticks");
     assert!(list(&document["findings"]).is_empty(), "{document:#}");
     let [lack] = list(&document["found"]["missing"]) else { panic!("{document:#}") };
@@ -270,8 +270,12 @@ fn ticks_of_unknown_length_are_no_finding() {
 
 #[test]
 fn rules_explain_themselves() {
-    let said = run(bootscope("findings").args(["--explain", "fixed-delays"])).exits(0);
-    assert!(said.text().contains("DELAY, mdelay, msleep") && said.text().contains("Percival 2018"), "{}", said.text());
+    let output = run(bootscope("findings").args(["--explain", "fixed-delays"])).exits(0);
+    assert!(
+        output.text().contains("DELAY, mdelay, msleep") && output.text().contains("Percival 2018"),
+        "{}",
+        output.text()
+    );
     let rule = run(bootscope("findings").args(["--explain", "calibration", "--json"])).exits(0).json();
     assert_eq!((text(&rule["schema"]), text(&rule["id"])), ("bootscope.rule/1", "calibration"));
     run(bootscope("findings").args(["--explain", "nothing"])).refuses(&["no rule nothing", "fixed-delays"]);

@@ -1,6 +1,6 @@
 //! Boots with known answers: random scripts of delays in the reference kernel, and a model of their costs that uses
-//! only the script. Recorded and shown as any other boot, every row of the boot path must match the model within 10 µs
-//! or 0.1 %, and no other row may change.
+//! only the script. The boots are recorded and shown as any other. Every row of the boot path must match the model
+//! within 10 µs or 0.1 %, and no other row may change.
 //!
 //! In the model, delays of stages, SYSINITs, probes, attaches and mounts add up one after the other. Delays of threads
 //! run in parallel, and are on the path only while the boot waits for them. Three threads wait for each other, so blame
@@ -10,8 +10,8 @@
 //! The model's other input is a plain boot's work between its waits. The seed of each script is printed.
 //! `BOOTSCOPE_TRUTH_SCRIPTS=500` runs more than the default fifty, `BOOTSCOPE_TRUTH_SEED` sets the first seed.
 //! `BOOTSCOPE_TRUTH_CPUS=4` boots with more than one CPU. `BOOTSCOPE_TRUTH_CLOCK=host` uses the host's clock, for
-//! manual runs on a quiet machine. With that clock no row may be shorter than the model by more than 2 % or 1 ms, since
-//! its time would then be in another row. Longer rows, due to the host, are printed and counted.
+//! manual runs on a quiet machine. With that clock no row may be shorter than the model by more than 2 % or 1 ms: its
+//! time would be in another row. Longer rows, due to the host, are printed and counted.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};

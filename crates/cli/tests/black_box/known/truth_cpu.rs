@@ -5,8 +5,8 @@
 //!
 //! The model simulates the kernel's threads: one CPU, first come, first served, and the running thread keeps the CPU.
 //! Then it finds for each instant the thread that the boot waited for. A ready thread without a CPU passes the time on
-//! to the running thread. If the log does not say how long a sleep was meant to last (`sched_log=no`) or which thread
-//! ended it, the sleep lasts until its thread runs again.
+//! to the running thread. The log may lack the intended length of a sleep (`sched_log=no`) or the thread that ended it.
+//! Then the sleep lasts until its thread runs again.
 //!
 //! The model's other input is the kernel's own work: between its waits, to create a thread, to sleep and to wake. That
 //! is a microsecond here and 35 there, but it decides the order of two close timers, and adds up. The seed of each

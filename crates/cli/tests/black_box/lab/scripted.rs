@@ -1,5 +1,5 @@
 //! The reference kernel, recorded as any other kernel that contains the recorder. Its event log is read from guest
-//! memory, is placed on the clock of the outside evidence, and shows the delays that its command line scripted.
+//! memory and placed on the clock of the outside evidence. It shows the delays that its command line scripted.
 
 use crate::support::boots::{Scratch, evidence, recorded};
 use crate::support::lab::{built, record_lab};
@@ -90,9 +90,9 @@ fn a_scripted_delay_is_no_hang_and_one_in_an_unreached_place_is_reported() {
     let into = scratch.path("long");
     let mut command = record_lab(&into);
     command.args(["--hang-after", "1s", "--append", "delay.vm_mem=3000 delay.thread.init=3000 delay.usbus0=5"]);
-    let said = recorded(&mut command, &into, "reached").stderr;
-    assert!(said.contains("`delay.usbus0=5` changes nothing") && said.contains("usb=yes"), "{said}");
-    assert!(!said.contains("`delay.vm_mem"), "{said}");
+    let stderr = recorded(&mut command, &into, "reached").stderr;
+    assert!(stderr.contains("`delay.usbus0=5` changes nothing") && stderr.contains("usb=yes"), "{stderr}");
+    assert!(!stderr.contains("`delay.vm_mem"), "{stderr}");
 }
 
 #[test]

@@ -64,17 +64,17 @@ fn every_view_of_a_truncated_log_starts_with_a_warning() {
     (1..131_072).for_each(|i| log.push_str(&format!("0x1 {i}000 ENTER f\n0x1 {i}500 EXIT f\n")));
     log.push_str("0x1 131072000 ENTER g\n");
     let recording = import_text(folder.path(), "full", &log, &[]);
-    let said = "the kernel's log buffer was full: it has 262144 records";
+    let warning = "the kernel's log buffer was full: it has 262144 records";
 
     let terminal = run(bootscope("show").arg(&recording)).exits(0).text().replace('\n', " ");
     let terminal: String = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(terminal.starts_with(&format!("warning: {said}")), "{}", &terminal[..300]);
+    assert!(terminal.starts_with(&format!("warning: {warning}")), "{}", &terminal[..300]);
     let document = shown(&recording);
-    assert!(text(&document["warnings"][0]).starts_with(said));
+    assert!(text(&document["warnings"][0]).starts_with(warning));
     assert_eq!(ns(&document["total_ns"]), 131_072_000);
     for to in ["svg", "json"] {
         let written = run(bootscope("export").arg(&recording).args(["--to", to])).exits(0);
-        assert!(written.text().replace("&#39;", "'").contains(said), "{to}");
+        assert!(written.text().replace("&#39;", "'").contains(warning), "{to}");
     }
     let page = folder.path().join("page.html");
     run(bootscope("report").arg(&recording).arg("-o").arg(&page)).exits(0);
@@ -104,17 +104,17 @@ fn a_part_of_a_boot_is_shown_like_a_boot() {
         ),
         ("users", users, "/etc/rc", "this is a part of a boot, the user's"),
     ];
-    for (name, log, row, said) in parts {
+    for (name, log, row, warning) in parts {
         let recording = import_text(folder.path(), name, log, &["--tsc-frequency", "24MHz"]);
         let document = shown(&recording);
         assert_adds_up(&document);
         assert_eq!(ns(&document["total_ns"]), 980_000, "{name}");
         assert_eq!(rows(&document["where"], "name", row).len(), 1, "{name}: {}", document["where"]);
         assert!(!list(&document["functions"]).is_empty(), "{name}");
-        assert!(text(&document["warnings"][0]).starts_with(said), "{name}: {}", document["warnings"]);
+        assert!(text(&document["warnings"][0]).starts_with(warning), "{name}: {}", document["warnings"]);
         let page = folder.path().join(format!("{name}.html"));
         run(bootscope("report").arg(&recording).arg("-o").arg(&page)).exits(0);
-        assert!(std::fs::read_to_string(page).unwrap().contains(&said[..22]), "{name}");
+        assert!(std::fs::read_to_string(page).unwrap().contains(&warning[..22]), "{name}");
         for to in ["svg", "perfetto"] {
             let file = folder.path().join(format!("{name}.{to}"));
             run(bootscope("export").arg(&recording).args(["--to", to, "-o"]).arg(&file)).exits(0);
@@ -122,7 +122,7 @@ fn a_part_of_a_boot_is_shown_like_a_boot() {
         let drawn = std::fs::read_to_string(folder.path().join(format!("{name}.svg"))).unwrap();
         assert!(drawn.contains(row.split(' ').next_back().unwrap()), "{name}");
         let terminal = run(bootscope("show").arg(&recording)).exits(0);
-        assert!(terminal.text().contains(&format!("warning: {}", &said[..30])), "{}", terminal.text());
+        assert!(terminal.text().contains(&format!("warning: {}", &warning[..30])), "{}", terminal.text());
     }
 }
 
@@ -243,8 +243,8 @@ fn the_log_in_the_guide_gives_the_table_in_the_guide() {
     let file = folder.path().join("tslog.txt");
     std::fs::write(&file, log).unwrap();
     let recording = imported(&file, &folder.path().join("a"));
-    let said = run(bootscope("show").arg(&recording)).exits(0);
+    let output = run(bootscope("show").arg(&recording)).exits(0);
     let table: String = shown.lines().filter(|line| !line.starts_with('$')).map(|line| format!("{line}\n")).collect();
-    assert!(table.starts_with("where the boot path went") && said.text().contains(&table), "{}", said.text());
-    assert!(said.text().contains("EXIT start_init, process 1 runs after 97.0 ms"), "{}", said.text());
+    assert!(table.starts_with("where the boot path went") && output.text().contains(&table), "{}", output.text());
+    assert!(output.text().contains("EXIT start_init, process 1 runs after 97.0 ms"), "{}", output.text());
 }

@@ -689,11 +689,11 @@ fn a_watch_goes_on_when_its_folder_was_away() {
     fs::copy(one("lab-two-cpus.tar.zst"), incoming.join("1.tar.zst")).unwrap();
     let mut command = bootscope("lake");
     command.args(["watch", "--every", "0.1s", "--no-findings", "--json", "--to"]).arg(&lake).arg(&incoming);
-    let said = folder.path().join("said");
-    let child = command.stdout(Stdio::piped()).stderr(File::create(&said).unwrap()).spawn().unwrap();
+    let stderr_file = folder.path().join("said");
+    let child = command.stdout(Stdio::piped()).stderr(File::create(&stderr_file).unwrap()).spawn().unwrap();
     wait_for(|| table(&lake, "boots").len() == 1);
     fs::rename(&incoming, &away).unwrap();
-    wait_for(|| fs::read_to_string(&said).unwrap().contains("trying again"));
+    wait_for(|| fs::read_to_string(&stderr_file).unwrap().contains("trying again"));
     fs::rename(&away, &incoming).unwrap();
     fs::copy(one("two-traces.tar.zst"), incoming.join("2.tar.zst")).unwrap();
     wait_for(|| table(&lake, "boots").len() == 2);
@@ -701,8 +701,8 @@ fn a_watch_goes_on_when_its_folder_was_away() {
     assert!(Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status().unwrap().success());
     let ran = crate::support::ran(child.wait_with_output().unwrap(), "watch".to_owned()).exits(0);
     assert_eq!(ran.json()["new"], 2);
-    let said = fs::read_to_string(said).unwrap();
-    assert_eq!(said.matches("trying again").count(), 1, "once, and not at each look: {said}");
+    let stderr = fs::read_to_string(stderr_file).unwrap();
+    assert_eq!(stderr.matches("trying again").count(), 1, "once, and not at each look: {stderr}");
 }
 
 /// In its own mount namespace, where a folder has a limited size.
@@ -732,8 +732,8 @@ fn a_watch_goes_on_when_the_disk_was_full() {
         return skip(&format!("no file system can be mounted here: {stderr}"));
     }
     assert!(output.status.success(), "{}: {stderr}", output.status);
-    let said = fs::read_to_string(folder.path().join("in.said")).unwrap();
-    assert!(said.contains("no space left on the disk") && said.contains("free some space"), "{said}");
+    let stderr = fs::read_to_string(folder.path().join("in.said")).unwrap();
+    assert!(stderr.contains("no space left on the disk") && stderr.contains("free some space"), "{stderr}");
     let documents: Vec<Value> =
         serde_json::Deserializer::from_slice(&output.stdout).into_iter().map(Result::unwrap).collect();
     let all = kept().len();

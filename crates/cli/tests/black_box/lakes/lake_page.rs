@@ -28,26 +28,26 @@ fn lake(lib: &Path, args: &[&str]) -> Command {
 #[test]
 fn a_page_has_the_data_from_the_engine() {
     let scratch = Scratch::new();
-    let (asked, page) = (scratch.path("asked"), scratch.path("page.html"));
-    let lib = engine(&scratch, &format!("printf '%s\\n' \"$@\" > {}; cat {EXAMPLE}", asked.display()));
+    let (arguments_file, page) = (scratch.path("asked"), scratch.path("page.html"));
+    let lib = engine(&scratch, &format!("printf '%s\\n' \"$@\" > {}; cat {EXAMPLE}", arguments_file.display()));
     let into = page.to_str().unwrap();
     let written =
         run(&mut lake(&lib, &["page", "my lake", "-o", into, "--since", "30d", "--cluster", "df://x", "--json"]));
     let written = written.exits(0).json();
     assert_eq!(text(&written["schema"]), "bootscope.lake-page-written/1");
     assert_eq!(written["bytes"], page.metadata().unwrap().len());
-    assert_eq!(fs::read_to_string(&asked).unwrap(), "page-data\n--since=30d\n--cluster=df://x\n--\nmy lake\n");
+    assert_eq!(fs::read_to_string(&arguments_file).unwrap(), "page-data\n--since=30d\n--cluster=df://x\n--\nmy lake\n");
     let html = fs::read_to_string(&page).unwrap();
-    for said in
+    for words in
         ["<title>Lake lake · bootscope</title>", "1 000 000 boots of 10 000 machines", "initcall acpi_init", "+5.0 %"]
     {
-        assert!(html.contains(said), "{said}");
+        assert!(html.contains(words), "{words}");
     }
     assert_eq!(html.matches("<script type=\"application/x-bootscope\">").count(), 3);
     // An existing page is kept without --force, and then the lake is not queried.
-    fs::remove_file(&asked).unwrap();
+    fs::remove_file(&arguments_file).unwrap();
     run(&mut lake(&lib, &["page", "lake", "-o", into])).refuses(&["page.html", "--force"]);
-    assert!(!asked.exists());
+    assert!(!arguments_file.exists());
     run(&mut lake(&lib, &["page", "lake", "-o", into, "--force"])).exits(0);
 }
 
@@ -93,18 +93,18 @@ fn an_engine_that_does_not_stop_is_stopped() {
 fn queries_are_passed_on_unchanged() {
     let scratch = Scratch::new();
     let lib = engine(&scratch, "printf '[%s]' \"$@\"; exit 7");
-    let asked = |args: &[&str]| run(&mut lake(&lib, args)).exits(7).text().to_owned();
-    assert_eq!(asked(&["ask", "--help"]), "[ask][--help]");
-    assert_eq!(asked(&["ask"]), "[ask]");
+    let passed_on = |args: &[&str]| run(&mut lake(&lib, args)).exits(7).text().to_owned();
+    assert_eq!(passed_on(&["ask", "--help"]), "[ask][--help]");
+    assert_eq!(passed_on(&["ask"]), "[ask]");
     assert_eq!(
-        asked(&["ask", "l", "regressions", "--since", "30d", "--json"]),
+        passed_on(&["ask", "l", "regressions", "--since", "30d", "--json"]),
         "[ask][l][regressions][--since][30d][--json]"
     );
     assert_eq!(
-        asked(&["--json", "-q", "sql", "l", "select 'a b'", "--csv"]),
+        passed_on(&["--json", "-q", "sql", "l", "select 'a b'", "--csv"]),
         "[sql][--json][--quiet][l][select 'a b'][--csv]"
     );
-    assert_eq!(asked(&["sql", "--cluster", "df://x", "l", "select 1"]), "[sql][--cluster][df://x][l][select 1]");
+    assert_eq!(passed_on(&["sql", "--cluster", "df://x", "l", "select 1"]), "[sql][--cluster][df://x][l][select 1]");
 }
 
 /// The same command of a copy of the program with no helpers beside it. After `make lake`, the engine is beside the

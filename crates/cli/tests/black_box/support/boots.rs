@@ -148,9 +148,9 @@ pub fn recorded(command: &mut Command, into: &Path, outcome: &str) -> Ran {
         std::fs::remove_dir_all(into).unwrap();
         ran = run(command);
     }
-    let said = ran.stderr.clone();
+    let stderr = ran.stderr.clone();
     let ran = ran.exits(i32::from(outcome != "reached"));
-    assert_eq!(manifest(into)["outcome"]["kind"], outcome, "{said}");
+    assert_eq!(manifest(into)["outcome"]["kind"], outcome, "{stderr}");
     ran
 }
 

@@ -33,28 +33,28 @@ impl<'a> Checker<'a> {
             other => panic!("no schema: {other}"),
         };
         let wrong = |what: String| format!("{at}: {what}: {value}");
-        for (keyword, asked) in keywords {
+        for (keyword, rule) in keywords {
             match keyword.as_str() {
                 known if NOT_CHECKED.contains(&known) => {}
                 "$ref" => self.check(self.resolved(schema), value, at, found),
                 "type" => {
-                    let types = asked.as_array().map_or_else(|| vec![asked], |all| all.iter().collect());
+                    let types = rule.as_array().map_or_else(|| vec![rule], |all| all.iter().collect());
                     if !types.iter().any(|name| is(name.as_str().unwrap(), value)) {
-                        found.push(format!("{at}: no {asked}: {value}"));
+                        found.push(format!("{at}: no {rule}: {value}"));
                     }
                 }
-                "const" if asked != value => found.push(wrong(format!("not {asked}"))),
-                "enum" if !asked.as_array().unwrap().contains(value) => found.push(wrong(format!("none of {asked}"))),
+                "const" if rule != value => found.push(wrong(format!("not {rule}"))),
+                "enum" if !rule.as_array().unwrap().contains(value) => found.push(wrong(format!("none of {rule}"))),
                 "const" | "enum" => {}
-                "minimum" if value.as_f64().is_some_and(|n| n < asked.as_f64().unwrap()) => {
-                    found.push(wrong(format!("< {asked}")))
+                "minimum" if value.as_f64().is_some_and(|n| n < rule.as_f64().unwrap()) => {
+                    found.push(wrong(format!("< {rule}")))
                 }
-                "maximum" if value.as_f64().is_some_and(|n| n > asked.as_f64().unwrap()) => {
-                    found.push(wrong(format!("> {asked}")))
+                "maximum" if value.as_f64().is_some_and(|n| n > rule.as_f64().unwrap()) => {
+                    found.push(wrong(format!("> {rule}")))
                 }
                 "minimum" | "maximum" => {}
                 "anyOf" | "oneOf" => {
-                    let each = asked.as_array().unwrap().iter().map(|one| {
+                    let each = rule.as_array().unwrap().iter().map(|one| {
                         let mut own = Vec::new();
                         self.check(one, value, at, &mut own);
                         own
@@ -69,23 +69,22 @@ impl<'a> Checker<'a> {
                 }
                 "items" => {
                     for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.check(asked, item, &format!("{at}/{i}"), found);
+                        self.check(rule, item, &format!("{at}/{i}"), found);
                     }
                 }
                 "minItems" | "maxItems" => {
-                    let (len, bound) = (value.as_array().map_or(0, Vec::len) as u64, asked.as_u64().unwrap());
+                    let (len, bound) = (value.as_array().map_or(0, Vec::len) as u64, rule.as_u64().unwrap());
                     if (keyword == "minItems" && len < bound) || (keyword == "maxItems" && len > bound) {
                         found.push(wrong(format!("{len} items")));
                     }
                 }
                 "prefixItems" => {
-                    for (i, (one, item)) in asked.as_array().unwrap().iter().zip(value.as_array().unwrap()).enumerate()
-                    {
+                    for (i, (one, item)) in rule.as_array().unwrap().iter().zip(value.as_array().unwrap()).enumerate() {
                         self.check(one, item, &format!("{at}/{i}"), found);
                     }
                 }
                 "required" => {
-                    for name in asked.as_array().unwrap().iter().map(|name| name.as_str().unwrap()) {
+                    for name in rule.as_array().unwrap().iter().map(|name| name.as_str().unwrap()) {
                         if value.is_object() && value.get(name).is_none() {
                             found.push(format!("{at}/{name} is missing"));
                         }

@@ -121,8 +121,8 @@ impl OtherArch {
         Some(first)
     }
 
-    /// Checks that two deterministic boots with call traces are equal in each function, that the kernel's own tracer
-    /// counts the same, and that the promises for call traces hold.
+    /// Checks that two deterministic boots with call traces are equal in each function. The kernel's own tracer must
+    /// count the same, and the promises for call traces must hold.
     pub fn is_followed(&self) {
         let Some(kernel) = self.kernel() else { return };
         let scratch = Scratch::new();

@@ -106,9 +106,13 @@ impl Schemas {
         }
         let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
         let Some(properties) = schema["properties"].as_object() else { return };
-        let said: BTreeMap<&str, bool> = self.tables[table].iter().map(|f| (&*f.name, !f.may_be_missing)).collect();
+        let documented: BTreeMap<&str, bool> =
+            self.tables[table].iter().map(|f| (&*f.name, !f.may_be_missing)).collect();
         let typed: BTreeMap<&str, bool> = properties.keys().map(|name| (&**name, required(name))).collect();
-        assert_eq!(said, typed, "the page's {table} (left) and its type: fields, and whether they are always there");
+        assert_eq!(
+            documented, typed,
+            "the page's {table} (left) and its type: fields, and whether they are always there"
+        );
         for field in &self.tables[table] {
             let one = field.types.split(" or ").next().unwrap();
             let one = one.trim_start_matches("list of ").trim_start_matches("map of ");

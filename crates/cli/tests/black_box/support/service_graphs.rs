@@ -65,7 +65,7 @@ struct Piece {
 pub struct Run {
     pieces: Vec<Vec<Piece>>,
     /// The time of each request for a lock.
-    asked: Vec<(u8, u64)>,
+    requests: Vec<(u8, u64)>,
     begins_after_us: Vec<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Graph {
     pub fn run(&self, begins_after_us: &[u64]) -> Run {
         let count = self.services.len();
         let begins_after_us = begins_after_us.to_vec();
-        let mut run = Run { pieces: vec![Vec::new(); count], asked: Vec::new(), begins_after_us };
+        let mut run = Run { pieces: vec![Vec::new(); count], requests: Vec::new(), begins_after_us };
         let mut next = vec![0; count];
         let mut free: [(u64, Option<usize>); LOCKS.len()] = [(0, None); LOCKS.len()];
         loop {
@@ -117,7 +117,7 @@ impl Graph {
             let step = self.services[service].steps[next[service]];
             let (mut from, took) = (at, step.ms() * 1000);
             if let Some(lock) = step.lock() {
-                run.asked.push((lock, at));
+                run.requests.push((lock, at));
                 let (free, by) = &mut free[lock as usize];
                 if *free > at {
                     run.pieces[service].push(Piece { from: at, to: *free, until_released_by: *by });
@@ -187,9 +187,9 @@ impl Run {
     fn is_decided(&self, graph: &Graph) -> bool {
         let all: Vec<usize> = (0..self.pieces.len()).collect();
         let joins = graph.services.iter().map(|service| &service.after).chain([&all]);
-        let mut asked = self.asked.clone();
-        asked.sort_unstable();
-        let apart = asked.windows(2).all(|two| two[0].0 != two[1].0 || two[1].1 - two[0].1 >= MIN_DECIDED_US);
+        let mut requests = self.requests.clone();
+        requests.sort_unstable();
+        let apart = requests.windows(2).all(|two| two[0].0 != two[1].0 || two[1].1 - two[0].1 >= MIN_DECIDED_US);
         // A service that requests a lock right after it released it gets it before the woken service can run.
         let again = |two: &[Step]| two[0].lock().is_some() && two[0].lock() == two[1].lock();
         let in_turn = !graph.services.iter().any(|service| service.steps.windows(2).any(again));

@@ -87,9 +87,9 @@ fn a_delay_in_the_hosts_time_is_found_in_its_phase_and_files_say_so() {
     let mut command = bench(&lab, &into, &flags);
     let ran = run(command.arg("--export-csv").arg(&csv).arg("--export-markdown").arg(&markdown)).exits(0);
     println!("{}", ran.text());
-    let told = ran.text().replace('\n', " ");
-    for said in ["12 boots of 2 variants in turn after 2 to warm up", "append=delay.vm_mem=1500", "VMM's peak"] {
-        assert!(told.contains(said), "no {said:?}");
+    let printed = ran.text().replace('\n', " ");
+    for words in ["12 boots of 2 variants in turn after 2 to warm up", "append=delay.vm_mem=1500", "VMM's peak"] {
+        assert!(printed.contains(words), "no {words:?}");
     }
     // A busy host adds to both, but only one of them has the delay.
     let found = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
@@ -179,8 +179,10 @@ fn boots_that_fail_are_counted_and_kept() {
     let flags = ["--runs", "6", "--warm-ups", "0", "--vary", "until=^never said"];
     let ran = run(&mut bench(&lab, &into, &flags)).exits(1);
     println!("{}", ran.text());
-    let told = ran.text().replace('\n', " ");
-    assert!(told.contains("given up because until=^never said never reached its end mark") && told.contains("0 of 3"));
+    let printed = ran.text().replace('\n', " ");
+    assert!(
+        printed.contains("given up because until=^never said never reached its end mark") && printed.contains("0 of 3")
+    );
     let ended = journal(&into).pop().unwrap();
     assert_eq!(ended["ended"], serde_json::json!({"never-reached": 1}));
     let failed: Vec<Value> =
@@ -209,11 +211,11 @@ fn boots_whose_length_is_never_known_are_counted_as_failed() {
     let into = scratch.path("bench");
     let flags = ["--deterministic", "--no-first-executions", "--trace", "none", "--runs", "2", "--warm-ups", "0"];
     let ran = run(&mut bench(&image, &into, &flags)).exits(1);
-    let told = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
-    println!("{told}");
-    assert!(told.contains("no boot could be measured"));
-    assert!(told.contains("2 boots reached the end mark but cannot be measured: boot 0 (its length is not known"));
-    assert!(told.contains("leave out --no-first-executions"), "what to do about it");
+    let printed = ran.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    println!("{printed}");
+    assert!(printed.contains("no boot could be measured"));
+    assert!(printed.contains("2 boots reached the end mark but cannot be measured: boot 0 (its length is not known"));
+    assert!(printed.contains("leave out --no-first-executions"), "what to do about it");
     for boot in journal(&into).iter().filter(|line| !line["number"].is_null()) {
         assert_eq!((&boot["outcome"], &boot["total_ns"]), (&"reached".into(), &Value::Null));
         // The recording is kept, as for any failed boot.
@@ -315,8 +317,8 @@ fn a_killed_bench_has_every_boot_that_was_over() {
         let boots = list(&shown.json()["boots"]).len();
         assert!(boots >= before, "{before} were over, {boots} are left");
         assert!(shown.json()["ended"].is_null());
-        let said = run(bootscope("show").arg(&into)).exits(0);
-        assert!(said.text().contains("it was killed, or is still running"), "{}", said.text());
+        let output = run(bootscope("show").arg(&into)).exits(0);
+        assert!(output.text().contains("it was killed, or is still running"), "{}", output.text());
     }
 }
 

@@ -143,8 +143,8 @@ fn output_for_ci_is_well_formed_with_any_name() {
     std::fs::write(&markdown, "before\n").unwrap();
     let mut command = case.check(&bench);
     command.arg("--github").arg("--junit").arg(&junit).arg("--markdown").arg(&markdown);
-    let said = run(&mut command).exits(1);
-    let lines: Vec<&str> = said.text().lines().collect();
+    let output = run(&mut command).exits(1);
+    let lines: Vec<&str> = output.text().lines().collect();
     assert!(lines[0].starts_with("::error file=") && lines[0].contains("line=1"), "{lines:#?}");
     assert!(
         lines.iter().all(|line| line.starts_with("::error file=") || line.starts_with("::warning file=")),

@@ -44,8 +44,8 @@ fn a_change_is_reported_with_its_first_bench() {
     let ratio = change["after_ns"].as_f64().unwrap() / change["before_ns"].as_f64().unwrap();
     assert!((ratio - 1.2).abs() < 0.01, "{change}");
 
-    let said = run(&mut history(&db)).exits(0);
-    let text = said.text();
+    let output = run(&mut history(&db)).exits(0);
+    let text = output.text();
     assert!(text.contains("from bench") && text.contains("2026-01-18 08:30") && text.contains("+19."), "{text}");
     assert!(text.contains("10 older") && text.contains('▲') && text.contains('•'), "{text}");
 

@@ -174,8 +174,8 @@ fn a_refuted_finding_stays_visible_as_refuted() {
     let found = findings(&slow).json();
     Schemas::read().check(&found);
     assert_eq!(found["findings"][0]["tried"]["verdict"], "refuted", "{found:#}");
-    let said = run(bootscope("findings").arg(&slow).arg("--db").arg(&db)).exits(0);
-    assert!(said.text().contains("refuted on this kernel and machine type"), "{}", said.text());
+    let output = run(bootscope("findings").arg(&slow).arg("--db").arg(&db)).exits(0);
+    assert!(output.text().contains("refuted on this kernel and machine type"), "{}", output.text());
     // `show` reads the history of the user.
     let data = scratch.path("data");
     fs::create_dir_all(data.join("bootscope")).unwrap();

@@ -41,13 +41,13 @@ fn a_program_without_its_helpers_says_how_to_get_them() {
     };
     let refused = alone(&["capture", "--ssh", "nobody@nowhere.invalid", "-o", "there.tar.zst"]).exits(2);
     let (lib, bin) = (prefix.join("lib/bootscope"), prefix.join("bin"));
-    let said = format!(
+    let expected = format!(
         "bootscope-capture is not in {} or {}: run `make install-helpers PREFIX={}` in bootscope's sources",
         lib.display(),
         bin.display(),
         prefix.display()
     );
-    assert!(refused.stderr.contains(&said), "{}\nis not\n{said}", refused.stderr);
+    assert!(refused.stderr.contains(&expected), "{}\nis not\n{expected}", refused.stderr);
     alone(&["import", log.to_str().unwrap(), "-o", "boot"]).exits(0);
     assert!(alone(&["show", "boot"]).exits(0).text().contains("total"));
     fs::create_dir_all(&lib).unwrap();
@@ -321,9 +321,13 @@ fn each_command_that_writes_a_file_prints_json() {
     {
         let file = folder.path().join(name);
         let mut run_it = bootscope(command[0]);
-        let said = run(run_it.args(&command[1..]).args(["--json", "-o"]).arg(&file).arg(&into)).exits(0).json();
-        assert_eq!(said["schema"], format!("bootscope.{}/1", command[0]));
-        assert_eq!((text(&said["file"]), ns(&said["bytes"])), (file.to_str().unwrap(), size(&file)), "{said}");
+        let document = run(run_it.args(&command[1..]).args(["--json", "-o"]).arg(&file).arg(&into)).exits(0).json();
+        assert_eq!(document["schema"], format!("bootscope.{}/1", command[0]));
+        assert_eq!(
+            (text(&document["file"]), ns(&document["bytes"])),
+            (file.to_str().unwrap(), size(&file)),
+            "{document}"
+        );
     }
     run(bootscope("export").args(["--to", "csv", "--json"]).arg(&into)).refuses(&["--json", "-o"]);
 }

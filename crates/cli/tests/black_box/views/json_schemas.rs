@@ -73,7 +73,7 @@ fn the_page_describes_the_printed_documents() {
     run(bootscope("import").arg(&samples).arg("-o").arg(&of_samples)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.check_part(&shown["sampled"], "Sampled");
-    hold_user_space(&mut schemas, &scratch);
+    check_user_space(&mut schemas, &scratch);
     let findings = |recording: &Path| run(bootscope("findings").arg("--json").arg(recording)).exits(0).json();
     schemas.check(&findings(&of_samples));
     let slow = scratch.path("slow");
@@ -102,7 +102,7 @@ fn the_page_describes_the_printed_documents() {
     fs::remove_file(of_samples.join("00-perf.txt")).unwrap();
     let lost = run(bootscope("show").arg("--json").arg(&of_samples)).exits(0).json();
     schemas.check_part(&lost["warning_lines"][0], "WarningLine");
-    hold_lake(&mut schemas, &scratch, &slow);
+    check_lake(&mut schemas, &scratch, &slow);
     let unseen = schemas.unseen();
     // Fields of a stock kernel, a hang, luck, a nearly equal remedy, a resumed bench, several rounds, sources, and
     // ranges. These have their own tests.
@@ -139,15 +139,15 @@ fn the_page_describes_the_printed_documents() {
 }
 
 /// Checks a lake with a recording, and an add of a missing one.
-fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
+fn check_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
     let lake = scratch.path("lake");
     let ask = |command: &str, exits: i32, flags: &[&str]| {
-        let mut asked = bootscope("lake");
-        asked.args([command, "--json"]).args(flags);
+        let mut lake_command = bootscope("lake");
+        lake_command.args([command, "--json"]).args(flags);
         if command == "add" {
-            asked.arg(recording).arg(scratch.path("nowhere")).arg("--to");
+            lake_command.arg(recording).arg(scratch.path("nowhere")).arg("--to");
         }
-        run(asked.arg(&lake)).exits(exits).json()
+        run(lake_command.arg(&lake)).exits(exits).json()
     };
     schemas.check(&ask("add", 1, &[]));
     schemas.check(&ask("compact", 0, &[]));
@@ -155,7 +155,7 @@ fn hold_lake(schemas: &mut Schemas, scratch: &Scratch, recording: &Path) {
 }
 
 /// Checks the processes and units of a hand-made trace: a service that waits for a disk, then its child.
-fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
+fn check_user_space(schemas: &mut Schemas, scratch: &Scratch) {
     let (trace, log, into) = (scratch.path("trace.txt"), scratch.path("dmesg.txt"), scratch.path("user"));
     let switch = |from: &str, state: &str, to: &str| {
         let (from, to) = (from.split_once('-').unwrap(), to.split_once('-').unwrap());
@@ -194,9 +194,9 @@ fn hold_user_space(schemas: &mut Schemas, scratch: &Scratch) {
         .enumerate()
         .map(|(at, (task, flags, event))| format!("{task:>16} [000] {flags} {:>5}.{:06}: {event}\n", 1, 10_000 * at));
     fs::write(&trace, format!("# tracer: nop\n{}", lines.collect::<String>())).unwrap();
-    let said = "[    1.000000] systemd[1]: systemd 252 running in system mode\n\
+    let messages = "[    1.000000] systemd[1]: systemd 252 running in system mode\n\
                 [    1.030000] systemd[1]: Starting a.service - A...\n[    1.180000] systemd[1]: Finished a.service - A.\n";
-    fs::write(&log, said).unwrap();
+    fs::write(&log, messages).unwrap();
     run(bootscope("import").arg(&trace).arg(&log).arg("-o").arg(&into)).exits(0);
     let shown = run(bootscope("show").arg("--json").arg(&into)).exits(0).json();
     let service = &shown["processes"][1];
@@ -283,8 +283,8 @@ fn fields_missing_in_the_page_are_detected() {
     for (at, value, says) in wrong {
         let mut document = right.clone();
         *document.pointer_mut(at).unwrap() = value;
-        let said = std::panic::catch_unwind(|| Schemas::read().check(&document)).unwrap_err();
-        let said = said.downcast_ref::<String>().unwrap();
-        assert!(said.contains(says), "{said}");
+        let message = std::panic::catch_unwind(|| Schemas::read().check(&document)).unwrap_err();
+        let message = message.downcast_ref::<String>().unwrap();
+        assert!(message.contains(says), "{message}");
     }
 }

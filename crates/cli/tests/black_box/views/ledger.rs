@@ -216,9 +216,9 @@ fn a_saving_within_a_wait_counts_until_another_hold_ends() {
     assert_close(&totals(&boots.what_if(&two, &["THREAD usbus1", "THREAD usbus0"])), &[1_010.0, 20.0]);
     let text =
         run(bootscope("what-if").arg(&two).args(["--save", "THREAD usbus0", "--save", "THREAD usbus1"])).exits(0);
-    let said = "THREAD usbus0: 390 ms of the saving is lost, because the boot then waits for something else";
+    let warning = "THREAD usbus0: 390 ms of the saving is lost, because the boot then waits for something else";
     let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(said), "{}", text.text());
+    assert!(words.contains(warning), "{}", text.text());
 }
 
 #[test]

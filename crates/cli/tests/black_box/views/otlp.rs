@@ -26,8 +26,8 @@ struct Posted {
 fn collector(requests: usize, answer: &'static str) -> (String, JoinHandle<Vec<Posted>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let heard = std::thread::spawn(move || (0..requests).map(|_| receive(&listener, answer)).collect());
-    (address, heard)
+    let received = std::thread::spawn(move || (0..requests).map(|_| receive(&listener, answer)).collect());
+    (address, received)
 }
 
 fn receive(listener: &TcpListener, answer: &str) -> Posted {
@@ -58,11 +58,11 @@ const TAKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r
 #[test]
 fn a_collector_receives_the_trace_and_the_metrics() {
     let recording = recording("heard");
-    let (address, heard) = collector(2, TAKEN);
+    let (address, received) = collector(2, TAKEN);
     let ran =
         run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint"]).arg(format!("{address}/in/")))
             .exits(0);
-    let posted = heard.join().unwrap();
+    let posted = received.join().unwrap();
     assert_eq!(posted.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), ["/in/v1/traces", "/in/v1/metrics"]);
     let written = run(bootscope("export").arg(&recording).args(["--to", "otlp"])).exits(0).stdout;
     let written = String::from_utf8(written).unwrap();
@@ -79,18 +79,18 @@ fn a_collector_receives_the_trace_and_the_metrics() {
 #[test]
 fn a_refusal_of_the_collector_is_reported() {
     let recording = recording("refused");
-    let (address, heard) = collector(1, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\nno such \u{1b}[31mpath");
+    let (address, received) = collector(1, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\nno such \u{1b}[31mpath");
     run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &address])).refuses(&[
         "404",
         "no such \\x1b",
         "receiver",
     ]);
-    heard.join().unwrap();
+    received.join().unwrap();
 
     let partly = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"3\",\"errorMessage\":\"too old\"}}";
-    let (address, heard) = collector(2, partly);
+    let (address, received) = collector(2, partly);
     let ran = run(bootscope("export").arg(&recording).args(["--to", "otlp", "--endpoint", &address])).exits(0);
-    heard.join().unwrap();
+    received.join().unwrap();
     assert!(ran.stderr.contains("too old"), "{}", ran.stderr);
 
     // No server listens at a port that was just released.

@@ -58,16 +58,16 @@ fn a_page_answers_as_the_command_does() {
                 })
                 .collect();
             let timeline = parts(&page).timeline();
-            let said = run(&mut command);
-            if said.status != 0 {
+            let output = run(&mut command);
+            if output.status != 0 {
                 // Without a path or without waits, the page gives the same reason.
                 let answered: Value = serde_json::from_str(&answer(&timeline.unwrap(), &savings)).unwrap();
                 let wrong = answered["wrong"].as_str().unwrap();
-                assert!(said.stderr.contains(wrong), "{}: {wrong:?}, {}", recording.display(), said.stderr);
+                assert!(output.stderr.contains(wrong), "{}: {wrong:?}, {}", recording.display(), output.stderr);
                 refused += 1;
                 continue;
             }
-            let said = said.json();
+            let output = output.json();
             let answered: Value = serde_json::from_str(&answer(&timeline.unwrap(), &savings)).unwrap();
             // Names are escaped in the page, and the escaped names order rows of equal length.
             let wheres = |of: &Value| -> Vec<(i64, String)> {
@@ -79,12 +79,12 @@ fn a_page_answers_as_the_command_does() {
                 rows
             };
             assert_eq!(answered["wrong"], Value::Null, "{}", recording.display());
-            let (left, wanted) = (wheres(&answered), wheres(&said));
+            let (left, wanted) = (wheres(&answered), wheres(&output));
             let other = left.iter().zip(&wanted).find(|(a, b)| a != b);
             assert!(other.is_none() && left.len() == wanted.len(), "{} {question:?} {other:?}", recording.display());
             let steps = answered["steps"].as_array().unwrap();
             assert_eq!(steps.len(), question.len());
-            for (step, wanted) in steps.iter().zip(said["steps"].as_array().unwrap()) {
+            for (step, wanted) in steps.iter().zip(output["steps"].as_array().unwrap()) {
                 for field in ["before_ns", "saved_ns", "saved_at_worst_ns", "saved_at_best_ns", "total_ns"] {
                     assert_eq!(step[field], wanted[field], "{} {question:?} {field}", recording.display());
                 }

@@ -188,7 +188,7 @@ fn the_times_of_a_ledger_can_be_subtracted() {
             let (was, now, saved, total) = (of("boot path"), of("becomes"), of("saved"), of("total"));
             assert!((before - saved - total).abs() < 1.0, "{line}\n{output}");
             let step = line.trim().split("  ").next().unwrap();
-            let says_why = output.lines().any(|said| said.starts_with(&format!("{step}: ")));
+            let says_why = output.lines().any(|line| line.starts_with(&format!("{step}: ")));
             assert!((was - now - saved).abs() < 1.0 || says_why, "{line}\n{output}");
             before = total;
         }

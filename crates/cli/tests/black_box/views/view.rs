@@ -123,10 +123,10 @@ fn savings_in_the_page_equal_those_of_the_command() {
         for one in &save {
             command.arg("--save").arg(one);
         }
-        let said = run(&mut command).json();
-        assert_eq!(answer, said);
-        let left = said["steps"].as_array().unwrap().last().unwrap()["total_ns"].as_i64().unwrap();
-        assert!(left < shown["total_ns"].as_i64().unwrap(), "{said}");
+        let document = run(&mut command).json();
+        assert_eq!(answer, document);
+        let left = document["steps"].as_array().unwrap().last().unwrap()["total_ns"].as_i64().unwrap();
+        assert!(left < shown["total_ns"].as_i64().unwrap(), "{document}");
     }
     let refused = |question: serde_json::Value, why: &str| {
         let (status, answer) = ask(&question);
