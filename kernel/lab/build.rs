@@ -1,4 +1,4 @@
-//! Links the kernel by its own script, and makes the device interface out of its description.
+//! Links the kernel with its linker script, and generates the device interface from its description.
 
 #[path = "build/interface.rs"]
 mod interface;
@@ -10,7 +10,7 @@ fn main() {
     let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
 
-    // Nothing in the language says so, and samples without callers are to be known for what they are.
+    // The language has no cfg for frame pointers. The kernel needs one, to report that its samples have no callers.
     println!("cargo::rustc-check-cfg=cfg(frame_pointers)");
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
     if env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("force-frame-pointers=yes")) {

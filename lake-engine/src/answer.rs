@@ -1,4 +1,4 @@
-//! What a question is answered with: rows that say the same in JSON, in CSV and as a table, and how many boots that rests on.
+//! The answer to a question: the same rows as JSON, CSV or a table, and the number of boots behind them.
 
 use crate::FormatArgs;
 use anyhow::Context as _;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::io::{IsTerminal as _, Write, stdout};
 
-/// How a column of the table shows a field of a row.
+/// Format of a column of the table.
 #[derive(Clone, Copy)]
 pub enum Show {
-    /// As it is.
+    /// Unchanged.
     Plain,
     /// Nanoseconds, as milliseconds.
     Ms,
@@ -21,47 +21,47 @@ pub enum Show {
     Change,
     /// A share of one, as percent.
     Percent,
-    /// A probability.
+    /// A probability, with few digits.
     Probability,
     /// Nanoseconds, as seconds.
     Seconds,
-    /// An identity, of which the beginning is shown: `--where` takes it with the `*` behind it.
+    /// The beginning of an identity, followed by `*`. `--where` accepts that form.
     Id,
 }
 
-/// So much of an identity is shown.
-const ID: usize = 20;
-/// A text of an answer's table is not wider; JSON and CSV have all of it.
-const WIDE: usize = 40;
+/// Maximum width of an identity in the table.
+const MAX_ID_WIDTH: usize = 20;
+/// Maximum width of a text in the table. JSON and CSV have all of it.
+const MAX_TEXT_WIDTH: usize = 40;
 
-/// A column of the table: its heading, the field of each row, and how that is shown.
+/// A column of the table: its heading, the field of each row, and its format.
 pub type Shown = (&'static str, &'static str, Show);
 
-/// An answer.
+/// The answer to a question, as printed.
 #[derive(Serialize)]
 pub struct Answer {
-    /// `bootscope.lake-QUESTION/1`.
+    /// Kind and version of the document: `bootscope.lake-QUESTION/1`.
     pub schema: String,
     /// The lake, as the user named it.
     pub lake: String,
-    /// From which day on boots were asked; all if empty.
+    /// First day of the selected boots. Empty if all days are selected.
     pub since: String,
-    /// Boots that it rests on.
+    /// Number of boots behind the answer.
     pub boots: u64,
-    /// What a reader must know of it, in sentences.
+    /// Remarks for the user, in sentences.
     pub remarks: Vec<String>,
-    /// Each an object of the same fields.
+    /// The rows. All have the same fields.
     pub rows: Vec<Fields>,
-    /// Whether it found something to act on.
+    /// True if the user should act on the answer.
     #[serde(skip)]
     pub is_bad: bool,
-    /// How the table shows the rows.
+    /// The columns of the table.
     #[serde(skip)]
     pub shown: &'static [Shown],
 }
 
 impl Answer {
-    /// Prints it; of a table at most so many rows.
+    /// Prints the answer. A table gets at most `top` rows.
     pub fn print(&self, format: FormatArgs, top: usize) -> anyhow::Result<()> {
         let mut out = stdout().lock();
         if format.json {
@@ -73,7 +73,7 @@ impl Answer {
         }
         let names: Vec<&str> = self.shown.iter().map(|(heading, ..)| *heading).collect();
         let cell = |row: &Fields, &(_, field, show): &Shown| {
-            if field == "by" { row.text(field).to_owned() } else { cut(&show.text(row.get(field)), WIDE) }
+            if field == "by" { row.text(field).to_owned() } else { cut(&show.text(row.get(field)), MAX_TEXT_WIDTH) }
         };
         let lines: Vec<Vec<String>> =
             self.rows.iter().take(top).map(|row| self.shown.iter().map(|shown| cell(row, shown)).collect()).collect();
@@ -119,17 +119,17 @@ impl Answer {
 pub struct Fields(pub Vec<(String, Value)>);
 
 impl Fields {
-    /// Of anything that is an object in JSON.
+    /// Converts a value that is an object in JSON.
     pub fn of(row: &impl Serialize) -> serde_json::Result<Fields> {
         serde_json::from_str(&serde_json::to_string(row)?)
     }
 
-    /// A field; null if it is not there.
+    /// A field. Null if it is missing.
     pub fn get(&self, name: &str) -> &Value {
         self.0.iter().find(|(field, _)| field == name).map_or(&Value::Null, |(_, value)| value)
     }
 
-    /// A field that is a text; empty if it is none.
+    /// A text field. Empty if it is missing or not a text.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).as_str().unwrap_or_default()
     }
@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// The beginning and the end of a text that is too wide: kinds of machine differ at either.
+/// Shortens a wide text in its middle, because kinds of machine differ at the beginning or at the end.
 pub fn cut(text: &str, wide: usize) -> String {
     let count = text.chars().count();
     if count <= wide {
@@ -173,7 +173,8 @@ pub fn cut(text: &str, wide: usize) -> String {
     text.chars().take(half).chain(['…']).chain(text.chars().skip(count - (wide - half - 1))).collect()
 }
 
-/// As RFC 4180 has it. A terminal must not obey what a guest said; a file has it as it was.
+/// Quotes a text by RFC 4180. Escapes control sequences of guests only if the output is a terminal, so that files have the
+/// original text.
 fn quoted(text: &str) -> String {
     let shown = if stdout().is_terminal() { harmless(text) } else { text.into() };
     let text = &*shown;
@@ -184,8 +185,8 @@ impl Show {
     fn text(self, value: &Value) -> String {
         match (self, value) {
             (_, Value::Null) => "-".to_owned(),
-            (Show::Id, Value::String(text)) if text.chars().count() > ID => {
-                text.chars().take(ID - 1).chain(['*']).collect()
+            (Show::Id, Value::String(text)) if text.chars().count() > MAX_ID_WIDTH => {
+                text.chars().take(MAX_ID_WIDTH - 1).chain(['*']).collect()
             }
             (Show::Plain | Show::Id, Value::String(text)) if text.is_empty() => "-".to_owned(),
             (Show::Plain | Show::Id, Value::String(text)) => text.clone(),
@@ -213,7 +214,7 @@ impl Show {
     }
 }
 
-/// Three digits at least, and no more behind the point than these need.
+/// Formats a number with at least three digits, and no more decimals than that needs.
 fn three_digits(number: f64) -> String {
     let digits = match number.abs() {
         large if large >= 100.0 => 0,
@@ -224,7 +225,7 @@ fn three_digits(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// The rows of a batch as texts.
+/// Appends the rows of a batch as texts.
 pub fn texts_of(batch: &RecordBatch, rows: &mut Vec<Vec<String>>) -> anyhow::Result<()> {
     let options = FormatOptions::default().with_null("-");
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
@@ -233,7 +234,7 @@ pub fn texts_of(batch: &RecordBatch, rows: &mut Vec<Vec<String>>) -> anyhow::Res
     Ok(())
 }
 
-/// Prints columns, numbers to the right. Names in a lake quote what guests said: a terminal must not obey them.
+/// Prints a table, with numbers aligned to the right. Names in a lake may quote guests' output, so control sequences are escaped.
 pub fn print_table(out: &mut impl Write, names: &[&str], rows: &[Vec<String>]) -> anyhow::Result<()> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| harmless(cell).into_owned()).collect()).collect();

@@ -1,9 +1,11 @@
-//! DataFusion with the tables of a lake: in this process, or on a Ballista cluster. The same SQL goes to both.
+//! DataFusion with the tables of a lake, in this process or on a Ballista cluster. Both get the same SQL.
 //!
-//! A table has the columns of all its files: one of an earlier bootscope lacks some, and these are null.
-//! A boot is in the lake when `boots` has it. Where somebody adds, or was killed while at it, other tables have files of a batch that `boots`
-//! does not have: leftovers. In a folder, files may also change their names meanwhile, so each table is then read joined with `boots`. In an
-//! object store they do not, but the same boots may have been sent again: there, files of days that have leftovers are read by name.
+//! A table has the columns of all its files. A file of an earlier bootscope lacks some columns, which are null for its rows.
+//!
+//! A boot is in the lake when `boots` has it. While a process adds boots, or after it was killed, other tables have files of a
+//! batch that `boots` does not have: leftovers. In a folder, files may also be renamed during a query, so each table is then
+//! read joined with `boots`. In an object store files are not renamed, but the same boots may have been sent again. So for days
+//! with leftovers, only files that `boots` has are read there.
 
 use anyhow::{Context as _, anyhow, bail};
 use arrow::datatypes::DataType;
@@ -30,30 +32,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// The layout that is read here, as `docs/lake.md` describes it.
+/// The layout that this program reads, described in `docs/lake.md`.
 pub const SCHEMA: &str = "bootscope.lake/1";
-/// The file that says so.
+/// Name of the file that names a lake's layout.
 pub const HEAD: &str = "lake.json";
-/// The file that says which batch is being added.
+/// Name of the file with the batch that is being added.
 pub const ADDING: &str = "adding.json";
-/// The table that says which boots are there.
+/// The table of boots.
 pub const BOOTS: &str = "boots";
-/// The table that has a row a machine, and so no boots.
+/// The table of machines, whose rows have no boot.
 const MACHINES: &str = "machines";
 /// All tables, in the order in which a batch's files get their names.
 pub const TABLES: [&str; 9] =
     ["phases", "rows", "initcalls", "units", "findings", "metrics", "labels", MACHINES, BOOTS];
 
-/// What a table is called where it is read joined with `boots`.
+/// Suffix for the name of a table with its leftovers.
 const WITH_LEFTOVERS: &str = "_with_leftovers";
-/// What DataFusion says of statements that would write or change the session.
+/// DataFusion's messages for statements that would write or change the session.
 const REFUSED: [&str; 3] = ["DDL not supported", "DML not supported", "Statement not supported"];
-/// Of all memory, a query gets so much unless the user says.
+/// By default, a query may use the machine's memory divided by this.
 const MEMORY_SHARE: u64 = 2;
-/// With less, hardly any query ends.
-const MEMORY_LEAST: usize = 64 << 20;
+/// Minimum memory. With less, hardly any query succeeds.
+const MIN_MEMORY: usize = 64 << 20;
 
-/// Where a query runs.
+/// Options for the place and the resources of a query.
 #[derive(Default, clap::Args)]
 pub struct EngineArgs {
     /// Ask a Ballista cluster, whose executors reach the lake by the same name: df://SCHEDULER:50050
@@ -81,19 +83,19 @@ fn bytes(text: &str) -> Result<usize, String> {
         _ => return Err("give bytes, or a number with K, M or G, such as 4G".to_owned()),
     };
     let number: usize = number.parse().map_err(|_| "give a number, such as 4G".to_owned())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or_else(|| "give at least 64M".to_owned())
+    number.checked_mul(1 << shift).filter(|&bytes| bytes >= MIN_MEMORY).ok_or_else(|| "give at least 64M".to_owned())
 }
 
-/// A lake that can be asked.
+/// An open lake.
 pub struct Engine {
     context: SessionContext,
-    /// As the user names it.
+    /// Name of the lake, as the user gave it.
     pub lake: String,
-    /// Where it is.
+    /// The store that contains the lake.
     pub store: Arc<dyn ObjectStore>,
-    /// The lake in that.
+    /// Path of the lake in the store.
     pub root: ObjectPath,
-    /// How long a cluster may give nothing.
+    /// Maximum time to wait for the next part of a cluster's answer.
     give_up: Option<Duration>,
 }
 
@@ -107,12 +109,12 @@ impl Engine {
     /// Opens a lake.
     ///
     /// # Errors
-    /// If it is none, a later bootscope made it, or neither it nor the cluster can be reached.
+    /// If it is not a lake, if a later bootscope made it, or if the lake or the cluster cannot be reached.
     pub async fn open(lake: &str, args: &EngineArgs) -> anyhow::Result<Engine> {
         Engine::open_tables(lake, args, &TABLES).await
     }
 
-    /// With some of its tables.
+    /// Opens a lake with only some of its tables.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -120,7 +122,7 @@ impl Engine {
         let url = url_of(lake)?;
         let engine = Engine::connect(lake, args).await?;
         check(&*engine.store, &engine.root, lake).await?;
-        // `boots` first: what gets its name in between is then taken for a leftover.
+        // List `boots` first. A batch that is completed during the listing then counts as a leftover.
         let of_boots = batches(&*engine.store, &engine.root, BOOTS).await?;
         let mut files = vec![(BOOTS, of_boots.clone())];
         for &table in tables.iter().filter(|table| **table != BOOTS) {
@@ -131,7 +133,7 @@ impl Engine {
         for (table, files) in &files {
             let leftovers = match () {
                 () if days.is_empty() => Leftovers::None,
-                // So that no table has a batch that another lacks, all days with leftovers are read as they were listed.
+                // Read all days with leftovers as they were listed, so that no table has a batch that another lacks.
                 () if url.scheme() != "file" => Leftovers::Days(&days, &of_boots),
                 () if [BOOTS, MACHINES].contains(table) => Leftovers::None,
                 () => Leftovers::Joined,
@@ -141,10 +143,10 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Without any table: whether a lake is there, nobody looked.
+    /// Connects without opening any table and without checking that the lake exists.
     ///
     /// # Errors
-    /// If neither the place nor the cluster can be reached.
+    /// If the store or the cluster cannot be reached.
     pub async fn connect(lake: &str, args: &EngineArgs) -> anyhow::Result<Engine> {
         let url = url_of(lake)?;
         let state = state(args)?;
@@ -171,7 +173,7 @@ impl Engine {
         let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
         let by_day = options.clone().with_table_partition_cols(vec![("day".to_owned(), DataType::Utf8)]);
         if files.is_empty() {
-            // Nobody added yet, or by a bootscope that did not have this table.
+            // The lake is empty, or an earlier bootscope without this table filled it.
             return if table == BOOTS { Err(anyhow!("{} has no boots yet", self.lake)) } else { Ok(()) };
         }
         let url = ListingTableUrl::parse(format!("{folder}/"))?;
@@ -210,7 +212,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The next part of what a query gives; none at its end.
+    /// The next part of a query's result. `None` at its end.
     pub async fn next(&self, batches: &mut SendableRecordBatchStream) -> anyhow::Result<Option<RecordBatch>> {
         let batch = match self.give_up {
             None => batches.next().await,
@@ -222,7 +224,7 @@ impl Engine {
         Ok(batch.transpose()?)
     }
 
-    /// What a statement that only reads will give. Whatever writes, or would change the session, is refused.
+    /// Plans a statement that only reads. Refuses statements that would write or change the session.
     pub async fn query(&self, sql: &str) -> anyhow::Result<DataFrame> {
         let reads = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         let found = self.context.sql_with_options(sql, reads).await;
@@ -233,7 +235,7 @@ impl Engine {
     }
 }
 
-/// What the user's environment says of the object store: for us, or for executors.
+/// Options of the object store from the user's environment, for this process or for executors.
 fn s3_options() -> anyhow::Result<S3Options> {
     let mut options = S3Options::default();
     let known = [
@@ -252,7 +254,7 @@ fn s3_options() -> anyhow::Result<S3Options> {
     Ok(options)
 }
 
-/// A text as SQL writes it.
+/// Quotes a text for SQL.
 pub fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
@@ -283,7 +285,7 @@ fn state(args: &EngineArgs) -> anyhow::Result<SessionState> {
     Ok(builder.with_config(config).with_runtime_env(runtime).build())
 }
 
-/// A part of the machine's memory, as Linux says.
+/// The default memory of a query: a share of the memory that Linux reports.
 fn memory_here() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -304,22 +306,22 @@ async fn check(store: &dyn ObjectStore, root: &ObjectPath, lake: &str) -> anyhow
     Ok(())
 }
 
-/// What is done about files of a batch that `boots` does not have.
+/// Treatment of the leftovers of a table: files of a batch that `boots` does not have.
 enum Leftovers<'a> {
-    /// There are none.
+    /// The table has no leftovers, or reading them does no harm.
     None,
-    /// Only what has boots is read of a table.
+    /// Read only rows of boots that `boots` has.
     Joined,
-    /// Of these days only files are read that `boots` has.
+    /// For these days, read only the files that `boots` has.
     Days(&'a BTreeSet<String>, &'a BTreeSet<String>),
 }
 
-/// The day of a file that [`batches`] names.
+/// The day of a file from [`batches`].
 fn day_of(file: &str) -> &str {
     file.split('/').find_map(|part| part.strip_prefix("day=")).unwrap_or_default()
 }
 
-/// The batches that a table has: days and names of files, as `/day=2026-11-26/3a1d662dde9871b4.parquet`.
+/// The batches of a table, as days and names of files: `/day=2026-11-26/3a1d662dde9871b4.parquet`.
 pub async fn batches(store: &dyn ObjectStore, root: &ObjectPath, table: &str) -> anyhow::Result<BTreeSet<String>> {
     let table = root.clone().join(table);
     let files: Vec<_> = store.list(Some(&table)).try_collect().await?;

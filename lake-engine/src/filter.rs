@@ -1,16 +1,16 @@
-//! Which boots a question is about: `--since` and `--where`, as a condition in SQL.
+//! The selection of boots for a question: translates `--since` and `--where` to a condition in SQL.
 
 use crate::engine::text;
 use anyhow::bail;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Columns that are in every table, so that a condition on them needs no join.
+/// Columns of every table, so that a condition on them needs no join.
 const KEYS: [&str; 4] = ["hardware", "time_base", "kernel", "machine"];
 
-/// No boot that bootscope keeps was earlier.
+/// The first day that is plausible for a boot.
 const FIRST_DAY: &str = "2000-01-01";
 
-/// Which boots.
+/// Options that select boots.
 #[derive(clap::Args)]
 pub struct FilterArgs {
     /// Only boots since then: a day such as 2026-11-01, or how long ago, such as 30d
@@ -23,14 +23,14 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The first day of them; empty if they are all.
+    /// The first selected day. Empty if all days are selected.
     pub fn since(&self) -> &str {
         self.since.as_ref().map_or("", |since| &since.day)
     }
 
-    /// A condition for any table.
+    /// The condition in SQL, for any table.
     pub fn sql(&self) -> String {
-        // Days choose files; within the first, the time counts.
+        // The day selects files; within the first day, the time selects boots.
         let since = self.since.iter().map(|since| {
             let day = format!("day >= {}", text(&since.day));
             since.ms.map_or(day.clone(), |ms| format!("{day} AND began >= to_timestamp_millis({ms})"))
@@ -39,14 +39,14 @@ impl FilterArgs {
         if all.is_empty() { "TRUE".to_owned() } else { all.join(" AND ") }
     }
 
-    /// Likewise, where time matters: without boots whose clock was not set. A machine without a clock begins in 1970, a wrong one may be in the
-    /// future.
+    /// Like [`FilterArgs::sql`], but without boots whose clock was wrong, for questions about time. A machine without a clock starts
+    /// in 1970, and a wrong clock may be in the future.
     pub fn sql_of_time(&self) -> String {
         let tomorrow = day(SystemTime::now() + Duration::from_secs(86_400));
         format!("({}) AND day >= {} AND day <= {}", self.sql(), text(FIRST_DAY), text(&tomorrow))
     }
 
-    /// With another first day, where the user gave none.
+    /// The same selection, but with this first day if the user gave no other.
     pub fn or_since(&self, day: &str) -> FilterArgs {
         FilterArgs {
             since: self.since.clone().or_else(|| Some(Since { day: day.to_owned(), ms: None })),
@@ -66,11 +66,11 @@ fn condition(given: &str) -> Result<String, String> {
     })
 }
 
-/// A time from which on boots are asked.
+/// The time of the first selected boot.
 #[derive(Clone, Debug, PartialEq)]
 struct Since {
     day: String,
-    /// Within the day, in ms since 1970; all of it without.
+    /// Time within the day, in ms since 1970. `None` for the whole day.
     ms: Option<u64>,
 }
 
@@ -91,17 +91,17 @@ fn since_at(given: &str, now: SystemTime) -> anyhow::Result<Since> {
     Ok(Since { day: day(at), ms })
 }
 
-/// Seconds from 1970 to the end of 9999, the last day that can be written.
+/// The end of the year 9999, the last with four digits, in seconds since 1970.
 const LAST_S: u64 = 253_402_300_799;
 
-/// The day of a time, in UTC; the nearest from 1970 to 9999.
+/// The day of a time in UTC. Times before 1970 and after 9999 are clamped.
 pub fn day(at: SystemTime) -> String {
     let at = at.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_S));
     let text = humantime::format_rfc3339_seconds(at).to_string();
     text.chars().take("2026-11-26".len()).collect()
 }
 
-/// So many days before another.
+/// The day that is `days` days before another.
 pub fn days_before(day_text: &str, days: u64) -> String {
     let at = humantime::parse_rfc3339(&format!("{day_text}T00:00:00Z")).unwrap_or(UNIX_EPOCH);
     day(at.checked_sub(Duration::from_secs(86_400 * days)).unwrap_or(UNIX_EPOCH))

@@ -1,5 +1,6 @@
-//! `bootscope-lake`, which `bootscope lake` starts: asks a lake by SQL, and the questions that need statistics. What it finds goes to
-//! standard output. It writes nothing else, but for `send`, by which `bootscope lake add` adds to a lake in an object store.
+//! `bootscope-lake`, which `bootscope lake` starts. It queries a lake by SQL, answers the questions that need statistics, and
+//! prints the answers to standard output. It writes nothing else, except with `send`, by which `bootscope lake add` adds to a
+//! lake in an object store.
 
 mod answer;
 mod engine;
@@ -33,7 +34,7 @@ enum Command {
     Send(send::Args),
 }
 
-/// How the answer is printed.
+/// Options for the format of the answer.
 #[derive(clap::Args, Clone, Copy)]
 struct FormatArgs {
     /// Print one JSON document
@@ -47,7 +48,7 @@ struct FormatArgs {
     quiet: bool,
 }
 
-/// Which lake, and what asks it.
+/// Options for the lake and the engine.
 #[derive(clap::Args)]
 struct LakeArgs {
     /// The lake: a folder, or s3://BUCKET/FOLDER
@@ -64,7 +65,7 @@ impl LakeArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // A file that is no Parquet may make a reader fail in its own way; it is an error as any other.
+    // The Parquet library may panic on a malformed file. Report that like any other error.
     std::panic::set_hook(Box::new(|_| {}));
     let ended = std::panic::catch_unwind(|| run(cli.command)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -96,7 +97,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// An error and its causes. Those of libraries repeat in their own words what caused them.
+/// The message of an error with its causes. Skips causes that the message contains already, because libraries repeat them.
 fn said(error: &anyhow::Error) -> String {
     error.chain().map(|cause| cause.to_string().replace('\n', " ")).fold(String::new(), |said, cause| {
         let is_said = said.contains(&cause);
@@ -110,7 +111,7 @@ fn said(error: &anyhow::Error) -> String {
     })
 }
 
-/// Whoever read our output has seen enough: that is no error.
+/// True if the reader of the output closed the pipe. That is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     causes.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)

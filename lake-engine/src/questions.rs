@@ -1,5 +1,5 @@
-//! `ask`: questions that need statistics. SQL sums up, on whatever engine; what follows from the sums is worked out here, by the same
-//! functions as a bench's verdicts.
+//! `ask`: questions that need statistics. The engine computes sums by SQL. This process computes the answers from them, with the
+//! same functions as a bench's verdicts.
 
 mod boot_times;
 mod boots;
@@ -22,19 +22,20 @@ use std::process::ExitCode;
 
 /// Ask a lake what no sum tells: what became slower and with which update, and how sure that is
 ///
-/// Regressions and outliers compare boots of one kind of machine with each other only. Each answer says how many boots it rests on. Where thousands of rows are
-/// looked at, probabilities are corrected for that: of what answers name, chance made 5 in 100 at most, on average.
+/// Regressions and outliers compare boots of one kind of machine with each other only. Each answer says how many boots it rests on.
+/// Where thousands of rows are looked at, probabilities are corrected for that: of what answers name, chance made 5 in 100 at most,
+/// on average.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     lake: LakeArgs,
-    /// The question
+    /// The question to answer
     #[arg(value_enum)]
     question: Question,
     #[command(flatten)]
     filter: FilterArgs,
-    /// What boots are told apart by, in boot-times and slowest-rows: a column of boots, or label:NAME; may be repeated. Counted boots are
+    /// Group boots by this, in boot-times and slowest-rows: a column of boots, or label:NAME; may be repeated. Counted boots are
     /// always apart from others [default: hardware, and in boot-times kernel]
     #[arg(long, value_name = "NAME")]
     by: Vec<String>,
@@ -54,7 +55,6 @@ Examples:
 
 Exit status: 1 where regressions, outliers or missing machines were found.";
 
-/// What can be asked.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Question {
     /// Median, 95th and 99th percentile, each with its interval
@@ -73,14 +73,14 @@ enum Question {
     Boots,
 }
 
-/// What a question gave: its rows, and what is to be known of them.
+/// The result of a question: its rows, and remarks about them.
 struct Found {
     boots: u64,
     remarks: Vec<String>,
     rows: Vec<Fields>,
     shown: &'static [Shown],
     is_bad: bool,
-    /// From which day on boots were asked, where the question itself chose it.
+    /// First day of the selected boots, if the question itself chose it. Else empty.
     since: String,
 }
 
@@ -91,7 +91,7 @@ impl Found {
     }
 }
 
-/// Runs it.
+/// Answers a question and prints the answer. The exit status is 1 if the user should act on it.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = args.lake.open().await?;
     let (name, found) = ask(&engine, args).await?;

@@ -1,15 +1,17 @@
-//! `send`: a lake in a folder goes into another, in an object store. `bootscope lake add --to s3://…` adds to a folder of its own, and then
-//! calls this.
+//! `send`: copies the boots of a lake in a folder to a lake in an object store. `bootscope lake add --to s3://…` first adds to a
+//! temporary folder, and then calls this.
 //!
-//! It keeps the rules of a lake in a folder (`crates/lake/src/folder.rs`). A boot is in the lake when `boots` has it, so its file goes last.
-//! Who sends has the object `adding.json`, which is made only if it is not there (a conditional put, as S3 and its likes have it), and
-//! which names the batch: so two that send at once lose nothing. An object store cannot say that somebody is dead: who has seen the same version of
-//! `adding.json` for the time of a lease takes it over, by this clock alone. What the other sent stays for a day, because it may be alive after
-//! all: files of a batch without its `boots` are not read.
+//! It keeps the rules of a lake in a folder (`crates/lake/src/folder.rs`). A boot is in the lake when `boots` has it, so that
+//! file is sent last. A sender holds the object `adding.json`, which names the batch. A conditional put, as in S3 and compatible
+//! stores, creates it only if it does not exist. So two senders at the same time lose nothing. An object store cannot report
+//! that a sender is dead. A sender that sees the same version of `adding.json` for the time of a lease, by its own clock, takes
+//! over. The files of the other stay for a day, because it may still be alive; files of a batch without its `boots` are not
+//! read.
 //!
-//! A request may arrive long after its sender gave it up. So a file is put only where there is none, once, and a batch that is given up
-//! after its `boots` were asked for gets a `boots` without rows: what comes later is refused. Where that is too late, as the sender died or
-//! the store could not be reached, boots may be there twice. Whoever sends next finds that, and takes one of the batches back.
+//! A request may arrive long after its sender gave it up. So a file is put only once, and only if it does not exist. If a sender
+//! gives up a batch after it requested its `boots`, it puts a `boots` without rows, so that the store refuses the late request.
+//! If that fails, because the sender died or the store cannot be reached, boots may be in the lake twice. The next sender finds
+//! them and takes one of the batches back.
 
 use crate::LakeArgs;
 use crate::engine::{self, ADDING, BOOTS, Engine, EngineArgs, HEAD, SCHEMA, TABLES};
@@ -34,14 +36,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Who sends is believed dead after so long without a sign.
+/// Time without a new version of `adding.json` after which a sender counts as dead.
 const LEASE: Duration = Duration::from_secs(120);
-/// Files without `boots` that are so old are nobody's any more.
-const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
-/// So many of their batches are given up at once.
-const FORGOTTEN_MOST: usize = 50;
-/// How often is looked whether another is done.
-const LOOK: Duration = Duration::from_millis(500);
+/// Age after which files without `boots` count as abandoned.
+const ABANDONED_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Maximum number of abandoned batches that are given up in one turn.
+const MAX_ABANDONED: usize = 50;
+/// Interval between checks for the end of another sender.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Send a lake in a folder to one in an object store
 #[derive(clap::Args)]
@@ -59,16 +61,16 @@ pub struct BootIdsArgs {
     lake: LakeArgs,
 }
 
-/// What became of a lake that was to be sent.
+/// Result of sending a lake.
 #[derive(Serialize)]
 struct Sent {
-    /// Boots that are there now.
+    /// Number of boots that were added.
     new: usize,
-    /// Boots that were there before. Where there is any, nothing was sent: without them it can be.
+    /// Boots that the lake had already. If there are any, nothing was sent; the caller can send again without them.
     there: BTreeSet<String>,
 }
 
-/// Prints identities.
+/// Prints the identities of a lake's boots.
 pub async fn boot_ids(args: &BootIdsArgs) -> anyhow::Result<ExitCode> {
     let Engine { store, root, .. } = Engine::connect(&args.lake.lake, &args.lake.engine).await?;
     let store = Store { store, root, who: who(), turns: AtomicUsize::new(0) };
@@ -81,14 +83,14 @@ pub async fn boot_ids(args: &BootIdsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `adding.json`, as a lake in a folder has it, with who, and how often that was said.
+/// Content of `adding.json`, as for a lake in a folder, with the sender and a counter.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Adding {
     day: String,
     name: String,
     #[serde(default)]
     who: String,
-    /// So that each version is another.
+    /// Counter that makes each version different.
     #[serde(default)]
     said: u64,
 }
@@ -99,7 +101,7 @@ impl Adding {
     }
 }
 
-/// A batch of files: `TABLE/day=DAY/NAME.parquet`.
+/// A batch, whose files are `TABLE/day=DAY/NAME.parquet`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Batch {
     day: String,
@@ -107,8 +109,9 @@ struct Batch {
 }
 
 impl Batch {
-    /// What it is called in the store. Two may send the same boots, of which folders make one name: who loses the lease must give up files of
-    /// its own alone. And what was given up in one turn has another name than what comes in the next.
+    /// The batch's name in the store. Two senders may send the same boots, which have the same name in folders. A sender that loses
+    /// the lease must give up only its own files, so the name depends on the sender. It also depends on the turn, so that a batch
+    /// given up in one turn does not block the next.
     fn sent_by(&self, held: &Held) -> Batch {
         let mut hasher = DefaultHasher::new();
         (&held.adding.who, held.turn, &self.name).hash(&mut hasher);
@@ -120,7 +123,7 @@ impl Batch {
     }
 }
 
-/// Sends.
+/// Sends a lake. After an error, tries one more turn.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Engine { store, root, .. } = Engine::connect(&args.to.lake, &args.to.engine).await?;
     let store = Store { store, root, who: who(), turns: AtomicUsize::new(0) };
@@ -131,12 +134,12 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let sent = loop {
         let mut held = store.take().await?;
         let turn = send(&store, &mut held, args, &none, &mut doubtful).await;
-        // What is there of a batch that is given up goes, as far as it can; if not, nobody reads it.
+        // Remove the files of a batch that is given up. If that fails, they do no harm: readers ignore them.
         match (&turn, &doubtful) {
             (Ok(Turn::Sent(_)), _) => {}
             (_, None) => drop(store.remove_unfinished(&held.adding.batch()).await),
             (Err(_), Some(batch)) if failed.is_some() => drop(store.give_up(batch, &none).await),
-            // What became of its `boots` is seen in another turn.
+            // Another turn finds out if its `boots` arrived.
             (_, Some(_)) => {}
         }
         let left = store.leave(&held).await;
@@ -154,21 +157,21 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who we are, among all that send.
+/// An identity of this sender, different from all others.
 fn who() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     format!("{:x}-{now:x}", std::process::id())
 }
 
-/// How a turn ended.
+/// The end of a turn.
 enum Turn {
-    /// By an answer.
+    /// The turn has a result.
     Sent(Sent),
-    /// Another took over.
+    /// Another sender took over.
     Lost,
 }
 
-/// Sends in one turn. `doubtful` becomes the batch of which we do not know whether `boots` came there while it was our turn.
+/// Sends in one turn. Sets `doubtful` to the batch whose `boots` may or may not have arrived during this turn.
 async fn send(
     store: &Store,
     held: &mut Held,
@@ -176,7 +179,7 @@ async fn send(
     none: &[u8],
     doubtful: &mut Option<Batch>,
 ) -> anyhow::Result<Turn> {
-    store.remove_forgotten(FORGOTTEN, none).await?;
+    store.remove_forgotten(ABANDONED_AGE, none).await?;
     let from = LakeArgs { lake: args.from.display().to_string(), engine: EngineArgs::default() };
     let all = boots_of(&from).await?.ids;
     let mut boots = boots_of(&args.to).await?;
@@ -192,14 +195,14 @@ async fn send(
     for here in batches(&args.from)? {
         let batch = here.sent_by(held);
         for table in TABLES {
-            // Each file is a sign of life, too.
+            // Update `adding.json` for each file, to show that this sender is alive.
             if !store.note(held, &batch).await? {
                 return Ok(Turn::Lost);
             }
             let file = args.from.join(here.file(table));
             let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
             if table == BOOTS {
-                // Until we know that it was our turn: another may send the same boots, or find them there, and send none.
+                // Doubtful until the lease is confirmed: another sender may send the same boots, or find them and send none.
                 *doubtful = Some(batch.clone());
             }
             store.put(&batch.file(table), bytes).await?;
@@ -216,11 +219,11 @@ async fn send(
 #[derive(Default)]
 struct BootIds {
     ids: HashSet<String>,
-    /// Whether one is there more than once.
+    /// True if a boot is in the lake more than once.
     has_twice: bool,
 }
 
-/// None of a lake that has none yet.
+/// Reads the identities of a lake's boots. An empty lake has none.
 async fn boots_of(lake: &LakeArgs) -> anyhow::Result<BootIds> {
     let mut boots = BootIds::default();
     let engine = Engine::connect(&lake.lake, &lake.engine).await?;
@@ -262,7 +265,8 @@ fn batches(lake: &Path) -> anyhow::Result<Vec<Batch>> {
     Ok(batches)
 }
 
-/// The batch of a file that has a name as a sender gives it, `/day=2026-11-26/3a1d662dde9871b4.parquet`. Others are the user's.
+/// The batch of a file with a name in a sender's format, `/day=2026-11-26/3a1d662dde9871b4.parquet`. Other files belong to the
+/// user.
 fn batch_of(file: &str) -> Option<Batch> {
     let (day, name) = file.strip_prefix("/day=")?.split_once('/')?;
     let name = name.strip_suffix(".parquet")?;
@@ -270,7 +274,7 @@ fn batch_of(file: &str) -> Option<Batch> {
     is_ours.then(|| Batch { day: day.to_owned(), name: name.to_owned() })
 }
 
-/// The identities in a file of `boots`.
+/// Reads the identities in a file of `boots`.
 fn boots_in(bytes: impl ChunkReader + 'static) -> anyhow::Result<HashSet<String>> {
     let mut boots = HashSet::new();
     for rows in ParquetRecordBatchReaderBuilder::try_new(bytes)?.build()? {
@@ -282,7 +286,7 @@ fn boots_in(bytes: impl ChunkReader + 'static) -> anyhow::Result<HashSet<String>
     Ok(boots)
 }
 
-/// A `boots` without rows, with the columns of a lake's.
+/// A file of `boots` without rows, with the columns of a lake's. Empty if the lake has no batch.
 fn no_boots(lake: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(batch) = batches(lake)?.first() {
@@ -298,15 +302,15 @@ struct Store {
     store: Arc<dyn ObjectStore>,
     root: ObjectPath,
     who: String,
-    /// How often we had the lease.
+    /// Number of turns that this sender has begun.
     turns: AtomicUsize,
 }
 
-/// That we may send, and the version of `adding.json` that says so.
+/// The lease, with the version of `adding.json` that grants it.
 struct Held {
     adding: Adding,
     version: UpdateVersion,
-    /// How often we had it before.
+    /// Number of turns of this sender before this one.
     turn: usize,
 }
 
@@ -315,11 +319,11 @@ impl Store {
         file.split('/').fold(self.root.clone(), |path, part| path.join(part))
     }
 
-    /// Puts a file of a name that is ours alone, once.
+    /// Puts a file once. No other sender uses its name.
     async fn put(&self, file: &str, bytes: Vec<u8>) -> anyhow::Result<()> {
         match self.store.put_opts(&self.at(file), bytes.into(), PutOptions::from(PutMode::Create)).await {
             Ok(_) => Ok(()),
-            // The answer may have been lost, and not the request.
+            // The request may have succeeded although its answer was lost.
             Err(_) if self.store.head(&self.at(file)).await.is_ok() => Ok(()),
             Err(e) => Err(e).with_context(|| format!("cannot write {file}")),
         }
@@ -333,7 +337,7 @@ impl Store {
         }
     }
 
-    /// Makes a lake of an empty place.
+    /// Creates `lake.json`, unless it exists.
     async fn make_head(&self) -> anyhow::Result<()> {
         let head = format!("{{\"schema\": \"{SCHEMA}\"}}\n");
         let create = PutOptions::from(PutMode::Create);
@@ -343,7 +347,7 @@ impl Store {
         }
     }
 
-    /// Waits until nobody else sends.
+    /// Takes the lease. Waits until no other sender holds it.
     async fn take(&self) -> anyhow::Result<Held> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let mut mine = Adding { who: self.who.clone(), ..Adding::default() };
@@ -366,18 +370,18 @@ impl Store {
                     }
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Writes `adding.json`, unless another was quicker.
+    /// Writes `adding.json`. Returns `None` if another sender was quicker.
     async fn write(&self, adding: &Adding, mode: PutMode) -> anyhow::Result<Option<UpdateVersion>> {
         let bytes = PutPayload::from(serde_json::to_vec(adding)?);
         let refused = match self.store.put_opts(&self.at(ADDING), bytes, PutOptions::from(mode)).await {
             Ok(put) => return Ok(Some(put.into())),
             Err(e) => e,
         };
-        // The answer may have been lost, and not the request.
+        // The request may have succeeded although its answer was lost.
         if let Ok(Some((noted, version))) = self.noted().await
             && noted == *adding
         {
@@ -400,7 +404,7 @@ impl Store {
         Ok(Some((serde_json::from_slice(&found.bytes().await?).unwrap_or_default(), version)))
     }
 
-    /// Says which batch comes now, and that we are alive. Not if another took over.
+    /// Writes the next batch to `adding.json`, which also shows that this sender is alive. Returns false if another took over.
     async fn note(&self, held: &mut Held, batch: &Batch) -> anyhow::Result<bool> {
         let said = held.adding.said + 1;
         let adding = Adding { day: batch.day.clone(), name: batch.name.clone(), said, ..held.adding.clone() };
@@ -411,7 +415,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Gives up what senders left without `boots` that are dead for sure: by the store's clock, so long before `adding.json`.
+    /// Gives up the batches without `boots` of dead senders: those that are at least `long` older than `adding.json`, by the store's
+    /// clock.
     async fn remove_forgotten(&self, long: Duration, none: &[u8]) -> anyhow::Result<()> {
         let now = self.store.head(&self.at(ADDING)).await.context("cannot read adding.json")?.last_modified;
         let mut left = BTreeSet::new();
@@ -423,34 +428,34 @@ impl Store {
         }
         let boots = engine::batches(&*self.store, &self.root, BOOTS).await?;
         left.retain(|batch| !boots.contains(&batch.file("")));
-        // What is more than this goes at another time: it must not cost us the lease.
-        for batch in left.iter().take(if none.is_empty() { 0 } else { FORGOTTEN_MOST }) {
+        // Leave the rest for another time, so that this does not take longer than the lease.
+        for batch in left.iter().take(if none.is_empty() { 0 } else { MAX_ABANDONED }) {
             self.give_up(batch, none).await?;
         }
         Ok(())
     }
 
-    /// Removes the files of a batch that did not get its `boots`, once it can get none any more.
+    /// Blocks the `boots` of a batch that did not get one, and then removes the batch's files.
     async fn give_up(&self, batch: &Batch, none: &[u8]) -> anyhow::Result<()> {
         let create = PutOptions::from(PutMode::Create);
         match self.store.put_opts(&self.at(&batch.file(BOOTS)), none.to_vec().into(), create).await {
             Ok(_) => self.remove_tables(batch).await,
-            // It got it.
+            // The batch got its `boots` after all.
             Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Removes the files of a batch whose `boots` was not asked for; not if it is one that was sent before.
+    /// Removes the files of a batch whose `boots` was not requested. Keeps a batch that was sent completely before.
     async fn remove_unfinished(&self, batch: &Batch) -> anyhow::Result<()> {
         match self.store.head(&self.at(&batch.file(BOOTS))).await {
             Err(object_store::Error::NotFound { .. }) => self.remove_tables(batch).await,
-            // It is there, or nobody knows.
+            // The `boots` exists, or the store cannot be reached.
             found => Ok(found.map(drop)?),
         }
     }
 
-    /// Removes the files of a batch, but for its `boots`.
+    /// Removes the files of a batch, except its `boots`.
     async fn remove_tables(&self, batch: &Batch) -> anyhow::Result<()> {
         for table in TABLES.into_iter().filter(|table| *table != BOOTS && !batch.name.is_empty()) {
             self.remove(&batch.file(table)).await?;
@@ -458,7 +463,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes back each batch whose boots are all in others. Reads all of `boots`; hardly ever is there any.
+    /// Takes back each batch whose boots are all in earlier ones. Reads all of `boots`. Such batches are very rare.
     async fn take_back_twice(&self, none: &[u8]) -> anyhow::Result<()> {
         let mut seen: HashSet<String> = HashSet::new();
         for name in engine::batches(&*self.store, &self.root, BOOTS).await? {
@@ -481,7 +486,7 @@ impl Store {
         }
     }
 
-    /// Lets others send, unless another took over.
+    /// Releases the lease, unless another sender took over.
     async fn leave(&self, held: &Held) -> anyhow::Result<()> {
         let free = Adding { said: held.adding.said + 1, ..Adding::default() };
         self.write(&free, PutMode::Update(held.version.clone())).await?;
@@ -528,7 +533,7 @@ mod tests {
             store.put(&batch.file("rows"), vec![1]).await.unwrap();
         }
         let rows = async || engine::batches(&*store.store, &store.root, "rows").await.unwrap().len();
-        store.remove_forgotten(FORGOTTEN, &[7]).await.unwrap();
+        store.remove_forgotten(ABANDONED_AGE, &[7]).await.unwrap();
         assert_eq!(rows().await, 3, "a sender may be alive");
         store.remove_forgotten(Duration::ZERO, &[7]).await.unwrap();
         assert_eq!(rows().await, 2);
@@ -563,7 +568,7 @@ mod tests {
         assert!(second.adding.said > first.adding.said);
         let here = batch("aaaaaaaaaaaaaaaa");
         assert!(here.sent_by(&first).name != here.sent_by(&second).name);
-        // Whoever comes late leaves nothing.
+        // A sender that has lost the lease does not change it.
         store.leave(&first).await.unwrap();
         assert!(store.noted().await.unwrap().unwrap().0 == second.adding);
     }

@@ -1,4 +1,4 @@
-//! `sql`: a statement that reads, and what it gives.
+//! `sql`: runs a statement that only reads, and prints its result.
 
 use crate::{FormatArgs, LakeArgs, answer};
 use anyhow::Context as _;
@@ -34,10 +34,10 @@ Examples:
   bootscope lake sql s3://boots/lake 'select count(*) from boots' --json
   bootscope lake sql lake 'select count(*) from rows' --cluster df://here:50050";
 
-/// A table is laid out when all of it is known: it must fit into memory.
-const ROWS_MOST: usize = 10_000;
+/// Maximum number of rows of a printed table. Its layout needs all rows in memory.
+const MAX_ROWS: usize = 10_000;
 
-/// Standard output. Where that is a terminal, what it would obey is escaped, but for the ends of lines.
+/// Standard output. If it is a terminal, control sequences are escaped, except for line ends.
 struct Shown {
     is_terminal: bool,
 }
@@ -64,7 +64,7 @@ impl Write for Shown {
     }
 }
 
-/// Runs it.
+/// Runs the statement and prints its result.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = args.lake.open().await?;
     let found = engine.query(&args.sql).await?;
@@ -87,8 +87,8 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut table = Vec::new();
         let mut is_whole = true;
         while let Some(batch) = engine.next(&mut batches).await? {
-            is_whole = table.len() + batch.num_rows() <= ROWS_MOST;
-            answer::texts_of(&batch.slice(0, batch.num_rows().min(ROWS_MOST - table.len())), &mut table)?;
+            is_whole = table.len() + batch.num_rows() <= MAX_ROWS;
+            answer::texts_of(&batch.slice(0, batch.num_rows().min(MAX_ROWS - table.len())), &mut table)?;
             if !is_whole {
                 break;
             }
@@ -96,7 +96,7 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let names = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>();
         answer::print_table(&mut stdout().lock(), &names, &table)?;
         if !is_whole && !args.format.quiet {
-            println!("and more: a table has {ROWS_MOST} rows at most, --csv and --json have all");
+            println!("and more: a table has {MAX_ROWS} rows at most, --csv and --json have all");
         }
     }
     Ok(ExitCode::SUCCESS)

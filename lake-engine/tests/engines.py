@@ -1,11 +1,12 @@
-"""One lake, asked by everybody: bootscope-lake here, on a Ballista cluster, from an object store; DuckDB, DataFusion's own package, and Spark.
+"""Queries one lake with all engines and compares the answers: bootscope-lake here, on a Ballista cluster and from an object store;
+DuckDB, DataFusion's own package, and Spark.
 
     engines.py FOLDER-OF-PROGRAMS [PART...]
     engines.py FOLDER-OF-PROGRAMS speed LAKE
 
 FOLDER-OF-PROGRAMS has bootscope-lake, ballista-here and synthetic-fleet. The parts are `here`, `cluster`, `killed`, `s3`, `spark`; without
-any, all of them. Everything that is started here is on 127.0.0.1, and ended here. Says what it checked, or stops at the first thing
-that is not so.
+any, all of them run. All processes that it starts are on 127.0.0.1, and it ends them. It prints each check, and stops at the first
+failure.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from pathlib import Path
 TABLES = ["boots", "labels", "metrics", "findings", "units", "initcalls", "rows", "phases", "machines"]
 BOOTS = 20_000
 
-# The same text for all engines: what each of them says of a table, a group, a join, a percentile and a window.
+# The same queries for all engines: a table, a group, a join, a percentile and a window.
 QUESTIONS = [
     "SELECT count(*) AS n, sum(total_ns) AS s, min(kernel) AS k FROM boots",
     "SELECT hardware, kernel, count(*) AS n, sum(total_ns) AS s FROM boots GROUP BY hardware, kernel ORDER BY hardware, kernel",
@@ -197,7 +198,7 @@ def check_cluster(programs, lake, expected):
             check(alike_documents(ours.ask(question), here.ask(question)), f"on the cluster, {question} has another answer")
         refused = ours.run("sql", "copy boots to '/tmp/out.csv'")
         check(refused.returncode == 2 and "\n" not in refused.stderr.strip(), f"not refused: {refused}")
-        # What an executor hands to others lies in its folder.
+        # An executor keeps data for other executors in its folder.
         worked = [i for i in (0, 1) if any((Path(folder) / f"work-{i}").iterdir())]
         check(len(worked) == 2, f"only executors {worked} worked")
     print(f"engines: {len(QUESTIONS)} questions and {len(ASKED)} with statistics on a Ballista cluster of two executors: the same answers")
@@ -209,13 +210,13 @@ def alike_documents(a, b):
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(alike_documents(x, y) for x, y in zip(a, b))
     if isinstance(a, float) and isinstance(b, float) and (abs(a) < 1e-3 or abs(b) < 1e-3):
-        # Probabilities far below one: the order in which engines sum up shows.
+        # For probabilities far below one, the order of an engine's summation matters.
         return math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-12)
     return alike(a, b)
 
 
 def check_killed(programs, lake, expected):
-    """An executor is killed while it works: the query ends right, or with one error."""
+    """Kills an executor while it works. The query must give the right answer or one error."""
     sql = ("SELECT a.hardware, count(*) AS n FROM rows a JOIN rows b ON a.boot_id = b.boot_id AND a.self_ns <= b.self_ns "
            "GROUP BY a.hardware ORDER BY a.hardware")
     known = Ours(programs, lake).rows(sql)
@@ -245,7 +246,7 @@ def check_killed(programs, lake, expected):
 
 @contextlib.contextmanager
 def object_store():
-    """A server that speaks S3, empty, and the environment by which it is reached."""
+    """Starts an empty S3 server. Yields the environment variables that lead to it."""
     port = free_port()
     server = subprocess.Popen([Path(sys.executable).parent / "moto_server", "-H", "127.0.0.1", "-p", str(port)],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -295,7 +296,7 @@ def check_s3(programs, lake, expected):
 
 
 def leave_behind(lake, environment):
-    """Files without `boots`, of boots that are there: what a sender leaves that is killed, when another sends the same."""
+    """Puts files without `boots` of boots that the lake has, as after a kill of one of two senders of the same boots."""
     for table in ("rows", "findings", "machines"):
         file = next(Path(lake, table).glob("day=2026-02-0*/*.parquet"))
         url = f"{environment['AWS_ENDPOINT_URL']}/boots/lake/{table}/{file.parent.name}/0123456789abcdef.parquet"
@@ -305,7 +306,7 @@ def leave_behind(lake, environment):
 
 
 def check_two_senders(programs, folder, environment):
-    """Three lakes, of which two are one, go into a fourth at once."""
+    """Sends three lakes to a fourth at the same time. Two of the three are the same."""
     there = "s3://boots/both"
     command = [f"{programs}/bootscope-lake", "send"]
     for name, seed in (("one", 5), ("two", 6)):
@@ -330,7 +331,7 @@ P95 = "SELECT kernel, {} AS p95 FROM boots GROUP BY kernel ORDER BY kernel"
 
 
 def seconds(work):
-    """Of three times the middle."""
+    """The median time of three runs."""
     times = []
     for _ in range(3):
         began = time.monotonic()
@@ -340,10 +341,10 @@ def seconds(work):
 
 
 def speed(programs, lake):
-    """How long the same questions take by others, and on one executor and two; as JSON."""
+    """Prints, as JSON, the time of the same queries with other engines, and on one and two executors."""
     count = f"SELECT count(*), sum(s) FROM ({SUMS}) AS x"
     duckdb = duckdb_rows(lake)
-    # A program of its own, as bootscope-lake is one.
+    # Run it as a separate program, like bootscope-lake.
     boots = f"read_parquet('{lake}/boots/*/*.parquet')"
     asked = P95.format("approx_quantile(total_ns, 0.95)").replace("FROM boots", f"FROM {boots}")
     alone = [sys.executable, "-c", f"import duckdb; duckdb.sql({asked!r}).fetchall()"]

@@ -1,10 +1,10 @@
-"""Lakes that go into one in an object store, while something goes wrong: whatever happens, each boot is there once at the end.
+"""Sends lakes to one in an object store while faults occur, and checks that it has each boot once at the end.
 
     senders.py FOLDER-OF-PROGRAMS [FAULT...]
 
-FOLDER-OF-PROGRAMS has bootscope-lake and synthetic-fleet. Between a sender and the store stands a proxy, which has the fault. Who takes
-over waits two minutes, so all faults come at once, each in a lake of its own. Everything that is started here is on 127.0.0.1, and ended
-here. Says what it saw, or what was not so.
+FOLDER-OF-PROGRAMS has bootscope-lake and synthetic-fleet. A proxy between a sender and the store simulates the fault. A sender waits two
+minutes before it takes over, so all faults are tested at the same time, each in a separate lake. All processes that it starts are on
+127.0.0.1, and it ends them. It prints each result or failure.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ from urllib.parse import unquote, urlsplit
 from engines import Ours, free_port, object_store
 
 BOOTS, ROWS = 200, 3
-# A sender puts `lake.json`, takes its turn, and then says that it is alive and puts a table, nine times; `boots` is the 20th.
+# A sender puts `lake.json` and takes the lease. Then, nine times, it updates `adding.json` and puts a table; `boots` is request 20.
 KILLS = [1, 5, 8, 15, 19, 20, 21]
 
 
 class Wrong(Exception):
-    """Something is not so."""
+    """A check failed."""
 
 
 def check(condition, what):
@@ -40,7 +40,7 @@ def check(condition, what):
 
 
 class Request:
-    """What a sender asks of the store. A fault may look at it, wait, forward it, or answer itself."""
+    """A request from a sender to the store. A fault may inspect it, wait, forward it, or answer it."""
 
     def __init__(self, handler, store):
         self.handler, self.store = handler, store
@@ -71,13 +71,13 @@ class Request:
         self.handler.wfile.flush()
 
     def cut(self):
-        """The connection ends without an answer."""
+        """Closes the connection without an answer."""
         self.handler.close_connection = True
 
 
 @contextlib.contextmanager
 def proxy(environment, fault):
-    """Stands before the store: `fault(request)` says what becomes of each request. Yields the environment of who goes through it."""
+    """Starts a proxy before the store, which calls `fault(request)` for each request. Yields the environment for its clients."""
     store = urlsplit(environment["AWS_ENDPOINT_URL"])
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -87,7 +87,7 @@ def proxy(environment, fault):
             pass
 
         def do_PUT(self):
-            # A sender that stood still has gone away meanwhile.
+            # A stopped sender may have closed the connection meanwhile.
             with contextlib.suppress(OSError):
                 fault(Request(self, store))
 
@@ -103,7 +103,7 @@ def proxy(environment, fault):
 
 
 class Place:
-    """A lake to send, made anew for each fault, and the empty one that it goes to."""
+    """A new lake to send for each fault, and the empty lake that receives it."""
 
     def __init__(self, programs, folder, environment, name):
         self.programs, self.environment, self.there = programs, environment, f"s3://boots/{name}"
@@ -116,14 +116,14 @@ class Place:
                                 stderr=subprocess.PIPE, env={**os.environ, **(environment or self.environment)})
 
     def send(self, environment=None):
-        """Sends, and gives how many were new."""
+        """Sends the lake. Returns the number of new boots."""
         process = self.start(environment)
         out, err = process.communicate(timeout=400)
         check(process.returncode == 0, f"send ended with {process.returncode}: {err}")
         return json.loads(out)["new"]
 
     def is_whole(self):
-        """Each boot is there once, with all of its rows."""
+        """Checks that the lake has each boot once, with all of its rows."""
         ours = Ours(self.programs, self.there, **self.environment)
         found = ours.rows("SELECT count(*), count(DISTINCT boot_id) FROM boots")
         check(found == [(BOOTS, BOOTS)], f"boots, and different ones: {found}")
@@ -133,7 +133,7 @@ class Place:
 
 
 def ended(process, error):
-    """It says what it sent, or ends with one error, which has the word. Gives what it said."""
+    """Checks that a sender printed its result, or one error that contains the word. Returns the output."""
     out, err = process.communicate(timeout=400)
     if process.returncode == 0:
         return json.loads(out)
@@ -142,7 +142,7 @@ def ended(process, error):
 
 
 def slow(place):
-    """Each request takes a second and a half, and another sends the same meanwhile."""
+    """Each request takes 1.5 s, and another sender sends the same boots meanwhile."""
     def fault(request):
         time.sleep(1.5)
         request.answer(*request.forward())
@@ -157,14 +157,14 @@ def slow(place):
 
 
 def stopped(place, when):
-    """A sender stands still as soon as the store did what it asked `when`; another takes over; then the first goes on."""
+    """A sender is stopped after the store has done its put of `when`. Another takes over. Then the first continues."""
     sender, seen = [], []
 
     def fault(request):
         answer = request.forward()
         if request.is_put_of(when):
             seen.append(request.path)
-            # `adding.json` of the middle of the first batch.
+            # The update of `adding.json` in the middle of the first batch.
             if len(seen) == (4 if when == "adding.json" else 1):
                 os.kill(sender[0].pid, signal.SIGSTOP)
         request.answer(*answer)
@@ -175,7 +175,7 @@ def stopped(place, when):
         new = place.send()
         check(seen, "it was stopped")
         os.kill(sender[0].pid, signal.SIGCONT)
-        # What it asked last may have timed out meanwhile.
+        # Its last request may have timed out meanwhile.
         ended(sender[0], "timed out")
     check(new == (BOOTS if when == "adding.json" else 0), f"the second sent {new}")
     check(place.send() == 0, "all were there")
@@ -184,7 +184,7 @@ def stopped(place, when):
 
 
 def late(place):
-    """A put of `boots` comes to the store when another took over long ago."""
+    """A put of `boots` reaches the store long after another sender took over."""
     another_is_done, is_held = threading.Event(), threading.Event()
 
     def fault(request):
@@ -207,7 +207,7 @@ def late(place):
 
 
 def refused(place):
-    """The store says no in the middle."""
+    """The store refuses a request in the middle."""
     def fault(request):
         if request.is_put_of("/rows/"):
             return request.answer(403)
@@ -222,7 +222,7 @@ def refused(place):
 
 
 def cut(place):
-    """One of four answers to a put never comes."""
+    """One of four answers to puts is lost."""
     draw, lock = random.Random(7), threading.Lock()
 
     def fault(request):
@@ -248,7 +248,7 @@ def cut(place):
 
 
 def killed(place, asked):
-    """A sender is killed; the next takes over."""
+    """A sender is killed. The next one takes over."""
     count, lock, sender = [0], threading.Lock(), []
 
     def fault(request):

@@ -1,65 +1,65 @@
-//! What a column is, and a value in it.
+//! Columns and values of a lake's tables.
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name; the unit stands at its end.
+    /// Name, which ends with the unit.
     pub name: &'static str,
-    /// What its values are.
+    /// Type of the values.
     pub kind: Type,
-    /// Whether a value may be unknown.
+    /// True if a value may be unknown (`null`).
     pub optional: bool,
-    /// What it says.
+    /// Description for `docs/lake.md`.
     pub text: &'static str,
 }
 
-/// What a column's values are.
+/// Type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// UTF-8.
+    /// Text in UTF-8.
     Text,
-    /// 64 bits with a sign.
+    /// Signed integer of 64 bits.
     Integer,
-    /// 64 bits, IEEE 754.
+    /// Floating-point number of 64 bits, IEEE 754.
     Fraction,
-    /// Milliseconds since 1970, UTC: Parquet's `TIMESTAMP(MILLIS, true)`.
+    /// Time in milliseconds since 1970, UTC: Parquet's `TIMESTAMP(MILLIS, true)`.
     Time,
-    /// Yes or no.
+    /// Boolean.
     Flag,
 }
 
-/// One that has a value in each row.
+/// A column with a value in each row.
 pub const fn column(name: &'static str, kind: Type, text: &'static str) -> Column {
     Column { name, kind, optional: false, text }
 }
 
-/// One of texts.
+/// A column of texts.
 pub const fn text(name: &'static str, text: &'static str) -> Column {
     column(name, Type::Text, text)
 }
 
-/// One of integers.
+/// A column of integers.
 pub const fn integer(name: &'static str, text: &'static str) -> Column {
     column(name, Type::Integer, text)
 }
 
-/// One whose values may be unknown.
+/// A column whose values may be unknown.
 pub const fn maybe(name: &'static str, kind: Type, text: &'static str) -> Column {
     Column { name, kind, optional: true, text }
 }
 
-/// A value. They sort as the lake does: what nobody knows is first.
+/// A value of a column. Values sort as in the lake: unknown ones first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Cell<'a> {
-    /// Nobody knows.
+    /// The value is unknown: `null`.
     Unknown,
-    /// Of a [`Type::Text`].
+    /// Value of a [`Type::Text`].
     Text(&'a str),
-    /// Of a [`Type::Integer`], or of a [`Type::Time`].
+    /// Value of a [`Type::Integer`] or a [`Type::Time`].
     Integer(i64),
-    /// Of a [`Type::Fraction`].
+    /// Value of a [`Type::Fraction`].
     Fraction(f64),
-    /// Of a [`Type::Flag`].
+    /// Value of a [`Type::Flag`].
     Flag(bool),
 }
 

@@ -1,12 +1,12 @@
-//! Rows of a table, column by column, and the Parquet file that they become.
+//! Collects rows of a table by column, and writes them as a Parquet file.
 //!
-//! Texts and numbers are encoded by dictionaries where that is smaller, and compressed with zstd. Each row group has the least and the
-//! most of each column; identities have Bloom filters, so that a question for one boot or one machine reads little.
+//! Texts and numbers are encoded by dictionaries if that is smaller, and compressed with zstd. Each row group has the minimum
+//! and maximum of each column. Identities have Bloom filters, so that a query for one boot or machine reads little.
 
 use crate::Error;
 use crate::column::{Cell, Column, Type};
-use crate::files::guarded;
-use crate::tables::{Of, SCHEMA, Table};
+use crate::files::catch_panics;
+use crate::tables::{SCHEMA, Table, TableKind};
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
@@ -23,14 +23,14 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of zstd: quick, and small enough.
-const LEVEL: i32 = 3;
-/// Rows of a group: what is read at once.
+/// Compression level of zstd: quick, and small enough.
+const COMPRESSION_LEVEL: i32 = 3;
+/// Number of rows of a row group, which readers read as a unit.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// Columns by which single boots are looked up.
-const LOOKED_UP: [&str; 2] = ["boot_id", "machine"];
+/// Columns with Bloom filters, by which queries look up single boots.
+const FILTERED_COLUMNS: [&str; 2] = ["boot_id", "machine"];
 
-/// The values of a column that are known.
+/// The known values of a column.
 #[derive(Debug)]
 enum Known {
     Text(Vec<ByteArray>),
@@ -39,20 +39,20 @@ enum Known {
     Flag(Vec<bool>),
 }
 
-/// Rows of a table.
+/// Rows of a table, collected by column.
 #[derive(Debug)]
 pub struct Rows {
     table: &'static Table,
     count: usize,
-    /// Of each column: its known values, and of each row whether it has one.
+    /// For each column, the known values, and for each row 1 if its value is known, else 0.
     columns: Vec<(Known, Vec<i16>)>,
-    /// Each text once.
+    /// The distinct texts, each stored once.
     texts: HashMap<Box<str>, ByteArray>,
-    /// What the first columns are in the rows that come; none where it is unknown.
+    /// Values of the first columns in the following rows. `None` for unknown values.
     key: Vec<Option<Value>>,
 }
 
-/// One value of a column, as Parquet has it.
+/// A value of a column in Parquet's representation.
 #[derive(Clone, Debug)]
 enum Value {
     Text(ByteArray),
@@ -62,7 +62,7 @@ enum Value {
 }
 
 impl Rows {
-    /// None yet.
+    /// An empty collection of rows.
     pub fn new(table: &'static Table) -> Rows {
         let column = |column: &Column| {
             let known = match column.kind {
@@ -82,20 +82,19 @@ impl Rows {
         }
     }
 
-    /// The table.
     pub fn table(&self) -> &'static Table {
         self.table
     }
 
-    /// The rows that come have these cells in their first columns, which are then not looked up for each of them.
+    /// Sets the cells of the first columns for the following rows, so that they are not looked up for each row.
     pub fn begin(&mut self, key: &[Cell]) {
         self.key = key.iter().map(|cell| value(&mut self.texts, cell)).collect();
     }
 
-    /// Adds a row: one cell for each column that [`Rows::begin`] was not given, in the table's order.
+    /// Adds a row. `cells` are those of the columns that [`Rows::begin`] did not set, in the table's order.
     ///
     /// # Panics
-    /// If the cells are not those of the table: that is a mistake in this crate, whatever was read.
+    /// If the cells do not match the table's columns. That is a bug of this crate and does not depend on input.
     pub fn push(&mut self, cells: &[Cell]) {
         let Rows { table, columns, texts, key, .. } = self;
         assert_eq!(key.len() + cells.len(), columns.len(), "a row of {}", table.name);
@@ -114,7 +113,7 @@ impl Rows {
         self.count += 1;
     }
 
-    /// Writes them as a Parquet file.
+    /// Writes the rows as a Parquet file.
     ///
     /// # Errors
     /// If `to` cannot be written.
@@ -153,15 +152,15 @@ impl Rows {
     }
 }
 
-/// How a table's files are written, and what they say of themselves.
+/// Properties of a table's files: compression, metadata and Bloom filters.
 pub fn properties(table: &Table, rows: usize) -> Encoded<WriterPropertiesPtr> {
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION_LEVEL)?))
         .set_created_by(format!("bootscope {}", env!("CARGO_PKG_VERSION")))
         .set_sorting_columns(Some(sorted_by(table)))
         .set_key_value_metadata(Some(vec![KeyValue::new("schema".to_owned(), SCHEMA.to_owned())]));
-    if table.of == Of::Boots {
-        for name in LOOKED_UP {
+    if table.kind == TableKind::Boots {
+        for name in FILTERED_COLUMNS {
             let path = ColumnPath::from(name);
             properties = properties
                 .set_column_bloom_filter_enabled(path.clone(), true)
@@ -171,7 +170,7 @@ pub fn properties(table: &Table, rows: usize) -> Encoded<WriterPropertiesPtr> {
     Ok(Arc::new(properties.build()))
 }
 
-/// By what rows are sorted: the first columns of every table.
+/// The sort order of a table's rows: its first columns, ascending, `null` first.
 fn sorted_by(table: &Table) -> Vec<SortingColumn> {
     let column = |(column_idx, _)| SortingColumn { column_idx, descending: false, nulls_first: true };
     (0..).zip(&table.columns[..table.sorted_by]).map(column).collect()
@@ -200,7 +199,7 @@ fn shared(texts: &mut HashMap<Box<str>, ByteArray>, text: &str) -> ByteArray {
     new
 }
 
-/// The table's schema as Parquet has it.
+/// The Parquet schema of a table.
 fn schema(table: &Table) -> Encoded<TypePtr> {
     let field = |column: &Column| {
         let (physical, logical) = match column.kind {
@@ -221,12 +220,12 @@ fn schema(table: &Table) -> Encoded<TypePtr> {
     SchemaType::group_type_builder(table.name).with_fields(fields).build().map(Arc::new)
 }
 
-/// The texts of a column that has one in each row.
+/// The texts of a column without `null`s.
 ///
 /// # Errors
 /// If the file cannot be read, or has no such column.
 pub fn texts(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
-    guarded(path, || texts_in(path, column))
+    catch_panics(path, || texts_in(path, column))
 }
 
 fn texts_in(path: &Path, column: &'static str) -> Result<Vec<String>, Error> {
@@ -268,7 +267,7 @@ mod tests {
     }
 
     fn labels() -> &'static Table {
-        tables().iter().find(|table| table.of == Of::Labels).unwrap()
+        tables().iter().find(|table| table.kind == TableKind::Labels).unwrap()
     }
 
     fn key(id: &str) -> [Cell<'_>; 7] {
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_is_read_back_over_several_groups() {
+    fn pushed_rows_are_read_back_over_several_groups() {
         let mut rows = Rows::new(labels());
         let ids: Vec<String> = (0..GROUP_ROWS + 3).map(|i| (i % 7).to_string()).collect();
         for id in &ids {
@@ -308,7 +307,7 @@ mod tests {
         }
     }
 
-    /// What a reader is promised: by what rows are sorted, and who is looked up by a Bloom filter.
+    /// Checks the metadata that readers rely on: the sort order, and the Bloom filters.
     #[test]
     fn every_file_says_how_it_is_sorted_and_identities_have_filters_that_answer() {
         let options = || {
@@ -339,17 +338,17 @@ mod tests {
                     table.columns[usize::try_from(by.column_idx).unwrap()].name
                 })
                 .collect();
-            let expected = match table.of {
-                Of::Machines => vec!["hardware", "machine"],
+            let expected = match table.kind {
+                TableKind::Machines => vec!["hardware", "machine"],
                 _ => vec!["hardware", "time_base", "kernel", "began", "boot_id"],
             };
             assert_eq!(sorted, expected, "{}", table.name);
             for (i, column) in table.columns.iter().enumerate() {
                 let filter = group.get_column_bloom_filter(i);
                 let has = |value: &str| filter.map(|filter| filter.check(&ByteArray::from(value)));
-                let expected = match (table.of, column.name) {
-                    (Of::Boots, "boot_id") => (Some(true), Some(false)),
-                    (Of::Boots, "machine") => (Some(false), Some(true)),
+                let expected = match (table.kind, column.name) {
+                    (TableKind::Boots, "boot_id") => (Some(true), Some(false)),
+                    (TableKind::Boots, "machine") => (Some(false), Some(true)),
                     _ => (None, None),
                 };
                 assert_eq!((has("here"), has("machine-1")), expected, "{}.{}", table.name, column.name);
@@ -359,7 +358,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "in labels.value")]
-    fn a_cell_of_another_kind_is_not_taken() {
+    fn a_cell_of_another_type_panics() {
         Rows::new(labels()).push(&[&key("a")[..], &["team".into(), true.into()]].concat());
     }
 

@@ -1,20 +1,20 @@
-//! What can go wrong with a lake.
+//! Errors of a lake.
 
 use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a lake.
+/// An error in using a lake.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// The disk is full.
@@ -29,28 +29,28 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The library's reason.
         source: ParquetError,
     },
-    /// The folder is there, and is something else.
+    /// The folder has files, but is not a lake.
     #[error("{} is not a lake: it has files, but no {}; give a new folder, or an empty one", path.display(), crate::tables::HEAD)]
     NotALake {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no lake.
+    /// The folder is not a lake.
     #[error("{} is no lake: it has no {}; give the folder that `lake add --to` had", path.display(), crate::tables::HEAD)]
     NoLake {
         /// The folder.
         path: PathBuf,
     },
-    /// What is to be forgotten is in a file of the user's.
+    /// A boot to forget is in a file that bootscope did not write.
     #[error("{} has rows of it, and is none of bootscope's files: remove it, or move it out of the lake", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
     },
-    /// A file has values that only a later bootscope knows.
+    /// A file has a column of a type that only a later bootscope knows.
     #[error("{} has the column {column}, of a kind that a later bootscope made: update bootscope", path.display())]
     UnknownKind {
         /// The file.
@@ -58,12 +58,12 @@ pub enum Error {
         /// The column's name.
         column: String,
     },
-    /// The lake's own description cannot be read.
+    /// The file `lake.json` cannot be parsed.
     #[error("{} does not say what layout the lake has: {why}", path.display())]
     Head {
         /// The file.
         path: PathBuf,
-        /// What its parser found.
+        /// The parser's message.
         why: String,
     },
     /// A later bootscope made it.
@@ -71,10 +71,10 @@ pub enum Error {
     Later {
         /// The lake.
         path: PathBuf,
-        /// What it says of itself.
+        /// The layout that it names.
         schema: String,
     },
-    /// A file of a table lacks a column.
+    /// A file of a table lacks a column of texts.
     #[error("{} has no column {column} with text: it is none of a lake's", path.display())]
     NoColumn {
         /// The file.
@@ -82,23 +82,23 @@ pub enum Error {
         /// The column's name.
         column: &'static str,
     },
-    /// No lock can be had.
+    /// The file system gives no lock.
     #[error("cannot lock {}, so another writer could not be kept out: put the lake on a file system that has locks", path.display())]
     NoLock {
-        /// What is locked.
+        /// The file to lock.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Whether a file was not there.
+    /// True if the reason is a missing file.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// For `map_err`.
+    /// Converts the system's errors, for `map_err`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| match is_full(&source) {
             true => Error::DiskFull { path: path.to_owned() },
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`.
+    /// Converts errors of the Parquet library, for `map_err`.
     pub(crate) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
         move |source| match system_error(&source).is_some_and(is_full) {
             true => Error::DiskFull { path: path.to_owned() },
@@ -119,7 +119,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The system's error that an error of the Parquet library comes from, if one does.
+/// The system's error that caused an error of the Parquet library, if there is one.
 fn system_error(error: &ParquetError) -> Option<&io::Error> {
     let ParquetError::External(source) = error else { return None };
     std::iter::successors(Some(&**source as &(dyn std::error::Error + 'static)), |error| error.source())
@@ -133,10 +133,10 @@ mod tests {
     use crate::tables::tables;
 
     #[test]
-    fn a_full_disk_is_no_damage() {
+    fn a_full_disk_is_not_reported_as_damage() {
         for table in tables() {
             let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-            // With a buffer, as a table is written, and without.
+            // With a buffer, as for tables, and without.
             let buffered = Rows::new(table).write(io::BufWriter::new(&full)).unwrap_err();
             for error in [buffered, Rows::new(table).write(&full).unwrap_err()] {
                 let error = Error::parquet(Path::new("a.parquet"))(error);

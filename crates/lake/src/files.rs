@@ -1,4 +1,4 @@
-//! Files and folders, as whoever must not lose anything handles them.
+//! File operations that lose no data if the program is killed or the power fails.
 
 use crate::Error;
 use parquet::errors::ParquetError;
@@ -10,12 +10,12 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// A head is small, and so is that which is noted.
-const SMALL_BYTES_MOST: u64 = 1 << 16;
+/// Maximum number of bytes read from `lake.json` and `adding.json`, which are small.
+const MAX_SMALL_BYTES: u64 = 1 << 16;
 
-/// Waits until nobody else adds. The lock lasts until the file is closed.
+/// Takes the lake's lock, and waits for it. The lock lasts until the returned file is closed.
 pub fn lock(head: &Path) -> Result<File, Error> {
-    // For writing too: NFS takes no exclusive lock of a file that is only read.
+    // Open it for writing, too: NFS refuses an exclusive lock on a file that is open only for reading.
     let file = OpenOptions::new().read(true).write(true).open(head).map_err(Error::io("open", head))?;
     loop {
         match flock(&file, FlockOperation::LockExclusive) {
@@ -26,33 +26,33 @@ pub fn lock(head: &Path) -> Result<File, Error> {
     }
 }
 
-/// Writes a file that is there whole or not at all, and for good.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Writes a file completely or not at all, and syncs it.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut file = beside(path).map_err(Error::io("make a file beside", path))?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(Error::io("write", path))?;
     file.persist(path).map_err(|e| Error::io("give its name to", path)(e.error))?;
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes the names in a folder lasting.
+/// Syncs the names in a folder to disk.
 pub fn sync_folder(folder: &Path) -> Result<(), Error> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("write the folder", folder))
 }
 
-/// Runs what reads a Parquet file. Its reader may fail in its own way on one that is none: that is an error as any other.
-pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+/// Runs a function that reads a Parquet file. Turns a panic into an error, because the library may panic on a malformed file.
+pub fn catch_panics<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(Error::parquet(path)(ParquetError::General("it is no Parquet file".to_owned()))))
 }
 
-/// Makes a file. What has its name goes, and is not written to: it may be a link.
-pub fn anew(path: &Path) -> Result<File, Error> {
+/// Creates a new file. Removes an existing one first instead of writing to it, because it may be a link.
+pub fn create_anew(path: &Path) -> Result<File, Error> {
     remove(path)?;
     OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io("make", path))
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
@@ -60,33 +60,33 @@ pub fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The beginning of a file that is small.
-pub fn small(path: &Path) -> Result<Vec<u8>, Error> {
+/// Reads a small file; cuts off a larger one.
+pub fn read_small(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let file = open_regular(path).map_err(Error::io("open", path))?;
-    file.take(SMALL_BYTES_MOST).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    file.take(MAX_SMALL_BYTES).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(bytes)
 }
 
-/// What is in a folder, sorted; nothing if it is not there, or is a file.
+/// The sorted paths in a folder. Empty if it does not exist or is a file.
 pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(Error::io("read the folder", folder))? {
-        found.push(entry.map_err(Error::io("read the folder", folder))?.path());
+        paths.push(entry.map_err(Error::io("read the folder", folder))?.path());
     }
-    found.sort();
-    Ok(found)
+    paths.sort();
+    Ok(paths)
 }
 
-/// Whether it is a file that readers of Parquet take.
+/// True if readers of Parquet read a file of this name.
 pub fn is_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet")
 }
 
-/// Whether it is a file that is still being written.
+/// True if the name is that of a file that is still being written.
 pub fn is_partial(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().contains(PARTIAL_SUFFIX))
 }

@@ -1,20 +1,22 @@
-//! The folder: which boots it has, and how more come in.
+//! A lake in a folder: lists its boots, adds boots, removes boots and merges files.
 //!
-//! A batch of boots is a file in the folder of each table, all of one name: `rows/day=2026-11-26/0123456789abcdef.parquet`. It is there also
-//! without rows, so that who reads a table finds one. Who adds holds the lake's lock, and first notes the batch's name in
-//! `adding.json`. The files are written beside their names and synced; then they get their names, that of `boots` last. So a boot is in the
-//! lake when `boots` has it, and a kill leaves at most files of a batch that is noted. Whoever adds next removes these, and nothing else:
-//! other files in the folder are the user's. How files are replaced by others, `rewrite` says.
+//! A batch of boots has a file in the folder of each table, all with one name: `rows/day=2026-11-26/0123456789abcdef.parquet`.
+//! A table gets a file even without rows, so that its readers find one. The writer holds the lake's lock, and first writes the
+//! batch's name to `adding.json`. It writes the files under temporary names and syncs them; then it renames them, `boots` last.
+//! So a boot is in the lake when `boots` has it, and a kill leaves at most files of the batch in `adding.json`. The next writer
+//! removes these. It removes no other file, because those belong to the user. `rewrite` describes how files are replaced.
 
 use crate::batch::{Batch, check_no_links, day_folder, day_of, name_in, name_of};
 use crate::columns::{Rows, texts};
-use crate::files::{anew, entries, is_parquet, is_partial, lock, remove, small, sync_folder, write_whole};
+use crate::files::{
+    create_anew, entries, is_parquet, is_partial, lock, read_small, remove, sync_folder, write_atomically,
+};
 use crate::key::{Keyed, sorted};
 use crate::machines::machines_in;
 use crate::rewrite::{Rewrite, finish};
 use crate::rows::rows_of;
 use crate::stored::Stored;
-use crate::tables::{HEAD, Of, SCHEMA, Table, boots, tables};
+use crate::tables::{HEAD, SCHEMA, Table, TableKind, boots, tables};
 use crate::{Boot, Error};
 use recording::beside;
 use serde::{Deserialize, Serialize};
@@ -23,42 +25,42 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Which batch is being added.
+/// Name of the file with the batch that is being added.
 const ADDING: &str = "adding.json";
-/// A file that compacting makes has no more rows in any table: some tens of MB.
-const FILE_ROWS_MOST: usize = 1 << 22;
-/// So many become one at once: each is open meanwhile.
-const FILES_MOST: usize = 256;
-/// So often the folder is looked at again, if files go away while it is.
-const LOOKS_MOST: usize = 10;
+/// Maximum number of rows, in any table, of a file that compacting makes: some tens of MB.
+const MAX_FILE_ROWS: usize = 1 << 22;
+/// Maximum number of files merged into one at a time, because all of them are open.
+const MAX_MERGED_FILES: usize = 256;
+/// Maximum number of attempts to read the folder while files disappear.
+const MAX_ATTEMPTS: usize = 10;
 
 /// A lake in a folder.
 #[derive(Debug)]
 pub struct Lake {
     path: PathBuf,
-    /// Boots that it had when last looked.
+    /// Identities of the boots at the last refresh.
     boots: HashSet<String>,
-    /// Files of `boots` that were read for that.
+    /// Files of `boots` that have been read for that.
     read: HashSet<PathBuf>,
 }
 
-/// What became of boots that were added.
+/// Result of adding boots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// So many are new.
+    /// Number of new boots.
     pub new: usize,
-    /// So many were there before.
+    /// Number of boots that the lake had already.
     pub there: usize,
 }
 
-/// What compacting did.
+/// Result of compacting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// So many days were compacted.
+    /// Number of compacted days.
     pub days: usize,
-    /// So many files a table had in these days.
+    /// Number of files per table in these days before.
     pub before: usize,
-    /// So many it has.
+    /// Number of files per table in these days after.
     pub after: usize,
 }
 
@@ -70,15 +72,15 @@ struct Head {
 }
 
 impl Lake {
-    /// The lake in a folder; an empty folder, or none, becomes one.
+    /// Opens the lake in a folder. Makes a lake of a missing or empty folder.
     ///
     /// # Errors
-    /// If something else is there, a later bootscope made it, or it cannot be read.
+    /// If the folder has other files, a later bootscope made the lake, or it cannot be read.
     pub fn open(path: &Path) -> Result<Lake, Error> {
         let new: Vec<&Path> =
             path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.is_dir()).collect();
         fs::create_dir_all(path).map_err(Error::io("make the folder", path))?;
-        // They have their names for good before anything is in them.
+        // Sync the names of new folders before they get content.
         new.iter().filter_map(|path| path.parent()).try_for_each(sync_folder)?;
         let head = path.join(HEAD);
         if !head.exists() {
@@ -93,43 +95,43 @@ impl Lake {
         Lake::existing(path)
     }
 
-    /// The lake in a folder that is one.
+    /// Opens an existing lake.
     ///
     /// # Errors
-    /// If it is none, a later bootscope made it, or it cannot be read.
+    /// If the folder is not a lake, a later bootscope made it, or it cannot be read.
     pub fn existing(path: &Path) -> Result<Lake, Error> {
         let head = path.join(HEAD);
         if !head.exists() {
             return Err(Error::NoLake { path: path.to_owned() });
         }
-        let found: Head = serde_json::from_slice(&small(&head)?)
+        let header: Head = serde_json::from_slice(&read_small(&head)?)
             .map_err(|e| Error::Head { path: head.clone(), why: e.to_string() })?;
-        if found.schema != SCHEMA {
-            let is_later = found.schema.starts_with("bootscope.lake/");
+        if header.schema != SCHEMA {
+            let is_later = header.schema.starts_with("bootscope.lake/");
             return Err(match is_later {
-                true => Error::Later { path: path.to_owned(), schema: found.schema },
-                false => Error::Head { path: head, why: format!("its schema is {:?}", found.schema) },
+                true => Error::Later { path: path.to_owned(), schema: header.schema },
+                false => Error::Head { path: head, why: format!("its schema is {:?}", header.schema) },
             });
         }
         let mut lake = Lake { path: path.to_owned(), boots: HashSet::new(), read: HashSet::new() };
-        lake.look()?;
+        lake.refresh()?;
         Ok(lake)
     }
 
-    /// Identities of the boots that it had when last looked.
+    /// Identities of the boots at the last refresh.
     pub fn boots(&self) -> &HashSet<String> {
         &self.boots
     }
 
-    /// Adds boots. One that is there, or comes twice, is there once. When this returns, they are on the disk.
+    /// Adds boots. Skips those that the lake has already and repeated ones. When this succeeds, the boots are on disk.
     ///
     /// # Errors
-    /// If the lake cannot be read or written: then none of them is in it, or, with several days, those of some days.
+    /// If the lake cannot be read or written. Then it has none of the boots, or, if they have several days, those of some days.
     pub fn add(&mut self, boots: Vec<Boot>) -> Result<Added, Error> {
         let all = boots.len();
         let _lock = lock(&self.path.join(HEAD))?;
         self.recover()?;
-        self.look()?;
+        self.refresh()?;
         let mut days: BTreeMap<String, Vec<Boot>> = BTreeMap::new();
         for boot in boots {
             if self.boots.insert(boot.id.clone()) {
@@ -139,7 +141,7 @@ impl Lake {
         let new = days.values().map(Vec::len).sum();
         for (day, boots) in days {
             if let Err(e) = self.add_day(&day, boots) {
-                // Which of them are there, only the folder knows.
+                // Some days may have been added, so the folder must be read again.
                 (self.boots, self.read) = Default::default();
                 return Err(e);
             }
@@ -152,25 +154,25 @@ impl Lake {
         let name = name_of(boots.iter().map(|boot| boot.boot.id.as_str()));
         let batch = Batch { day: day.to_owned(), name };
         let adding = self.path.join(ADDING);
-        write_whole(&adding, &serde_json::to_vec(&batch).unwrap_or_default())?;
-        let added = self.write(&batch, &boots).and_then(|()| self.name(&batch));
+        write_atomically(&adding, &serde_json::to_vec(&batch).unwrap_or_default())?;
+        let added = self.write(&batch, &boots).and_then(|()| self.rename(&batch));
         match added {
             Ok(()) => fs::remove_file(&adding).map_err(Error::io("remove", &adding)),
             Err(e) => {
-                // What is left of it goes now, or with the next who adds.
+                // Remove the leftovers now; if that fails, the next writer does.
                 let _ = self.undo_adding();
                 Err(e)
             }
         }
     }
 
-    /// Writes a batch's files, not under their names yet.
+    /// Writes a batch's files under temporary names.
     fn write(&self, batch: &Batch, boots: &[Keyed]) -> Result<(), Error> {
-        // Who is counted in `machines` is read from the file of `boots`, as where files are rewritten: so that must be written.
-        let (first, others): (Vec<_>, Vec<_>) = tables().iter().partition(|table| table.of == Of::Boots);
+        // Write `boots` first, because `machines` is computed from that file, as when files are rewritten.
+        let (first, others): (Vec<_>, Vec<_>) = tables().iter().partition(|table| table.kind == TableKind::Boots);
         for table in first.into_iter().chain(others) {
-            let rows = match table.of {
-                Of::Machines => machines_in(&batch.partial(&self.path, crate::tables::boots()))?,
+            let rows = match table.kind {
+                TableKind::Machines => machines_in(&batch.partial(&self.path, crate::tables::boots()))?,
                 _ => {
                     let mut rows = Rows::new(table);
                     boots.iter().for_each(|boot| rows_of(boot, &mut rows));
@@ -181,41 +183,41 @@ impl Lake {
             let folder = path.parent().unwrap_or(&self.path);
             check_no_links(&self.path, table, &batch.day)?;
             fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-            let mut file = anew(&path)?;
+            let mut file = create_anew(&path)?;
             rows.write(BufWriter::new(&mut file)).map_err(Error::parquet(&path))?;
             file.sync_all().map_err(Error::io("write", &path))?;
         }
         Ok(())
     }
 
-    /// Gives the files of a batch their names, in order; each is there for good before the next gets its own.
-    fn name(&mut self, batch: &Batch) -> Result<(), Error> {
+    /// Gives the files of a batch their final names, in order. Syncs each name before the next.
+    fn rename(&mut self, batch: &Batch) -> Result<(), Error> {
         for table in tables() {
             let path = batch.file(&self.path, table);
             fs::rename(batch.partial(&self.path, table), &path).map_err(Error::io("give its name to", &path))?;
-            // The folder, and those above it that may be new with it.
+            // Sync the folder, and its parents, which may be new.
             path.ancestors().skip(1).take(3).try_for_each(sync_folder)?;
         }
         self.read.insert(batch.file(&self.path, boots()));
         Ok(())
     }
 
-    /// Takes in what others added or removed meanwhile.
-    fn look(&mut self) -> Result<(), Error> {
-        for _ in 1..LOOKS_MOST {
-            match self.look_once() {
-                // Who has no lock may see files go: somebody compacts.
+    /// Updates the list of boots with the changes of other processes.
+    fn refresh(&mut self) -> Result<(), Error> {
+        for _ in 1..MAX_ATTEMPTS {
+            match self.refresh_once() {
+                // Without the lock, files may disappear while another process compacts.
                 Err(e) if e.is_not_found() => (self.boots, self.read) = Default::default(),
-                looked => return looked,
+                result => return result,
             }
         }
-        self.look_once()
+        self.refresh_once()
     }
 
-    fn look_once(&mut self) -> Result<(), Error> {
+    fn refresh_once(&mut self) -> Result<(), Error> {
         let files = self.files(boots())?;
-        let there: HashSet<&PathBuf> = files.iter().collect();
-        if self.read.iter().any(|path| !there.contains(path)) {
+        let existing: HashSet<&PathBuf> = files.iter().collect();
+        if self.read.iter().any(|path| !existing.contains(path)) {
             (self.boots, self.read) = Default::default();
         }
         for path in files {
@@ -227,12 +229,12 @@ impl Lake {
         Ok(())
     }
 
-    /// Removes every row of boots: those of which `is_it` says so, asked with a boot's identity and its machine. So many were removed.
-    /// When this returns, no file has them.
+    /// Removes the boots for which `should_forget(boot_id, machine)` is true. Returns how many. When this succeeds, no file has any
+    /// row of them.
     ///
     /// # Errors
-    /// If the lake cannot be read or written: then all of them are in it, or who changes the lake next removes all.
-    pub fn forget(&mut self, is_it: impl Fn(&str, Option<&str>) -> bool) -> Result<usize, Error> {
+    /// If the lake cannot be read or written. Then it still has all of them, or the next change of the lake removes all of them.
+    pub fn forget(&mut self, should_forget: impl Fn(&str, Option<&str>) -> bool) -> Result<usize, Error> {
         let _lock = lock(&self.path.join(HEAD))?;
         self.recover()?;
         let mut rewrite = Rewrite::begin(&self.path)?;
@@ -242,7 +244,7 @@ impl Lake {
             let (ids, machines) = (stored.texts("boot_id")?, stored.texts("machine")?);
             let all = ids.into_iter().zip(machines).filter_map(|(id, machine)| Some((id?, machine)));
             let gone: HashSet<String> =
-                all.filter(|(id, machine)| is_it(id, machine.as_deref())).map(|(id, _)| id).collect();
+                all.filter(|(id, machine)| should_forget(id, machine.as_deref())).map(|(id, _)| id).collect();
             if gone.is_empty() {
                 continue;
             }
@@ -254,19 +256,19 @@ impl Lake {
         }
         rewrite.commit()?;
         (self.boots, self.read) = Default::default();
-        self.look()?;
+        self.refresh()?;
         Ok(forgotten)
     }
 
-    /// Merges small files of each day, or of the days before one. Readers see the same rows all the time.
+    /// Merges small files of each day, or of the days before `before`. Readers always see the same rows.
     ///
     /// # Errors
-    /// If the lake cannot be read or written: some days may be compacted then, and no row is lost.
+    /// If the lake cannot be read or written. Some days may be compacted then; no row is lost.
     pub fn compact(&mut self, before: Option<&str>) -> Result<Compacted, Error> {
         let mut all = Compacted::default();
         for day in entries(&self.path.join(boots().name))?.iter().filter_map(|folder| day_of(folder)) {
             if before.is_none_or(|before| day.as_str() < before) {
-                // Others may add between two days.
+                // Take the lock for each day, so that others can add in between.
                 let _lock = lock(&self.path.join(HEAD))?;
                 self.recover()?;
                 let done = self.compact_day(&day)?;
@@ -275,56 +277,56 @@ impl Lake {
                 all.after += done.after;
             }
         }
-        self.look()?;
+        self.refresh()?;
         Ok(all)
     }
 
     fn compact_day(&self, day: &str) -> Result<Compacted, Error> {
         let sizes = self.sizes(day)?;
-        let (before, mut merged) = (sizes.len(), together(sizes, FILE_ROWS_MOST, FILES_MOST));
+        let (before, mut merged) = (sizes.len(), merge_groups(sizes, MAX_FILE_ROWS, MAX_MERGED_FILES));
         if merged.is_empty() {
             return Ok(Compacted::default());
         }
-        // Of very many files some become one, and these then become one.
+        // A very large number of files is merged in several passes.
         while !merged.is_empty() {
             let mut rewrite = Rewrite::begin(&self.path)?;
             for names in merged {
                 rewrite.replace(day, names, |_| true)?;
             }
             rewrite.commit()?;
-            merged = together(self.sizes(day)?, FILE_ROWS_MOST, FILES_MOST);
+            merged = merge_groups(self.sizes(day)?, MAX_FILE_ROWS, MAX_MERGED_FILES);
         }
         Ok(Compacted { days: 1, before, after: self.sizes(day)?.len() })
     }
 
-    /// The batches of a day, each with the rows of its largest file.
+    /// The batches of a day, each with the number of rows of its largest file.
     fn sizes(&self, day: &str) -> Result<Vec<(usize, String)>, Error> {
         let mut sizes = Vec::new();
         for name in entries(&day_folder(&self.path, boots(), day))?.iter().filter_map(|path| name_in(path)) {
             let batch = Batch { day: day.to_owned(), name };
-            let mut most = 0;
+            let mut max_rows = 0;
             for path in tables().iter().map(|table| batch.file(&self.path, table)).filter(|path| path.exists()) {
-                most = Stored::open(&path)?.rows().max(most);
+                max_rows = Stored::open(&path)?.rows().max(max_rows);
             }
-            sizes.push((most, batch.name));
+            sizes.push((max_rows, batch.name));
         }
         Ok(sizes)
     }
 
-    /// Ends or undoes what somebody began who was killed. Whoever calls it has the lock.
+    /// Completes or undoes the change of a killed process. The caller must hold the lock.
     fn recover(&self) -> Result<(), Error> {
         self.undo_adding()?;
         finish(&self.path)
     }
 
-    /// Removes what somebody left who was killed while adding.
+    /// Removes the files of a process that was killed while adding.
     fn undo_adding(&self) -> Result<(), Error> {
         let adding = self.path.join(ADDING);
         if !adding.exists() {
             return Ok(());
         }
-        let noted = serde_json::from_slice(&small(&adding)?).ok();
-        if let Some(batch) = noted.filter(Batch::is_ours) {
+        let noted = serde_json::from_slice(&read_small(&adding)?).ok();
+        if let Some(batch) = noted.filter(Batch::is_valid) {
             let is_whole = batch.file(&self.path, boots()).exists();
             for table in tables() {
                 remove(&batch.partial(&self.path, table))?;
@@ -341,31 +343,32 @@ impl Lake {
         let mut files = Vec::new();
         let is_day = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("day="));
         for day in entries(&self.path.join(table.name))?.iter().filter(|path| is_day(path)) {
-            // Others are the user's.
+            // Other files belong to the user.
             files.extend(entries(day)?.into_iter().filter(|path| is_parquet(path) && name_in(path).is_some()));
         }
         Ok(files)
     }
 }
 
-/// Which files become one, by their rows: the smallest first, as many as fit.
-fn together(mut sizes: Vec<(usize, String)>, rows_most: usize, files_most: usize) -> Vec<Vec<String>> {
+/// Groups the files to merge, by their numbers of rows: the smallest first, as many as fit.
+fn merge_groups(mut sizes: Vec<(usize, String)>, max_rows: usize, max_files: usize) -> Vec<Vec<String>> {
     sizes.sort();
-    let (mut merged, mut one, mut rows) = (Vec::new(), Vec::new(), 0);
+    let (mut merged, mut group, mut rows) = (Vec::new(), Vec::new(), 0);
     for (size, name) in sizes {
-        if rows + size > rows_most || one.len() == files_most {
-            merged.push(std::mem::take(&mut one));
+        if rows + size > max_rows || group.len() == max_files {
+            merged.push(std::mem::take(&mut group));
             rows = 0;
         }
         rows += size;
-        one.push(name);
+        group.push(name);
     }
-    merged.push(one);
+    merged.push(group);
     merged.retain(|names| names.len() > 1);
     merged
 }
 
-/// Makes a lake of an empty folder. Of two that do it at once, one wins: the file is what is locked, so it must stay the same one.
+/// Makes a lake of an empty folder. If two processes do so at the same time, one wins: the file is the lock, so it must not be
+/// replaced.
 fn make_head(head: &Path) -> Result<(), Error> {
     let about =
         "https://parquet.apache.org: a folder a table, a folder a day; bootscope's docs/lake.md names each column";

@@ -1,20 +1,23 @@
-//! Which boot a recording is of, and tokens of machines' names.
+//! Identities of boots, and tokens for machines' names.
 
 use recording::{Key, Recording};
 use sha2::{Digest, Sha256};
 
-/// Of an identity and of a token so many bytes are kept: in a lake of 2⁴⁰ boots, two are confused with a chance of 10⁻¹⁵.
+/// Number of bytes kept of a hash. In a lake of 2⁴⁰ boots, the chance that two have the same identity is 10⁻¹⁵.
 const KEPT_BYTES: usize = 16;
 
-/// Which boot a recording is of: 32 hexadecimal digits made of its evidence, so that its folder, its packed file and a copy elsewhere are one
-/// boot. A boot that bootscope recorded has its time in it too: two counted boots may leave the same evidence. Evidence from
-/// elsewhere has the machine, if that is known: two machines may say the same. None of a recording without evidence. Reads all of it.
+/// Identity of a recording's boot: 32 hexadecimal digits made from its evidence. So its folder, its packed file and copies of
+/// them count as one boot.
+///
+/// For a boot that bootscope recorded, the hash includes the time, because two deterministic boots may leave the same evidence.
+/// For other evidence it includes the machine, if known, because two machines may leave the same evidence. Returns `None` for a
+/// recording without evidence. Reads all of the evidence.
 ///
 /// # Errors
-/// If a file of it cannot be read.
+/// If a file of the recording cannot be read.
 pub fn identity(recording: &Recording, machine: Option<&str>) -> Result<Option<String>, recording::Error> {
     let manifest = recording.manifest();
-    // What somebody put beside it later is not listed. A recorder that was killed leaves no list.
+    // The manifest lists no files that were added later. A killed recorder leaves no list.
     let mut names: Vec<&str> = manifest.evidence.iter().map(|listed| listed.file.as_str()).collect();
     if names.is_empty() {
         names = recording.names().collect();
@@ -23,7 +26,7 @@ pub fn identity(recording: &Recording, machine: Option<&str>) -> Result<Option<S
     let mut all = Sha256::new();
     let mut bytes = 0;
     for name in names {
-        // Decompressed: that is how readers see it, whether it is stored as `NAME` or as `NAME.zst`.
+        // Hash the decompressed content, so that `NAME` and `NAME.zst` give the same identity.
         let file = recording.read(name)?.unwrap_or_default();
         bytes += file.len();
         all.update(name);
@@ -37,8 +40,8 @@ pub fn identity(recording: &Recording, machine: Option<&str>) -> Result<Option<S
     Ok((bytes > 0).then(|| hex(&all.finalize())))
 }
 
-/// The token of a machine's name: `machine-` and 32 hexadecimal digits (HMAC-SHA-256, RFC 2104). Without the key, nobody can
-/// find the name by trying all.
+/// The token of a machine's name: `machine-` and 32 hexadecimal digits (HMAC-SHA-256, RFC 2104). Without the key, the name
+/// cannot be found by trying all names.
 pub fn token(key: &Key, name: &str) -> String {
     format!("machine-{}", hex(&key.mac(&[name.as_bytes()])))
 }

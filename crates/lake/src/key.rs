@@ -1,23 +1,21 @@
-//! The columns that each table of boots has first: which boot, and by what questions choose boots. They lie in runs, so that they take no
-//! room. What a column is called, what it says and how it is had of a boot stand in one place.
+//! The key: the columns with which each table of boots begins. They identify the boot, and queries filter by them. Equal values
+//! are adjacent, so they need almost no space. Each column's name, description and value are defined in one place.
 
 use crate::boot::Boot;
 use crate::column::{Cell, Column, Type, column, maybe, text};
 
-/// A column of the key.
 #[derive(Clone, Copy)]
 pub struct KeyColumn {
-    /// The column.
     pub column: Column,
-    /// Its value.
-    of: for<'a> fn(&'a Keyed<'_>) -> Cell<'a>,
+    /// Returns the value for a boot.
+    value: for<'a> fn(&'a Keyed<'_>) -> Cell<'a>,
 }
 
-const fn key(column: Column, of: for<'a> fn(&'a Keyed<'_>) -> Cell<'a>) -> KeyColumn {
-    KeyColumn { column, of }
+const fn key(column: Column, value: for<'a> fn(&'a Keyed<'_>) -> Cell<'a>) -> KeyColumn {
+    KeyColumn { column, value }
 }
 
-/// What each table has first.
+/// The columns of the key, in order.
 pub const KEY: [KeyColumn; 7] = [
     key(maybe("hardware", Type::Text, "the kind of machine: compare boots of one kind and one `time_base`"), |keyed| {
         keyed.hardware.as_deref().into()
@@ -46,29 +44,27 @@ pub const KEY: [KeyColumn; 7] = [
     ),
 ];
 
-/// By so many of them rows are sorted.
+/// Number of columns of the key by which rows are sorted.
 pub const SORTED_BY: usize = 5;
 
-/// A boot, and what of its key is computed.
+/// A boot, with the computed part of its key.
 pub struct Keyed<'a> {
-    /// The boot.
     pub boot: &'a Boot,
     hardware: Option<String>,
 }
 
 impl<'a> Keyed<'a> {
-    /// Of a boot.
     pub fn new(boot: &'a Boot) -> Self {
         Keyed { boot, hardware: boot.hardware() }
     }
 
-    /// Its values in the columns of the key.
+    /// The boot's values in the columns of the key.
     pub fn key(&self) -> [Cell<'_>; KEY.len()] {
-        KEY.map(|column| (column.of)(self))
+        KEY.map(|column| (column.value)(self))
     }
 }
 
-/// Sorts boots as the rows of each table are sorted.
+/// Sorts boots in the order of the rows of each table.
 pub fn sorted(boots: &[Boot]) -> Vec<Keyed<'_>> {
     let mut keyed: Vec<Keyed> = boots.iter().map(Keyed::new).collect();
     keyed.sort_by(|a, b| {

@@ -1,10 +1,11 @@
-//! A lake: the boots of many machines as Parquet tables in a folder, for whoever reads Parquet.
+//! A lake: the boots of many machines as Parquet tables in a folder, for any reader of Parquet.
 //!
-//! `tables` is the contract: every table with its columns; `key` is what they begin with. `boot` is a boot, and `rows` what is kept of it.
-//! `columns` writes rows as a Parquet file and reads them back. `folder` is which boots a lake has, and how more come in, so that a
-//! kill at any moment leaves a lake that reads. `stored` reads files as they are, and `rewrite` replaces them by others, all at once.
+//! `tables` defines the tables and their columns, and `key` the columns that all tables of boots begin with. `boot` is a boot to
+//! add, and `rows` turns it into rows. `columns` writes rows as a Parquet file and reads them back. `folder` lists the boots of
+//! a lake and adds more, so that a kill at any moment leaves a readable lake. `stored` reads files of any version, and
+//! `rewrite` replaces files atomically.
 //!
-//! This crate never opens evidence, and asks no questions: engines do that.
+//! This crate never opens evidence and answers no queries; query engines do.
 
 mod batch;
 mod boot;

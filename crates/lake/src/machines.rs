@@ -1,4 +1,4 @@
-//! The machines in a file of `boots`.
+//! Computes rows of `machines` from a file of `boots`.
 
 use crate::Error;
 use crate::columns::Rows;
@@ -7,10 +7,10 @@ use crate::tables::machines;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is known of a machine, in the order of its columns: two texts that may be unknown, two texts, two integers, a text.
+/// The columns that identify a machine: hardware, machine, machine_type, accelerator, cpus, memory_bytes and host_cpu.
 type Machine = (Option<String>, Option<String>, String, String, i64, i64, String);
 
-/// How many boots it has, and when the first and the last began.
+/// Number of boots of a machine, and the times of the first and the last.
 #[derive(Default)]
 struct Boots {
     count: i64,
@@ -18,7 +18,7 @@ struct Boots {
     last: Option<i64>,
 }
 
-/// The rows of `machines` that go with a file of `boots`.
+/// Computes the rows of `machines` for a file of `boots`.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -29,13 +29,14 @@ pub fn machines_in(boots: &Path) -> Result<Rows, Error> {
     for column in columns {
         values.push(stored.column(column)?);
     }
-    let mut found: BTreeMap<Machine, Boots> = BTreeMap::new();
+    let mut machines_found: BTreeMap<Machine, Boots> = BTreeMap::new();
     for row in 0..stored.rows() {
         let text = |column: usize| values[column].text(row);
         let known = |column: usize| text(column).unwrap_or_default();
         let integer = |column: usize| values[column].integer(row);
         let count = |column: usize| integer(column).unwrap_or_default();
-        let boots = found.entry((text(0), text(1), known(2), known(3), count(4), count(5), known(6))).or_default();
+        let machine = (text(0), text(1), known(2), known(3), count(4), count(5), known(6));
+        let boots = machines_found.entry(machine).or_default();
         boots.count += 1;
         if let Some(began) = integer(7) {
             boots.first = Some(boots.first.map_or(began, |first| first.min(began)));
@@ -43,7 +44,7 @@ pub fn machines_in(boots: &Path) -> Result<Rows, Error> {
         }
     }
     let mut rows = Rows::new(machines());
-    for ((hardware, machine, kind, accelerator, cpus, memory, host), boots) in &found {
+    for ((hardware, machine, kind, accelerator, cpus, memory, host), boots) in &machines_found {
         rows.push(&[
             hardware.as_deref().into(),
             machine.as_deref().into(),

@@ -1,19 +1,20 @@
-//! Replaces files of a lake by others, all at once, whatever happens meanwhile.
+//! Replaces files of a lake atomically: after a kill at any moment, the replacement is completed or undone.
 //!
-//! The new files of a day are prepared in a folder of their own, with links to those of the day's that stay:
-//! `.preparing/rows/day=2026-11-26/`. All of it is on the disk when `.preparing` is renamed to `.rewriting`: from then on the change
-//! is made, by whoever has the lake's lock next. Table by table, `boots` first, the day's folder is exchanged for the new one,
-//! by one call of the system's. So who reads a table finds the old rows or the new ones, and never both. Then the old files are removed. A
-//! `.preparing` that somebody left is removed, which undoes the change.
+//! The new files of a day are prepared in a separate folder, with links to the day's files that stay:
+//! `.preparing/rows/day=2026-11-26/`. When everything is synced to disk, `.preparing` is renamed to `.rewriting`. From then on
+//! the change is decided, and the next holder of the lake's lock completes it. Table by table, `boots` first, one system call
+//! exchanges the day's folder for the new one. So a reader of a table sees the old rows or the new ones, never both. Then the
+//! old files are removed. A leftover `.preparing` is removed, which undoes the change.
 //!
-//! Nothing is removed but files that have the name of a batch. What else is in a day's folder is the user's, and is moved to the new one.
+//! Only files with the name of a batch are removed. Other files in a day's folder belong to the user and are moved to the new
+//! one.
 
 use crate::Error;
 use crate::batch::{Batch, check_no_links, day_folder, is_day, name_in, name_of};
-use crate::files::{anew, entries, remove, sync_folder};
+use crate::files::{create_anew, entries, remove, sync_folder};
 use crate::machines::machines_in;
 use crate::stored::{Stored, kept_boots, merge};
-use crate::tables::{Of, Table, boots, tables};
+use crate::tables::{Table, TableKind, boots, tables};
 use recording::{BYTES_MAX, check_no_link, read_regular};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -23,37 +24,37 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What is not decided yet.
+/// Folder of a change that is not decided yet.
 const PREPARING: &str = ".preparing";
-/// What is decided, and is to be ended.
+/// Folder of a change that is decided and must be completed.
 const REWRITING: &str = ".rewriting";
-/// In it: which files go, and which come.
+/// File in that folder with the [`Change`] of each day.
 const CHANGES: &str = "changes.json";
 
-/// What becomes of a day, in each table.
+/// The change of a day, the same in each table.
 #[derive(Default, Serialize, Deserialize)]
 struct Change {
-    /// Names of batches that go.
+    /// Names of batches to remove.
     gone: Vec<String>,
-    /// Names of batches that come.
+    /// Names of batches to add.
     made: Vec<String>,
 }
 
-/// A change that is being prepared. Whoever does that has the lock.
+/// A change in preparation. The caller must hold the lake's lock.
 pub struct Rewrite<'a> {
     lake: &'a Path,
-    /// By day.
+    /// The changes by day.
     changes: BTreeMap<String, Change>,
 }
 
 impl<'a> Rewrite<'a> {
-    /// Nothing is prepared yet. What somebody else prepared must have been ended or undone.
+    /// Starts an empty change. The caller must have completed or undone an earlier one with [`finish`].
     pub fn begin(lake: &'a Path) -> Result<Self, Error> {
         undo(lake)?;
         Ok(Rewrite { lake, changes: BTreeMap::new() })
     }
 
-    /// Batches of a day become one, which has those of their boots that are kept; or none, if none is kept.
+    /// Merges batches of a day into one with the boots for which `keep(id)` is true. If no boot is kept, only removes them.
     pub fn replace(&mut self, day: &str, gone: Vec<String>, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
         let prepared = self.prepare(day, &gone, keep).inspect_err(|_| drop(undo(self.lake)))?;
         let change = self.changes.entry(day.to_owned()).or_default();
@@ -63,12 +64,12 @@ impl<'a> Rewrite<'a> {
     }
 
     fn prepare(&self, day: &str, gone: &[String], keep: impl Fn(&str) -> bool) -> Result<Option<String>, Error> {
-        let of = |table: &Table| -> Result<Vec<Stored>, Error> {
+        let files_of = |table: &Table| -> Result<Vec<Stored>, Error> {
             let path = |name: &String| Batch { day: day.to_owned(), name: name.clone() }.file(self.lake, table);
-            // A batch of an earlier bootscope has no file in tables that came later.
+            // A batch of an earlier bootscope has no files in tables that were added later.
             gone.iter().map(path).filter(|path| path.exists()).map(|path| Stored::open(&path)).collect()
         };
-        let kept = kept_boots(&of(boots())?, boots(), keep)?;
+        let kept = kept_boots(&files_of(boots())?, boots(), keep)?;
         if kept.is_empty() {
             return Ok(None);
         }
@@ -81,26 +82,26 @@ impl<'a> Rewrite<'a> {
             let path = new.file(&self.lake.join(PREPARING), table);
             let folder = path.parent().unwrap_or(self.lake);
             fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-            if table.of == Of::Machines {
+            if table.kind == TableKind::Machines {
                 let rows = machines_in(&new.file(&self.lake.join(PREPARING), boots()))?;
-                let mut file = anew(&path)?;
+                let mut file = create_anew(&path)?;
                 rows.write(BufWriter::new(&mut file)).map_err(Error::parquet(&path))?;
                 file.sync_all().map_err(Error::io("write", &path))?;
             } else {
-                merge(table, &of(table)?, &kept, &path)?;
+                merge(table, &files_of(table)?, &kept, &path)?;
             }
         }
-        moment();
+        kill_point();
         Ok(Some(new.name))
     }
 
-    /// Makes the change. When this returns, the old files are gone.
+    /// Completes the change. When this succeeds, the old files are removed.
     pub fn commit(self) -> Result<(), Error> {
         if self.changes.is_empty() {
             return Ok(());
         }
         self.decide().inspect_err(|_| drop(undo(self.lake)))?;
-        moment();
+        kill_point();
         finish(self.lake)
     }
 
@@ -124,32 +125,32 @@ impl<'a> Rewrite<'a> {
         }
         let path = preparing.join(CHANGES);
         let text = serde_json::to_vec(&self.changes).unwrap_or_default();
-        let mut file = anew(&path)?;
+        let mut file = create_anew(&path)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io("write", &path))?;
         sync_folder(&preparing)?;
-        moment();
+        kill_point();
         let rewriting = self.lake.join(REWRITING);
         fs::rename(&preparing, &rewriting).map_err(Error::io("give its name to", &rewriting))?;
         sync_folder(self.lake)
     }
 }
 
-/// `boots` has a boot, or it is not in the lake: so it goes first.
+/// All tables, `boots` first: a boot is in the lake only if `boots` has it.
 fn boots_first() -> impl Iterator<Item = &'static Table> {
-    std::iter::once(boots()).chain(tables().iter().filter(|table| table.of != Of::Boots))
+    std::iter::once(boots()).chain(tables().iter().filter(|table| table.kind != TableKind::Boots))
 }
 
-/// The same file under another name; a copy where there are no links.
+/// Links a file to another name, or copies it if the file system has no links.
 fn link(path: &Path, to: &Path) -> Result<(), Error> {
     fs::hard_link(path, to)
         .or_else(|_| fs::copy(path, to).and_then(|_| File::open(to)).and_then(|file| file.sync_all()))
         .map_err(Error::io("make", to))
 }
 
-/// Ends what was decided, and undoes what was not.
+/// Completes a decided change, and undoes an undecided one.
 ///
 /// # Errors
-/// If the system refuses; then it can be called again.
+/// If the system refuses. Calling it again then continues.
 pub fn finish(lake: &Path) -> Result<(), Error> {
     undo(lake)?;
     let rewriting = lake.join(REWRITING);
@@ -161,10 +162,10 @@ pub fn finish(lake: &Path) -> Result<(), Error> {
     let text = read_regular(&path, BYTES_MAX).map_err(Error::io("read", &path))?;
     let mut changes: BTreeMap<String, Change> =
         serde_json::from_slice(&text).map_err(|e| Error::Head { path, why: e.to_string() })?;
-    // It may say anything: only names that we give are believed.
-    let is_ours = |day: &String, name: &String| Batch { day: day.clone(), name: name.clone() }.is_ours();
-    changes.retain(|day, change| is_day(day) && change.gone.iter().chain(&change.made).all(|name| is_ours(day, name)));
-    // Nor is a folder that leads elsewhere.
+    // The file may have arbitrary content, so check the names.
+    let is_valid = |day: &String, name: &String| Batch { day: day.clone(), name: name.clone() }.is_valid();
+    changes.retain(|day, change| is_day(day) && change.gone.iter().chain(&change.made).all(|name| is_valid(day, name)));
+    // Folders must not be links to another place.
     for (day, table) in changes.keys().flat_map(|day| tables().iter().map(move |table| (day, table))) {
         check_no_links(lake, table, day)?;
         check_no_links(&rewriting, table, day)?;
@@ -177,11 +178,11 @@ pub fn finish(lake: &Path) -> Result<(), Error> {
     for table in tables() {
         for (day, change) in &changes {
             clear(&day_folder(&rewriting, table, day), &day_folder(lake, table, day), change)?;
-            moment();
+            kill_point();
         }
     }
     fs::rename(&rewriting, lake.join(PREPARING)).map_err(Error::io("rename", &rewriting))?;
-    moment();
+    kill_point();
     undo(lake)?;
     sync_folder(lake)
 }
@@ -194,7 +195,7 @@ fn undo(lake: &Path) -> Result<(), Error> {
     }
 }
 
-/// Exchanges a day's folder for the one that was prepared, unless that was done.
+/// Exchanges a day's folder for the prepared one, unless that is done already.
 fn exchange(live: &Path, prepared: &Path, change: &Change) -> Result<(), Error> {
     let has = |name: &String| live.join(format!("{name}.parquet")).exists();
     let aside = prepared.with_extension("aside");
@@ -205,13 +206,13 @@ fn exchange(live: &Path, prepared: &Path, change: &Change) -> Result<(), Error> 
     parents().try_for_each(|folder| fs::create_dir_all(folder).map_err(Error::io("make the folder", folder)))?;
     let rename = |from: &Path, to: &Path| {
         let renamed = fs::rename(from, to).map_err(Error::io("rename", from));
-        moment();
+        kill_point();
         renamed
     };
     if !aside.exists() && !live.exists() {
         rename(prepared, live)?;
-    } else if aside.exists() || !at_once(live, prepared)? {
-        // One after the other: for a moment the day is not there.
+    } else if aside.exists() || !exchange_atomically(live, prepared)? {
+        // Rename one after the other; for a moment the day's folder does not exist.
         if !aside.exists() {
             rename(live, &aside)?;
         }
@@ -220,14 +221,14 @@ fn exchange(live: &Path, prepared: &Path, change: &Change) -> Result<(), Error> 
         }
         rename(&aside, prepared)?;
     }
-    moment();
+    kill_point();
     parents().try_for_each(sync_folder)
 }
 
-/// Exchanges two folders. Not every file system can, such as NFS.
-fn at_once(a: &Path, b: &Path) -> Result<bool, Error> {
+/// Exchanges two folders by one system call. Returns false if the file system does not support it, as NFS.
+fn exchange_atomically(a: &Path, b: &Path) -> Result<bool, Error> {
     #[cfg(test)]
-    if pretend::CANNOT_EXCHANGE.get() {
+    if test_faults::CANNOT_EXCHANGE.get() {
         return Ok(false);
     }
     match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
@@ -237,7 +238,7 @@ fn at_once(a: &Path, b: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Removes the files of an old folder. What is not ours goes to the new one.
+/// Removes the batches' files of an old folder. Moves other files to the new one.
 fn clear(old: &Path, live: &Path, change: &Change) -> Result<(), Error> {
     for path in entries(old)? {
         let name = name_in(&path);
@@ -246,20 +247,20 @@ fn clear(old: &Path, live: &Path, change: &Change) -> Result<(), Error> {
             remove(&path)?;
         } else {
             fs::create_dir_all(live).map_err(Error::io("make the folder", live))?;
-            let to = free(live, &path);
+            let to = unused_path(live, &path);
             fs::rename(&path, &to).map_err(Error::io("move", &path))?;
         }
-        moment();
+        kill_point();
     }
-    // One that is empty now says nothing. Whether it goes does not matter.
+    // An empty folder has no meaning, so it does not matter if the removal fails.
     if change.made.is_empty() && entries(live)?.is_empty() {
         let _ = fs::remove_dir(live);
     }
     Ok(())
 }
 
-/// A name in a folder that nothing has.
-fn free(folder: &Path, path: &Path) -> PathBuf {
+/// An unused path in a folder for a file that is moved there.
+fn unused_path(folder: &Path, path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     while folder.join(&name).exists() {
         name.push("~");
@@ -267,26 +268,26 @@ fn free(folder: &Path, path: &Path) -> PathBuf {
     folder.join(name)
 }
 
-/// A kill may come here: in tests one does.
-fn moment() {
+/// A place where tests simulate a kill.
+fn kill_point() {
     #[cfg(test)]
-    pretend::moment();
+    test_faults::kill_point();
 }
 
-/// What tests pretend: a kill, and a file system that cannot exchange folders.
+/// Faults that tests simulate: a kill, and a file system that cannot exchange folders.
 #[cfg(test)]
-pub mod pretend {
+pub mod test_faults {
     use std::cell::Cell;
 
     thread_local! {
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
-        pub static MOMENTS_UNTIL_KILLED: Cell<Option<usize>> = const { Cell::new(None) };
+        pub static KILL_POINTS_LEFT: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    pub fn moment() {
-        if let Some(left) = MOMENTS_UNTIL_KILLED.get() {
-            MOMENTS_UNTIL_KILLED.set(left.checked_sub(1));
-            // A panic leaves files as they are, as a kill does.
+    pub fn kill_point() {
+        if let Some(left) = KILL_POINTS_LEFT.get() {
+            KILL_POINTS_LEFT.set(left.checked_sub(1));
+            // Like a kill, a panic leaves files in their present state.
             assert!(left > 0, "killed");
         }
     }

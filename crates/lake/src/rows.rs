@@ -1,10 +1,10 @@
-//! What a lake keeps of one boot: its rows in each table.
+//! Turns a boot into rows of each table.
 
 use crate::boot::Boot;
 use crate::column::Cell;
 use crate::columns::Rows;
 use crate::key::Keyed;
-use crate::tables::Of;
+use crate::tables::TableKind;
 use benchmark::{METRICS, metrics};
 use recording::InputRole;
 
@@ -13,17 +13,19 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
     let boot = keyed.boot;
     let summary = &boot.summary;
     let key = keyed.key();
-    let of = rows.table().of;
+    let kind = rows.table().kind;
     rows.begin(&key);
     let mut push = |cells: &[Cell]| rows.push(cells);
-    // Of a boot whose times are ticks, no column in ns can be told.
+    // If times are ticks, columns in ns have no value.
     let has_times = boot.has_times();
-    match of {
-        Of::Boots => push(&facts(boot)),
-        // They are made of a whole file of `boots`.
-        Of::Machines => {}
-        Of::Labels => boot.labels.iter().for_each(|(name, value)| push(&[name.as_str().into(), value.as_str().into()])),
-        Of::Metrics => {
+    match kind {
+        TableKind::Boots => push(&facts(boot)),
+        // `machines_in` computes these from a whole file of `boots`.
+        TableKind::Machines => {}
+        TableKind::Labels => {
+            boot.labels.iter().for_each(|(name, value)| push(&[name.as_str().into(), value.as_str().into()]))
+        }
+        TableKind::Metrics => {
             for metric in METRICS.iter().filter(|metric| !metric.is_computed()) {
                 let Some(value) = summary.metrics.get(metric) else { continue };
                 let unit = match metric.unit {
@@ -33,25 +35,26 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
                 push(&[metric.name.into(), unit.into(), i64::try_from(value).unwrap_or(i64::MAX).into()]);
             }
         }
-        Of::Phases | Of::Rows | Of::Initcalls | Of::Units | Of::Findings if !has_times => {}
-        Of::Phases => {
+        TableKind::Phases | TableKind::Rows | TableKind::Initcalls | TableKind::Units | TableKind::Findings
+            if !has_times => {}
+        TableKind::Phases => {
             for (position, phase) in (0..).zip(&summary.phases) {
                 let length = phase.end_ns.saturating_sub(phase.start_ns);
                 push(&[Cell::Integer(position), phase.name.as_str().into(), phase.start_ns.into(), length.into()]);
             }
         }
-        Of::Rows => {
+        TableKind::Rows => {
             for row in &summary.wheres {
                 let count = i64::try_from(row.count).unwrap_or(i64::MAX);
                 push(&[row.name.as_str().into(), row.self_ns.into(), row.total_ns.into(), count.into()]);
             }
         }
-        Of::Initcalls => {
+        TableKind::Initcalls => {
             for call in &summary.initcalls {
                 push(&[call.name.as_str().into(), call.start_ns.into(), call.elapsed_ns.into()]);
             }
         }
-        Of::Units => {
+        TableKind::Units => {
             for unit in &summary.units {
                 push(&[
                     unit.name.as_str().into(),
@@ -63,15 +66,15 @@ pub fn rows_of(keyed: &Keyed, rows: &mut Rows) {
                 ]);
             }
         }
-        Of::Findings => {
-            for found in &summary.findings {
+        TableKind::Findings => {
+            for finding in &summary.findings {
                 push(&[
-                    found.id.as_str().into(),
-                    found.title.as_str().into(),
-                    found.cost_ns.into(),
-                    found.cost_low_ns.into(),
-                    found.cost_high_ns.into(),
-                    found.confidence.as_str().into(),
+                    finding.id.as_str().into(),
+                    finding.title.as_str().into(),
+                    finding.cost_ns.into(),
+                    finding.cost_low_ns.into(),
+                    finding.cost_high_ns.into(),
+                    finding.confidence.as_str().into(),
                 ]);
             }
         }

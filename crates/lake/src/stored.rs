@@ -1,10 +1,11 @@
-//! Files of a lake as they are, whichever bootscope wrote them: read column by column, and written anew with some of their rows.
+//! Files of a lake that any version of bootscope wrote. Reads them by column, and writes new files with some of their rows.
 //!
-//! A column that this bootscope does not know is kept. In memory are one column of the rows that become one file, and who is in it.
+//! Columns that this version does not know are preserved. Memory holds one column of the rows of one new file, and their
+//! boots' identities.
 
 use crate::Error;
 use crate::columns::{GROUP_ROWS, Rows, properties};
-use crate::files::{anew, guarded};
+use crate::files::{catch_panics, create_anew};
 use crate::key::SORTED_BY;
 use crate::tables::Table;
 use parquet::basic::{Repetition, Type as Physical};
@@ -23,19 +24,19 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows that are decoded at once.
+/// Maximum number of rows decoded at once.
 const CHUNK_ROWS: usize = 1 << 14;
 
-/// A file of a table.
+/// A file of a table, open for reading.
 pub struct Stored {
     path: PathBuf,
     reader: SerializedFileReader<File>,
 }
 
-/// A column's values, row by row, each text once.
+/// The values of a column by row. Equal texts are stored once.
 #[derive(Default)]
 pub struct Values {
-    /// `None` is `null`; a text is its place in `texts`, and another value its bits.
+    /// `None` for `null`; for a text its index in `texts`, and for another value its bits.
     words: Vec<Option<u64>>,
     is_text: bool,
     texts: Vec<ByteArray>,
@@ -50,7 +51,7 @@ impl Values {
             None => {
                 let place = self.texts.len() as u64;
                 self.places.insert(text.data().to_vec(), place);
-                // Its own bytes: the page that it was read from must not stay for it.
+                // Copy the bytes, so that the page from which the text was read can be freed.
                 self.texts.push(ByteArray::from(text.data().to_vec()));
                 place
             }
@@ -62,7 +63,7 @@ impl Values {
         usize::try_from(word).ok().and_then(|place| self.texts.get(place)).map_or(&[], |text| text.data())
     }
 
-    /// As the lake sorts: `null` first.
+    /// Compares two rows in the order of the lake: `null` first.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         match (self.words[a], self.words[b]) {
             (Some(a), Some(b)) if self.is_text => self.text_at(a).cmp(self.text_at(b)),
@@ -71,12 +72,12 @@ impl Values {
         }
     }
 
-    /// A row's text.
+    /// The text of a row.
     pub fn text(&self, row: usize) -> Option<String> {
         self.words[row].map(|word| String::from_utf8_lossy(self.text_at(word)).into_owned())
     }
 
-    /// A row's integer.
+    /// The integer of a row.
     pub fn integer(&self, row: usize) -> Option<i64> {
         self.words[row].map(signed)
     }
@@ -110,7 +111,7 @@ impl Values {
     }
 }
 
-/// An integer out of its bits.
+/// Converts bits to an integer.
 fn signed(word: u64) -> i64 {
     i64::from_ne_bytes(word.to_ne_bytes())
 }
@@ -119,12 +120,12 @@ impl Stored {
     /// Opens a file.
     ///
     /// # Errors
-    /// If it cannot be opened, or is no Parquet file of a flat table.
+    /// If it cannot be opened, or is not a Parquet file of a flat table.
     pub fn open(path: &Path) -> Result<Stored, Error> {
-        guarded(path, || Stored::of(path))
+        catch_panics(path, || Stored::read_header(path))
     }
 
-    fn of(path: &Path) -> Result<Stored, Error> {
+    fn read_header(path: &Path) -> Result<Stored, Error> {
         let file = open_regular(path).map_err(Error::io("open", path))?;
         let reader = SerializedFileReader::new(file).map_err(Error::parquet(path))?;
         let stored = Stored { path: path.to_owned(), reader };
@@ -142,7 +143,7 @@ impl Stored {
         Ok(stored)
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
@@ -151,16 +152,16 @@ impl Stored {
         self.reader.metadata().file_metadata().schema().get_fields()
     }
 
-    /// The texts of a column; `null` in each row if it has no such column.
+    /// The texts of a column. All are `None` if the file lacks the column.
     pub fn texts(&self, column: &str) -> Result<Vec<Option<String>>, Error> {
         let values = self.column(column)?;
         Ok((0..values.words.len()).map(|row| values.text(row)).collect())
     }
 
-    /// A column; `null` in each row if it has no such column.
+    /// The values of a column. All are `null` if the file lacks the column.
     pub fn column(&self, column: &str) -> Result<Values, Error> {
         let mut values = Values::default();
-        guarded(&self.path, || self.read(column, &mut values))?;
+        catch_panics(&self.path, || self.read(column, &mut values))?;
         Ok(values)
     }
 
@@ -197,7 +198,7 @@ impl Stored {
     }
 }
 
-/// Gives each value of a column of a group, in order.
+/// Passes each value of a column of a row group to `take`, in order.
 fn pull<T: DataType>(
     mut from: ColumnReaderImpl<T>,
     rows: usize,
@@ -208,8 +209,8 @@ fn pull<T: DataType>(
     while done < rows {
         values.clear();
         levels.clear();
-        let most = CHUNK_ROWS.min(rows - done);
-        let (records, ..) = from.read_records(most, is_optional.then_some(&mut levels), None, &mut values)?;
+        let chunk = CHUNK_ROWS.min(rows - done);
+        let (records, ..) = from.read_records(chunk, is_optional.then_some(&mut levels), None, &mut values)?;
         if records == 0 {
             return Err(ParquetError::EOF(format!("a column has {done} of {rows} rows")));
         }
@@ -224,15 +225,17 @@ fn pull<T: DataType>(
     Ok(())
 }
 
-/// The boots in files of `boots` that are kept, in the order of the lake's rows.
+/// Identities of the boots to keep in files of `boots`, in the order of the lake's rows.
 pub fn kept_boots(boots: &[Stored], table: &Table, keep: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
-    let mut by = Vec::new();
+    let mut sort_columns = Vec::new();
     for column in &table.columns[..SORTED_BY] {
-        by.push(column_of(boots, column.name)?);
+        sort_columns.push(column_of(boots, column.name)?);
     }
     let ids = column_of(boots, "boot_id")?;
     let mut rows: Vec<usize> = (0..ids.words.len()).collect();
-    rows.sort_by(|&a, &b| by.iter().map(|column| column.compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal));
+    rows.sort_by(|&a, &b| {
+        sort_columns.iter().map(|column| column.compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    });
     Ok(rows.into_iter().filter_map(|row| ids.text(row)).filter(|id| keep(id)).collect())
 }
 
@@ -244,12 +247,12 @@ fn column_of(files: &[Stored], column: &str) -> Result<Values, Error> {
     Ok(values)
 }
 
-/// Writes a file that has the rows of these boots out of several, in the order of the boots, and syncs it.
+/// Writes a file with the rows of these boots from several files, in the order of the boots. Syncs it.
 ///
 /// # Errors
-/// If a file cannot be read, or the new one not written.
+/// If a file cannot be read, or the new one cannot be written.
 pub fn merge(table: &'static Table, from: &[Stored], boots: &[String], path: &Path) -> Result<(), Error> {
-    let mut to = anew(path)?;
+    let mut to = create_anew(path)?;
     let cannot = || Error::parquet(path);
     if from.is_empty() {
         Rows::new(table).write(BufWriter::new(&mut to)).map_err(cannot())?;
@@ -276,7 +279,7 @@ pub fn merge(table: &'static Table, from: &[Stored], boots: &[String], path: &Pa
     to.sync_all().map_err(Error::io("write", path))
 }
 
-/// Which rows are of these boots, in the order of the boots. A boot's rows stay in their order.
+/// The rows of these boots, in the order of the boots. Each boot's rows keep their order.
 fn order(from: &[Stored], boots: &[String]) -> Result<Vec<u32>, Error> {
     let ranks: HashMap<&[u8], usize> = boots.iter().enumerate().map(|(rank, id)| (id.as_bytes(), rank)).collect();
     let ids = column_of(from, "boot_id")?;
@@ -288,11 +291,11 @@ fn order(from: &[Stored], boots: &[String]) -> Result<Vec<u32>, Error> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The columns of all files. One that some do not have may be `null`.
+/// The columns of all files. A column that some files lack becomes optional.
 fn fields_of(from: &[Stored]) -> Encoded<Vec<TypePtr>> {
     let mut fields: Vec<TypePtr> = Vec::new();
     for field in from.iter().flat_map(Stored::fields) {
-        if !fields.iter().any(|known| known.name() == field.name()) {
+        if !fields.iter().any(|other| other.name() == field.name()) {
             fields.push(field.clone());
         }
     }

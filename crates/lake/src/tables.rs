@@ -1,35 +1,35 @@
-//! The contract: the tables of a lake and their columns. `docs/lake.md` has it for readers, and a test compares the two.
+//! The tables of a lake and their columns. `docs/lake.md` documents them for users, and a test compares the two.
 //!
-//! Columns are added, never renamed, and never change their meaning or their type. `null` is what is not known.
+//! Columns are added, never renamed, and never change their meaning or their type. `null` means unknown.
 
 use crate::column::{Column, Type, column, integer, maybe, text};
 use crate::key::{KEY, SORTED_BY};
 
-/// The layout's name and version. A lake of a later version is refused.
+/// Name and version of the layout. A lake of a later version is refused.
 pub const SCHEMA: &str = "bootscope.lake/1";
 
-/// The file that says that a folder is a lake, and of which layout.
+/// Name of the file that marks a folder as a lake and names its layout.
 pub const HEAD: &str = "lake.json";
 
-/// A table.
+/// A table of a lake.
 #[derive(Debug)]
 pub struct Table {
-    /// What its rows are of.
-    pub of: Of,
-    /// Its name, and that of its folder.
+    /// Kind of its rows.
+    pub kind: TableKind,
+    /// Name of the table and of its folder.
     pub name: &'static str,
-    /// What a row is.
+    /// Description of a row for `docs/lake.md`.
     pub text: &'static str,
-    /// Its columns, in the order of the file.
+    /// The columns, in the order of the file.
     pub columns: &'static [Column],
-    /// By so many of its first columns rows are sorted.
+    /// Number of the first columns by which rows are sorted.
     pub sorted_by: usize,
 }
 
-/// What rows are of.
+/// Kind of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // The tables say it.
-pub enum Of {
+#[allow(missing_docs)] // See `TABLES`.
+pub enum TableKind {
     Phases,
     Rows,
     Initcalls,
@@ -41,11 +41,11 @@ pub enum Of {
     Boots,
 }
 
-const fn table(of: Of, name: &'static str, text: &'static str, columns: &'static [Column]) -> Table {
-    Table { of, name, text, columns, sorted_by: SORTED_BY }
+const fn table(kind: TableKind, name: &'static str, text: &'static str, columns: &'static [Column]) -> Table {
+    Table { kind, name, text, columns, sorted_by: SORTED_BY }
 }
 
-/// The key's columns and more.
+/// The columns of the key, followed by others.
 const fn keyed<const M: usize, const N: usize>(more: [Column; M]) -> [Column; N] {
     assert!(KEY.len() + M == N, "all columns fit");
     let mut all = [KEY[0].column; N];
@@ -131,7 +131,7 @@ static METRIC: [Column; 10] =
 
 static LABEL: [Column; 9] = keyed([text("name", "of the label"), text("value", "as `--label NAME=VALUE` said")]);
 
-/// A machine's, and not a boot's: they have no boot's key.
+/// Columns of `machines`. They do not begin with the key, because a row is not of one boot.
 static MACHINE: [Column; 10] = [
     maybe("hardware", Type::Text, "the kind of machine, as in `boots`"),
     maybe("machine", Type::Text, "the machine, as in `boots`; `null` stands for all of a kind that nobody named"),
@@ -146,34 +146,38 @@ static MACHINE: [Column; 10] = [
 ];
 
 static TABLES: [Table; 9] = [
-    table(Of::Phases, "phases", "a stage of a boot; they are contiguous", &PHASE),
-    table(Of::Rows, "rows", "a row of a boot path: what the time is charged to", &ROW),
-    table(Of::Initcalls, "initcalls", "an initcall of a Linux kernel, or a driver's attach of another", &INITCALL),
-    table(Of::Units, "units", "a unit of a manager of services", &UNIT),
-    table(Of::Findings, "findings", "a cause that was found, with its price", &FINDING),
-    table(Of::Metrics, "metrics", "what was measured beside the time", &METRIC),
-    table(Of::Labels, "labels", "a label that `lake add` was given", &LABEL),
+    table(TableKind::Phases, "phases", "a stage of a boot; they are contiguous", &PHASE),
+    table(TableKind::Rows, "rows", "a row of a boot path: what the time is charged to", &ROW),
+    table(
+        TableKind::Initcalls,
+        "initcalls",
+        "an initcall of a Linux kernel, or a driver's attach of another",
+        &INITCALL,
+    ),
+    table(TableKind::Units, "units", "a unit of a manager of services", &UNIT),
+    table(TableKind::Findings, "findings", "a cause that was found, with its price", &FINDING),
+    table(TableKind::Metrics, "metrics", "what was measured beside the time", &METRIC),
+    table(TableKind::Labels, "labels", "a label that `lake add` was given", &LABEL),
     Table {
-        of: Of::Machines,
+        kind: TableKind::Machines,
         name: "machines",
         text: "what a file of `boots` has of a machine: group them, as above",
         columns: &MACHINE,
         sorted_by: 2,
     },
-    table(Of::Boots, "boots", "a boot", &BOOT),
+    table(TableKind::Boots, "boots", "a boot", &BOOT),
 ];
 
-/// All tables, in the order in which a batch's files get their names. `boots` is the last: a boot is in the lake when it is there.
+/// All tables, in the order in which a batch's files get their names. `boots` is the last, because a boot is in the lake when
+/// `boots` has it.
 pub fn tables() -> &'static [Table] {
     &TABLES
 }
 
-/// The table of machines.
 pub fn machines() -> &'static Table {
     &TABLES[TABLES.len() - 2]
 }
 
-/// The table of boots.
 pub fn boots() -> &'static Table {
     &TABLES[TABLES.len() - 1]
 }
@@ -184,8 +188,8 @@ mod tests {
 
     #[test]
     fn the_boots_come_last_and_every_table_begins_with_the_key() {
-        assert_eq!((boots().of, machines().of), (Of::Boots, Of::Machines));
-        for table in tables().iter().filter(|table| table.of != Of::Machines) {
+        assert_eq!((boots().kind, machines().kind), (TableKind::Boots, TableKind::Machines));
+        for table in tables().iter().filter(|table| table.kind != TableKind::Machines) {
             let head: Vec<&str> = table.columns.iter().take(KEY.len()).map(|column| column.name).collect();
             assert_eq!(head, KEY.map(|key| key.column.name), "{}", table.name);
             let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
@@ -194,7 +198,7 @@ mod tests {
             assert_eq!(names.len(), table.columns.len(), "a name twice in {}", table.name);
         }
     }
-    /// What `docs/lake.md` says of the tables.
+    /// The section of `docs/lake.md` about the tables.
     fn documented() -> String {
         let mut text = String::new();
         let kind = |column: &Column| match column.kind {
@@ -213,7 +217,7 @@ mod tests {
         };
         section("In every table of boots", "Which boot a row is of:", &KEY.map(|key| key.column));
         for table in TABLES.iter().rev() {
-            let first = if table.of == Of::Machines { 0 } else { KEY.len() };
+            let first = if table.kind == TableKind::Machines { 0 } else { KEY.len() };
             section(&format!("`{}`", table.name), &format!("A row is {}.", table.text), &table.columns[first..]);
         }
         text.push('\n');

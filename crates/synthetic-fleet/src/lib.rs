@@ -1,11 +1,12 @@
-//! A fleet that never was: boots of many kinds of machine over many days, in which some rows become slower at a known time by a known
-//! ratio. Tests ask a lake of it and compare with [`Fleet::planted`]; measurements need its size.
+//! A simulated fleet: boots of many kinds of machine over many days, in which some rows become slower at a known time by a known
+//! ratio. Tests query a lake of these boots and compare the answers with [`Fleet::planted`]. Benchmarks use its size.
 //!
-//! Everything follows from the seed: boot 12345 of seed 7 is the same on any machine, whoever makes it and in what order. A row's time is
-//! its base of this kind of machine, times what the day and the machine do to it, times noise of its own: skewed, and in one of a hundred
-//! boots much longer. None of that is a regression. Kernels come one after the other, on each machine some days later than on others.
+//! The seed determines everything: boot 12345 of seed 7 is the same on any machine and in any order of creation. A row's time is
+//! its base on this kind of machine, times factors of the day and the machine, times skewed noise. In one of a hundred boots,
+//! some rows take much longer. None of these effects is a regression. Kernels come one after the other, on some machines a few
+//! days later than on others.
 //!
-//! It makes [`lake::Boot`]s; putting them into a lake is the lake's part.
+//! This crate creates [`lake::Boot`]s; the crate `lake` stores them.
 
 mod random;
 
@@ -16,56 +17,57 @@ use report::{EndLine, Finding, FoundLine, PhaseLine, Subject, Summary, WhereLine
 use serde::Serialize;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// 2026-01-01T00:00:00Z: the first day.
+/// The first day: 2026-01-01T00:00:00Z, in seconds since 1970.
 const FIRST_DAY_S: u64 = 1_767_225_600;
 const DAY_S: u64 = 86_400;
-/// A new kernel comes after so many days.
+/// Days between two kernels.
 const KERNEL_DAYS: u64 = 15;
-/// The last machine has it so many days later than the first.
+/// Days over which the machines receive a kernel.
 const ROLL_OUT_DAYS: u64 = 5;
 /// Machines of a kind.
 const MACHINES: u64 = 50;
-/// What a day does to a row of a kind: one standard deviation.
+/// Standard deviation of the day's factor, for each row of each kind.
 const DAY_NOISE: f64 = 0.01;
-/// What is this machine's own.
+/// Standard deviation of the machine's factor, for each row.
 const MACHINE_NOISE: f64 = 0.02;
-/// One of so many machines is slow, in one row.
+/// One machine in this number is slow in one row.
 const SLOW_MACHINE_IN: u64 = 1000;
 const SLOW_MACHINE_RATIO: f64 = 1.5;
-/// One of so many boots is disturbed, in one of so many of its rows.
+/// One boot in this number is disturbed.
 const DISTURBED_IN: u64 = 100;
+/// One row in this number is disturbed, in a disturbed boot.
 const DISTURBED_ROWS_IN: u64 = 8;
 const PHASES: [&str; 5] = ["vmm", "firmware", "loader", "kernel", "user space"];
 const PARTS: [&str; 8] = ["acpi", "pci", "virtio", "crypto", "inet", "ext4", "usb", "cgroup"];
 const STEPS: [&str; 6] = ["init", "probe", "scan", "register", "setup", "wait"];
 
-/// What fleet.
+/// The parameters of a fleet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fleet {
-    /// All else follows from it.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Boots in all.
+    /// Total number of boots.
     pub boots: u64,
-    /// Kinds of machine.
+    /// Number of kinds of machine.
     pub kinds: u64,
-    /// Days over which they are spread.
+    /// Number of days over which the boots are spread.
     pub days: u64,
-    /// Rows of each boot.
+    /// Number of rows of each boot.
     pub rows: u64,
-    /// Rows that become slower, each in another kind of machine.
+    /// Number of rows that become slower, each in another kind of machine.
     pub regressions: u64,
-    /// By how much: 1.05 is 5 % slower.
+    /// Slowdown of these rows: 1.05 is 5 % slower.
     pub ratio: f64,
 }
 
-/// A regression that is there.
+/// A regression of the fleet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Planted {
     /// The kind of machine.
     pub hardware: String,
-    /// The row.
+    /// Name of the row.
     pub name: String,
-    /// The first kernel that has it.
+    /// The first kernel that has the regression.
     pub kernel: String,
     /// The row's time after ÷ before.
     pub ratio: f64,
@@ -76,16 +78,16 @@ pub struct Planted {
 pub struct SlowMachine {
     /// The kind of machine.
     pub hardware: String,
-    /// The machine.
+    /// The machine's token.
     pub machine: String,
-    /// In this row.
+    /// Name of the slow row.
     pub name: String,
-    /// Its time ÷ that of others.
+    /// The row's time on this machine ÷ on others.
     pub ratio: f64,
 }
 
 impl Fleet {
-    /// Which regressions were planted.
+    /// The planted regressions.
     pub fn planted(&self) -> Vec<Planted> {
         (0..self.kinds)
             .filter_map(|kind| {
@@ -96,7 +98,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Which machines are slower than their kind.
+    /// The machines that are slower than their kind.
     pub fn slow_machines(&self) -> Vec<SlowMachine> {
         let all = (0..self.kinds).flat_map(|kind| (0..MACHINES).map(move |machine| (kind, machine)));
         all.filter_map(|(kind, machine)| {
@@ -107,13 +109,13 @@ impl Fleet {
         .collect()
     }
 
-    /// The boots of a day, by number.
+    /// Numbers of the boots of a day.
     pub fn of_day(&self, day: u64) -> std::ops::Range<u64> {
         let until = |day: u64| self.boots * day / self.days.max(1);
         until(day)..until(day + 1)
     }
 
-    /// A boot. Linear in its rows.
+    /// Creates a boot. Linear in the number of rows.
     pub fn boot(&self, number: u64) -> Boot {
         let mut random = Random::new(&[self.seed, 1, number]);
         let day = (0..self.days).rev().find(|&day| self.of_day(day).start <= number).unwrap_or(0);
@@ -187,7 +189,7 @@ impl Fleet {
                 ratio *= 1.5 + 2.0 * random.unit();
             }
             let self_ns = nanoseconds(base.ns * ratio);
-            // Half of the rows have others inside.
+            // Half of the rows include time of other rows.
             let within = if row % 2 == 0 { 0 } else { nanoseconds(base.ns * random.unit()) };
             let (total_ns, count) = (self_ns + within, 1 + row % 3);
             WhereLine { name: row_name(row), self_ns, total_ns, count, ..WhereLine::default() }
@@ -195,10 +197,10 @@ impl Fleet {
         (0..self.rows).map(row).collect()
     }
 
-    /// Of a kind: which row becomes slower, and with which kernel. The kernel has at least as many days before it as one lasts, and as
-    /// many after it.
+    /// The row that becomes slower on a kind of machine, and the kernel that has the regression. The kernel is neither the first
+    /// nor after the last whole period, so there are at least [`KERNEL_DAYS`] days before it and from it on.
     fn regression(&self, kind: u64) -> Option<(u64, u64)> {
-        // Kinds that have one lie evenly among the others.
+        // Spread the kinds with a regression evenly among the others.
         let has_one = (kind + 1) * self.regressions / self.kinds.max(1) > kind * self.regressions / self.kinds.max(1);
         let kernels = self.days / KERNEL_DAYS;
         (has_one && kernels >= 2 && self.rows > 0).then(|| {
@@ -213,7 +215,7 @@ impl Fleet {
     }
 }
 
-/// What a row takes on a kind of machine.
+/// The undisturbed time of a row on a kind of machine, and its noise.
 struct Base {
     ns: f64,
     noise: f64,
@@ -222,15 +224,15 @@ struct Base {
 impl Base {
     fn of(seed: u64, kind: u64, row: u64) -> Base {
         let mut random = Random::new(&[seed, 7, row]);
-        // From 0.1 to 100 ms, most of them short. A kind is faster than another in all its rows, and a little in each.
+        // From 0.1 to 100 ms, most of them short. A kind has a factor for all of its rows and a smaller one for each row.
         let typical = 1e5 * 10f64.powf(3.0 * random.unit() * random.unit());
         let noise = 0.03 + 0.17 * random.unit();
         let of_kind = 0.5 + Random::new(&[seed, 8, kind]).unit();
-        let own = 0.8 + 0.4 * Random::new(&[seed, 9, kind, row]).unit();
-        Base { ns: typical * of_kind * own, noise }
+        let of_row = 0.8 + 0.4 * Random::new(&[seed, 9, kind, row]).unit();
+        Base { ns: typical * of_kind * of_row, noise }
     }
 
-    /// Skewed: what disturbs a boot only ever adds.
+    /// A random factor. It is skewed, because disturbances of a boot only add time.
     fn noise(&self, random: &mut Random) -> f64 {
         let z = random.normal();
         (1.0 + self.noise * (z + 0.3 * (z * z - 1.0))).max(0.3)
@@ -243,7 +245,7 @@ fn nanoseconds(ns: f64) -> i64 {
     whole
 }
 
-/// Each machine gets a kernel a few days after the first one did.
+/// The kernel of a machine on a day. A machine gets a kernel up to [`ROLL_OUT_DAYS`] - 1 days after the first machine.
 fn kernel_on(day: u64, machine: u64) -> u64 {
     day.saturating_sub(machine % ROLL_OUT_DAYS) / KERNEL_DAYS
 }
@@ -269,8 +271,8 @@ fn machine_name(kind: u64, machine: u64) -> String {
 }
 
 fn row_name(row: u64) -> String {
-    let of = |names: &'static [&'static str], n: u64| names[usize::try_from(n).unwrap_or(0) % names.len()];
-    format!("initcall {}_{}_{row}", of(&PARTS, row), of(&STEPS, row / 8))
+    let choose = |names: &'static [&'static str], n: u64| names[usize::try_from(n).unwrap_or(0) % names.len()];
+    format!("initcall {}_{}_{row}", choose(&PARTS, row), choose(&STEPS, row / 8))
 }
 
 fn phases(total_ns: i64) -> Vec<PhaseLine> {

@@ -1,4 +1,4 @@
-//! `synthetic-fleet --to LAKE`: makes a fleet, and says in `LAKE.truth.json` what was planted in it.
+//! `synthetic-fleet --to LAKE`: writes a lake of a simulated fleet, and the planted regressions to `LAKE.truth.json`.
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -8,16 +8,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use synthetic_fleet::Fleet;
 
-/// Makes a lake of boots that never were, with regressions that are known
+/// Makes a lake of simulated boots with known regressions
 #[derive(Parser)]
 struct Args {
-    /// The lake's folder. What was planted is written to LAKE.truth.json
+    /// The lake's folder. The planted regressions are written to LAKE.truth.json
     #[arg(long)]
     to: PathBuf,
-    /// All else follows from it
+    /// Seed that determines all boots
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Boots in all
+    /// Total number of boots
     #[arg(long, default_value_t = 1_000_000)]
     boots: u64,
     /// Kinds of machine
@@ -32,12 +32,12 @@ struct Args {
     /// Rows that become slower, each in another kind of machine
     #[arg(long, default_value_t = 40)]
     regressions: u64,
-    /// By how much
+    /// Slowdown of these rows: 1.05 is 5 % slower
     #[arg(long, default_value_t = 1.05)]
     ratio: f64,
 }
 
-/// Boots that are added at once: a file of each table. It bounds the memory.
+/// Maximum number of boots added at once, which make one file of each table. It bounds the memory.
 const BATCH: u64 = 8192;
 
 fn main() -> anyhow::Result<()> {
@@ -47,10 +47,11 @@ fn main() -> anyhow::Result<()> {
     let truth = serde_json::json!({
         "fleet": fleet, "planted": fleet.planted(), "slow_machines": fleet.slow_machines()
     });
-    let mut beside = args.to.clone().into_os_string();
-    beside.push(".truth.json");
-    let beside = PathBuf::from(beside);
-    std::fs::write(&beside, serde_json::to_vec_pretty(&truth)?).with_context(|| beside.display().to_string())?;
+    let mut truth_path = args.to.clone().into_os_string();
+    truth_path.push(".truth.json");
+    let truth_path = PathBuf::from(truth_path);
+    std::fs::write(&truth_path, serde_json::to_vec_pretty(&truth)?)
+        .with_context(|| truth_path.display().to_string())?;
     let lake = Mutex::new(Lake::open(&args.to)?);
     let next_day = AtomicU64::new(0);
     let threads = std::thread::available_parallelism()?.get();

@@ -1,15 +1,14 @@
-//! Random numbers that follow from where they are used: no state is shared, so that boots can be made in any order.
+//! Random numbers that depend only on their place of use. They share no state, so boots can be created in any order.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a place.
+    /// The generator for a place of use, which the numbers in `place` identify.
     pub fn new(place: &[u64]) -> Random {
         Random(place.iter().fold(0, |state, part| Random(state ^ part).next()))
     }
 
-    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -18,17 +17,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to `limit` - 1, and 0 without any. Not exactly even, by 2⁻³² for small limits.
+    /// A number from 0 to `limit` - 1; 0 if `limit` is 0. It is uniform except for 2⁻³² for small limits.
     pub fn below(&mut self, limit: u64) -> u64 {
         (self.next() >> 32) * limit.min(1 << 32) >> 32
     }
 
-    /// From 0 to 1.
+    /// A uniform number from 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Nearly normal, mean 0 and standard deviation 1: the sum of four even numbers. Within 3.5.
+    /// An approximately normal number with mean 0 and standard deviation 1, at most 3.5 from 0: the sum of four uniform numbers.
     pub fn normal(&mut self) -> f64 {
         let bits = self.next();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();

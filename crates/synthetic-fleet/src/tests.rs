@@ -5,7 +5,7 @@ fn fleet() -> Fleet {
 }
 
 #[test]
-fn a_boot_is_the_same_whoever_makes_it() {
+fn a_boot_does_not_depend_on_other_calls() {
     let fleet = fleet();
     let (first, second) = (fleet.boot(4321), fleet.boot(4321));
     assert_eq!(first.summary, second.summary);

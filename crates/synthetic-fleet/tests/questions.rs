@@ -1,11 +1,11 @@
-//! Questions to lakes whose answers are known: fleets that never were. The program that answers is `bootscope-lake`, which `make lake`
-//! builds; `make test-lake` runs these tests.
+//! Queries lakes of simulated fleets, whose answers are known. `make lake` builds the tested program, `bootscope-lake`, and
+//! `make test-lake` runs these tests.
 
 mod support;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
-use support::{Made, answer, asked, failed, fleet};
+use support::{TemporaryLake, answer, answer_and_status, error, fleet};
 use synthetic_fleet::Fleet;
 
 fn text<'a>(row: &'a Value, field: &str) -> &'a str {
@@ -20,8 +20,8 @@ fn number(row: &Value, field: &str) -> f64 {
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
 fn planted_regressions_are_found_with_their_update_and_nothing_else_is() {
     let fleet = Fleet { boots: 60_000, kinds: 40, rows: 40, regressions: 10, ratio: 1.08, ..fleet() };
-    let made = Made::new(&fleet);
-    let (found, code) = asked(&["ask", made.path(), "regressions", "--json"]);
+    let made = TemporaryLake::new(&fleet);
+    let (found, code) = answer_and_status(&["ask", made.path(), "regressions", "--json"]);
     assert_eq!(code, 1, "regressions were found");
     assert_eq!(found["boots"], 60_000);
     let planted = fleet.planted();
@@ -45,8 +45,8 @@ fn planted_regressions_are_found_with_their_update_and_nothing_else_is() {
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
 fn a_fleet_without_regressions_has_none() {
     let fleet = Fleet { boots: 60_000, kinds: 40, rows: 40, regressions: 0, seed: 8, ..fleet() };
-    let made = Made::new(&fleet);
-    let (found, code) = asked(&["ask", made.path(), "regressions", "--json"]);
+    let made = TemporaryLake::new(&fleet);
+    let (found, code) = answer_and_status(&["ask", made.path(), "regressions", "--json"]);
     assert_eq!((found["rows"].as_array().unwrap().len(), code), (0, 0), "{found}");
 }
 
@@ -54,7 +54,7 @@ fn a_fleet_without_regressions_has_none() {
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
 fn slow_machines_are_outliers_in_their_row() {
     let fleet = Fleet { boots: 60_000, kinds: 40, rows: 20, days: 10, seed: 5, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let slow = fleet.slow_machines();
     assert!(!slow.is_empty(), "the seed has one");
     let found = answer(&["ask", made.path(), "outliers", "--json"]);
@@ -67,11 +67,11 @@ fn slow_machines_are_outliers_in_their_row() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn a_machine_that_fell_silent_is_told() {
+fn a_machine_that_fell_silent_is_reported() {
     let fleet = Fleet { boots: 20_000, kinds: 4, rows: 3, ..fleet() };
     let silent = fleet.boot(3).machine.unwrap();
-    let made = Made::of(&fleet, |day, boot| day < 60 || boot.machine.as_deref() != Some(&silent));
-    let (found, code) = asked(&["ask", made.path(), "coverage", "--json"]);
+    let made = TemporaryLake::filtered(&fleet, |day, boot| day < 60 || boot.machine.as_deref() != Some(&silent));
+    let (found, code) = answer_and_status(&["ask", made.path(), "coverage", "--json"]);
     assert_eq!(code, 1);
     let rows = found["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 1, "{found}");
@@ -82,9 +82,9 @@ fn a_machine_that_fell_silent_is_told() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn percentiles_and_means_are_those_of_the_boots() {
+fn percentiles_and_means_agree_with_the_boots() {
     let fleet = Fleet { boots: 3000, kinds: 3, rows: 5, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let boots: Vec<_> = (0..fleet.boots).map(|number| fleet.boot(number)).collect();
     let found = answer(&["ask", made.path(), "boot-times", "--by", "hardware", "--json"]);
     assert_eq!(found["boots"], 3000);
@@ -115,9 +115,9 @@ fn percentiles_and_means_are_those_of_the_boots() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn what_pays_is_the_sum_of_what_boots_say() {
+fn savings_are_the_sums_of_the_boots_findings() {
     let fleet = Fleet { boots: 900, kinds: 8, rows: 3, days: 9, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let found = answer(&["ask", made.path(), "what-pays", "--json"]);
     for row in found["rows"].as_array().unwrap() {
         let boots = (0..fleet.boots).map(|number| fleet.boot(number));
@@ -134,7 +134,7 @@ fn what_pays_is_the_sum_of_what_boots_say() {
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
 fn labels_and_conditions_choose_boots() {
     let fleet = Fleet { boots: 300, kinds: 3, rows: 2, days: 3, ..fleet() };
-    let made = Made::labelled(&fleet, |number| if number % 2 == 0 { "db" } else { "web" });
+    let made = TemporaryLake::labelled(&fleet, |number| if number % 2 == 0 { "db" } else { "web" });
     let found = answer(&["ask", made.path(), "boot-times", "--by", "label:team", "--json"]);
     let rows = found["rows"].as_array().unwrap();
     let counts: BTreeMap<&str, f64> = rows.iter().map(|row| (text(row, "label:team"), number(row, "boots"))).collect();
@@ -150,11 +150,11 @@ fn labels_and_conditions_choose_boots() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn the_page_has_what_the_questions_say() {
+fn the_page_agrees_with_the_questions() {
     let fleet = Fleet { boots: 30_000, kinds: 10, rows: 20, regressions: 3, ratio: 1.2, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let page = answer(&["page-data", made.path()]);
-    // What draws it takes it as it is, and leaves nothing out.
+    // The type that the page is drawn from can read the document, and loses nothing.
     let drawn = report::LakePage::read(page.to_string().as_bytes()).unwrap();
     assert_eq!((drawn.kinds.len(), drawn.regressions.len()), (10, page["regressions"].as_array().unwrap().len()));
     assert!(!drawn.remarks.contains_key("totals"), "{:?}", drawn.remarks);
@@ -187,13 +187,13 @@ fn the_page_has_what_the_questions_say() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn rows_of_boots_that_were_never_added_are_not_asked() {
+fn rows_of_boots_that_were_not_added_are_ignored() {
     let fleet = Fleet { boots: 40, kinds: 2, rows: 3, days: 2, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let sql = "select count(*) as n, count(distinct boot_id) as boots from rows";
     let whole = answer(&["sql", made.path(), sql, "--json"]);
     assert_eq!((&whole[0]["n"], &whole[0]["boots"]), (&120.into(), &40.into()));
-    // As after a kill: the boots of the second day have no name yet.
+    // As after a kill: the file of `boots` of the second day does not have its name yet.
     let day = std::path::Path::new(made.path()).join("boots/day=2026-01-02");
     let file = std::fs::read_dir(&day).unwrap().next().unwrap().unwrap().path();
     let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -206,9 +206,9 @@ fn rows_of_boots_that_were_never_added_are_not_asked() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn whatever_writes_or_reads_elsewhere_is_refused() {
+fn statements_that_write_or_read_elsewhere_are_refused() {
     let fleet = Fleet { boots: 4, kinds: 1, rows: 1, days: 1, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let out = made.dir.path().join("out.csv");
     let to = out.display();
     let outside = made.dir.path().join("outside.csv");
@@ -230,8 +230,8 @@ fn whatever_writes_or_reads_elsewhere_is_refused() {
         format!("explain analyze copy boots to '{to}'"),
         "select 1; select 2".to_owned(),
     ] {
-        let said = failed(&["sql", made.path(), &sql]);
-        assert!(!said.contains("secret"), "{sql}: {said}");
+        let message = error(&["sql", made.path(), &sql]);
+        assert!(!message.contains("secret"), "{sql}: {message}");
         assert!(!out.exists(), "{sql} wrote");
     }
     assert_eq!(answer(&["sql", made.path(), "select count(*) as n from boots", "--json"])[0]["n"], 4);
@@ -239,24 +239,24 @@ fn whatever_writes_or_reads_elsewhere_is_refused() {
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn what_is_no_lake_or_a_later_one_is_one_clear_error() {
+fn other_folders_and_later_lakes_give_one_clear_error() {
     let fleet = Fleet { boots: 4, kinds: 1, rows: 1, days: 1, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let empty = tempfile::tempdir().unwrap();
-    let said = failed(&["ask", empty.path().to_str().unwrap(), "regressions"]);
-    assert!(said.contains("is no lake") && said.contains("bootscope lake add"), "{said}");
-    let said = failed(&["ask", "/nowhere/at/all", "regressions"]);
-    assert!(said.contains("cannot open the lake /nowhere/at/all"), "{said}");
+    let message = error(&["ask", empty.path().to_str().unwrap(), "regressions"]);
+    assert!(message.contains("is no lake") && message.contains("bootscope lake add"), "{message}");
+    let message = error(&["ask", "/nowhere/at/all", "regressions"]);
+    assert!(message.contains("cannot open the lake /nowhere/at/all"), "{message}");
     std::fs::write(std::path::Path::new(made.path()).join("lake.json"), "{\"schema\": \"bootscope.lake/2\"}").unwrap();
-    let said = failed(&["sql", made.path(), "select 1"]);
-    assert!(said.contains("bootscope.lake/2") && said.contains("use a later one"), "{said}");
+    let message = error(&["sql", made.path(), "select 1"]);
+    assert!(message.contains("bootscope.lake/2") && message.contains("use a later one"), "{message}");
 }
 
 #[test]
 #[ignore = "needs bootscope-lake: make test-lake runs it"]
-fn tables_and_csv_say_the_same() {
+fn tables_and_csv_agree() {
     let fleet = Fleet { boots: 40, kinds: 2, rows: 3, days: 2, ..fleet() };
-    let made = Made::new(&fleet);
+    let made = TemporaryLake::new(&fleet);
     let csv = support::output(&["ask", made.path(), "boot-times", "--csv"]).1;
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 3, "{csv}");

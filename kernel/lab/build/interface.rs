@@ -1,24 +1,23 @@
-//! Makes dispatch functions out of a description of an interface, with the logging in them.
+//! Generates dispatch functions from a description of an interface, with logging in them.
 //!
-//! FreeBSD's `makeobjops.awk` has this role: drivers implement methods, everybody else calls the generated functions,
-//! and so one line in the description logs every call there will ever be. A description is
+//! FreeBSD's `makeobjops.awk` has this role. Drivers implement methods, all other code calls the generated functions. So
+//! one line in the description logs every call. A description looks like this:
 //!
 //! ```text
-//! # A comment. One right before a METHOD becomes its documentation.
+//! # A comment. A comment right before a METHOD becomes its documentation.
 //! INTERFACE device;
 //!
-//! # Whether the hardware is there.
+//! # True if the hardware is there.
 //! METHOD probe(device: &Device) -> Option<Fit>
 //!     LOG "DEVICE_PROBE" Probe device.driver.name;
 //! ```
 //!
-//! `LOG` gives the name that is logged, the kind of place it is on the command line, and an expression for the detail; a
-//! method without it is not logged. The result has a table of methods, `DeviceMethods`, and a function for each,
-//! `device_probe`.
+//! `LOG` has the logged name, the kind of place on the command line, and an expression for the detail. A method without
+//! `LOG` is not logged. The result has a table of methods, `DeviceMethods`, and a function for each method, `device_probe`.
 
 use std::fmt::{self, Write};
 
-/// What is wrong with a description.
+/// An error in a description.
 #[derive(Debug, PartialEq)]
 pub struct Malformed {
     line: usize,
@@ -34,13 +33,13 @@ impl fmt::Display for Malformed {
 struct Method<'a> {
     comment: Vec<&'a str>,
     name: &'a str,
-    /// `device: &Device`, and so on.
+    /// Name and type of each argument: `device: &Device`.
     arguments: Vec<(&'a str, &'a str)>,
     result: &'a str,
     log: Option<[&'a str; 3]>,
 }
 
-/// The Rust text for a description.
+/// Generates the Rust code for a description.
 pub fn generate(description: &str) -> Result<String, Malformed> {
     let (interface, methods) = parse(description)?;
     let table = format!("{}{}Methods", interface[..1].to_uppercase(), &interface[1..]);
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_has_its_line() {
         let check = |text, line, what: &str| {
             let error = generate(text).unwrap_err();
             assert_eq!((error.line, error.what.contains(what)), (line, true), "{error}");

@@ -1,14 +1,14 @@
-//! How fast one clock runs, measured by another: by regression over many short readings, or by two readings far apart.
+//! Measures the rate of one clock by another: by regression over many short readings, or by two readings far apart.
 //!
-//! A kernel knows the rate of one clock (the PIT's, 1 193 182 Hz) and wants another's (the TSC's). The usual way is to
-//! read the unknown clock, wait a second by the known one, and read it again: the error is that of the two readings,
-//! over a second. The other way is to read both as often as one can for some 20 ms and fit a line (Percival 2018,
-//! *Profiling the FreeBSD kernel boot*): the readings' errors average out, and their scatter says how good the slope is.
+//! A kernel knows the rate of one clock (the PIT's, 1 193 182 Hz) and needs another's (the TSC's). The usual way is to read
+//! the unknown clock, wait a second by the known one, and read it again. The error is that of the two readings, over a
+//! second. The other way is to read both clocks as often as possible for about 20 ms and fit a line (Percival 2018,
+//! *Profiling the FreeBSD kernel boot*). The readings' errors average out, and their scatter gives the error of the slope.
 //!
-//! A reading is the unknown clock before and after the known one was read. Readings that took much longer than the
-//! quickest were disturbed (an interrupt, a hypervisor) and are left out.
+//! A reading is the known clock, with the unknown clock just before and just after it. A reading that took much longer than
+//! the quickest one was disturbed (by an interrupt or a hypervisor) and is left out.
 
-/// Both clocks at one moment, in ticks of each.
+/// Both clocks at one moment, each in its ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The unknown clock, just before.
@@ -19,38 +19,40 @@ pub struct Reading {
     pub after: u64,
 }
 
-/// The unknown clock's rate.
+/// The measured rate of the unknown clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: f64,
-    /// The standard error of `hz`, in millionths of it.
+    /// Standard error of `hz`, in parts per million.
     pub error_ppm: f64,
-    /// How many readings it rests on.
+    /// Number of readings used.
     pub readings: u64,
-    /// How many more were left out as disturbed.
+    /// Number of readings left out as disturbed.
     pub disturbed: u64,
-    /// How long the known clock says that it took, in nanoseconds.
+    /// Length of the measurement by the known clock, in nanoseconds.
     pub took_ns: f64,
 }
 
-/// Why there is no rate.
+/// The reason why there is no rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// The known clock did not advance in so many readings.
+    /// The known clock did not advance in this number of readings.
     KnownStands(u64),
     /// The unknown clock did not advance.
     UnknownStands,
 }
 
-/// Fewer undisturbed readings than these say little: it goes on past the span until there are as many.
-const READINGS_MIN: f64 = 64.0;
-/// A known clock that stands still for so many readings does not run.
+/// Smallest number of undisturbed readings. Fewer give a poor rate, so the measurement goes on past its span until it has
+/// these.
+const MIN_READINGS: f64 = 64.0;
+/// If the known clock does not advance in this number of readings, it does not run.
 const STANDING_READINGS: u64 = 1_000_000;
 
-/// The rate of the unknown clock, from readings over `span_ns` of the known one (or more, if most are disturbed), which
-/// runs at `known_hz` and must not wrap. Memory is constant; the sums are those of Welford 1962, which do not lose precision
-/// to large clock values.
+/// Measures the rate of the unknown clock, from readings over `span_ns` of the known one, or longer if most readings are
+/// disturbed. The known clock runs at `known_hz` and must not wrap.
+///
+/// Memory is constant. The sums are those of Welford 1962, which keep their precision with large clock values.
 pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Reading) -> Result<Rate, Unusable> {
     let first = read();
     let mut fit = Fit::default();
@@ -64,7 +66,7 @@ pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Read
         }
         let took = reading.after.saturating_sub(reading.before);
         if took < quickest / 2 {
-            // All so far were disturbed, as it turns out.
+            // Compared with this reading, all earlier ones were disturbed.
             disturbed += fit.count as u64;
             fit = Fit::default();
         }
@@ -76,14 +78,14 @@ pub fn by_regression(known_hz: f64, span_ns: f64, mut read: impl FnMut() -> Read
             fit.add(known as f64, middle);
         }
         let took_ns = known as f64 / known_hz * 1e9;
-        if took_ns >= span_ns && fit.count >= READINGS_MIN {
+        if took_ns >= span_ns && fit.count >= MIN_READINGS {
             return fit.rate(known_hz, disturbed, took_ns).ok_or(Unusable::UnknownStands);
         }
     }
 }
 
-/// The rate from two readings: `from`, then one about a second later. The error is the widest that the granularity of
-/// the known clock and the time that the readings took allow, as if each could be anywhere in it.
+/// Computes the rate from two readings, `from` and one about a second later. The error is the largest one possible with the
+/// granularity of the known clock and the length of the readings: each reading may lie anywhere in these intervals.
 pub fn by_two_readings(known_hz: f64, from: Reading, to: Reading) -> Result<Rate, Unusable> {
     let known = to.known.wrapping_sub(from.known) as f64;
     let unknown = to.before.wrapping_sub(from.before) as f64;
@@ -145,12 +147,12 @@ impl Fit {
     }
 }
 
-/// The square root, by Newton: `core` has none.
+/// The square root, by Newton's method, because `core` has none.
 fn sqrt(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // Half the exponent is within a factor of two of the root; each step doubles the correct digits.
+    // Halving the exponent gives a start within a factor of two of the root. Each step doubles the correct digits.
     let mut root = f64::from_bits((x.to_bits() >> 1) + (1023 << 51));
     for _ in 0..5 {
         root = (root + x / root) / 2.0;
@@ -164,8 +166,8 @@ mod tests {
 
     const PIT_HZ: f64 = 1_193_182.0;
 
-    /// Two clocks and a machine that takes its time to read them: what a reading costs is 1 to 3 µs, most of it the
-    /// PIT's ports, and one reading in 200 is disturbed for up to 50 µs.
+    /// A machine with two clocks. A reading takes 1 to 3 µs, most of it for the PIT's ports, and about one reading in 270 is
+    /// disturbed for up to 50 µs.
     struct Machine {
         now_ns: f64,
         tsc_hz: f64,
@@ -180,7 +182,7 @@ mod tests {
             machine
         }
 
-        /// xorshift64*, 0 to 1.
+        /// A uniform random number from 0 to 1, by xorshift64*.
         fn uniform(&mut self) -> f64 {
             self.random ^= self.random >> 12;
             self.random ^= self.random << 25;
@@ -188,8 +190,9 @@ mod tests {
             (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
         }
 
-        fn pass(&mut self, least_ns: f64, most_ns: f64) {
-            self.now_ns += least_ns + (most_ns - least_ns) * self.uniform();
+        /// Lets a random time pass, and sometimes a disturbance.
+        fn pass(&mut self, min_ns: f64, max_ns: f64) {
+            self.now_ns += min_ns + (max_ns - min_ns) * self.uniform();
             if self.uniform() < 1.0 / 800.0 {
                 self.now_ns += 50_000.0 * self.uniform();
             }
@@ -208,8 +211,8 @@ mod tests {
             Reading { before, known, after: self.tsc() }
         }
 
-        /// The 1 s method as kernels have it: the time stamp, a busy wait that ends when the PIT says so, the time stamp;
-        /// the ticks counted are taken for a second's.
+        /// The 1 s method of kernels: reads the time stamp, waits a second by the PIT, and reads the time stamp again. The
+        /// difference counts as the ticks of a second.
         fn one_second(&mut self) -> f64 {
             let from = self.tsc();
             let start = self.read().known as f64;
@@ -233,19 +236,19 @@ mod tests {
             let ppm = |hz: f64| (hz / tsc_hz - 1.0) * 1e6;
             regression.push(ppm(rate.hz));
             claimed.push(rate.error_ppm);
-            // A second is 500 000 readings: its end decides, so most of it is skipped.
+            // A second has 500 000 readings. Only its ends matter, so most of it is skipped.
             machine.now_ns = 1e9 * machine.uniform();
             second.push(ppm(one_second_quickly(&mut machine)));
         }
         let (ours, theirs) = (root_mean_square(&regression), root_mean_square(&second));
         println!("root mean square error over 1000 pairs: regression over 20 ms {ours:.2} ppm, 1 s {theirs:.2} ppm");
         assert!(ours <= theirs, "{ours} ppm against {theirs} ppm");
-        // The error that is claimed is the error that there is.
+        // The claimed error agrees with the real error.
         let claimed = root_mean_square(&claimed);
         assert!((0.7..1.5).contains(&(claimed / ours)), "claimed {claimed} ppm, was {ours} ppm");
     }
 
-    /// [`Machine::one_second`] with its middle left out: only how it begins and ends has an error.
+    /// [`Machine::one_second`] without its middle: only its beginning and its end have an error.
     fn one_second_quickly(machine: &mut Machine) -> f64 {
         let from = machine.tsc();
         let start = machine.read().known as f64;
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_stand_are_told() {
+    fn clocks_that_stand_still_are_reported() {
         let reading = Reading { before: 1, known: 1, after: 1 };
         assert_eq!(by_regression(1e6, 1e6, || reading), Err(Unusable::KnownStands(STANDING_READINGS)));
         let mut known = 0;

@@ -1,36 +1,36 @@
-//! What a system call costs, as the kernel prints it and as the host reads it: rounds of a loop in user space, with a call
-//! that there is not, with a bare `syscall` and `sysret`, and without either.
+//! Cost of a system call, as the kernel prints it and the host reads it. A loop in user space runs with a system call that
+//! does not exist, with a bare `syscall` and `sysret`, and without either.
 
 use core::fmt;
 
 const BEGINNING: &str = "system calls: ";
 
-/// What a tick of these loops is.
+/// The unit of the loops' ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// A cycle of the TSC: the host's CPU ran the loops.
     Cycle,
-    /// What an emulator counts: an instruction in a deterministic machine, and else no CPU's cycle.
+    /// A tick of an emulator. In a deterministic machine it is an instruction. Otherwise it is no CPU's cycle.
     Emulated,
 }
 
-/// The loops, each of as many rounds.
+/// The times of the three loops, which have the same number of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loops {
-    /// How many.
+    /// Number of rounds of each loop.
     pub rounds: u64,
-    /// Without a call.
+    /// Ticks of the loop without a call.
     pub empty_ticks: u64,
-    /// With `syscall` and `sysret`, and nothing between.
+    /// Ticks of the loop with `syscall` and `sysret`, and nothing between.
     pub bare_ticks: u64,
-    /// With a call that there is not.
+    /// Ticks of the loop with a system call that does not exist.
     pub call_ticks: u64,
-    /// Of which kind.
+    /// Unit of the ticks.
     pub tick: Tick,
 }
 
 impl Tick {
-    /// By what a hypervisor calls itself, if there is one (CPUID 0x4000_0000: EBX, ECX, EDX).
+    /// The unit under a hypervisor, by the name that it gives in CPUID 0x4000_0000 (EBX, ECX, EDX), or without one.
     pub fn under(hypervisor: Option<&[u8; 12]>) -> Tick {
         if hypervisor == Some(b"TCGTCGTCGTCG") { Tick::Emulated } else { Tick::Cycle }
     }
@@ -44,22 +44,22 @@ impl Tick {
 }
 
 impl Loops {
-    /// A bare round trip, in ticks.
+    /// Length of a bare round trip, in ticks.
     pub fn bare(&self) -> f64 {
         self.per_round(self.bare_ticks)
     }
 
-    /// A call that there is not, and back, in ticks.
+    /// Length of a system call that does not exist, in ticks.
     pub fn call(&self) -> f64 {
         self.per_round(self.call_ticks)
     }
 
-    /// Without the loop itself.
+    /// Ticks per round, without the loop itself.
     fn per_round(&self, ticks: u64) -> f64 {
         (ticks as f64 - self.empty_ticks as f64) / self.rounds as f64
     }
 
-    /// Finds them on a console.
+    /// Finds the line of the loops in a console's text.
     pub fn find(console: &str) -> Option<Loops> {
         let line = console.lines().find_map(|line| line.trim_end().strip_prefix(BEGINNING))?;
         let (numbers, tick) = line.split_once(", in ")?;
@@ -85,7 +85,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn what_is_printed_is_found_and_the_loop_is_taken_off() {
+    fn the_printed_line_is_found_and_the_loop_is_subtracted() {
         for tick in [Tick::Cycle, Tick::Emulated] {
             let loops = Loops { rounds: 20, empty_ticks: 60, bare_ticks: 100, call_ticks: 2060, tick };
             assert_eq!(Loops::find(&format!("hello\r\n{loops}\r\nlater\n")), Some(loops));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_not_found() {
+    fn an_incomplete_line_is_not_found() {
         for console in [
             "",
             "system calls: 20 rounds, 60 empty, 100 bare",

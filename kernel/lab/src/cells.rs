@@ -1,8 +1,8 @@
-//! A text console's cells: what is on the screen, and which cells must be drawn when a character is printed.
+//! The cells of a text console: the characters on the screen, and the cells to draw when a character is printed.
 //!
-//! A newline on the last row moves every row up. Drawing all of it again costs the same whatever there is to see; most of
-//! a console is blank, and of the rest much stays as it was. With a copy of what is on the screen (the *shadow*) only the
-//! cells that change are drawn.
+//! A newline on the last row moves every row up. Redrawing the whole screen always costs the same, although most cells are
+//! blank and many others stay the same. With a copy of the screen's characters (the *shadow*), only the cells that change
+//! are drawn.
 
 use crate::switches::Console;
 
@@ -11,7 +11,7 @@ use crate::switches::Console;
 pub struct Cells<'a> {
     shadow: &'a mut [u8],
     columns: usize,
-    /// Where the next character goes, in cells from the first.
+    /// Cell of the next character, counted from the first.
     cursor: usize,
     scroll: Console,
 }
@@ -19,7 +19,7 @@ pub struct Cells<'a> {
 const BLANK: u8 = b' ';
 
 impl<'a> Cells<'a> {
-    /// A blank screen with as many rows as `shadow` has room for. None if that is not a single one.
+    /// A blank screen with as many rows as `shadow` has room for. Returns `None` if there is no room for a row.
     pub fn new(shadow: &'a mut [u8], columns: usize, scroll: Console) -> Option<Cells<'a>> {
         let rows = shadow.len().checked_div(columns)?;
         let shadow = shadow.get_mut(..rows * columns).filter(|shadow| !shadow.is_empty())?;
@@ -27,7 +27,7 @@ impl<'a> Cells<'a> {
         Some(Cells { shadow, columns, cursor: 0, scroll })
     }
 
-    /// Prints a character. `draw` is called with row, column and character of each cell that must be drawn.
+    /// Prints a character. Calls `draw` with row, column and character of each cell that must be drawn.
     pub fn put(&mut self, byte: u8, mut draw: impl FnMut(usize, usize, u8)) {
         match byte {
             b'\n' => self.cursor = (self.cursor / self.columns + 1) * self.columns,
@@ -59,7 +59,7 @@ impl<'a> Cells<'a> {
 mod tests {
     use super::*;
 
-    /// What is on the screen after all that was drawn, and how many cells were.
+    /// Prints a text. Returns the rows of the screen, and the number of cells drawn.
     fn screen(text: &str, rows: usize, columns: usize, scroll: Console) -> (Vec<String>, usize) {
         let mut shadow = vec![0; rows * columns];
         let mut drawn = vec![vec![b' '; columns]; rows];
@@ -87,7 +87,7 @@ mod tests {
     fn only_what_changes_is_drawn() {
         let text = "x\n".repeat(300);
         assert_eq!(screen(&text, 100, 80, Console::Redraw).1, 300 + 201 * 8000);
-        // Each newline at the bottom: all but the last x stay; it is drawn, scrolls up, leaves a blank.
+        // For each newline at the bottom, all cells stay except the last x, which moves up and leaves a blank.
         assert_eq!(screen(&text, 100, 80, Console::Shadow).1, 300 + 201);
     }
 
@@ -100,10 +100,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn both_ways_show_the_same(text in "[a-c\n\r]{0,200}", rows in 1usize..5, columns in 1usize..6) {
-            let (redrawn, often) = screen(&text, rows, columns, Console::Redraw);
-            let (shadowed, seldom) = screen(&text, rows, columns, Console::Shadow);
+            let (redrawn, redrawn_cells) = screen(&text, rows, columns, Console::Redraw);
+            let (shadowed, shadowed_cells) = screen(&text, rows, columns, Console::Shadow);
             proptest::prop_assert_eq!(redrawn, shadowed);
-            proptest::prop_assert!(seldom <= often);
+            proptest::prop_assert!(shadowed_cells <= redrawn_cells);
         }
     }
 }

@@ -1,20 +1,19 @@
 //! The initrd: a cpio archive in the "newc" form, which is what `cpio -H newc` and guest-init write.
 //!
 //! Each entry is a header of 110 bytes (six, then thirteen fields of eight hexadecimal digits), the name with a NUL, and
-//! the contents; name and contents are each filled up to a multiple of four bytes. The entry `TRAILER!!!` is the last.
+//! the contents. Name and contents are each padded to a multiple of four bytes. The last entry is `TRAILER!!!`.
 
 /// A file of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its path, as bytes: nobody says that it is UTF-8.
+    /// Path of the file, as bytes, because it need not be UTF-8.
     pub name: &'a [u8],
     /// Type and permissions.
     pub mode: u32,
-    /// Its contents.
     pub contents: &'a [u8],
 }
 
-/// Why an archive cannot be read on.
+/// The reason why the rest of an archive cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damaged {
     /// There is no header at this offset.
@@ -25,7 +24,7 @@ pub enum Damaged {
 
 const HEADER_BYTES: usize = 110;
 
-/// The entries of an archive, in order, up to its trailer or to where it is damaged.
+/// The entries of an archive, in order, up to its trailer or to the first damage.
 pub fn entries(archive: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Damaged>> {
     let mut at = Some(0);
     core::iter::from_fn(move || {
@@ -41,7 +40,7 @@ pub fn entries(archive: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Damaged
     })
 }
 
-/// Writes what comes before an entry's contents: the header, the name, and zeros up to a multiple of four.
+/// Writes the part of an entry before its contents: the header, the name, and zeros up to a multiple of four.
 pub fn write_header(name: &str, mode: u32, bytes: u32, mut put: impl FnMut(&[u8])) {
     put(b"070701");
     for field in [0, mode, 0, 0, 1, 0, bytes, 0, 0, 0, 0, name.len() as u32 + 1, 0] {
@@ -72,7 +71,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, &digit| Some(value << 4 | (digit as char).to_digit(16)?))
 }
 
-/// A root image of so many bytes: an archive of one file of zeros, and what ends it.
+/// Writes a root image: an archive with one file of `bytes` zeros, and the trailer.
 pub fn root_image(bytes: u32, mut put: impl FnMut(&[u8])) {
     const FILE: u32 = 0o100_644;
     write_header("blob", FILE, bytes, &mut put);
@@ -108,12 +107,12 @@ mod tests {
     fn files_up_to_the_trailer() {
         let mut bytes = archive(&[("init", b"hello"), ("etc/rc", b"")]);
         bytes.extend(b"garbage");
-        let found: Vec<_> = entries(&bytes).map(|entry| entry.unwrap()).collect();
+        let files: Vec<_> = entries(&bytes).map(|entry| entry.unwrap()).collect();
         assert_eq!(
-            found.iter().map(|e| (e.name, e.contents)).collect::<Vec<_>>(),
+            files.iter().map(|e| (e.name, e.contents)).collect::<Vec<_>>(),
             [(&b"init"[..], &b"hello"[..]), (b"etc/rc", b"")]
         );
-        assert_eq!(found[0].mode, 0o100644);
+        assert_eq!(files[0].mode, 0o100644);
     }
 
     #[test]
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_place() {
+    fn damage_is_reported_with_its_offset() {
         let bytes = archive(&[("init", b"hello")]);
         assert_eq!(entries(b"070701").next(), Some(Err(Damaged::Cut(0))));
         assert_eq!(entries(&[b'x'; 200]).next(), Some(Err(Damaged::NoHeader(0))));

@@ -1,9 +1,10 @@
-//! What an experiment is: which words make a boot slow, which make it quick again, what was measured elsewhere, and which
-//! rows of the boot path must be blamed. `table` lists the experiments.
+//! The parts of an experiment: the words that make a boot slow, the remedies, the published measurements, and the rows of the
+//! boot path that must be blamed. `table` lists the experiments.
 //!
-//! A remedy is right if those rows became shorter by most, the boot became shorter by what `what-if` predicts for them, and
-//! it then took what is predicted, or [`Experiment::differs`] says why not. If an experiment names a check, the check decides
-//! instead: the slow boot must be broken and the remedy's correct (`verdict.rs`). How long either took does not count then.
+//! A remedy is right if those rows became shorter by most, if the boot became shorter by the saving that `what-if` predicts
+//! for them, and if the boot takes the predicted time or [`Experiment::differs`] has the reason. If an experiment names a
+//! check, the check decides instead: the slow boot must be broken and the remedy's boot correct (`verdict.rs`). The length of
+//! either boot does not count then.
 
 mod table;
 
@@ -12,118 +13,114 @@ pub use table::EXPERIMENTS;
 /// A slow spot of the boot, with its remedies.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// What it is called.
     pub name: &'static str,
-    /// What is slow, and what helps.
+    /// The slow part, and the remedies, in words.
     pub what: &'static str,
-    /// Where the published figures are from.
+    /// Source of the published figures.
     pub source: &'static str,
-    /// Words of the command line that make no difference between the boots.
+    /// Words of the command line in all boots.
     pub always: &'static str,
-    /// The words that make it slow.
+    /// Words of the slow boot.
     pub slow: &'static str,
-    /// The words of each remedy. Published figures are of the first.
+    /// Words of each remedy. Published figures belong to the first remedy.
     pub remedies: &'static [&'static str],
-    /// The check whose verdict decides in the place of a time; empty if time decides.
+    /// Name of the check whose verdict decides instead of a time; empty if time decides.
     pub check: &'static str,
-    /// What is timed.
+    /// The measured times.
     pub figures: &'static [Figure],
-    /// What else is measured.
+    /// Further measurements.
     pub amounts: &'static [Amount],
-    /// Which lengths are neither the hardware's nor published but were chosen, and how; empty if none.
+    /// The lengths that we chose, because they are neither the hardware's nor published, and the reason; may be empty.
     pub chosen: &'static str,
-    /// In what this boot is unlike the published one, where a figure shows it; empty if in nothing.
+    /// Difference between this boot and the published one that a figure shows; may be empty.
     pub note: &'static str,
-    /// Of a remedy: why the boot does not take what `what-if` foretells for it, where that is more than 10 % off. `what-if`
-    /// shortens the blamed rows and changes no other.
+    /// Remedies whose boot differs from the prediction of `what-if` by more than 10 %, each with the reason. `what-if` shortens
+    /// the blamed rows and changes no other.
     pub differs: &'static [(&'static str, &'static str)],
-    /// Of a remedy: the rows of the boot path that it adds or makes longer, which is taken off what is foretold. Those that grew by most have
-    /// to be these.
+    /// Remedies that add rows of the boot path or lengthen them, each with these rows. Their growth is subtracted from the
+    /// predicted saving. The rows that grew by most must be these.
     pub adds: &'static [(&'static str, &'static [&'static str])],
-    /// Of a remedy that was published as none: why.
+    /// Remedies that were published as no improvement, each with the reason.
     pub no_better: &'static [(&'static str, &'static str)],
-    /// Those of them with which the boot is to take as long as without, within 1 %.
+    /// Remedies in `no_better` that must leave the length of the boot unchanged, within 1 %.
     pub saves_nothing: &'static [&'static str],
-    /// The rows of the boot path that the switch is to be found in, as the tables print them.
+    /// Rows of the boot path that the switch affects, as the tables print them.
     pub blamed: &'static [&'static str],
-    /// The machine.
     pub machine: Machine,
 }
 
-/// What is timed, and what it took where it was published.
+/// A measured time, and its published values.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What it is called.
     pub name: &'static str,
-    /// The functions whose time it is, with all they call and wait for; as the log names them.
+    /// Functions whose time is summed, with all they call and wait for. The names are those of the log.
     pub functions: &'static [&'static str],
-    /// What it is per (`GB`, `AP`); empty if it is of a whole boot.
+    /// Unit that the time is divided by (`GB`, `AP`); empty if the time is for a whole boot.
     pub per: &'static str,
-    /// How many of those the machine has.
+    /// Number of these units that the machine has.
     pub units: u32,
-    /// Published, of the slow boot; in microseconds.
+    /// Published time of the slow boot, in microseconds.
     pub slow_us: Option<u64>,
-    /// Published, with the remedy.
+    /// Published time with the first remedy, in microseconds.
     pub fast_us: Option<u64>,
 }
 
-/// What is measured that is not a function's time, and what it was where it was published.
+/// A measurement that is not a function's time, and its published values.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
-    /// What.
+    /// The measured quantity.
     pub of: Measure,
-    /// Published, of the slow boot.
+    /// Published value of the slow boot.
     pub slow: Option<u64>,
-    /// Published, with each remedy, in their order; nothing was of those that are left out at the end.
+    /// Published values with each remedy, in the remedies' order. Remedies past the end have no published value.
     pub fast: &'static [u64],
 }
 
-/// What can be measured beside time.
+/// The measurable quantities beside time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// What a character on the serial port costs, in nanoseconds: the time that printing takes less, by the characters that are
-    /// printed less. There is one figure for both boots.
+    /// Cost of a character on the serial port, in nanoseconds. It is the printing time saved, divided by the characters
+    /// saved, so both boots together have one value.
     NsPerCharacter,
     /// The guest's cache, in bytes.
     GuestCache,
-    /// The most that the VMM had resident, in bytes.
+    /// The VMM's largest resident memory, in bytes.
     VmmResident,
-    /// Segments that were passed in chains of the address arena's hash while em0 gave its buffers back.
+    /// Chain steps in the address arena's hash while em0 freed its buffers.
     ChainSteps,
     /// The frame allocator's share of the boot after its machine-dependent part, in thousandths.
     FrameAllocatorPermille,
-    /// The frame allocator's share of the time that was sampled, by the recorder; in thousandths.
+    /// The frame allocator's share of the sampled time, by the recorder, in thousandths.
     RecordedPermille,
-    /// The same by the samples.
+    /// The same share by the samples.
     SampledPermille,
-    /// The round trip of a system call that there is not, in instructions; published in cycles.
+    /// Round trip of a system call that does not exist, in instructions; published in cycles.
     SystemCall,
-    /// The same of a bare `syscall` and `sysret`.
+    /// Round trip of a bare `syscall` and `sysret`, in instructions; published in cycles.
     BareSystemCall,
-    /// How many times as long the first is.
+    /// Ratio of the former to the latter.
     SystemCallOfBare,
 }
 
-/// What an experiment is booted on.
+/// The machine that an experiment boots on.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     pub cpus: u32,
-    /// Memory.
     pub memory_bytes: u64,
-    /// How large a root image it is given; 0 for none.
+    /// Size of the root image; 0 for no root image.
     pub root_bytes: u32,
     /// Further arguments for QEMU.
     pub arguments: &'static [&'static str],
 }
 
 impl Experiment {
-    /// The one of that name.
+    /// Finds the experiment of that name.
     pub fn named(name: &str) -> Option<&'static Experiment> {
         EXPERIMENTS.iter().find(|experiment| experiment.name == name)
     }
 
-    /// Whether those that saved most are just the rows that the switch is to be found in, whatever their order.
+    /// True if the rows that saved most are exactly the rows that the switch affects, in any order.
     pub fn is_right(&self, blamed: &[&str]) -> bool {
         blamed.len() == self.blamed.len() && self.blamed.iter().all(|row| blamed.contains(row))
     }

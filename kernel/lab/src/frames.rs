@@ -1,8 +1,9 @@
-//! The frame allocator: which page frames are free. One of three (`frames=`), so that what the third replaced can be seen.
+//! The frame allocator, which records the free page frames. There are three (`frames=`), so that a boot shows the effect of
+//! replacing one by another.
 //!
-//! `recycle` and `scan` are as slow as they were described (Lorentzon 2024): both look through something that grows with
-//! the frames in use. `p2buddy` is the crate beside this one. Freeing what is not allocated is an error of the
-//! caller's and is told. Frames are counted by number (address / 4096).
+//! `recycle` and `scan` are as slow as described (Lorentzon 2024): both search an array that grows with the frames in use.
+//! `p2buddy` is the crate beside this one. Freeing a frame that is not allocated is a caller's error, and is reported.
+//! Frames are counted by number (address / 4096).
 
 mod recycle;
 mod scan;
@@ -13,14 +14,14 @@ pub use scan::Scan;
 use crate::switches;
 use p2buddy::{Buddy, Record};
 
-/// What was freed was not allocated.
+/// The error of freeing a frame that is not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAllocated {
-    /// The frame's number.
+    /// Number of the frame.
     pub frame: u64,
 }
 
-/// One of the allocators. What it keeps in memory is the caller's, so that it can lie in the memory it describes.
+/// One of the allocators. The caller provides its memory, which can lie in the memory that it manages.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one, in a static, before there is a heap")]
 pub enum Frames<'a> {
@@ -32,10 +33,10 @@ pub enum Frames<'a> {
     P2buddy(Buddy<'a>),
 }
 
-/// How many bytes an allocator keeps for so many frames.
+/// Number of bytes that an allocator needs for this number of frames.
 pub const fn bytes_for(which: switches::Frames, frames: u64) -> u64 {
     let each = match which {
-        // Every second frame is a range of its own at worst.
+        // In the worst case every second frame is a separate range.
         switches::Frames::Recycle => size_of::<recycle::Piece>() / 2,
         switches::Frames::Scan => size_of::<scan::Usage>(),
         switches::Frames::P2buddy => size_of::<Record>(),
@@ -44,10 +45,10 @@ pub const fn bytes_for(which: switches::Frames, frames: u64) -> u64 {
 }
 
 impl Frames<'_> {
-    /// Makes `count` frames from `first` free. They were not before, and lie inside what the allocator has memory for.
+    /// Makes `count` frames from `first` on free. They were not added before, and the allocator has memory for them.
     ///
     /// # Panics
-    /// If they were or do not: the memory map is wrong.
+    /// If this does not hold, because then the memory map is wrong.
     pub fn add(&mut self, first: u64, count: u64) {
         match self {
             Frames::Recycle(recycle) => recycle.add(first, count),
@@ -58,7 +59,7 @@ impl Frames<'_> {
         }
     }
 
-    /// The first of `count` free frames in one piece.
+    /// Allocates `count` contiguous frames, and returns the first one.
     pub fn allocate(&mut self, count: u64) -> Option<u64> {
         match self {
             Frames::Recycle(recycle) => recycle.allocate(count),
@@ -67,7 +68,7 @@ impl Frames<'_> {
         }
     }
 
-    /// Gives frames back, as they were allocated.
+    /// Frees frames, in the same pieces as they were allocated.
     pub fn free(&mut self, first: u64, count: u64) -> Result<(), NotAllocated> {
         match self {
             Frames::Recycle(recycle) => recycle.free(first, count),
@@ -78,7 +79,7 @@ impl Frames<'_> {
         }
     }
 
-    /// How many frames are free.
+    /// Number of free frames.
     pub fn count(&self) -> u64 {
         match self {
             Frames::Recycle(recycle) => recycle.count(),
@@ -88,7 +89,7 @@ impl Frames<'_> {
     }
 }
 
-/// The smallest block that is large enough.
+/// Order of the smallest block with at least `count` frames.
 fn order_of(count: u64) -> usize {
     count.max(1).next_power_of_two().trailing_zeros() as usize
 }
@@ -136,14 +137,14 @@ mod tests {
             assert_eq!(frames.count(), 12);
             assert_eq!(frames.allocate(32), None);
             frames.free(eight, 8).unwrap();
-            // `recycle` never joins what was given back with what was never given out.
+            // `recycle` never joins freed frames with frames that were never allocated.
             let again = frames.allocate(16);
             assert!(again == Some(16) || matches!(frames, Frames::Recycle(_)) && again.is_none(), "{again:?}");
         });
     }
 
     #[test]
-    fn what_is_kept_fits_what_was_taken_for_it() {
+    fn the_allocators_need_the_documented_bytes() {
         assert_eq!(bytes_for(switches::Frames::Recycle, 255), 256 * 8);
         assert_eq!(bytes_for(switches::Frames::Scan, 255), 256);
         assert_eq!(bytes_for(switches::Frames::P2buddy, 255), 256 * 16);
@@ -153,26 +154,26 @@ mod tests {
         #[test]
         fn as_a_set_of_numbers_would(steps in proptest::collection::vec((0u8..4, 0u64..FRAMES, 1u64..9), 1..300)) {
             each(|mut frames| {
-                let (mut known, mut adds) = (BTreeSet::new(), 0);
+                let (mut added, mut adds) = (BTreeSet::new(), 0);
                 let (mut free, mut taken) = (BTreeSet::new(), Vec::new());
                 for &(what, at, count) in &steps {
                     match what {
                         0 => {
                             let range = at..(at + count).min(FRAMES);
-                            // A memory map has no more ranges than that.
-                            let is_new = range.clone().all(|frame| !known.contains(&frame));
+                            // A memory map has no more ranges than `REGIONS_MAX`.
+                            let is_new = range.clone().all(|frame| !added.contains(&frame));
                             if is_new && adds < crate::memory_map::REGIONS_MAX {
                                 adds += 1;
                                 frames.add(at, range.end - at);
-                                known.extend(range.clone());
+                                added.extend(range.clone());
                                 free.extend(range);
                             }
                         }
                         1 | 2 => {
                             let count = if what == 1 { 1 } else { count.next_power_of_two() };
-                            let got = frames.allocate(count);
-                            assert!(got.is_some() || count > 1 || free.is_empty());
-                            if let Some(first) = got {
+                            let allocated = frames.allocate(count);
+                            assert!(allocated.is_some() || count > 1 || free.is_empty());
+                            if let Some(first) = allocated {
                                 assert!((first..first + count).all(|frame| free.remove(&frame)), "given twice");
                                 taken.push((first, count));
                             }

@@ -1,41 +1,42 @@
 //! Keys of encrypted disks, derived from a passphrase by PBKDF2 with HMAC-SHA512, as FreeBSD's GELI does.
 //!
-//! It has to be slow, or a passphrase could be guessed. What need not be is doing it twice: disks with one passphrase,
-//! one salt and one number of iterations have one key. [`Keyring`] remembers the last key that was derived.
+//! Derivation must be slow, so that a passphrase cannot be guessed. But it need not run twice: disks with the same passphrase,
+//! salt and number of iterations have the same key. [`Keyring`] remembers the last key that was derived.
 
 use pbkdf2::pbkdf2_hmac_array;
 use pbkdf2::sha2::Sha512;
 
-/// How many bytes of its key a disk keeps, to tell a wrong passphrase.
+/// Number of bytes of its key that a disk stores, to detect a wrong passphrase.
 pub const CHECK_BYTES: usize = 4;
 const KEY_BYTES: usize = 64;
 
-/// What an encrypted disk says of its key in its last block.
+/// The data about its key in the last block of an encrypted disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Random, so that one passphrase gives every disk another key.
     pub salt: [u8; 16],
-    /// How often the function is applied.
+    /// Number of iterations of the derivation.
     pub iterations: u32,
-    /// What the key begins with.
+    /// First bytes of the key.
     pub check: [u8; CHECK_BYTES],
 }
 
-/// The last key, and what it was derived from.
+/// A passphrase and the last key derived from it.
 pub struct Keyring<'a> {
     passphrase: &'a [u8],
+    /// Salt, iterations and key.
     last: Option<([u8; 16], u32, [u8; KEY_BYTES])>,
     derived: u32,
 }
 
 impl<'a> Keyring<'a> {
-    /// With one passphrase for all disks, and no key yet.
+    /// A keyring with one passphrase for all disks, and no key yet.
     pub const fn new(passphrase: &'a [u8]) -> Keyring<'a> {
         Keyring { passphrase, last: None, derived: 0 }
     }
 
-    /// The disk's key; None if the passphrase is not its. Takes as long as its iterations do, unless the last key was
-    /// derived from the same.
+    /// Returns the disk's key, or `None` if the passphrase is wrong for the disk. Derives the key, unless the last key has the
+    /// same salt and iterations.
     pub fn unlock(&mut self, disk: &Metadata) -> Option<[u8; KEY_BYTES]> {
         let key = match self.last {
             Some((salt, iterations, key)) if (salt, iterations) == (disk.salt, disk.iterations) => key,
@@ -44,7 +45,7 @@ impl<'a> Keyring<'a> {
         (key[..CHECK_BYTES] == disk.check).then_some(key)
     }
 
-    /// How many keys were derived.
+    /// Number of keys derived.
     pub fn derived(&self) -> u32 {
         self.derived
     }
@@ -61,7 +62,7 @@ impl<'a> Keyring<'a> {
 mod tests {
     use super::*;
 
-    // Of `hashlib.pbkdf2_hmac('sha512', b'correct horse', salt, iterations, 64)`, Python 3.11.
+    // The check bytes are from `hashlib.pbkdf2_hmac('sha512', b'correct horse', salt, iterations, 64)` of Python 3.11.
     const ONE: Metadata = Metadata { salt: *b"lab disk 0 salt.", iterations: 20_000, check: [0x66, 0xb4, 0xd3, 0x04] };
     const OTHER: Metadata =
         Metadata { salt: *b"lab disk 1 salt.", iterations: 20_000, check: [0xeb, 0x9e, 0xab, 0x21] };
@@ -80,7 +81,7 @@ mod tests {
         let mut keyring = Keyring::new(b"correct horse");
         assert_eq!(keyring.unlock(&ONE), keyring.unlock(&ONE));
         assert_eq!(keyring.derived(), 1);
-        // Other iterations are another key.
+        // Another number of iterations gives another key.
         assert_eq!(keyring.unlock(&Metadata { iterations: 3, ..ONE }), None);
         assert_eq!(keyring.derived(), 2);
     }

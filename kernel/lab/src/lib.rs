@@ -1,13 +1,14 @@
-//! What of the reference kernel can be understood, and tested, without a machine under it.
+//! The decisions of the reference kernel, which can be tested without its machine.
 //!
-//! The kernel is the binary of this package (`src/kernel/main.rs`, which reads as the table of contents of its boot).
-//! This library holds its decisions as plain functions over plain data: no registers, no locks, no `unsafe`, no
-//! allocation, no console. The kernel links it as it is; on a host it is ordinary Rust, and so are its tests.
+//! The kernel is the binary of this package (`src/kernel/main.rs`, which reads as the table of contents of its boot). This
+//! library holds the kernel's decisions as plain functions over plain data. It must not use registers, locks, `unsafe`,
+//! allocation or a console. The kernel links it unchanged; on a host it is ordinary Rust with ordinary tests.
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
-/// What the kernel prints last where no table says how the machine is switched off: it resets it, which ends a boot too.
+/// The kernel's last line if no ACPI table says how to switch the machine off. It resets the machine instead, which also ends
+/// the boot.
 pub const RESETS_INSTEAD: &str = "exit: no ACPI, so a reset";
 
 pub mod calibrate;

@@ -1,33 +1,33 @@
-//! Which memory there is, and which of it is free.
+//! The memory of the machine, and its free part.
 //!
-//! The firmware's map (E820, as PVH hands it over) is a list of ranges with a type, not sorted, possibly overlapping and
-//! with empty entries (microvm's ends in one). What is usable may hold the kernel and the initrd: those
-//! are cut out. The boot information is copied before (`boot.rs`). Everything below 1 MiB is left to firmware and to the
-//! code that wakes application processors.
+//! The firmware's map (E820, as PVH hands it over) is a list of ranges with a type. It is not sorted, its ranges may overlap,
+//! and it may have empty entries (microvm's map ends with one). Usable memory may contain the kernel and the initrd, which are
+//! cut out. The boot information was copied before (`boot.rs`). Memory below 1 MiB is left to the firmware and to the code
+//! that wakes application processors.
 
 use core::ops::Range;
 
-/// The size of a page frame.
+/// Size of a page frame.
 pub const FRAME_BYTES: u64 = 4096;
-/// How many entries of a map are looked at.
+/// Largest number of entries of a map that are read.
 pub const REGIONS_MAX: usize = 64;
-/// The type of usable memory in an E820 map.
+/// Type of usable memory in an E820 map.
 pub const USABLE: u32 = 1;
 const LOW_MEMORY_END: u64 = 1 << 20;
 
 /// A range of physical memory, as the firmware describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
-    /// Its first byte.
+    /// Address of the first byte.
     pub from: u64,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// What it is: [`USABLE`], or something that is not.
+    /// Type: [`USABLE`], or another value for memory that is not usable.
     pub kind: u32,
 }
 
 impl Region {
-    /// From its first whole frame to its last.
+    /// Addresses of its whole frames above low memory.
     fn frames(&self) -> Range<u64> {
         let from = self.from.checked_next_multiple_of(FRAME_BYTES).unwrap_or(u64::MAX).max(LOW_MEMORY_END);
         let to = self.from.saturating_add(self.bytes) / FRAME_BYTES * FRAME_BYTES;
@@ -35,14 +35,14 @@ impl Region {
     }
 }
 
-/// Calls `each` with every stretch of whole frames that is usable and in none of `taken`. Regions are taken as they come;
-/// where two usable ones overlap, `each` gets the common part twice.
+/// Calls `each` with every stretch of whole frames that is usable and not in `taken`, in the order of the map. If two usable
+/// regions overlap, `each` gets the common part twice.
 pub fn free_ranges(map: &[Region], taken: &[Range<u64>], mut each: impl FnMut(Range<u64>)) {
     let unusable = |region: &&Region| region.kind != USABLE && region.bytes > 0;
     for region in map.iter().filter(|region| region.kind == USABLE) {
         let mut rest = region.frames();
         while !rest.is_empty() {
-            // The nearest stretch from here on that is not free.
+            // The nearest stretch that is not free.
             let not_free = map.iter().filter(unusable).map(|r| r.from..r.from.saturating_add(r.bytes));
             let next = not_free
                 .chain(taken.iter().cloned())
@@ -59,28 +59,28 @@ pub fn free_ranges(map: &[Region], taken: &[Range<u64>], mut each: impl FnMut(Ra
     }
 }
 
-/// One past the highest usable byte.
+/// End of the highest usable memory.
 pub fn end_of_memory(map: &[Region]) -> u64 {
     map.iter().filter(|region| region.kind == USABLE).map(|region| region.frames().end).max().unwrap_or(0)
 }
 
-/// Memory as the page structures count it: only what there is, holes left out.
+/// The existing memory, without holes, as the page structures count it.
 ///
-/// An array with a structure for each address would grow with the hole that PCI has below 4 GiB. As with FreeBSD's
-/// `VM_PHYSSEG_SPARSE`, a frame's place in the array is the number of frames of memory below it.
+/// An array with a structure for each address would grow with PCI's hole below 4 GiB. As with FreeBSD's
+/// `VM_PHYSSEG_SPARSE`, a frame's place in the array is the number of memory frames below it.
 #[derive(Clone, Debug)]
 pub struct Ram {
-    /// Frames by number, ascending and apart.
+    /// Ranges of frame numbers, ascending and disjoint.
     ranges: [Range<u64>; REGIONS_MAX],
     count: usize,
 }
 
 impl Ram {
-    /// None.
+    /// No memory.
     pub const NONE: Ram = Ram { ranges: [const { 0..0 }; REGIONS_MAX], count: 0 };
 
-    /// Of what the map has as usable, in any order; what two regions share counts once. Stretches past the
-    /// [`REGIONS_MAX`]th are ignored.
+    /// The usable memory of a map, whose regions may be in any order. Memory in two regions counts once. Stretches after the
+    /// first [`REGIONS_MAX`] are ignored.
     pub fn of(map: &[Region]) -> Ram {
         let mut ram = Ram::NONE;
         free_ranges(map, &[], |range| {
@@ -90,7 +90,7 @@ impl Ram {
             }
         });
         ram.ranges[..ram.count].sort_unstable_by_key(|range| range.start);
-        // What an earlier stretch has is taken off the later one, which may leave nothing of it.
+        // A common part of two stretches is removed from the later one, which may become empty.
         let mut end = 0;
         for range in &mut ram.ranges[..ram.count] {
             *range = range.start.max(end)..range.end.max(end);
@@ -99,18 +99,18 @@ impl Ram {
         ram
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub fn frames(&self) -> u64 {
         self.place_of(u64::MAX)
     }
 
-    /// How many frames of memory lie below one: its place, if it is memory.
+    /// The place of a frame in the array: the number of memory frames below it.
     pub fn place_of(&self, frame: u64) -> u64 {
         let below = |range: &Range<u64>| range.end.min(frame).saturating_sub(range.start);
         self.ranges[..self.count].iter().map(below).sum()
     }
 
-    /// Calls `each` with the frames that have these places, a stretch at a time, and with the first one's place.
+    /// Calls `each` with each stretch of the frames at these places, and with the place of the stretch's first frame.
     pub fn for_each_stretch(&self, places: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
         let mut first = 0;
         for range in &self.ranges[..self.count] {
@@ -134,13 +134,13 @@ mod tests {
 
     fn check(map: &[(u64, u64, u32)], taken: &[Range<u64>], free: &[Range<u64>]) {
         let map: Vec<Region> = map.iter().map(|&(from, bytes, kind)| Region { from, bytes, kind }).collect();
-        let mut found = Vec::new();
-        free_ranges(&map, taken, |range| found.push(range));
-        assert_eq!(found, free);
+        let mut ranges = Vec::new();
+        free_ranges(&map, taken, |range| ranges.push(range));
+        assert_eq!(ranges, free);
     }
 
     #[test]
-    fn what_is_taken_is_cut_out() {
+    fn taken_memory_is_cut_out() {
         check(&[(0, 64 * MIB, 1)], &[2 * MIB..3 * MIB], &[MIB..2 * MIB, 3 * MIB..64 * MIB]);
         check(&[(0, 4 * MIB, 1)], &[0..9 * MIB], &[]);
         check(&[(MIB, MIB, 1)], &[MIB + 1..MIB + 2], &[MIB + 4096..2 * MIB]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_inside_usable_memory_is_cut_out_too() {
+    fn reserved_memory_inside_usable_memory_is_cut_out_too() {
         check(&[(MIB, 4 * MIB, 1), (2 * MIB, MIB, 2), (0, 0, 2)], &[], &[MIB..2 * MIB, 3 * MIB..5 * MIB]);
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn holes_have_no_place() {
-        // QEMU's `pc` with 4 GiB: 3 below the hole, 1 above.
+        // QEMU's `pc` with 4 GiB: 3 GiB below the hole, 1 GiB above.
         let usable = |from, bytes| Region { from, bytes, kind: USABLE };
         let (gib, frames) = (1 << 30, (1 << 30) / FRAME_BYTES);
         let ram = Ram::of(&[usable(4 * gib, gib), usable(0, 3 * gib)]);
@@ -196,12 +196,12 @@ mod tests {
             free_ranges(&map, &[], |range| frames.extend(range.start / FRAME_BYTES..range.end / FRAME_BYTES));
             let ram = Ram::of(&map);
             proptest::prop_assert_eq!(ram.frames(), frames.len() as u64);
-            let mut found = Vec::new();
-            ram.for_each_stretch(from..from + count, |frames, place| found.extend(frames.zip(place..)));
+            let mut visited = Vec::new();
+            ram.for_each_stretch(from..from + count, |frames, place| visited.extend(frames.zip(place..)));
             let expected: Vec<(u64, u64)> =
                 frames.into_iter().zip(0..).skip(from as usize).take(count as usize).collect();
-            proptest::prop_assert_eq!(&found, &expected);
-            for (frame, place) in found {
+            proptest::prop_assert_eq!(&visited, &expected);
+            for (frame, place) in visited {
                 proptest::prop_assert_eq!(ram.place_of(frame), place);
             }
         }
@@ -221,9 +221,9 @@ mod tests {
             for frame in (MIB..MIB + 80 * FRAME_BYTES).step_by(FRAME_BYTES as usize) {
                 let here = frame..frame + FRAME_BYTES;
                 let touches = |r: &Range<u64>| r.start < here.end && r.end > here.start && !r.is_empty();
-                let of = |r: &Region| r.from..r.from + r.bytes;
+                let range = |r: &Region| r.from..r.from + r.bytes;
                 let usable = map.iter().any(|r| r.kind == 1 && r.from <= here.start && here.end <= r.from + r.bytes);
-                let blocked = map.iter().any(|r| r.kind != 1 && touches(&of(r))) || taken.iter().any(touches);
+                let blocked = map.iter().any(|r| r.kind != 1 && touches(&range(r))) || taken.iter().any(touches);
                 proptest::prop_assert_eq!(free.iter().any(touches), usable && !blocked, "{:x?}", here);
             }
         }

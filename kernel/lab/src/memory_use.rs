@@ -1,18 +1,18 @@
-//! How the kernel's memory is used, as it prints that before it switches the machine off, and as the host reads it.
+//! The use of the kernel's memory, as the kernel prints it before it switches the machine off, and as the host reads it.
 
 use core::fmt;
 
-/// What the line begins with.
+/// First words of the line.
 const BEGINNING: &str = "memory in use: ";
 
-/// In KiB.
+/// The use of memory, in KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// All there is to use, the kernel's own included.
+    /// All usable memory, including the kernel's.
     pub total_kib: u64,
-    /// What could still be given to somebody.
+    /// Memory that could still be allocated.
     pub available_kib: u64,
-    /// What the cache of the root image has.
+    /// Memory in the cache of the root image.
     pub cached_kib: u64,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for MemoryUse {
 }
 
 impl MemoryUse {
-    /// Finds it on a console.
+    /// Finds the line in a console's text.
     pub fn find(console: &str) -> Option<MemoryUse> {
         let line = console.lines().rev().find_map(|line| line.trim_end().strip_prefix(BEGINNING))?;
         let mut numbers = line.split(", ").map(|part| part.split(' ').next().and_then(|word| word.parse().ok()));
@@ -39,7 +39,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn what_is_printed_is_found() {
+    fn the_printed_line_is_found() {
         let memory = MemoryUse { total_kib: 130_555, available_kib: 99_000, cached_kib: 18_432 };
         assert_eq!(MemoryUse::find(&format!("init: done\r\n{memory}\r\nlater\n")), Some(memory));
         assert_eq!(MemoryUse::find("memory in use: 3 KiB in all, many"), None);

@@ -1,12 +1,12 @@
-//! In which order SYSINITs are called: by subsystem, then by order within it, then by name.
+//! The calling order of SYSINITs: by subsystem, then by order within it, then by name.
 //!
-//! The linker gathers them in whatever order it meets them; the name settles what the two numbers leave open, so that
-//! two builds call them alike.
+//! The linker gathers SYSINITs in any order. If both numbers are equal the name decides, so that two builds call them in the
+//! same order.
 
-/// The places of `keys` in calling order, written into `places`, of which as many as there are keys are used.
-/// A plain insertion sort: tables are short, and nothing can be allocated yet.
+/// Writes the indices of `count` keys into `places`, in calling order. Returns the used part of `places`, or `None` if it has
+/// no room for all keys.
 ///
-/// Returns None if there are more keys than places.
+/// A plain insertion sort: tables are short, and nothing can be allocated yet.
 pub fn calling_order<K: Ord>(count: usize, key: impl Fn(usize) -> K, places: &mut [usize]) -> Option<&[usize]> {
     let places = places.get_mut(..count)?;
     for next in 0..count {

@@ -1,22 +1,22 @@
-//! Whose a page frame is: which memory a driver may map as borrowed, and what the check of it (`check=frame-ownership`) counts.
+//! The owners of page frames: the memory that a driver may borrow, and the counts of the check `check=frame-ownership`.
 //!
-//! Usable memory is the frame allocator's, also where it has given it to somebody or has not come to it yet. A driver gets
-//! some only from the allocator. What it may borrow is everything else: registers, and tables of the firmware's.
+//! The frame allocator owns all usable memory, including frames that it has allocated or not initialised yet. A driver gets
+//! such memory only from the allocator. It may borrow all other memory: registers, and the firmware's tables.
 
 use crate::memory_map::{FRAME_BYTES, Region, USABLE};
 use core::fmt;
 use core::ops::Range;
 
-/// Why memory cannot be borrowed.
+/// The reason why memory cannot be borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is nothing to map.
+    /// There is no byte to map.
     Empty,
-    /// It ends beyond the last address.
+    /// The memory ends beyond the last address.
     Wraps,
-    /// A frame of it is the allocator's.
+    /// The frame allocator owns a frame of the memory.
     Owned {
-        /// The first one, by number.
+        /// Number of the first such frame.
         frame: u64,
     },
 }
@@ -33,42 +33,42 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// The frames that hold these bytes.
+/// The frames that contain these bytes.
 pub fn frames_of(phys: u64, bytes: u64) -> Result<Range<u64>, Refused> {
     let last = bytes.checked_sub(1).ok_or(Refused::Empty)?;
     let last = phys.checked_add(last).ok_or(Refused::Wraps)?;
     Ok(phys / FRAME_BYTES..last / FRAME_BYTES + 1)
 }
 
-/// The frames that hold these bytes, if none of them is the allocator's.
+/// The frames that contain these bytes, if the allocator owns none of them.
 pub fn borrow(map: &[Region], phys: u64, bytes: u64) -> Result<Range<u64>, Refused> {
     let frames = frames_of(phys, bytes)?;
-    let owned = |region: &Region| {
-        let of_region = frames_of(region.from, region.bytes.min(u64::MAX - region.from)).ok()?;
-        let first = frames.start.max(of_region.start);
-        (first < frames.end.min(of_region.end)).then_some(first)
+    let first_common_frame = |region: &Region| {
+        let region_frames = frames_of(region.from, region.bytes.min(u64::MAX - region.from)).ok()?;
+        let first = frames.start.max(region_frames.start);
+        (first < frames.end.min(region_frames.end)).then_some(first)
     };
-    match map.iter().filter(|region| region.kind == USABLE).filter_map(owned).min() {
+    match map.iter().filter(|region| region.kind == USABLE).filter_map(first_common_frame).min() {
         Some(frame) => Err(Refused::Owned { frame }),
         None => Ok(frames),
     }
 }
 
-/// What the check saw.
+/// The counts of the check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Frames that drivers took.
+    /// Number of frames that drivers took.
     pub taken: i64,
-    /// Those that were not free again after all of it was unmapped.
+    /// Number of these frames that were not free again after the drivers unmapped them.
     pub kept: i64,
-    /// Mappings of a frame of somebody else's that were not refused.
+    /// Number of mappings of another owner's frame that were not refused.
     pub owned_borrowed: u64,
-    /// Frames that were given to somebody while a driver had them mapped.
+    /// Number of frames that were allocated while a driver had them mapped.
     pub given_twice: u64,
 }
 
 impl Seen {
-    /// Whether every frame had one owner, and came back. A check in which drivers took none is none.
+    /// True if every frame had one owner and was freed. False if drivers took no frame, because then nothing was checked.
     pub fn is_correct(&self) -> bool {
         self.taken > 0 && self.kept == 0 && self.owned_borrowed == 0 && self.given_twice == 0
     }
@@ -95,12 +95,12 @@ mod tests {
     ];
 
     #[test]
-    fn what_the_allocator_owns_is_refused_and_the_rest_is_not() {
+    fn memory_that_the_allocator_owns_is_refused_and_the_rest_is_not() {
         let check = |phys, bytes, expected| assert_eq!(borrow(&MAP, phys, bytes), expected, "{phys:#x} {bytes:#x}");
         check(0xfeb0_0010, 0x20, Ok(0xfeb00..0xfeb01));
         check(0xf0000, 0x10000, Ok(0xf0..0x100));
         check(0x7fe_0000, 1, Ok(0x7fe0..0x7fe1));
-        // One byte is enough, at either end and in between; a frame that is usable in part is owned.
+        // One owned byte is enough, at either end or in between. A partly usable frame is owned.
         check(0xf0000, 0x10001, Err(Refused::Owned { frame: 0x100 }));
         check(0x7fd_ffff, 2, Err(Refused::Owned { frame: 0x7fdf }));
         check(0x20_0000, 4096, Err(Refused::Owned { frame: 0x200 }));
@@ -114,18 +114,18 @@ mod tests {
 
     #[test]
     fn each_kind_of_damage_alone_is_broken() {
-        let well = Seen { taken: 7, ..Seen::default() };
-        assert!(well.is_correct());
+        let correct = Seen { taken: 7, ..Seen::default() };
+        assert!(correct.is_correct());
         for broken in [
-            Seen { taken: 0, ..well },
-            Seen { kept: 1, ..well },
-            Seen { kept: -1, ..well },
-            Seen { owned_borrowed: 1, ..well },
-            Seen { given_twice: 1, ..well },
+            Seen { taken: 0, ..correct },
+            Seen { kept: 1, ..correct },
+            Seen { kept: -1, ..correct },
+            Seen { owned_borrowed: 1, ..correct },
+            Seen { given_twice: 1, ..correct },
         ] {
             assert!(!broken.is_correct(), "{broken:?}");
         }
-        assert!(format!("{well}").starts_with("drivers took 7 frames, 0 did not come back, 0 borrowed"));
+        assert!(format!("{correct}").starts_with("drivers took 7 frames, 0 did not come back, 0 borrowed"));
     }
 
     proptest::proptest! {
@@ -139,10 +139,10 @@ mod tests {
             let is_usable = |byte: u64| {
                 map.iter().any(|r| r.kind == USABLE && (r.from..r.from + r.bytes).contains(&byte))
             };
-            let frame_is = |frame: u64| (frame * FRAME_BYTES..(frame + 1) * FRAME_BYTES).any(is_usable);
+            let is_owned = |frame: u64| (frame * FRAME_BYTES..(frame + 1) * FRAME_BYTES).any(is_usable);
             match borrow(&map, phys, bytes) {
-                Ok(frames) => assert!(!frames.into_iter().any(frame_is)),
-                Err(Refused::Owned { frame }) => assert!(frame_is(frame)),
+                Ok(frames) => assert!(!frames.into_iter().any(is_owned)),
+                Err(Refused::Owned { frame }) => assert!(is_owned(frame)),
                 Err(error) => assert_eq!((error, bytes), (Refused::Empty, 0)),
             }
         }

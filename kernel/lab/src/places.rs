@@ -1,11 +1,11 @@
-//! Every place of the boot that a command line can name, so that who writes one hears of a slip before it is booted.
+//! Every place of the boot that a command line can name, so that a misspelled place is reported before the boot.
 //!
-//! The kernel itself does not need the list: a place is wherever `script::at` is called. That the two agree is tested
-//! with the log of a boot in which all of them are passed (`tests/integration/boots.rs`).
+//! The kernel itself does not need the list: a place is wherever it calls `script::at`. A test checks that both agree, with
+//! the log of a boot that passes all places (`tests/integration/boots.rs`).
 
 use crate::switches::{Bind, Chain, Kind, Nic, Pci, Ps2, RootOn, SchedCost, Switches, Usb, VmPage};
 
-/// The names of each kind. A device's are its driver's, which are those of its probe, with a number behind it.
+/// The names of each kind of place. A device has its driver's name, which is that of its probe, with a number behind it.
 const NAMES: &[(Kind, &[&str])] = &[
     (Kind::Stage, &["pit", "descriptors", "trap", "memory", "paging", "vmem", "heap", "syscall", "thread", "keyboard"]),
     (
@@ -75,17 +75,17 @@ const NAMES: &[(Kind, &[&str])] = &[
     (Kind::Answer, &["port1", "port2", "port3", "port4", "ada0", "ada1", "ena0"]),
 ];
 
-/// The kinds, in the order in which a boot comes to them.
+/// The kinds, in the order in which a boot reaches them.
 pub const KINDS: [Kind; 7] =
     [Kind::Stage, Kind::Sysinit, Kind::Probe, Kind::Attach, Kind::Answer, Kind::Mount, Kind::Thread];
 
-/// The names of a kind of place; of devices, their drivers'.
+/// The names of a kind of place. For devices, the names of their drivers.
 pub fn names(kind: Kind) -> &'static [&'static str] {
-    let of = if kind == Kind::Attach { Kind::Probe } else { kind };
-    NAMES.iter().find(|(kind, _)| *kind == of).map_or(&[], |(_, names)| names)
+    let listed = if kind == Kind::Attach { Kind::Probe } else { kind };
+    NAMES.iter().find(|(kind, _)| *kind == listed).map_or(&[], |(_, names)| names)
 }
 
-/// Whether a boot can come to the place: a kind, a name, or `kind.name`.
+/// True if a boot can reach the place, which is a kind, a name, or `kind.name`.
 pub fn is_place(written: &str) -> bool {
     KINDS.iter().any(|kind| written == kind.as_str()) || named(written).next().is_some()
 }
@@ -99,15 +99,15 @@ fn named(written: &str) -> impl Iterator<Item = (Kind, &str)> {
     })
 }
 
-/// What has to be on the command line too, if the boot does not come to this place without it: a delay there would
-/// silently be none.
+/// The word that the command line also needs, because without it the boot does not reach this place. A delay at such a place
+/// would silently have no effect.
 pub fn left_out(written: &str, switches: &Switches) -> Option<&'static str> {
     let mut words = named(written).map(|(kind, name)| wanted(kind, name, switches));
     let first = words.next()??;
     words.all(|word| word.is_some()).then_some(first)
 }
 
-/// The word that a place is there by, if the switches have it not.
+/// The word that makes a boot reach the place, if the switches lack it.
 fn wanted(kind: Kind, name: &str, switches: &Switches) -> Option<&'static str> {
     let (is_there, word) = match (kind, name) {
         (Kind::Attach | Kind::Thread, "usbus0") => (switches.usb == Usb::Yes, "usb=yes"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_other_words_leave_out_is_told_with_them() {
+    fn a_place_that_needs_another_word_is_reported_with_it() {
         let check = |place, line, word| assert_eq!(left_out(place, &Switches::parse(line)), word, "{place}: {line}");
         check("usbus0", "", Some("usb=yes"));
         check("thread.usbus0", "usb=yes", None);
@@ -163,7 +163,7 @@ mod tests {
         check("answer.ena0", "", Some("nic=yes"));
         check("chain2", "chain=no", Some("chain=yes"));
         check("attach.psm0", "", Some("ps2=probe"));
-        // It is probed all the same.
+        // The driver is probed in any case.
         check("psm", "", None);
         check("chatty0", "messages=3", None);
         check("pci_probe", "", Some("pci=parallel"));

@@ -1,9 +1,9 @@
-//! The scheduler's queues: who runs next and on which CPU, and who wakes when.
+//! The scheduler's queues: the threads that can run and their CPUs, and the threads that sleep until an instant.
 //!
-//! Threads are small numbers here, slots of the kernel's table. Both queues have a fixed size, that of the table: a
-//! thread is at most once in either. No CPU idles for long while a thread waits that it may run: see `take` and `IdleCpus`.
+//! Threads are small numbers here, the slots of the kernel's table. Both queues have the size of the table, because a thread
+//! is at most once in each. No CPU idles for long while a thread waits that it may run: see `take` and `IdleCpus`.
 
-/// First in, first out.
+/// A queue of runnable threads, first in, first out.
 #[derive(Clone, Debug)]
 pub struct RunQueue<const N: usize> {
     slots: [u16; N],
@@ -17,7 +17,7 @@ impl<const N: usize> RunQueue<N> {
         RunQueue { slots: [0; N], head: 0, length: 0 }
     }
 
-    /// Appends a thread. False if there is no room, which means that one is in it twice.
+    /// Appends a thread. Returns false if there is no room, which means that a thread is queued twice.
     pub fn push(&mut self, thread: u16) -> bool {
         if self.length == N {
             return false;
@@ -27,12 +27,12 @@ impl<const N: usize> RunQueue<N> {
         true
     }
 
-    /// Whether there is a thread that may run here.
+    /// True if a queued thread may run here.
     pub fn any(&self, may_run: impl Fn(u16) -> bool) -> bool {
         (0..self.length).any(|i| may_run(self.slots[(self.head + i) % N]))
     }
 
-    /// Takes the first thread that may run here. The others keep their order. Linear in the queue's length.
+    /// Takes the first thread that may run here. The others keep their order. Takes time linear in the queue's length.
     pub fn pop(&mut self, may_run: impl Fn(u16) -> bool) -> Option<u16> {
         let place = (0..self.length).find(|&i| may_run(self.slots[(self.head + i) % N]))?;
         let thread = self.slots[(self.head + place) % N];
@@ -51,11 +51,11 @@ impl<const N: usize> Default for RunQueue<N> {
     }
 }
 
-/// Takes the thread that the CPU `here` runs next, and says which CPU is to be interrupted because of it.
+/// Takes the thread that the CPU `here` runs next. Also returns a CPU that must then be interrupted, if there is one.
 ///
-/// That is the first that may run here. But while another CPU has nothing to run, a thread that only `here` may run goes
-/// first: the other CPU can run a thread that is bound to none. Else a bound thread would wait behind an unbound one
-/// while a CPU idles. `here` may have been called for an unbound thread, which then needs another CPU.
+/// Usually it is the first thread that may run here. But while another CPU is idle, a thread that only `here` may run goes
+/// first, because the idle CPU can run an unbound thread. Otherwise a bound thread would wait behind an unbound one while a CPU
+/// idles. `here` may have been interrupted for an unbound thread, which then needs another CPU.
 pub fn take<const N: usize>(
     queue: &mut RunQueue<N>,
     idle: &mut IdleCpus,
@@ -69,35 +69,35 @@ pub fn take<const N: usize>(
     Some((slot, if leaves_unbound { idle.call(here, None) } else { None }))
 }
 
-/// The CPUs that have nothing to run.
+/// The CPUs that have no thread to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleCpus {
-    /// A bit for each that has found nothing to run and has not looked again.
+    /// A bit for each CPU that found no thread and has not looked again.
     halted: u32,
-    /// Those of them that were interrupted since, to look again.
+    /// A bit for each halted CPU that was interrupted since, to look again.
     called: u32,
 }
 
 impl IdleCpus {
-    /// Each CPU has something to run.
+    /// No CPU is idle.
     pub const NONE: IdleCpus = IdleCpus { halted: 0, called: 0 };
 
-    /// A CPU looks for a thread.
+    /// Notes that a CPU looks for a thread.
     pub fn looks(&mut self, cpu: u32) {
         self.halted &= !(1 << cpu);
         self.called &= !(1 << cpu);
     }
 
-    /// A CPU has found none and halts.
+    /// Notes that a CPU found no thread and halts.
     pub fn halts(&mut self, cpu: u32) {
         self.halted |= 1 << cpu;
     }
 
-    /// Which CPU is to be interrupted for a thread, other than `here`, which looks by itself. Each is called once, so that the
-    /// next thread has another CPU look.
+    /// Chooses an idle CPU to interrupt for a thread, other than `here`, which looks anyway. Each CPU is chosen once, so that
+    /// the next thread gets another CPU.
     pub fn call(&mut self, here: u32, bound_to: Option<u32>) -> Option<u32> {
-        let may = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
-        let callable = self.halted & !self.called & may;
+        let allowed = bound_to.map_or(u32::MAX, |only| 1 << only) & !(1 << here);
+        let callable = self.halted & !self.called & allowed;
         (callable != 0).then(|| {
             let cpu = callable.trailing_zeros();
             self.called |= 1 << cpu;
@@ -105,13 +105,13 @@ impl IdleCpus {
         })
     }
 
-    /// Whether a CPU other than this has nothing to run, called or not.
+    /// True if a CPU other than `here` is idle, interrupted or not.
     fn any_but(&self, here: u32) -> bool {
         self.halted & !(1 << here) != 0
     }
 }
 
-/// Threads that sleep until an instant, the earliest first; of two with one instant, the one that slept first.
+/// Threads that sleep until an instant, the earliest first. Threads with the same instant are in the order of their sleeps.
 #[derive(Clone, Debug)]
 pub struct SleepQueue<const N: usize> {
     sleepers: [(u64, u16); N],
@@ -124,7 +124,7 @@ impl<const N: usize> SleepQueue<N> {
         SleepQueue { sleepers: [(0, 0); N], length: 0 }
     }
 
-    /// Adds a thread that is to wake at `instant`. False if there is no room.
+    /// Adds a thread that wakes at `instant`. Returns false if there is no room.
     pub fn push(&mut self, instant: u64, thread: u16) -> bool {
         if self.length == N {
             return false;
@@ -150,7 +150,7 @@ impl<const N: usize> SleepQueue<N> {
         Some(thread)
     }
 
-    /// Takes a thread that is not to wait for its instant. Whether it was in it.
+    /// Takes a thread out of the queue before its instant. Returns false if it was not in the queue.
     pub fn remove(&mut self, thread: u16) -> bool {
         let Some(place) = self.sleepers[..self.length].iter().position(|&(_, sleeper)| sleeper == thread) else {
             return false;
@@ -160,7 +160,7 @@ impl<const N: usize> SleepQueue<N> {
         true
     }
 
-    /// When the first sleeper is to wake.
+    /// The instant of the first sleeper.
     pub fn next(&self) -> Option<u64> {
         (self.length > 0).then(|| self.sleepers[0].0)
     }
@@ -178,7 +178,7 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn who_may_not_run_here_keeps_its_place() {
+    fn a_thread_that_may_not_run_here_keeps_its_place() {
         let mut queue = RunQueue::<4>::new();
         assert!([7, 8, 9, 10].iter().all(|&thread| queue.push(thread)));
         assert!(!queue.push(11));
@@ -190,7 +190,7 @@ mod tests {
 
     const CPUS: u32 = 4;
 
-    /// The scheduler of `thread.rs` without its machine: what each CPU runs, and who is interrupted.
+    /// The scheduler of `thread.rs` without a machine: the thread that each CPU runs, and the interrupted CPUs.
     struct Machine {
         queue: RunQueue<16>,
         idle: IdleCpus,
@@ -224,7 +224,7 @@ mod tests {
             }
         }
 
-        /// All that were interrupted look, in an order that `pick` chooses.
+        /// Lets all interrupted CPUs look, in an order that `pick` chooses.
         fn settle(&mut self, mut pick: impl FnMut(usize) -> usize) {
             while !self.interrupted.is_empty() {
                 let cpu = self.interrupted.swap_remove(pick(self.interrupted.len()));
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// CPU 1 is called for the first, and would leave the second waiting beside two CPUs that idle.
+    /// CPU 1 is interrupted for the first thread. If it ran that one, the second would wait while two CPUs idle.
     #[test]
     fn a_bound_thread_does_not_wait_behind_one_that_an_idle_cpu_can_run() {
         let mut machine = Machine::idle();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_early_is_not_woken_again() {
+    fn a_thread_woken_early_is_not_woken_again() {
         let mut queue = SleepQueue::<4>::new();
         assert!([(30, 1), (10, 2), (30, 3), (20, 4)].iter().all(|&(at, thread)| queue.push(at, thread)));
         assert!(queue.remove(4) && !queue.remove(4) && !queue.remove(9));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A thread for each CPU at most, made runnable at once: each runs, in whichever order the CPUs come.
+        /// At most one thread for each CPU becomes runnable at the same time. Each runs, in any order of the CPUs.
         #[test]
         fn threads_that_have_a_cpu_each_all_run(
             threads in proptest::collection::vec(0u32..2 * CPUS, 1..=CPUS as usize),
@@ -297,7 +297,7 @@ mod tests {
             let mut machine = Machine::idle();
             let mut bound = 0;
             for thread in &threads {
-                // At most one for each CPU; the others may run anywhere.
+                // At most one thread is bound to each CPU. The others may run anywhere.
                 let only = Some(*thread).filter(|&cpu| cpu < CPUS && bound >> cpu & 1 == 0);
                 bound |= only.map_or(0, |cpu| 1 << cpu);
                 machine.wake(CPUS, only);
@@ -308,7 +308,7 @@ mod tests {
             proptest::prop_assert_eq!(running, threads.len(), "{:?} {:?}", machine.runs, machine.bound_to);
         }
 
-        /// Whatever happens in whichever order: once those who were interrupted have looked, no CPU idles that has work.
+        /// For any events in any order: once the interrupted CPUs have looked, no CPU idles that has work.
         #[test]
         fn no_cpu_idles_beside_a_thread_that_it_may_run(
             steps in proptest::collection::vec((0u8..3, 0u32..CPUS, 0u32..2 * CPUS), 1..60),
@@ -320,7 +320,7 @@ mod tests {
                     1 => machine.runs[cpu as usize] = None,
                     _ => {}
                 }
-                // Whoever ended its thread, and whoever was interrupted or woke somebody while it idled, looks.
+                // A CPU looks when its thread ended, and when it was interrupted or woke a thread while idle.
                 if machine.runs[cpu as usize].is_none() {
                     machine.look(cpu);
                 }
@@ -336,9 +336,9 @@ mod tests {
             let (mut queue, mut model) = (RunQueue::<16>::new(), VecDeque::new());
             for (what, thread) in steps {
                 if what == 0 {
-                    let odd = model.iter().position(|&t| t % 2 == thread % 2);
-                    proptest::prop_assert_eq!(queue.any(|t| t % 2 == thread % 2), odd.is_some());
-                    proptest::prop_assert_eq!(queue.pop(|t| t % 2 == thread % 2), odd.and_then(|i| model.remove(i)));
+                    let first = model.iter().position(|&t| t % 2 == thread % 2);
+                    proptest::prop_assert_eq!(queue.any(|t| t % 2 == thread % 2), first.is_some());
+                    proptest::prop_assert_eq!(queue.pop(|t| t % 2 == thread % 2), first.and_then(|i| model.remove(i)));
                 } else if model.len() < 16 {
                     proptest::prop_assert!(queue.push(thread));
                     model.push_back(thread);

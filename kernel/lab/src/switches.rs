@@ -1,59 +1,59 @@
-//! The command line: which spot of the boot is to be slow, and where it is to be delayed, to hang or to panic.
+//! The command line. It chooses the slow parts of the boot, and the places where the boot is delayed, hangs or panics.
 //!
 //! Words are separated by white space. A word is `switch=value`, with the switches and values listed below, or
 //!
-//! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds); of a scripted device,
-//!   the time after which it answers, which its driver polls for and does not know;
-//! * `busy.PLACE=TIME`: keep the CPU for so long, also in a thread, which `delay` puts to sleep;
+//! * `delay.PLACE=TIME`: spend TIME there (`12` and `12ms` are milliseconds, `250us` microseconds). For a scripted device it
+//!   is the time until the device answers. Its driver polls for the answer, and does not get the time;
+//! * `busy.PLACE=TIME`: keep the CPU for this time, also in a thread, which `delay` puts to sleep;
 //! * `hang=PLACE`: stop there, with interrupts off;
 //! * `panic=PLACE`: panic there;
-//! * `fault=PLACE`: execute an invalid instruction there, which before interrupts are set up is a triple fault.
+//! * `fault=PLACE`: execute an invalid instruction there. Before interrupts are set up that is a triple fault.
 //!
 //! A place is a SYSINIT, a probe, an attach, a mount, a thread or a device's answer: `clocks`, `psm`, `psm0`, `initrd`,
-//! `usbus0`, `port1`. Where one name could be several, the kind comes first: `sysinit.clocks`, `probe.psm`,
-//! `attach.psm0`, `mount.initrd`, `thread.usbus0`, `answer.ena0`. Before the first SYSINIT there are stages:
-//! `stage.paging`. Plain `stage`, `sysinit`, `probe`, `attach`, `mount`, `thread`, `answer` is every place of that kind.
+//! `usbus0`, `port1`. If a name has several meanings, put the kind first: `sysinit.clocks`, `probe.psm`, `attach.psm0`,
+//! `mount.initrd`, `thread.usbus0`, `answer.ena0`. Before the first SYSINIT there are stages: `stage.paging`. The plain words
+//! `stage`, `sysinit`, `probe`, `attach`, `mount`, `thread` and `answer` mean every place of that kind.
 //!
-//! What is not understood is kept aside, to be printed, and changes nothing; `bootscope.` begins words that are for
-//! whoever boots the kernel. Of two words for one switch the later wins; delays of one place add up.
+//! Unknown words are printed and have no effect. The kernel ignores words that begin with `bootscope.`: they are for bootscope.
+//! If a switch occurs twice, the later word wins. Delays of one place add up.
 
 use core::fmt;
 
-/// How many delays a command line can hold; later ones are reported as not understood.
+/// Largest number of delays on a command line; later ones are reported as unknown.
 pub const DELAYS_MAX: usize = 64;
-/// How many words that are not understood are kept; later ones are only counted.
+/// Largest number of unknown words that are kept; later ones are only counted.
 pub const UNKNOWN_MAX: usize = 16;
-/// The longest command line, in bytes: what is beyond is cut off.
+/// Largest length of the command line in bytes; the rest is cut off.
 pub const LINE_BYTES_MAX: usize = 4096;
-/// The most timer ticks a second.
+/// Largest number of timer ticks per second.
 pub const HZ_MAX: u32 = 10_000;
-/// The most lines that a talkative driver prints.
+/// Largest number of lines that a talkative driver prints.
 pub const MESSAGES_MAX: u32 = 1_000_000;
-/// The most lines that a verbose boot adds.
+/// Largest number of lines that the driver adds in a verbose boot.
 pub const DETAILS_MAX: u32 = 100_000;
-/// The most samples a second.
+/// Largest number of samples per second.
 pub const SAMPLE_HZ_MAX: u32 = 10_000;
-/// The most user processes that are started before the boot is done.
+/// Largest number of user processes started before the boot is done.
 pub const SERVICES_MAX: u32 = 256;
-/// The most CPUs that the kernel starts.
+/// Largest number of CPUs that the kernel starts.
 pub const CPUS_MAX: u32 = 16;
-/// The most rounds of the check of TLB shootdown.
+/// Largest number of rounds of the TLB shootdown check.
 pub const TLB_ROUNDS_MAX: u32 = 100_000_000;
-/// The most system calls that there are not.
+/// Largest number of system calls in the measuring loop.
 pub const CALLS_MAX: u32 = 10_000_000;
-/// The longest single delay: ten minutes. More is taken for a slip.
+/// Longest single delay: ten minutes. A longer one counts as a mistake.
 pub const DELAY_NS_MAX: u64 = 600 * 1_000_000_000;
 
-/// A switch as a user sees it.
+/// A switch for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Before the `=`.
+    /// The word before the `=`.
     pub name: &'static str,
-    /// What may follow it; empty where a number does.
+    /// The possible values; empty for a switch with a number.
     pub values: &'static [&'static str],
-    /// The least and the greatest number that may follow it; 0 and 0 where a word does.
+    /// The smallest and the largest number; 0 and 0 for a switch with words.
     pub numbers: (u32, u32),
-    /// What holds if nothing is said.
+    /// The value without the switch.
     pub default: &'static str,
 }
 
@@ -65,13 +65,13 @@ macro_rules! switches {
             $($(#[doc = $value_doc])* $variant,)*
         }
         impl $choice {
-            /// As it stands on the command line.
+            /// The value on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self { $($choice::$variant => $value,)* }
             }
         })*
 
-        /// All switches that choose among values, in the order in which they are declared, then those that take a number.
+        /// All switches that choose among values, in the order of their declaration, then those that take a number.
         pub const SWITCHES: &[Switch] = &[
             $(Switch {
                 name: stringify!($field),
@@ -89,31 +89,31 @@ macro_rules! switches {
             Switch { name: "calls", values: &[], numbers: (0, CALLS_MAX), default: "0" },
         ];
 
-        /// Everything that the command line decides.
+        /// All choices of the command line.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Switches<'a> {
             $($(#[doc = $doc])* pub $field: $choice,)*
-            /// Timer ticks a second, 1 to [`HZ_MAX`].
+            /// Timer ticks per second, 1 to [`HZ_MAX`].
             pub hz: u32,
-            /// How many lines a talkative driver prints, at most [`MESSAGES_MAX`].
+            /// Number of lines that a talkative driver prints, at most [`MESSAGES_MAX`].
             pub messages: u32,
-            /// How many lines that driver prints besides in a verbose boot, at most [`DETAILS_MAX`].
+            /// Number of lines that the driver adds in a verbose boot, at most [`DETAILS_MAX`].
             pub details: u32,
-            /// How often in a second each CPU is sampled while the kernel boots, at most [`SAMPLE_HZ_MAX`]; 0 for not at all.
+            /// Samples of each CPU per second while the kernel boots, at most [`SAMPLE_HZ_MAX`]; 0 for no sampling.
             pub sample: u32,
-            /// How many user processes are started before the boot is done, at most [`SERVICES_MAX`].
+            /// Number of user processes started before the boot is done, at most [`SERVICES_MAX`].
             pub services: u32,
-            /// How many CPUs run at most, 1 to [`CPUS_MAX`]: the others are left asleep.
+            /// Largest number of running CPUs, 1 to [`CPUS_MAX`]; the others stay asleep.
             pub maxcpus: u32,
-            /// How many rounds `check=tlb-shootdown` makes, 1 to [`TLB_ROUNDS_MAX`].
+            /// Number of rounds of `check=tlb-shootdown`, 1 to [`TLB_ROUNDS_MAX`].
             pub tlb_rounds: u32,
-            /// How often a user process asks for a system call that there is not, at most [`CALLS_MAX`].
+            /// Number of times a user process makes a system call that does not exist, at most [`CALLS_MAX`].
             pub calls: u32,
-            /// Where to stop with interrupts off.
+            /// Place at which to stop with interrupts off.
             pub hang: Option<&'a str>,
-            /// Where to panic.
+            /// Place at which to panic.
             pub panic: Option<&'a str>,
-            /// Where to execute an invalid instruction.
+            /// Place at which to execute an invalid instruction.
             pub fault: Option<&'a str>,
             delays: List<Delay<'a>, DELAYS_MAX>,
             busy: List<Delay<'a>, DELAYS_MAX>,
@@ -121,7 +121,7 @@ macro_rules! switches {
         }
 
         impl<'a> Switches<'a> {
-            /// What holds for an empty command line: all that is fast.
+            /// The choices of an empty command line, all of them fast.
             pub const fn new() -> Self {
                 Switches {
                     $($field: $choice::$default,)*
@@ -154,284 +154,284 @@ macro_rules! switches {
 }
 
 switches! {
-    /// How the structures that stand for page frames are initialised.
+    /// Initialisation of the page structures.
     vm_page: VmPage = OnePass {
-        /// Every structure is walked over three times.
+        /// Three passes over all structures.
         "three-pass" => ThreePass,
-        /// All of each structure at once.
+        /// One pass, which does each structure completely.
         "one-pass" => OnePass,
         /// The first part at boot, the rest by a thread that runs while no other can.
         "lazy" => Lazy,
-        /// The first part at boot, the rest by a thread that takes its turn on the run queue like any other.
+        /// The first part at boot, the rest by a thread that competes for the CPU like any other.
         "eager-thread" => EagerThread,
     }
-    /// What the whole kernel allocates page frames from.
+    /// The frame allocator of the whole kernel.
     frames: Frames = P2buddy {
-        /// An array of ranges that were given back: each operation looks through all of it.
+        /// An array of freed ranges. Each operation searches all of it.
         "recycle" => Recycle,
-        /// A byte for each frame, looked through from the start of memory.
+        /// A byte for each frame, searched from the start of memory.
         "scan" => Scan,
-        /// Blocks of a power of two of frames, by size: as many steps as there are sizes.
+        /// Lists of blocks of 2ⁿ frames. An operation takes as many steps as there are sizes.
         "p2buddy" => P2buddy,
     }
-    /// Whose the memory is that drivers map.
+    /// Ownership of the memory that drivers map.
     ownership: Ownership = Counted {
-        /// The allocator's until the last mapping of it is gone; no other frame of the allocator's can be mapped.
+        /// Mappings are counted, and frames are free after the last one. No other frame of the allocator can be mapped.
         "counted" => Counted,
-        /// Nobody's: every address can be mapped as borrowed, and frames stay with who mapped them.
+        /// No ownership. Every address can be mapped as borrowed, and mapped frames are never freed.
         "none" => None,
     }
-    /// What a system call does for debuggers on its way through the kernel, whether or not there is one.
+    /// Work of a system call for debuggers, even if there is no debugger.
     syscall: Syscall = Lean {
-        /// Notes where on the kernel stack the registers are, then as `flat`.
+        /// Notes the place of the registers on the kernel stack, then does the work of `flat`.
         "traced" => Traced,
-        /// Looks for a tracer before and after, then as `cached`.
+        /// Looks for a tracer before and after the call, and does the work of `cached`.
         "flat" => Flat,
         /// Copies number and arguments into the thread's context.
         "cached" => Cached,
-        /// Nothing: registers lie where they were saved, and each CPU knows of its thread's tracer.
+        /// No work: registers stay where they were saved, and each CPU's data has its thread's tracer.
         "lean" => Lean,
     }
-    /// Whether the system calls of user processes are traced.
+    /// Tracing of the system calls of user processes.
     trace: Trace = No {
-        /// Each is printed before and after.
+        /// Prints each call before and after it.
         "yes" => Yes,
-        /// They are not.
+        /// Prints no call.
         "no" => No,
     }
-    /// What the boot checks, and prints a verdict of.
+    /// The check that the boot makes, with a verdict on the console.
     check: Check = None {
-        /// Nothing.
+        /// No check.
         "none" => None,
-        /// That frames which drivers map have one owner, and come back.
+        /// Checks that frames which drivers map have one owner, and are freed.
         "frame-ownership" => FrameOwnership,
-        /// That a page which one CPU unmaps faults on the others before its frame is given out again.
+        /// Checks that a page which one CPU unmaps faults on the others before its frame is allocated again.
         "tlb-shootdown" => TlbShootdown,
-        /// That a thread which is killed in the kernel gives back what it holds.
+        /// Checks that a thread which is killed in the kernel releases all it holds.
         "signal-exit" => SignalExit,
     }
-    /// How application processors are started.
+    /// Start of the application processors.
     aps: Aps = Parallel {
         /// One after the other, 10 ms after INIT each.
         "serial" => Serial,
         /// INIT to all, 10 ms once, then STARTUP to all.
         "parallel" => Parallel,
     }
-    /// When application processors begin to run threads.
+    /// Time at which application processors begin to run threads.
     smp: Smp = Late {
-        /// After all devices, as FreeBSD had it.
+        /// After all devices, as in FreeBSD then.
         "late" => Late,
-        /// Before them.
+        /// Before all devices.
         "early" => Early,
     }
-    /// Whether the TSC of each application processor is compared with the first CPU's.
+    /// Comparison of the TSC of each application processor with the first CPU's.
     tsc_sync: TscSync = Trust {
-        /// For 20 ms each, one after the other, as Linux does.
+        /// Compares for 20 ms each, one after the other, as Linux does.
         "check" => Check,
-        /// It is not.
+        /// Does not compare.
         "trust" => Trust,
     }
-    /// How the devices on PCI are probed and attached.
+    /// Probing and attaching of the devices on PCI.
     pci: Pci = Serial {
         /// One after the other.
         "serial" => Serial,
-        /// Each by a thread of its own.
+        /// A thread for each device.
         "parallel" => Parallel,
     }
-    /// Whether the threads that probe PCI devices hold one lock while they do.
+    /// Lock of the threads that probe PCI devices.
     driver_lock: DriverLock = None {
-        /// All of them the same one, as with FreeBSD's Giant: they take their turns.
+        /// One lock for all threads, like FreeBSD's Giant: they run one after the other.
         "giant" => Giant,
-        /// None.
+        /// No lock.
         "none" => None,
     }
-    /// How the driver of a network card on PCI waits while the card is reset, when it attaches.
+    /// Wait of a PCI network card's driver for the reset of the card, when it attaches.
     pci_wait: PciWait = None {
-        /// The card is not reset.
+        /// The driver does not reset the card.
         "none" => None,
-        /// It keeps its CPU.
+        /// The driver polls and keeps its CPU.
         "poll" => Poll,
-        /// It sleeps.
+        /// The driver sleeps.
         "sleep" => Sleep,
     }
-    /// Whether each application processor says on the console that it is there.
+    /// Console lines of the application processors.
     ap_announce: ApAnnounce = No {
-        /// It does, and the first CPU waits for all of them.
+        /// Each prints a line, and the first CPU waits for all of them.
         "yes" => Yes,
-        /// It does not.
+        /// They print no line.
         "no" => No,
     }
-    /// How the TSC and the local APIC timer are calibrated against the PIT.
+    /// Calibration of the TSC and the local APIC timer against the PIT.
     calibrate: Calibrate = Regression {
         /// Two readings a second apart.
         "delay" => Delay,
-        /// A regression over as many readings as 20 ms hold.
+        /// A regression over as many readings as fit into 20 ms.
         "regression" => Regression,
     }
-    /// What a newline at the bottom of the framebuffer console does.
+    /// Effect of a newline at the bottom of the framebuffer console.
     console: Console = Shadow {
-        /// Every cell is drawn again.
+        /// Redraws every cell.
         "redraw" => Redraw,
-        /// The cells whose character changes are.
+        /// Draws only the cells whose character changes.
         "shadow" => Shadow,
     }
-    /// How much is printed on the serial console.
+    /// Amount of output on the serial console.
     verbose: Verbose = No {
-        /// What each driver finds as well.
+        /// Also the findings of each driver.
         "yes" => Yes,
         /// A few lines.
         "no" => No,
     }
-    /// Whether the PS/2 controller and what hangs on it are reset and waited for.
+    /// Reset of the PS/2 controller, keyboard and mouse.
     ps2: Ps2 = Skip {
-        /// As the hardware asks: 200 ms after each reset.
+        /// Resets them, and waits 200 ms after each reset, as the hardware requires.
         "probe" => Probe,
-        /// It is left alone.
+        /// Leaves them alone.
         "skip" => Skip,
     }
-    /// Where a driver whose hardware is absent initialises it.
+    /// Method in which a driver whose hardware is absent initialises it.
     hpt: Hpt = InAttach {
         /// In its probe method, before it looks for the hardware.
         "in-probe" => InProbe,
         /// In its attach method, which is then never called.
         "in-attach" => InAttach,
     }
-    /// Where an NVMe controller is waited for while it is reset, and a scripted network card for its answers.
+    /// Wait for the reset of an NVMe controller, and for the answers of a scripted network card.
     reset: Reset = Async {
-        /// In its attach method.
+        /// In the attach method.
         "wait" => Wait,
-        /// In a thread of its own.
+        /// In a separate thread.
         "async" => Async,
     }
-    /// When the hash of the address arena begins to be fitted to what is in it.
+    /// Time at which the kernel begins to adapt the hash of the address arena to its segments.
     vmem_rescale: VmemRescale = Early {
-        /// Once drivers have attached.
+        /// After the drivers attached.
         "late" => Late,
-        /// A single time before they do, and then as late.
+        /// A single time before they attach, and then as `late`.
         "once" => Once,
-        /// Before they do.
+        /// Before they attach.
         "early" => Early,
     }
-    /// Whether the kernel was loaded over the network: then each card is opened while drivers attach, to find the one.
+    /// Boot over the network. Such a kernel opens each card while drivers attach, to find the one it was loaded by.
     netboot: Netboot = No {
-        /// It was, as an install image is.
+        /// The kernel was loaded over the network, like an install image.
         "yes" => Yes,
-        /// It was not: no card is opened before the boot's end.
+        /// It was not, so it opens no card before the end of the boot.
         "no" => No,
     }
-    /// How many buffers the driver of a network card takes when it is opened.
+    /// Number of buffers that a network card's driver allocates when it opens the card.
     dma_buffers: DmaBuffers = Few {
-        /// For eight rings.
+        /// Buffers for eight rings.
         "many" => Many,
-        /// For one.
+        /// Buffers for one ring.
         "few" => Few,
     }
-    /// What mounting root waits for.
+    /// Wait before mounting root.
     root_wait: RootWait = Needed {
-        /// Every bus that may still find a disk.
+        /// For every bus that may still find a disk.
         "all" => All,
-        /// The device that root is on.
+        /// For the device that root is on.
         "needed" => Needed,
     }
-    /// What root is on.
+    /// The device that root is on.
     root_on: RootOn = Memory {
-        /// An initrd, or nothing: a file system that needs no device.
+        /// No device: an initrd, or an empty RAM file system.
         "memory" => Memory,
         /// A scripted disk that the file system finds by its name.
         "ufs" => Ufs,
-        /// A scripted pool of two disks, of which the file system must see all.
+        /// A scripted pool of two disks. The file system needs both.
         "zfs" => Zfs,
     }
-    /// How the root image is read.
+    /// Access to the root image.
     root: Root = Direct {
-        /// Through a cache, a frame for each page.
+        /// Through a cache, with a frame for each page.
         "copy" => Copy,
-        /// Where it lies.
+        /// In place.
         "direct" => Direct,
     }
-    /// Whether there are two encrypted disks, and whether each needs a key of its own.
+    /// Two encrypted disks, and their keys.
     kdf: Kdf = None {
-        /// There are none.
+        /// No encrypted disks.
         "none" => None,
-        /// They have salts of their own, so two keys are derived.
+        /// A salt for each disk, so that two keys are derived.
         "per-disk" => PerDisk,
-        /// They have one salt, so one key is.
+        /// One salt for both disks, so that one key is derived.
         "shared-salt" => SharedSalt,
     }
-    /// Whether there is a scripted USB bus of four ports; each settles after `delay.port1` to `delay.port4`.
+    /// A scripted USB bus with four ports. Each port settles after `delay.port1` to `delay.port4`.
     usb: Usb = No {
-        /// There is.
+        /// With the bus.
         "yes" => Yes,
-        /// There is none.
+        /// Without the bus.
         "no" => No,
     }
-    /// Whether there is a scripted network card; it answers each of eight commands after `delay.answer.ena0`.
+    /// A scripted network card. It answers each of eight commands after `delay.answer.ena0`.
     nic: Nic = No {
-        /// There is.
+        /// With the card.
         "yes" => Yes,
-        /// There is none.
+        /// Without the card.
         "no" => No,
     }
-    /// Whether the boot waits for three threads that wait for each other (`delay.thread.chain1` to `chain3`).
+    /// Three threads that wait for each other (`delay.thread.chain1` to `chain3`), and that the boot waits for.
     chain: Chain = No {
-        /// It does.
+        /// With the threads.
         "yes" => Yes,
-        /// It does not.
+        /// Without the threads.
         "no" => No,
     }
-    /// How an initcall waits until the thread it created is off the run queue, before it binds it to CPU 0.
+    /// Wait of an initcall until the thread that it created is off the run queue, before it binds the thread to CPU 0.
     bind: Bind = Skip {
-        /// It sleeps for a tick from now, and wakes at the first tick after that.
+        /// Sleeps for a tick, and wakes at the first tick after that time.
         "tick" => Tick,
-        /// It yields.
+        /// Yields.
         "yield" => Yield,
-        /// Not at all: no other CPU is up yet.
+        /// Does not wait, because no other CPU is up yet.
         "skip" => Skip,
-        /// It sleeps for 1 ms, and wakes at the first tick after that: timers are not exact that early.
+        /// Sleeps for 1 ms, and wakes at the first tick after that time, because timers are not exact yet.
         "hrtimer" => Hrtimer,
     }
-    /// When a running thread gives way to one that was woken.
+    /// Moment at which a running thread yields to a woken one.
     preempt: Preempt = Full {
         /// At once, also when an interrupt woke it.
         "full" => Full,
-        /// Where it asks whether it should.
+        /// At the next point where the running thread checks for it.
         "voluntary" => Voluntary,
-        /// Where it waits itself.
+        /// At the running thread's next wait.
         "none" => None,
     }
-    /// Whether the boot measures what ticks cost a thread that computes, and how late another one is woken beside it.
+    /// Measurement of the cost of ticks for a computing thread, and of the delay of another thread's wake-ups.
     sched_cost: SchedCost = No {
-        /// It does.
+        /// Measures.
         "yes" => Yes,
-        /// It does not.
+        /// Does not measure.
         "no" => No,
     }
-    /// Which CPUs forget a page that one of them has unmapped.
+    /// CPUs that forget a page which one CPU has unmapped.
     shootdown: Shootdown = Ipi {
-        /// That one alone.
+        /// Only that CPU.
         "none" => None,
-        /// All of them: the others are interrupted, and waited for.
+        /// All CPUs: the others are interrupted and waited for.
         "ipi" => Ipi,
     }
-    /// What a thread does that was killed, where it next asks.
+    /// End of a killed thread, at its next check for being killed.
     signal: Signal = Unwind {
-        /// It ends where it stands.
+        /// The thread ends at once, and releases nothing.
         "drop" => Drop,
-        /// Each of its functions gives back what it holds and returns to its caller.
+        /// Each of its functions releases all it holds and returns to its caller.
         "unwind" => Unwind,
     }
-    /// What the event log says of the scheduler.
+    /// Events of the scheduler in the event log.
     sched_log: SchedLog = No {
-        /// Which thread each CPU runs, and when each thread can run.
+        /// The thread that each CPU runs, and the moments at which threads become runnable.
         "yes" => Yes,
-        /// How long each sleep lasts at most.
+        /// The longest length of each sleep.
         "timeouts" => Timeouts,
-        /// Nothing.
+        /// No events.
         "no" => No,
     }
-    /// Whether the event log is printed on the serial console at the end.
+    /// Printing of the event log on the serial console at the end.
     log: Log = None {
-        /// It stays in memory, where the host finds it.
+        /// Not printed. The log stays in memory, where the host finds it.
         "none" => None,
         /// As text, between two marker lines.
         "text" => Text,
@@ -449,7 +449,6 @@ struct Delay<'a> {
 pub enum Kind {
     /// A step before the first SYSINIT.
     Stage,
-    /// A SYSINIT.
     Sysinit,
     /// A driver's probe method.
     Probe,
@@ -459,12 +458,12 @@ pub enum Kind {
     Mount,
     /// A kernel thread.
     Thread,
-    /// A scripted device that was asked for something.
+    /// The answer of a scripted device.
     Answer,
 }
 
 impl Kind {
-    /// As it stands in front of a place's name.
+    /// The word in front of a place's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Stage => "stage",
@@ -478,16 +477,16 @@ impl Kind {
     }
 }
 
-/// Whether what a user wrote means this place.
+/// True if the user's word means this place.
 pub fn means(written: &str, kind: Kind, name: &str) -> bool {
     let kind = kind.as_str();
-    // Asked at every place of the boot for every delay, so nothing is searched for.
+    // Called at every place of the boot for every delay, so it does not search.
     let both = || written.strip_prefix(kind).and_then(|rest| rest.strip_prefix('.')) == Some(name);
     written == name || written == kind || both()
 }
 
 impl<'a> Switches<'a> {
-    /// Reads a command line. Nothing fails: what is not understood is in [`Switches::unknown`].
+    /// Parses a command line. It never fails: unknown words are in [`Switches::unknown`].
     pub fn parse(line: &'a str) -> Switches<'a> {
         let mut switches = Switches::new();
         for word in line.split_ascii_whitespace() {
@@ -519,7 +518,7 @@ impl<'a> Switches<'a> {
             },
             "sample" => match value.parse() {
                 Ok(0) => self.sample = 0,
-                // The PIT counts no further down.
+                // The PIT cannot beat more slowly than 20 Hz.
                 Ok(hz @ 20..=SAMPLE_HZ_MAX) => self.sample = hz,
                 _ => return false,
             },
@@ -554,29 +553,29 @@ impl<'a> Switches<'a> {
         true
     }
 
-    /// How long the boot is to be delayed at a place.
+    /// Delay of the boot at a place, in nanoseconds.
     pub fn delay_ns(&self, kind: Kind, name: &str) -> u64 {
         let here = self.delays.iter().filter(|delay| means(delay.place, kind, name));
         here.fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
     }
 
-    /// How long a place is to keep its CPU.
+    /// Time for which a place keeps its CPU, in nanoseconds.
     pub fn busy_ns(&self, kind: Kind, name: &str) -> u64 {
         let here = self.busy.iter().filter(|busy| means(busy.place, kind, name));
         here.fold(0, |sum: u64, busy| sum.saturating_add(busy.ns))
     }
 
-    /// All delays together, wherever they are: no place is delayed by more.
+    /// Sum of all delays. No place is delayed by more.
     pub fn delays_ns(&self) -> u64 {
         self.delays.iter().chain(self.busy.iter()).fold(0, |sum: u64, delay| sum.saturating_add(delay.ns))
     }
 
-    /// The words that were not understood, in order.
+    /// The unknown words, in order, at most [`UNKNOWN_MAX`].
     pub fn unknown(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.unknown.iter().copied()
     }
 
-    /// How many words were not understood: at least as many as [`Switches::unknown`] has.
+    /// Number of unknown words, including those that [`Switches::unknown`] leaves out.
     pub fn unknown_count(&self) -> usize {
         self.unknown.wanted
     }
@@ -588,13 +587,14 @@ impl Default for Switches<'_> {
     }
 }
 
-/// A time as it is written: `12` and `12ms`, `250us`. None if it is not one, or longer than [`DELAY_NS_MAX`].
+/// Parses a time, such as `12`, `12ms` or `250us`. Returns `None` if the text is not a time, or is longer than
+/// [`DELAY_NS_MAX`].
 pub fn time_ns(text: &str) -> Option<u64> {
     let (digits, unit_ns) = match text.strip_suffix("us") {
         Some(digits) => (digits, 1_000),
         None => (text.strip_suffix("ms").unwrap_or(text), 1_000_000),
     };
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -602,10 +602,11 @@ pub fn time_ns(text: &str) -> Option<u64> {
     (ns <= DELAY_NS_MAX).then_some(ns)
 }
 
-/// As many things as there is room for, and how many there would have been.
+/// A list of at most `N` items, which counts further ones.
 #[derive(Clone)]
 struct List<T, const N: usize> {
     items: [T; N],
+    /// Number of pushes, including those without room.
     wanted: usize,
 }
 
@@ -664,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_kept_and_changes_nothing() {
+    fn unknown_words_are_kept_and_have_no_effect() {
         for word in [
             "aps",
             "aps=",
@@ -720,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn more_delays_than_there_is_room_for_are_reported() {
+    fn delays_without_room_are_reported() {
         let line = "delay.x=1 ".repeat(DELAYS_MAX + 3);
         let switches = Switches::parse(&line);
         assert_eq!(switches.delay_ns(Kind::Mount, "x"), DELAYS_MAX as u64 * 1_000_000);

@@ -1,20 +1,20 @@
-//! Timer ticks as instants: when one comes, and which is the first that a timer may expire at.
+//! Timer ticks as instants: the instant of a tick, and the first tick at which a timer may expire.
 //!
-//! Ticks are counted from 0, which is when the clock was started. No product of a tick and a second leaves 128 bits.
+//! Ticks are counted from 0, the start of the clock. The product of a tick and a second always fits into 128 bits.
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// When a tick comes, in nanoseconds after tick 0. Rounded down.
+/// The instant of a tick, in nanoseconds after tick 0, rounded down.
 pub fn instant_ns(tick: u64, hz: u32) -> u64 {
     (u128::from(tick) * NS_PER_S / u128::from(hz)) as u64
 }
 
-/// The first tick that does not come before an instant, in nanoseconds after tick 0.
+/// The first tick at an instant or after it. The instant is in nanoseconds after tick 0.
 pub fn first_from(instant: u64, hz: u32) -> u64 {
     (u128::from(instant) * u128::from(hz)).div_ceil(NS_PER_S) as u64
 }
 
-/// How long a timer of low resolution takes that is set for `wait_ns` at an instant: it expires at a tick.
+/// The real length of a low-resolution timer that is set for `wait_ns` at an instant. It expires at a tick.
 pub fn low_resolution_wait_ns(instant: u64, wait_ns: u64, hz: u32) -> u64 {
     instant_ns(first_from(instant + wait_ns, hz), hz) - instant
 }
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn a_jiffy_that_begins_between_ticks_ends_with_the_second_one() {
         let wait = |at_ms: u64, hz| low_resolution_wait_ns(at_ms * MS, 1_000 / u64::from(hz) * MS, hz) / MS;
-        // Exactly at a tick, it is one tick; at any later instant the next tick comes too early.
+        // A wait that begins exactly at a tick takes one tick. For any later beginning, the next tick comes too early.
         assert_eq!([wait(20, 100), wait(21, 100), wait(29, 100)], [10, 19, 11]);
         assert_eq!(wait(21, 1000), 1);
     }

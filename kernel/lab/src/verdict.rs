@@ -1,29 +1,29 @@
-//! What the kernel prints of a check, and what the host reads of it: where a switch decides whether the kernel is
-//! correct, an experiment has a verdict in the place of a time.
+//! The line that the kernel prints after a check, and that the host reads. If a switch decides whether the kernel is correct,
+//! an experiment has a verdict instead of a time.
 //!
-//! The kernel prints what it counted and judges it; the host takes its word, and that a boot without the line has none.
+//! The kernel prints its counts and its verdict. The host accepts them; a boot without the line has no verdict.
 
 use core::fmt;
 
-/// What the line begins with.
+/// First word of the line.
 const BEGINNING: &str = "verdict: ";
 
-/// Whether what a check demands holds.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does.
+    /// The kernel passed the check.
     Correct,
-    /// It does not.
+    /// The kernel failed the check.
     Broken,
 }
 
 impl Verdict {
-    /// Correct if it holds.
+    /// [`Correct`](Verdict::Correct) if the check holds.
     pub const fn of(holds: bool) -> Verdict {
         if holds { Verdict::Correct } else { Verdict::Broken }
     }
 
-    /// As it is printed.
+    /// The word that is printed.
     pub const fn as_str(self) -> &'static str {
         match self {
             Verdict::Correct => "correct",
@@ -32,14 +32,13 @@ impl Verdict {
     }
 }
 
-/// A check that was made: `verdict: tlb-shootdown correct: 1000 rounds, 0 stale`.
+/// A finished check: `verdict: tlb-shootdown correct: 1000 rounds, 0 stale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked<C> {
-    /// What was checked.
+    /// Name of the check.
     pub name: &'static str,
-    /// Whether it holds.
     pub verdict: Verdict,
-    /// What was counted.
+    /// The counts of the check.
     pub counted: C,
 }
 
@@ -49,11 +48,11 @@ impl<C: fmt::Display> fmt::Display for Checked<C> {
     }
 }
 
-/// Finds the check of that name on a console. None if it was not made, or its line is not whole.
+/// Finds the check of that name in a console's text. Returns `None` if there was no such check, or if its line is incomplete.
 pub fn find<'a>(console: &'a str, name: &'static str) -> Option<Checked<&'a str>> {
     console.lines().find_map(|line| {
-        let (said, counted) = line.trim_end().strip_prefix(BEGINNING)?.split_once(": ")?;
-        let verdict = match said.strip_prefix(name)?.strip_prefix(' ')? {
+        let (name_and_verdict, counted) = line.trim_end().strip_prefix(BEGINNING)?.split_once(": ")?;
+        let verdict = match name_and_verdict.strip_prefix(name)?.strip_prefix(' ')? {
             "correct" => Verdict::Correct,
             "broken" => Verdict::Broken,
             _ => return None,
@@ -67,16 +66,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_found() {
-        let of = |verdict| Checked { name: "tlb-shootdown", verdict, counted: "3 rounds: none stale" };
+    fn the_printed_line_is_found() {
+        let checked = |verdict| Checked { name: "tlb-shootdown", verdict, counted: "3 rounds: none stale" };
         for verdict in [Verdict::Correct, Verdict::Broken] {
-            let console = format!("SMP: 4 CPUs\r\nverdict: tlb correct: 1\n{}\r\ninit: done\n", of(verdict));
-            assert_eq!(find(&console, "tlb-shootdown"), Some(of(verdict)));
+            let console = format!("SMP: 4 CPUs\r\nverdict: tlb correct: 1\n{}\r\ninit: done\n", checked(verdict));
+            assert_eq!(find(&console, "tlb-shootdown"), Some(checked(verdict)));
         }
     }
 
     #[test]
-    fn what_is_not_whole_is_no_verdict() {
+    fn an_incomplete_line_has_no_verdict() {
         for console in ["", "verdict: x", "verdict: x correct", "verdict: x maybe: 1", "verdict: xx correct: 1"] {
             assert_eq!(find(console, "x"), None, "{console}");
         }

@@ -1,9 +1,9 @@
-//! What the network driver prints of the address arena (`kernel/vmem`), for those who read the console.
+//! The network driver's line about the address arena (`kernel/vmem`), for readers of the console.
 
-/// What follows their number where the kernel prints it.
+/// The words that the kernel prints after the number of chain steps.
 pub const CHAIN_STEPS: &str = " chain steps";
 
-/// How many chain steps a boot printed, of its first driver that did.
+/// The number of chain steps that a boot printed for its first network card.
 pub fn printed_steps(console: &str) -> Option<u64> {
     let number = console.lines().find_map(|line| line.trim_end().strip_suffix(CHAIN_STEPS))?;
     number.rsplit(' ').next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! `ballista-here scheduler …` and `ballista-here executor …`: the real ones, with their own options, of the version that bootscope-lake
-//! speaks to. Tests start them on this machine.
+//! `ballista-here scheduler …` and `ballista-here executor …`: Ballista's scheduler and executor with all their options, in the
+//! version that bootscope-lake uses. Tests start them on this machine.
 
 use ballista_core::error::{BallistaError, Result};
 use ballista_core::object_store::{
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 #[derive(Parser)]
 enum Part {
-    /// Who hands out the parts of a query
+    /// Hands out the parts of a query
     Scheduler(ballista_scheduler::config::Config),
-    /// Who works on them
+    /// Works on the parts of a query
     Executor(ballista_executor::config::Config),
 }
 

@@ -1,7 +1,8 @@
-//! How long boots take, by whatever tells them apart: percentiles with intervals that no distribution is assumed for.
+//! The question `boot-times`: percentiles of the length of boots by group, with intervals that assume no distribution.
 //!
-//! The interval of a percentile runs from one order statistic to another: how many values lie below it is binomial (David and Nagaraja,
-//! Order Statistics, 3rd ed., 7.1), by the normal approximation. Where too few boots are there for an end of it, that end is null.
+//! The interval of a percentile runs from one order statistic to another. The number of values below the percentile is binomial
+//! (David and Nagaraja, Order Statistics, 3rd ed., 7.1); the normal approximation is used. If there are too few boots for an end
+//! of the interval, that end is null.
 
 use super::sums::{Names, at, each};
 use super::{Engine, FilterArgs, Found};
@@ -13,15 +14,15 @@ use statistics::normal;
 use statistics::quantile::quantile;
 use std::collections::HashMap;
 
-/// How long the boots of a group take.
+/// Percentiles of the boots of a group.
 #[derive(Serialize)]
 pub struct Row {
-    /// What they have in common, field by field, and as one text in `by`.
+    /// The common properties of the boots: one field each, and all as one text in `by`.
     #[serde(flatten)]
     pub group: Fields,
-    /// Those that reached an end mark: times are of these.
+    /// Number of boots that reached an end mark. The times are those of these boots.
     pub boots: u64,
-    /// Those that did not.
+    /// Number of boots that did not.
     pub not_ended: u64,
     /// Median.
     pub p50_ns: Option<f64>,
@@ -51,14 +52,13 @@ const SHOWN: &[Shown] = &[
     ("to", "p99_high_ns", Show::Ms),
 ];
 
-/// Boots of one group.
+/// The boots of one group.
 #[derive(Default)]
 struct Group {
     total_ns: Vec<f64>,
     not_ended: u64,
 }
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs, by: &[String]) -> anyhow::Result<Found> {
     let by = Grouping::new(by, &["hardware", "time_base", "kernel"])?;
     let mut rows = percentiles(engine, filter, &by).await?;
@@ -124,17 +124,17 @@ fn row(group: Fields, mut boots: Group) -> Row {
     }
 }
 
-/// A percentile of sorted values, and its interval.
+/// A percentile of sorted values, and the ends of its interval.
 fn percentile(sorted: &[f64], p: f64) -> (Option<f64>, Option<f64>, Option<f64>) {
     let n = sorted.len() as f64;
     let half = normal::quantile(0.5 + statistics::CONFIDENCE / 2.0) * (n * p * (1.0 - p)).sqrt();
-    // The order statistics just outside; counted from 0.
+    // The order statistics just outside, counted from 0.
     let place = |place: f64| {
         let is_there = place >= 0.0 && place < n;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the list")]
         is_there.then(|| sorted[place as usize])
     };
-    // Of fewer boots, hardly one is expected beyond it.
+    // With so small a sample, no boot is expected beyond the percentile.
     if n * (1.0 - p) < 0.5 - 1e-9 {
         return (None, None, None);
     }
@@ -142,7 +142,7 @@ fn percentile(sorted: &[f64], p: f64) -> (Option<f64>, Option<f64>, Option<f64>)
     (estimate, place((n * p - half).floor() - 1.0), place((n * p + half).ceil()))
 }
 
-/// Columns of `boots` by which boots can be told apart.
+/// Columns of `boots` by which boots can be grouped.
 const COLUMNS: [&str; 16] = [
     "hardware",
     "time_base",
@@ -162,21 +162,21 @@ const COLUMNS: [&str; 16] = [
     "tool_version",
 ];
 
-/// A part of `by` is not wider.
-const PART: usize = 26;
+/// Maximum width of a part of `by`.
+const MAX_PART_WIDTH: usize = 26;
 
-/// What boots are told apart by.
+/// The columns and labels by which boots are grouped.
 pub struct Grouping {
     columns: Vec<String>,
     labels: Vec<String>,
 }
 
 impl Grouping {
-    /// Of the user's choice, or of what is usual. `label:NAME` is a label, everything else a column of `boots`.
+    /// Groups by the user's choice `by`, or by `usual` if that is empty. `label:NAME` is a label, anything else a column of `boots`.
     pub fn new(by: &[String], usual: &[&str]) -> anyhow::Result<Grouping> {
         let mut grouping = Grouping { columns: Vec::new(), labels: Vec::new() };
         let by: Vec<&str> = if by.is_empty() { usual.to_vec() } else { by.iter().map(String::as_str).collect() };
-        // A counted boot's milliseconds are not a host's.
+        // A deterministic boot's times cannot be compared with times on a host.
         let time_base = if by.contains(&"time_base") { None } else { Some("time_base") };
         for name in by.into_iter().chain(time_base) {
             match name.strip_prefix("label:") {
@@ -188,25 +188,25 @@ impl Grouping {
         Ok(grouping)
     }
 
-    /// What is to be known where kinds of machine are not told apart.
+    /// A remark for the user if the groups mix kinds of machine.
     pub fn mixed(&self) -> Option<String> {
         let is_told = self.columns.iter().any(|column| column == "hardware" || column == "machine");
         (!is_told).then(|| "kinds of machine are mixed: --by hardware tells them apart".to_owned())
     }
 
-    /// How many columns.
+    /// Number of columns and labels.
     pub fn len(&self) -> usize {
         self.columns.len() + self.labels.len()
     }
 
-    /// The columns, of the table that [`Grouping::boots`] is.
+    /// The columns in SQL, for the table [`Grouping::boots`].
     pub fn columns(&self) -> String {
         let columns = self.columns.iter().map(|name| format!("b.{name}"));
         let labels = (0..self.labels.len()).map(|i| format!("l{i}.value"));
         columns.chain(labels).collect::<Vec<_>>().join(", ")
     }
 
-    /// `boots`, called `b`, with the labels.
+    /// The table in SQL: `boots` as `b`, joined with the labels.
     pub fn boots(&self) -> String {
         let label = |(i, name): (usize, &String)| {
             let of = format!("SELECT boot_id AS labelled, value FROM labels WHERE name = {}", text(name));
@@ -216,12 +216,12 @@ impl Grouping {
         format!("boots AS b{labels}")
     }
 
-    /// What a group is called, field by field, and all together as `by`.
+    /// The fields of a group, preceded by all of them as one text, `by`.
     pub fn group(&self, key: &[u32], names: &Names) -> Fields {
         let labels = self.labels.iter().map(|label| format!("label:{label}"));
         let fields = ["by".to_owned()].into_iter().chain(self.columns.iter().cloned()).chain(labels);
         let values: Vec<&str> = key.iter().map(|&number| names.name(number)).collect();
-        let all = values.iter().map(|value| cut(value, PART)).collect::<Vec<_>>().join(" ");
+        let all = values.iter().map(|value| cut(value, MAX_PART_WIDTH)).collect::<Vec<_>>().join(" ");
         Fields(fields.zip([&*all].into_iter().chain(values)).map(|(field, value)| (field, value.into())).collect())
     }
 }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_percentile_as_often_as_it_says() {
-        // Even numbers from 0 to 1, of SplitMix64's steps.
+        // Uniform numbers from 0 to 1, made by SplitMix64.
         let mut state = 1_u64;
         let mut next = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,12 +1,12 @@
-//! The boots themselves, the slowest first: what an answer to another question leads to.
+//! The question `boots`: lists boots, slowest first. Users ask it to follow up on another answer.
 
 use super::sums::{at, each};
 use super::{Engine, FilterArgs, Found};
 use crate::answer::{Show, Shown};
 use serde::Serialize;
 
-/// More are not listed.
-const LISTED_MOST: usize = 1000;
+/// Maximum number of listed boots.
+const MAX_LISTED: usize = 1000;
 
 #[derive(Serialize)]
 struct Row {
@@ -30,7 +30,6 @@ const SHOWN: &[Shown] = &[
     ("ms", "total_ns", Show::Ms),
 ];
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let condition = filter.sql();
     let mut boots = 0;
@@ -41,7 +40,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     .await?;
     let sql = format!(
         "SELECT boot_id, day, hardware, time_base, kernel, machine, outcome, total_ns FROM boots WHERE {condition} \
-         ORDER BY total_ns DESC NULLS LAST, boot_id LIMIT {LISTED_MOST}"
+         ORDER BY total_ns DESC NULLS LAST, boot_id LIMIT {MAX_LISTED}"
     );
     let mut rows = Vec::new();
     each(engine, &sql, |part| {
@@ -63,10 +62,10 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         Ok(())
     })
     .await?;
-    let is_cut = rows.len() == LISTED_MOST;
+    let is_cut = rows.len() == MAX_LISTED;
     let mut found = Found::new(u64::try_from(boots).unwrap_or(0), rows, SHOWN)?;
     if is_cut {
-        found.remarks.push(format!("only the {LISTED_MOST} slowest are listed: `lake sql` has all"));
+        found.remarks.push(format!("only the {MAX_LISTED} slowest are listed: `lake sql` has all"));
     }
     Ok(found)
 }

@@ -1,9 +1,10 @@
-//! Which machines have not reported as they used to.
+//! The question `coverage`: machines that have been silent for longer than their usual time between boots explains.
 //!
-//! A machine that boots at random has a mean time `u` between boots, which `n` boots say with an error of its own. Then it is silent for
-//! `s` days with the probability `(1 + s / (u (n - 1)))^-(n - 1)`: what is left of a Pareto distribution, the prediction for exponential
-//! times (Nelson, Applied Life Data Analysis, 1982, ch. 6). Silence that is too long for that, corrected for all machines ([`false_discoveries`]), is listed.
-//! Boots within an hour are one: a machine that is installed or repaired boots often.
+//! If a machine boots at random, `n` boots give an uncertain estimate `u` of the mean time between boots. The machine is then
+//! silent for at least `s` days with the probability `(1 + s / (u (n - 1)))^-(n - 1)`. This is the tail of a Pareto distribution,
+//! the prediction for exponential times (Nelson, Applied Life Data Analysis, 1982, ch. 6). Machines with significant silence are
+//! listed, corrected for all machines ([`false_discoveries`]). Boots within an hour count as one, because a machine that is
+//! installed or repaired boots often.
 
 use super::sums::{at, each};
 use super::{Engine, FilterArgs, Found};
@@ -15,8 +16,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
 const DAY_MS: f64 = 86_400_000.0;
-/// Of fewer boots, no rate is known.
-const BOOTS_LEAST: f64 = 3.0;
+/// Minimum number of boots from which a rate is estimated.
+const MIN_BOOTS: f64 = 3.0;
 
 #[derive(Serialize)]
 struct Row {
@@ -27,7 +28,7 @@ struct Row {
     boots: u64,
     usual_days: f64,
     silent_days: f64,
-    /// Corrected for all machines.
+    /// p-value, corrected for all machines.
     p: f64,
 }
 
@@ -42,7 +43,6 @@ const SHOWN: &[Shown] = &[
     ("p", "p", Show::Probability),
 ];
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let condition = filter.sql_of_time();
     let sql = format!(
@@ -59,7 +59,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
             all += count;
             newest = f64::max(newest, last);
             lasts.push(last);
-            if hours.value(row) < BOOTS_LEAST {
+            if hours.value(row) < MIN_BOOTS {
                 few += 1;
                 continue;
             }
@@ -106,7 +106,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         .remarks
         .push("listed: machines that are silent for longer than their usual time between boots explains".to_owned());
     if few > 0 {
-        found.remarks.push(format!("machines of fewer than {BOOTS_LEAST} boots, which have no usual time: {few}"));
+        found.remarks.push(format!("machines of fewer than {MIN_BOOTS} boots, which have no usual time: {few}"));
     }
     Ok(found)
 }

@@ -1,10 +1,10 @@
-//! Machines that are slower than their kind, and in which row.
+//! The question `outliers`: machines that are slower than their kind in a row.
 //!
-//! Of each row, a machine's mean is compared with the middle of its kind's machines. By how much machines differ anyway is the median of
-//! their distances from that middle (MAD: Hampel, Journal of the American Statistical Association 69, 1974), so that the outliers
-//! themselves do not hide. How far off a machine's mean may be comes from how the boots of all the kind's machines scatter, or from its own if
-//! they scatter more: three boots that happen to agree are no proof. Of all machines and rows, [`false_discoveries`] leaves those
-//! that chance does not explain.
+//! For each row, a machine's mean is compared with the median of its kind's machines. The usual difference between machines is
+//! the median of their distances from that median (MAD: Hampel, Journal of the American Statistical Association 69, 1974), which
+//! outliers hardly change. The error of a machine's mean comes from the scatter of the boots of all machines of its kind, or of
+//! its own boots if that is larger, because a few boots may agree by chance. [`false_discoveries`] corrects for all machines and
+//! rows.
 
 use super::sums::{Names, at, each, kind, parts_of};
 use super::{Engine, FilterArgs, Found};
@@ -17,28 +17,28 @@ use statistics::{false_discoveries, sorted, student_t};
 use std::collections::HashMap;
 
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
-/// Without `--since`, so many days back from the last boot: a machine is as it is now.
+/// Number of days up to the last boot that are read without `--since`, because the present state of a machine counts.
 const DAYS: u64 = 14;
-/// Machines of a kind, at least: fewer have no middle.
-const MACHINES_LEAST: usize = 8;
-/// Boots of a machine, at least.
-const BOOTS_LEAST: f64 = 5.0;
-/// What is less of a boot than this is not shown: nobody would act on it.
-const SHARE_LEAST: f64 = 1e-4;
+/// Minimum number of machines of a kind. Fewer give no useful median.
+const MIN_MACHINES: usize = 8;
+/// Minimum number of boots of a machine.
+const MIN_BOOTS: f64 = 5.0;
+/// Minimum listed difference, as a share of the boot. Users would not act on less.
+const MIN_SHARE: f64 = 1e-4;
 
 #[derive(Serialize)]
 struct Row {
     machine: String,
     hardware: String,
     time_base: String,
-    /// The last that it had: an old one may be why.
+    /// Last kernel of the machine. An old one may be the reason.
     kernel: String,
     name: String,
     mean_ns: f64,
     others_ns: f64,
     slower_ns: f64,
     ratio: f64,
-    /// Corrected for all rows of all machines.
+    /// p-value, corrected for all rows of all machines.
     p: f64,
     boots: u64,
     machines: u64,
@@ -57,33 +57,32 @@ const SHOWN: &[Shown] = &[
     ("machines", "machines", Show::Plain),
 ];
 
-/// A row of one machine.
+/// Sums of a row over the boots of one machine.
 #[derive(Clone, Copy)]
 struct Sum {
-    /// Kind and row.
+    /// Numbers of the kind and the row.
     series: (u32, u32),
     machine: u32,
     sum: f64,
     squares: f64,
 }
 
-/// A machine of a kind.
+/// Totals of one machine's boots.
 #[derive(Clone, Copy)]
 struct Machine {
     boots: f64,
     total_ns: f64,
-    /// Its last one.
+    /// Last kernel of the machine.
     kernel: u32,
 }
 
-/// A machine's mean of a row, and its standard error.
+/// Mean of a row on a machine, with its standard error.
 struct Mean {
     machine: u32,
     mean: f64,
     error: f64,
 }
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let mut newest = String::new();
     each(engine, &format!("SELECT max(day) FROM boots WHERE {}", filter.sql_of_time()), |part| {
@@ -134,22 +133,22 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     sums.sort_unstable_by_key(|sum| sum.series);
     let boots: f64 = of_kinds.values().flat_map(HashMap::values).map(|machine| machine.boots).sum();
     let (enough, too_few): (Vec<&Machine>, Vec<&Machine>) =
-        of_kinds.values().flat_map(HashMap::values).partition(|machine| machine.boots >= BOOTS_LEAST);
+        of_kinds.values().flat_map(HashMap::values).partition(|machine| machine.boots >= MIN_BOOTS);
     let (enough, too_few) = (enough.len(), too_few.len());
-    let few = of_kinds.values().filter(|machines| machines.len() < MACHINES_LEAST).count();
+    let few = of_kinds.values().filter(|machines| machines.len() < MIN_MACHINES).count();
     let mut candidates: Vec<(u32, u32, Mean, f64, f64)> = Vec::new();
     for rows in sums.chunk_by(|a, b| a.series == b.series) {
         let (kind, name) = rows[0].series;
         let Some(of_kind) = of_kinds.get(&kind) else { continue };
         let means = means(rows, of_kind);
-        if means.len() < MACHINES_LEAST {
+        if means.len() < MIN_MACHINES {
             continue;
         }
         let (middle, spread) = middle(&means);
         for mean in means {
             let t = (mean.mean - middle) / (spread * spread + mean.error * mean.error).sqrt();
             let freedom = (of_kind.len() - 1) as f64;
-            // Only slower ones are asked for: one side of the distribution.
+            // The question is only about slower machines, so the test is one-sided.
             let p = if t > 0.0 { student_t::two_sided(t, freedom) / 2.0 } else { 1.0 };
             candidates.push((kind, name, mean, middle, p));
         }
@@ -161,7 +160,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     for ((kind, name, mean, middle, _), p) in candidates.into_iter().zip(corrected) {
         let machine = of_kinds[&kind][&mean.machine];
         let slower_ns = mean.mean - middle;
-        if p > ALPHA || slower_ns < SHARE_LEAST * machine.total_ns / machine.boots {
+        if p > ALPHA || slower_ns < MIN_SHARE * machine.total_ns / machine.boots {
             continue;
         }
         let (hardware, time_base) = parts_of(kinds.name(kind));
@@ -190,16 +189,16 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
     found.remarks.push("others: the middle of the kind's machines".to_owned());
     found.remarks.push(format!("looked at {looked_at} rows of {enough} machines; p is corrected for that"));
     if too_few > 0 {
-        let said = format!("{too_few} machines have fewer than {BOOTS_LEAST} boots since then, and were not looked at");
+        let said = format!("{too_few} machines have fewer than {MIN_BOOTS} boots since then, and were not looked at");
         found.remarks.push(said);
     }
     if few > 0 {
-        found.remarks.push(format!("kinds of fewer than {MACHINES_LEAST} machines, which have no middle: {few}"));
+        found.remarks.push(format!("kinds of fewer than {MIN_MACHINES} machines, which have no middle: {few}"));
     }
     Ok(found)
 }
 
-/// The mean of each machine that has boots enough; boots without the row have 0 of it.
+/// Mean of each machine with enough boots. A boot without the row counts as 0.
 fn means(rows: &[Sum], of_kind: &HashMap<u32, Machine>) -> Vec<Mean> {
     let by_machine: HashMap<u32, &Sum> = rows.iter().map(|row| (row.machine, row)).collect();
     let squares_about = |machine: u32, of: &Machine| {
@@ -207,7 +206,7 @@ fn means(rows: &[Sum], of_kind: &HashMap<u32, Machine>) -> Vec<Mean> {
         (sum / of.boots, (squares - sum * sum / of.boots).max(0.0))
     };
     let enough: Vec<(u32, &Machine)> =
-        of_kind.iter().filter(|(_, of)| of.boots >= BOOTS_LEAST).map(|(&machine, of)| (machine, of)).collect();
+        of_kind.iter().filter(|(_, of)| of.boots >= MIN_BOOTS).map(|(&machine, of)| (machine, of)).collect();
     let all: f64 = enough.iter().map(|&(machine, of)| squares_about(machine, of).1).sum();
     let freedom: f64 = enough.iter().map(|(_, of)| of.boots - 1.0).sum();
     let mean = |&(machine, of): &(u32, &Machine)| {
@@ -218,12 +217,12 @@ fn means(rows: &[Sum], of_kind: &HashMap<u32, Machine>) -> Vec<Mean> {
     enough.iter().map(mean).collect()
 }
 
-/// The middle of machines, and by how much they differ beyond what the error of their means explains.
+/// Median of the machines, and their standard deviation beyond the error of their means.
 fn middle(means: &[Mean]) -> (f64, f64) {
     let of = |values: Vec<f64>| median(&sorted(&values));
     let middle = of(means.iter().map(|mean| mean.mean).collect());
     let apart = OF_MAD * of(means.iter().map(|mean| (mean.mean - middle).abs()).collect());
     let errors = of(means.iter().map(|mean| mean.error * mean.error).collect());
-    // Of a row that hardly scatters, rounding must not look like an outlier.
+    // If a row hardly scatters, rounding must not look like an outlier, so the result is at least 1 ns.
     (middle, (apart * apart - errors).max(0.0).sqrt().max(1.0))
 }

@@ -1,4 +1,4 @@
-//! All that a page of a lake shows, as one document: `bootscope.lake-page/1`. `bootscope lake page` asks for it and draws.
+//! Prints the data of a lake's page as one document, `bootscope.lake-page/1`. `bootscope lake page` draws it.
 
 use super::boot_times::{Grouping, percentiles};
 use super::sums::{at, each};
@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{Write as _, stdout};
 use std::process::ExitCode;
 
-/// What is shown of each list.
-const LISTED_MOST: usize = 1000;
-/// Boots behind a regression.
-const BEHIND: usize = 5;
+/// Maximum length of each list.
+const MAX_LISTED: usize = 1000;
+/// Maximum number of boots listed for a regression.
+const MAX_BOOTS: usize = 5;
 
 /// Print what a page of the lake shows, as JSON
 #[derive(clap::Args)]
@@ -39,29 +39,29 @@ struct Kind {
 /// Boots of one day with one kernel.
 #[derive(Serialize)]
 struct Cell {
-    /// Places in `days` and `kernels`.
+    /// Index in `days`.
     day: usize,
+    /// Index in `kernels`.
     kernel: usize,
-    /// Also those that did not end.
+    /// Number of boots, including those that did not reach an end mark.
     boots: u64,
     not_ended: u64,
     p50_ns: Option<f64>,
     p95_ns: Option<f64>,
 }
 
-/// Runs it.
 pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let engine = args.lake.open().await?;
     let filter = &args.filter;
     let (days, kernels, kinds) = kinds(&engine, filter).await?;
     let mut regressions = regressions::ask(&engine, filter).await?;
-    regressions.rows.truncate(LISTED_MOST);
+    regressions.rows.truncate(MAX_LISTED);
     behind(&engine, filter, &mut regressions.rows).await?;
     let slowest = slowest_rows::ask(&engine, filter, &["os".to_owned()]).await?;
     let outliers = outliers::ask(&engine, filter).await?;
     let pays = what_pays::ask(&engine, filter).await?;
     let missing = coverage::ask(&engine, filter).await?;
-    let listed = |found: &Found| found.rows.iter().take(LISTED_MOST).cloned().collect::<Vec<Fields>>();
+    let listed = |found: &Found| found.rows.iter().take(MAX_LISTED).cloned().collect::<Vec<Fields>>();
     let document = json!({
         "schema": "bootscope.lake-page/1",
         "lake": engine.lake,
@@ -90,7 +90,7 @@ pub async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The days in order, the kernels in the order in which they came, and what each kind of machine took.
+/// The days in order, the kernels in the order of their first day, and the boot times of each kind of machine.
 async fn kinds(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<(Vec<String>, Vec<String>, Vec<Kind>)> {
     let by: Vec<String> = ["hardware", "time_base", "day", "kernel"].map(str::to_owned).to_vec();
     let groups = percentiles(engine, filter, &Grouping::new(&by, &[])?).await?;
@@ -146,7 +146,7 @@ async fn kinds(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<(Vec<Stri
     Ok((days.into_keys().collect(), kernels, kinds.into_values().collect()))
 }
 
-/// Adds to each regression the boots of its later side that have most of the row.
+/// Adds to each regression the boots after the change that spend the most time in the row.
 async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Fields]) -> anyhow::Result<()> {
     let of = |row: &Fields, field: &str| row.text(field).to_owned();
     let mut wanted: HashMap<(String, String, String), Vec<usize>> = HashMap::new();
@@ -172,7 +172,7 @@ async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Fields]
                 let Some(places) = wanted.get(&(text(0), text(1), text(2))) else { continue };
                 for &place in places {
                     let regression = &regressions[place];
-                    // A kernel came on its first day; later days have it beside others.
+                    // Other kernels also run on the days after a kernel's first day, so compare the kernel, too.
                     let is_after = text(4) >= of(regression, "since")
                         && regression.get("kernel").as_str().is_none_or(|kernel| text(3) == kernel);
                     if is_after {
@@ -194,8 +194,8 @@ async fn behind(engine: &Engine, filter: &FilterArgs, regressions: &mut [Fields]
     Ok(())
 }
 
-/// Keeps those that have most of the row.
+/// Keeps the boots with the most time in the row.
 fn keep_most(boots: &mut Vec<Value>) {
     boots.sort_by_key(|boot| std::cmp::Reverse(boot["self_ns"].as_i64()));
-    boots.truncate(BEHIND);
+    boots.truncate(MAX_BOOTS);
 }

@@ -1,12 +1,13 @@
-//! Which update made which row slower, on which kinds of machine, and how sure that is.
+//! The question `regressions`: rows that became slower on a kind of machine, with the responsible update and the significance.
 //!
-//! A series is a row of the boot path on one kind of machine: for each day and each kernel, the mean over all boots, also those without the
-//! row. [`statistics::levels`] says where its level changed most clearly. Of all series that were looked at,
-//! [`false_discoveries`] leaves those that chance does not explain. What lies before and after a change is looked at again, until nothing more is found. The totals of
-//! boots are a family of their own: one series a kind of machine.
+//! A series is a row of the boot path on one kind of machine: for each day and each kernel, the mean over all boots, including
+//! those without the row. [`statistics::levels`] finds the clearest change of its level, and [`false_discoveries`] corrects for
+//! all series. The parts before and after a change are tested again, until no change is found. The totals of boots are a
+//! separate family, with one series for each kind of machine.
 //!
-//! Sums only choose which series may have a change. Of these every boot is read, and made comparable ([`super::single_boots`]). Whether
-//! there is a change, and its interval, rest on these values; how large it is, all boots say.
+//! Sums only select the series that may have a change. For these, every boot is read and made comparable
+//! ([`super::single_boots`]). The decision and the interval come from these values, the reported size of the change from the
+//! original times.
 
 use super::single_boots::{self, Boot, Boots};
 use super::sums::{Names, at, each, kind, parts_of};
@@ -18,45 +19,45 @@ use statistics::levels::{At, Cell, Change, clearest};
 use statistics::{false_discoveries, student_t};
 use std::collections::{BTreeSet, HashMap};
 
-/// Of the regressions that answers name, chance made so many at most, on average.
+/// Maximum average share of false ones among the reported regressions.
 const ALPHA: f64 = 1.0 - statistics::CONFIDENCE;
-/// A row that is less than this of its boots' time is not looked at: nobody would act on it, and each more makes others less sure.
-const SHARE_LEAST: f64 = 1e-5;
-/// A series is read boot by boot where its sums have a change with such a corrected probability.
-const CHOSEN: f64 = 0.5;
-/// What a regression costs is told by the boots of so many days.
+/// Minimum share of a tested row in its boots' time. Users would not act on smaller rows, and each more test weakens the others.
+const MIN_SHARE: f64 = 1e-5;
+/// Maximum corrected p-value, from sums, of a series that is read boot by boot.
+const MAX_SELECTION_P: f64 = 0.5;
+/// Number of the last days whose boots give the daily cost of a regression.
 const WEEK_DAYS: u32 = 7;
-/// What is before and after a change is looked at again, so often.
-const DEPTH_MOST: usize = 4;
+/// Maximum number of rounds in which the parts before and after a change are tested.
+const MAX_DEPTH: usize = 4;
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// The row; `null`: the whole boot.
+    /// Name of the row. `null` for the whole boot.
     name: Option<String>,
     hardware: String,
     time_base: String,
-    /// The first kernel that has it; `null` where no kernel explains it.
+    /// The first kernel with the regression. `null` if no kernel explains it.
     kernel: Option<String>,
-    /// The first day of boots that have it.
+    /// The first day after the change.
     since: String,
-    /// Means of all boots.
+    /// Mean of all boots before the change.
     before_ns: f64,
     after_ns: f64,
     slower_ns: f64,
-    /// The same without what is far off.
+    /// The slowdown with outliers limited.
     near_ns: f64,
-    /// The 95 % interval of that, `near_ns`.
+    /// Lower end of the 95 % interval of `near_ns`.
     slower_low_ns: f64,
     slower_high_ns: f64,
-    /// After ÷ before; `null` where the row is new.
+    /// After ÷ before. `null` if the row is new.
     ratio: Option<f64>,
-    /// Corrected for all series that were looked at.
+    /// p-value, corrected for all tested series.
     p: f64,
     boots_before: u64,
     boots_after: u64,
-    /// Boots of the whole series of which the time was far off, and counts less in `near_ns`.
+    /// Number of boots of the whole series whose time was an outlier and is limited in `near_ns`.
     boots_far_off: u64,
-    /// What it costs all machines of the kind together a day, by the boots of the last week.
+    /// Cost per day over all machines of the kind, for the number of boots of the last week.
     per_day_ns: f64,
 }
 
@@ -93,19 +94,18 @@ struct Sum {
     self_ns: f64,
 }
 
-/// All of the lake that this question needs.
+/// The sums that this question reads from the lake.
 #[derive(Default)]
 struct Sums {
     kinds: Names,
     names: Names,
     kernels: Names,
     days: Names,
-    /// Of each kind.
+    /// Boots by kind of machine.
     boots: HashMap<u32, Vec<OfDay>>,
     rows: Vec<Sum>,
 }
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let sums = read(engine, filter).await?;
     let boots: f64 = sums.boots.values().flatten().map(|of_day| of_day.boots).sum();
@@ -184,24 +184,24 @@ async fn read(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Sums> {
     Ok(sums)
 }
 
-/// What is looked at for changes.
+/// A series that is tested for changes.
 struct Series {
     kind: u32,
-    /// None of the whole boot.
+    /// Number of the row's name. `None` for the whole boot.
     name: Option<u32>,
     cells: Vec<Cell>,
-    /// The means of the same, with what is far off: none until single boots are read.
+    /// The same cells with means of the original times. Empty until single boots are read.
     raw: Vec<Cell>,
-    /// Of the boots, so many had it far off.
+    /// Number of boots that are outliers.
     far: u64,
 }
 
-/// Of a kind of machine: the kernels in the order in which they came, and days in order.
+/// The kernels of a kind of machine in the order of their release, and the positions of its cells.
 struct Order {
-    /// The place of a kernel in that order.
+    /// Position of a kernel in that order.
     updates: HashMap<u32, u32>,
     kernels: Vec<u32>,
-    /// The place of each cell, by day and kernel.
+    /// Index of each cell, by day and kernel.
     cells: HashMap<(u32, u32), usize>,
 }
 
@@ -218,7 +218,7 @@ fn order(of_kind: &[OfDay], days: &[u32]) -> Order {
     Order { updates, kernels, cells }
 }
 
-/// When a kernel came: the day on which it had a twentieth of its boots. A single boot may have a wrong clock.
+/// Release of a kernel: the day by which a twentieth of its boots had run. A single boot may have a wrong clock.
 fn came(boots: &[(u32, f64)]) -> u32 {
     let mut boots = boots.to_vec();
     boots.sort_by_key(|&(day, _)| day);
@@ -231,7 +231,7 @@ fn came(boots: &[(u32, f64)]) -> u32 {
     place.map_or(0, |&(day, _)| day)
 }
 
-/// Days are numbered as they come; this is their place in time.
+/// Position in time of each day. Days are numbered in the order in which they were read.
 fn places_of_days(days: &Names) -> Vec<u32> {
     let mut by_name: Vec<u32> = (0..days.len()).filter_map(|i| u32::try_from(i).ok()).collect();
     by_name.sort_by_key(|&day| days.name(day));
@@ -261,13 +261,13 @@ fn series(sums: &Sums) -> Vec<Series> {
         let (kind, name) = rows[0].series;
         let Some(of_kind) = sums.boots.get(&kind) else { continue };
         let in_all: f64 = of_kind.iter().map(|of_day| of_day.total_ns).sum();
-        if rows.iter().map(|row| row.self_ns).sum::<f64>() < SHARE_LEAST * in_all {
+        if rows.iter().map(|row| row.self_ns).sum::<f64>() < MIN_SHARE * in_all {
             continue;
         }
-        // Boots without the row have 0 of it.
+        // A boot without the row counts as 0.
         let mut of_cells = vec![0.0; of_kind.len()];
         for row in rows {
-            // What is there while somebody adds may lack its boots.
+            // While another process adds boots, rows may lack their boots.
             if let Some(&place) = orders[&kind].cells.get(&(row.day, row.kernel)) {
                 of_cells[place] += row.self_ns;
             }
@@ -278,14 +278,14 @@ fn series(sums: &Sums) -> Vec<Series> {
     all
 }
 
-/// Of a family, those that may have a change.
+/// The series of a family that may have a change.
 fn chosen(family: Vec<Series>) -> Vec<Series> {
     let p = |series: &Series| clearest(&series.cells).map_or(1.0, |change| change.p);
     let corrected = false_discoveries::corrected(&family.iter().map(p).collect::<Vec<f64>>());
-    family.into_iter().zip(corrected).filter(|(_, p)| *p <= CHOSEN).map(|(series, _)| series).collect()
+    family.into_iter().zip(corrected).filter(|(_, p)| *p <= MAX_SELECTION_P).map(|(series, _)| series).collect()
 }
 
-/// The same series, from single boots.
+/// The same series, computed from single boots.
 async fn boot_by_boot(
     engine: &Engine,
     filter: &FilterArgs,
@@ -341,9 +341,9 @@ async fn boot_by_boot(
     Ok(chosen)
 }
 
-/// The means of cells, of what each boot takes beside its machine's level, without what is far off; and how many were.
+/// The cells with means of the comparable times, and the number of outliers.
 fn of_single_boots(series: &Series, of_kind: &[OfDay], mut boots: Boots, days: &[u32]) -> (Vec<Cell>, u64) {
-    // Boots without the row have 0 of it.
+    // A boot without the row counts as 0.
     for of_day in of_kind {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
         let all = of_day.boots as usize;
@@ -359,19 +359,19 @@ fn of_single_boots(series: &Series, of_kind: &[OfDay], mut boots: Boots, days: &
     (cells.collect(), far)
 }
 
-/// The changes of a family of series that chance does not explain. So many were looked at.
+/// The significant changes of a family. `looked_at` is the number of series in the family.
 fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
     let mut found = Vec::new();
     let mut open = chosen;
-    for _ in 0..DEPTH_MOST {
+    for _ in 0..MAX_DEPTH {
         let changes: Vec<Option<Change>> = open.iter().map(|series| clearest(&series.cells)).collect();
-        // Each direction by itself: those that became faster are not named, and must not make others surer.
+        // Correct each direction separately: the faster ones are not listed and must not make slower ones more significant.
         let [slower, faster] = [true, false].map(|is_slower| {
             let p = |change: &Option<Change>| {
                 change.filter(|of| (of.after > of.before) == is_slower).map_or(1.0, |of| of.p)
             };
             let mut p_values: Vec<f64> = changes.iter().map(p).collect();
-            // Parts of series are as many as the series at most: they are corrected for as many.
+            // Correct the parts for at least as many tests as there were series.
             p_values.resize(p_values.len().max(looked_at), 1.0);
             false_discoveries::corrected(&p_values)
         });
@@ -394,7 +394,7 @@ fn found_in(sums: &Sums, chosen: Vec<Series>, looked_at: usize) -> Vec<Row> {
     found
 }
 
-/// The mean of a side, over its boots.
+/// Mean over the boots of one side of a change.
 fn mean(cells: &[Cell], at: At, side: bool) -> f64 {
     let of_side = || cells.iter().filter(|cell| at.is_after(cell) == side);
     let sum: f64 = of_side().map(|cell| cell.runs * cell.mean).sum();
@@ -410,7 +410,7 @@ fn row(sums: &Sums, series: &Series, change: &Change, p: f64) -> Row {
     };
     let first = series.cells.iter().filter(|cell| change.at.is_after(cell)).map(|cell| cell.day).min().unwrap_or(0);
     let day = (0..).zip(&places).find(|&(_, &place)| place == first).map_or(0, |(day, _)| day);
-    // Whether there is a change, values say that are drawn nearer. How large it is, all of them do.
+    // The comparable times decide that there is a change. The original times give its size.
     let (before, after) = (mean(&series.raw, change.at, false), mean(&series.raw, change.at, true));
     let slower_ns = after - before;
     let half = student_t::half_width(change.freedom) * change.error;

@@ -1,12 +1,12 @@
-//! The times of single boots in one row on one kind of machine, made comparable: what is a machine's own is taken off, and what is far from
-//! the middle is drawn nearer. Reads nothing, decides nothing: [`super::regressions`] does.
+//! Makes the times of single boots in one row on one kind of machine comparable: subtracts the level of each machine, and limits
+//! outliers. It neither reads the lake nor decides about regressions; [`super::regressions`] does both.
 //!
-//! An update comes to some machines first. If these are slower machines than the others, the days on which both kernels run look like a
-//! regression. So a boot counts as what it takes more than its machine otherwise, with the same kernel (a fixed effect of the machine).
-//! Levels are known of machines that were there most of the time and had several kernels: of others, a level cannot be told apart from what
-//! changed while they were there.
+//! An update reaches some machines first. If these are slower than the others, the days on which both kernels run look like a
+//! regression. So a boot counts with its difference from the level of its machine (a fixed effect of the machine). A level is
+//! known only for machines that were present most of the time and had several kernels. For others, it cannot be separated from
+//! the changes while they were present.
 //!
-//! A boot that was disturbed can lift the mean of a day. What is far from the middle of its week and kernel is drawn nearer (winsorized:
+//! A disturbed boot can raise the mean of a day. So times far from the median of their week and kernel are clamped (winsorized:
 //! Tukey, "The future of data analysis", Annals of Mathematical Statistics 33, 1962).
 
 use statistics::outliers::OF_MAD;
@@ -14,33 +14,34 @@ use statistics::quantile::median;
 use statistics::sorted;
 use std::collections::HashMap;
 
-/// A machine's own level is known from so many boots on.
-const OWN_LEAST: usize = 10;
-/// So many turns tell levels of machines and kernels apart, to a thousandth where an update takes some days to come to all.
-const TURNS: usize = 10;
-/// A value is not farther from the middle of its week and kernel than so many standard deviations.
+/// Minimum number of boots from which the level of a machine is known.
+const MIN_BOOTS: usize = 10;
+/// Number of iterations that separate the levels of machines and kernels. The result is exact to a thousandth if an update takes
+/// a few days to reach all machines.
+const ITERATIONS: usize = 10;
+/// Maximum distance of a value from the median of its week and kernel, in standard deviations.
 const FAR: f64 = 4.0;
 const WEEK_DAYS: u32 = 7;
 
 /// A boot's time in the row.
 #[derive(Clone, Copy)]
 pub struct Boot {
-    /// None of a boot of which nobody said whose it is.
+    /// The boot's machine. `None` if unknown.
     pub machine: Option<u32>,
-    /// 0 of a boot without the row.
+    /// Time in the row. 0 if the boot does not have the row.
     pub ns: f64,
 }
 
-/// By day and kernel.
+/// Boots by day and kernel.
 pub type Boots = HashMap<(u32, u32), Vec<Boot>>;
 
-/// Takes off what is a machine's own. Levels of kernels and of machines are told apart by turns, each from what the other leaves. Linear in
-/// the boots. `days` has the place in time of each day.
+/// Subtracts the level of each machine. Estimates the levels of kernels and of machines alternately, each from the residuals of
+/// the other. Linear in the number of boots. `days` has the position in time of each day.
 pub fn take_off_machines(boots: &mut Boots, days: &[u32]) {
     let known = known_machines(boots, days);
     let own = |boot: &Boot| boot.machine.filter(|machine| known.contains_key(machine));
     let (mut kernels, mut machines) = (HashMap::new(), HashMap::<u32, f64>::new());
-    for _ in 0..TURNS {
+    for _ in 0..ITERATIONS {
         let each = || boots.iter().flat_map(|(&(_, kernel), of_cell)| of_cell.iter().map(move |boot| (kernel, boot)));
         let owned = || each().filter_map(|(kernel, boot)| own(boot).map(|machine| (kernel, machine, boot.ns)));
         let of_machine = |machine: u32| machines.get(&machine).copied().unwrap_or(0.0);
@@ -50,7 +51,7 @@ pub fn take_off_machines(boots: &mut Boots, days: &[u32]) {
     for (&(_, kernel), of_cell) in boots.iter_mut() {
         for boot in of_cell {
             if let Some(machine) = own(boot) {
-                // A machine's level is made of the same boots, so they scatter less about it: that is given back.
+                // The level is estimated from the same boots, so they scatter less about it. Correct for that.
                 let boots = known[&machine] as f64;
                 let wider = (boots / (boots - 1.0)).sqrt();
                 let level = kernels[&kernel];
@@ -60,7 +61,7 @@ pub fn take_off_machines(boots: &mut Boots, days: &[u32]) {
     }
 }
 
-/// The machines whose level can be known, and how many boots each has.
+/// The machines whose level can be estimated, with their numbers of boots.
 fn known_machines(boots: &Boots, days: &[u32]) -> HashMap<u32, usize> {
     struct Seen {
         boots: usize,
@@ -82,11 +83,11 @@ fn known_machines(boots: &Boots, days: &[u32]) -> HashMap<u32, usize> {
     }
     let all = boots.keys().map(|&(day, _)| days[day as usize]);
     let long = all.clone().max().unwrap_or(0) - all.min().unwrap_or(0);
-    let is_known = |of: &Seen| of.boots >= OWN_LEAST && of.has_several && 2 * (of.last - of.first.0) >= long;
+    let is_known = |of: &Seen| of.boots >= MIN_BOOTS && of.has_several && 2 * (of.last - of.first.0) >= long;
     seen.into_iter().filter(|(_, of)| is_known(of)).map(|(machine, of)| (machine, of.boots)).collect()
 }
 
-/// The mean of the values of each key.
+/// Mean of the values of each key.
 fn means(values: impl Iterator<Item = (u32, f64)>) -> HashMap<u32, f64> {
     let mut sums: HashMap<u32, (f64, f64)> = HashMap::new();
     for (key, value) in values {
@@ -97,7 +98,8 @@ fn means(values: impl Iterator<Item = (u32, f64)>) -> HashMap<u32, f64> {
     sums.into_iter().map(|(key, (sum, count))| (key, sum / count)).collect()
 }
 
-/// Draws nearer what is far from the middle of its week and kernel, and counts it. `days` has the place in time of each day.
+/// Clamps times that are far from the median of their week and kernel. Returns how many. `days` has the position in time of each
+/// day.
 pub fn draw_nearer(boots: &mut Boots, days: &[u32]) -> u64 {
     let week = |day: u32| days[day as usize] / WEEK_DAYS;
     let mut weeks: HashMap<(u32, u32), Vec<f64>> = HashMap::new();
@@ -112,7 +114,7 @@ pub fn draw_nearer(boots: &mut Boots, days: &[u32]) -> u64 {
     });
     let far = FAR * OF_MAD * median(&sorted(&off.collect::<Vec<f64>>()));
     if far <= 0.0 {
-        // Where most boots are the same to the nanosecond, nothing says what is far.
+        // Most boots are equal to the nanosecond, so there is no scale for distances.
         return 0;
     }
     let mut count = 0;
@@ -132,7 +134,7 @@ mod tests {
 
     const DAYS: [u32; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
 
-    /// Machine 1 takes twice as long as machine 0, and has kernel 1 on the fifth day, five days before the other. With it, both take longer.
+    /// Machine 1 takes twice as long as machine 0. It gets kernel 1 five days earlier, on day 5. With that kernel both take longer.
     fn one_is_first(slower: f64) -> Boots {
         let mut boots = Boots::new();
         for day in 0..20_u32 {
@@ -170,7 +172,7 @@ mod tests {
         assert!((slower - 50.0).abs() < 1.0, "{slower}");
     }
 
-    /// A new machine for each half, and a change in the middle that no kernel made.
+    /// Each half has another machine, and there is a change in the middle that no kernel caused.
     #[test]
     fn what_changed_while_a_machine_was_there_is_not_its_own() {
         let mut boots = Boots::new();

@@ -1,4 +1,4 @@
-//! What the time goes to: the mean of each row over all boots, also those that do not have it.
+//! The question `slowest-rows`: the mean time of each row over all boots. A boot without the row counts as 0.
 
 use super::boot_times::Grouping;
 use super::sums::{Names, at, each};
@@ -13,16 +13,16 @@ struct Row {
     #[serde(flatten)]
     group: Fields,
     name: String,
-    /// Boots of the group.
+    /// Number of boots of the group.
     boots: u64,
-    /// Those that have the row.
+    /// Number of these that have the row.
     boots_with_it: u64,
-    /// Over all boots of the group.
+    /// Mean over all boots of the group.
     mean_ns: f64,
-    /// Not of a single boot.
+    /// Lower end of the mean's interval. Null for a single boot.
     mean_low_ns: Option<f64>,
     mean_high_ns: Option<f64>,
-    /// Of all their time.
+    /// Share of the total time of the group's boots.
     share: f64,
 }
 
@@ -37,7 +37,6 @@ const SHOWN: &[Shown] = &[
     ("share", "share", Show::Percent),
 ];
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs, by: &[String]) -> anyhow::Result<Found> {
     let by = Grouping::new(by, &["hardware", "time_base"])?;
     let (columns, of_boots) = (by.columns(), by.boots());
@@ -57,7 +56,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs, by: &[String]) -> anyhow:
         Ok(())
     })
     .await?;
-    // What tells the boots apart stands in the rows themselves where it is one of the keys; else a join says it.
+    // The table `rows` lacks most of the columns to group by, so join it with `boots`.
     let source = format!(
         "(SELECT boot_id, name, self_ns FROM rows WHERE ended AND {filter}) AS r JOIN (SELECT boot_id AS id, {} FROM {of_boots} \
          WHERE b.total_ns IS NOT NULL AND {filter}) AS g ON g.id = r.boot_id",

@@ -1,4 +1,4 @@
-//! Reading what a query gives, column by column, and names as numbers.
+//! Reads the result of a query by column, and maps names to numbers.
 
 use crate::engine::Engine;
 use arrow::array::{Array, AsArray as _, Float64Array, Int64Array, StringViewArray};
@@ -8,32 +8,32 @@ use arrow::record_batch::RecordBatch;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A part of what a query gives.
+/// A part of a query's result.
 pub struct Part(RecordBatch);
 
 impl Part {
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// A column of texts; null is empty.
+    /// A column of texts.
     pub fn texts(&self, column: usize) -> anyhow::Result<StringViewArray> {
         Ok(cast(self.0.column(column), &DataType::Utf8View)?.as_string_view().clone())
     }
 
-    /// A column of whole numbers.
+    /// A column of integers.
     pub fn integers(&self, column: usize) -> anyhow::Result<Int64Array> {
         Ok(cast(self.0.column(column), &DataType::Int64)?.as_primitive::<Int64Type>().clone())
     }
 
-    /// A column of numbers.
+    /// A column of floating-point numbers.
     pub fn numbers(&self, column: usize) -> anyhow::Result<Float64Array> {
         Ok(cast(self.0.column(column), &DataType::Float64)?.as_primitive::<Float64Type>().clone())
     }
 }
 
-/// Asks, and hands over part by part: memory is bounded by what the caller keeps.
+/// Runs a query and passes each part of the result to `take`, so that memory holds only what the caller keeps.
 pub async fn each(engine: &Engine, sql: &str, mut take: impl FnMut(&Part) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut batches = engine.query(sql).await?.execute_stream().await?;
     while let Some(batch) = engine.next(&mut batches).await? {
@@ -42,22 +42,22 @@ pub async fn each(engine: &Engine, sql: &str, mut take: impl FnMut(&Part) -> any
     Ok(())
 }
 
-/// A kind of machine, as one name. The second part is one of ours.
+/// One name for a kind of machine, made of both parts. `time_base` never contains the separator, because bootscope writes it.
 pub fn kind(hardware: &str, time_base: &str) -> String {
     format!("{hardware}\u{1f}{time_base}")
 }
 
-/// The two parts of it.
+/// Splits the name of a kind into its two parts.
 pub fn parts_of(kind: &str) -> (&str, &str) {
     kind.rsplit_once('\u{1f}').unwrap_or((kind, ""))
 }
 
-/// A text of a row; empty where it is null.
+/// The text of a row. Empty if it is null.
 pub fn at(texts: &StringViewArray, row: usize) -> &str {
     if texts.is_null(row) { "" } else { texts.value(row) }
 }
 
-/// Names, each once, by number.
+/// Distinct names with their numbers.
 #[derive(Default)]
 pub struct Names {
     numbers: HashMap<Arc<str>, u32>,
@@ -65,7 +65,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a name.
+    /// The number of a name. Adds the name if it is new.
     pub fn number(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -77,17 +77,17 @@ impl Names {
         number
     }
 
-    /// The number of a name that is known.
+    /// The number of a name. `None` if it was not added.
     pub fn known(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
     }
 
-    /// The name of a number.
+    /// The name with a number. Empty if there is no such number.
     pub fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |name| name)
     }
 
-    /// How many there are.
+    /// Number of distinct names.
     pub fn len(&self) -> usize {
         self.names.len()
     }

@@ -1,4 +1,4 @@
-//! What each remedy would save a day, over all machines: its saving times the boots that have it.
+//! The question `what-pays`: the saving of each remedy per day over all machines, which is its saving times the boots that have it.
 
 use super::sums::{at, each};
 use super::{Engine, FilterArgs, Found};
@@ -9,21 +9,21 @@ use std::collections::HashSet;
 #[derive(Serialize)]
 struct Row {
     id: String,
-    /// One of its titles.
+    /// One of the titles that boots have for this finding.
     title: String,
-    /// Boots that have it.
+    /// Number of boots that have the finding.
     boots: u64,
-    /// Of the boots that were looked at for findings.
+    /// Share of the boots that were searched for findings.
     share: f64,
     machines: u64,
     kinds: u64,
-    /// Of a boot that has it.
+    /// Mean saving of a boot that has the finding.
     mean_ns: f64,
-    /// Saved a day, over all boots that have it.
+    /// Saving per day over all boots that have the finding.
     per_day_ns: f64,
-    /// At the worst.
+    /// Lower bound of the saving per day.
     per_day_low_ns: f64,
-    /// At the best.
+    /// Upper bound of the saving per day.
     per_day_high_ns: f64,
 }
 
@@ -39,7 +39,6 @@ const SHOWN: &[Shown] = &[
     ("to", "per_day_high_ns", Show::Seconds),
 ];
 
-/// Answers it.
 pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> {
     let condition = filter.sql();
     let (mut looked, mut all, mut days) = (0.0, 0.0, HashSet::new());
@@ -56,7 +55,7 @@ pub async fn ask(engine: &Engine, filter: &FilterArgs) -> anyhow::Result<Found> 
         Ok(())
     })
     .await?;
-    // A finding may stand in a boot several times, once for each place: they save together.
+    // A boot may have a finding several times, once for each place. Their savings add up.
     let sql = format!(
         "SELECT id, min(title), count(DISTINCT boot_id), count(DISTINCT machine), count(DISTINCT hardware), \
          sum(CAST(cost_ns AS DOUBLE)), sum(CAST(cost_low_ns AS DOUBLE)), sum(CAST(cost_high_ns AS DOUBLE)) \

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rewrite::pretend::{CANNOT_EXCHANGE, MOMENTS_UNTIL_KILLED};
+use crate::rewrite::test_faults::{CANNOT_EXCHANGE, KILL_POINTS_LEFT};
 use crate::tables::machines;
 use recording::Manifest;
 use report::{Summary, WhereLine};
@@ -22,9 +22,9 @@ fn some(ids: std::ops::Range<usize>) -> Vec<Boot> {
     ids.map(|id| boot(id, "2026-11-26T01:02:03Z")).collect()
 }
 
-/// All identities in a table, sorted, with those that come twice.
-fn ids(folder: &Path, of: Of) -> Vec<String> {
-    let table = tables().iter().find(|table| table.of == of).unwrap();
+/// All identities in a table, sorted, including repeated ones.
+fn ids(folder: &Path, kind: TableKind) -> Vec<String> {
+    let table = tables().iter().find(|table| table.kind == kind).unwrap();
     let files = Lake::open(folder).unwrap().files(table).unwrap();
     let mut ids: Vec<String> = files.iter().flat_map(|path| texts(path, "boot_id").unwrap()).collect();
     ids.sort();
@@ -40,7 +40,7 @@ fn named(boots: &[Boot]) -> Vec<String> {
 }
 
 #[test]
-fn a_boot_that_is_added_twice_is_there_once() {
+fn a_boot_that_is_added_twice_is_stored_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut lake = Lake::open(folder.path()).unwrap();
     assert_eq!(lake.add(some(0..5)).unwrap(), Added { new: 5, there: 0 });
@@ -48,8 +48,8 @@ fn a_boot_that_is_added_twice_is_there_once() {
     assert_eq!(lake.add([some(8..9), some(8..9)].concat()).unwrap(), Added { new: 1, there: 1 });
     let mut again = Lake::open(folder.path()).unwrap();
     assert_eq!((again.boots().len(), again.add(some(0..9)).unwrap()), (9, Added { new: 0, there: 9 }));
-    assert_eq!(ids(folder.path(), Of::Boots), named(&some(0..9)));
-    assert_eq!(ids(folder.path(), Of::Rows), twice_each(&some(0..9)), "each has two rows");
+    assert_eq!(ids(folder.path(), TableKind::Boots), named(&some(0..9)));
+    assert_eq!(ids(folder.path(), TableKind::Rows), twice_each(&some(0..9)), "each has two rows");
 }
 
 #[test]
@@ -78,20 +78,20 @@ fn writers_at_once_lose_nothing_and_add_nothing_twice() {
             let path = folder.path();
             scope.spawn(move || {
                 let mut lake = Lake::open(path).unwrap();
-                // Each overlaps with the next one.
+                // The boots of each writer overlap with those of the next.
                 for from in (writer * 20..writer * 20 + 40).step_by(4) {
                     lake.add(some(from..from + 4)).unwrap();
                 }
             });
         }
     });
-    assert_eq!(ids(folder.path(), Of::Boots), named(&some(0..100)));
-    assert_eq!(ids(folder.path(), Of::Rows), twice_each(&some(0..100)));
+    assert_eq!(ids(folder.path(), TableKind::Boots), named(&some(0..100)));
+    assert_eq!(ids(folder.path(), TableKind::Rows), twice_each(&some(0..100)));
 }
 
-/// Whatever file of a batch was the last to get its name.
+/// Tests a kill after each of the renames of a batch.
 #[test]
-fn what_a_kill_left_is_removed_by_the_next_who_adds() {
+fn the_next_writer_removes_what_a_kill_left() {
     for named_before_the_kill in 0..tables().len() {
         let folder = tempfile::tempdir().unwrap();
         Lake::open(folder.path()).unwrap().add(some(0..3)).unwrap();
@@ -105,8 +105,8 @@ fn what_a_kill_left_is_removed_by_the_next_who_adds() {
         let mut lake = Lake::open(folder.path()).unwrap();
         assert!(lake.boots().is_empty(), "no boot is half in it");
         assert_eq!(lake.add(some(1..5)).unwrap(), Added { new: 4, there: 0 });
-        assert_eq!(ids(folder.path(), Of::Boots), named(&some(1..5)));
-        assert_eq!(ids(folder.path(), Of::Rows), twice_each(&some(1..5)));
+        assert_eq!(ids(folder.path(), TableKind::Boots), named(&some(1..5)));
+        assert_eq!(ids(folder.path(), TableKind::Rows), twice_each(&some(1..5)));
         for table in tables() {
             let left = entries(&folder.path().join(table.name).join("day=2026-11-26")).unwrap();
             assert_eq!(left.len(), 1, "{left:?}");
@@ -116,7 +116,7 @@ fn what_a_kill_left_is_removed_by_the_next_who_adds() {
 }
 
 #[test]
-fn the_users_own_files_stay_whatever_is_noted() {
+fn the_users_files_stay_even_if_adding_json_names_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     Lake::open(folder.path()).unwrap().add(some(0..3)).unwrap();
@@ -166,8 +166,8 @@ fn a_damaged_file_is_named() {
     assert!(said.contains(file.to_str().unwrap()), "{said}");
 }
 
-/// A lake of three batches on one day and one on another: boots 0 to 11 and 12 to 14. Every third boot is of the machine `b`, and others
-/// are of `a`.
+/// A lake with three batches on one day and one on another: boots 0 to 11 and 12 to 14. Every third boot is of machine `b`, the
+/// others are of `a`.
 fn fleet(folder: &Path) -> Lake {
     let mut lake = Lake::open(folder).unwrap();
     let of_machine = |mut boot: Boot, id: usize| {
@@ -186,15 +186,15 @@ fn every_third(is_it: bool) -> Vec<String> {
     (0..15).filter(|id| (id % 3 == 0) == is_it).map(|id| format!("{id:032x}")).collect()
 }
 
-/// Each boot of `boots` once, and each whole; those that are there, sorted.
-fn whole(folder: &Path) -> Vec<String> {
-    let there = ids(folder, Of::Boots);
+/// Checks that `boots` has each boot once and that no boot lacks rows. Returns the boots, sorted.
+fn checked_boots(folder: &Path) -> Vec<String> {
+    let there = ids(folder, TableKind::Boots);
     let counted = |of| {
         let mut counted: HashMap<String, usize> = HashMap::new();
         ids(folder, of).into_iter().for_each(|id| *counted.entry(id).or_default() += 1);
         counted
     };
-    let (rows, labels) = (counted(Of::Rows), counted(Of::Labels));
+    let (rows, labels) = (counted(TableKind::Rows), counted(TableKind::Labels));
     for id in &there {
         assert_eq!((rows.get(id), labels.get(id)), (Some(&2), Some(&1)), "{id}");
     }
@@ -204,7 +204,7 @@ fn whole(folder: &Path) -> Vec<String> {
     there
 }
 
-/// Everything under a folder: what is in its files, and their names.
+/// Collects the content and the paths of all files under a folder.
 fn bytes_under(folder: &Path, into: &mut Vec<u8>, names: &mut Vec<PathBuf>) {
     for path in entries(folder).unwrap() {
         if path.is_dir() {
@@ -228,7 +228,7 @@ fn a_machine_that_is_forgotten_leaves_nothing_and_may_come_again() {
     let own = folder.path().join("rows/day=2026-11-26/own.txt");
     fs::write(&own, "mine").unwrap();
     assert_eq!(lake.forget(|_, machine| machine == Some("b")).unwrap(), 5);
-    assert_eq!(whole(folder.path()), every_third(false));
+    assert_eq!(checked_boots(folder.path()), every_third(false));
     assert_eq!(lake.boots().len(), 10);
     for table in tables() {
         for path in &lake.files(table).unwrap() {
@@ -247,18 +247,18 @@ fn a_machine_that_is_forgotten_leaves_nothing_and_may_come_again() {
     assert!(names.iter().all(|name| !name.to_string_lossy().contains("ing/")), "{names:?}");
     assert_eq!(lake.forget(|_, machine| machine == Some("b")).unwrap(), 0);
     assert_eq!(lake.add(some(0..15)).unwrap(), Added { new: 5, there: 10 });
-    assert_eq!(ids(folder.path(), Of::Boots).len(), 15);
+    assert_eq!(ids(folder.path(), TableKind::Boots).len(), 15);
 }
 
 #[test]
-fn files_of_which_nothing_is_left_are_removed_and_one_boot_can_be_forgotten() {
+fn empty_files_are_removed_and_one_boot_can_be_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut lake = fleet(folder.path());
     assert_eq!(lake.forget(|id, _| id == format!("{:032x}", 13)).unwrap(), 1);
-    assert_eq!((files_of_days(folder.path()), whole(folder.path()).len()), (vec![3, 1], 14));
+    assert_eq!((files_of_days(folder.path()), checked_boots(folder.path()).len()), (vec![3, 1], 14));
     assert_eq!(lake.forget(|id, _| id > format!("{:032x}", 7).as_str()).unwrap(), 6);
     assert_eq!(files_of_days(folder.path()), [2]);
-    assert_eq!(whole(folder.path()), named(&some(0..8)));
+    assert_eq!(checked_boots(folder.path()), named(&some(0..8)));
     assert_eq!(lake.forget(|_, _| true).unwrap(), 8);
     let (mut all, mut names) = (Vec::new(), Vec::new());
     bytes_under(folder.path(), &mut all, &mut names);
@@ -289,7 +289,7 @@ fn compacting_merges_the_files_of_a_day_and_changes_no_row() {
     assert_eq!(files_of_days(folder.path()), [1, 1]);
     assert_eq!(lake.compact(None).unwrap(), Compacted::default(), "again there is nothing to do");
     for (table, before) in tables().iter().zip(before) {
-        if table.of != Of::Machines {
+        if table.kind != TableKind::Machines {
             assert_eq!(rows(&lake, table), before, "{}", table.name);
         }
         let path = &lake.files(table).unwrap()[0];
@@ -305,9 +305,9 @@ fn compacting_merges_the_files_of_a_day_and_changes_no_row() {
     assert_eq!(lake.add(some(0..15)).unwrap(), Added { new: 0, there: 15 });
 }
 
-/// Of each machine: how many boots, the first and the last, in each file.
+/// Checks, in each file, the number of boots and the first and last boot of each machine.
 #[test]
-fn the_machines_of_a_batch_are_counted_and_again_where_files_are_rewritten() {
+fn machines_are_counted_when_files_are_written_and_rewritten() {
     let folder = tempfile::tempdir().unwrap();
     let mut lake = fleet(folder.path());
     let counted = |lake: &Lake| -> Vec<(Option<String>, i64, Option<i64>)> {
@@ -334,7 +334,7 @@ fn the_machines_of_a_batch_are_counted_and_again_where_files_are_rewritten() {
 #[test]
 fn small_files_become_one_and_large_ones_stay() {
     let sizes = |all: &[usize]| all.iter().map(|&size| (size, size.to_string())).collect::<Vec<_>>();
-    let merged = |all: &[usize]| together(sizes(all), 10, 3);
+    let merged = |all: &[usize]| merge_groups(sizes(all), 10, 3);
     assert_eq!(merged(&[3, 1, 2]), [["1", "2", "3"]]);
     assert_eq!(merged(&[9, 1, 12, 3]), [["1", "3"]]);
     assert_eq!(merged(&[6, 5, 4, 3]), [["3", "4"]]);
@@ -342,7 +342,7 @@ fn small_files_become_one_and_large_ones_stay() {
     assert!(merged(&[10, 11, 9]).is_empty() && merged(&[]).is_empty());
 }
 
-/// Whatever moment somebody is killed at, on a file system that can exchange folders and on one that cannot.
+/// Tests a kill at each moment, with and without a file system that can exchange folders.
 #[test]
 fn a_kill_while_files_are_rewritten_leaves_each_boot_whole_or_not_at_all() {
     let before = in_memory();
@@ -355,23 +355,23 @@ fn a_kill_while_files_are_rewritten_leaves_each_boot_whole_or_not_at_all() {
             let own = folder.path().join("rows/day=2026-11-26/own.txt");
             fs::write(&own, "mine").unwrap();
             CANNOT_EXCHANGE.set(!can_exchange);
-            MOMENTS_UNTIL_KILLED.set(Some(moment));
+            KILL_POINTS_LEFT.set(Some(moment));
             let was_killed = catch_unwind(AssertUnwindSafe(|| match compacts {
                 true => lake.compact(None).unwrap().days,
                 false => lake.forget(|_, machine| machine == Some("b")).unwrap(),
             }))
             .is_err();
-            MOMENTS_UNTIL_KILLED.set(None);
+            KILL_POINTS_LEFT.set(None);
             if !was_killed {
                 assert!(moment > 20, "{moment}");
                 break;
             }
-            // What a reader sees at once. Without exchange, a day may be away for a moment.
+            // A reader's view at this moment. Without exchange, a day's folder may be missing.
             let at_once = whole_in(folder.path(), can_exchange);
-            // Whoever comes next ends or undoes it.
+            // The next writer completes or undoes the change.
             let mut next = Lake::existing(folder.path()).unwrap();
             next.add(Vec::new()).unwrap();
-            let there = whole(folder.path());
+            let there = checked_boots(folder.path());
             assert_eq!(fs::read(&own).unwrap(), b"mine", "moment {moment}");
             assert!(!folder.path().join(".rewriting").exists() && !folder.path().join(".preparing").exists());
             let (all, kept) = (named(&some(0..15)), every_third(false));
@@ -387,7 +387,7 @@ fn a_kill_while_files_are_rewritten_leaves_each_boot_whole_or_not_at_all() {
     CANNOT_EXCHANGE.set(false);
 }
 
-/// Thousands of files are synced in it, of which a real disk would make minutes.
+/// A folder in memory: syncing thousands of files would take minutes on a real disk.
 fn in_memory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
@@ -406,10 +406,10 @@ fn copy(folder: &Path, to: &Path) {
 }
 
 fn whole_in(folder: &Path, can_exchange: bool) -> Vec<String> {
-    if can_exchange { whole(folder) } else { ids(folder, Of::Boots) }
+    if can_exchange { checked_boots(folder) } else { ids(folder, TableKind::Boots) }
 }
 
-/// What another bootscope wrote keeps the columns that this one does not know, and merges with what it writes itself.
+/// Files of another version keep columns that this version does not know, and merge with this version's files.
 #[test]
 fn columns_of_other_versions_are_kept() {
     use parquet::basic::{Repetition, Type as Physical};
@@ -438,7 +438,7 @@ fn columns_of_other_versions_are_kept() {
     };
     let from = [write("1", "one", "earlier"), write("2", "two", "later")].map(|path| Stored::open(&path).unwrap());
     let to = folder.path().join("merged");
-    let labels = tables().iter().find(|table| table.of == Of::Labels).unwrap();
+    let labels = tables().iter().find(|table| table.kind == TableKind::Labels).unwrap();
     crate::stored::merge(labels, &from, &["two".to_owned(), "one".to_owned()], &to).unwrap();
     let merged = Stored::open(&to).unwrap();
     let some = |text: &str| Some(text.to_owned());

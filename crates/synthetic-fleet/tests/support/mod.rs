@@ -1,4 +1,4 @@
-//! Lakes of made-up fleets, and what `bootscope-lake` says of them.
+//! Lakes of simulated fleets, and calls of `bootscope-lake`.
 
 use lake::{Boot, Lake};
 use serde_json::Value;
@@ -6,37 +6,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use synthetic_fleet::Fleet;
 
-/// What the tests' fleets have in common.
+/// Common parameters of the tests' fleets.
 pub fn fleet() -> Fleet {
     Fleet { seed: 1, boots: 0, kinds: 1, days: 90, rows: 1, regressions: 0, ratio: 1.0 }
 }
 
-/// A lake that goes when this does.
-pub struct Made {
-    /// Where it is.
+/// A temporary lake, which is removed on drop.
+pub struct TemporaryLake {
+    /// The folder that contains the lake.
     pub dir: tempfile::TempDir,
     path: String,
 }
 
-impl Made {
-    /// Of all boots of a fleet.
-    pub fn new(fleet: &Fleet) -> Made {
-        Made::of(fleet, |_, _| true)
+impl TemporaryLake {
+    /// A lake with all boots of a fleet.
+    pub fn new(fleet: &Fleet) -> TemporaryLake {
+        TemporaryLake::filtered(fleet, |_, _| true)
     }
 
-    /// Of those that are wanted, by their day and what they are.
-    pub fn of(fleet: &Fleet, is_wanted: impl Fn(u64, &Boot) -> bool) -> Made {
-        Made::with(fleet, |day, _, boot| is_wanted(day, &boot).then_some(boot))
+    /// A lake with the boots for which `is_wanted(day, boot)` is true.
+    pub fn filtered(fleet: &Fleet, is_wanted: impl Fn(u64, &Boot) -> bool) -> TemporaryLake {
+        TemporaryLake::with(fleet, |day, _, boot| is_wanted(day, &boot).then_some(boot))
     }
 
-    /// Of all boots, with the label `team` by their number.
-    pub fn labelled(fleet: &Fleet, team: impl Fn(u64) -> &'static str) -> Made {
-        Made::with(fleet, |_, number, boot| {
+    /// A lake with all boots. The label `team` is chosen by the boot's number.
+    pub fn labelled(fleet: &Fleet, team: impl Fn(u64) -> &'static str) -> TemporaryLake {
+        TemporaryLake::with(fleet, |_, number, boot| {
             Some(Boot { labels: vec![("team".to_owned(), team(number).to_owned())], ..boot })
         })
     }
 
-    fn with(fleet: &Fleet, change: impl Fn(u64, u64, Boot) -> Option<Boot>) -> Made {
+    fn with(fleet: &Fleet, change: impl Fn(u64, u64, Boot) -> Option<Boot>) -> TemporaryLake {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lake");
         let mut lake = Lake::open(&path).unwrap();
@@ -45,10 +45,9 @@ impl Made {
             lake.add(boots.collect()).unwrap();
         }
         let path = path.to_str().unwrap().to_owned();
-        Made { dir, path }
+        TemporaryLake { dir, path }
     }
 
-    /// Its folder.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -64,22 +63,22 @@ pub fn output(args: &[&str]) -> (i32, String, String) {
     (out.status.code().unwrap_or(-1), text(out.stdout), text(out.stderr))
 }
 
-/// A document, and the exit status.
-pub fn asked(args: &[&str]) -> (Value, i32) {
-    let (code, out, said) = output(args);
-    let document = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{args:?}: {e}: {out}{said}"));
+/// The printed document, and the exit status.
+pub fn answer_and_status(args: &[&str]) -> (Value, i32) {
+    let (code, out, errors) = output(args);
+    let document = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{args:?}: {e}: {out}{errors}"));
     (document, code)
 }
 
-/// A document.
+/// The printed document.
 pub fn answer(args: &[&str]) -> Value {
-    asked(args).0
+    answer_and_status(args).0
 }
 
-/// What is said of something that cannot be done.
-pub fn failed(args: &[&str]) -> String {
-    let (code, out, said) = output(args);
-    assert_eq!((code, out.as_str()), (2, ""), "{args:?} did not fail: {said}");
-    assert_eq!(said.lines().count(), 1, "one line: {said}");
-    said
+/// The error message of a command that must fail.
+pub fn error(args: &[&str]) -> String {
+    let (code, out, message) = output(args);
+    assert_eq!((code, out.as_str()), (2, ""), "{args:?} did not fail: {message}");
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    message
 }

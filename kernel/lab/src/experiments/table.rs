@@ -1,9 +1,9 @@
-//! The experiments.
+//! The table of experiments.
 //!
-//! Their published figures are from the boots that they are made after: FreeBSD's (Percival 2018, *Profiling the FreeBSD
-//! kernel boot*), Linux 3.5's on an i.MX6, Redox's (Lorentzon 2024), and others that [`Experiment::source`] names. Those ran
-//! on other machines and at other sizes. The direction must be the same here, and the ratio where the hardware does not
-//! determine it.
+//! Each experiment imitates a published boot, and has its figures: FreeBSD's (Percival 2018, *Profiling the FreeBSD kernel
+//! boot*), Linux 3.5's on an i.MX6, Redox's (Lorentzon 2024), and others that [`Experiment::source`] names. Those boots ran on
+//! other machines and at other sizes. The direction must be the same here, and also the ratio, unless the hardware determines
+//! it.
 
 use super::{Amount, Experiment, Figure, Machine, Measure};
 
@@ -13,17 +13,17 @@ const SMALL: Machine = Machine { cpus: 1, memory_bytes: 128 << 20, root_bytes: 0
 /// The console on the screen: 400 × 112 cells.
 const SCREEN: &[&str] = &["-vga", "std"];
 
-/// What was published in MiB (`free -m`).
+/// Bytes of a figure published in MiB (`free -m`).
 const fn mib(mebibytes: u64) -> u64 {
     mebibytes << 20
 }
 
-/// What was published in KiB (`getrusage`).
+/// Bytes of a figure published in KiB (`getrusage`).
 const fn kib(kibibytes: u64) -> u64 {
     kibibytes << 10
 }
 
-/// Nothing else.
+/// An empty experiment, for the fields that an experiment does not use.
 const NOTHING: Experiment = Experiment {
     name: "",
     what: "",
@@ -44,7 +44,7 @@ const NOTHING: Experiment = Experiment {
     machine: SMALL,
 };
 
-/// A bus of which one port takes long to settle, and two disks that spin up meanwhile.
+/// A bus with one port that settles slowly, and two disks that spin up meanwhile.
 macro_rules! root_on {
     ($on:literal) => {
         concat!(
@@ -60,17 +60,17 @@ const ROOT_ON_ZFS: &str = root_on!("zfs");
 const ROOT_CHOSEN: &str = "when each port settles, nine seconds in all as published, and when each disk has spun up; \
                            bus and disks are scripted";
 
-/// Services of 1024 pages each, half of which are given back.
+/// Services of 1024 pages each, half of which are freed.
 const SERVICES: &str = "services=3";
 const SERVICES_CHOSEN: &str = "3 services, each of 512 pages that stay and 512 that do not, so that frames=scan comes near the \
                                published share";
 const SERVICES_NOTE: &str = "with p2buddy a call takes 122 instructions, and 64 more for the recorder's two events, of which \
                              only 15 are in its figures; a frame is cleared outside of the allocator, a byte an instruction";
 
-/// A controller with nothing behind it.
+/// An NVMe controller without a disk.
 const NVME: &[&str] = &["-device", "nvme,serial=lab"];
 
-/// Of a whole boot.
+/// A figure for a whole boot.
 const fn whole(
     name: &'static str,
     functions: &'static [&'static str],
@@ -80,7 +80,6 @@ const fn whole(
     Figure { name, functions, per: "", units: 1, slow_us, fast_us }
 }
 
-/// All of them.
 pub static EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "page-array",
@@ -448,7 +447,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         amounts: &[
             Amount { of: Measure::SystemCall, slow: Some(344), fast: &[236, 184, 116] },
             Amount { of: Measure::BareSystemCall, slow: Some(56), fast: &[56, 56, 56] },
-            // In thousandths: 344, 236, 184 and 116 of 56.
+            // In thousandths: 344, 236, 184 and 116, each divided by 56.
             Amount { of: Measure::SystemCallOfBare, slow: Some(6_143), fast: &[4_214, 3_286, 2_071] },
         ],
         chosen: "20 000 calls of one process, so that they take a share of the boot that can be seen",
@@ -575,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_remedy_is_said_of_one_there_is() {
+    fn notes_on_remedies_name_existing_remedies() {
         for experiment in EXPERIMENTS {
             for (remedy, why) in experiment.differs.iter().chain(experiment.no_better) {
                 assert!(experiment.remedies.contains(remedy) && !why.is_empty(), "{}: {remedy}", experiment.name);
@@ -587,14 +586,14 @@ mod tests {
                 assert!(experiment.remedies.contains(remedy) && !rows.is_empty(), "{}: {remedy}", experiment.name);
             }
             for remedy in experiment.saves_nothing {
-                assert!(experiment.no_better.iter().any(|(of, _)| of == remedy), "{}: {remedy}", experiment.name);
+                assert!(experiment.no_better.iter().any(|(other, _)| other == remedy), "{}: {remedy}", experiment.name);
             }
         }
     }
 
-    /// What the command line or a constant sets, and nobody published.
+    /// The lengths here are set by the command line or by a constant, and are not published.
     #[test]
-    fn lengths_that_were_chosen_are_said_to_be() {
+    fn chosen_lengths_are_declared() {
         for (name, length) in [
             ("ap-announce", "120 lines"),
             ("console-scroll", "300 lines"),
@@ -618,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_judged_by_a_check_has_no_row_to_blame_and_the_rest_has() {
+    fn only_experiments_judged_by_time_have_rows_to_blame() {
         for experiment in EXPERIMENTS {
             let is_judged_by_time = experiment.check.is_empty();
             assert_eq!(experiment.blamed.is_empty(), !is_judged_by_time, "{}", experiment.name);
@@ -628,7 +627,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_found() {
         for experiment in EXPERIMENTS {
-            assert!(Experiment::named(experiment.name).is_some_and(|found| core::ptr::eq(found, experiment)));
+            assert!(Experiment::named(experiment.name).is_some_and(|named| core::ptr::eq(named, experiment)));
         }
         assert!(Experiment::named("page-arrays").is_none());
     }

@@ -1,10 +1,10 @@
-//! What Redox had before 2020, from its description: frames are taken off the end of what was never given out, and what is
-//! given back is kept in an array of ranges, which are split and merged. Each operation looks through the whole array. It can
-//! grow to half of all frames.
+//! Redox's allocator before 2020, from its description. It takes frames from the memory that was never allocated, and keeps
+//! freed frames in an array of ranges, which are split and merged. Each operation searches the whole array, which can grow to
+//! half of all frames.
 
 use super::NotAllocated;
 
-/// A range of free frames; empty where nothing is.
+/// A range of frames; may be empty.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Piece {
@@ -12,23 +12,25 @@ pub struct Piece {
     count: u64,
 }
 
-/// Ranges of memory that were never given out: as many as a memory map can have.
-const FRESH_MAX: usize = crate::memory_map::REGIONS_MAX;
+/// Largest number of ranges of memory, which is that of a memory map.
+const MAX_RANGES: usize = crate::memory_map::REGIONS_MAX;
 
-/// See the head of the file.
+/// The allocator. See the header of this file.
 #[derive(Debug)]
 pub struct Recycle<'a> {
-    fresh: [Piece; FRESH_MAX],
+    /// Frames that were never allocated.
+    fresh: [Piece; MAX_RANGES],
     fresh_used: usize,
-    /// Every frame that was ever added lies in one of these; each in one only.
-    known: [Piece; FRESH_MAX],
+    /// All frames that were ever added; the ranges do not overlap.
+    added: [Piece; MAX_RANGES],
+    /// Frames that were freed.
     pieces: &'a mut [Piece],
     used: usize,
     free: u64,
 }
 
 impl Piece {
-    const NONE: Piece = Piece { first: 0, count: 0 };
+    const EMPTY: Piece = Piece { first: 0, count: 0 };
 
     fn end(self) -> u64 {
         self.first + self.count
@@ -36,29 +38,29 @@ impl Piece {
 }
 
 impl<'a> Recycle<'a> {
-    /// An allocator with no free frame. `pieces` has room for the array.
+    /// An allocator without a free frame. `pieces` is the memory of the array of ranges.
     pub fn new(pieces: &'a mut [Piece]) -> Recycle<'a> {
-        let none = [Piece::NONE; FRESH_MAX];
-        Recycle { fresh: none, fresh_used: 0, known: none, pieces, used: 0, free: 0 }
+        let empty = [Piece::EMPTY; MAX_RANGES];
+        Recycle { fresh: empty, fresh_used: 0, added: empty, pieces, used: 0, free: 0 }
     }
 
     pub(super) fn add(&mut self, first: u64, count: u64) {
         self.free += count;
-        // What is behind what was added last is one piece with it.
-        let behind = (0..self.fresh_used).find(|&at| self.known[at].end() == first && self.fresh[at].end() == first);
-        if let Some(at) = behind {
+        // Frames right behind a range extend it.
+        let extended = (0..self.fresh_used).find(|&at| self.added[at].end() == first && self.fresh[at].end() == first);
+        if let Some(at) = extended {
             self.fresh[at].count += count;
-            self.known[at].count += count;
+            self.added[at].count += count;
             return;
         }
         let at = self.fresh_used;
-        assert!(at < FRESH_MAX, "recycle: more than {FRESH_MAX} ranges of memory");
-        (self.fresh[at], self.known[at]) = (Piece { first, count }, Piece { first, count });
+        assert!(at < MAX_RANGES, "recycle: more than {MAX_RANGES} ranges of memory");
+        (self.fresh[at], self.added[at]) = (Piece { first, count }, Piece { first, count });
         self.fresh_used += 1;
     }
 
     pub(super) fn allocate(&mut self, count: u64) -> Option<u64> {
-        // The smallest that is large enough: all have to be looked at.
+        // The smallest piece that is large enough. This has to examine all of them.
         let mut best: Option<(usize, Piece)> = None;
         for (at, &piece) in self.pieces[..self.used].iter().enumerate() {
             if piece.count >= count && best.is_none_or(|(_, best)| piece.count < best.count) {
@@ -89,12 +91,12 @@ impl<'a> Recycle<'a> {
     pub(super) fn free(&mut self, first: u64, count: u64) -> Result<(), NotAllocated> {
         let end = first + count;
         let overlaps = |piece: &Piece| piece.first.max(first) < piece.end().min(end);
-        let in_common = |known: &Piece| known.end().min(end).saturating_sub(known.first.max(first));
-        let known: u64 = self.known[..self.fresh_used].iter().map(in_common).sum();
-        if known != count || self.fresh[..self.fresh_used].iter().any(overlaps) {
+        let in_common = |piece: &Piece| piece.end().min(end).saturating_sub(piece.first.max(first));
+        let added: u64 = self.added[..self.fresh_used].iter().map(in_common).sum();
+        if added != count || self.fresh[..self.fresh_used].iter().any(overlaps) {
             return Err(NotAllocated { frame: first });
         }
-        // The neighbours, wherever in the array they are.
+        // The neighbours may be anywhere in the array.
         let (mut before, mut behind) = (None, None);
         for (at, piece) in self.pieces[..self.used].iter().enumerate() {
             match () {

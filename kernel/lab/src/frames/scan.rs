@@ -1,51 +1,51 @@
-//! What Redox had until 2024, from its description: arrays of which frame is in use, looked through from the start of memory
-//! for as many free ones in a row as are wanted. Allocating takes as many steps as there are frames in use below.
+//! Redox's allocator until 2024, from its description: an array with the usage of each frame. Allocating searches it from the
+//! start of memory for enough free frames in a row. That takes as many steps as there are used frames below.
 
 use super::NotAllocated;
 
-/// Of one frame.
+/// The usage of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Usage {
-    /// It can be given out.
+    /// The frame can be allocated.
     Free,
-    /// It was given out.
+    /// The frame is allocated.
     Used,
-    /// It was never added: a hole, the kernel, what is not initialised yet.
+    /// The frame was never added: it is in a hole, in the kernel, or not initialised yet.
     Absent,
 }
 
-/// As many as a memory map can have.
-const AREAS_MAX: usize = crate::memory_map::REGIONS_MAX;
+/// Largest number of ranges of memory, which is that of a memory map.
+const MAX_AREAS: usize = crate::memory_map::REGIONS_MAX;
 
-/// See the head of the file.
+/// The allocator. See the header of this file.
 #[derive(Debug)]
 pub struct Scan<'a> {
     usage: &'a mut [Usage],
-    /// Where frames were added: nothing else is looked through.
-    areas: [(usize, usize); AREAS_MAX],
+    /// Start and end of each range of added frames. Only these are searched.
+    areas: [(usize, usize); MAX_AREAS],
     areas_used: usize,
     free: u64,
 }
 
 impl<'a> Scan<'a> {
-    /// An allocator with no free frame. `usage` has an entry for every frame there can be.
+    /// An allocator without a free frame. `usage` has an entry for every frame that may be added.
     pub fn new(usage: &'a mut [Usage]) -> Scan<'a> {
         usage.fill(Usage::Absent);
-        Scan { usage, areas: [(0, 0); AREAS_MAX], areas_used: 0, free: 0 }
+        Scan { usage, areas: [(0, 0); MAX_AREAS], areas_used: 0, free: 0 }
     }
 
     pub(super) fn add(&mut self, first: u64, count: u64) {
         let added = &mut self.usage[first as usize..(first + count) as usize];
         added.fill(Usage::Free);
         self.free += count;
-        // What is behind an area is one with it.
+        // Frames right behind an area extend it.
         let (first, end) = (first as usize, (first + count) as usize);
         if let Some(area) = self.areas[..self.areas_used].iter_mut().find(|area| area.1 == first) {
             area.1 = end;
             return;
         }
-        assert!(self.areas_used < AREAS_MAX, "scan: more than {AREAS_MAX} ranges of memory");
+        assert!(self.areas_used < MAX_AREAS, "scan: more than {MAX_AREAS} ranges of memory");
         self.areas[self.areas_used] = (first, end);
         self.areas_used += 1;
     }
@@ -57,7 +57,7 @@ impl<'a> Scan<'a> {
         Some(first as u64)
     }
 
-    /// The first of so many free frames in a row.
+    /// The first of `count` free frames in a row, between `from` and `to`.
     fn find_in(&self, from: usize, to: usize, count: u64) -> Option<usize> {
         let mut in_a_row = 0;
         for (at, &usage) in (from..to).zip(&self.usage[from..to]) {

@@ -1,4 +1,4 @@
-//! What the firmware's ACPI tables say: which CPUs there are, and how the machine is switched off.
+//! Reads the firmware's ACPI tables: the CPUs, and the way to switch the machine off.
 
 use crate::boot;
 use crate::cpu::outw;
@@ -14,14 +14,14 @@ const PM1_SLEEP_S5: u16 = 1 << 13;
 const SLEEP_CONTROL_S5: u8 = 1 << 5 | 5 << 2;
 const FOUR_GIB: u64 = 1 << 32;
 
-/// Memory is mapped onto itself: nothing to map.
+/// Maps nothing, because memory is identity mapped.
 #[derive(Clone)]
 struct Identity;
 
 impl AcpiHandler for Identity {
     unsafe fn map_physical_region<T>(&self, phys: usize, bytes: usize) -> PhysicalMapping<Self, T> {
         let pointer = NonNull::new(phys as *mut T).expect("acpi_tables: a table at address 0");
-        // SAFETY: the caller says that a T is there, and it is mapped for ever.
+        // SAFETY: the caller promises that a T is at the address, and memory stays mapped for ever.
         unsafe { PhysicalMapping::new(phys, pointer, bytes, bytes, Identity) }
     }
 
@@ -33,11 +33,11 @@ fn tables() -> Option<AcpiTables<Identity>> {
     if rsdp == 0 {
         return None;
     }
-    // SAFETY: the boot information says that it is there; its checksum is looked at.
+    // SAFETY: the boot information has the address, and `from_rsdp` checks the checksum.
     unsafe { AcpiTables::from_rsdp(Identity, rsdp as usize) }.ok()
 }
 
-/// Calls `each` with the local APIC's number of every CPU that can be used. Without ACPI with none.
+/// Calls `each` with the local APIC id of every usable CPU. Without ACPI it calls it for no CPU.
 pub fn for_each_cpu(mut each: impl FnMut(u32)) {
     const ENABLED: u32 = 1;
     let Some(madt) = tables().and_then(|tables| tables.find_table::<Madt>().ok()) else { return };
@@ -49,7 +49,7 @@ pub fn for_each_cpu(mut each: impl FnMut(u32)) {
     }
 }
 
-/// Switches the machine off (S5), which takes a moment. False if the tables do not say how.
+/// Switches the machine off (S5), which takes a moment. Returns false if the tables do not describe how.
 pub fn sleep_for_ever() -> bool {
     let Some(fadt) = tables().and_then(|tables| tables.find_table::<Fadt>().ok()) else { return false };
     let port = fadt.pm1a_control_block().ok().and_then(|block| u16::try_from(block.address).ok());
@@ -57,11 +57,11 @@ pub fn sleep_for_ever() -> bool {
         outw(port, PM1_SLEEP_S5);
         return true;
     }
-    // Hardware-reduced ACPI, as microvm's.
+    // Hardware-reduced ACPI, as on microvm.
     let Ok(Some(control)) = fadt.sleep_control_register() else { return false };
     let in_reach = control.address_space == AddressSpace::SystemMemory && (1..FOUR_GIB).contains(&control.address);
     if in_reach {
-        // SAFETY: the tables say that the register is there, and devices below 4 GiB are mapped at their addresses.
+        // SAFETY: the tables have the register's address, and devices below 4 GiB are mapped at their addresses.
         unsafe { (control.address as *mut u8).write_volatile(SLEEP_CONTROL_S5) };
     }
     in_reach

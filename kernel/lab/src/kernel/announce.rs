@@ -1,4 +1,4 @@
-//! The first lines of every boot.
+//! Prints the first lines of every boot.
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};

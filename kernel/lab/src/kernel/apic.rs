@@ -1,9 +1,9 @@
-//! The local APIC of each CPU: its timer, and interrupts to other CPUs.
+//! The local APIC of each CPU: its timer, and interrupts to other CPUs. Also the I/O APIC, for sampling.
 
 use crate::{cpu, trap};
 use x86_64::registers::model_specific::Msr;
 
-/// Where it is unless somebody moved it; nobody here does.
+/// Address of the local APIC after reset. This kernel does not move it.
 const BASE: u64 = 0xfee0_0000;
 const ID: u64 = 0x20;
 const END_OF_INTERRUPT: u64 = 0xb0;
@@ -35,13 +35,13 @@ fn read(register: u64) -> u32 {
 }
 
 fn write(register: u64, value: u32) {
-    // SAFETY: likewise; what it does to other CPUs is this file's business.
+    // SAFETY: as above. Only this file decides what a write does to other CPUs.
     unsafe { ((BASE + register) as *mut u32).write_volatile(value) }
 }
 
-/// Switches this CPU's on, with its timer stopped and the old interrupt controller's line masked.
+/// Turns this CPU's local APIC on, with its timer stopped and the old interrupt controller's line masked.
 pub fn start() {
-    // SAFETY: the register is on every CPU with a local APIC, as all that run 64-bit code under QEMU have.
+    // SAFETY: every CPU with a local APIC has this register, and all CPUs that run 64-bit code under QEMU have a local APIC.
     let base = unsafe { IA32_APIC_BASE.read() };
     assert!(base & GLOBAL_ENABLE != 0 && base & !0xfff == BASE, "apic::start: base {base:#x}");
     write(SPURIOUS_VECTOR, SOFTWARE_ENABLE | u32::from(trap::SPURIOUS));
@@ -59,25 +59,25 @@ pub fn end_of_interrupt() {
     write(END_OF_INTERRUPT, 0);
 }
 
-/// One timer interrupt, after so many of its ticks.
+/// Sets the timer to one interrupt after this number of its ticks.
 pub fn arm_timer(ticks: u32) {
     write(LVT_TIMER, u32::from(trap::TIMER));
     write(INITIAL_COUNT, ticks.max(1));
 }
 
-/// Timer events over and over, or none any more. What comes of them while interrupts are off is one interrupt, later.
+/// Starts periodic timer events, or stops them. Events while interrupts are off cause one interrupt later.
 pub fn beat(every_ticks: Option<u32>) {
     write(LVT_TIMER, every_ticks.map_or(MASKED, |_| PERIODIC | u32::from(trap::TIMER)));
     write(INITIAL_COUNT, every_ticks.unwrap_or(0));
 }
 
-/// Lets the timer count down without interrupts, to be read: for calibration.
+/// Lets the timer count down without interrupts, so that the calibration can read it.
 pub fn free_run() {
     write(LVT_TIMER, MASKED);
     write(INITIAL_COUNT, u32::MAX);
 }
 
-/// How far it has counted since `free_run`.
+/// Number of timer ticks since `free_run`.
 pub fn counted() -> u32 {
     u32::MAX - read(CURRENT_COUNT)
 }
@@ -87,26 +87,26 @@ pub fn interrupt(apic_id: u32, vector: u8) {
     command(apic_id, u32::from(vector) | LEVEL_ASSERT);
 }
 
-/// Interrupts all other CPUs, whatever they do: after a panic.
+/// Interrupts all other CPUs by an NMI, after a panic.
 pub fn stop_others() {
     command(0, DELIVERY_NMI | TO_ALL_OTHERS | LEVEL_ASSERT);
 }
 
-/// Sends another CPU a non-maskable interrupt. Also from the handler of one, which may have come while a command was being
-/// written: its first half is put back.
+/// Sends another CPU a non-maskable interrupt. It may be called from an NMI handler that interrupted the writing of a command,
+/// so it restores the command's first half.
 pub fn send_nmi(apic_id: u32) {
     let half_written = read(COMMAND_HIGH);
     command(apic_id, DELIVERY_NMI | LEVEL_ASSERT);
     write(COMMAND_HIGH, half_written);
 }
 
-/// Where the first I/O APIC is on every machine that this kernel boots on.
+/// Address of the first I/O APIC, on every machine that this kernel boots on.
 const IO_APIC: u64 = 0xfec0_0000;
 const IO_APIC_DATA: u64 = 0x10;
-/// Pin 2, where PCs have the PIT; its entry's lower half.
+/// Lower half of the entry of pin 2, where PCs have the PIT.
 const PIT_ENTRY: u32 = 0x10 + 2 * 2;
 
-/// Each beat of the PIT's channel 0 is a non-maskable interrupt of this CPU from now on, by its edge.
+/// Makes each beat of the PIT's channel 0 an edge-triggered non-maskable interrupt of this CPU.
 pub fn route_pit_as_nmi() {
     let write = |register: u32, value: u32| {
         // SAFETY: the I/O APIC's two registers, which are mapped.
@@ -123,7 +123,7 @@ pub fn send_init(apic_id: u32) {
     command(apic_id, DELIVERY_INIT | LEVEL_ASSERT);
 }
 
-/// Starts a CPU at a page below 1 MiB.
+/// Starts a CPU at the page `phys`, below 1 MiB.
 pub fn send_startup(apic_id: u32, phys: u64) {
     command(apic_id, DELIVERY_STARTUP | LEVEL_ASSERT | (phys >> 12) as u32);
 }

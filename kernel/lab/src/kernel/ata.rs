@@ -1,8 +1,8 @@
-//! A scripted disk controller with two disks, one of them or both root's (`root_on=`).
+//! A scripted disk controller with two disks. Root is on one of them or on both (`root_on=`).
 //!
-//! A disk answers once it has spun up (`delay.answer.ada0=300`). Each channel has a thread that looks every 10 ms, reads
-//! the disk's label, and only then lets root be mounted by who waits for every bus. Who needs only some of the disks asks
-//! for them by name, or by the labels of a pool.
+//! A disk answers once it has spun up (`delay.answer.ada0=300`). Each channel has a thread that polls every 10 ms, reads the
+//! disk's label, and then releases its hold on the root mount. A root mount that needs only some of the disks looks for them
+//! by name, or by the labels of a pool.
 
 use crate::answer::Answer;
 use crate::console::verbose;
@@ -17,14 +17,14 @@ driver!(ata, on nexus, probe, attach);
 /// The disk of each channel, and the thread that finds it.
 const CHANNELS: [(&str, &str); 2] = [("ada0", "atach0"), ("ada1", "atach1")];
 const POLL_US: u64 = 10_000;
-/// How many disks the pool has; every member's label says so.
+/// Number of disks of the pool, which is in every member's label.
 const POOL_MEMBERS: usize = CHANNELS.len();
 
 /// A disk that has answered.
 #[derive(Clone, Copy)]
 struct Disk {
     name: &'static str,
-    /// How many members the pool has that it belongs to, by its label; none if it belongs to none.
+    /// Number of members of the disk's pool, by its label; `None` if it belongs to no pool.
     pool_members: Option<usize>,
 }
 
@@ -51,12 +51,12 @@ fn find(channel: usize) {
     ROOT_MOUNT.release();
 }
 
-/// Whether the disk of that name has answered.
+/// True if the disk of that name has answered.
 pub fn is_found(name: &str) -> bool {
     FOUND.change_unawaited(|found| found.iter().flatten().any(|disk| disk.name == name))
 }
 
-/// Whether as many members of the pool have answered as their labels say that it has.
+/// True if all members of the pool have answered, by the number in their labels.
 pub fn is_pool_whole() -> bool {
     FOUND.change_unawaited(|found| {
         let members = || found.iter().flatten().filter_map(|disk| disk.pool_members);

@@ -1,7 +1,7 @@
 //! The i8042 keyboard controller, with a keyboard and a mouse behind it.
 //!
-//! Each reset, of the controller or of what hangs on it, is followed by 200 ms in which the voltage settles before an
-//! answer is read. Drivers do this several times at boot, whether or not the keyboard in use is a PS/2 one; `ps2=skip`
+//! After each reset, of the controller or of a device behind it, the driver waits 200 ms for the voltage to settle before it
+//! reads an answer. Drivers do this several times at boot, even if the keyboard in use is not a PS/2 keyboard. `ps2=skip`
 //! leaves the controller alone.
 
 use crate::boot;
@@ -30,15 +30,15 @@ const ACKNOWLEDGE: u8 = 0xfa;
 const BASIC_ASSURANCE_PASSED: u8 = 0xaa;
 
 const SETTLE_US: u64 = 200_000;
-const LOOKS_MAX: u32 = 10_000;
-/// How often each driver resets what it drives: from 640 ms early, 430 ms for the keyboard and 1570 ms for the mouse
-/// (Percival 2018), a fifth of a second each.
+const MAX_POLLS: u32 = 10_000;
+/// Number of resets by each driver, a fifth of a second each. The published times are 640 ms early, 430 ms for the keyboard
+/// and 1570 ms for the mouse (Percival 2018).
 const EARLY_RESETS: u32 = 3;
 const KEYBOARD_RESETS: u32 = 2;
 const MOUSE_RESETS: u32 = 8;
 
 fn is_present() -> bool {
-    // Where there is no controller the bus floats.
+    // Without a controller the bus floats.
     inb(STATUS) != 0xff
 }
 
@@ -46,7 +46,7 @@ fn is_wanted() -> bool {
     boot::switches().ps2 == Ps2::Probe && is_present()
 }
 
-/// Stage keyboard: so that a debugger could be typed at.
+/// Stage keyboard: makes the keyboard usable for a debugger.
 pub fn reset_early() {
     if is_wanted() {
         for _ in 0..EARLY_RESETS {
@@ -56,13 +56,13 @@ pub fn reset_early() {
 }
 
 fn send(port: u16, byte: u8) {
-    if (0..LOOKS_MAX).any(|_| inb(STATUS) & INPUT_FULL == 0) {
+    if (0..MAX_POLLS).any(|_| inb(STATUS) & INPUT_FULL == 0) {
         outb(port, byte);
     }
 }
 
 fn receive() -> Option<u8> {
-    (0..LOOKS_MAX).any(|_| inb(STATUS) & OUTPUT_FULL != 0).then(|| inb(DATA))
+    (0..MAX_POLLS).any(|_| inb(STATUS) & OUTPUT_FULL != 0).then(|| inb(DATA))
 }
 
 fn drain() {
@@ -78,7 +78,7 @@ fn test_controller() -> bool {
     receive() == Some(SELF_TEST_PASSED)
 }
 
-/// Resets what is behind one of the two ports. Whether it answered as it should.
+/// Resets the device behind one of the two ports. Returns true if it answered correctly.
 fn reset(select: impl Fn()) -> bool {
     drain();
     select();

@@ -1,7 +1,7 @@
-//! What the loader hands over: command line, memory map, initrd, and where the ACPI tables are.
+//! The boot information from the loader: command line, memory map, initrd, and the address of the ACPI tables.
 //!
-//! PVH's start_info and all it points to lie somewhere in low memory that nobody has reserved, so everything is copied
-//! before anything else is done. The initrd stays where it is and is cut out of free memory.
+//! PVH's start_info and all it points to lie in low memory that is not reserved, so the kernel copies everything first. The
+//! initrd stays in place and is cut out of free memory.
 
 use crate::console::kprintln;
 use core::cell::UnsafeCell;
@@ -77,25 +77,25 @@ static BOOT: Taken = Taken(UnsafeCell::new(Boot {
     rsdp_phys: 0,
 }));
 
-/// Copies everything. Without boot information there is nothing to boot with.
+/// Copies the boot information. Without it the kernel cannot boot, and panics.
 pub fn take(start_info: u64) {
     let _scope = tslog::scope!("boot_take");
-    // SAFETY: PVH leaves the physical address of a start_info in EBX, and memory is mapped onto itself; that it is one
-    // is checked next. `BOOT` is this function's alone now.
+    // SAFETY: PVH leaves the physical address of a start_info in EBX, and memory is identity mapped. The magic is checked next.
+    // Only this function uses `BOOT` now.
     let (info, boot) = unsafe { (&*(start_info as *const StartInfo), &mut *BOOT.0.get()) };
     assert!(info.magic == START_INFO_MAGIC && info.version >= 1, "boot::take: magic {:#x}", info.magic);
     boot.rsdp_phys = info.rsdp_phys;
     boot.command_line_bytes = copy_line(info.command_line_phys, &mut boot.command_line);
     boot.command_line_cut = boot.command_line_bytes == LINE_BYTES_MAX;
     boot.map_entries_wanted = info.memory_map_entries as usize;
-    // SAFETY: the boot information says so many entries are there.
+    // SAFETY: the boot information has the address and the number of the entries.
     let entries: &[MapEntry] = unsafe { table(info.memory_map_phys, info.memory_map_entries as usize) };
     for (place, entry) in boot.map.iter_mut().zip(entries) {
         *place = Region { from: entry.from, bytes: entry.bytes, kind: entry.kind };
         boot.map_entries += 1;
     }
     boot.ram = Ram::of(&boot.map[..boot.map_entries]);
-    // SAFETY: likewise.
+    // SAFETY: as above.
     let modules: &[Module] = unsafe { table(info.modules_phys, info.modules as usize) };
     if let Some(initrd) = modules.first() {
         boot.initrd = initrd.phys..initrd.phys + initrd.bytes;
@@ -104,23 +104,25 @@ pub fn take(start_info: u64) {
     boot.switches = Switches::parse(core::str::from_utf8(line).unwrap_or_default());
 }
 
+/// The table of `count` entries at a physical address; empty if either is 0.
+///
 /// # Safety
-/// There are so many of them at that physical address, or there are none.
+/// If neither is 0, `count` entries are at the address.
 unsafe fn table<T>(phys: u64, count: usize) -> &'static [T] {
     match (phys, count) {
         (0, _) | (_, 0) => &[],
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises it.
         _ => unsafe { core::slice::from_raw_parts(phys as *const T, count) },
     }
 }
 
-/// Copies up to the NUL; what is longer than there is room for is cut.
+/// Copies a string up to its NUL, cut to the room in `line`. Returns its length.
 fn copy_line(phys: u64, line: &mut [u8]) -> usize {
     if phys == 0 {
         return 0;
     }
     for (at, byte) in line.iter_mut().enumerate() {
-        // SAFETY: the boot information says that a string is there.
+        // SAFETY: the boot information has the address of the string.
         *byte = unsafe { (phys as *const u8).add(at).read() };
         if *byte == 0 {
             return at;
@@ -130,11 +132,11 @@ fn copy_line(phys: u64, line: &mut [u8]) -> usize {
 }
 
 fn boot() -> &'static Boot {
-    // SAFETY: nobody writes it any more.
+    // SAFETY: no code writes it after `take`.
     unsafe { &*BOOT.0.get() }
 }
 
-/// What the command line decides.
+/// The choices of the command line.
 pub fn switches() -> &'static Switches<'static> {
     &boot().switches
 }
@@ -143,22 +145,22 @@ pub fn map() -> &'static [Region] {
     &boot().map[..boot().map_entries]
 }
 
-/// What memory there is, the kernel and the initrd included.
+/// The memory of the machine, including that of the kernel and the initrd.
 pub fn ram() -> &'static Ram {
     &boot().ram
 }
 
-/// Where the initrd lies; empty if there is none.
+/// Addresses of the initrd; empty if there is no initrd.
 pub fn initrd() -> Range<u64> {
     boot().initrd.clone()
 }
 
-/// Where the ACPI tables begin; 0 if there are none.
+/// Address of the first ACPI table; 0 without ACPI.
 pub fn rsdp_phys() -> u64 {
     boot().rsdp_phys
 }
 
-/// Says what was not understood: it is no reason not to boot.
+/// Prints the unknown and cut parts of the boot information. The boot goes on.
 pub fn report() {
     let line = &boot().command_line[..boot().command_line_bytes];
     if core::str::from_utf8(line).is_err() {

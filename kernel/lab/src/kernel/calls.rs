@@ -1,7 +1,7 @@
-//! A process that asks for a system call that there is not, again and again (`calls=`): what the path to the kernel and back
-//! takes, whatever the call. Beside it the same loop with a bare `syscall` and `sysret`, and without either.
+//! Measures the path of a system call to the kernel and back (`calls=`): a process makes a system call that does not exist,
+//! again and again. It also runs the same loop with a bare `syscall` and `sysret`, and without either.
 //!
-//! How often is chosen. The path is every call's (`syscall.rs`); nothing in it is for this process.
+//! The number of calls is chosen. The path is that of every call (`syscall.rs`); it must have no code for this process only.
 
 use crate::console::kprintln;
 use crate::{boot, cpu, services, syscall};
@@ -9,10 +9,10 @@ use core::arch::x86_64::__cpuid;
 use lab::calls::{Loops, Tick};
 
 const HYPERVISOR: u32 = 0x4000_0000;
-/// CPUID 1, ECX: there is one.
+/// CPUID 1, ECX: there is a hypervisor.
 const HAS_HYPERVISOR: u32 = 1 << 31;
 
-/// Runs it, if it is to be. The programs' text is mapped (`syscall::load_user_program`).
+/// Runs the loops, if the command line has them. `syscall::load_user_program` has mapped the programs' text.
 pub fn start() {
     let rounds = u64::from(boot::switches().calls);
     if rounds == 0 {
@@ -28,7 +28,7 @@ pub fn start() {
     kprintln!("{}", Loops { rounds, empty_ticks, bare_ticks, call_ticks, tick: tick() });
 }
 
-/// How long a program runs.
+/// Ticks that a program runs.
 #[inline(never)]
 fn ticks(entry: u64, rounds: u64) -> u64 {
     let before = cpu::rdtsc();
@@ -38,7 +38,7 @@ fn ticks(entry: u64, rounds: u64) -> u64 {
 
 fn tick() -> Tick {
     #[allow(unused_unsafe, reason = "older compilers ask for it")]
-    // SAFETY: every CPU of this architecture has it.
+    // SAFETY: every CPU of this architecture has CPUID.
     let (features, hypervisor) = unsafe { (__cpuid(1), __cpuid(HYPERVISOR)) };
     let mut name = [0; 12];
     for (word, register) in name.chunks_exact_mut(4).zip([hypervisor.ebx, hypervisor.ecx, hypervisor.edx]) {

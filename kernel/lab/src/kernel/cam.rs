@@ -1,7 +1,7 @@
-//! A scripted storage layer: it scans its buses in a thread of its own, and finds nothing, or two encrypted disks (`geli.rs`).
+//! A scripted storage layer. A thread scans its buses, and finds no disk, or two encrypted disks (`geli.rs`).
 //!
-//! Its scan begins in a configuration hook, because a real one needs interrupts; the boot waits until the thread takes
-//! the hook back (`delay.thread.xpt_thrd=400`). What a disk would set off is an event (`delay.thread.g_event=2600`).
+//! The scan begins in a configuration hook, because a real scan needs interrupts. The boot waits until the thread takes the
+//! hook back (`delay.thread.xpt_thrd=400`). A new disk posts an event (`delay.thread.g_event=2600`).
 
 use crate::device::{Device, Failure, Fit, driver};
 use crate::{events, geli, intrhook, thread};
@@ -25,7 +25,7 @@ fn scan(_: usize) {
     intrhook::take_back();
 }
 
-/// Looks at a new disk's first blocks. There is no disk.
+/// Stands for reading a new disk's first blocks. There is no disk.
 fn taste() {
     let _scope = tslog::scope!("taste");
 }

@@ -1,8 +1,9 @@
-//! Threads that wait for each other, three deep (`chain=yes`): what a boot that waits for a driver that waits for a bus
-//! that waits for a hub looks like.
+//! Three threads that wait for each other (`chain=yes`), like a boot that waits for a driver that waits for a bus that waits
+//! for a hub.
 //!
-//! The boot takes each thread's topic for it; the thread does its own part (`delay.thread.chain1=20`), waits for the next one's
-//! topic, and then releases its own. The boot waits for the first; whoever takes longest is to blame, however deep.
+//! The boot holds each thread's topic for it. A thread does its part (`delay.thread.chain1=20`), waits for the next thread's
+//! topic, and then releases its own. The boot waits for the first thread. The thread that takes longest is to blame, at any
+//! depth.
 
 use crate::hold::Topic;
 use crate::sysinit::{Subsystem, sysinit};

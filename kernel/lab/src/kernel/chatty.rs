@@ -1,8 +1,7 @@
-//! A driver that prints: as many lines as `messages=` says, as real boots do by the hundred, and in a verbose boot as many
-//! more as `details=` says.
+//! A driver that prints lines: `messages=` of them, as real boots print hundreds, and `details=` more in a verbose boot.
 //!
-//! What a line costs is the console's business. On the serial port each character is waited for; on a screen each line
-//! past the last row moves all the others.
+//! The console determines the cost of a line. On the serial port it waits for each character. On a screen each line past the
+//! last row moves all the others.
 
 use crate::boot;
 use crate::console::{kprintln, verbose};
@@ -19,7 +18,7 @@ fn attach(device: &Device) -> Result<(), Failure> {
         kprintln!("{}: message {number} of {}", device.name, boot::switches().messages);
     }
     for number in 0..boot::switches().details {
-        // As long as a line of a memory map.
+        // The line is as long as one of a memory map.
         let from = u64::from(number) << 20;
         verbose!("{}: detail {number}: mem {from:#018x}-{:#018x} usable", device.name, from + 0xf_ffff);
     }

@@ -1,4 +1,4 @@
-//! Checks of the kernel by itself (`check=`), each with a verdict on the console in the place of a time.
+//! Checks that the kernel makes of itself (`check=`). Each prints a verdict on the console.
 
 use crate::console::kprintln;
 use crate::phys::{self, MemoryType};
@@ -21,17 +21,18 @@ fn run() {
     }
 }
 
-/// What a driver takes for its device, in frames.
+/// Number of frames that a driver takes for its device.
 const RING_FRAMES: u64 = 16;
-/// How many frames others then take, at most: enough that they would get the ring's, were it free.
+/// Number of frames that other owners take afterwards. If the ring's frames were free, these would include them.
 const OTHERS: usize = 64;
 const WRITTEN: u64 = 0x6472_6976_6572;
 
-/// What another CPU's thread has taken while drivers are checked, and whether it may give that back.
+/// Number of frames that another CPU's thread has taken during the check.
 static TAKEN_MEANWHILE: AtomicU64 = AtomicU64::new(0);
+/// True when the check is over, so that the thread may free its frames.
 static IS_CHECKED: AtomicBool = AtomicBool::new(false);
 
-/// Where there is another CPU, a thread on it takes frames while drivers take theirs.
+/// Runs the check. If there is another CPU, a thread on it takes frames while drivers take theirs.
 fn check_frame_ownership() {
     if cpu::running() > 1 {
         thread::create_on(1, "frames/other", take_meanwhile, 0);
@@ -47,7 +48,7 @@ fn check_frame_ownership() {
     kprintln!("{}", Checked { name: "frame-ownership", verdict: Verdict::of(seen.is_correct()), counted: seen });
 }
 
-/// Takes a frame after the other for as long as drivers are checked.
+/// Takes one frame after the other while the check runs.
 fn take_meanwhile(_: usize) {
     let mut frames = [0; OTHERS];
     for frame in &mut frames {
@@ -61,9 +62,10 @@ fn take_meanwhile(_: usize) {
     frames.into_iter().for_each(|phys| memory::free_frames(phys, 1));
 }
 
-/// A driver takes memory for its device, shares it, and gives it back; another maps a frame that is somebody's. Frames are
-/// counted by the thread that takes them, so other CPUs may take and give theirs meanwhile. Only `given_twice` can be too low
-/// then: where a CPU is quicker, it has the frame that `others_get` looks for.
+/// The check: a driver takes memory for its device, shares it, and frees it. Another driver maps a frame of another owner.
+///
+/// Frames are counted by the thread that takes them, so other CPUs may take and free frames meanwhile. Only `given_twice` can
+/// then be too low, if another CPU takes the frame that `others_get` looks for.
 #[inline(never)]
 fn frame_ownership() -> Seen {
     let _scope = tslog::scope!("check_frame_ownership");
@@ -91,7 +93,7 @@ fn frame_ownership() -> Seen {
                 mapping.has(phys) && read(phys) == WRITTEN
             });
             drop(mapping);
-            // Nobody has it any more.
+            // The frame is free already.
             return Seen { kept: held() - before, ..seen };
         }
     }
@@ -99,7 +101,7 @@ fn frame_ownership() -> Seen {
     Seen { kept: held() - before, ..seen }
 }
 
-/// Takes frames, and gives them back: how many of them a driver has too.
+/// Takes frames and frees them. Returns the number of frames that a driver has mapped too.
 fn others_get(driver_has: impl Fn(u64) -> bool) -> u64 {
     let mut frames = [0; OTHERS];
     frames.fill_with(memory::allocate_frame);
@@ -109,11 +111,11 @@ fn others_get(driver_has: impl Fn(u64) -> bool) -> u64 {
 }
 
 fn read(address: u64) -> u64 {
-    // SAFETY: a driver's mapping, or a frame that was allocated here.
+    // SAFETY: the address is in a driver's mapping, or in a frame that was allocated here.
     unsafe { (address as *const u64).read_volatile() }
 }
 
 fn write(address: u64, value: u64) {
-    // SAFETY: a driver's mapping: of frames that were allocated here.
+    // SAFETY: the address is in a driver's mapping of frames that were allocated here.
     unsafe { (address as *mut u64).write_volatile(value) }
 }

@@ -1,7 +1,7 @@
-//! Time: `DELAY`, the calibration of the TSC and of the local APIC timer, timer ticks, and who sleeps until when.
+//! Time: `DELAY`, the calibration of the TSC and of the local APIC timer, timer ticks, and the timer for sleeping threads.
 //!
 //! Until both clocks are calibrated `DELAY` reads the PIT, afterwards the TSC. The local APIC timer of the first CPU is
-//! armed for one instant at a time: the next tick, or the instant the first sleeper is to wake at, if that is earlier.
+//! armed for one instant at a time: the next tick, or the wake-up of the first sleeper, whichever is earlier.
 
 use crate::console::{kprintln, verbose};
 use crate::sysinit::{Subsystem, sysinit};
@@ -17,21 +17,21 @@ sysinit!(hrtimers, Subsystem::Hrtimers, 0, timers_are_exact);
 
 const REGRESSION_NS: f64 = 20e6;
 const ATTEMPTS: u32 = 4;
-const ERROR_PPM_MAX: f64 = 100.0;
+const MAX_ERROR_PPM: f64 = 100.0;
 const SECOND_US: u64 = 1_000_000;
-/// About a microsecond of instructions between two readings of a port that takes as long.
+/// Rounds of about a microsecond between two readings of a port, which take about as long.
 const ROUNDS_BETWEEN_READINGS: u32 = 300;
 
 static TSC_HZ: AtomicU64 = AtomicU64::new(0);
 static APIC_HZ: AtomicU64 = AtomicU64::new(0);
-/// What the TSC showed when ticks began; 0 before that.
+/// Value of the TSC when ticks began; 0 before that.
 static TICKS_BEGAN_TSC: AtomicU64 = AtomicU64::new(0);
-/// Timer ticks since then.
+/// Number of timer ticks since then.
 static TICKS: AtomicU64 = AtomicU64::new(0);
-/// Whether a timer may expire between two ticks.
+/// True if a timer may expire between two ticks.
 static HIGH_RESOLUTION: AtomicBool = AtomicBool::new(false);
 
-/// Busy for so many microseconds: what drivers do that wait for hardware.
+/// Keeps the CPU busy for this number of microseconds, like a driver that waits for hardware.
 #[inline(never)]
 pub fn delay_us(us: u64) {
     let _scope = tslog::scope!("DELAY");
@@ -53,7 +53,7 @@ fn delay_by_pit(us: u64) {
     }
 }
 
-/// The TSC's rate; 0 until it is known.
+/// Rate of the TSC; 0 until it is calibrated.
 pub fn tsc_hz() -> u64 {
     TSC_HZ.load(Ordering::Relaxed)
 }
@@ -62,20 +62,20 @@ fn tsc_ticks(ns: u64) -> u64 {
     (u128::from(ns) * u128::from(TSC_HZ.load(Ordering::Relaxed)) / 1_000_000_000) as u64
 }
 
-/// Nanoseconds as the TSC counts them, from no particular moment. Only once it is calibrated.
+/// Nanoseconds of the TSC, from an arbitrary moment. Valid once the TSC is calibrated.
 pub fn now_ns() -> u64 {
     let hz = TSC_HZ.load(Ordering::Relaxed).max(1);
     (u128::from(cpu::rdtsc()) * 1_000_000_000 / u128::from(hz)) as u64
 }
 
-/// SYSINIT cpu: the TSC's rate.
+/// SYSINIT cpu: calibrates the TSC.
 fn calibrate_tsc() {
     let rate = calibrate("TSC", cpu::rdtsc);
     TSC_HZ.store(rate.hz as u64, Ordering::Relaxed);
     tslog::set_ticks_hz(rate.hz as u64);
 }
 
-/// SYSINIT clocks: the local APIC timer's rate; then the first tick is armed.
+/// SYSINIT clocks: calibrates the local APIC timer, then arms the first tick.
 fn start_ticks() {
     apic::free_run();
     let rate = calibrate("local APIC timer", || u64::from(apic::counted()));
@@ -86,7 +86,7 @@ fn start_ticks() {
     verbose!("clock: {} ticks a second", boot::switches().hz);
 }
 
-/// A clock's rate by the PIT, over a second or by regression over 20 ms.
+/// Measures a clock's rate by the PIT, over a second or by regression over 20 ms.
 fn calibrate(name: &str, unknown: fn() -> u64) -> Rate {
     let read = || {
         let before = unknown();
@@ -100,8 +100,8 @@ fn calibrate(name: &str, unknown: fn() -> u64) -> Rate {
             read()
         }),
     };
-    // A virtual CPU that did not run for 55 ms has missed that the PIT wrapped, and the line fits badly.
-    let is_good = |rate: &Result<Rate, Unusable>| matches!(rate, Ok(rate) if rate.error_ppm <= ERROR_PPM_MAX);
+    // A virtual CPU that did not run for 55 ms has missed a wrap of the PIT, and the line fits badly.
+    let is_good = |rate: &Result<Rate, Unusable>| matches!(rate, Ok(rate) if rate.error_ppm <= MAX_ERROR_PPM);
     let attempt = (0..ATTEMPTS).map(|_| measure()).find(is_good);
     let rate = attempt.unwrap_or_else(measure).unwrap_or_else(|error| panic!("clock::calibrate: {name}: {error:?}"));
     kprintln!(
@@ -123,12 +123,12 @@ fn over_a_second(read: impl Fn() -> Reading) -> Result<Rate, Unusable> {
     by_two_readings(pit::HZ as f64, from, read())
 }
 
-/// Whether there are ticks to sleep by.
+/// True once there are ticks, which can wake sleepers.
 pub fn is_ticking() -> bool {
     TICKS_BEGAN_TSC.load(Ordering::Relaxed) != 0
 }
 
-/// In nanoseconds of `now_ns`: when the tick comes that is `ticks` after the last one.
+/// The instant of the tick that is `ticks` after the last one, by `now_ns`.
 pub fn tick_ns(ticks: u64) -> u64 {
     let from = u128::from(TICKS_BEGAN_TSC.load(Ordering::Relaxed)) * 1_000_000_000
         / u128::from(TSC_HZ.load(Ordering::Relaxed));
@@ -136,8 +136,8 @@ pub fn tick_ns(ticks: u64) -> u64 {
     (from + count * 1_000_000_000 / u128::from(boot::switches().hz)) as u64
 }
 
-/// When a timer expires that is set now, for so long: at a tick while timers are of low resolution, else to the
-/// nanosecond. As Linux has it, which begins with ticks alone.
+/// The instant at which a timer expires that is set now for `wait_ns`. While timers are of low resolution it is a tick,
+/// later it is exact to the nanosecond. Linux too begins with ticks alone.
 pub fn expiry_ns(wait_ns: u64) -> u64 {
     let now = now_ns();
     if HIGH_RESOLUTION.load(Ordering::Relaxed) {
@@ -147,12 +147,12 @@ pub fn expiry_ns(wait_ns: u64) -> u64 {
     now + ticks::low_resolution_wait_ns(now - began_ns, wait_ns, boot::switches().hz)
 }
 
-/// SYSINIT hrtimers: a good clock is known, so timers need not wait for ticks any more.
+/// SYSINIT hrtimers: there is a good clock now, so timers no longer wait for ticks.
 fn timers_are_exact() {
     HIGH_RESOLUTION.store(true, Ordering::Relaxed);
 }
 
-/// The first CPU's timer has come to its instant.
+/// Handles the first CPU's timer interrupt.
 pub fn timer_interrupt() {
     let now = now_ns();
     while tick_ns(1) <= now {
@@ -161,12 +161,12 @@ pub fn timer_interrupt() {
     rearm_for(thread::wake_sleepers(now));
 }
 
-/// Another CPU's thread may want to wake earlier than any before.
+/// Rearms the timer, because another CPU's thread may have an earlier wake-up than all others.
 pub fn look_again() {
     rearm_for(thread::wake_sleepers(now_ns()));
 }
 
-/// Arms the timer for the next tick, or for the first sleeper if that wakes earlier. Only the first CPU's timer is used.
+/// Arms the timer for the next tick, or for the first sleeper if it wakes earlier. Only the first CPU's timer is used.
 pub fn rearm_for(first_sleeper_ns: Option<u64>) {
     if cpu::this().index.get() != 0 || !is_ticking() {
         return;

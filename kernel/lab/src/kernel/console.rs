@@ -1,17 +1,17 @@
-//! Printing: on the serial port, and on the framebuffer once there is one.
+//! Prints on the serial port, and on the framebuffer once there is one.
 //!
-//! `_vprintf` is where all of it goes through, and what a boot's log calls it. Lines of several CPUs do not mix.
+//! All output goes through `_vprintf`, which is also its name in a boot's log. Lines of several CPUs do not mix.
 
 use crate::framebuffer::Framebuffer;
 use crate::lock::SpinLock;
 use crate::uart;
 use core::fmt::{self, Write};
 
-/// A line on the console.
+/// Prints a line on the console.
 macro_rules! kprintln {
     ($($part:tt)*) => { $crate::console::_vprintf(format_args!($($part)*)) };
 }
-/// A line that only a verbose boot prints.
+/// Prints a line in a verbose boot only.
 macro_rules! verbose {
     ($($part:tt)*) => {
         if $crate::boot::switches().verbose == lab::switches::Verbose::Yes { $crate::console::kprintln!($($part)*) }
@@ -49,18 +49,18 @@ pub fn _vprintf(line: fmt::Arguments) {
     let _ = writeln!(console, "{line}");
 }
 
-/// Prints a line, whoever holds the console: the last words of a panic. On the serial port alone, for the screen's cells may
-/// be half changed.
+/// Prints the last line of a panic, even if another CPU holds the console. It uses the serial port alone, because the screen's
+/// cells may be half changed.
 pub fn last_words(line: fmt::Arguments) {
     let _ = writeln!(Serial, "\n{line}");
 }
 
-/// From now on, print there too.
+/// Makes the console print on a framebuffer too.
 pub fn add_framebuffer(framebuffer: Framebuffer) {
     CONSOLE.lock().framebuffer = Some(framebuffer);
 }
 
-/// The serial port alone, without the event that printing is.
+/// The serial port alone, without an event in the log.
 pub struct Serial;
 
 impl Write for Serial {

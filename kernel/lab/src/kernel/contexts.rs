@@ -1,15 +1,15 @@
-//! Threads with a user process, as a debugger sees them: what each is in a system call with, and who traces it.
+//! Threads with a user process, from a debugger's view: the registers and the call of each system call, and the tracer.
 //!
-//! A tracer wants to be told before and after each system call (`trace=yes` prints both), with the registers of the process
-//! and with the call. How they are found is what `syscall=` chooses, and what an untraced call pays for:
+//! A tracer stops a thread before and after each system call (`trace=yes` prints both stops), and reads the process's
+//! registers and the call. `syscall=` chooses how the kernel finds them, which is also the cost of an untraced call:
 //!
-//! * `traced` notes in the thread's context where on the kernel stack the registers are, as a kernel must that copies kernel
-//!   stacks to deliver signals (this one never does). The other ways know the place: the end of the stack.
-//! * `traced` and `flat` look for a session of the thread's before and after each call. The other two have its stops in the
-//!   CPU's own data, set where threads are switched.
-//! * All but `lean` copy number and arguments into the context. `lean` takes them from where the registers were saved.
+//! * `traced` notes in the thread's context where the registers are on the kernel stack. A kernel that copies kernel stacks to
+//!   deliver signals needs that; this kernel never copies them. The other ways use a fixed place: the end of the stack.
+//! * `traced` and `flat` look for a session of the thread before and after each call. The other two have its stops in the
+//!   CPU's data, which the scheduler sets when it switches threads.
+//! * All but `lean` copy number and arguments into the context. `lean` reads them from the saved registers.
 //!
-//! Contexts and sessions are each in a map, under a lock.
+//! Contexts are in a map and sessions in another, each under a lock.
 
 use crate::console::kprintln;
 use crate::lock::SpinLock;
@@ -21,42 +21,42 @@ use lab::switches::{Syscall, Trace};
 
 /// A stop before each system call.
 pub const BEFORE: u8 = 1;
-/// A stop after each.
+/// A stop after each system call.
 pub const AFTER: u8 = 2;
 
-/// A thread with a user process.
+/// The state of a thread with a user process.
 #[derive(Default)]
 struct Context {
-    /// Where its registers are while it is in a system call.
+    /// Place of the process's registers during a system call.
     registers: Option<OnStack>,
-    /// Which call that is.
+    /// The present system call.
     call: Option<Call>,
 }
 
-/// A place on a kernel stack that holds wherever the stack is copied to.
+/// A place on a kernel stack, relative to its end, so that it stays valid when the stack is copied.
 #[derive(Clone, Copy)]
 struct OnStack {
     end: u64,
     below_end: u64,
 }
 
-/// A system call, as a debugger shows it.
+/// A system call for a debugger.
 #[derive(Clone, Copy, Default)]
 pub struct Call {
     number: u64,
     arguments: [u64; 6],
 }
 
-/// Who traces a thread.
+/// A tracer's session with a thread.
 struct Session {
     stops: u8,
 }
 
-/// By the thread's id.
+/// Contexts by thread id.
 static CONTEXTS: SpinLock<BTreeMap<u64, Arc<SpinLock<Context>>>> = SpinLock::new(BTreeMap::new());
 static SESSIONS: SpinLock<BTreeMap<u64, Session>> = SpinLock::new(BTreeMap::new());
 
-/// The running thread gets a user process, which is traced if the command line says so.
+/// Gives the running thread a context for its user process. Traces the process if the command line asks for it.
 pub fn create() {
     let id = cpu::thread_id();
     CONTEXTS.lock().insert(id, Arc::new(SpinLock::new(Context::default())));
@@ -66,12 +66,12 @@ pub fn create() {
     }
 }
 
-/// The running thread's.
+/// The context of the running thread.
 fn current() -> Option<Arc<SpinLock<Context>>> {
     CONTEXTS.lock().get(&cpu::thread_id()).cloned()
 }
 
-/// Notes where the running thread's registers are.
+/// Notes the place of the running thread's registers.
 #[inline(never)]
 pub fn track(registers: &Registers) {
     let Some(context) = current() else { return };
@@ -80,34 +80,34 @@ pub fn track(registers: &Registers) {
     context.lock().registers = Some(OnStack { end, below_end });
 }
 
-/// They are gone.
+/// Removes the note of `track`.
 #[inline(never)]
 pub fn untrack() {
     let Some(context) = current() else { return };
     context.lock().registers = None;
 }
 
-/// Copies the call for whoever debugs.
+/// Copies the call for a debugger.
 #[inline(never)]
 pub fn note(call: Call) {
     let Some(context) = current() else { return };
     context.lock().call = Some(call);
 }
 
-/// It is over.
+/// Removes the copy of `note`.
 #[inline(never)]
 pub fn forget() {
     let Some(context) = current() else { return };
     context.lock().call = None;
 }
 
-/// The process is done, from within a call that does not return.
+/// Clears the context when the process ends in a call that does not return.
 pub fn leave() {
     let Some(context) = current() else { return };
     *context.lock() = Context::default();
 }
 
-/// Stops if there is a session that wants it.
+/// Stops the thread if it has a session with this stop.
 #[inline(never)]
 pub fn stop_if_in_session(stop: u8, result: Option<u64>) {
     let Some(_context) = current() else { return };
@@ -117,7 +117,7 @@ pub fn stop_if_in_session(stop: u8, result: Option<u64>) {
     }
 }
 
-/// Stops if this CPU's data say that the running thread's session wants it.
+/// Stops the thread if this CPU's data have this stop for the running thread.
 #[inline(always)]
 pub fn stop_if_cached(stop: u8, result: Option<u64>) {
     if cpu::this().stops.get() & stop != 0 {
@@ -125,7 +125,7 @@ pub fn stop_if_cached(stop: u8, result: Option<u64>) {
     }
 }
 
-/// The tracer looks at the thread.
+/// Prints the stop, as a tracer reads it from the thread.
 #[cold]
 #[inline(never)]
 fn stopped(result: Option<u64>) {
@@ -135,7 +135,7 @@ fn stopped(result: Option<u64>) {
         Syscall::Traced => current().and_then(|context| context.lock().registers).map(|on| on.end - on.below_end),
         Syscall::Flat | Syscall::Cached | Syscall::Lean => Some(in_place),
     };
-    // SAFETY: the thread is in a system call, which saved its registers there.
+    // SAFETY: the thread is in a system call, which saved its registers at this address.
     let Some(registers) = at.map(|at| unsafe { &*(at as *const Registers) }) else { return };
     let call = match way {
         Syscall::Lean => Some(Call::of(registers)),
@@ -150,7 +150,7 @@ fn stopped(result: Option<u64>) {
 }
 
 impl Call {
-    /// By the registers that the process had.
+    /// The call in the registers of the process.
     pub fn of(registers: &Registers) -> Call {
         let r = registers;
         Call { number: r.rax, arguments: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] }

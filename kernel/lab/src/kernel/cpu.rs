@@ -1,8 +1,9 @@
-//! What is each CPU's own, and the instructions that Rust has no word for.
+//! The data of each CPU, and instructions that Rust has no function for.
 //!
-//! GS points at the running CPU's [`Cpu`]: from `pvh_entry` on for the first one, from its trampoline on for every other
-//! one. Fields are written by that CPU only, but for `prepare`, and read by others in `apic_id_of` alone. `thread_id` is
-//! read in any context: the few instructions around `swapgs` (`syscall.rs`), where an NMI finds the user's GS, are `nmi_entry`'s to know.
+//! GS points at the running CPU's [`Cpu`]: from `pvh_entry` on for the first CPU, from its trampoline on for every other one.
+//! Only that CPU may write its fields, except in `prepare`, and other CPUs may read them in `apic_id_of` alone. `thread_id` is
+//! read in any context. In the few instructions around `swapgs` (`syscall.rs`) an NMI finds the user's GS; `nmi_entry` handles
+//! that.
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
@@ -10,32 +11,32 @@ use core::mem::offset_of;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// More CPUs than these are left asleep.
+/// Largest number of running CPUs. Further ones stay asleep.
 pub const CPUS_MAX: usize = lab::switches::CPUS_MAX as usize;
 
 #[repr(C, align(4096))]
 pub struct Cpu {
-    /// Its own address: what `gs:[0]` reads.
+    /// Address of this structure, which `gs:[0]` reads.
     this: Cell<u64>,
-    /// The running thread, for the recorder.
+    /// Id of the running thread, for the recorder.
     pub thread_id: Cell<u64>,
     /// The user's stack pointer while a system call runs.
     pub user_rsp: Cell<u64>,
-    /// The running thread's stack, for a system call to begin on.
+    /// Stack pointer at which a system call of the running thread begins.
     pub kernel_rsp: Cell<u64>,
-    /// 0 is the one that booted.
+    /// Number of the CPU; 0 is the CPU that booted.
     pub index: Cell<u32>,
     pub apic_id: Cell<u32>,
-    /// How many locks this CPU holds; interrupts are off while it is not 0.
+    /// Number of locks that this CPU holds. Interrupts are off while it is not 0.
     pub locks_held: Cell<u32>,
     pub interrupts_were_on: Cell<bool>,
-    /// At which stops of the running thread a tracer wants to be told (`contexts.rs`).
+    /// The running thread's stops for a tracer (`contexts.rs`).
     pub stops: Cell<u8>,
-    /// The running thread's place in the table; `NO_THREAD` in the scheduler.
+    /// Slot of the running thread in the table; `NO_THREAD` in the scheduler.
     pub current: Cell<u16>,
     /// The scheduler's stack pointer while a thread runs.
     pub scheduler_rsp: Cell<u64>,
-    /// The scheduler's stack: where it begins, and its length.
+    /// Start and length of the scheduler's stack.
     pub scheduler_stack: Cell<(u64, u64)>,
     pub descriptors: UnsafeCell<crate::descriptors::Descriptors>,
 }
@@ -43,10 +44,10 @@ pub struct Cpu {
 const _: () = assert!(offset_of!(Cpu, this) == 0 && offset_of!(Cpu, thread_id) == 8);
 const _: () = assert!(offset_of!(Cpu, user_rsp) == 16 && offset_of!(Cpu, kernel_rsp) == 24);
 
-// SAFETY: each CPU writes only its own; what `prepare` writes, and others read, is written before that CPU is started.
+// SAFETY: each CPU writes only its own entry. `prepare` writes the fields that other CPUs read, before that CPU is started.
 unsafe impl Sync for Cpu {}
 
-/// By number. The first is what `pvh_entry` calls `boot_cpu`.
+/// The CPUs by number. `pvh_entry` calls the first one `boot_cpu`.
 #[unsafe(export_name = "boot_cpu")]
 static CPUS: [Cpu; CPUS_MAX] = [const {
     Cpu {
@@ -67,17 +68,17 @@ static CPUS: [Cpu; CPUS_MAX] = [const {
 }; CPUS_MAX];
 
 impl Cpu {
-    /// The addresses of the scheduler's stack.
+    /// Addresses of the scheduler's stack.
     pub fn scheduler_stack(&self) -> Range<u64> {
         let (start, bytes) = self.scheduler_stack.get();
         start..start + bytes
     }
 }
 
-/// How many CPUs run.
+/// Number of running CPUs.
 pub static RUNNING: AtomicU32 = AtomicU32::new(1);
 
-/// The CPU that runs this.
+/// The CPU that runs this code.
 #[inline(always)]
 pub fn this() -> &'static Cpu {
     let cpu: *const Cpu;
@@ -88,7 +89,7 @@ pub fn this() -> &'static Cpu {
     }
 }
 
-/// The running thread's id; thread0's from the first event on.
+/// Id of the running thread. It is thread0's from the first event on.
 #[inline(always)]
 pub fn thread_id() -> u64 {
     let id: u64;
@@ -97,7 +98,7 @@ pub fn thread_id() -> u64 {
     id
 }
 
-/// Makes an application processor's own data ready, before it is started. Returns its address, for GS.
+/// Prepares an application processor's data before the processor is started. Returns the data's address, for GS.
 pub fn prepare(index: usize, apic_id: u32, stack: Range<u64>) -> u64 {
     let cpu = &CPUS[index];
     let address = core::ptr::from_ref(cpu).addr() as u64;
@@ -110,19 +111,19 @@ pub fn prepare(index: usize, apic_id: u32, stack: Range<u64>) -> u64 {
     address
 }
 
-/// The local APIC's number of each running CPU.
+/// The local APIC id of a running CPU.
 pub fn apic_id_of(index: u32) -> u32 {
     CPUS[index as usize].apic_id.get()
 }
 
-/// How many CPUs run.
+/// Number of running CPUs.
 pub fn running() -> u32 {
     RUNNING.load(Ordering::Acquire)
 }
 
 #[inline(always)]
 pub fn rdtsc() -> u64 {
-    // SAFETY: reads a counter.
+    // SAFETY: it only reads a counter.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -133,14 +134,14 @@ pub fn interrupts_are_on() -> bool {
 #[inline(always)]
 pub fn inb(port: u16) -> u8 {
     let value: u8;
-    // SAFETY: port input does not touch memory; what it does to the device is the caller's business.
+    // SAFETY: port input does not touch memory. The caller answers for its effect on the device.
     unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) };
     value
 }
 
 #[inline(always)]
 pub fn outb(port: u16, value: u8) {
-    // SAFETY: no port that this kernel writes starts DMA, so memory is not touched.
+    // SAFETY: no port that this kernel writes starts DMA, so it does not touch memory.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) };
 }
 
@@ -168,21 +169,21 @@ pub fn outl(port: u16, value: u32) {
     unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nomem, nostack, preserves_flags)) };
 }
 
-/// Some hundred instructions that do nothing: between two readings of a slow port.
+/// Executes `rounds` instructions that do nothing, such as between two readings of a slow port.
 pub fn spin(rounds: u32) {
     for _ in 0..rounds {
-        // SAFETY: does nothing.
+        // SAFETY: the instruction does nothing.
         unsafe { asm!("nop", options(nomem, nostack, preserves_flags)) };
     }
 }
 
-/// What no CPU executes.
+/// Executes an invalid instruction, which faults.
 pub fn invalid_instruction() -> ! {
-    // SAFETY: it faults, and a fault never comes back.
+    // SAFETY: it faults, and a fault in the kernel never returns.
     unsafe { asm!("ud2", options(noreturn, nomem, nostack)) }
 }
 
-/// For ever, with interrupts off.
+/// Stops this CPU for ever, with interrupts off.
 pub fn stop() -> ! {
     loop {
         x86_64::instructions::interrupts::disable();

@@ -1,9 +1,9 @@
-//! Segments, and a stack of its own for every kind of interrupt.
+//! Segments, and a separate stack for every kind of interrupt.
 //!
-//! Compiled code keeps data below its stack pointer (the red zone), in `core` too, where no option of ours reaches. An
-//! interrupt on the same stack would overwrite it; so every vector switches to a stack of the interrupt stack table.
-//! Handlers run with interrupts off, so none of these stacks is used twice at once; a fault in the handler of a fault does,
-//! which is a panic that only has to be told.
+//! Compiled code keeps data below its stack pointer (the red zone), also in `core`, which our compiler options do not reach. An
+//! interrupt on the same stack would overwrite it. So every vector switches to a stack of the interrupt stack table. Handlers
+//! run with interrupts off, so no stack is used twice at the same time. The exception is a fault in a fault's handler. It
+//! overwrites the stack, but then the kernel panics and only has to print that.
 
 use crate::cpu::{self, Cpu};
 use core::mem::{MaybeUninit, offset_of};
@@ -13,7 +13,7 @@ use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
 use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable, SegmentSelector};
 use x86_64::structures::tss::TaskStateSegment;
 
-/// Places in the interrupt stack table.
+/// Indices in the interrupt stack table.
 pub const IST_INTERRUPT: u16 = 0;
 pub const IST_FAULT: u16 = 1;
 pub const IST_DOUBLE_FAULT: u16 = 2;
@@ -21,18 +21,18 @@ pub const IST_NMI: u16 = 3;
 const STACKS: usize = 4;
 const STACK_BYTES: usize = 16 * 1024;
 
-/// A user process's segments, as numbers: what `selectors` says of them.
+/// Numbers of a user process's segments, as in `selectors`.
 pub const USER_DATA: u16 = 3 << 3 | 3;
 pub const USER_CODE: u16 = 4 << 3 | 3;
 
-/// A CPU's tables. All zeros until `load`, so that they take no room in the kernel's file.
+/// The tables of a CPU. They are all zeros until `load`, so that they take no room in the kernel's file.
 pub struct Descriptors {
     stacks: [MaybeUninit<[u8; STACK_BYTES]>; STACKS],
     tss: MaybeUninit<TaskStateSegment>,
     gdt: MaybeUninit<GlobalDescriptorTable>,
 }
 
-/// The segments, the same on every CPU.
+/// The segments, which are the same on every CPU.
 #[derive(Clone, Copy)]
 pub struct Selectors {
     pub kernel_code: SegmentSelector,
@@ -51,13 +51,13 @@ impl Descriptors {
     }
 }
 
-/// Loads this CPU's.
+/// Loads the tables of this CPU.
 pub fn load() {
     load_on(cpu::this());
 }
 
 fn load_on(cpu: &'static Cpu) {
-    // SAFETY: a CPU's descriptors are its own, and this is called once on each.
+    // SAFETY: only this CPU uses its descriptors, and calls this once.
     let descriptors: &'static mut Descriptors = unsafe { &mut *cpu.descriptors.get() };
     let mut tss = TaskStateSegment::new();
     for (place, stack) in descriptors.stacks.iter_mut().enumerate() {
@@ -66,7 +66,7 @@ fn load_on(cpu: &'static Cpu) {
     }
     let tss = descriptors.tss.write(tss);
     let gdt = descriptors.gdt.write(GlobalDescriptorTable::new());
-    // The order is that of `syscall` and `sysret`.
+    // `syscall` and `sysret` require this order.
     let kernel_code = gdt.append(Descriptor::kernel_code_segment());
     let kernel_data = gdt.append(Descriptor::kernel_data_segment());
     gdt.append(Descriptor::user_data_segment());
@@ -74,7 +74,7 @@ fn load_on(cpu: &'static Cpu) {
     let task = gdt.append(Descriptor::tss_segment(tss));
     let gdt: &'static GlobalDescriptorTable = gdt;
     gdt.load();
-    // SAFETY: the selectors were just made, of the right kinds; GS, whose base is in a register of its own, is left alone.
+    // SAFETY: the selectors were just made and have the right kinds. GS is left alone; its base is in a separate register.
     unsafe {
         CS::set_reg(kernel_code);
         SS::set_reg(kernel_data);
@@ -84,9 +84,9 @@ fn load_on(cpu: &'static Cpu) {
     }
 }
 
-/// A CPU's stacks for interrupts.
+/// The interrupt stacks of a CPU.
 pub fn interrupt_stacks(cpu: &Cpu) -> [Range<u64>; STACKS] {
-    // Only its address is taken: the CPU may be using one.
+    // Takes only the address, because the CPU may be using one of the stacks.
     let first = cpu.descriptors.get().addr() as u64 + offset_of!(Descriptors, stacks) as u64;
     core::array::from_fn(|place| {
         let from = first + (place * STACK_BYTES) as u64;
@@ -94,7 +94,7 @@ pub fn interrupt_stacks(cpu: &Cpu) -> [Range<u64>; STACKS] {
     })
 }
 
-/// The segments, as `load` made them.
+/// The segments that `load` made.
 pub fn selectors() -> Selectors {
     use x86_64::PrivilegeLevel::Ring0;
     Selectors {

@@ -1,8 +1,8 @@
-//! Devices: a tree that is built while it is walked.
+//! The device tree, which is built while it is walked.
 //!
-//! A bus's attach method says what lies behind it; for each place the drivers of that kind of bus are asked to probe it,
-//! the one that fits best attaches, and if it is a bus itself, so on. All of it goes through the functions generated
-//! from `device_if.m`, which log it.
+//! The attach method of a bus adds the places behind it. For each place, the drivers of that kind of bus probe it, and the one
+//! that fits best attaches. If that device is a bus itself, its attach method does the same. All calls go through the functions
+//! generated from `device_if.m`, which log them.
 
 use crate::console::verbose;
 use crate::sysinit::{Subsystem, sysinit};
@@ -16,38 +16,38 @@ include!(concat!(env!("OUT_DIR"), "/device_if.rs"));
 
 sysinit!(configure, Subsystem::Drivers, 0, configure);
 
-/// Where a device is.
+/// The place of a device.
 #[derive(Clone, Copy, Debug)]
 pub enum Location {
-    /// A place where only the driver of this name could be.
+    /// A place for the driver of this name only.
     Fixed(&'static str),
     /// A function on PCI.
     Pci(crate::pci::Function),
 }
 
-/// How well a driver fits: the greatest wins.
+/// The degree to which a driver fits a device. The greatest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// It drives every device of this class.
+    /// The driver is for every device of this class.
     Class,
-    /// It is made for this device.
+    /// The driver is for this device.
     Exact,
 }
 
-/// Why a device could not be attached.
+/// The reason why a device could not be attached.
 #[derive(Debug)]
 pub struct Failure(pub &'static str);
 
 pub struct Driver {
     pub name: &'static str,
-    /// The driver whose devices lie on the bus this one's do.
+    /// The kind of bus that its devices lie on.
     pub bus: &'static str,
     pub methods: DeviceMethods,
     pub units: AtomicU32,
 }
 
 pub struct Device {
-    /// Driver and unit: `psm0`. While a driver probes, its own name.
+    /// Driver and unit, such as `psm0`. While a driver probes, the driver's name.
     pub name: &'static str,
     pub driver: &'static Driver,
     pub location: Location,
@@ -55,7 +55,7 @@ pub struct Device {
 
 const _: () = assert!(size_of::<&Driver>() == 8, "the section is read as an array of references");
 
-const DRIVERS_MAX: usize = 32;
+const MAX_DRIVERS: usize = 32;
 
 /// Declares a driver: `driver!(psm, on atkbdc, probe, attach)`.
 macro_rules! driver {
@@ -82,28 +82,28 @@ unsafe extern "C" {
 
 fn drivers() -> &'static [&'static Driver] {
     let (from, to) = (&raw const driver_start, &raw const driver_end);
-    // SAFETY: the linker put whole references between the two, and nothing writes them.
+    // SAFETY: the linker put whole references between the two symbols, and no code writes them.
     unsafe { core::slice::from_raw_parts(from.cast(), (to.addr() - from.addr()) / size_of::<&Driver>()) }
 }
 
-/// SYSINIT configure: the whole tree, from its root.
+/// SYSINIT configure: builds the whole tree from its root.
 fn configure() {
     add("root", Location::Fixed("nexus"));
 }
 
-/// Finds a driver for a place on a bus of that kind, and attaches it. The device, if one was found.
+/// Finds a driver for a place on a bus of that kind, and attaches it. Returns the device, if one was attached.
 pub fn add(bus: &'static str, location: Location) -> Option<&'static Device> {
     let drivers = drivers();
-    let mut places = [0; DRIVERS_MAX];
+    let mut places = [0; MAX_DRIVERS];
     let order = calling_order(drivers.len(), |i| drivers[i].name, &mut places);
-    let order = order.unwrap_or_else(|| panic!("device::add: {} drivers, room for {DRIVERS_MAX}", drivers.len()));
+    let order = order.unwrap_or_else(|| panic!("device::add: {} drivers, room for {MAX_DRIVERS}", drivers.len()));
     let mut best: Option<(Fit, &'static Driver)> = None;
     let could_be = |driver: &&Driver| match location {
         Location::Fixed(name) => driver.bus == bus && driver.name == name,
         Location::Pci(_) => driver.bus == bus,
     };
     for driver in order.iter().map(|&place| drivers[place]).filter(could_be) {
-        // A probe sees a device that is not its own yet.
+        // A probe gets a device that does not belong to the driver yet.
         let candidate = Device { name: driver.name, driver, location };
         if let Some(fit) = device_probe(&driver.methods, &candidate) {
             if best.as_ref().is_none_or(|(other, _)| fit > *other) {
@@ -122,7 +122,7 @@ pub fn add(bus: &'static str, location: Location) -> Option<&'static Device> {
 
 fn attach(driver: &'static Driver, location: Location) -> Option<&'static Device> {
     let unit = driver.units.fetch_add(1, Ordering::Relaxed);
-    // Devices are never taken away, and neither are their names, which the log points at.
+    // Devices are never removed, and neither are their names, which the log points at.
     let name: &'static str = String::leak(format!("{}{unit}", driver.name));
     let device: &'static Device = Box::leak(Box::new(Device { name, driver, location }));
     match device_attach(&driver.methods, device) {

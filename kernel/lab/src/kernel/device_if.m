@@ -1,7 +1,7 @@
-# What a driver can do with a device.
+# The methods of a driver.
 INTERFACE device;
 
-# Whether the driver's hardware is there, and how well the driver fits it. It must not touch more than it needs to tell.
+# Returns how well the driver fits the hardware, or `None` if its hardware is not there. It must not touch more than it needs for that.
 METHOD probe(device: &Device) -> Option<Fit>
     LOG "DEVICE_PROBE" Probe device.driver.name;
 

@@ -1,13 +1,13 @@
-//! Intel's 82540 network card (QEMU's `e1000`), as far as a boot goes that looks for a card by its address: it is opened,
-//! asked, and closed again.
+//! Intel's 82540 network card (QEMU's `e1000`). The driver does only what a boot needs to find a card by its address: it opens
+//! the card, reads the address, and closes the card.
 //!
-//! Opening takes a buffer for every descriptor of every ring, and closing gives all of them back, in the same order: what
-//! that costs is the arena's business (`vmem.rs`). The buffers are addresses only, and the card is never told of them.
+//! Opening allocates a buffer for every descriptor of every ring, and closing frees all of them in the same order. The arena
+//! determines the cost (`vmem.rs`). The buffers are addresses only, and the card never gets them.
 //!
-//! Whether it is opened or not, the driver may reset it when it attaches, and wait for that (`pci_wait=`): 20 ms for each card.
+//! Opened or not, the driver may reset the card when it attaches, and wait for that (`pci_wait=`): 20 ms for each card.
 //!
-//! Only a kernel that was loaded over the network looks for a card that way (`netboot=yes`): it asks each for its address,
-//! to find the one that it came by. That is while drivers attach, before `vmem_update` has been started.
+//! Only a kernel that was loaded over the network looks for a card this way (`netboot=yes`): it reads the address of each card,
+//! to find the one it was loaded by. That happens while drivers attach, before `vmem_update` has been started.
 
 use crate::console::kprintln;
 use crate::device::{Device, Failure, Fit, Location, driver};
@@ -27,9 +27,9 @@ const RECEIVE_ADDRESS_LOW: u64 = 0x5400;
 const RECEIVE_ADDRESS_HIGH: u64 = 0x5404;
 const RESET: u32 = 1 << 26;
 const AFTER_RESET_US: u64 = 20_000;
-const BETWEEN_LOOKS: u32 = 100;
+const ROUNDS_BETWEEN_POLLS: u32 = 100;
 
-/// An i40e card had 256 rings of 1024 + 1024 + 1536 buffers where this was seen (illumos bug 12262): eight of them here.
+/// Number of rings for `dma_buffers=many`. In illumos bug 12262 an i40e card had 256 rings of 1024 + 1024 + 1536 buffers.
 const RINGS_MANY: usize = 8;
 const BUFFERS_PER_RING: usize = 1024 + 1024 + 1536;
 const BUFFER_BYTES: u64 = 2048;
@@ -59,7 +59,7 @@ fn attach(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Resets the card, and leaves it alone for as long as it asks for.
+/// Resets the card, and leaves it alone for the required time.
 #[inline(never)]
 fn reset(registers: u64, wait: PciWait) {
     let _scope = tslog::scope!("em_reset");
@@ -69,8 +69,8 @@ fn reset(registers: u64, wait: PciWait) {
     }
     let until_ns = clock::now_ns() + AFTER_RESET_US * 1000;
     while clock::now_ns() < until_ns {
-        cpu::spin(BETWEEN_LOOKS);
-        // Where CPUs take turns, the next one's.
+        cpu::spin(ROUNDS_BETWEEN_POLLS);
+        // If CPUs take turns, this gives the next CPU its turn.
         core::hint::spin_loop();
     }
 }
@@ -91,19 +91,19 @@ fn stop(buffers: Vec<u64>) {
     buffers.into_iter().for_each(free);
 }
 
-/// Gives one back. Each is in the log: what a call costs, and how that changes from call to call, is what there is to see.
-/// Its two events take 64 instructions of some 20 000, and all of them a quarter of the log.
+/// Frees a buffer. Each call is in the log, because the experiment shows its cost and how that changes from call to call. The
+/// two events take 64 of about 20 000 instructions. The events of all calls fill a quarter of the log.
 fn free(buffer: u64) {
     let _scope = tslog::scope!("vmem_free");
     vmem::free(buffer, BUFFER_BYTES);
 }
 
 fn read(registers: u64, register: u64) -> u32 {
-    // SAFETY: `pci::memory_of` says that the device's registers are there, and devices are mapped uncached.
+    // SAFETY: `pci::memory_of` returned the address of the device's registers, and devices are mapped uncached.
     unsafe { ((registers + register) as *const u32).read_volatile() }
 }
 
 fn write(registers: u64, register: u64, value: u32) {
-    // SAFETY: as above; the card has been told of no memory.
+    // SAFETY: as above. The card has no address of memory.
     unsafe { ((registers + register) as *mut u32).write_volatile(value) }
 }

@@ -1,7 +1,8 @@
-//! A scripted network card that is reset and set up by commands, each of which is polled for, as Amazon's ENA is.
+//! A scripted network card, like Amazon's ENA: commands reset it and set it up, and the driver polls for each answer.
 //!
-//! It answers each of the eight commands after `delay.answer.ena0`; 100 ms were published. With `reset=wait` attach polls
-//! for all of them, so that it can fail; with `reset=async` a thread does, asleep in between, and nobody waits for that.
+//! The card answers each of the eight commands after `delay.answer.ena0`; the published time is 100 ms. With `reset=wait` the
+//! attach method polls for all answers, so that it can fail. With `reset=async` a thread does that, asleep in between, and the
+//! boot does not wait for it.
 
 use crate::answer::Answer;
 use crate::device::{Device, Failure, Fit, driver};
@@ -10,7 +11,8 @@ use lab::switches::{Nic, Reset};
 
 driver!(ena, on nexus, probe, attach);
 
-/// Reset begun and ended, attributes, event queue, host's description, completion queue, submission queue, link.
+/// Number of commands: reset begun and ended, attributes, event queue, host's description, completion queue, submission queue,
+/// link.
 const COMMANDS: usize = 8;
 const POLL_US: u64 = 5_000;
 

@@ -1,25 +1,25 @@
-//! The first instructions: from where PVH leaves the CPU to Rust.
+//! The first instructions, from the PVH entry point to Rust.
 //!
 //! PVH enters in 32-bit protected mode, without paging, with the address of the boot information in EBX (Xen's
-//! `docs/misc/pvh.pandoc`). The entry maps the first 4 GiB onto themselves by 2 MiB pages, switches to long mode with
-//! SSE on, points GS at the boot CPU's own data so that the recorder can ask for the current thread, and calls `kmain`.
-//! Nothing here knows what the boot information says. An application processor comes by `smp.rs` instead.
+//! `docs/misc/pvh.pandoc`). The entry identity maps the first 4 GiB by 2 MiB pages and switches to long mode with SSE on. It
+//! points GS at the boot CPU's data, so that the recorder can read the current thread, and calls `kmain`. It does not read the
+//! boot information. An application processor enters by `smp.rs` instead.
 
 use core::arch::global_asm;
 use core::ops::Range;
 
-/// The boot CPU's first stack: that of thread0.
+/// Size of the boot CPU's first stack, which becomes thread0's.
 pub const BOOT_STACK_BYTES: usize = 64 * 1024;
 
-/// The stack that `pvh_entry` begins on. Its end is a multiple of 16 KiB, which is how `record --trace calls` tells one stack
-/// from another: a call does not seem to go to another stack unless it is that deep.
+/// The stack that `pvh_entry` begins on. Its end is a multiple of 16 KiB, because `record --trace calls` tells stacks apart in
+/// units of 16 KiB. So a call seems to go to another stack only if it is that deep.
 #[repr(C, align(16384))]
 pub struct BootStack(pub [u8; BOOT_STACK_BYTES]);
 
 #[unsafe(no_mangle)]
 static mut boot_stack: BootStack = BootStack([0; BOOT_STACK_BYTES]);
 
-/// Where it is.
+/// Addresses of the boot stack.
 pub fn boot_stack_range() -> Range<u64> {
     let from = (&raw const boot_stack).addr() as u64;
     from..from + BOOT_STACK_BYTES as u64
@@ -55,7 +55,7 @@ global_asm!(
     pvh_entry:
         cli
         cld
-        mov edi, ebx                    # the boot information: kmain's argument
+        mov edi, ebx                    # address of the boot information, kmain's argument
 
         lea eax, [boot_pdpt + 3]        # present, writable
         mov [boot_pml4], eax

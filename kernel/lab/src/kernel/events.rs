@@ -1,7 +1,7 @@
-//! The event queue: work that drivers hand to a thread of its own, `g_event`, and that the boot waits for.
+//! The event queue: work that drivers hand to the thread `g_event`, and that the boot waits for.
 //!
-//! FreeBSD's GEOM has one like it: whatever a new disk sets off is done there, and root is not looked for before it is
-//! idle.
+//! FreeBSD's GEOM has such a queue: it does the work that a new disk causes, and the kernel looks for root only when the queue
+//! is idle.
 
 use crate::sysinit::{Subsystem, sysinit};
 use crate::thread;
@@ -11,29 +11,29 @@ sysinit!(g_init, Subsystem::Events, 0, start);
 sysinit!(g_waitidle, Subsystem::WaitIdle, 0, wait_idle);
 
 const TOPIC: &str = "events";
-const EVENTS_MAX: usize = 32;
+const MAX_EVENTS: usize = 32;
 
 type Event = fn();
 
 struct Queue {
-    waiting: [Option<Event>; EVENTS_MAX],
-    /// Posted and not yet done.
+    waiting: [Option<Event>; MAX_EVENTS],
+    /// Number of events posted and not yet done.
     pending: usize,
     next: usize,
 }
 
-static QUEUE: Shared<Queue> = Shared::new(Queue { waiting: [None; EVENTS_MAX], pending: 0, next: 0 });
+static QUEUE: Shared<Queue> = Shared::new(Queue { waiting: [None; MAX_EVENTS], pending: 0, next: 0 });
 
 fn start() {
     thread::create("g_event", run_events, 0);
 }
 
-/// Has `event` run by `g_event`, after those before it.
+/// Queues an event, which `g_event` runs after those before it.
 pub fn post(event: Event) {
     tslog::hold!(TOPIC);
     QUEUE.change(|queue| {
-        assert!(queue.pending < EVENTS_MAX, "events::post: {EVENTS_MAX} are pending");
-        queue.waiting[(queue.next + queue.pending) % EVENTS_MAX] = Some(event);
+        assert!(queue.pending < MAX_EVENTS, "events::post: {MAX_EVENTS} are pending");
+        queue.waiting[(queue.next + queue.pending) % MAX_EVENTS] = Some(event);
         queue.pending += 1;
     });
 }
@@ -44,13 +44,13 @@ fn run_events(_: usize) {
         event();
         tslog::release!(TOPIC);
         QUEUE.change(|queue| {
-            queue.next = (queue.next + 1) % EVENTS_MAX;
+            queue.next = (queue.next + 1) % MAX_EVENTS;
             queue.pending -= 1;
         });
     }
 }
 
-/// SYSINIT g_waitidle: nothing pending any more.
+/// SYSINIT g_waitidle: waits until no event is pending.
 fn wait_idle() {
     tslog::wait!(TOPIC);
     QUEUE.wait_for(|queue| (queue.pending == 0).then_some(()));

@@ -1,6 +1,6 @@
-//! The end of a boot, as the host sees it: that the kernel has handed over, the log if it is to be printed, power-off.
+//! The end of a boot for the host: the hand-over, the printed log if it is requested, and power-off.
 //!
-//! The words on port 0xe9 are those of guest-init: `I <tsc>` when the kernel hands over, `E <outcome>` when it switches off.
+//! The messages on port 0xe9 are those of guest-init: `I <tsc>` at the hand-over, `E <outcome>` before power-off.
 
 use crate::console::{Serial, kprintln};
 use crate::cpu::{self, inb, outb, outl};
@@ -10,9 +10,9 @@ use core::fmt::{self, Write};
 use lab::switches::Log;
 
 const HOST_PORT: u16 = 0xe9;
-/// What a read of it gives where somebody listens.
+/// Value that a read of the port returns if the host listens.
 const HOST_LISTENS: u8 = 0xe9;
-/// QEMU's isa-debug-exit: it ends with twice the value, plus one.
+/// QEMU's isa-debug-exit: QEMU exits with twice the value, plus one.
 const DEBUG_EXIT: u16 = 0xf4;
 const DEBUG_EXIT_DONE: u32 = 0;
 const DEBUG_EXIT_PANIC: u32 = 1;
@@ -34,7 +34,8 @@ impl Write for Host {
     }
 }
 
-/// A file for the host's recording, on the port: a line that says how many bytes follow, and a checksum, for each piece.
+/// A file for the host's recording, sent on the port in pieces. Each piece begins with a line that has its length and a
+/// checksum.
 pub struct HostFile {
     name: &'static str,
     offset: u64,
@@ -48,7 +49,7 @@ impl HostFile {
         HostFile { name, offset: 0, piece: Vec::with_capacity(PIECE_BYTES) }
     }
 
-    /// All of it was written.
+    /// Sends the last piece.
     pub fn end(mut self) {
         self.send("last");
     }
@@ -75,13 +76,13 @@ impl Write for HostFile {
     }
 }
 
-/// The kernel has done its part.
+/// Reports the hand-over to the host.
 pub fn handed_over() {
     // The host port never fails.
     let _ = writeln!(Host, "I {}", cpu::rdtsc());
 }
 
-/// Hands samples over, prints the log if asked to, and switches the machine off by the first way that works.
+/// Sends the samples to the host, prints the log if requested, and switches the machine off by the first way that works.
 pub fn power_off() -> ! {
     sampling::deliver();
     if boot::switches().log == Log::Text {
@@ -90,10 +91,10 @@ pub fn power_off() -> ! {
     let _ = writeln!(Host, "E poweroff");
     outl(DEBUG_EXIT, DEBUG_EXIT_DONE);
     if acpi_tables::sleep_for_ever() {
-        // The machine goes on until its monitor hears of it, which must not hear of a reset first.
+        // The machine runs on until its monitor has noticed the power-off. The monitor must not see a reset first.
         cpu::stop()
     }
-    // A machine that cannot be switched off is reset, by the third way at the latest; QEMU ends under -no-reboot.
+    // A machine that cannot be switched off is reset, by one of three ways. With -no-reboot, QEMU then exits.
     kprintln!("{}", lab::RESETS_INSTEAD);
     outb(RESET_CONTROL, RESET);
     outb(KEYBOARD_COMMAND, PULSE_RESET);
@@ -101,14 +102,14 @@ pub fn power_off() -> ! {
     cpu::invalid_instruction()
 }
 
-/// Tells the host of a panic, and stops.
+/// Reports a panic to the host, and stops.
 pub fn panicked() -> ! {
     outb(PVPANIC, 1);
     outl(DEBUG_EXIT, DEBUG_EXIT_PANIC);
     cpu::stop()
 }
 
-/// As FreeBSD's two sysctls would.
+/// Prints the counter's rate and the log, like FreeBSD's two sysctls.
 fn print_log() {
     let mut serial = Serial;
     let _ = writeln!(serial, "machdep.tsc_freq: {}", clock::tsc_hz());

@@ -1,7 +1,7 @@
 //! The screen: a linear framebuffer on QEMU's standard VGA, with a text console on it.
 //!
-//! 400 columns and 112 rows of 8x8 characters, as on a laptop's high-resolution screen, drawn pixel by pixel. What is
-//! drawn when it scrolls is `lab::cells`' decision.
+//! It has 400 columns and 112 rows of 8x8 characters, as on a laptop's high-resolution screen, drawn pixel by pixel.
+//! `lab::cells` decides which cells are drawn when it scrolls.
 
 use crate::boot;
 use crate::console::{add_framebuffer, verbose};
@@ -41,7 +41,7 @@ pub struct Framebuffer {
     cells: Cells<'static>,
 }
 
-// SAFETY: the console's lock makes it one at a time.
+// SAFETY: the console's lock lets only one CPU use it at a time.
 unsafe impl Send for Framebuffer {}
 
 impl Framebuffer {

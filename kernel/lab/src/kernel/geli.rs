@@ -1,8 +1,8 @@
-//! Two encrypted disks with one passphrase, whose keys are derived when they are found: an event for each (`events.rs`),
-//! and root waits until there is none left.
+//! Two encrypted disks with one passphrase. Finding a disk posts an event that derives its key (`events.rs`), and the root mount
+//! waits until no event is left.
 //!
-//! The disks are scripted, their keys are not: `lab::keys` derives them as GELI does. `kdf=per-disk` has a salt for each
-//! disk, as they would be set up one after the other; `kdf=shared-salt` the same for both, so that one key does.
+//! The disks are scripted, but their keys are real: `lab::keys` derives them as GELI does. `kdf=per-disk` has a salt for each
+//! disk, as if the disks were set up one after the other. `kdf=shared-salt` has one salt for both, so that one key is enough.
 
 use crate::console::{kprintln, verbose};
 use crate::lock::SpinLock;
@@ -11,7 +11,7 @@ use lab::keys::{Keyring, Metadata};
 use lab::switches::Kdf;
 
 const PASSPHRASE: &[u8] = b"correct horse";
-/// Some hundred times less than what a disk of today has, so that a boot is not minutes of emulation.
+/// About a hundredth of the iterations of a disk of today, so that a boot does not take minutes of emulation.
 const ITERATIONS: u32 = 20_000;
 const FIRST: Metadata =
     Metadata { salt: *b"lab disk 0 salt.", iterations: ITERATIONS, check: [0x66, 0xb4, 0xd3, 0x04] };
@@ -20,7 +20,7 @@ const SECOND: Metadata =
 
 static KEYRING: SpinLock<Keyring<'static>> = SpinLock::new(Keyring::new(PASSPHRASE));
 
-/// The scan of the storage layer has found what disks there are.
+/// Posts the events for the disks, after the storage layer's scan.
 pub fn found() {
     if boot::switches().kdf != Kdf::None {
         events::post(|| unlock(&FIRST));
@@ -30,10 +30,10 @@ pub fn found() {
 
 #[inline(never)]
 fn unlock(disk: &Metadata) {
-    // Nothing takes the CPU from a thread that computes: the boot goes on first, to where it has to wait for this.
+    // A computing thread is not preempted, so it yields first: the boot goes on to the place where it has to wait for this.
     thread::yield_now();
     let _scope = tslog::scope!("geli_unlock");
-    // Nobody but this thread uses it: the keys are taken out while they are made, so that interrupts stay on.
+    // Only this thread uses the keyring. It takes it out of the lock while it derives a key, so that interrupts stay on.
     let mut keyring = core::mem::replace(&mut *KEYRING.lock(), Keyring::new(PASSPHRASE));
     match keyring.unlock(disk) {
         Some(_) => verbose!("geli: unlocked, {} derivations so far", keyring.derived()),

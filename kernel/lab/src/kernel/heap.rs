@@ -1,5 +1,5 @@
-//! The kernel heap: what `alloc` allocates from. What is as large as a page comes in whole frames, once there is an
-//! allocator of them; the rest, and what is asked for before, from a piece of early memory.
+//! The kernel heap, from which `alloc` allocates. Allocations of a page or more get whole frames, once there is a frame
+//! allocator. Smaller and earlier allocations come from a piece of early memory.
 
 use crate::lock::SpinLock;
 use crate::memory;
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use lab::memory_map::FRAME_BYTES;
 use linked_list_allocator::Heap;
 
-/// Enough for what a boot keeps in small pieces: devices, threads, names.
+/// Enough for the small allocations of a boot: devices, threads, names.
 const HEAP_BYTES: u64 = 4 << 20;
 
 struct Locked(SpinLock<Heap>);
@@ -17,10 +17,10 @@ struct Locked(SpinLock<Heap>);
 #[global_allocator]
 static HEAP: Locked = Locked(SpinLock::new(Heap::empty()));
 
-/// Where the early piece begins.
+/// Address of the early piece.
 static START: AtomicU64 = AtomicU64::new(0);
 
-/// A frame is aligned enough for anything.
+/// True for an allocation that gets whole frames. A frame's alignment is enough for it.
 fn is_large(layout: &Layout) -> bool {
     layout.size() as u64 >= FRAME_BYTES && layout.align() as u64 <= FRAME_BYTES
 }
@@ -28,11 +28,11 @@ fn is_large(layout: &Layout) -> bool {
 pub fn start() {
     let phys = memory::take_early(HEAP_BYTES);
     START.store(phys, Ordering::Relaxed);
-    // SAFETY: the memory is the heap's alone, for ever, and mapped onto itself.
+    // SAFETY: only the heap uses the memory, for ever, and it is identity mapped.
     unsafe { HEAP.0.lock().init(phys as *mut u8, HEAP_BYTES as usize) };
 }
 
-// SAFETY: `Heap` and the frame allocator keep the contract; the lock makes it one at a time, interrupts included.
+// SAFETY: `Heap` and the frame allocator keep the contract. The lock allows one caller at a time and keeps interrupts off.
 unsafe impl GlobalAlloc for Locked {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(&layout) && memory::has_frames() {
@@ -43,8 +43,8 @@ unsafe impl GlobalAlloc for Locked {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        let of_heap = START.load(Ordering::Relaxed);
-        if !(of_heap..of_heap + HEAP_BYTES).contains(&(pointer.addr() as u64)) {
+        let heap_start = START.load(Ordering::Relaxed);
+        if !(heap_start..heap_start + HEAP_BYTES).contains(&(pointer.addr() as u64)) {
             return memory::free_frames(pointer.addr() as u64, (layout.size() as u64).div_ceil(FRAME_BYTES));
         }
         if let Some(pointer) = NonNull::new(pointer) {

@@ -1,7 +1,7 @@
-//! Holds: what keeps the boot from going on until somebody else is done.
+//! Holds, which make the boot wait until other threads are done.
 //!
-//! Whoever still has something to find takes a hold on a topic and releases it when it has; whoever must not go on
-//! before waits for the topic. Both are logged, so that a reader can tell who kept the boot waiting.
+//! A thread that still has something to find takes a hold on a topic, and releases it when it is done. A thread that must not
+//! go on before that waits for the topic. Both are logged, so that a reader can tell which thread the boot waited for.
 
 use crate::wait::Shared;
 
@@ -10,9 +10,9 @@ pub struct Topic {
     holds: Shared<u32>,
 }
 
-/// Buses that may still find the disk that root is on.
+/// Held by buses that may still find root's disk.
 pub static ROOT_MOUNT: Topic = Topic::new("root mount");
-/// Drivers that need interrupts to finish what their attach began.
+/// Held by drivers that need interrupts to finish their attach.
 pub static CONFIG_HOOKS: Topic = Topic::new("config hooks");
 
 /// Releases its topic when it is dropped.
@@ -27,7 +27,7 @@ impl Drop for Held {
 /// One lock for all drivers (`driver_lock=giant`).
 pub static GIANT: Lock = Lock { name: "Giant", is_held: Shared::new(false) };
 
-/// Devices on PCI that are probed by threads of their own.
+/// Held by the threads that each probe a device on PCI.
 pub static PCI_PROBE: Topic = Topic::new("pci probe");
 
 impl Topic {
@@ -40,13 +40,13 @@ impl Topic {
         self.holds.change(|holds| *holds += 1);
     }
 
-    /// Holds it as long as what is given back lives.
+    /// Takes a hold that lasts as long as the returned value.
     pub fn held(&'static self) -> Held {
         self.hold();
         Held(self)
     }
 
-    /// How many hold it.
+    /// Number of holds.
     pub fn holds(&self) -> u32 {
         self.holds.change_unawaited(|holds| *holds)
     }
@@ -56,12 +56,12 @@ impl Topic {
         self.holds.change(|holds| *holds = holds.checked_sub(1).unwrap_or_else(|| panic!("release: no {}", self.name)));
     }
 
-    /// Waits until nobody holds it.
+    /// Waits until there are no holds.
     pub fn wait(&self) {
         self.wait_until(|| false);
     }
 
-    /// Waits until it is enough, or nobody holds it. That is looked at whenever somebody lets go.
+    /// Waits until `is_enough` is true, or until there are no holds. Checks this at every release.
     pub fn wait_until(&self, is_enough: impl Fn() -> bool) {
         tslog::wait!(self.name);
         self.holds.wait_for(|holds| (*holds == 0 || is_enough()).then_some(()));
@@ -69,7 +69,7 @@ impl Topic {
     }
 }
 
-/// A lock that its holder may sleep with. Both who waits for it and who holds it is logged.
+/// A lock that its holder may sleep with. Waits and holds are logged.
 pub struct Lock {
     name: &'static str,
     is_held: Shared<bool>,
@@ -79,7 +79,7 @@ pub struct Lock {
 pub struct Locked(&'static Lock);
 
 impl Lock {
-    /// Waits until nobody holds it, and takes it.
+    /// Waits until the lock is free, and takes it.
     pub fn lock(&'static self) -> Locked {
         tslog::wait!(self.name);
         self.is_held.wait_for(|is_held| (!core::mem::replace(is_held, true)).then_some(()));

@@ -1,7 +1,7 @@
-//! Drivers for RAID controllers that are not there, three of them, as FreeBSD's `hpt*`.
+//! Three drivers for RAID controllers that the machine does not have, like FreeBSD's `hpt*`.
 //!
-//! A probe must only tell whether the hardware is there. `hpt=in-probe` sets up the command blocks first, as if it were:
-//! work that belongs in attach, and is done once for every driver and every boot of machines that never had one.
+//! A probe should only check that the hardware is there. `hpt=in-probe` sets up the command blocks first. That work belongs in
+//! attach. In the probe, every driver does it in every boot, even on machines without a controller.
 
 use crate::boot;
 use crate::device::{Device, Failure, Fit, Location, driver};
@@ -16,17 +16,17 @@ const HIGHPOINT: u16 = 0x1103;
 const CLASS_STORAGE: u8 = 1;
 const COMMANDS: usize = 2048;
 const SEGMENTS: usize = 16;
-/// Adapters that such a driver is ready for.
+/// Number of adapters that such a driver prepares for.
 const ADAPTERS: usize = 256;
 
-/// What a controller is told to do: a command with its scatter list.
+/// A command for a controller, with its scatter list.
 struct Command {
     next: u32,
     segments: [(u64, u32); SEGMENTS],
     checksum: u32,
 }
 
-/// Sets up the command blocks of all adapters there could be; each one's checksum is over its scatter list.
+/// Sets up the command blocks of all possible adapters. The checksum of a command is over its scatter list.
 #[inline(never)]
 fn initialise() -> u32 {
     let _scope = tslog::scope!("hpt_initialise");
@@ -47,7 +47,7 @@ fn initialise_adapter(adapter: u32) -> u32 {
 
 fn probe(device: &Device) -> Option<Fit> {
     let Location::Pci(function) = device.location else { return None };
-    // Every function on the bus is probed; the work is done for every storage controller, whoever made it.
+    // The bus probes every function. The driver does the work for the storage controllers of all vendors.
     if boot::switches().hpt == Hpt::InProbe && function.class == CLASS_STORAGE {
         core::hint::black_box(initialise());
     }

@@ -1,4 +1,4 @@
-//! The end of the boot: process 1, from a kernel thread to user space, and then power-off.
+//! The end of the boot: process 1 goes from a kernel thread to user space, and then the machine is switched off.
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};
@@ -10,7 +10,7 @@ fn create_init() {
     thread::create("init", start_init, 0);
 }
 
-/// Mounts root, starts services if there are to be any, and the first process. Where this ends the boot has ended.
+/// Mounts root, starts the services of the command line, and starts the first process. The boot ends with `EXIT start_init`.
 fn start_init(_: usize) {
     tslog::enter!("start_init");
     vfs::mountroot();
@@ -23,7 +23,7 @@ fn start_init(_: usize) {
     syscall::enter_user_program()
 }
 
-/// The process is done, and with it the machine, once it has all its memory: nothing that was put off is left out.
+/// Ends the machine after the process. It first waits until all memory is initialised, so that a lazy boot does all its work.
 pub fn done() -> ! {
     vm_page::wait_for_rest();
     kprintln!("{}", memory::in_use());

@@ -1,4 +1,4 @@
-//! The ISA bus: devices at ports that have been the same since 1984.
+//! The ISA bus: devices at fixed ports, unchanged since 1984.
 
 use crate::device::{self, Device, Failure, Fit, Location, driver};
 use crate::uart;

@@ -1,10 +1,10 @@
-//! Kernel threads as Linux makes them, and four initcalls that pay a timer tick for each.
+//! Kernel threads as Linux creates them, and four initcalls that wait a timer tick for each.
 //!
-//! `kthreadd` makes every thread. A new thread says that it is there and goes to sleep; whoever asked for it then binds
-//! it to a CPU, for which it must be off the run queue. If waking the asker makes it run at once, the new thread still
-//! is on the queue, and the asker sleeps for one tick from now, which nobody needs. Its timer expires at the first tick
-//! after that. So a call takes one to two ticks, by where between two ticks it begins: on an i.MX6 booting Linux 3.5 at
-//! `hz=100` the four took 1, 1, 2 and 2. Here all four begin just after a tick and take two.
+//! `kthreadd` creates every thread. A new thread reports that it exists and goes to sleep. The requester then binds it to a
+//! CPU, for which it must be off the run queue. If the report makes the requester run at once, the new thread is still on the
+//! queue. Then the requester sleeps for one tick from now, although it need not. Its timer expires at the first tick after that
+//! time. So a call takes one to two ticks, depending on its beginning between two ticks. On an i.MX6 booting Linux 3.5 at
+//! `hz=100` the four calls took 1, 1, 2 and 2 ticks. Here all four begin just after a tick and take two.
 
 use crate::sysinit::{Subsystem, sysinit};
 use crate::wait::Shared;
@@ -18,17 +18,18 @@ sysinit!(cpu_stop_init, Subsystem::Kthreads, 3, cpu_stop_init);
 sysinit!(rcu_spawn_kthreads, Subsystem::Kthreads, 4, rcu_spawn_kthreads);
 sysinit!(late_kthread, Subsystem::Hrtimers, 1, late_kthread);
 
-/// What `bind=hrtimer` sleeps for.
+/// Length of the sleep of `bind=hrtimer`.
 const HRTIMEOUT_NS: u64 = 1_000_000;
 
-/// What is asked of kthreadd, and what came of it. One at a time.
+/// A request to kthreadd, and its result. There is one request at a time.
 struct Request {
     name: Option<&'static str>,
+    /// Slot of the new thread.
     made: Option<u16>,
 }
 
 static REQUEST: Shared<Request> = Shared::new(Request { name: None, made: None });
-/// Bound threads may go on.
+/// The value that bound threads wait for, for ever.
 static BOUND: Shared<u32> = Shared::new(0);
 
 fn start_kthreadd() {
@@ -42,7 +43,7 @@ fn kthreadd(_: usize) {
     }
 }
 
-/// A new thread: says that it is there, and waits to be bound.
+/// A new thread: reports that it exists, and waits.
 fn kthread(_: usize) {
     let slot = crate::cpu::this().current.get();
     let ((), woken) = REQUEST.change(|request| request.made = Some(slot));
@@ -52,7 +53,7 @@ fn kthread(_: usize) {
     BOUND.wait_for(|_| None::<()>);
 }
 
-/// Has kthreadd make a thread, and binds it to the first CPU.
+/// Requests a thread from kthreadd, and binds it to the first CPU.
 #[inline(never)]
 fn create_bound(name: &'static str) {
     let _scope = tslog::scope!("kthread_create");
@@ -91,7 +92,7 @@ fn rcu_spawn_kthreads() {
     create_bound("rcu_kthread");
 }
 
-/// The same once timers are exact, to show that `bind=hrtimer` helps from here on and not before.
+/// Creates a thread once timers are exact, to show that `bind=hrtimer` helps from here on and not earlier.
 fn late_kthread() {
     if boot::switches().bind == Bind::Hrtimer {
         create_bound("late/0");

@@ -1,4 +1,4 @@
-//! A lock that spins, with interrupts off while it is held: an interrupt that wanted it would wait for ever.
+//! A spinlock that keeps interrupts off while it is held. Otherwise an interrupt that takes the same lock would wait for ever.
 
 use crate::cpu;
 use core::cell::UnsafeCell;
@@ -10,7 +10,7 @@ pub struct SpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only who holds the lock reaches the value.
+// SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 /// Releases the lock when it is dropped.
@@ -31,7 +31,7 @@ impl<T> SpinLock<T> {
         Guard { lock: self }
     }
 
-    /// Releases a lock whose guard was forgotten because another thread or the scheduler goes on with it.
+    /// Releases a lock whose guard was forgotten, because another thread or the scheduler continues with the lock.
     ///
     /// # Safety
     /// This CPU holds the lock, and no guard of it is left.
@@ -63,7 +63,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// Counts locks, so that interrupts come back with the outermost.
+/// Turns interrupts off, and counts the locks of this CPU. Releasing the outermost lock turns interrupts back on.
 fn interrupts_off() {
     let were_on = cpu::interrupts_are_on();
     x86_64::instructions::interrupts::disable();

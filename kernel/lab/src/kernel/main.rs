@@ -1,14 +1,14 @@
 //! The lab: a small kernel that boots in QEMU, with the recorder inside from the first line of `kmain`.
 //!
-//! Read `kmain`, then `hammer_time`, then `mi_startup` in `sysinit.rs`: that is the boot. After them it goes on in
-//! `init.rs`. Every slow spot is chosen on the command line (`src/switches.rs`); without any, all of it is quick.
+//! To read the boot, read `kmain`, then `hammer_time`, then `mi_startup` in `sysinit.rs`, then `init.rs`. The command line
+//! chooses every slow part (`src/switches.rs`). With an empty command line every part is quick.
 //!
-//! Threads are cooperative: one gives up its CPU where it waits, and nowhere else (but see `preempt.rs`). Virtual addresses are physical ones,
-//! but for what `paging.rs` says.
+//! Threads are cooperative: a thread gives up its CPU only where it waits (except as in `preempt.rs`). Virtual addresses equal
+//! physical ones, with the exceptions in `paging.rs`.
 
 #![no_std]
 #![no_main]
-// A binary's items are nobody's interface.
+// The items of a binary are not an interface.
 #![allow(missing_docs)]
 #![cfg_attr(
     not(feature = "tslog"),
@@ -85,33 +85,33 @@ mod vm_page;
 mod vmem;
 mod wait;
 
-/// Where `pvh_entry` calls: the boot's table of contents.
+/// The first Rust function, which `pvh_entry` calls. It is the boot's table of contents.
 #[unsafe(no_mangle)]
 extern "sysv64" fn kmain(start_info: u64) -> ! {
     recorder::start(); // the log, before anything that could be slow
     hammer_time(start_info); // this machine
-    sysinit::mi_startup(); // everything that a SYSINIT declares; the last ones make init a thread
-    thread::idle_for_ever() // thread0 has nothing left to do
+    sysinit::mi_startup(); // all SYSINITs; the last ones create the thread init
+    thread::idle_for_ever() // thread0 has no more work
 }
 
-/// What depends on the machine and comes before everything else.
+/// The machine-dependent part, which comes before everything else.
 #[inline(never)]
 fn hammer_time(start_info: u64) {
     let _scope = tslog::scope!("hammer_time");
-    uart::start(); // somewhere to print
+    uart::start(); // a port to print on
     boot::take(start_info); // command line, memory map, initrd
-    pit::start(); // a clock, so that DELAY works: also where a script asks for one at this stage
+    pit::start(); // a clock, so that DELAY works, also for a scripted delay at this stage
     script::at(Kind::Stage, "pit");
     stage("descriptors", descriptors::load); // segments, and stacks for interrupts
     stage("trap", trap::load); // from here on a fault is a panic, not a triple fault
-    stage("memory", memory::find); // what is free
-    sampling::start(); // from here on samples are taken, if there are to be any
-    stage("paging", paging::start); // page tables of our own
-    stage("vmem", vmem::start); // addresses to map something at
+    stage("memory", memory::find); // the free memory
+    sampling::start(); // from here on the CPU is sampled, if the command line asks for it
+    stage("paging", paging::start); // the kernel's page tables
+    stage("vmem", vmem::start); // addresses for mappings
     stage("heap", heap::start); // now `alloc` works
-    stage("syscall", syscall::start); // how user processes call
+    stage("syscall", syscall::start); // the entry of system calls
     stage("thread", thread::start); // this is thread0
-    stage("keyboard", atkbdc::reset_early); // for a debugger that would want one
+    stage("keyboard", atkbdc::reset_early); // for a debugger that needs a keyboard
     boot::report();
 }
 

@@ -1,6 +1,7 @@
-//! What compiled code calls to copy, fill and compare memory. The standard library would bring them.
+//! The functions that compiled code calls to copy, fill and compare memory. The standard library would provide them.
 //!
-//! Each has a frame, so that a sample in one of them shows who called it. Copies and fills are one instruction, which is quick on every CPU of the last decade, and one instruction to count.
+//! Each has a frame, so that a sample in one of them shows its caller. Copies and fills are one instruction. It is quick on
+//! every CPU of the last decade, and counts as one instruction.
 
 use core::arch::global_asm;
 
@@ -8,7 +9,7 @@ global_asm!(
     r#"
     .section .text.mem, "ax"
     .global memcpy
-    memcpy:                             # rdi to, rsi from, rdx bytes
+    memcpy:                             # rdi destination, rsi source, rdx bytes
         push rbp
         mov rbp, rsp
         mov rax, rdi
@@ -18,7 +19,7 @@ global_asm!(
         ret
 
     .global memset
-    memset:                             # rdi to, esi value, rdx bytes
+    memset:                             # rdi destination, esi value, rdx bytes
         push rbp
         mov rbp, rsp
         mov r8, rdi
@@ -38,7 +39,7 @@ global_asm!(
         mov r8, rdi
         sub r8, rsi
         cmp r8, rdx
-        jb 1f                           # the end of what is copied would be overwritten first
+        jb 1f                           # a forward copy would overwrite the end of the source first
         rep movsb
         pop rbp
         ret
@@ -57,7 +58,7 @@ global_asm!(
         push rbp
         mov rbp, rsp
         mov rcx, rdx
-        xor eax, eax                    # equal, if there is nothing to compare
+        xor eax, eax                    # equal if the length is 0
         repe cmpsb
         je 2f
         movzx eax, byte ptr [rdi - 1]

@@ -1,8 +1,8 @@
-//! Page frames: who has which.
+//! Allocation of page frames.
 //!
-//! Until `vm_page.rs` has set up what stands for each frame, memory is taken from the start of the first free range with
-//! room and never given back. Then the frame allocator gets the rest: one of three, for everything there is (`frames=`). The
-//! log calls what is spent inside it `frame_allocator`.
+//! Until `vm_page.rs` has set up the page structures, memory comes from the start of the first free range with room, and is
+//! never freed. Then the frame allocator gets the rest. The whole kernel uses one of three allocators (`frames=`). The log
+//! calls the time inside it `frame_allocator`.
 
 use crate::lock::SpinLock;
 use crate::thread::THREADS_MAX;
@@ -17,12 +17,13 @@ use lab::switches;
 use p2buddy::{Buddy, Record};
 
 struct Memory {
-    /// Not yet given to anybody.
+    /// Ranges that are not allocated yet.
     early: [Range<u64>; REGIONS_MAX],
     ranges: usize,
     frames: Option<Frames<'static>>,
-    /// Where `p2buddy`'s records lie, and of which frames they were not cleared yet. It begins at a largest block's border.
+    /// Address of `p2buddy`'s records.
     records: u64,
+    /// Frames whose records are not cleared yet. The range begins at the border of a largest block.
     uncleared_frames: Range<u64>,
 }
 
@@ -34,10 +35,10 @@ static MEMORY: SpinLock<Memory> = SpinLock::new(Memory {
     uncleared_frames: 0..0,
 });
 
-/// Frames that each thread has taken, less those that it gave back; last, what was taken where no thread ran.
+/// Number of frames that each thread has taken and not freed. The last entry counts frames taken while no thread ran.
 static HELD: [AtomicI64; THREADS_MAX + 1] = [const { AtomicI64::new(0) }; THREADS_MAX + 1];
 
-/// The frames of `p2buddy`'s largest block: its neighbours' records are looked at when one is added.
+/// Number of frames in `p2buddy`'s largest block. Adding a frame reads records of neighbours within that block.
 const LARGEST_BLOCK_FRAMES: u64 = 1 << 10;
 
 unsafe extern "C" {
@@ -45,12 +46,12 @@ unsafe extern "C" {
     static kernel_end: u8;
 }
 
-/// Where the kernel lies, its .bss included.
+/// Addresses of the kernel, including its .bss.
 pub fn kernel_image() -> Range<u64> {
     (&raw const kernel_start).addr() as u64..(&raw const kernel_end).addr() as u64
 }
 
-/// Finds what is free: usable, and neither the kernel nor the initrd.
+/// Finds the free memory: usable memory without the kernel and the initrd.
 pub fn find() {
     let mut memory = MEMORY.lock();
     free_ranges(boot::map(), &[kernel_image(), boot::initrd()], |range| {
@@ -62,12 +63,12 @@ pub fn find() {
     assert!(memory.ranges > 0, "memory::find: nothing free in {} regions", boot::map().len());
 }
 
-/// One past the highest usable byte. There are holes below it.
+/// End of the highest usable memory. There are holes below it.
 pub fn end() -> u64 {
     end_of_memory(boot::map())
 }
 
-/// Memory for ever, before there is a frame allocator. Its contents are whatever was there.
+/// Takes memory for ever, before there is a frame allocator. The memory is not cleared.
 pub fn take_early(bytes: u64) -> u64 {
     take_first(&mut MEMORY.lock(), bytes)
 }
@@ -87,36 +88,36 @@ pub fn for_each_free(mut each: impl FnMut(Range<u64>)) {
     memory.early[..memory.ranges].iter().filter(|range| !range.is_empty()).cloned().for_each(&mut each);
 }
 
-/// From now on there is a frame allocator: the one that the command line chooses, with no frame yet.
+/// Starts the frame allocator that the command line chooses, without a frame yet.
 pub fn start_frames() {
     let which = boot::switches().frames;
     let count = end() / FRAME_BYTES;
-    let kept_bytes = frames::bytes_for(which, count);
-    let kept = take_early(kept_bytes);
+    let table_bytes = frames::bytes_for(which, count);
+    let table = take_early(table_bytes);
     let mut memory = MEMORY.lock();
-    // SAFETY: what is kept was just taken, for ever, is mapped onto itself, and large enough; `Piece` and `Record` are
-    // words, of which any value will do, and `Usage` is cleared first.
+    // SAFETY: the table's memory was just taken, for ever, is identity mapped, and large enough. `Piece` and `Record` are words,
+    // for which any value is valid, and `Usage` is cleared first.
     memory.frames = Some(unsafe {
         match which {
             switches::Frames::Recycle => {
-                Frames::Recycle(Recycle::new(core::slice::from_raw_parts_mut(kept as *mut _, count as usize / 2)))
+                Frames::Recycle(Recycle::new(core::slice::from_raw_parts_mut(table as *mut _, count as usize / 2)))
             }
             switches::Frames::Scan => {
-                clear(kept, kept_bytes);
-                Frames::Scan(Scan::new(core::slice::from_raw_parts_mut(kept as *mut _, count as usize)))
+                clear(table, table_bytes);
+                Frames::Scan(Scan::new(core::slice::from_raw_parts_mut(table as *mut _, count as usize)))
             }
             switches::Frames::P2buddy => {
-                let records = core::slice::from_raw_parts(kept as *const Record, count as usize);
+                let records = core::slice::from_raw_parts(table as *const Record, count as usize);
                 Frames::P2buddy(Buddy::new(records, 0).expect("memory::start_frames: frame 0 is aligned"))
             }
         }
     });
     if which == switches::Frames::P2buddy {
-        (memory.records, memory.uncleared_frames) = (kept, 0..count);
+        (memory.records, memory.uncleared_frames) = (table, 0..count);
     }
 }
 
-/// Gives frames to the allocator, by number.
+/// Adds frames to the allocator, by number.
 pub fn add_frames(first: u64, count: u64) {
     let mut memory = MEMORY.lock();
     clear_records(&mut memory, first + count);
@@ -125,8 +126,8 @@ pub fn add_frames(first: u64, count: u64) {
     }
 }
 
-/// Clears what `p2buddy` keeps, up to the end of the largest block that a frame below `end` can lie in: not all of it at
-/// once, so that a lazy boot puts that off too, and nothing for blocks without memory.
+/// Clears `p2buddy`'s records up to the end of the largest block that a frame below `end` can lie in. It does not clear all of
+/// them at once, so that a lazy boot defers that too. It skips blocks without memory.
 fn clear_records(memory: &mut Memory, end: u64) {
     let bytes = |frames: u64| frames * size_of::<Record>() as u64;
     let Range { start, end: count } = memory.uncleared_frames;
@@ -134,49 +135,49 @@ fn clear_records(memory: &mut Memory, end: u64) {
     for block in (start..until.min(count)).step_by(LARGEST_BLOCK_FRAMES as usize) {
         let frames = block..(block + LARGEST_BLOCK_FRAMES).min(count);
         if boot::ram().place_of(frames.start) < boot::ram().place_of(frames.end) {
-            // SAFETY: records of frames that were not added yet: the allocator has not looked at them.
+            // SAFETY: the frames were not added yet, so the allocator has not read their records.
             unsafe { clear(memory.records + bytes(frames.start), bytes(frames.end - frames.start)) };
         }
     }
     memory.uncleared_frames.start = start.max(until);
 }
 
-/// Clears memory by eight bytes at a time.
+/// Clears memory, eight bytes at a time.
 ///
 /// # Safety
-/// It is mapped, nobody's, and begins at a multiple of eight.
+/// The memory is mapped, unused, and begins at a multiple of eight.
 unsafe fn clear(phys: u64, bytes: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises it.
     unsafe {
         asm!("rep stosq", inout("rdi") phys => _, inout("rcx") bytes.div_ceil(8) => _, in("rax") 0, options(nostack))
     };
 }
 
-/// Who is to give frames back.
+/// The holder of new frames, for `HELD`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     RunningThread,
     Nobody,
 }
 
-/// A frame, cleared.
+/// Allocates a cleared frame.
 pub fn allocate_frame() -> u64 {
     take_cleared(Holder::RunningThread)
 }
 
-/// A frame, cleared, that nobody gives back: no thread holds it.
+/// Allocates a cleared frame that is never freed, so that no thread counts as its holder.
 pub fn allocate_frame_for_ever() -> u64 {
     take_cleared(Holder::Nobody)
 }
 
 fn take_cleared(holder: Holder) -> u64 {
     let phys = take_frames(1, holder).expect("memory::allocate_frame: no frame is free");
-    // SAFETY: the frame is the caller's alone, and memory is mapped onto itself.
+    // SAFETY: the frame is new, and memory is identity mapped.
     unsafe { core::ptr::write_bytes(phys as *mut u8, 0, FRAME_BYTES as usize) };
     phys
 }
 
-/// So many frames in one piece. Their contents are whatever was there.
+/// Allocates contiguous frames, which are not cleared.
 pub fn allocate_frames(count: u64) -> Option<u64> {
     take_frames(count, Holder::RunningThread)
 }
@@ -201,7 +202,7 @@ fn take_frames(count: u64, holder: Holder) -> Option<u64> {
     }
 }
 
-/// Gives frames back, as they were allocated.
+/// Frees frames, in the same pieces as they were allocated.
 pub fn free_frames(phys: u64, count: u64) {
     let mut memory = MEMORY.lock();
     let frames = memory.frames.as_mut().expect("memory::free_frames: there is a frame allocator");
@@ -210,29 +211,30 @@ pub fn free_frames(phys: u64, count: u64) {
     count_held(&memory, -(count as i64));
 }
 
-/// The running thread has so many frames more. Who holds the lock is not interrupted, and so stays on its CPU.
+/// Adds to the number of frames that the running thread holds. The caller holds the lock, so it is not interrupted and stays on
+/// its CPU.
 fn count_held(_locked: &Memory, frames: i64) {
     HELD[(cpu::this().current.get() as usize).min(THREADS_MAX)].fetch_add(frames, Ordering::Relaxed);
 }
 
-/// How many frames a thread has taken and not given back. What other threads do meanwhile, on whichever CPU, is not in it.
+/// Number of frames that a thread has taken and not freed. Frames of other threads do not count, on any CPU.
 pub fn held_by(slot: u16) -> i64 {
     HELD[slot as usize].load(Ordering::Relaxed)
 }
 
-/// What is spent in the allocator, whichever it is.
+/// Logs the time inside the allocator.
 #[inline(never)]
 fn logged<T>(operation: impl FnOnce() -> T) -> T {
     let _scope = tslog::scope!("frame_allocator");
     operation()
 }
 
-/// Whether there is a frame allocator.
+/// True if there is a frame allocator.
 pub fn has_frames() -> bool {
     MEMORY.lock().frames.is_some()
 }
 
-/// How it is used. What a lazy boot has not come to yet is available.
+/// The use of memory. Frames that a lazy boot has not initialised yet are available.
 pub fn in_use() -> MemoryUse {
     let usable = boot::map().iter().filter(|region| region.kind == USABLE);
     let total_bytes = usable.fold(0u64, |sum, region| sum.saturating_add(region.bytes));
@@ -243,7 +245,7 @@ pub fn in_use() -> MemoryUse {
     }
 }
 
-/// How many frames are free.
+/// Number of free frames.
 pub fn count_free() -> u64 {
     let memory = MEMORY.lock();
     let early = || memory.early.iter().map(|range| (range.end - range.start) / FRAME_BYTES).sum();

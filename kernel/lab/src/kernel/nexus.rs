@@ -1,4 +1,4 @@
-//! The root of the device tree: the buses that no other bus leads to.
+//! The root of the device tree. It adds the buses that are behind no other bus.
 
 use crate::device::{self, Device, Failure, Fit, Location, driver};
 

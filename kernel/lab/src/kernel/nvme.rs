@@ -1,9 +1,9 @@
-//! NVMe controllers: a reset, as the specification asks for it, and nothing after that. No command is ever sent.
+//! NVMe controllers. The driver resets a controller by the specification, and never sends a command.
 //!
-//! A controller is left enabled or not by the firmware, which tells nothing of its state, so it is reset twice. Each time
-//! it is left alone for 100 ms first, and for 5 ms after each of the two steps that enable it, as FreeBSD's driver does;
-//! then its ready bit is polled. With `reset=wait` all of that is in attach, so that attach can fail; with `reset=async`
-//! a thread does it, asleep in between, and holds up only a root mount that waits for every disk.
+//! The firmware may leave a controller enabled or disabled, and does not report which, so the driver resets it twice. Each time
+//! it waits 100 ms first, and 5 ms after each of the two steps that enable the controller, as FreeBSD's driver does. Then it
+//! polls the ready bit. With `reset=wait` all of that is in attach, so that attach can fail. With `reset=async` a thread does
+//! it, asleep in between. The thread delays only a root mount that waits for every disk.
 
 use crate::boot;
 use crate::console::{kprintln, verbose};
@@ -19,7 +19,7 @@ driver!(nvme, on pci, probe, attach);
 const CLASS_STORAGE: u8 = 1;
 const SUBCLASS_NVM: u8 = 8;
 
-/// Registers, NVM Express base specification, section 3.1.
+/// Registers, from the NVM Express base specification, section 3.1.
 const CAPABILITIES: u64 = 0x00;
 const CONFIGURATION: u64 = 0x14;
 const STATUS: u64 = 0x1c;
@@ -37,15 +37,15 @@ const RESETS: u32 = 2;
 const BEFORE_RESET_US: u64 = 100_000;
 const SETTLE_US: u64 = 5_000;
 const POLL_US: u64 = 1_000;
-/// The registers that are used, doorbells left out.
+/// Size of the used registers, without the doorbells.
 const REGISTERS_BYTES: u64 = 0x1000;
-/// The unit of how long the controller says that it may take (CAP.TO).
+/// Unit of the controller's time limit (CAP.TO).
 const TIMEOUT_UNIT_US: u64 = 500_000;
 
-/// Where a controller's registers are, and for how long.
+/// A controller, by the mapping of its registers.
 struct Controller(Mapping);
 
-/// What a controller was told of: a queue each way.
+/// The queues whose addresses a controller gets.
 struct Queues {
     submission: Mapping,
     completion: Mapping,
@@ -69,7 +69,7 @@ fn attach(device: &Device) -> Result<(), Failure> {
     }
 }
 
-/// The thread: what attach has left. It is too late to fail.
+/// The thread that does the reset for attach. It is too late for attach to fail.
 fn finish(registers: usize) {
     if let Err(Failure(why)) = reset(registers as u64, |us| thread::sleep_ns(us * 1000)) {
         kprintln!("nvme: lost: {why}");
@@ -77,8 +77,8 @@ fn finish(registers: usize) {
     ROOT_MOUNT.release();
 }
 
-/// Resets the controller. What it was told of is its own from then on, unless it could not be reset: then it is switched off
-/// and all of that unmapped.
+/// Resets the controller. After that the controller keeps its queues for ever. If the reset fails, it is switched off and the
+/// queues are unmapped.
 fn reset(registers: u64, pause_us: impl Fn(u64)) -> Result<(), Failure> {
     let registers = phys::borrow(registers, REGISTERS_BYTES, MemoryType::Uncacheable);
     let controller = Controller(registers.map_err(|_| Failure("its registers are where memory is"))?);
@@ -86,11 +86,11 @@ fn reset(registers: u64, pause_us: impl Fn(u64)) -> Result<(), Failure> {
     let queues = Queues { submission: queue()?, completion: queue()? };
     let result = controller.reset(&queues, &pause_us);
     match result {
-        // There for as long as the machine is on.
+        // The mappings last as long as the machine is on.
         Ok(()) => core::mem::forget((controller, queues)),
         Err(_) => {
             controller.write(CONFIGURATION, 0);
-            // Until it says that it is off, it may write to them.
+            // Until the controller reports that it is off, it may write to the queues.
             if controller.wait_until_ready_is(0, &pause_us).is_err() {
                 core::mem::forget(queues);
             }
@@ -131,12 +131,12 @@ impl Controller {
     }
 
     fn read(&self, register: u64) -> u32 {
-        // SAFETY: `pci::memory_of` says that the device's registers are there, and they are mapped uncached.
+        // SAFETY: `pci::memory_of` returned the address of the device's registers, and they are mapped uncached.
         unsafe { ((self.0.virt() + register) as *const u32).read_volatile() }
     }
 
     fn write(&self, register: u64, value: u32) {
-        // SAFETY: as above; the queues that the controller is told of are mapped, so that nobody else gets their frames.
+        // SAFETY: as above. The controller's queues are mapped, so the allocator does not hand out their frames.
         unsafe { ((self.0.virt() + register) as *mut u32).write_volatile(value) }
     }
 

@@ -1,15 +1,15 @@
-//! Page tables: what is mapped where, and what may be done there.
+//! Page tables: the mappings and their protection.
 //!
 //! ```text
-//! 0x0000_0000_0000_0000  one page: nothing, so that a null pointer faults
+//! 0x0000_0000_0000_0000  one unmapped page, so that a null pointer faults
 //! 0x0000_0000_0000_1000  memory and devices, each at its physical address, to the end of memory or 4 GiB:
-//!                          0x8000  what wakes application processors: executable
+//!                          0x8000  the trampoline of application processors: executable
 //!                        0x200000  the kernel: text executable, constants read-only, the rest data
-//!                                  above it, where no memory is: devices, uncached
+//!                                  above it, outside of memory: devices, uncached
 //! 0x0000_0080_0000_0000  the user process
-//! 0xffff_c000_0000_0000  addresses that the arena gives out (`vmem.rs`):
+//! 0xffff_c000_0000_0000  addresses that the arena hands out (`vmem.rs`):
 //!                          thread stacks, of 64 KiB each, the lower half unmapped: an overflow faults
-//!                          what was read of disks, page by page (`cache.rs`)
+//!                          cached pages of disks (`cache.rs`)
 //!                          buffers of the network driver, unmapped (`em.rs`)
 //!                          memory and registers that drivers map (`phys.rs`)
 //! ```
@@ -24,7 +24,7 @@ use x86_64::structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame};
 
 pub const USER_BASE: u64 = 0x80_0000_0000;
 pub const KERNEL_BASE: u64 = 0xffff_c000_0000_0000;
-/// How many addresses the arena has.
+/// Number of addresses in the arena.
 pub const KERNEL_ADDRESSES: u64 = 1 << 44;
 pub const HUGE_BYTES: u64 = 2 << 20;
 const FOUR_GIB: u64 = 1 << 32;
@@ -34,7 +34,8 @@ const DEVICE: Flags = DATA.union(Flags::NO_CACHE).union(Flags::WRITE_THROUGH);
 const TEXT: Flags = Flags::PRESENT;
 const CONSTANTS: Flags = Flags::PRESENT.union(Flags::NO_EXECUTE);
 
-/// The root. In the kernel's image, below 4 GiB: application processors load it before they can reach more.
+/// The root of the page tables. It is in the kernel's image, below 4 GiB, because application processors load it before they
+/// can reach higher addresses.
 static ROOT: SpinLock<PageTable> = SpinLock::new(PageTable::new());
 
 unsafe extern "C" {
@@ -42,7 +43,7 @@ unsafe extern "C" {
     static data_start: u8;
 }
 
-/// Maps everything, and switches to it.
+/// Maps memory and devices, and switches to the new tables.
 pub fn start() {
     let _scope = tslog::scope!("paging_start");
     let mut root = ROOT.lock();
@@ -56,11 +57,11 @@ pub fn start() {
         set_huge(&mut root, phys, if is_memory(phys) { DATA } else { DEVICE });
     }
     let phys = PhysAddr::new(core::ptr::from_ref(&*root).addr() as u64);
-    // SAFETY: the tables map all that was mapped, this code and its stack included.
+    // SAFETY: the tables map all that was mapped before, including this code and its stack.
     unsafe { Cr3::write(PhysFrame::containing_address(phys), Cr3Flags::empty()) };
 }
 
-/// Below the first 2 MiB boundary after the kernel's constants.
+/// Protection of a page below the first 2 MiB boundary after the kernel's constants.
 fn flags_of_low_page(phys: u64) -> Flags {
     let (rodata, data) = ((&raw const rodata_start).addr() as u64, (&raw const data_start).addr() as u64);
     match phys {
@@ -80,7 +81,7 @@ pub fn map(virt: u64, phys: u64, flags: Flags) {
     set(&mut ROOT.lock(), virt, phys, flags);
 }
 
-/// Unmaps one page, and says which frame it had. No CPU reaches the frame by it any more.
+/// Unmaps one page, and returns its frame. After that no CPU reaches the frame by this page.
 pub fn unmap(virt: u64) -> Option<u64> {
     let phys = take_entry(virt);
     shootdown::forget(virt);
@@ -96,7 +97,7 @@ fn take_entry(virt: u64) -> Option<u64> {
     phys
 }
 
-/// The root's physical address.
+/// Physical address of the root.
 pub fn root_phys() -> u64 {
     Cr3::read().0.start_address().as_u64()
 }
@@ -114,7 +115,7 @@ fn index(virt: u64, shift: u32) -> usize {
     (virt >> shift & 511) as usize
 }
 
-/// The table below, made if there is none, for ever. What a page allows is decided in the last table only.
+/// The next lower table. If there is none, creates one for ever. Only the last table decides the protection of a page.
 fn next(table: &mut PageTable, virt: u64, shift: u32) -> &mut PageTable {
     let entry = &mut table[index(virt, shift)];
     if entry.is_unused() {
@@ -122,6 +123,6 @@ fn next(table: &mut PageTable, virt: u64, shift: u32) -> &mut PageTable {
         entry.set_addr(PhysAddr::new(memory::allocate_frame_for_ever()), flags);
     }
     assert!(!entry.flags().contains(Flags::HUGE_PAGE), "paging::next: {virt:#x} is in a huge page");
-    // SAFETY: the entry points at a table that only these functions use, and memory is mapped onto itself.
+    // SAFETY: the entry points at a table that only these functions use, and memory is identity mapped.
     unsafe { &mut *(entry.addr().as_u64() as *mut PageTable) }
 }

@@ -1,4 +1,4 @@
-//! Panic: says what and where, tells the host, stops. The log stays in memory.
+//! The panic handler: prints the message and the place, reports the panic to the host, and stops. The log stays in memory.
 
 use crate::console::last_words;
 use crate::{apic, cpu, exit, sampling};
@@ -9,8 +9,8 @@ const NOBODY: u32 = u32::MAX;
 /// The index of the CPU that panicked.
 static PANICKED: AtomicU32 = AtomicU32::new(NOBODY);
 
-/// Whether another CPU than this one has panicked. That CPU stops the others by an NMI. It must not stop itself when a
-/// sampling NMI reaches it in the middle of its last words.
+/// True if another CPU than this one has panicked. The panicking CPU stops the others by an NMI. It must not stop itself when a
+/// sampling NMI comes while it prints its last line.
 pub fn stops_cpu(index: u32) -> bool {
     let panicked = PANICKED.load(Ordering::Acquire);
     panicked != NOBODY && panicked != index
@@ -21,7 +21,7 @@ fn panic(info: &PanicInfo) -> ! {
     x86_64::instructions::interrupts::disable();
     let index = cpu::this().index.get();
     if PANICKED.compare_exchange(NOBODY, index, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // Another CPU's panic, or one in here, has the console.
+        // Another CPU's panic, or a panic in this handler, has the console.
         cpu::stop();
     }
     sampling::stop();
@@ -33,7 +33,7 @@ fn panic(info: &PanicInfo) -> ! {
     exit::panicked()
 }
 
-// Precompiled `core` and `alloc` refer to both; with `panic = "abort"` nobody calls either.
+// Precompiled `core` and `alloc` refer to both. With `panic = "abort"` neither is called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 

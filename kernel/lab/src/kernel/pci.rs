@@ -1,8 +1,9 @@
 //! PCI: configuration space by ports 0xcf8 and 0xcfc, and a scan of all buses that bridges lead to.
 //!
-//! With `pci=parallel` the scan only lists what is there. Each function is then probed and attached by a thread of its own, and
-//! the bus is attached when all of them are done: attach methods run at once, on as many CPUs as there are by then (`smp=early`).
-//! With `driver_lock=giant` each holds one lock for all while it does, also while it sleeps: they take their turns.
+//! With `pci=parallel` the scan only lists the functions. A thread for each function then probes and attaches it, and the bus is
+//! attached when all threads are done. Attach methods run at the same time, on the CPUs that run by then (`smp=early`). With
+//! `driver_lock=giant` all threads share one lock, which a thread holds while it attaches and sleeps. So they run one after the
+//! other.
 
 use crate::console::verbose;
 use crate::cpu::{inl, outl};
@@ -26,7 +27,7 @@ const NO_VENDOR: u16 = 0xffff;
 const CLASS_BRIDGE: u8 = 6;
 const SUBCLASS_PCI: u8 = 4;
 
-/// A function of a device, and what it says it is.
+/// A function of a device, with its vendor, device and class.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub address: PciAddress,
@@ -36,7 +37,7 @@ pub struct Function {
     pub subclass: u8,
 }
 
-/// The two ports, which belong together.
+/// The lock of the two ports, which are used together.
 static PORTS: SpinLock<()> = SpinLock::new(());
 
 /// Access to configuration space.
@@ -66,13 +67,13 @@ impl ConfigRegionAccess for Configuration {
 fn probe_host(_: &Device) -> Option<Fit> {
     let _ports = PORTS.lock();
     outl(ADDRESS, ENABLE);
-    // Where there is no PCI (microvm) the port reads as all ones.
+    // Without PCI (microvm) the port reads as all ones.
     (inl(ADDRESS) == ENABLE).then_some(Fit::Exact)
 }
 
 fn attach_host(_: &Device) -> Result<(), Failure> {
     scan(0);
-    // A bridge's thread adds the functions behind it before it lets go.
+    // A bridge's thread adds the functions behind it before it releases its hold.
     PCI_PROBE.wait();
     Ok(())
 }
@@ -86,14 +87,14 @@ fn attach_bridge(device: &Device) -> Result<(), Failure> {
     let Location::Pci(function) = device.location else { return Err(Failure("not on PCI")) };
     let header = PciPciBridgeHeader::from_header(PciHeader::new(function.address), Configuration);
     match header.map(|bridge| bridge.secondary_bus_number(Configuration)) {
-        // A firmware that leaves buses unnumbered (qboot) leaves 0.
+        // A firmware that does not number buses (qboot) leaves 0.
         Some(bus) if bus > function.address.bus() => scan(bus),
         _ => verbose!("{}: no bus behind it", device.name),
     }
     Ok(())
 }
 
-/// Adds every function on a bus, and by way of bridges all behind it.
+/// Adds every function on a bus, and through bridges all functions behind it.
 fn scan(bus: u8) {
     for device in 0..32 {
         let first = PciAddress::new(0, bus, device, 0);
@@ -130,7 +131,7 @@ fn add(address: PciAddress) {
 
 /// The thread of a function.
 fn probe_and_attach(function: usize) {
-    // SAFETY: `add` leaked it, for this thread.
+    // SAFETY: `add` leaked the function for this thread.
     let function = unsafe { &*core::ptr::with_exposed_provenance::<Function>(function) };
     let giant = (boot::switches().driver_lock == DriverLock::Giant).then(|| GIANT.lock());
     device::add("pci", Location::Pci(*function));
@@ -138,8 +139,10 @@ fn probe_and_attach(function: usize) {
     PCI_PROBE.release();
 }
 
-/// Where a function's first memory range begins, with the function allowed to answer there and to reach memory itself.
-/// None if it has none, if no firmware gave it a place (qboot does not), or above 4 GiB, where devices are not mapped.
+/// Address of a function's first memory range. Also lets the function answer there, and access memory itself.
+///
+/// Returns `None` if the function has no such range, if the firmware gave it no address (qboot does not), or if the range is
+/// above 4 GiB, where devices are not mapped.
 pub fn memory_of(function: &Function) -> Option<u64> {
     let mut endpoint = EndpointHeader::from_header(PciHeader::new(function.address), Configuration)?;
     let from = match endpoint.bar(0, Configuration)? {
