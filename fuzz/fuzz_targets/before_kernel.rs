@@ -1,4 +1,4 @@
-//! Stamps of coreboot, U-Boot, UEFI firmware and EFI loaders: they never step back, whatever the text or the table says.
+//! Stamps of coreboot, U-Boot, UEFI firmware and EFI loaders: for any text or table, they never step back.
 #![no_main]
 
 use evidence::{bootstage, cbmem, efi_loader, fpdt};

@@ -1,5 +1,5 @@
-//! Samples of a boot chart: each line is counted once, and the stretches of a process lie one after the other. Placed on a timeline,
-//! its boot path adds up to the total.
+//! Samples of a boot chart: each line is counted once, and the stretches of a process lie one after the other. On a timeline, the
+//! boot path adds up to the total.
 #![no_main]
 
 use evidence::bootchart::Samples;

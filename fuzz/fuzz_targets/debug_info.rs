@@ -1,10 +1,10 @@
-//! The debug information of somebody's kernel, and a path through it.
+//! The debug information of an untrusted kernel, and a path through it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use machine::debug_info::DebugInfo;
 
-/// Where the variable of the seeds is: an array of structures, compiled for DWARF 4 and 5.
+/// Address of the variable in the seeds, an array of structures compiled for DWARF 4 and 5.
 const ADDRESS: u64 = 0x40_4040;
 
 fuzz_target!(|bytes: &[u8]| {

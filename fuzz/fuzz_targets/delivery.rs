@@ -1,5 +1,5 @@
-//! The evidence transfer from a hostile guest. The input is both what the port brings and the guest's memory, with a round's
-//! header at address 0. Magic, version and checksums are corrected first: a hostile guest would get them right.
+//! The evidence transfer from a hostile guest. The input is both the output on the port and the guest's memory, with a round's
+//! header at address 0. Magic, version and checksums are corrected first, because a hostile guest would get them right.
 #![no_main]
 
 use guest_init::delivery::Delivery;
@@ -8,7 +8,7 @@ use guest_init::round::{Header, PAGE_BYTES, sum};
 use libfuzzer_sys::fuzz_target;
 use std::io;
 
-const BYTES_MAX: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     by_port(bytes);
@@ -16,10 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn by_port(bytes: &[u8]) {
-    let mut delivery = Delivery::new(BYTES_MAX);
-    let (mut said, mut kept) = (0, 0);
-    PortReader::new().feed(bytes, &mut |heard| match heard {
-        PortEvent::Output(bytes) => said += bytes.len(),
+    let mut delivery = Delivery::new(MAX_BYTES);
+    let (mut output, mut kept) = (0, 0);
+    PortReader::new().feed(bytes, &mut |event| match event {
+        PortEvent::Output(bytes) => output += bytes.len(),
         PortEvent::Chunk(chunk, bytes) => {
             let _ = delivery.take_chunk(&chunk, bytes, &mut |_: &str, bytes: &[u8], _: bool| {
                 kept += bytes.len() as u64;
@@ -28,9 +28,9 @@ fn by_port(bytes: &[u8]) {
         }
         PortEvent::Message(_) | PortEvent::Malformed(_) => {}
     });
-    assert!(said <= bytes.len());
+    assert!(output <= bytes.len());
     assert_eq!(kept, delivery.bytes());
-    assert!(kept <= BYTES_MAX);
+    assert!(kept <= MAX_BYTES);
 }
 
 fn by_memory(bytes: &[u8]) {
@@ -43,16 +43,16 @@ fn by_memory(bytes: &[u8]) {
         Ok(())
     };
     let mut kept = 0;
-    let mut delivery = Delivery::new(BYTES_MAX);
+    let mut delivery = Delivery::new(MAX_BYTES);
     let _ = delivery.take_round(0, &mut read_at, &mut |_: &str, bytes: &[u8], _: bool| {
         kept += bytes.len() as u64;
         Ok(())
     });
     assert_eq!(kept, delivery.bytes());
-    assert!(kept <= BYTES_MAX);
+    assert!(kept <= MAX_BYTES);
 }
 
-/// The header's layout is drawn in `guest_init::round`.
+/// Corrects the header and the checksums. `guest_init::round` describes the layout.
 fn make_right(memory: &mut [u8]) {
     memory[..12].copy_from_slice(b"BTSCOPE\n\x01\0\0\0");
     let frames = u32::from_le_bytes(memory[24..28].try_into().unwrap()) as usize % 2048;
@@ -74,8 +74,8 @@ fn make_right(memory: &mut [u8]) {
     }
     put_u32(memory, 12, 0);
     put_u32(memory, 32, 0);
-    let own = sum(&memory[..PAGE_BYTES]);
-    put_u32(memory, 32, own);
+    let header_sum = sum(&memory[..PAGE_BYTES]);
+    put_u32(memory, 32, header_sum);
 }
 
 fn part(memory: &[u8], phys: u64, length: usize) -> Option<&[u8]> {

@@ -1,4 +1,4 @@
-//! The recognition of a file's format: any bytes get an answer, and no byte outside of the file is read.
+//! The recognition of a file's format: any bytes are recognised as something, and all ranges lie in the file.
 #![no_main]
 
 use evidence::detect::detect;

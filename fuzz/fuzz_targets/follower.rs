@@ -1,5 +1,5 @@
-//! The rules by which the QEMU plugin follows calls, with several vCPUs in any interleaving. The first byte says whether the architecture's
-//! calls leave the stack alone; the others are what the vCPUs do.
+//! The rules by which the QEMU plugin follows calls, with several vCPUs in any interleaving. The first byte decides whether calls
+//! of the architecture leave the stack alone; the others are the actions of the vCPUs.
 #![no_main]
 
 use bootscope_qemu_plugin::calls::any_guest::AnyGuest;

@@ -1,4 +1,4 @@
-//! A kernel trace: each line is counted once, and what is built has its ends after its starts.
+//! A kernel trace: each line is counted once, and spans and waits do not end before they start.
 #![no_main]
 
 use evidence::ftrace::Trace;

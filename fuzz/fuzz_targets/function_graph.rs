@@ -1,4 +1,4 @@
-//! Text of the tracer function_graph: a line is a call or none, whatever it is.
+//! Text of the tracer function_graph: for any text, a line is at most one call.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

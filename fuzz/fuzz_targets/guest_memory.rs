@@ -1,5 +1,5 @@
-//! A guest's memory, read from outside: the kernel log in it, and QEMU's text that says where it lies. The input is the
-//! memory from 0 on; its first line is the text too.
+//! A guest's memory, read from outside: the kernel log in it, and QEMU's text about the place of the memory. The input is the
+//! memory from 0 on, and also the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

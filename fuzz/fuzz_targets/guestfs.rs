@@ -1,4 +1,4 @@
-//! What libguestfs reported of a launch: read, its kernel lines with it, and placed.
+//! The report of libguestfs about a launch: it is read with its kernel lines, and placed on a timeline.
 #![no_main]
 
 use evidence::guestfs::Events;

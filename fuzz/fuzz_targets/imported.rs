@@ -1,7 +1,8 @@
-//! Small formats that have no target of their own, in one recording: `bootstat`, `boottimes`, Android's init in a kernel log
-//! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the specs of
-//! its boot (`how`). The input is the bytes that a grammar makes them of, or with `RAW` in front the files themselves, with a NUL between
-//! them. For any input the phases and the boot path add up to the total, and a spec that is read is written as it is read.
+//! Small formats without a separate target, in one recording: `bootstat`, `boottimes`, Android's init in a kernel log
+//! (`android_words`), `meminfo`, `vmm` marks, a trace's sockets (`ports`), the files of an `archive`, and `recording.json` with the
+//! specs of its boot (`how`). A grammar makes the files from the input. An input that begins with `RAW` is the files themselves,
+//! with a NUL between them. For any input the phases and the boot path add up to the total, and a spec that is written is read back
+//! the same.
 #![no_main]
 
 mod made;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use std::fs;
 use timeline::Ns;
 
-/// The files, and the lines of each that is text.
+/// The files, and for each text file its possible lines.
 const FILES: [(&str, &[&str]); 9] = [
     ("recording.json", &[]),
     ("00-bootstat.txt", &BOOTSTAT),
@@ -31,7 +32,7 @@ const BOOTSTAT: [&str; 3] = [
     "x.tar:tmp/uptime-{w}:{t} {t}",
     "/tmp/disk-{w}:{n} {n} {n} {n} {n} {n} {n} {n} {n} {n} {n}",
 ];
-/// Of a file whose name is an event's.
+/// Lines of a file that is named after an event.
 const UPTIME: [&str; 2] = ["{t} {t}", "{n} {n} {n} {n} {n} {n} {n} {n} {n} {n} {n}"];
 const BOOTTIMES: [&str; 4] =
     ["[ro.boottime.{w}]: [{n}]", "[ro.boottime.init]: [{n}]", "[ro.boottime.init.{w}]: [{n}]", "[ro.{w}]: [{w}]"];
@@ -61,7 +62,7 @@ const MEMBERS: [&str; 6] =
 
 fuzz_target!(|bytes: &[u8]| {
     match bytes.strip_prefix(b"RAW") {
-        // The last of them may have NULs itself.
+        // The last file may have NULs itself.
         Some(raw) => check(raw.splitn(FILES.len(), |&byte| byte == 0).map(<[u8]>::to_vec).collect()),
         None => check(files(&mut Unstructured::new(bytes)).unwrap_or_default()),
     }
@@ -86,7 +87,7 @@ fn document(u: &mut Unstructured, mut document: Value) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What a recorder writes, with a value for all that its boot can be asked for.
+/// The manifest that a recorder writes, with a value for every option of its boot.
 fn recording_json() -> Value {
     let mut how = serde_json::to_value(GuestSpec::default()).expect("plain data");
     for (name, value) in serde_json::to_value(ObserveSpec::default()).expect("plain data").as_object().expect("fields")
@@ -117,7 +118,7 @@ fn vmm_json() -> Value {
     Value::Array((1..).zip(names).map(mark).collect())
 }
 
-/// A tar archive whose headers are right, then damaged.
+/// A tar archive with correct headers, then damaged.
 fn archive(u: &mut Unstructured) -> Result<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     for _ in 0..u.int_in_range(0..=6)? {
@@ -126,7 +127,7 @@ fn archive(u: &mut Unstructured) -> Result<Vec<u8>> {
         let mut header = tar::Header::new_gnu();
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(tar::EntryType::new(*u.choose(b"0000007125gLKxS")?));
-        // Most of the time as long as it is.
+        // The size is correct most of the time.
         header.set_size(if u.ratio(1, 10)? { u.arbitrary::<u32>()?.into() } else { content.len() as u64 });
         header.set_cksum();
         builder.append(&header, &content[..]).expect("a vector takes all");

@@ -1,13 +1,13 @@
-//! An initrd: archives, compressed or not, one after the other, and the same without compression.
+//! An initrd: archives, compressed or not, one after the other, which are unpacked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use machine::initrd;
 
-/// What a small input may grow to.
-const BYTES_MAX: u64 = 16 << 20;
+/// Largest unpacked size.
+const MAX_BYTES: u64 = 16 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(Some(plain)) = initrd::unpacked(bytes, BYTES_MAX) else { return };
-    assert!(plain.len() as u64 <= BYTES_MAX);
+    let Ok(Some(plain)) = initrd::unpacked(bytes, MAX_BYTES) else { return };
+    assert!(plain.len() as u64 <= MAX_BYTES);
 });

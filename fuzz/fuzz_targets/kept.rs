@@ -1,5 +1,6 @@
-//! What bootscope keeps between runs, and what users write for it: a file of `budgets`, a `lake.json` with the notes beside it, and a
-//! `history`. The first byte says which; the rest is what a grammar makes it of, or after an `R` the file itself.
+//! Files that bootscope keeps between runs, and files that users write for it: a file of `budgets`, a `lake.json` with the notes
+//! beside it, and a `history`. The first byte chooses one. A grammar makes the file from the rest, or after an `R` the rest is the
+//! file.
 #![no_main]
 
 mod made;
@@ -46,7 +47,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A file that is read names each budget's line, and boots can be held against it.
+/// A valid file has the line of each budget, and boots can be checked against it. An error has its line.
 fn budgets(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Budgets::parse(&text) {
@@ -76,7 +77,7 @@ fn notes(u: &mut Unstructured) -> Result<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// Whatever its notes say, a lake without tables has no boots, and nothing outside of it changes.
+/// With any notes, a lake without tables has no boots, and no file outside of it changes.
 fn lake(notes: &[Vec<u8>]) {
     let around = tempfile::tempdir_in("/dev/shm").expect("a folder in /dev/shm");
     let folder = around.path().join("lake");
@@ -105,7 +106,7 @@ fn bench() -> Value {
     serde_json::to_value(Document::new(head, (0..6).map(boot).collect(), None)).expect("a document is plain data")
 }
 
-/// What was kept is found, and a database that was damaged is an error.
+/// An added document is found again, and a damaged database does not crash.
 fn history(document: &Value, u: &mut Unstructured) {
     let Ok(document) = serde_json::from_value::<Document>(document.clone()) else { return };
     let document = document.computed_again();

@@ -1,4 +1,4 @@
-//! A kernel's image: its payload, and the table of symbols in what that unpacks to.
+//! A kernel's image: its payload, and the table of symbols in the unpacked payload.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! A Linux kernel's trace in a hostile guest's memory: its ring buffers, the numbers of its events and the names of its clocks. The
-//! input is the memory from 0 on; where the variables are in it, `made_trace` says.
+//! input is the memory from 0 on. `made_trace` has the addresses of the variables in it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,7 +27,7 @@ impl PhysicalMemory for Memory<'_> {
 fuzz_target!(|bytes: &[u8]| {
     let memory = Memory { bytes, extents: [Extent { phys: 0, file_offset: 0, bytes: bytes.len() as u64 }] };
     let Ok(trace) = made_trace(&memory) else { return };
-    // The heading says how many records there are: each is a line, or is counted at the end.
+    // The heading has the number of records. Each is a line, or is counted at the end.
     let text = String::from_utf8_lossy(&trace.text);
     let declared = text.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: "));
     let kept: usize = declared.and_then(|counts| counts.split('/').next()?.parse().ok()).expect("a heading");

@@ -1,5 +1,5 @@
-//! Inputs that a format's grammar makes of the fuzzer's bytes, and damage to them. A mutation of those bytes changes a line or a value, and
-//! most of what comes out is read to its end.
+//! Makes inputs from the fuzzer's bytes by a format's grammar, and damages them. A mutation of the bytes changes a line or a value,
+//! and most inputs are read to their end.
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 40;
 const MAX_DAMAGES: usize = 8;
 const MAX_CHANGES: usize = 12;
-/// Names that several lines share, so that one speaks of another.
+/// Names that several lines share, so that one line refers to another.
 const NAMES: [&str; 12] = [
     "init",
     "web",
@@ -70,7 +70,7 @@ fn value(u: &mut Unstructured, hole: &str) -> Result<String> {
 
 /// Replaces, removes and repeats some bytes.
 pub fn damage(u: &mut Unstructured, bytes: &mut Vec<u8>) -> Result<()> {
-    // Half of all inputs stay as they were made.
+    // Half of all inputs stay undamaged.
     if u.is_empty() || u.ratio(1, 2)? {
         return Ok(());
     }

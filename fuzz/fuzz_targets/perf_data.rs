@@ -1,4 +1,4 @@
-//! perf's own files: whatever they say of places and lengths, what is made of them is samples.
+//! perf's files: the reader survives any places and lengths in them.
 #![no_main]
 
 use evidence::perf_data::PerfData;

@@ -7,7 +7,7 @@ use timeline::Diagnostics;
 
 fuzz_target!(|bytes: &[u8]| {
     let read = Samples::read("fuzz", bytes, &mut Diagnostics::default());
-    // What is recognised as samples is read as samples.
+    // Text that is recognised as samples is read as samples.
     assert!(!recognise(bytes) || read.is_ok());
     if let Ok(samples) = read {
         assert!(samples.samples.iter().all(|sample| !sample.event.is_empty()));

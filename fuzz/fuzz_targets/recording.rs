@@ -23,7 +23,7 @@ const FILES: [&str; 10] = [
 
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in /dev/shm");
-    // The last of them may have NULs itself.
+    // The last file may have NULs itself.
     for (name, content) in FILES.iter().zip(bytes.splitn(FILES.len(), |&byte| byte == 0)) {
         fs::write(folder.path().join(name), content).expect("room in /dev/shm");
     }

@@ -1,4 +1,4 @@
-//! Where vCPUs were while the console was silent.
+//! Places of the vCPUs while the console was silent.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

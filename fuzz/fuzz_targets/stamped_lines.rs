@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let index = Index::read("a.idx", index, &mut diagnostics);
     guest_messages::read("guest.log", lines, &index, &mut diagnostics);
     let mut timeline = Timeline::new(TimeBase::Host);
-    let said = firmware::read(lines, &index, &mut timeline.diagnostics);
-    firmware::build(&said, Ns(1_000_000), &mut timeline);
+    let firmware_lines = firmware::read(lines, &index, &mut timeline.diagnostics);
+    firmware::build(&firmware_lines, Ns(1_000_000), &mut timeline);
     timeline.finalize(Ns::ZERO);
 });

@@ -1,4 +1,4 @@
-//! What systemd-analyze printed: each line is counted once, and for any input the phases add up to the total.
+//! Output of systemd-analyze: each line is counted once, and for any input the phases add up to the total.
 #![no_main]
 
 use evidence::systemd_analyze::Analysis;

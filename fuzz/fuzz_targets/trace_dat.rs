@@ -1,4 +1,4 @@
-//! trace-cmd's files: whatever they say of places and lengths, what is made of them is the text of a trace.
+//! trace-cmd's files: for any places and lengths in them, the result is the text of a trace, or a diagnostic.
 #![no_main]
 
 use evidence::ftrace::Trace;

@@ -40,7 +40,7 @@ fn written_is_read(log: &Log, records: u64) {
     let mut again = Log::default();
     let mut diagnostics = Diagnostics::default();
     let counts = again.read("again.txt", &text, &mut diagnostics);
-    // Its rate and its gaps are notes among the records.
+    // Rate and gaps of the log are notes among the records.
     let notes = count(&text, b" EVENT TSLOG ");
     assert!(counts.records <= records + notes && counts.others.is_empty(), "{diagnostics:?}");
     let mut same = Vec::new();
@@ -48,7 +48,7 @@ fn written_is_read(log: &Log, records: u64) {
     assert_eq!(text, same);
 }
 
-/// How often a word is in a text.
+/// Number of times that a word is in a text.
 fn count(text: &[u8], word: &[u8]) -> u64 {
     text.windows(word.len()).filter(|window| *window == word).count() as u64
 }

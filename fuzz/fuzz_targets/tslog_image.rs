@@ -1,13 +1,13 @@
-//! A TSLOG in a hostile guest's memory: the input as it comes, and again with the header's fixed fields corrected. Sizes,
-//! ranges, slots and the memory that names are read from are the input's.
+//! A TSLOG in a hostile guest's memory: the unchanged input, and again with the header's fixed fields corrected. Sizes, ranges,
+//! slots and the memory of names come from the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tslog::layout::{HEADER_BYTES, VERSION};
 use tslog::{Image, NAME_BYTES_MAX, Slot, find, write_image_text};
 
-/// Longer records make longer lines, but no line is longer than this: two names, each character up to four bytes.
-const LINE_BYTES_MAX: usize = 2 * 4 * NAME_BYTES_MAX + 100;
+/// Largest length of a line: two names of the largest length, with up to four bytes per character.
+const MAX_LINE_BYTES: usize = 2 * 4 * NAME_BYTES_MAX + 100;
 
 fuzz_target!(|bytes: &[u8]| {
     look(bytes);
@@ -35,13 +35,13 @@ fn look(memory: &[u8]) {
     let mut text = String::new();
     let dump = write_image_text(&image, &mut text, &mut read_phys).expect("a string takes all");
     assert_eq!((dump.records, dump.half_written, dump.malformed), (whole as u64, counts.half_written, counts.malformed));
-    assert!(text.lines().all(|line| line.len() <= LINE_BYTES_MAX && line.starts_with("0x")));
-    // Each record is one line, and the last words are at most six.
+    assert!(text.lines().all(|line| line.len() <= MAX_LINE_BYTES && line.starts_with("0x")));
+    // Each record is one line, and there are at most six last lines with counts.
     assert!((whole..=whole + 6).contains(&text.lines().count()));
 }
 
-/// Magic, version and sizes, and the sum over them; the layout is drawn in `tslog::layout`. Most of the time small
-/// enough that some of it is there.
+/// Corrects magic, version and sizes, and the sum over them. `tslog::layout` describes the layout. Most of the time it makes the
+/// log small enough that a part of it is in the input.
 fn make_right(memory: &mut [u8]) {
     memory[..16].copy_from_slice(b"\x89TSLOG\r\n\xc3\x1d\x9b\xe2\xa7\x75\x08\xf6");
     for (at, size) in [(16, VERSION), (20, HEADER_BYTES as u32), (24, 40), (28, 8)] {

@@ -1,4 +1,4 @@
-//! A thread's calls as uftrace writes them: stamps never step back, whatever the file says.
+//! A thread's calls as uftrace writes them: for any file, stamps never step back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

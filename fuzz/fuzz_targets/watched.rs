@@ -1,4 +1,4 @@
-//! What a variable was where functions were entered.
+//! Values of a variable at the entries of functions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -115,7 +115,7 @@ fn index(virt: u64, shift: u32) -> usize {
     (virt >> shift & 511) as usize
 }
 
-/// The next lower table. If there is none, creates one for ever. Only the last table decides the protection of a page.
+/// The next lower table. If it is missing, creates it for ever. Only the last table decides the protection of a page.
 fn next(table: &mut PageTable, virt: u64, shift: u32) -> &mut PageTable {
     let entry = &mut table[index(virt, shift)];
     if entry.is_unused() {

@@ -1,9 +1,9 @@
-//! Physical memory that drivers map: the only way to some for a device, and to what is not the frame allocator's.
+//! Mappings of physical memory for drivers. Drivers must get device memory, and memory outside of the frame allocator, only here.
 //!
-//! [`contiguous`] maps new frames that lie in one piece, as memory of the wanted type. Each mapping of them is a reference,
-//! and with the last one they are free again. [`borrow`] maps what is at an address, and refuses whatever the
-//! allocator owns (`lab::ownership`). With `ownership=none` it refuses nothing, and no frame comes back: so it was where frames were
-//! handed out by number.
+//! [`contiguous`] maps new contiguous frames with the requested memory type. Each mapping of them is a reference, and with the
+//! last one they are free again. [`borrow`] maps the memory at an address, and refuses frames that the allocator owns
+//! (`lab::ownership`). With `ownership=none` it refuses nothing, and no frame is ever freed, as in kernels that hand out frames
+//! by number.
 
 use crate::{boot, memory, paging, vm_page, vmem};
 use core::arch::asm;
@@ -13,42 +13,42 @@ use lab::ownership::{self, Refused};
 use lab::switches::Ownership;
 use x86_64::structures::paging::PageTableFlags as Flags;
 
-/// How a CPU treats memory.
+/// The memory type: the way in which CPUs access memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryType {
-    /// Through its caches, which see what devices write.
+    /// Through the caches, which are coherent with devices.
     WriteBack,
-    /// Each access is one on the bus.
+    /// Each access goes to the bus.
     Uncacheable,
 }
 
-/// Addresses at which a driver has memory. They are gone when it is dropped.
+/// A driver's mapping of memory. Dropping it unmaps the memory.
 #[derive(Debug)]
 pub struct Mapping {
-    /// Of the first page.
+    /// Address of the first page.
     virt: u64,
-    /// Of the first frame.
+    /// Address of the first frame.
     phys: u64,
     frames: u64,
-    /// Where in the first page it begins.
+    /// Offset of the memory in the first page.
     offset: u64,
     memory_type: MemoryType,
-    /// Whether it holds a reference to frames of the allocator's.
+    /// True if the mapping is a reference to frames of the allocator.
     is_counted: bool,
 }
 
-/// So many bytes of new memory, cleared, in frames that lie in one piece.
+/// Allocates and maps cleared memory in contiguous frames.
 pub fn contiguous(bytes: u64, memory_type: MemoryType) -> Option<Mapping> {
     let frames = bytes.div_ceil(FRAME_BYTES);
     let phys = memory::allocate_frames(frames)?;
     let is_counted = boot::switches().ownership == Ownership::Counted;
     let mapping = Mapping::new(phys, frames, 0, memory_type, is_counted);
-    // SAFETY: the frames are new, and all of them were just mapped there.
+    // SAFETY: the frames are new, and all of them were just mapped at this address.
     unsafe { core::ptr::write_bytes(mapping.virt as *mut u8, 0, (frames * FRAME_BYTES) as usize) };
     Some(mapping)
 }
 
-/// What is at an address and not the allocator's.
+/// Maps the memory at an address, if the allocator does not own it.
 pub fn borrow(phys: u64, bytes: u64, memory_type: MemoryType) -> Result<Mapping, Refused> {
     let frames = match boot::switches().ownership {
         Ownership::Counted => ownership::borrow(boot::map(), phys, bytes)?,
@@ -68,9 +68,9 @@ impl Mapping {
             vm_page::references(phys).fetch_add(1, Ordering::Relaxed);
         }
         if memory_type == MemoryType::Uncacheable {
-            // What this CPU's caches still hold of these frames would be written over what the driver writes. Another CPU's private
-            // caches are not reached: drivers attach on the CPU that writes to their memory.
-            // SAFETY: writes caches back, and changes no memory that anybody sees.
+            // This CPU's caches may still hold dirty lines of these frames. Written back later, they would overwrite the driver's
+            // data. Other CPUs' private caches are not flushed: a driver attaches on the CPU that writes to its memory.
+            // SAFETY: it writes caches back, which changes no memory that a program can observe.
             unsafe { asm!("wbinvd", options(nostack)) };
         }
         let virt = vmem::allocate(frames * FRAME_BYTES);
@@ -85,17 +85,17 @@ impl Mapping {
         Mapping::new(self.phys, self.frames, self.offset, self.memory_type, self.is_counted)
     }
 
-    /// Where the driver has it.
+    /// Address for the driver.
     pub fn virt(&self) -> u64 {
         self.virt + self.offset
     }
 
-    /// What the driver tells its device.
+    /// Address for the device.
     pub fn phys(&self) -> u64 {
         self.phys + self.offset
     }
 
-    /// Whether a frame is in it.
+    /// True if the mapping contains this physical address.
     pub fn has(&self, phys: u64) -> bool {
         (self.phys..self.phys + self.frames * FRAME_BYTES).contains(&phys)
     }

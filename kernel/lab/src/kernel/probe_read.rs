@@ -1,4 +1,4 @@
-//! A read that may fault: who does not know whether an address is mapped asks so, and hears of a fault instead of a panic.
+//! A read that may fault, for addresses that may be unmapped. A fault makes it return `None` instead of a panic.
 
 use crate::trap::Frame;
 use core::arch::global_asm;
@@ -21,7 +21,7 @@ global_asm!(
     "#
 );
 
-/// In RAX and RDX, as the ABI gives back two words.
+/// The result in RAX and RDX, where the ABI returns two words.
 #[repr(C)]
 struct Read {
     word: u64,
@@ -34,18 +34,18 @@ unsafe extern "sysv64" {
     static probe_read_faulted: u8;
 }
 
-/// The word at a canonical address; none if nothing is mapped there.
+/// The word at a canonical address; `None` if the address is not mapped.
 pub fn read(address: u64) -> Option<u64> {
-    // SAFETY: it changes no memory, and `recover` sees to a fault.
+    // SAFETY: it changes no memory, and `recover` handles a fault.
     let read = unsafe { probe_read(address) };
     (read.is_mapped != 0).then_some(read.word)
 }
 
-/// A page fault in the kernel. False if it is no such read's.
+/// Handles a page fault in the kernel. Returns false if no such read caused it.
 pub fn recover(frame: &mut Frame) -> bool {
-    let is_it = frame.rip == (&raw const probe_read_load).addr() as u64;
-    if is_it {
+    let is_probe = frame.rip == (&raw const probe_read_load).addr() as u64;
+    if is_probe {
         frame.rip = (&raw const probe_read_faulted).addr() as u64;
     }
-    is_it
+    is_probe
 }

@@ -1,8 +1,8 @@
-//! Assembly that saves the general registers on the stack: one text for interrupts, system calls and preemption.
+//! Assembly that saves the general registers on the stack, for interrupts, system calls and preemption.
 //!
-//! It must not change the order: `trap::Frame` and `syscall::Registers` describe what it leaves there.
+//! The order must not change: `trap::Frame` and `syscall::Registers` describe the registers on the stack.
 
-/// Pushes all general registers but RSP.
+/// Pushes all general registers except RSP.
 macro_rules! push_registers {
     () => {
         "
@@ -25,7 +25,7 @@ macro_rules! push_registers {
     };
 }
 
-/// Pops what [`push_registers`] pushed.
+/// Pops the registers that [`push_registers`] pushed.
 macro_rules! pop_registers {
     () => {
         "

@@ -1,12 +1,12 @@
-//! Sampling while the kernel boots (`sample=`): where each CPU is, so many times a second, interrupts on or off.
+//! Samples the stack of each CPU many times per second while the kernel boots (`sample=`), interrupts on or off.
 //!
-//! The PIT's channel 0 beats. The I/O APIC passes each beat to the first CPU as a non-maskable interrupt, and that CPU's
-//! handler sends one to each of the others. The local APIC's timer could not: it has no delivery mode. `pit.rs` counts by channel
-//! 2 then.
+//! The PIT's channel 0 beats. The I/O APIC turns each beat into a non-maskable interrupt of the first CPU, whose handler sends
+//! one to each of the others. The local APIC's timer cannot do that, because it has no delivery mode. `pit.rs` then counts by
+//! channel 2.
 //!
-//! It begins once there is memory for the rings: what comes before is unseen, and said to be. The rings hold the whole
-//! boot, and go to the host when the kernel has handed over; what finds no room is counted. What happens in here must not
-//! fault, print, or take a lock.
+//! Sampling begins once there is memory for the rings; the text for the host has the time of the beginning. The rings hold the
+//! samples of the whole boot, and go to the host after the hand-over. Samples that find no room are counted. The NMI handler
+//! must not fault, print, or take a lock.
 
 use crate::console::kprintln;
 use crate::cpu::{self, CPUS_MAX, Cpu};
@@ -18,13 +18,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use sampler::text::{Heading, write_heading, write_sample};
 use sampler::{Interrupted, Moment, Stack, Stacks};
 
-/// A CPU's ring: seconds at 1000 Hz, but no more than a 32nd of memory.
-const RING_BYTES_MAX: u64 = 4 << 20;
-const RING_BYTES_MIN: u64 = 64 << 10;
+/// Largest size of a CPU's ring, for many seconds at 1000 Hz. A ring has at most a 32nd of memory, but at least
+/// [`MIN_RING_BYTES`].
+const MAX_RING_BYTES: u64 = 4 << 20;
+const MIN_RING_BYTES: u64 = 64 << 10;
 
 struct Samplers([UnsafeCell<Option<sampler::Cpu<'static>>>; CPUS_MAX]);
 
-// SAFETY: an entry is written once, before its CPU's bit is set in `SAMPLED`, and only shared afterwards.
+// SAFETY: an entry is written once, before its CPU's bit is set in `SAMPLED`. Afterwards it is only shared.
 unsafe impl Sync for Samplers {}
 
 static SAMPLERS: Samplers = Samplers([const { UnsafeCell::new(None) }; CPUS_MAX]);
@@ -35,11 +36,11 @@ static BEGAN_TSC: AtomicU64 = AtomicU64::new(0);
 
 fn sampler(index: u32) -> Option<&'static sampler::Cpu<'static>> {
     let is_there = SAMPLED.load(Ordering::Acquire) >> index & 1 == 1;
-    // SAFETY: the bit says that the entry is written for good.
+    // SAFETY: if the bit is set, the entry is written and does not change any more.
     is_there.then(|| unsafe { (*SAMPLERS.0[index as usize].get()).as_ref() }).flatten()
 }
 
-/// Begins, on the first CPU.
+/// Starts sampling on the first CPU.
 pub fn start() {
     let hz = boot::switches().sample;
     if hz == 0 {
@@ -56,34 +57,34 @@ pub fn start() {
     pit::beat(hz);
 }
 
-/// Gives a CPU that is to be started its ring.
+/// Gives a CPU its ring, before the CPU is started.
 pub fn prepare(index: u32) {
     if boot::switches().sample == 0 {
         return;
     }
-    let bytes = (memory::end() / 32).clamp(RING_BYTES_MIN, RING_BYTES_MAX);
+    let bytes = (memory::end() / 32).clamp(MIN_RING_BYTES, MAX_RING_BYTES);
     let Some(phys) = memory::allocate_frames(bytes / lab::memory_map::FRAME_BYTES) else { return };
-    // SAFETY: the memory was just taken, for ever, and is mapped onto itself; any value will do. Nobody looks at the entry before
-    // the CPU's bit is set.
+    // SAFETY: the memory was just taken, for ever, and is identity mapped; any value is valid. No CPU reads the entry before the
+    // CPU's bit is set.
     unsafe {
         let words = core::slice::from_raw_parts(phys as *const AtomicU64, bytes as usize / 8);
         *SAMPLERS.0[index as usize].get() = Some(sampler::Cpu::new(words));
     }
 }
 
-/// This CPU can take NMIs from now on.
+/// Lets this CPU take NMIs from now on.
 pub fn add_this_cpu() {
     if boot::switches().sample > 0 {
         SAMPLED.fetch_or(1 << cpu::this().index.get(), Ordering::AcqRel);
     }
 }
 
-/// No more samples: the boot is done, or a CPU has panicked.
+/// Stops sampling, because the boot is done or a CPU has panicked.
 pub fn stop() {
     RUNS.store(false, Ordering::Release);
 }
 
-/// From `nmi_entry`. The CPU that panicked stops the others so, and goes on itself.
+/// The NMI handler, which `nmi_entry` calls. A CPU that panicked stops the others by NMIs, and continues itself.
 #[unsafe(no_mangle)]
 extern "sysv64" fn nmi(frame: &NmiFrame) {
     let cpu = cpu::this();
@@ -92,7 +93,7 @@ extern "sysv64" fn nmi(frame: &NmiFrame) {
         cpu::stop();
     }
     if !RUNS.load(Ordering::Acquire) {
-        // A beat that was under way; before the first of them, an NMI is nobody's.
+        // A late beat. Before the first beat, an NMI has no known source.
         assert!(BEGAN_TSC.load(Ordering::Relaxed) > 0, "trap: non-maskable interrupt at {:#x}", frame.rip);
         return;
     }
@@ -108,7 +109,7 @@ extern "sysv64" fn nmi(frame: &NmiFrame) {
     sampler.sample(&Mine(cpu), &at, Moment { ticks: cpu::rdtsc(), thread: cpu::thread_id() });
 }
 
-/// The stacks that this CPU may be on: its interrupts', its scheduler's, and the running thread's.
+/// The stacks that this CPU may be using: those of its interrupts, of its scheduler, and of the running thread.
 struct Mine(&'static Cpu);
 
 impl Stacks for Mine {
@@ -125,12 +126,12 @@ impl Stacks for Mine {
     }
 
     fn word(&self, address: u64) -> u64 {
-        // SAFETY: the address is in a stack of `stack_of`'s, and all of these are mapped.
+        // SAFETY: the address is in a stack that `stack_of` returned, and all of these are mapped.
         unsafe { (address as *const u64).read_volatile() }
     }
 }
 
-/// Hands all samples to the host, as `perf script` text.
+/// Sends all samples to the host, as `perf script` text.
 pub fn deliver() {
     stop();
     if SAMPLED.load(Ordering::Acquire) == 0 {
@@ -143,7 +144,7 @@ pub fn deliver() {
         began_ticks: BEGAN_TSC.load(Ordering::Relaxed),
         lost: samplers().map(|(_, sampler)| sampler.lost()).sum(),
     };
-    // A CPU for whose ring there was no memory.
+    // CPUs without a ring, because there was no memory for it.
     let unsampled = SAMPLED.load(Ordering::Acquire).count_ones() - samplers().count() as u32;
     let mut file = exit::HostFile::new("samples.txt");
     let _ = write_heading(&mut file, &heading);

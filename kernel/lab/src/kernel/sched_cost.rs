@@ -1,9 +1,9 @@
-//! What the remedies of slow thread creation cost (`sched_cost=yes`): throughput at a higher `hz=`, and the latency of a
-//! wake-up under `preempt=voluntary` or `none`.
+//! Measures the costs of the remedies for slow thread creation (`sched_cost=yes`): throughput at a higher `hz=`, and the latency
+//! of a wake-up under `preempt=voluntary` or `none`.
 //!
-//! A fixed piece of work, `cpu_bound`, takes as much longer as ticks interrupt it. Beside it a thread sleeps to instants
-//! of its own, and notes how late it runs. The amount of work, how often it asks whether it should give way (about once
-//! in a millisecond at one instruction a nanosecond) and the instants are chosen, not measured.
+//! A fixed piece of work, `cpu_bound`, takes longer by the ticks that interrupt it. Another thread sleeps to certain instants,
+//! and measures the delay of its wake-ups. The amount of work, the interval of the preemption points (about a millisecond at one
+//! instruction per nanosecond) and the instants are chosen, not measured.
 
 use crate::console::kprintln;
 use crate::sysinit::{Subsystem, sysinit};
@@ -16,11 +16,12 @@ sysinit!(sched_cost, Subsystem::SchedCost, 0, measure);
 const PIECES: u32 = 100;
 const ROUNDS_A_PIECE: u32 = 333_333;
 const WAKE_UPS: u32 = 20;
-/// The first sleep, and by how much longer each is than the one before: wake-ups come at any moment of a piece.
+/// Length of the first sleep.
 const SLEEP_NS: u64 = 4_000_000;
+/// Difference in length between a sleep and the next, so that wake-ups come at any moment of a piece of work.
 const LONGER_NS: u64 = 37_000;
 
-/// How late the thread ran at worst, once it has finished.
+/// Largest delay of the thread's wake-ups, once it has finished.
 static LATEST_NS: Shared<Option<u64>> = Shared::new(None);
 
 fn measure() {
@@ -28,7 +29,7 @@ fn measure() {
         return;
     }
     thread::create("latency", latency, 0);
-    // It begins to sleep.
+    // The new thread begins to sleep.
     thread::yield_now();
     let began_ns = clock::now_ns();
     preempt::allowed(cpu_bound);

@@ -1,13 +1,13 @@
-//! Scripted delays, hangs and panics: whatever the command line asks for at a place of the boot.
+//! Scripted delays, hangs and panics, which the command line requests for places of the boot.
 //!
-//! A thread is delayed asleep, so that others run meanwhile; a device answers later (`answer.rs`); every other place is
-//! delayed in `DELAY`, as a slow driver would be. So is a thread that is to be busy, after its sleep.
+//! A delayed thread sleeps, so that others run meanwhile. A delayed device answers later (`answer.rs`). Every other place is
+//! delayed in `DELAY`, like a slow driver. A busy thread is also delayed in `DELAY`, after its sleep.
 
 use crate::console::kprintln;
 use crate::{boot, clock, cpu, thread};
 use lab::switches::{Kind, means};
 
-/// The boot has come to a place.
+/// Runs the script of a place that the boot has reached.
 pub fn at(kind: Kind, name: &'static str) {
     let switches = boot::switches();
     match switches.delay_ns(kind, name) {
@@ -22,7 +22,7 @@ pub fn at(kind: Kind, name: &'static str) {
     stop_at(kind, name);
 }
 
-/// A device is asked for something. After how long it answers.
+/// Time until a device answers a request, by the script.
 pub fn answers_after_ns(device: &'static str) -> u64 {
     stop_at(Kind::Answer, device);
     boot::switches().delay_ns(Kind::Answer, device)
@@ -42,7 +42,7 @@ fn stop_at(kind: Kind, name: &'static str) {
     }
 }
 
-/// What a kernel does that waits for what never comes: spin, with interrupts off.
+/// Spins with interrupts off, like a kernel that waits for an event that never comes.
 fn hang(kind: Kind, name: &str) -> ! {
     kprintln!("hang: at {} {name}", kind.as_str());
     x86_64::instructions::interrupts::disable();

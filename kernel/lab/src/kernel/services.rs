@@ -1,12 +1,11 @@
-//! User processes that are started before the boot is done (`services=`), as a system starts its daemons: the load under
-//! which a frame allocator shows.
+//! User processes that are started before the boot is done (`services=`), as a system starts its daemons. They are a load that
+//! makes the frame allocator's cost visible.
 //!
-//! Each service is a process that stays, with a start-up script beside it that does not. Both touch one page after the
-//! other, in turn, and get a frame for each by a fault, as with demand paging. Then the script ends, and its frames come
-//! back: every second one. How many pages they touch is chosen, not measured. What a service would do with its pages is left out:
-//! it writes a byte into each.
+//! A service is a process that stays, with a start-up script beside it that ends. Both touch one page after the other, in turn,
+//! and get a frame for each page by a fault, as with demand paging. Then the script ends, and its frames are freed: every second
+//! frame. The number of pages is chosen, not measured. A service only writes a byte into each page.
 //!
-//! They run one after the other on the thread that starts them, in the one address space there is.
+//! The services run one after the other on the thread that starts them, in the kernel's only address space.
 
 use crate::console::verbose;
 use crate::paging::{self, USER_BASE};
@@ -15,19 +14,19 @@ use core::arch::global_asm;
 use lab::memory_map::FRAME_BYTES;
 use x86_64::structures::paging::PageTableFlags as Flags;
 
-/// How many pages a service touches, and its script as well: 2 MiB each.
+/// Number of pages that a service touches. Its script touches as many: 2 MiB each.
 const PAGES: u64 = 512;
-/// Addresses of the first service. The process of `syscall.rs` lies below.
+/// Address of the first service. The process of `syscall.rs` lies below.
 const BASE: u64 = USER_BASE + (1 << 30);
 const SPACING_BYTES: u64 = 64 << 20;
-/// Where in a service's addresses its script's begin.
+/// Offset of the script's addresses in a service's addresses.
 const SCRIPT: u64 = SPACING_BYTES / 2;
 const END: u64 = BASE + SPACING_BYTES * lab::switches::SERVICES_MAX as u64;
 
 global_asm!(
     r#"
     .section .text.run_user, "ax"
-    # Goes to user space at rdi, with three registers from rsi, rdx and rcx. Comes back when the program says that it is done.
+    # Enters user space at rdi, with three registers from rsi, rdx and rcx. Returns when the program reports that it is done.
     .global run_user
     run_user:
         push rbp
@@ -41,7 +40,7 @@ global_asm!(
         cli
         mov gs:[24], rsp                # system calls begin below
         push {user_data}
-        push 0                          # it has no stack
+        push 0                          # the program has no stack
         push 0x202                      # interrupts on
         push {user_code}
         push rdi
@@ -51,7 +50,7 @@ global_asm!(
         swapgs
         iretq
 
-    # From a system call of that program's: back to who called `run_user`.
+    # Returns from a system call of that program to the caller of `run_user`.
     .global user_is_done
     user_is_done:
         mov rsp, gs:[24]
@@ -73,7 +72,7 @@ unsafe extern "sysv64" {
     fn user_is_done() -> !;
 }
 
-/// Starts them all. The program's text is mapped (`syscall::load_user_program`).
+/// Starts all services. `syscall::load_user_program` has mapped the program's text.
 pub fn start() {
     for nth in 0..boot::switches().services {
         start_one(BASE + u64::from(nth) * SPACING_BYTES);
@@ -90,16 +89,16 @@ fn start_one(service: u64) {
     end_script(service + SCRIPT);
 }
 
-/// Runs one of the user programs (`syscall.rs`) until it says that it is done, with three registers.
+/// Runs one of the user programs (`syscall.rs`) with three registers, until it reports that it is done.
 pub fn run(entry: u64, first: u64, second: u64, third: u64) {
     let kernel_rsp = cpu::this().kernel_rsp.get();
-    // SAFETY: the program is mapped; nothing that it calls switches threads, so that it comes back on this stack.
+    // SAFETY: the program is mapped. Its system calls do not switch threads, so it returns on this stack.
     unsafe { run_user(entry, first, second, third) };
     cpu::this().kernel_rsp.set(kernel_rsp);
     contexts::leave();
 }
 
-/// The script ends: its pages are unmapped and its frames free.
+/// Ends a script: unmaps its pages and frees its frames.
 #[inline(never)]
 fn end_script(script: u64) {
     let _scope = tslog::scope!("process_exit");
@@ -110,13 +109,13 @@ fn end_script(script: u64) {
     }
 }
 
-/// A program that `run` started is done (`syscall.rs`).
+/// Ends a program that `run` started, from its system call (`syscall.rs`).
 pub fn done() -> ! {
-    // SAFETY: only such a program says so, and `run_user` waits for it.
+    // SAFETY: only such a program makes this call, and `run_user` waits for it.
     unsafe { user_is_done() }
 }
 
-/// A page that is not there yet was touched. False if it is nobody's.
+/// Handles a fault on an unmapped page. Returns false if the page belongs to no service.
 #[inline(never)]
 pub fn page_fault(address: u64) -> bool {
     if !(BASE..END).contains(&address) {

@@ -1,9 +1,12 @@
-//! TLB shootdown: no CPU goes on with a translation that another has taken away.
+//! TLB shootdown: makes sure that no CPU uses a translation that another CPU has removed.
 //!
-//! A CPU remembers translations, and no other can make it forget one. So who unmaps a page interrupts each of the others,
-//! which forgets it and says so; only when all have is the page gone, and its frame may be somebody else's. One shootdown
-//! is under way at a time. Who waits for its own turn answers meanwhile, or two CPUs would wait for each other for ever;
-//! and nobody waits here with a lock held, for which another CPU could be waiting with interrupts off.
+//! A CPU caches translations, and only that CPU can drop one from its cache. So a CPU that unmaps a page interrupts each of the
+//! others, which drops the translation and confirms that. When all have confirmed, the page is unmapped and its frame can get
+//! another owner.
+//!
+//! There is one shootdown at a time. A CPU that waits to begin one answers other shootdowns meanwhile. Otherwise two CPUs would
+//! wait for each other for ever. A CPU must not hold a lock here, because another CPU could be waiting for it with interrupts
+//! off.
 
 use crate::{apic, boot, cpu, trap};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,21 +14,22 @@ use lab::switches::Shootdown;
 use x86_64::VirtAddr;
 use x86_64::instructions::{interrupts, tlb};
 
-/// A bit for each CPU that may remember a translation.
+/// A bit for each CPU that may cache a translation.
 static JOINED: AtomicU32 = AtomicU32::new(1);
-/// Whether one is under way.
+/// True while a shootdown is under way.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The page that is to be forgotten, and a bit for each CPU that has not yet.
+/// The page whose translation must be dropped.
 static PAGE: AtomicU64 = AtomicU64::new(0);
+/// A bit for each CPU that has not dropped it yet.
 static PENDING: AtomicU32 = AtomicU32::new(0);
 
-/// This CPU takes part from now on. Of what was unmapped before it remembers nothing.
+/// Makes this CPU take part from now on. Drops all translations that it has cached.
 pub fn join() {
     JOINED.fetch_or(1 << cpu::this().index.get(), Ordering::SeqCst);
     tlb::flush_all();
 }
 
-/// Has every CPU forget a page that is no longer mapped.
+/// Makes every CPU drop the translation of a page that is no longer mapped.
 pub fn forget(virt: u64) {
     tlb::flush(VirtAddr::new(virt));
     let others = JOINED.load(Ordering::SeqCst) & !(1 << cpu::this().index.get());
@@ -50,8 +54,8 @@ pub fn forget(virt: u64) {
     BUSY.store(false, Ordering::Release);
 }
 
-/// Forgets what another CPU asks for. With interrupts off: one in between would answer first, and the answer here be for
-/// the next page.
+/// Answers another CPU's shootdown. Interrupts must be off. An interrupt in between would answer first, and the answer here
+/// would then be for the next page.
 pub fn answer() {
     let bit = 1 << cpu::this().index.get();
     if PENDING.load(Ordering::Acquire) & bit != 0 {

@@ -1,8 +1,8 @@
-//! Whether a thread that is killed in the kernel gives back what it holds (`check=signal-exit`).
+//! Checks that a thread which is killed in the kernel releases all it holds (`check=signal-exit`).
 //!
-//! A few threads take frames, a hold, a reference and a span each, some in a function that another calls; then one waits, one
-//! sleeps, one works, and one is on its way to a wait. Each is killed. What there is of all four kinds is counted before they
-//! take anything, while they have it, and when they have ended.
+//! Four threads each take frames, a hold, a reference and two spans, some of them in a nested function. Then one waits, one
+//! sleeps, one works, and one is on its way to a wait. Each is killed. The check counts all four kinds before the threads take
+//! anything, while they hold it, and after they have ended.
 
 use crate::console::kprintln;
 use crate::hold::{Held, Topic};
@@ -29,22 +29,23 @@ enum Doing {
     Waits,
     Sleeps,
     Works,
-    /// Works without asking whether it was killed, and then waits.
+    /// Works without checking whether it was killed, and then waits.
     IsLate,
 }
 
 static WINDOWS: Topic = Topic::new("windows");
-/// Whether they may begin.
+/// True when the threads may begin.
 static START: Shared<bool> = Shared::new(false);
-/// What they wait for; it never comes.
+/// The event that threads wait for; it never comes.
 static EVENT: Shared<bool> = Shared::new(false);
-/// How many have all they take, and whether the late one has been killed.
+/// Number of threads that have taken everything.
 static READY: AtomicU32 = AtomicU32::new(0);
+/// 1 when the late thread has been killed.
 static LATE_IS_KILLED: AtomicU32 = AtomicU32::new(0);
 static OPEN_SPANS: AtomicU32 = AtomicU32::new(0);
 static DISPLAY: Shared<Option<Arc<()>>> = Shared::new(None);
 
-/// What there is.
+/// The counts of the four kinds.
 #[derive(Clone, Copy, PartialEq)]
 struct Count {
     frames: i64,
@@ -54,7 +55,7 @@ struct Count {
 }
 
 impl Count {
-    /// Of what these threads took. Frames of other threads are not counted.
+    /// Counts what these threads hold. Frames of other threads do not count.
     fn of(threads: &[u16]) -> Count {
         Count {
             frames: threads.iter().map(|&slot| memory::held_by(slot)).sum(),
@@ -64,7 +65,7 @@ impl Count {
         }
     }
 
-    /// What is more than before.
+    /// The difference to an earlier count.
     fn since(self, before: Count) -> Count {
         Count {
             frames: self.frames - before.frames,
@@ -82,7 +83,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// Kills them all.
+/// Runs the check.
 pub fn run() {
     DISPLAY.change_unawaited(|display| *display = Some(Arc::new(())));
     let slots = VICTIMS.map(|(name, doing)| thread::create(name, open_window, doing as usize));
@@ -96,7 +97,7 @@ pub fn run() {
     let left = Count::of(&slots).since(before);
     let counted = format_args!("{} threads killed; they held {held}; left behind are {left}", VICTIMS.len());
     let nothing = before.since(before);
-    // What they held is counted so that a check of threads that took nothing is none.
+    // A check of threads that held nothing would prove nothing, so the verdict also requires what they held.
     let took = held.frames == (FRAMES * VICTIMS.len() as u64) as i64 && held.holds as usize == VICTIMS.len();
     kprintln!("{}", Checked { name: "signal-exit", verdict: Verdict::of(took && left == nothing), counted });
 }
@@ -107,11 +108,11 @@ fn look_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// A victim.
+/// The function of each thread.
 fn open_window(doing: usize) {
     START.wait_for(|start| start.then_some(()));
     let (_, doing) = VICTIMS[doing];
-    // Being killed is no failure of the thread's: all that it held is given back by now, and it ends.
+    // Being killed is not a failure. The thread has released all it held, and ends.
     let Err(Killed) = window(doing);
 }
 
@@ -145,7 +146,7 @@ fn draw(doing: Doing) -> Result<core::convert::Infallible, Killed> {
     }
 }
 
-/// A span of the log's, counted.
+/// A span in the log, which is also counted.
 struct Span {
     _scope: tslog::Scope,
 }
@@ -163,7 +164,7 @@ impl Drop for Span {
     }
 }
 
-/// Frames, one by one.
+/// A buffer of single frames.
 struct Buffer([u64; FRAMES as usize]);
 
 impl Buffer {

@@ -1,9 +1,10 @@
-//! The other CPUs: woken by INIT and STARTUP, held until the boot wants them, then scheduling like the first.
+//! The application processors. INIT and STARTUP wake them, they wait until the boot needs them, and then they schedule threads
+//! like the first CPU.
 //!
-//! An application processor begins in real mode at 0x8000, where a trampoline takes it to long mode; it finds its stack
-//! and its own data by its local APIC's number. `cpu_mp` wakes them all; each then waits for `start_aps`, which lets
-//! them go and waits until every one is on its way, and has said so if it is to (`ap_announce=yes`). That wait is the
-//! first CPU's, but what it waits for is their printing: each of them holds it while it prints.
+//! An application processor begins in real mode at 0x8000, where a trampoline switches to long mode. It finds its stack and its
+//! data by its local APIC id. `cpu_mp` wakes all of them. Each then waits for `start_aps`, which lets them go. `start_aps` waits
+//! until every one runs, and has printed its line with `ap_announce=yes`. The first CPU waits, but for the printing of the
+//! others: each of them holds the topic while it prints.
 
 use crate::clock::{self, delay_us};
 use crate::console::kprintln;
@@ -22,22 +23,22 @@ sysinit!(cpu_mp, Subsystem::Cpu, 1, cpu_mp);
 sysinit!(start_aps_early, Subsystem::EarlySmp, 0, start_aps_early);
 sysinit!(start_aps, Subsystem::Smp, 0, start_aps);
 
-/// Where application processors begin: a page below 1 MiB that nothing else uses.
+/// Address at which application processors begin: a page below 1 MiB that nothing else uses.
 pub const TRAMPOLINE: u64 = 0x8000;
 const STACK_BYTES: usize = 16 * 1024;
 const TOPIC: &str = "aps";
-/// As the Intel MultiProcessor specification asks: 10 ms after INIT, 200 µs after STARTUP.
+/// Waits of the Intel MultiProcessor specification: 10 ms after INIT, 200 µs after STARTUP.
 const AFTER_INIT_US: u64 = 10_000;
 const AFTER_STARTUP_US: u64 = 200;
-/// Where instructions are counted, QEMU lets a CPU that is reset have all the time until the machine's next timer event,
-/// and CPUs take turns until then: there is one every 50 µs while they are woken.
+/// Period of the timer events while CPUs are woken: 50 µs. If instructions are counted, QEMU gives a CPU that is reset all the
+/// time until the machine's next timer event, and CPUs take turns only then.
 const BEAT_TICKS: u32 = 50_000;
-/// For how long two TSCs are compared, as Linux does for CPUs of different packages.
+/// Length of the comparison of two TSCs, as in Linux for CPUs of different packages.
 const TSC_CHECK_NS: u64 = 20_000_000;
-/// A CPU that is not awake by then is taken for absent.
-const WAKE_US_MAX: u64 = 1_000_000;
+/// If a CPU is not awake after this time, the kernel panics.
+const MAX_WAKE_US: u64 = 1_000_000;
 
-/// By local APIC number: what an application processor loads first.
+/// The data that an application processor loads first, by local APIC id.
 #[repr(C)]
 struct Place {
     cpu: u64,
@@ -52,19 +53,21 @@ unsafe impl Sync for Places {}
 #[unsafe(no_mangle)]
 static ap_places: Places = Places(UnsafeCell::new([const { Place { cpu: 0, stack: 0 } }; 256]));
 
-/// The page tables' root. The first CPU's are everybody's.
+/// Root of the page tables, which all CPUs share.
 #[unsafe(no_mangle)]
 static ap_root: AtomicU32 = AtomicU32::new(0);
 
-/// CPUs that have come out of their trampoline.
+/// Number of CPUs that have left their trampoline.
 static AWAKE: AtomicU32 = AtomicU32::new(0);
-/// The CPU whose TSC is to be compared, the last one that has begun, and the last one that is done.
+/// The CPU whose TSC is compared now.
 static TSC_CHECKS: AtomicU32 = AtomicU32::new(0);
+/// The last CPU that has begun its comparison.
 static TSC_READY: AtomicU32 = AtomicU32::new(0);
+/// The last CPU that has finished its comparison.
 static TSC_CHECKED: AtomicU32 = AtomicU32::new(0);
-/// What either CPU read last, and how often the other one read less after it.
+/// The last reading of either CPU, and the number of readings that were less than the one before.
 static TSC_READ: SpinLock<(u64, u64)> = SpinLock::new((0, 0));
-/// They may go on.
+/// True when the application processors may go on.
 static GO: AtomicBool = AtomicBool::new(false);
 
 global_asm!(
@@ -126,7 +129,7 @@ global_asm!(
         mov gs, ax
         mov eax, 1
         cpuid
-        shr ebx, 24                     # this local APIC's number
+        shr ebx, 24                     # id of this local APIC
         shl rbx, 4
         lea rsi, [rip + ap_places]
         add rsi, rbx
@@ -151,22 +154,22 @@ unsafe extern "C" {
 /// SYSINIT cpu_mp: finds the other CPUs and wakes them.
 fn cpu_mp() {
     apic::start();
-    let mut found = [0; CPUS_MAX];
+    let mut apic_ids = [0; CPUS_MAX];
     let (mut count, here) = (1, apic::id());
     acpi_tables::for_each_cpu(|apic_id| {
         if apic_id != here {
-            if let Some(place) = found.get_mut(count) {
+            if let Some(place) = apic_ids.get_mut(count) {
                 *place = apic_id;
             }
             count += 1;
         }
     });
-    let most = boot::switches().maxcpus as usize;
-    if count > most {
-        kprintln!("cpu_mp: {count} CPUs, {most} are used");
-        count = most;
+    let max = boot::switches().maxcpus as usize;
+    if count > max {
+        kprintln!("cpu_mp: {count} CPUs, {max} are used");
+        count = max;
     }
-    let others = &found[1..count];
+    let others = &apic_ids[1..count];
     if others.is_empty() {
         return;
     }
@@ -182,7 +185,7 @@ fn cpu_mp() {
 
 fn place_trampoline() {
     let (from, to) = (&raw const ap_trampoline, &raw const ap_trampoline_end);
-    // SAFETY: the page is in low memory, which is never given to anybody, and mapped writable.
+    // SAFETY: the page is in low memory, which is never allocated, and is mapped writable.
     unsafe { core::ptr::copy_nonoverlapping(from, TRAMPOLINE as *mut u8, to.addr() - from.addr()) };
     let root = u32::try_from(paging::root_phys()).expect("smp: the root of the page tables is above 4 GiB");
     ap_root.store(root, Ordering::Release);
@@ -193,7 +196,7 @@ fn prepare(index: usize, apic_id: u32) {
     let stack = stack.as_ptr_range().start.addr() as u64..stack.as_ptr_range().end.addr() as u64;
     let place = Place { cpu: cpu::prepare(index, apic_id, stack.clone()), stack: stack.end };
     sampling::prepare(index as u32);
-    // SAFETY: that CPU is not awake yet, and nobody else reads its place.
+    // SAFETY: that CPU is not awake yet, and no other CPU reads its place.
     unsafe { (*ap_places.0.get())[apic_id as usize & 255] = place };
 }
 
@@ -208,7 +211,7 @@ fn wake(apic_ids: &[u32]) {
     delay_us(AFTER_STARTUP_US);
     let mut waited_us = AFTER_STARTUP_US;
     while AWAKE.load(Ordering::Acquire) - before < apic_ids.len() as u32 {
-        assert!(waited_us < WAKE_US_MAX, "smp::wake: {apic_ids:?}: not awake after {waited_us} us");
+        assert!(waited_us < MAX_WAKE_US, "smp::wake: {apic_ids:?}: not awake after {waited_us} us");
         delay_us(AFTER_STARTUP_US);
         waited_us += AFTER_STARTUP_US;
     }
@@ -218,7 +221,7 @@ fn wake(apic_ids: &[u32]) {
     apic::beat(None);
 }
 
-/// Compares this CPU's TSC with that of another, which waits for it.
+/// Compares this CPU's TSC with that of a waiting CPU.
 #[inline(never)]
 fn check_tsc_with(index: u32) {
     let _scope = tslog::scope!("check_tsc_sync");
@@ -239,7 +242,7 @@ fn check_tsc_with(index: u32) {
     }
 }
 
-/// What both CPUs do: whoever has the lock must not read less than whoever had it before.
+/// Reads the TSC under the lock, on both CPUs. A reading must not be less than the one before it.
 fn read_tsc_in_turn() {
     let until = clock::now_ns() + TSC_CHECK_NS;
     while clock::now_ns() < until {
@@ -248,7 +251,7 @@ fn read_tsc_in_turn() {
         read.1 += u64::from(now < read.0);
         read.0 = now;
         drop(read);
-        // Where CPUs take turns, the other one's.
+        // If CPUs take turns, this gives the other CPU its turn.
         core::hint::spin_loop();
     }
 }
@@ -269,7 +272,7 @@ extern "sysv64" fn ap_main() -> ! {
             TSC_CHECKED.store(index, Ordering::Release);
             continue;
         }
-        // Not by spinning: on a busy host that would take time from the CPU that boots.
+        // Halts instead of spinning. On a busy host, spinning would take time from the CPU that boots.
         x86_64::instructions::interrupts::enable_and_hlt();
         x86_64::instructions::interrupts::disable();
     }
@@ -285,14 +288,14 @@ extern "sysv64" fn ap_main() -> ! {
     thread::schedule_for_ever()
 }
 
-/// SYSINIT start_aps_early: the same before there are devices, if it is to be.
+/// SYSINIT start_aps_early: lets the application processors go before there are devices, with `smp=early`.
 fn start_aps_early() {
     if boot::switches().smp == Smp::Early {
         let_aps_go();
     }
 }
 
-/// SYSINIT start_aps.
+/// SYSINIT start_aps: lets the application processors go, with `smp=late`.
 fn start_aps() {
     if boot::switches().smp == Smp::Late {
         let_aps_go();
@@ -300,7 +303,7 @@ fn start_aps() {
     kprintln!("SMP: {} CPUs", cpu::running());
 }
 
-/// Lets them go, and waits until all have.
+/// Lets the application processors go, and waits until all of them run.
 fn let_aps_go() {
     tslog::wait!(TOPIC);
     GO.store(true, Ordering::Release);

@@ -1,10 +1,10 @@
-//! System calls: how user processes call the kernel, and how the first one is started (services: `services.rs`).
+//! System calls of user processes, and the start of the first process (services: `services.rs`).
 //!
-//! Number in RAX, arguments in RDI and RSI, result in RAX. RCX and R11 are lost; all other registers are saved at the end of
-//! the kernel stack and come back.
+//! The number is in RAX, arguments are in RDI and RSI, the result is in RAX. RCX and R11 are lost. All other registers are saved
+//! at the end of the kernel stack and restored.
 //!
-//! There are four ways through the kernel (`syscall=`), which differ in what they do for debuggers (`contexts.rs`). Each CPU
-//! is told of the one that was chosen, so that no call asks which it is.
+//! There are four ways through the kernel (`syscall=`), which differ in their work for debuggers (`contexts.rs`). The entry
+//! address of each CPU points to the chosen way, so that no call has to choose.
 
 use crate::console::kprintln;
 use crate::contexts::{self, AFTER, BEFORE, Call};
@@ -23,15 +23,15 @@ use x86_64::structures::paging::PageTableFlags as Flags;
 
 /// Prints the text at RDI, RSI bytes long.
 const WRITE: u64 = 1;
-/// The process is done.
+/// Ends the process.
 const EXIT: u64 = 2;
-/// A service has touched its pages, or a loop of calls is over.
+/// Ends a service that has touched its pages, or a loop of calls.
 const SERVICE_DONE: u64 = 3;
-/// There is no such call.
+/// A number without a system call.
 const NONE: u64 = 0x7fff_ffff;
 const NO_SUCH_CALL: u64 = -38i64 as u64;
 const BAD_ADDRESS: u64 = -14i64 as u64;
-const WRITE_BYTES_MAX: u64 = 256;
+const MAX_WRITE_BYTES: u64 = 256;
 const USER_BYTES: u64 = 2 * FRAME_BYTES;
 
 global_asm!(
@@ -45,11 +45,11 @@ global_asm!(
         mov gs:[16], rsp                # the user's stack pointer
         mov rsp, gs:[24]                # this thread's kernel stack
         push qword ptr gs:[16]
-        # 16 words with these: aligned as before a call. RCX is where to return to, R11 the flags.
+        # 16 words with these, so that the stack is aligned as before a call. RCX is the return address, R11 the flags.
     "#,
     push_registers!(),
     r#"
-        xor ebp, ebp                    # who walks the stack comes no further
+        xor ebp, ebp                    # a walk up the stack ends here
         mov rdi, rsp
         sti
         call \handler
@@ -72,7 +72,7 @@ global_asm!(
     entry_bare:
         sysretq
 
-    # The user process: it says that it is there, and is done.
+    # The user process: it prints a line, and ends.
     .section .rodata.user, "a"
     .global user_program
     .global user_program_end
@@ -88,7 +88,7 @@ global_asm!(
     3:  .ascii "init: hello from user space"
     4:
 
-    # A service's: it touches rdx pages from rdi and from rsi on, in turn, and says that it is done.
+    # The program of a service: it touches rdx pages from rdi and from rsi on, in turn, and reports that it is done.
     service_program:
         mov byte ptr [rdi], 1
         mov byte ptr [rsi], 1
@@ -100,7 +100,7 @@ global_asm!(
         syscall
         ud2
 
-    # A loop of rdi rounds, with a system call that there is not, and one without.
+    # A loop of rdi rounds with a system call that does not exist, and a loop without a call.
     calls_program:
         mov rbx, rdi
     5:  mov eax, {none}
@@ -115,7 +115,7 @@ global_asm!(
         jnz 6b
     7:  mov eax, {service_done}
         syscall
-        ud2                             # that was a bare round trip: from here on they are not (end_bare)
+        ud2                             # reached after a bare round trip; the fault ends bare round trips (end_bare)
         jmp 7b
     user_program_end:
     "#,
@@ -139,7 +139,7 @@ unsafe extern "C" {
     static user_program_end: u8;
 }
 
-/// What an entry saves: the registers of the process.
+/// The registers of the process, as an entry saves them.
 #[repr(C)]
 pub struct Registers {
     r15: u64,
@@ -163,26 +163,26 @@ pub struct Registers {
 const _: () = assert!(size_of::<Registers>() == 16 * 8);
 
 impl Registers {
-    /// Where the process goes on.
+    /// Address at which the process continues.
     pub fn rip(&self) -> u64 {
         self.rcx
     }
 }
 
-/// Whether system calls are bare round trips.
+/// True while system calls are bare round trips.
 static IS_BARE: AtomicBool = AtomicBool::new(false);
 
-/// Where the program of a service begins in user space.
+/// Address of a service's program in user space.
 pub fn service_entry() -> u64 {
     in_user_space(&raw const service_program)
 }
 
-/// Where the loop of calls begins.
+/// Address of the loop with calls in user space.
 pub fn calls_entry() -> u64 {
     in_user_space(&raw const calls_program)
 }
 
-/// Where the loop without begins.
+/// Address of the loop without calls in user space.
 pub fn rounds_entry() -> u64 {
     in_user_space(&raw const rounds_program)
 }
@@ -191,7 +191,7 @@ fn in_user_space(program: *const u8) -> u64 {
     USER_BASE + (program.addr() - (&raw const user_program).addr()) as u64
 }
 
-/// Tells this CPU where `syscall` goes.
+/// Sets the entry address of system calls on this CPU.
 pub fn start() {
     let segments = selectors();
     Star::write(segments.user_code, segments.user_data, segments.kernel_code, segments.kernel_data)
@@ -209,13 +209,13 @@ fn chosen_entry() -> *const u8 {
     }
 }
 
-/// From now on this CPU does nothing for a system call but return from it. A process ends that by an invalid instruction.
+/// Makes this CPU only return from each system call. A process ends that by an invalid instruction.
 pub fn begin_bare() {
     IS_BARE.store(true, Ordering::Relaxed);
     LStar::write(VirtAddr::from_ptr(&raw const entry_bare));
 }
 
-/// System calls are the kernel's again. False if they were.
+/// Ends bare round trips. Returns false if there were none.
 pub fn end_bare() -> bool {
     let was_bare = IS_BARE.swap(false, Ordering::Relaxed);
     if was_bare {
@@ -268,7 +268,7 @@ fn with_cached_stops(registers: &Registers) -> u64 {
     result
 }
 
-/// What was asked for.
+/// Runs the requested system call.
 #[inline(always)]
 fn answer(registers: &Registers) -> u64 {
     match registers.rax {
@@ -280,11 +280,11 @@ fn answer(registers: &Registers) -> u64 {
 }
 
 fn write(address: u64, bytes: u64) -> u64 {
-    let in_user_space = address >= USER_BASE && bytes <= WRITE_BYTES_MAX && address - USER_BASE <= USER_BYTES - bytes;
+    let in_user_space = address >= USER_BASE && bytes <= MAX_WRITE_BYTES && address - USER_BASE <= USER_BYTES - bytes;
     if !in_user_space {
         return BAD_ADDRESS;
     }
-    // SAFETY: the check above: the range lies in the two pages from USER_BASE on, which `load_user_program` mapped.
+    // SAFETY: by the check above, the range lies in the two pages from USER_BASE on, which `load_user_program` mapped.
     let text = unsafe { core::slice::from_raw_parts(address as *const u8, bytes as usize) };
     kprintln!("{}", core::str::from_utf8(text).unwrap_or("?"));
     bytes
@@ -300,12 +300,12 @@ pub fn load_user_program() {
     paging::map(USER_BASE + FRAME_BYTES, memory::allocate_frame(), paging::DATA | Flags::USER_ACCESSIBLE);
 }
 
-/// Leaves for user space. Comes back only by system calls.
+/// Enters user space. The CPU returns only by system calls.
 pub fn enter_user_program() -> ! {
     let segments = selectors();
     x86_64::instructions::interrupts::disable();
-    // SAFETY: what iretq takes is a user's frame over the two pages that `load_user_program` mapped; GS is swapped as the
-    // entry expects it.
+    // SAFETY: iretq takes a user's frame, which refers to the two pages that `load_user_program` mapped. GS is swapped, as the
+    // entry expects.
     unsafe {
         asm!(
             "swapgs", "push {ss}", "push {rsp}", "push 0x202", "push {cs}", "push {rip}", "iretq",

@@ -1,43 +1,42 @@
-//! SYSINIT: what is to be called at boot is declared where it is written, and the linker gathers the table.
+//! SYSINITs: functions to call at boot. Each file declares its own, and the linker gathers the table.
 //!
-//! `sysinit!(name, subsystem, order, function)` puts an entry into the link section `set_sysinit` (lab.ld). `mi_startup`
-//! sorts the table and calls each entry through `call`, the shim that logs: every SYSINIT there will ever be is in the
-//! log without a line of its own.
+//! `sysinit!(name, subsystem, order, function)` puts an entry into the link section `set_sysinit` (lab.ld). `mi_startup` sorts
+//! the table and calls each entry through the shim `call`. The shim logs every SYSINIT, so no SYSINIT needs its own hook.
 
 use crate::script;
 use lab::order::calling_order;
 use lab::switches::Kind;
 
-/// In the order in which they are called.
+/// The subsystems of SYSINITs, in calling order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subsystem {
-    /// Who we are.
+    /// The name of the kernel.
     Copyright,
     /// Memory.
     Vm,
-    /// The CPUs: how fast, and how many.
+    /// The CPUs: their rate and their number.
     Cpu,
     /// The local APIC timer, and ticks.
     Clocks,
-    /// Kernel threads that are there before any device.
+    /// Kernel threads from before the devices.
     Kthreads,
     /// Timers that expire between ticks.
     Hrtimers,
-    /// The other CPUs run threads from here on, if they are to be early.
+    /// With `smp=early`, the other CPUs run threads from here on.
     EarlySmp,
     /// The event queue.
     Events,
     /// All devices.
     Drivers,
-    /// What drivers could not finish without interrupts.
+    /// Work that drivers could not finish without interrupts.
     ConfigHooks,
-    /// The event queue is to be idle.
+    /// The wait for an idle event queue.
     WaitIdle,
     /// Threads that wait for each other.
     Chain,
-    /// What ticks and preemption cost.
+    /// Cost of ticks and preemption.
     SchedCost,
-    /// They do at the latest.
+    /// With `smp=late`, the other CPUs run threads from here on. Also the work after all devices.
     Smp,
     /// Process 1.
     Init,
@@ -52,8 +51,8 @@ pub struct Sysinit {
 
 const _: () = assert!(size_of::<Sysinit>() == 32, "the section is read as an array");
 
-/// More entries than these are a panic.
-const SYSINITS_MAX: usize = 64;
+/// Largest number of entries. With more the kernel panics.
+const MAX_SYSINITS: usize = 64;
 
 macro_rules! sysinit {
     ($name:ident, $subsystem:expr, $order:expr, $function:path) => {
@@ -78,7 +77,7 @@ unsafe extern "C" {
 
 fn table() -> &'static [Sysinit] {
     let (from, to) = (&raw const sysinit_start, &raw const sysinit_end);
-    // SAFETY: the linker put whole entries between the two, and nothing writes them.
+    // SAFETY: the linker put whole entries between the two symbols, and no code writes them.
     unsafe { core::slice::from_raw_parts(from.cast(), (to.addr() - from.addr()) / size_of::<Sysinit>()) }
 }
 
@@ -87,9 +86,9 @@ fn table() -> &'static [Sysinit] {
 pub fn mi_startup() {
     let _scope = tslog::scope!("mi_startup");
     let table = table();
-    let mut places = [0; SYSINITS_MAX];
+    let mut places = [0; MAX_SYSINITS];
     let order = calling_order(table.len(), |i| (table[i].subsystem, table[i].order, table[i].name), &mut places);
-    let order = order.unwrap_or_else(|| panic!("mi_startup: {} SYSINITs, room for {SYSINITS_MAX}", table.len()));
+    let order = order.unwrap_or_else(|| panic!("mi_startup: {} SYSINITs, room for {MAX_SYSINITS}", table.len()));
     for &place in order {
         call(&table[place]);
     }

@@ -1,10 +1,10 @@
 //! Kernel threads and the scheduler: one table, one run queue, cooperative.
 //!
-//! Each CPU has a scheduler with a stack of its own. A thread that waits switches to its CPU's scheduler, which takes
-//! the next from the run queue and switches to that, or halts. The lock over the table is held across each switch and
-//! released by whoever comes out at the other side, as in xv6.
+//! Each CPU has a scheduler with a separate stack. A thread that waits switches to its CPU's scheduler. The scheduler takes the
+//! next thread from the run queue and switches to it, or halts. The lock of the table is held across each switch. The code after
+//! the switch releases it, as in xv6.
 //!
-//! A slot of the table is used once: ids are never given out again, so that a log is not ambiguous.
+//! A slot of the table is used once: ids are never reused, so that a log is not ambiguous.
 
 use crate::lock::{Guard, SpinLock};
 use crate::{apic, boot, clock, cpu, memory, paging, script, trap, vmem};
@@ -16,10 +16,10 @@ use lab::queue::{IdleCpus, RunQueue, SleepQueue, take};
 use lab::switches::{Kind, SchedLog, Signal};
 
 pub const THREADS_MAX: usize = 64;
-/// No thread: the scheduler itself.
+/// The slot of no thread, while the scheduler runs.
 pub const NO_THREAD: u16 = u16::MAX;
 const STACK_BYTES: u64 = 32 * 1024;
-/// With the unmapped addresses below each.
+/// Size of a stack with the unmapped addresses below it.
 const STACK_SPACING_BYTES: u64 = 2 * STACK_BYTES;
 const IDLE_IDS_FROM: u64 = 0x1000;
 const CPU_NAMES: [&str; cpu::CPUS_MAX] =
@@ -46,22 +46,22 @@ const IDLE_NAMES: [&str; cpu::CPUS_MAX] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unused,
-    /// On the run queue.
+    /// The thread is on the run queue.
     Runnable,
     Running,
-    /// Waits for a wake-up on a channel.
+    /// The thread waits for a wake-up on a channel.
     Blocked(usize),
-    /// Waits for an instant.
+    /// The thread waits for an instant.
     Sleeping,
     Finished,
 }
 
-/// Who runs first of those who can.
+/// Priority of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// In turn.
+    /// Runs in the order of the run queue.
     Normal,
-    /// While no thread of normal priority can run. It has to look for itself whether one can.
+    /// Runs while no thread of normal priority can run. The thread has to check itself whether one can.
     Idle,
 }
 
@@ -72,11 +72,11 @@ struct Thread {
     rsp: u64,
     /// The only CPU that may run it.
     bound_to: Option<u32>,
-    /// It is to end where it next asks.
+    /// True if the thread must end at its next check.
     is_killed: bool,
-    /// It waits only until it is killed.
+    /// True if killing the thread ends its present wait.
     wakes_if_killed: bool,
-    /// At which stops a tracer wants to be told.
+    /// The thread's stops for a tracer.
     stops: u8,
     name: &'static str,
     entry: fn(usize),
@@ -87,7 +87,7 @@ struct Table {
     threads: [Thread; THREADS_MAX],
     used: usize,
     run: RunQueue<THREADS_MAX>,
-    /// Threads of idle priority.
+    /// The run queue of threads of idle priority.
     run_idle: RunQueue<THREADS_MAX>,
     sleepers: SleepQueue<THREADS_MAX>,
     idle: IdleCpus,
@@ -115,10 +115,10 @@ static TABLE: SpinLock<Table> = SpinLock::new(Table {
     idle: IdleCpus::NONE,
 });
 
-/// Where each thread's stack ends, for those who cannot wait for the table. 0 for thread0, which never comes from user mode.
+/// End of each thread's stack, for code that cannot wait for the table. 0 for thread0, which never enters user mode.
 static STACK_TOPS: [AtomicU64; THREADS_MAX] = [const { AtomicU64::new(0) }; THREADS_MAX];
 
-/// Makes what runs now thread0, and gives the first CPU a scheduler.
+/// Makes the running code thread0, and gives the first CPU a scheduler.
 pub fn start() {
     let mut table = TABLE.lock();
     table.threads[0] = Thread { state: State::Running, bound_to: Some(0), name: "thread0", ..UNUSED };
@@ -131,12 +131,12 @@ pub fn start() {
     tslog::thread!(idle_id(0), IDLE_NAMES[0]);
 }
 
-/// What the log calls a thread.
+/// Id of a thread in the log.
 pub fn id_of(slot: u16) -> u64 {
     u64::from(slot) + 1
 }
 
-/// What the log calls a CPU's scheduler.
+/// Id of a CPU's scheduler in the log.
 pub fn idle_id(cpu: u32) -> u64 {
     IDLE_IDS_FROM + u64::from(cpu)
 }
@@ -149,7 +149,7 @@ fn stack_top(slot: u16) -> u64 {
     STACK_TOPS[slot as usize].load(Ordering::Relaxed)
 }
 
-/// A thread's stack. That of thread0 is `entry::boot_stack_range`.
+/// Addresses of a thread's stack. For thread0 use `entry::boot_stack_range`.
 pub fn stack(slot: u16) -> Range<u64> {
     let top = stack_top(slot);
     top.saturating_sub(STACK_BYTES)..top
@@ -163,12 +163,12 @@ pub fn name_of(id: u64) -> &'static str {
     }
 }
 
-/// A stack on which `switch` returns to `entry`.
+/// Prepares a stack on which `switch` returns to `entry`. Returns its stack pointer.
 fn prepare_stack(top: u64, entry: extern "sysv64" fn() -> !) -> u64 {
-    // Six saved registers, the address to return to, and one word so that the stack is aligned as after a call.
+    // Six saved registers, the return address, and one word so that the stack is aligned as after a call.
     let words = [0, 0, 0, 0, 0, 0, entry as usize as u64, 0];
     let rsp = top - size_of_val(&words) as u64;
-    // SAFETY: the stack is mapped and nobody's yet.
+    // SAFETY: the stack is mapped and not used yet.
     unsafe { (rsp as *mut [u64; 8]).write(words) };
     rsp
 }
@@ -178,7 +178,7 @@ pub fn create(name: &'static str, entry: fn(usize), argument: usize) -> u16 {
     create_with(Priority::Normal, name, entry, argument)
 }
 
-/// Creates a thread that only that CPU runs. Returns its slot.
+/// Creates a thread that only this CPU runs. Returns its slot.
 pub fn create_on(cpu: u32, name: &'static str, entry: fn(usize), argument: usize) -> u16 {
     add(Thread { bound_to: Some(cpu), name, entry, argument, ..UNUSED })
 }
@@ -188,7 +188,7 @@ pub fn create_with(priority: Priority, name: &'static str, entry: fn(usize), arg
     add(Thread { priority, name, entry, argument, ..UNUSED })
 }
 
-/// Gives a new thread a place in the table, and a stack.
+/// Gives a new thread a slot in the table and a stack, and makes it runnable.
 fn add(thread: Thread) -> u16 {
     let name = thread.name;
     let slot = {
@@ -210,7 +210,7 @@ fn add(thread: Thread) -> u16 {
     slot
 }
 
-/// Where a new thread comes out of its first switch.
+/// The first function of a new thread, after its first switch.
 extern "sysv64" fn thread_entry() -> ! {
     // SAFETY: the scheduler took the lock before it switched here.
     unsafe { TABLE.release_forgotten() };
@@ -225,7 +225,7 @@ extern "sysv64" fn thread_entry() -> ! {
     exit()
 }
 
-/// The running thread ends where it stands. What it holds stays held: a thread that holds anything returns instead.
+/// Ends the running thread at once. It releases nothing, so a thread that holds anything must return instead.
 fn exit() -> ! {
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
@@ -234,12 +234,12 @@ fn exit() -> ! {
     unreachable!("thread {} runs after its end", name_of(id_of(slot)))
 }
 
-/// The running thread was killed. Whoever hears of it gives back what it has, and passes it on to who called it; so a
-/// killed thread comes out of its outermost function with nothing in its hands.
+/// The error of a killed thread. A function that gets it releases all it holds and returns the error to its caller. So a killed
+/// thread returns from its outermost function without holding anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Killed;
 
-/// Kills a thread: it ends where it next asks, and a wait that ends with that is over.
+/// Kills a thread. It ends at its next check. If its present wait can be ended by a kill, the wait is over.
 pub fn kill(slot: u16) {
     let mut table = TABLE.lock();
     let thread = &mut table.threads[slot as usize];
@@ -255,7 +255,7 @@ pub fn kill(slot: u16) {
     make_runnable(&mut table, slot, None);
 }
 
-/// Asks whether the running thread was killed: what it does where it waits, and now and then where it works for long.
+/// Checks whether the running thread was killed. A thread does this in its waits, and regularly during long work.
 pub fn check_killed() -> Result<(), Killed> {
     let is_killed = TABLE.lock().threads[cpu::this().current.get() as usize].is_killed;
     match boot::switches().signal {
@@ -265,7 +265,7 @@ pub fn check_killed() -> Result<(), Killed> {
     }
 }
 
-/// Whether a thread has ended.
+/// True if a thread has ended.
 pub fn has_ended(slot: u16) -> bool {
     TABLE.lock().threads[slot as usize].state == State::Finished
 }
@@ -276,7 +276,7 @@ extern "sysv64" fn scheduler_entry() -> ! {
     schedule_for_ever()
 }
 
-/// A CPU's scheduler. Comes here once and stays.
+/// The scheduler of a CPU. Each CPU calls it once.
 pub fn schedule_for_ever() -> ! {
     x86_64::instructions::interrupts::disable();
     let cpu = cpu::this();
@@ -305,7 +305,7 @@ pub fn schedule_for_ever() -> ! {
                 idles = true;
                 table.idle.halts(here);
                 drop(table);
-                // A wake-up between the look and the halt is an interrupt, and pending.
+                // A wake-up between the check and the halt is an interrupt, which stays pending.
                 x86_64::instructions::interrupts::enable_and_hlt();
                 x86_64::instructions::interrupts::disable();
             }
@@ -313,7 +313,7 @@ pub fn schedule_for_ever() -> ! {
     }
 }
 
-/// Switches to a thread; comes back when it waits.
+/// Switches to a thread. Returns when the thread waits.
 fn run(mut table: Guard<'_, Table>, slot: u16) {
     let cpu = cpu::this();
     table.threads[slot as usize].state = State::Running;
@@ -326,16 +326,16 @@ fn run(mut table: Guard<'_, Table>, slot: u16) {
         tslog::run!(id_of(slot), CPU_NAMES[cpu.index.get() as usize]);
     }
     core::mem::forget(table);
-    // SAFETY: the thread's stack was left by `switch` or made by `prepare_stack`, and nobody else runs it: it was on the
-    // run queue once.
+    // SAFETY: `switch` or `prepare_stack` left the thread's stack, and no other CPU runs the thread, because it was on the run
+    // queue once.
     unsafe { switch(cpu.scheduler_rsp.as_ptr(), rsp) };
-    // The thread's own: the scheduler goes on with interrupts off, or one could come between its look and its halt.
+    // The flag belongs to the thread. The scheduler keeps interrupts off, or one could come between its check and its halt.
     cpu.interrupts_were_on.set(false);
     // SAFETY: the thread that switched here took the lock and forgot its guard.
     unsafe { TABLE.release_forgotten() };
 }
 
-/// Switches to the scheduler. The running thread's state says already what it waits for.
+/// Switches to the scheduler. The running thread's state must already have what it waits for.
 fn switch_away(mut table: Guard<'_, Table>) {
     let cpu = cpu::this();
     assert!(cpu.locks_held.get() == 1, "thread::switch_away: {} locks held", cpu.locks_held.get());
@@ -345,7 +345,7 @@ fn switch_away(mut table: Guard<'_, Table>) {
     core::mem::forget(table);
     // SAFETY: this CPU's scheduler waits in `run`, or has not begun yet.
     unsafe { switch(save, scheduler_rsp) };
-    // Perhaps on another CPU by now, which holds the lock.
+    // The thread may be on another CPU now. That CPU holds the lock.
     cpu::this().interrupts_were_on.set(interrupts_were_on);
     // SAFETY: the scheduler took the lock before it switched here.
     unsafe { TABLE.release_forgotten() };
@@ -375,16 +375,16 @@ global_asm!(
 );
 
 unsafe extern "sysv64" {
-    /// Saves this stack pointer at `save`, goes on at `rsp`, where `switch` or `prepare_stack` left one.
+    /// Saves this stack pointer at `save`, and continues at the stack pointer `rsp`, which `switch` or `prepare_stack` left.
     fn switch(save: *mut u64, rsp: u64);
 }
 
-/// Whether the log is to say which thread each CPU runs.
+/// True if the log records the thread that each CPU runs.
 fn logs_switches() -> bool {
     boot::switches().sched_log == SchedLog::Yes
 }
 
-/// `interrupt`: which one, if not the running thread, makes it so.
+/// Makes a thread runnable. `interrupt` is the name of the interrupt that does this, or `None` for the running thread.
 fn make_runnable(table: &mut Table, slot: u16, interrupt: Option<&'static str>) {
     if logs_switches() {
         match interrupt {
@@ -403,7 +403,7 @@ fn make_runnable(table: &mut Table, slot: u16, interrupt: Option<&'static str>) 
     interrupt_an_idle_cpu(table, bound_to);
 }
 
-/// If another CPU halts that may run it, it is to look.
+/// Interrupts another CPU that halts and may run the thread, so that it looks for a thread.
 fn interrupt_an_idle_cpu(table: &mut Table, bound_to: Option<u32>) {
     if let Some(index) = table.idle.call(cpu::this().index.get(), bound_to) {
         interrupt(index);
@@ -414,7 +414,7 @@ fn interrupt(index: u32) {
     apic::interrupt(cpu::apic_id_of(index), trap::RESCHEDULE);
 }
 
-/// Waits on a channel. The lock that `guard` holds is released once nobody can miss the wake-up, and taken again.
+/// Waits on a channel. Releases the lock of `guard` once no wake-up can be missed, and takes it again after the wait.
 pub fn block<'a, T>(channel: usize, guard: Guard<'a, T>, lock: &'a SpinLock<T>) -> Guard<'a, T> {
     let _scope = tslog::scope!("_sleep");
     let mut table = TABLE.lock();
@@ -424,7 +424,7 @@ pub fn block<'a, T>(channel: usize, guard: Guard<'a, T>, lock: &'a SpinLock<T>) 
     lock.lock()
 }
 
-/// The same, but the wait is over too when this thread is killed.
+/// As [`block`], but the wait also ends when this thread is killed.
 pub fn block_or_killed<'a, T>(
     channel: usize,
     guard: Guard<'a, T>,
@@ -437,7 +437,7 @@ pub fn block_or_killed<'a, T>(
     Ok(lock.lock())
 }
 
-/// Waits, unless this thread was killed before, and asks whether it was by now.
+/// Waits, unless this thread was already killed. Then checks whether it was killed meanwhile.
 fn wait_unless_killed(
     mut table: Guard<'_, Table>,
     state: State,
@@ -456,7 +456,7 @@ fn wait_unless_killed(
     check_killed()
 }
 
-/// Wakes all who wait on a channel, in the order in which they were created. Whether there were any.
+/// Wakes all threads that wait on a channel, in the order of their creation. Returns true if there were any.
 pub fn wake(channel: usize) -> bool {
     let mut table = TABLE.lock();
     let mut any = false;
@@ -469,9 +469,9 @@ pub fn wake(channel: usize) -> bool {
     any
 }
 
-/// Lets others run first.
+/// Lets other threads run first.
 pub fn yield_now() {
-    // Where CPUs take turns, the next one's: a thread that yields over and over may wait for what another CPU does.
+    // If CPUs take turns, this gives the next CPU its turn. A thread that yields repeatedly may be waiting for another CPU.
     core::hint::spin_loop();
     let mut table = TABLE.lock();
     let slot = cpu::this().current.get();
@@ -479,30 +479,29 @@ pub fn yield_now() {
     switch_away(table);
 }
 
-/// Whether a thread of normal priority could run here.
+/// True if a thread of normal priority could run here.
 pub fn others_can_run() -> bool {
     let table = TABLE.lock();
     let here = cpu::this().index.get();
     table.run.any(|slot| table.threads[slot as usize].bound_to.is_none_or(|only| only == here))
 }
 
-/// Sleeps. Before there are ticks there is nothing to wake by, and it delays instead.
+/// Sleeps. Before there are ticks nothing could wake the thread, so it delays instead.
 pub fn sleep_ns(ns: u64) {
     if clock::is_ticking() { sleep_until(clock::now_ns() + ns) } else { clock::delay_us(ns / 1000) }
 }
 
-/// Sleeps.
 pub fn sleep_us(us: u64) {
     sleep_ns(us * 1000);
 }
 
-/// Sleeps on a relative timer, as Linux's `schedule_hrtimeout` does: while timers are of low resolution it expires at the
-/// first tick that is not before its time.
+/// Sleeps on a relative timer, like Linux's `schedule_hrtimeout`. While timers are of low resolution, it expires at the first
+/// tick at its time or later.
 pub fn schedule_hrtimeout(ns: u64) {
     if clock::is_ticking() { sleep_until(clock::expiry_ns(ns)) } else { yield_now() }
 }
 
-/// Sleeps until an instant of `clock::now_ns`, to the nanosecond.
+/// Sleeps until an instant of `clock::now_ns`, exact to the nanosecond.
 pub fn sleep_until(instant_ns: u64) {
     let _scope = tslog::scope!("_sleep");
     if boot::switches().sched_log == SchedLog::Timeouts {
@@ -515,14 +514,14 @@ pub fn sleep_until(instant_ns: u64) {
     switch_away(table);
 }
 
-/// Sleeps, or until this thread is killed.
+/// Sleeps until the time is over or this thread is killed.
 pub fn sleep_or_killed(ns: u64) -> Result<(), Killed> {
     let _scope = tslog::scope!("_sleep");
     let until_ns = clock::now_ns() + ns;
     wait_unless_killed(TABLE.lock(), State::Sleeping, |table| queue_sleeper(table, until_ns))
 }
 
-/// The running thread is to be woken then. It sleeps as soon as the table is released.
+/// Queues the running thread for a wake-up at an instant. The caller then makes it sleep, before it releases the table.
 fn queue_sleeper(table: &mut Table, instant_ns: u64) {
     let slot = cpu::this().current.get();
     assert!(table.sleepers.push(instant_ns, slot), "thread::sleep_until: {slot} sleeps twice");
@@ -532,7 +531,7 @@ fn queue_sleeper(table: &mut Table, instant_ns: u64) {
     clock::rearm_for(table.sleepers.next());
 }
 
-/// Wakes those whose instant has come, and says when the next one's does.
+/// Wakes the threads whose instant has come, and returns the next instant.
 pub fn wake_sleepers(now_ns: u64) -> Option<u64> {
     let mut table = TABLE.lock();
     while let Some(slot) = table.sleepers.pop_due(now_ns) {
@@ -541,12 +540,12 @@ pub fn wake_sleepers(now_ns: u64) -> Option<u64> {
     table.sleepers.next()
 }
 
-/// Whether a thread runs or is on the run queue.
+/// True if a thread runs or is on the run queue.
 pub fn is_on_run_queue(slot: u16) -> bool {
     matches!(TABLE.lock().threads[slot as usize].state, State::Runnable | State::Running)
 }
 
-/// From now on the running thread stops there for a tracer.
+/// Sets the running thread's stops for a tracer.
 pub fn set_stops(stops: u8) {
     let mut table = TABLE.lock();
     let cpu = cpu::this();
@@ -554,17 +553,17 @@ pub fn set_stops(stops: u8) {
     cpu.stops.set(stops);
 }
 
-/// From now on only that CPU runs it.
+/// Binds a thread to a CPU. From now on only that CPU runs it.
 pub fn bind(slot: u16, cpu: u32) {
     let mut table = TABLE.lock();
     table.threads[slot as usize].bound_to = Some(cpu);
-    // On the run queue it had another CPU look, which may not run it now.
+    // If the thread is on the run queue, another CPU may have been interrupted for it, which may not run it now.
     if table.threads[slot as usize].state == State::Runnable {
         interrupt_an_idle_cpu(&mut table, Some(cpu));
     }
 }
 
-/// What thread0 does when the boot no longer needs it.
+/// Ends thread0 when the boot no longer needs it.
 pub fn idle_for_ever() -> ! {
     let mut table = TABLE.lock();
     table.threads[0].state = State::Finished;

@@ -1,9 +1,10 @@
-//! Whether a page that is unmapped on one CPU faults on every other before its frame is given out again (`check=tlb-shootdown`).
+//! Checks that a page which is unmapped on one CPU faults on every other before its frame is allocated again
+//! (`check=tlb-shootdown`).
 //!
-//! A round: the first CPU maps a page, and every other one reads it, so that each has the translation. The first unmaps the
-//! page, gives its frame back, takes one, and writes into it what is somebody else's. Then every other CPU reads the page
-//! again: half of them all the while, the others once, after all of that. The read has to fault. What it may find instead is
-//! the other owner's word, used after it was freed, or the old one in a frame that nobody has.
+//! In a round the first CPU maps a page, and every other CPU reads it, so that each caches the translation. The first CPU
+//! unmaps the page, frees its frame, allocates a frame, and writes another owner's word into it. Then every other CPU reads the
+//! page again: half of them repeatedly from the start, the others once at the end. The read must fault. If it does not, it finds
+//! the other owner's word (use after free), or the old word in a frame without an owner (stale).
 
 use crate::console::kprintln;
 use crate::{apic, boot, cpu, memory, paging, probe_read, thread, trap, vmem};
@@ -17,31 +18,33 @@ const READERS: [&str; cpu::CPUS_MAX] = [
     "tlb/13", "tlb/14", "tlb/15",
 ];
 
-/// The page's address.
+/// Address of the page.
 static PAGE: AtomicU64 = AtomicU64::new(0);
-/// The round whose page is mapped, and the one whose frame is somebody else's by now.
+/// The last round whose page was mapped.
 static MAPPED: AtomicU32 = AtomicU32::new(0);
+/// The last round whose frame got another owner.
 static REUSED: AtomicU32 = AtomicU32::new(0);
-/// How many have read the page in this round, and how many have read it again.
+/// Number of CPUs that have read the page in this round.
 static CACHED: AtomicU32 = AtomicU32::new(0);
+/// Number of CPUs that have finished reading it again.
 static DONE: AtomicU32 = AtomicU32::new(0);
 
-/// What came of the second reads, of all rounds.
+/// Results of the second reads of all rounds.
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static USED_AFTER_FREE: AtomicU64 = AtomicU64::new(0);
 static STALE: AtomicU64 = AtomicU64::new(0);
 
-/// What is in the page.
-fn own(round: u32) -> u64 {
+/// The first owner's word in a round, which every CPU reads before the page is unmapped.
+fn page_word(round: u32) -> u64 {
     0x6d69_6e65_0000_0000 | u64::from(round)
 }
 
-/// What is in its frame when that is somebody else's.
-fn of_another(round: u32) -> u64 {
-    !own(round)
+/// The word in the frame of another owner.
+fn other_owners_word(round: u32) -> u64 {
+    !page_word(round)
 }
 
-/// All rounds.
+/// Runs all rounds.
 pub fn run() {
     let (rounds, readers) = (boot::switches().tlb_rounds, cpu::running() - 1);
     if readers == 0 {
@@ -68,10 +71,10 @@ pub fn run() {
     kprintln!("{}", Checked { name: "tlb-shootdown", verdict: Verdict::of(faults == wanted), counted });
 }
 
-/// Whether the frame that was given out was the page's: that is the allocator's choice, and is only counted.
+/// Runs a round. Returns true if the allocated frame was the page's. The allocator chooses the frame, so this is only counted.
 fn one_round(page: u64, round: u32, readers: u32) -> bool {
     let frame = memory::allocate_frame();
-    write(frame, own(round));
+    write(frame, page_word(round));
     paging::map(page, frame, paging::DATA);
     CACHED.store(0, Ordering::Relaxed);
     DONE.store(0, Ordering::Relaxed);
@@ -82,7 +85,7 @@ fn one_round(page: u64, round: u32, readers: u32) -> bool {
     assert!(unmapped == Some(frame), "tlb_check: {page:#x} had {unmapped:x?}, not {frame:#x}");
     memory::free_frames(frame, 1);
     let another = memory::allocate_frame();
-    write(another, of_another(round));
+    write(another, other_owners_word(round));
     REUSED.store(round, Ordering::Release);
     wake(1..=readers);
     wait_until(|| DONE.load(Ordering::Acquire) == readers);
@@ -91,7 +94,7 @@ fn one_round(page: u64, round: u32, readers: u32) -> bool {
 }
 
 fn write(frame: u64, word: u64) {
-    // SAFETY: the frame was just allocated, and memory is mapped onto itself.
+    // SAFETY: the frame was just allocated, and memory is identity mapped.
     unsafe { (frame as *mut u64).write_volatile(word) }
 }
 
@@ -101,7 +104,7 @@ fn read_each_round(index: usize) {
     for round in 1..=boot::switches().tlb_rounds {
         wait_until(|| MAPPED.load(Ordering::Acquire) == round);
         let first = probe_read::read(page);
-        assert!(first == Some(own(round)), "tlb_check: CPU {index}, round {round}: read {first:x?}");
+        assert!(first == Some(page_word(round)), "tlb_check: CPU {index}, round {round}: read {first:x?}");
         CACHED.fetch_add(1, Ordering::AcqRel);
         wake(0..=0);
         let count = if (index + round as usize) % 2 == 0 { read_on(page, round) } else { read_once(page, round) };
@@ -111,18 +114,18 @@ fn read_each_round(index: usize) {
     }
 }
 
-/// Reads until something comes of it.
+/// Reads the page repeatedly, until the result is clear.
 fn read_on(page: u64, round: u32) -> &'static AtomicU64 {
     loop {
         let is_reused = REUSED.load(Ordering::Acquire) == round;
         match probe_read::read(page) {
-            Some(word) if word != of_another(round) && !is_reused => core::hint::spin_loop(),
+            Some(word) if word != other_owners_word(round) && !is_reused => core::hint::spin_loop(),
             read => return judge(read, round),
         }
     }
 }
 
-/// Reads when the frame is somebody else's.
+/// Reads the page once, when the frame has another owner.
 fn read_once(page: u64, round: u32) -> &'static AtomicU64 {
     wait_until(|| REUSED.load(Ordering::Acquire) == round);
     judge(probe_read::read(page), round)
@@ -131,16 +134,16 @@ fn read_once(page: u64, round: u32) -> &'static AtomicU64 {
 fn judge(read: Option<u64>, round: u32) -> &'static AtomicU64 {
     match read {
         None => &FAULTS,
-        Some(word) if word == of_another(round) => &USED_AFTER_FREE,
+        Some(word) if word == other_owners_word(round) => &USED_AFTER_FREE,
         Some(_) => &STALE,
     }
 }
 
-/// Halts until it is so. Who makes it so wakes this CPU.
+/// Halts until the condition is true. The CPU that makes it true wakes this one.
 fn wait_until(is_so: impl Fn() -> bool) {
     interrupts::disable();
     while !is_so() {
-        // An interrupt between the look and the halt is pending.
+        // An interrupt between the check and the halt stays pending.
         interrupts::enable_and_hlt();
         interrupts::disable();
     }

@@ -1,8 +1,8 @@
 //! Interrupts and faults: 256 stubs that lead to one function.
 //!
-//! A stub saves all general registers, and with `fxsave64` those of SSE, which compiled code uses everywhere. A fault is
-//! a bug of this kernel's, and panics with what there is to know; a user process's fault too, but for a service's pages and
-//! the end of bare system calls.
+//! A stub saves all general registers, and with `fxsave64` those of SSE, which compiled code uses everywhere. A fault in the
+//! kernel is a bug, and panics with the details; `probe_read.rs` is the exception. A user process's fault panics too, except on
+//! a service's pages and at the end of bare system calls.
 
 use crate::descriptors::{IST_DOUBLE_FAULT, IST_FAULT, IST_INTERRUPT, IST_NMI};
 use crate::registers::{pop_registers, push_registers};
@@ -16,18 +16,18 @@ use x86_64::structures::idt::InterruptDescriptorTable;
 
 const INVALID_OPCODE: u8 = 6;
 const PAGE_FAULT: u8 = 14;
-/// From this CPU's local APIC timer.
+/// Vector of this CPU's local APIC timer.
 pub const TIMER: u8 = 0x20;
-/// From another CPU: there is something to run, or an earlier instant to wake at.
+/// Vector by which another CPU reports a runnable thread, or an earlier wake-up.
 pub const RESCHEDULE: u8 = 0x21;
-/// From another CPU: a page is to be forgotten.
+/// Vector by which another CPU requests a TLB shootdown.
 pub const SHOOTDOWN: u8 = 0x22;
-/// From the local APIC, for nothing.
+/// Vector of spurious interrupts of the local APIC.
 pub const SPURIOUS: u8 = 0xff;
 const STUB_BYTES: u64 = 16;
 const UD2_BYTES: u64 = 2;
 
-/// What a stub leaves on the stack.
+/// The registers that a stub and the CPU push on the stack.
 #[repr(C)]
 pub struct Frame {
     r15: u64,
@@ -65,7 +65,7 @@ global_asm!(
     .set vector, 0
     .rept 256
         .balign 16
-        # 8, 10 to 14, 17, 21, 29 and 30 come with an error code.
+        # Vectors 8, 10 to 14, 17, 21, 29 and 30 have an error code.
         .if (vector != 8) && (vector < 10 || vector > 14) && (vector != 17) && (vector != 21) && (vector != 29) && (vector != 30)
             push 0
         .endif
@@ -75,7 +75,7 @@ global_asm!(
     .endr
     .balign 16
     trap_common:
-        test byte ptr [rsp + 24], 3     # CS: from user space GS is the user's
+        test byte ptr [rsp + 24], 3     # CS: after user space, GS is the user's
         jz 1f
         swapgs
     1:
@@ -88,7 +88,7 @@ global_asm!(
         sub rsp, 512
         and rsp, -16
         fxsave64 [rsp]
-        # A frame as if what was interrupted had called this: who walks the stack goes on there. Not into user code.
+        # A frame as if the interrupted code had called this, so that a walk up the stack continues there, but not into user code.
         test byte ptr [rbx + 18 * 8], 3
         jz 3f
         xor ebp, ebp
@@ -109,7 +109,7 @@ global_asm!(
     2:  iretq
 
     # A non-maskable interrupt comes anywhere, also where GS is still or already the user's, which is 0. Its handler must not
-    # fault: the return would let the next one onto this stack.
+    # fault: the return from the fault would allow the next NMI on this stack.
     .global nmi_entry
     nmi_entry:
         push rax
@@ -157,7 +157,7 @@ global_asm!(
     "#
 );
 
-/// What `nmi_entry` leaves on the stack.
+/// The registers that `nmi_entry` and the CPU push on the stack.
 #[repr(C)]
 pub struct NmiFrame {
     saved: [u64; 4],
@@ -179,7 +179,7 @@ unsafe extern "C" {
 
 struct Table(UnsafeCell<InterruptDescriptorTable>);
 
-// SAFETY: written by `load` on the first CPU, before there is a second; afterwards only the CPUs read it.
+// SAFETY: `load` writes it on the first CPU, before there is a second. Afterwards only the CPUs read it.
 unsafe impl Sync for Table {}
 
 static TABLE: Table = Table(UnsafeCell::new(InterruptDescriptorTable::new()));
@@ -190,7 +190,7 @@ pub fn load() {
     let table = unsafe { &mut *TABLE.0.get() };
     macro_rules! fault {
         ($($entry:ident $vector:literal $stack:expr,)*) => {$({
-            // SAFETY: the stub for this vector, on a stack that `descriptors` has set up.
+            // SAFETY: it is the stub for this vector, on a stack that `descriptors` has set up.
             unsafe { table.$entry.set_handler_addr(stub($vector)).set_stack_index($stack) };
         })*};
     }
@@ -202,7 +202,7 @@ pub fn load() {
         page_fault 14 IST_FAULT, x87_floating_point 16 IST_FAULT, alignment_check 17 IST_FAULT,
         machine_check 18 IST_DOUBLE_FAULT, simd_floating_point 19 IST_FAULT,
     }
-    // SAFETY: likewise.
+    // SAFETY: as above.
     unsafe {
         let entry = VirtAddr::from_ptr(&raw const nmi_entry);
         table.non_maskable_interrupt.set_handler_addr(entry).set_stack_index(IST_NMI);
@@ -220,12 +220,12 @@ pub fn load_again() {
     unsafe { (*TABLE.0.get()).load_unsafe() };
 }
 
-/// From here on the first fault is a triple fault, which resets every machine there is.
+/// Unloads the table, so that the next fault is a triple fault, which resets every machine.
 pub fn unload() {
     x86_64::instructions::interrupts::disable();
-    let none = DescriptorTablePointer { limit: 0, base: VirtAddr::zero() };
-    // SAFETY: interrupts are off, and what a fault does now is what is wanted.
-    unsafe { x86_64::instructions::tables::lidt(&none) };
+    let empty = DescriptorTablePointer { limit: 0, base: VirtAddr::zero() };
+    // SAFETY: interrupts are off, and a fault is meant to reset the machine now.
+    unsafe { x86_64::instructions::tables::lidt(&empty) };
 }
 
 fn stub(vector: u64) -> VirtAddr {

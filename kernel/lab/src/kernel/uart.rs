@@ -1,7 +1,7 @@
-//! The first serial port, a 16550: polled, output only.
+//! The first serial port, a 16550, polled and for output only.
 //!
-//! Waiting for the transmitter is what makes a verbose console slow: about 87 µs a character at 115 200 baud on a real
-//! line; on a virtual one, the exit to the hypervisor. If no port answers, what is printed is lost.
+//! The wait for the transmitter makes a verbose console slow: about 87 µs per character at 115 200 baud on a real line. On a
+//! virtual line it is the exit to the hypervisor. If no port answers, the output is lost.
 
 use crate::cpu::{inb, outb};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +20,8 @@ const EIGHT_BITS: u8 = 0x03;
 const TRANSMITTER_EMPTY: u8 = 0x20;
 /// 1 843 200 Hz / 16 / 115 200.
 const DIVISOR_115200: u8 = 1;
-/// A transmitter that is not empty after so many looks is not there.
-const LOOKS_MAX: u32 = 100_000;
+/// Largest number of polls. If the transmitter is not empty by then, the character is dropped.
+const MAX_POLLS: u32 = 100_000;
 
 static PRESENT: AtomicBool = AtomicBool::new(false);
 
@@ -45,7 +45,7 @@ pub fn is_present() -> bool {
 }
 
 pub fn put(byte: u8) {
-    if is_present() && (0..LOOKS_MAX).any(|_| inb(LINE_STATUS) & TRANSMITTER_EMPTY != 0) {
+    if is_present() && (0..MAX_POLLS).any(|_| inb(LINE_STATUS) & TRANSMITTER_EMPTY != 0) {
         outb(DATA, byte);
     }
 }

@@ -1,8 +1,8 @@
-//! A scripted USB bus of four ports: nothing is plugged in, and each port settles after as long as the command line says.
+//! A scripted USB bus with four empty ports. Each port settles after the time on the command line.
 //!
-//! Real buses take seconds until the last port has settled (`delay.port3=8700`). Attach holds up mounting root, because
-//! root could be on a stick. A thread explores the bus port by port: it powers each, looks every 25 ms whether that has
-//! settled, and lets go after the last.
+//! Real buses take seconds until the last port has settled (`delay.port3=8700`). Attach takes a hold on the root mount, because
+//! root could be on a USB stick. A thread explores the bus port by port. It powers each port, polls every 25 ms until the port
+//! has settled, and releases the hold after the last port.
 
 use crate::answer::Answer;
 use crate::device::{Device, Failure, Fit, driver};

@@ -1,4 +1,4 @@
-//! Mounting: the file systems this kernel has, and the root that the first process comes from.
+//! Mounts file systems: the kernel's few file systems, and root.
 
 use crate::console::kprintln;
 use crate::hold::ROOT_MOUNT;
@@ -9,7 +9,7 @@ use lab::switches::{Kind, Root, RootOn, RootWait};
 
 struct FileSystem {
     name: &'static str,
-    /// Whether what it is on is there.
+    /// True if its device is there.
     is_there: fn() -> bool,
     mount: fn() -> Result<usize, &'static str>,
 }
@@ -18,13 +18,13 @@ const ALWAYS: fn() -> bool = || true;
 static INITRD: FileSystem = FileSystem { name: "initrd", is_there: ALWAYS, mount: mount_initrd };
 static RAMFS: FileSystem = FileSystem { name: "ramfs", is_there: ALWAYS, mount: || Ok(0) };
 static DEVFS: FileSystem = FileSystem { name: "devfs", is_there: ALWAYS, mount: || Ok(0) };
-/// Finds its disk by name.
+/// A file system that finds its disk by name.
 static UFS: FileSystem = FileSystem { name: "ufs", is_there: || ata::is_found("ada0"), mount: || Ok(0) };
-/// Has to see all members of its pool.
+/// A file system that needs all members of its pool.
 static ZFS: FileSystem = FileSystem { name: "zfs", is_there: ata::is_pool_whole, mount: || Ok(0) };
 
-/// Mounts devfs, then root (`root_on=`). Root waits for every bus that may still find a disk, or until the file system
-/// says that what it needs is there, which it is asked first (`root_wait=`).
+/// Mounts devfs, then root (`root_on=`). Before that it waits for every bus that may still find a disk, or only until the file
+/// system's devices are there (`root_wait=`). In the second case it first checks whether they are there already.
 pub fn mountroot() {
     let _scope = tslog::scope!("vfs_mountroot");
     vfs_mount(&DEVFS, "/dev");
@@ -43,7 +43,7 @@ pub fn mountroot() {
     vfs_mount(root, "/");
 }
 
-/// Every mount there is goes through here.
+/// Mounts a file system. All mounts go through this function.
 fn vfs_mount(file_system: &'static FileSystem, on: &str) {
     tslog::enter!("VFS_MOUNT", file_system.name);
     script::at(Kind::Mount, file_system.name);
@@ -68,6 +68,6 @@ fn mount_initrd() -> Result<usize, &'static str> {
 }
 
 fn in_place(disk: Range<u64>) -> &'static [u8] {
-    // SAFETY: the initrd was cut out of free memory, and nobody writes it.
+    // SAFETY: the initrd was cut out of free memory, and no code writes it.
     unsafe { core::slice::from_raw_parts(disk.start as *const u8, (disk.end - disk.start) as usize) }
 }

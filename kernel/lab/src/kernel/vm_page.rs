@@ -1,13 +1,14 @@
-//! What stands for each page frame: an array of structures, one for every 4 KiB of memory, initialised at boot. Holes
-//! have none (`lab::memory_map::Ram`); only the frame allocator keeps something for each address below the end.
+//! The page structures: an array with a structure for every 4 KiB of memory, initialised at boot. Holes have no structures
+//! (`lab::memory_map::Ram`). Only the frame allocator has an entry for each frame below the end of memory.
 //!
-//! The array is why a machine with more memory boots slower. Three ways (`vm_page=`): `three-pass` walks over the array
-//! three times, to clear it, to fill it in, and to free frame by frame; `one-pass` does each structure once and frees
-//! whole ranges; `lazy` does that for the first part only, and leaves the rest to a thread.
+//! Because of the array, a machine with more memory boots more slowly. There are three ways (`vm_page=`). `three-pass` walks
+//! over the array three times: to clear it, to fill it in, and to free frame by frame. `one-pass` does each structure once and
+//! frees whole ranges. `lazy` does that for the first part only, and leaves the rest to a thread.
 //!
-//! That thread runs only while no other can, as FreeBSD's does since 2024, so that the boot does not wait for it. Who
-//! needs more frames earlier initialises them then. `eager-thread` is the same without the priority: with one CPU the
-//! thread takes it from whoever holds up the boot, and nothing is saved. The machine is not switched off before the rest is done.
+//! That thread runs only while no other can, like FreeBSD's since 2024, so that the boot does not wait for it. A thread that
+//! needs more frames earlier initialises them itself. `eager-thread` is the same without the priority. With one CPU, its thread
+//! takes the CPU from the thread that the boot waits for, and nothing is saved. The machine is not switched off before the rest
+//! is done.
 
 use crate::console::verbose;
 use crate::sysinit::{Subsystem, sysinit};
@@ -22,13 +23,13 @@ use lab::switches::VmPage;
 sysinit!(vm_mem, Subsystem::Vm, 0, vm_mem);
 sysinit!(vm_rest, Subsystem::Kthreads, 9, vm_rest);
 
-/// How much memory a lazy boot begins with.
+/// Amount of free memory that a lazy boot begins with.
 const FIRST_PART_BYTES: u64 = 64 << 20;
-/// How much of the rest is initialised before the thread looks whether another can run: some thirty microseconds' work,
-/// and as many frames as two of the allocator's largest blocks have.
+/// Number of frames that the thread initialises before it checks whether another thread can run. It is about thirty
+/// microseconds of work, and two of the allocator's largest blocks.
 const CHUNK_FRAMES: u64 = 2048;
 
-/// A page frame.
+/// The structure of a page frame.
 #[repr(C)]
 struct Page {
     next: u64,
@@ -40,7 +41,7 @@ struct Page {
     flags: u16,
     order: u8,
     queue: u8,
-    /// Of the range it lies in.
+    /// Number of the free range that the frame lies in.
     segment: u32,
     wired: u32,
     dirty: u64,
@@ -63,13 +64,14 @@ const CLEAR: Page = Page {
     dirty: 0,
 };
 
-/// The array's address, and the first place of it that a lazy boot has not come to yet.
+/// Address of the array.
 static PAGES: AtomicU64 = AtomicU64::new(0);
+/// First place of the array that a lazy boot has not initialised yet.
 static REST: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Whether the thread still has to do, or has not begun.
+/// True from the creation of the thread until it has done the rest.
 static REST_IS_DUE: Shared<bool> = Shared::new(false);
 
-/// SYSINIT vm_mem: the array, and with it the frame allocator.
+/// SYSINIT vm_mem: initialises the array, and with it the frame allocator.
 fn vm_mem() {
     let ram = boot::ram();
     let pages = memory::take_early(ram.frames() * size_of::<Page>() as u64);
@@ -88,7 +90,7 @@ fn vm_mem() {
     verbose!("vm_mem: {} of {} frames are free", memory::count_free(), ram.frames());
 }
 
-/// The frame below which there is as much free memory as a lazy boot begins with.
+/// The frame below which lies the free memory that a lazy boot begins with.
 fn end_of_first_part(ranges: &[Range<u64>]) -> u64 {
     let mut wanted = FIRST_PART_BYTES / FRAME_BYTES;
     for range in ranges {
@@ -101,7 +103,7 @@ fn end_of_first_part(ranges: &[Range<u64>]) -> u64 {
     u64::MAX
 }
 
-/// SYSINIT vm_rest: what a lazy boot has left.
+/// SYSINIT vm_rest: starts the thread for the rest, in a lazy boot.
 fn vm_rest() {
     let priority = match boot::switches().vm_page {
         VmPage::ThreePass | VmPage::OnePass => return,
@@ -112,7 +114,7 @@ fn vm_rest() {
     thread::create_with(priority, "vm_rest", the_rest, 0);
 }
 
-/// The thread.
+/// The thread that initialises the rest.
 fn the_rest(_: usize) {
     let (ranges, count) = free_ranges();
     while !is_all_there() {
@@ -122,7 +124,7 @@ fn the_rest(_: usize) {
     REST_IS_DUE.change(|due| *due = false);
 }
 
-/// In the log each time that the thread gets the CPU, so that the log says when it had it.
+/// Initialises frames until another thread can run. Each call is in the log, so that the log shows when the thread had the CPU.
 #[inline(never)]
 fn initialise_until_others_can_run(ranges: &[Range<u64>]) {
     let _scope = tslog::scope!("vm_rest");
@@ -130,30 +132,30 @@ fn initialise_until_others_can_run(ranges: &[Range<u64>]) {
     while initialise_more(ranges) && !(gives_way && thread::others_can_run()) {}
 }
 
-/// Waits until every frame there is has been initialised.
+/// Waits until all frames are initialised.
 pub fn wait_for_rest() {
     REST_IS_DUE.wait_for(|due| (!*due).then_some(()));
 }
 
-/// Initialises some of the rest for who needs it now. False if there is none.
+/// Initialises a part of the rest for a caller that needs frames now. Returns false if there is no rest.
 pub fn initialise_some() -> bool {
     let (ranges, count) = free_ranges();
     initialise_more(&ranges[..count])
 }
 
-/// How many frames of the rest will be free.
+/// Number of frames in the rest that will be free.
 pub fn frames_of_rest() -> u64 {
     let (ranges, count) = free_ranges();
     let (ram, rest) = (boot::ram(), REST.load(Ordering::Relaxed));
-    let of_rest = |range: &Range<u64>| ram.place_of(range.end).saturating_sub(ram.place_of(range.start).max(rest));
-    ranges[..count].iter().map(of_rest).sum()
+    let in_rest = |range: &Range<u64>| ram.place_of(range.end).saturating_sub(ram.place_of(range.start).max(rest));
+    ranges[..count].iter().map(in_rest).sum()
 }
 
 fn is_all_there() -> bool {
     REST.load(Ordering::Relaxed) >= boot::ram().frames()
 }
 
-/// Initialises the next few frames. Whoever takes them off the rest does them. False if there are none.
+/// Takes the next chunk off the rest and initialises it. Returns false if there is no rest.
 fn initialise_more(ranges: &[Range<u64>]) -> bool {
     let ram = boot::ram();
     let end = ram.frames();
@@ -165,16 +167,16 @@ fn initialise_more(ranges: &[Range<u64>]) -> bool {
     true
 }
 
-/// How many mappings there are of the piece of memory that begins with this frame. Only of a frame in use.
+/// Number of mappings of the piece of memory that begins with this frame. Only for a frame in use.
 pub fn references(phys: u64) -> &'static AtomicU32 {
     let frame = phys / FRAME_BYTES;
     let page = pages_from(0, boot::ram().place_of(frame));
-    // SAFETY: the frame was allocated, so its page was written and is not written again; from then on the count is only
-    // used as what it is here.
+    // SAFETY: the frame was allocated, so its structure was written and is not written again. From then on all accesses to the
+    // count go through this function.
     unsafe { AtomicU32::from_ptr(&raw mut (*page).references) }
 }
 
-/// Free memory, in frames.
+/// The ranges of free memory, in frames, and their number.
 fn free_ranges() -> ([Range<u64>; REGIONS_MAX], usize) {
     let mut ranges = [const { 0..0 }; REGIONS_MAX];
     let mut count = 0;
@@ -185,12 +187,12 @@ fn free_ranges() -> ([Range<u64>; REGIONS_MAX], usize) {
     (ranges, count)
 }
 
-/// Where the array begins if it is counted by frames: that of a stretch of which the first frame has this place.
+/// Start of the array as if frame numbers were its indices, for a stretch in which `frame` has this place.
 fn pages_from(frame: u64, place: u64) -> *mut Page {
     (PAGES.load(Ordering::Relaxed) as *mut Page).wrapping_add(place as usize).wrapping_sub(frame as usize)
 }
 
-/// Which range a frame lies in, looked for as for any address.
+/// Number of the range that a frame lies in, found by a search; `u32::MAX` if it lies in none.
 fn segment_of(frame: u64, ranges: &[Range<u64>]) -> u32 {
     ranges.iter().position(|range| range.contains(&frame)).map_or(u32::MAX, |place| place as u32)
 }
@@ -199,12 +201,12 @@ fn segment_of(frame: u64, ranges: &[Range<u64>]) -> u32 {
 fn three_passes(ram: &Ram, ranges: &[Range<u64>]) {
     let all = 0..ram.frames();
     for place in all.clone() {
-        // SAFETY: the array has so many pages, and nobody else uses it yet.
+        // SAFETY: the array has `ram.frames()` structures, and no other code uses it yet.
         unsafe { pages_from(0, place).write(CLEAR) };
     }
     ram.for_each_stretch(all.clone(), |frames, first| {
         for (frame, place) in frames.zip(first..) {
-            // SAFETY: likewise.
+            // SAFETY: as above.
             let page = unsafe { &mut *pages_from(0, place) };
             page.phys = frame * FRAME_BYTES;
             page.segment = segment_of(frame, ranges);
@@ -215,7 +217,7 @@ fn three_passes(ram: &Ram, ranges: &[Range<u64>]) {
     ram.for_each_stretch(all, |frames, first| {
         for (frame, place) in frames.zip(first..) {
             if segment_of(frame, ranges) != u32::MAX {
-                // SAFETY: likewise.
+                // SAFETY: as above.
                 unsafe { (*pages_from(0, place)).flags |= FREE };
                 memory::add_frames(frame, 1);
             }
@@ -232,7 +234,7 @@ fn one_stretch(frames: Range<u64>, first: u64, ranges: &[Range<u64>]) {
     let pages = pages_from(frames.start, first);
     let mut at = frames.start;
     while at < frames.end {
-        // A stretch that is free, or one up to the next that is.
+        // A stretch of free frames, or a stretch up to the next free frame.
         let inside = segment_of(at, ranges);
         let until = match inside {
             u32::MAX => ranges.iter().map(|range| range.start).filter(|&start| start > at).min().unwrap_or(u64::MAX),
@@ -243,7 +245,7 @@ fn one_stretch(frames: Range<u64>, first: u64, ranges: &[Range<u64>]) {
         for frame in at..until {
             let new =
                 Page { phys: frame * FRAME_BYTES, flags, order: u8::MAX, queue: u8::MAX, segment: inside, ..CLEAR };
-            // SAFETY: the array has that page, and a range of it is filled by one thread only.
+            // SAFETY: the array has this structure, and only one thread fills a range.
             unsafe { pages.wrapping_add(frame as usize).write(new) };
         }
         if inside != u32::MAX {

@@ -1,12 +1,11 @@
-//! The kernel's addresses above all memory that is mapped onto itself: an arena of `kernel/vmem`, and the thread that keeps
-//! its hash as large as it should be.
+//! The kernel's addresses above the identity mapping: an arena of `kernel/vmem`, and the thread that adapts the size of its hash.
 //!
-//! Thread stacks, the disk cache and drivers' buffers get their addresses here; who takes some maps them. The arena begins
-//! with tags in the kernel's image, and gets as many again from the heap whenever none is left.
+//! Thread stacks, the disk cache and drivers' buffers get their addresses here. The caller maps them. The arena begins with tags
+//! in the kernel's image. Whenever no tag is left, the number of tags is doubled from the heap.
 //!
-//! The thread looks 10 ms after the hash has become too small or too large. `vmem_rescale=late` starts it once all drivers
-//! have attached, as illumos did; `early` before they do; `once` instead looks a single time that early, when there is
-//! nothing to see yet, and then no sooner than `late`.
+//! The thread acts 10 ms after the hash has become too small or too large. `vmem_rescale=late` starts it after all drivers have
+//! attached, as illumos did, and `early` before that. `once` updates a single time that early, when the arena is almost empty,
+//! and then starts the thread as `late` does.
 
 use crate::paging::{KERNEL_ADDRESSES, KERNEL_BASE};
 use crate::sysinit::{Subsystem, sysinit};
@@ -28,7 +27,7 @@ const FIRST_TAGS: usize = 64;
 
 struct FirstTags(UnsafeCell<[Tag; FIRST_TAGS]>);
 
-// SAFETY: `start` takes them, once.
+// SAFETY: only `start` uses the tags, and it runs once.
 unsafe impl Sync for FirstTags {}
 
 static TAGS: FirstTags = FirstTags(UnsafeCell::new([const { Tag::new() }; FIRST_TAGS]));
@@ -38,14 +37,13 @@ static ARENA: Shared<Arena<'static>> = Shared::new(match Arena::new(FRAME_BYTES)
     Err(_) => panic!("a frame's size is a power of two"),
 });
 
-/// How many segments were passed in chains so far: the arena's counter, with a symbol for debuggers, which the compiler would
-/// change.
+/// Number of chain steps so far. A copy of the arena's counter with a symbol that debuggers can find and the compiler keeps.
 #[used]
 static CHAIN_STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// From now on there are addresses.
+/// Starts the arena.
 pub fn start() {
-    // SAFETY: called once, before there is another CPU, and nobody else looks at them.
+    // SAFETY: this runs once, before there is another CPU, and no other code uses the tags.
     let tags: &'static mut [Tag] = unsafe { &mut *TAGS.0.get() };
     let added = ARENA.change_unawaited(|arena| {
         arena.add_tags(tags)?;
@@ -86,12 +84,12 @@ fn rescale() {
     let wanted = ARENA.change_unawaited(|arena| arena.wanted_buckets());
     let table = wanted.map(|buckets| Box::leak(vec![Bucket::new(); buckets].into_boxed_slice()));
     if let Some(old) = ARENA.change_unawaited(|arena| arena.update(table)) {
-        // SAFETY: the arena has no table but those that were leaked just here, and does not use this one any more.
+        // SAFETY: all tables of the arena were leaked here, and the arena no longer uses this one.
         drop(unsafe { Box::from_raw(old) });
     }
 }
 
-/// Addresses for so many bytes, from the start of a page on.
+/// Allocates addresses for this number of bytes, from the start of a page on.
 pub fn allocate(bytes: u64) -> u64 {
     loop {
         match change(|arena| arena.allocate(&Request::new(bytes))) {
@@ -102,32 +100,32 @@ pub fn allocate(bytes: u64) -> u64 {
     }
 }
 
-/// As they were allocated.
+/// Frees addresses, in the same pieces as they were allocated.
 pub fn free(address: u64, bytes: u64) {
     let freed = change(|arena| arena.free(address, bytes));
     freed.unwrap_or_else(|error| panic!("vmem::free: {error}"));
 }
 
-/// How many segments were passed in chains so far.
+/// Number of chain steps so far.
 pub fn steps() -> u64 {
     CHAIN_STEPS.load(Ordering::Relaxed)
 }
 
-/// Wakes the thread if the hash has become too small or too large.
+/// Changes the arena. Wakes the thread if the hash has become too small or too large.
 fn change<R>(change: impl FnOnce(&mut Arena<'static>) -> R) -> R {
-    let (result, is_to_be_updated) = ARENA.change_unawaited(|arena| {
-        let was_well = arena.wanted_buckets().is_none();
+    let (result, needs_update) = ARENA.change_unawaited(|arena| {
+        let had_right_size = arena.wanted_buckets().is_none();
         let result = change(arena);
         CHAIN_STEPS.store(arena.counters().lookup, Ordering::Relaxed);
-        (result, was_well && arena.wanted_buckets().is_some())
+        (result, had_right_size && arena.wanted_buckets().is_some())
     });
-    if is_to_be_updated {
+    if needs_update {
         ARENA.change(|_| ());
     }
     result
 }
 
-/// As many tags again as there are.
+/// Doubles the number of tags.
 fn give_tags() {
     let tags = ARENA.change_unawaited(|arena| arena.tags());
     let more = Box::leak(vec![Tag::new(); tags].into_boxed_slice());

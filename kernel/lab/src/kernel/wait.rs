@@ -1,9 +1,9 @@
-//! A value that threads can wait for: the one way to wait for another thread.
+//! A value that threads can wait for. It is the only way to wait for another thread.
 
 use crate::lock::SpinLock;
 use crate::thread::{self, Killed};
 
-/// A value under a lock; every change wakes those who wait for it to become something.
+/// A value under a lock. Every change wakes the threads that wait for the value.
 pub struct Shared<T> {
     value: SpinLock<T>,
 }
@@ -13,18 +13,18 @@ impl<T> Shared<T> {
         Shared { value: SpinLock::new(value) }
     }
 
-    /// Changes the value, and wakes those who wait. Also whether anybody did.
+    /// Changes the value, and wakes the waiting threads. The second result is true if there were any.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> (R, bool) {
         let result = change(&mut self.value.lock());
         (result, thread::wake(self.channel()))
     }
 
-    /// Changes what nobody waits for.
+    /// Changes the value without waking threads, when none waits for it.
     pub fn change_unawaited<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.value.lock())
     }
 
-    /// Waits until `ready` has something to give.
+    /// Waits until `ready` returns a result.
     pub fn wait_for<R>(&self, mut ready: impl FnMut(&mut T) -> Option<R>) -> R {
         let mut guard = self.value.lock();
         loop {
@@ -35,7 +35,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Waits until `ready` has something to give, or this thread is killed.
+    /// Waits until `ready` returns a result, or this thread is killed.
     pub fn wait_for_or_killed<R>(&self, mut ready: impl FnMut(&mut T) -> Option<R>) -> Result<R, Killed> {
         let mut guard = self.value.lock();
         loop {

@@ -1,5 +1,5 @@
-//! The kernel boots: on every machine it is meant for, with each switch either way, and whatever happens to it on the way
-//! the log is in its memory.
+//! The kernel boots on every supported machine, with each value of each switch. After any end of the boot, the log is in its
+//! memory.
 
 use crate::support::{DONE, Machine, PANICKED, kernel};
 use lab::places::{is_place, names};
@@ -38,7 +38,7 @@ fn two_boots_have_the_same_log_to_the_byte() {
     let (one, other) = (boot(), boot());
     assert!(one.log == other.log, "the logs differ:\n{}\n{}", one.log, other.log);
     assert!(one.console == other.console, "the consoles differ:\n{}\n{}", one.console, other.console);
-    // What the kernel prints of its log is what the host reads out of memory.
+    // The log that the kernel prints equals the log that the host reads from memory.
     let printed = one.console.split_once("tslog: begin\n").unwrap().1.split_once("tslog: end\n").unwrap().0;
     assert!(one.log.starts_with(printed), "printed:\n{printed}\nin memory:\n{}", one.log);
 }
@@ -70,7 +70,7 @@ fn every_value_of_every_switch_boots() {
     }
 }
 
-/// What the log calls each kind of place. Stages are not in it; `panic=` goes to each of them in bootscope's own tests.
+/// The beginning of each kind of place in the log. Stages are not in the log; bootscope's tests reach each of them by `panic=`.
 const LOGGED: [(Kind, &str); 5] = [
     (Kind::Sysinit, "ENTER SYSINIT "),
     (Kind::Probe, "ENTER DEVICE_PROBE "),
@@ -82,7 +82,7 @@ const LOGGED: [(Kind, &str); 5] = [
 #[test]
 fn every_place_is_in_the_list_and_every_place_of_the_list_is_passed() {
     let Some(kernel) = kernel() else { return };
-    // Root is on one thing in a boot.
+    // A boot has its root on one kind of device.
     let logs = ["memory", "ufs", "zfs"].map(|on| {
         let words = "usb=yes nic=yes chain=yes messages=1 vm_page=lazy bind=hrtimer sched_cost=yes pci=parallel";
         Machine::deterministic()
@@ -96,14 +96,14 @@ fn every_place_is_in_the_list_and_every_place_of_the_list_is_passed() {
     };
     for (kind, logged) in LOGGED {
         let passed = passed(logged);
-        // The boot's own thread and the schedulers run no entry of their own.
-        let of_places = passed.iter().filter(|name| **name != "thread0" && !name.starts_with("idle:"));
-        for name in of_places {
+        // The boot's thread and the schedulers have no entry function, so they are not places.
+        let places = passed.iter().filter(|name| **name != "thread0" && !name.starts_with("idle:"));
+        for name in places {
             assert!(is_place(&format!("{}.{name}", kind.as_str())), "{} {name} is in no list", kind.as_str());
         }
-        // An initrd is mounted where there is one; not every driver finds its device.
-        let never = |name: &&&str| kind != Kind::Attach && **name != "initrd" && !passed.contains(**name);
-        assert_eq!(names(kind).iter().find(never), None, "a boot passes no such {}", kind.as_str());
+        // These boots have no initrd, and not every driver finds its device.
+        let is_missed = |name: &&&str| kind != Kind::Attach && **name != "initrd" && !passed.contains(**name);
+        assert_eq!(names(kind).iter().find(is_missed), None, "a boot passes no such {}", kind.as_str());
     }
 }
 
@@ -121,7 +121,7 @@ fn a_full_log_counts_what_it_drops_and_the_boot_goes_on() {
     let Some(kernel) = kernel() else { return };
     let boot = Machine::new("q35").boot(&kernel, "messages=140000");
     assert_eq!(boot.status, DONE);
-    // Two events a message, and 262 144 places.
+    // Two events per message, and 262 144 slots.
     assert!((17_856..19_000).contains(&boot.dropped), "{} dropped", boot.dropped);
     assert!(boot.last_line().ends_with(&format!("TSLOG dropped {}", boot.dropped)));
 }
@@ -136,7 +136,8 @@ fn without_acpi_there_is_one_cpu() {
     assert!(boot.console.contains("SMP: 1 CPUs"), "{}", boot.console);
 }
 
-/// To 10 µs, or to a thousandth: timer interrupts and switches to other threads come on top of a long delay.
+/// True if a time agrees with the script to 10 µs, or to a thousandth. Timer interrupts and thread switches lengthen a long
+/// delay.
 fn is_near(took_ns: u64, scripted_ns: u64) -> bool {
     took_ns.abs_diff(scripted_ns) <= 10_000.max(scripted_ns / 1000)
 }
@@ -172,7 +173,7 @@ fn waits_and_holds_are_in_the_log() {
     assert!(is_near(waited, 200_000_000), "{waited}");
 }
 
-/// A place of each kind, and what the log ends with there.
+/// Places of each kind, and the log's last event there.
 const PLACES: [(&str, &str); 8] = [
     ("stage.pit", "ENTER hammer_time"),
     ("stage.paging", "ENTER hammer_time"),
@@ -204,7 +205,7 @@ fn a_fault_is_a_panic_or_before_that_a_triple_fault_and_leaves_the_log() {
     for (place, last) in PLACES {
         let boot = Machine::deterministic().boot(&kernel, &format!("fault={place}"));
         if place == "stage.pit" {
-            // Nothing catches it there: the machine resets, which ends QEMU.
+            // There is no handler yet: the machine resets, which ends QEMU.
             assert_eq!(boot.status, Some(0), "{place}: {}", boot.console);
         } else {
             assert_eq!(boot.status, PANICKED, "{place}: {}", boot.console);
@@ -219,8 +220,8 @@ fn a_hang_with_interrupts_off_leaves_the_log() {
     let Some(kernel) = kernel() else { return };
     for (place, last) in PLACES {
         let kind = place.split_once('.').unwrap().0;
-        let say = format!("hang: at {}", place.replacen('.', " ", 1));
-        let boot = Machine::new("pc").boot_until(&kernel, &format!("hang={place}"), |console| console.contains(&say));
+        let line = format!("hang: at {}", place.replacen('.', " ", 1));
+        let boot = Machine::new("pc").boot_until(&kernel, &format!("hang={place}"), |console| console.contains(&line));
         assert_eq!(boot.status, None, "{kind}: {}", boot.console);
         assert!(boot.log.lines().any(|line| line.ends_with(last)), "{place}: {}", boot.log);
         assert!(!boot.log.contains("EXIT start_init"), "{place}: {}", boot.log);

@@ -1,7 +1,7 @@
-//! What a switch makes correct or broken: the kernel's own check says so, and finds the broken way each time.
+//! Switches that make the kernel correct or broken. The kernel's check gives the verdict, and detects every broken switch.
 //!
-//! `BOOTSCOPE_TLB_ROUNDS=1000000` makes as many rounds of TLB shootdown, by hand, and a tenth of them on CPUs that run at once;
-//! `--nocapture` shows what came of them.
+//! By hand, `BOOTSCOPE_TLB_ROUNDS=1000000` runs this number of rounds of TLB shootdown, and a tenth of them on CPUs that run at
+//! the same time. `--nocapture` shows the results.
 
 use crate::support::{Boot, DONE, Machine, kernel};
 use lab::verdict::{self, Checked, Verdict};
@@ -25,14 +25,14 @@ fn with_cpus(mut machine: Machine, cpus: u32) -> Machine {
     machine
 }
 
-/// The rounds that are asked for by hand, or those that take a few seconds.
+/// Number of rounds from the environment, or 2000, which take a few seconds.
 fn tlb_rounds() -> u64 {
-    let asked = std::env::var("BOOTSCOPE_TLB_ROUNDS").ok();
-    asked.map_or(2000, |rounds| rounds.parse().expect("BOOTSCOPE_TLB_ROUNDS is a number"))
+    let rounds = std::env::var("BOOTSCOPE_TLB_ROUNDS").ok();
+    rounds.map_or(2000, |rounds| rounds.parse().expect("BOOTSCOPE_TLB_ROUNDS is a number"))
 }
 
-/// QEMU remembers translations for each CPU of its own. Where instructions are counted CPUs take turns; otherwise each
-/// has a thread of the host's, and two of them do run at once.
+/// QEMU caches translations for each CPU separately. If instructions are counted, CPUs take turns. Otherwise each CPU has a
+/// thread of the host, and CPUs really run at the same time.
 #[test]
 fn a_page_unmapped_on_one_cpu_faults_on_all_before_its_frame_is_given_out() {
     let Some(kernel) = kernel() else { return };
@@ -52,11 +52,11 @@ fn a_page_unmapped_on_one_cpu_faults_on_all_before_its_frame_is_given_out() {
             };
             assert_eq!((made, cpus, wanted), (rounds, 4, rounds * 3));
             assert_eq!(faults + used_after_free + stale, wanted);
-            // Another owner's word is where there is another owner: which frame is given out next is the allocator's choice.
+            // A read finds another owner's word only if the frame got another owner, which depends on the allocator.
             assert!(used_after_free <= given_again * 3, "{how}: {}", checked.counted);
-            // The allocators of the lab do give the frame out again; without that nothing would be seen.
+            // The lab's allocators do allocate the same frame again. Otherwise the test would see nothing.
             assert!(shootdown == "ipi" || (given_again > 0 && used_after_free > 0), "{how}: {}", checked.counted);
-            // A CPU may forget by itself, for want of room; most do not.
+            // A CPU may drop a translation for lack of room, but most do not.
             assert!(shootdown == "ipi" || used_after_free + stale > wanted / 2, "{how}: {}", checked.counted);
         }
     }
@@ -89,7 +89,7 @@ fn a_killed_thread_gives_back_all_it_holds() {
             let checked = check(&boot, "signal-exit");
             assert_eq!(checked.verdict, verdict, "{cpus} CPUs: {}", checked.counted);
             assert_eq!(checked.counted, format!("4 threads killed; they held {HELD}; left behind are {left}"));
-            // The log says the same of holds and spans.
+            // The log has the same holds and spans.
             let count = |end: &str| boot.log.lines().filter(|line| line.ends_with(end)).count();
             let spans = [count("ENTER window"), count("EXIT window")];
             let holds = [count("EVENT HOLD windows"), count("EVENT RELEASE windows")];

@@ -1,9 +1,9 @@
-//! Each experiment, slow and fast: the switch does what the seed's measurements say it does, in direction everywhere and in
-//! size where the mechanism is not the hardware's speed.
+//! Each experiment, slow and fast. The switch has the published effect: always in direction, and also in size, unless the
+//! mechanism is the hardware's speed.
 //!
-//! Deterministic boots of one CPU: a tick is a nanosecond of guest time and one instruction. What needs several CPUs is
-//! judged by what happened, not by how long it took. The figures that are not ours are Percival's (2018), and those of
-//! `kthread-bind` an i.MX6 boot's of Linux 3.5, and those of `frame-allocator` Redox's (Lorentzon 2024).
+//! The boots are deterministic and have one CPU: a tick is a nanosecond of guest time and one instruction. Experiments that need
+//! several CPUs are mostly judged by their events, not by times. The published figures are Percival's (2018), for `kthread-bind`
+//! those of a Linux 3.5 boot on an i.MX6, and for `frame-allocator` Redox's (Lorentzon 2024).
 
 use crate::support::{Boot, DONE, Machine, kernel};
 use lab::calls::{Loops, Tick};
@@ -23,7 +23,7 @@ fn boot(kernel: &Path, command_line: &str) -> Boot {
     boot_on(&Machine::deterministic(), kernel, command_line)
 }
 
-/// How long all calls of functions with that beginning took together.
+/// Total time of all calls of functions whose names begin with `function`.
 fn total_ns(boot: &Boot, function: &str) -> u64 {
     boot.log.lines().fold(0, |sum: u64, line| {
         let mut words = line.splitn(4, ' ').skip(1);
@@ -56,12 +56,12 @@ fn page_array() {
     let (slow, fast, lazy) = (vm_mem("three-pass", 1), vm_mem("one-pass", 1), vm_mem("lazy", 1));
     report("page-array, 1 GiB", slow, fast);
     report("page-array, 1 GiB, lazy", slow, lazy);
-    // 15 ms per GB, then 3.5.
+    // Published: 15 ms per GB, then 3.5 ms.
     assert!(slow as f64 / fast as f64 >= 15.0 / 3.5 && lazy < fast / 5, "{slow} {fast} {lazy}");
-    // It is per gigabyte of memory: with 4, a hole below 4 GiB of addresses has no structures.
+    // The time is proportional to memory. With 4 GiB, the hole below 4 GiB of addresses has no structures.
     for (way, one, gib) in [("three-pass", slow, 2), ("one-pass", fast, 2), ("one-pass", fast, 4)] {
-        let of_it = vm_mem(way, gib) as f64 / one as f64 / f64::from(gib);
-        assert!((0.98..1.02).contains(&of_it), "{way}: each of {gib} GiB takes {of_it} times as long as one");
+        let ratio = vm_mem(way, gib) as f64 / one as f64 / f64::from(gib);
+        assert!((0.98..1.02).contains(&ratio), "{way}: each of {gib} GiB takes {ratio} times as long as one");
     }
 }
 
@@ -79,9 +79,9 @@ fn a_deferred_page_array_shortens_the_boot_unless_its_thread_competes() {
     assert!(deferred > 2 * MS && vm_mem(lazy) == vm_mem(eager), "{deferred}");
     let saved = to_end(whole) - to_end(lazy);
     assert!(saved.abs_diff(deferred) < deferred / 20, "{deferred} ns were put off, {saved} saved");
-    // One CPU: what competes for it before the end is waited for all the same.
+    // With one CPU, the boot still waits for a thread that competes for it before the end.
     assert!(to_end(whole).abs_diff(to_end(eager)) < deferred / 10, "{} {}", to_end(whole), to_end(eager));
-    // It is put off, not left out: before the machine is switched off all of it is done.
+    // The work is deferred, not left out: all of it is done before the machine is switched off.
     for boot in [lazy, eager] {
         let work = total_ns(boot, "vm_rest");
         assert!(work.abs_diff(deferred) < deferred / 10, "{work} of {deferred}");
@@ -89,7 +89,7 @@ fn a_deferred_page_array_shortens_the_boot_unless_its_thread_competes() {
 }
 
 #[test]
-fn what_is_deferred_is_there_for_who_needs_it_earlier() {
+fn deferred_frames_are_there_for_a_thread_that_needs_them_earlier() {
     let Some(kernel) = kernel() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (path, mut image) = (folder.path().join("root"), Vec::new());
@@ -100,7 +100,7 @@ fn what_is_deferred_is_there_for_who_needs_it_earlier() {
     machine.memory_mib = 256;
     let boot = boot_on(&machine, &kernel, "vm_page=lazy root=copy verbose=yes");
     assert!(boot.console.contains("/: initrd, 1 files"), "{}", boot.console);
-    // A thread that gives way to others neither keeps a sleeper waiting nor is itself forgotten.
+    // A thread that yields to others does not delay a sleeper, and still runs itself.
     let plain = boot_on(&Machine::deterministic(), &kernel, "usb=yes root_wait=all delay.thread.usbus0=20");
     let beside =
         boot_on(&Machine::deterministic(), &kernel, "usb=yes root_wait=all delay.thread.usbus0=20 vm_page=lazy");
@@ -157,7 +157,8 @@ fn console_uart() {
     let characters = slow.2 - fast.2;
     let per_character = (slow.0 - fast.0) as f64 / characters as f64;
     println!("console-uart: {characters} characters, {per_character:.1} ns each");
-    // Enough to matter: a tenth of the boot. 4 us a character is an exit to a hypervisor, which there is none of here.
+    // It matters: it is a tenth of the boot. The published 4 us per character are an exit to a hypervisor, and there is no
+    // hypervisor here.
     assert!(slow.0 > 10 * fast.0 && slow.0 - fast.0 > slow.1 / 10, "{slow:?} {fast:?}");
     assert!((5.0..4000.0).contains(&per_character), "{per_character}");
 }
@@ -181,7 +182,7 @@ fn probe_work() {
     let probing = |hpt: &str| total_ns(&boot(&kernel, &format!("hpt={hpt}")), "DEVICE_PROBE hpt");
     let (slow, fast) = (probing("in-probe"), probing("in-attach"));
     report("probe-work", slow, fast);
-    // 330 ms, then below 0.1.
+    // Published: 330 ms, then below 0.1 ms.
     assert!(slow > 100 * MS && fast < MS / 10, "{slow} {fast}");
 }
 
@@ -200,9 +201,9 @@ fn reset_wait() {
     // Twice 100 ms and twice 5; eight commands of 100 ms.
     assert!(slow_ready && slow[0].abs_diff(220 * MS) < 5 * MS && fast[0] < MS / 2, "{slow:?} {fast:?}");
     assert!(slow[1].abs_diff(800 * MS) < MS && fast[1] < MS / 2, "{slow:?} {fast:?}");
-    // The threads get as far, where root waits for the controller's.
+    // The threads do the same work, if root waits for the controller's thread.
     assert!(attaching("reset=async root_wait=all").1);
-    // A card that answers at once is not waited for.
+    // The driver does not wait for a card that answers at once.
     let quick = boot(&kernel, "nic=yes reset=wait");
     assert!(total_ns(&quick, "DEVICE_ATTACH ena0") < MS / 10, "{}", quick.log);
 }
@@ -226,19 +227,20 @@ fn vmem_hash() {
     let [late, early, once] = ["late", "early", "once"].map(|when| stopping(&format!("vmem_rescale={when}")));
     let ((slow, slow_steps), (fast, fast_steps)) = (late, early);
     report("vmem-hash", slow, fast);
-    // 917 504 buffers were 27 606 301 196 steps, then 228 351: by the square of their number, then in proportion to it.
+    // Published for 917 504 buffers: 27 606 301 196 steps, then 228 351. The first grows with the square of the number of
+    // buffers, the second in proportion to it.
     let part = 28_672.0 / 917_504.0;
     let as_published = 27_606_301_196.0 * part * part;
     assert!((0.9..1.1).contains(&(slow_steps as f64 / as_published)), "{slow_steps}, {as_published} expected");
     assert!((fast_steps as f64) < 2.0 * 228_351.0 * part, "{fast_steps}");
     assert!(slow > 10 * fast && once.1 == slow_steps, "{slow} {fast} {once:?}");
-    // An eighth of the buffers is 1/64 of the steps, nearly: each chain is shorter by the segment that is looked for.
+    // An eighth of the buffers takes nearly 1/64 of the steps. It is not exact, because the freed segment itself is no step.
     let few = stopping("vmem_rescale=late dma_buffers=few");
     assert!((60.0..70.0).contains(&(slow_steps as f64 / few.1 as f64)) && few.0 * 50 < slow, "{few:?}");
     assert_eq!(stopping("vmem_rescale=late netboot=no"), (0, 0));
 }
 
-/// Three services touch 1024 pages each and give every second one back.
+/// Three services touch 1024 pages each, and free every second one.
 #[test]
 #[ignore = "11 s: in make test-all"]
 fn frame_allocator() {
@@ -246,24 +248,24 @@ fn frame_allocator() {
     let allocating = |frames: &str| {
         let boot = boot(&kernel, &format!("services=3 frames={frames}"));
         let count = |event: &str| boot.log.lines().filter(|line| line.ends_with(event)).count();
-        // A fault for each page, and each page that was given back is free: 3 × 512 stay.
+        // Each page has a fault, and each freed page is free again: 3 × 512 stay.
         assert_eq!((count("ENTER page_fault"), count("ENTER process_exit")), (3 * 1024, 3), "{frames}");
         assert_eq!(boot.dropped, 0, "{frames}");
         let plain = self::boot(&kernel, &format!("frames={frames}"));
         let available = |boot: &Boot| MemoryUse::find(&boot.console).unwrap().available_kib / 4;
-        let kept = available(&plain) - available(&boot);
-        // With the tables that map them.
-        assert!((3 * 512..3 * 512 + 16).contains(&kept), "{frames}: {kept} frames");
+        let used = available(&plain) - available(&boot);
+        // The used frames include the tables that map the pages.
+        assert!((3 * 512..3 * 512 + 16).contains(&used), "{frames}: {used} frames");
         let after_init = total_ns(&boot, "mi_startup") + total_ns(&boot, "start_init");
         total_ns(&boot, "frame_allocator") as f64 * 100.0 / after_init as f64
     };
     let [scan, recycle, p2buddy] = ["scan", "recycle", "p2buddy"].map(allocating);
     println!("frame-allocator: scan {scan:.1} %, recycle {recycle:.1} %, p2buddy {p2buddy:.1} % of the boot");
-    // 35 % and 0.9 % were published of the first and the last.
+    // Published: 35 % for the first, 0.9 % for the last.
     assert!((30.0..45.0).contains(&scan) && recycle > 5.0 * p2buddy && p2buddy < 2.0, "{scan} {recycle} {p2buddy}");
 }
 
-/// A system call that there is not, four ways: each leaves out what the one before does for debuggers.
+/// A system call that does not exist, on four paths. Each path leaves out some of the previous path's work for debuggers.
 #[test]
 fn syscall_path() {
     let Some(kernel) = kernel() else { return };
@@ -272,18 +274,18 @@ fn syscall_path() {
         let loops = Loops::find(&boot.console).unwrap_or_else(|| panic!("{way}: {}", boot.console));
         println!("syscall-path, {way}: {:.2} instructions, bare {:.2}", loops.call(), loops.bare());
         assert_eq!((loops.rounds, loops.tick), (20_000, Tick::Emulated));
-        // `syscall` and `sysret`, and one fault in all that ends it.
+        // `syscall` and `sysret`, and a single fault that ends the loop.
         assert!((2.0..2.05).contains(&loops.bare()), "{way}: {}", boot.console);
-        // What the log says that the loop took is what the kernel measured.
+        // The loop's time in the log agrees with the kernel's measurement.
         assert!(total_ns(&boot, "system_calls").abs_diff(loops.call_ticks) < 1_000, "{way}: {}", boot.log);
         loops.call()
     });
-    // 344, 236, 184 and 116 cycles were published, 56 of them the hardware's.
+    // Published: 344, 236, 184 and 116 cycles, 56 of them the hardware's.
     assert!(per_call.is_sorted_by(|before, after| *after < 0.9 * before), "{per_call:?}");
     assert!(per_call[0] / per_call[3] >= 344.0 / 116.0, "{per_call:?}");
 }
 
-/// What a call does for debuggers is what they then see, whichever way it is done.
+/// A debugger sees the same calls on every path.
 #[test]
 fn a_traced_process_is_seen_the_same_way_on_each_path() {
     let Some(kernel) = kernel() else { return };
@@ -297,8 +299,8 @@ fn a_traced_process_is_seen_the_same_way_on_each_path() {
     for way in ["traced", "flat", "cached"] {
         assert_eq!(traced(way), lean, "{way}");
     }
-    // Before and after: a write of 27 bytes, and two calls that there are not. A service's and three loops' ends
-    // do not return, nor does the last call; each has one stop.
+    // Calls with a stop before and after: a write of 27 bytes, and two calls that do not exist. The ends of a service and of three
+    // loops do not return, and neither does the last call; each of these has one stop.
     let count = |part: &str| lean.iter().filter(|line| line.contains(part)).count();
     assert_eq!((count(": 1("), count(", 0x1b) = 0x1b"), count("= 0xffffffffffffffda")), (2, 1, 2), "{lean:?}");
     assert_eq!((count(": 2("), count(": 3("), lean.len()), (1, 4, 11), "{lean:?}");
@@ -306,8 +308,8 @@ fn a_traced_process_is_seen_the_same_way_on_each_path() {
     assert!(!boot.console.contains("trace: "), "{}", boot.console);
 }
 
-/// Frames that drivers map have one owner and come back, whatever they come from; without ownership the same check says
-/// which do not.
+/// Frames that drivers map have one owner and are freed, with every allocator. Without ownership the same check counts the
+/// frames that are not.
 #[test]
 #[ignore = "14 s: in make test-all"]
 fn frame_ownership() {
@@ -328,14 +330,14 @@ fn frame_ownership() {
     };
     for (cpus, frames) in [(1, "p2buddy"), (1, "scan"), (1, "recycle"), (4, "p2buddy")] {
         assert_eq!(checked(cpus, &format!("frames={frames}")), (Verdict::Correct, 32, 0, 0, 0), "{cpus} {frames}");
-        // Two rings of 16 frames do not come back, and a frame that a driver has mapped is given to somebody else.
+        // Two rings of 16 frames are not freed, and a frame that a driver has mapped is allocated to another owner.
         let broken = checked(cpus, &format!("frames={frames} ownership=none"));
         assert_eq!(broken, (Verdict::Broken, 32, 32, 1, 1), "{cpus} {frames}");
     }
     assert!(!boot(&kernel, "").console.contains("verdict: "));
 }
 
-/// How long root is waited for: a bus whose third port settles late, and two disks of which root needs one or both.
+/// Time that the boot waits for root, with a bus whose third port settles late, and two disks. Root needs one disk or both.
 #[test]
 fn root_hold() {
     let Some(kernel) = kernel() else { return };
@@ -349,17 +351,17 @@ fn root_hold() {
     let check = |words: &str, expected_ms: u64| {
         let took = mounting(words).0;
         println!("root-hold, {words}: {:.3} ms", took as f64 / MS as f64);
-        // A port is looked at every 25 ms, a disk every 10.
+        // A port is polled every 25 ms, a disk every 10 ms.
         assert!(took + MS / 2 >= expected_ms * MS && took <= (expected_ms + 5) * MS, "{words}: {took}");
     };
     for on in ["memory", "ufs", "zfs"] {
         check(&format!("root_wait=all root_on={on}"), 9000);
     }
-    // The file system is asked: one disk by its name, every member of a pool, or nothing.
+    // The file system needs one disk by its name, every member of a pool, or no disk.
     check("root_wait=needed root_on=ufs", 300);
     check("root_wait=needed root_on=zfs", 700);
     check("root_wait=needed root_on=memory", 0);
-    // The driver does not know when a port settles: it powers one after the other, and looks.
+    // The driver does not have the times at which ports settle: it powers one port after the other, and polls.
     let boot = mounting("root_wait=all root_on=ufs").1;
     let port = |name: &str| {
         boot.ticks_between(&format!("ENTER usb_port_settle {name}"), &format!("EXIT usb_port_settle {name}"))
@@ -367,9 +369,9 @@ fn root_hold() {
     for (name, ms) in [("port1", 100), ("port2", 100), ("port3", 8700), ("port4", 100)] {
         assert!(port(name).abs_diff(ms * MS) < 25 * MS, "{name}: {}", port(name));
     }
-    // A disk that is there before root is mounted is not waited for at all.
-    let there = self::boot(&kernel, "usb=yes delay.port3=8700 root_on=ufs delay.thread.init=20");
-    assert!(!there.log.contains("WAIT root mount"), "{}", there.log);
+    // The mount does not wait at all for a disk that is there before.
+    let boot = self::boot(&kernel, "usb=yes delay.port3=8700 root_on=ufs delay.thread.init=20");
+    assert!(!boot.log.contains("WAIT root mount"), "{}", boot.log);
 }
 
 #[test]
@@ -391,7 +393,7 @@ fn root_dax() {
     let ((slow, copied), (fast, direct)) = (mounting("copy"), mounting("direct"));
     report("root-dax", slow, fast);
     println!("root-dax: {copied}, then {direct}");
-    // 18 MB less, and they can be given to somebody; the pages that map the cache too.
+    // The cache is 18 MiB smaller, and this memory is available, with the tables that mapped the cache.
     assert!(copied.cached_kib.abs_diff(18 << 10) < 8 && direct.cached_kib == 0, "{copied} {direct}");
     let freed_kib = direct.available_kib - copied.available_kib;
     assert!(freed_kib.abs_diff(copied.cached_kib) < 64 && direct.available_kib < direct.total_kib, "{copied} {direct}");
@@ -427,18 +429,18 @@ fn kthread_bind() {
         println!("kthread-bind, {line}: {} us", took.map(|ns| (ns / 1000).to_string()).join(", "));
         took
     };
-    // A timer for one tick, set just after a tick, expires with the second one; a timer for 1 ms with the next one.
+    // A timer for one tick that is set just after a tick expires at the second tick, a timer for 1 ms at the next tick.
     for (line, tick_ns, ticks) in
         [("bind=tick", 10 * MS, 2), ("bind=tick hz=1000", MS, 2), ("bind=hrtimer", 10 * MS, 1)]
     {
         let took = initcalls(line);
-        // The first begins somewhere between two ticks.
+        // The first call begins somewhere between two ticks.
         assert!(took[0] > (ticks - 1) * tick_ns && took[0] <= ticks * tick_ns, "{line}: {took:?}");
         for ns in &took[1..] {
             assert!(ns.abs_diff(ticks * tick_ns) < MS / 5, "{line}: {took:?}");
         }
     }
-    // Once timers are exact the same call takes what it asks for.
+    // Once timers are exact, the same call takes the requested time.
     let late = sysinit_ns(&boot(&kernel, "bind=hrtimer"), "late_kthread");
     assert!((MS..MS + MS / 5).contains(&late), "{late}");
     for remedy in ["bind=yield", "bind=skip", "bind=tick preempt=voluntary"] {
@@ -450,23 +452,23 @@ fn kthread_bind() {
 #[test]
 fn what_remedies_of_kthread_bind_cost() {
     let Some(kernel) = kernel() else { return };
-    // How long a fixed piece of work took, and how late another thread was woken beside it at worst; in microseconds.
+    // Time of a fixed piece of work, and the largest delay of another thread's wake-up beside it, in microseconds.
     let cost = |line: &str| -> (u64, u64) {
         let boot = boot(&kernel, &format!("sched_cost=yes {line}"));
-        let said = boot.console.lines().find(|line| line.starts_with("sched_cost: ")).unwrap_or_else(|| {
+        let figures = boot.console.lines().find(|line| line.starts_with("sched_cost: ")).unwrap_or_else(|| {
             panic!("{line}: {}", boot.console);
         });
-        println!("{said}");
-        let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        println!("{figures}");
+        let numbers: Vec<u64> = figures.split(' ').filter_map(|word| word.parse().ok()).collect();
         (numbers[0], numbers[1])
     };
     let (slow_ticks, at_once) = cost("hz=100 preempt=full");
     let (fast_ticks, _) = cost("hz=1000 preempt=full");
-    let ((asks, at_a_point), (never_asks, at_the_end)) = (cost("preempt=voluntary"), cost("preempt=none"));
-    // 900 ticks more in a second, of some hundred instructions each: less than a thousandth of the throughput.
+    let ((checks, at_a_point), (never_checks, at_the_end)) = (cost("preempt=voluntary"), cost("preempt=none"));
+    // 900 more ticks per second, of a few hundred instructions each, take less than a thousandth of the throughput.
     assert!((10..100).contains(&(fast_ticks - slow_ticks)), "{slow_ticks} {fast_ticks}");
-    // Asking whether to give way costs less still; not to ask costs up to the whole piece of work.
-    assert!((1..100).contains(&(asks - never_asks)), "{asks} {never_asks}");
+    // Checking whether to yield costs even less. Without checks, a wake-up may wait for the whole piece of work.
+    assert!((1..100).contains(&(checks - never_checks)), "{checks} {never_checks}");
     assert!(
         at_once < 5 && (500..1_010).contains(&at_a_point) && at_the_end > 90_000,
         "{at_once} {at_a_point} {at_the_end}"
@@ -483,13 +485,13 @@ fn ap_start() {
         let hz = boot.console.lines().find_map(|line| line.strip_prefix("machdep.tsc_freq: ")?.parse::<f64>().ok());
         let ms = total_ns(&boot, "wake_aps") as f64 / hz.unwrap() * 1e3;
         println!("ap-start, {aps}: 3 APs in {ms:.1} ms of the host's time");
-        // Each time 10 ms after INIT and 200 us after STARTUP; a busy host adds to it.
+        // Each wake-up takes 10 ms after INIT and 200 us after STARTUP. A busy host adds to that.
         assert_eq!(boot.log.lines().filter(|line| line.ends_with("ENTER wake_aps")).count(), times, "{aps}");
         assert!(ms >= 10.2 * times as f64, "{aps}: {ms} ms");
     }
 }
 
-/// Three cards, each reset for 20 ms. Waits overlap if the CPUs are there to wait, or if who waits sleeps.
+/// Three cards, each reset for 20 ms. The waits overlap if there is a CPU for each, or if the waiting threads sleep.
 #[test]
 fn pci_probe() {
     let Some(kernel) = kernel() else { return };
@@ -507,11 +509,11 @@ fn pci_probe() {
     let near = |ns: u64, ms: u64| ns.abs_diff(ms * MS) < MS;
     let (probe, starting, serial_end) = probing("maxcpus=1 pci=serial");
     assert!(near(probe, 60) && starting < MS / 10, "{probe} {starting}");
-    // Who polls keeps the CPU.
+    // A thread that polls keeps the CPU.
     let (probe, _, one_end) = probing("maxcpus=1 pci=parallel");
     assert!(near(probe, 60) && one_end > serial_end, "{probe} {one_end}");
     let (probe, starting, four_end) = probing("maxcpus=4 pci=parallel");
-    // A CPU for each card. 10 ms after INIT, and 20 ms for each CPU's TSC.
+    // There is a CPU for each card. Starting CPUs takes 10 ms after INIT, and 20 ms for each CPU's TSC.
     assert!(near(probe, 20) && near(starting, 70) && four_end > serial_end + 29 * MS, "{probe} {starting} {four_end}");
     assert!(near(probing("maxcpus=4 pci=serial").0, 60));
     let (probe, starting, trust_end) = probing("maxcpus=4 pci=parallel tsc_sync=trust");
@@ -519,7 +521,7 @@ fn pci_probe() {
     assert!(near(probing("maxcpus=1 pci=parallel pci_wait=sleep").0, 20));
 }
 
-/// Three cards again, whose drivers sleep: with one lock for all they take their turns, whatever the CPUs.
+/// Three cards again, whose drivers sleep. With one lock for all drivers, they run one after the other.
 #[test]
 fn driver_lock() {
     let Some(kernel) = kernel() else { return };
@@ -548,12 +550,12 @@ fn ap_announce() {
         let boot = boot_on(&machine, &kernel, &format!("ap_announce={announce}"));
         assert!(boot.ticks_between("EVENT WAIT aps", "EVENT UNWAIT aps") > 0);
         for cpu in ["0x1001", "0x1002", "0x1003"] {
-            let its: Vec<&str> =
+            let events: Vec<&str> =
                 boot.log.lines().filter_map(|line| line.strip_prefix(cpu)?.splitn(3, ' ').nth(2)).collect();
-            let place = |event: &str| its.iter().position(|line| *line == event);
+            let place = |event: &str| events.iter().position(|line| *line == event);
             let (hold, release) = (place("EVENT HOLD aps").unwrap(), place("EVENT RELEASE aps").unwrap());
-            let printed = its[hold..release].iter().filter(|line| **line == "ENTER _vprintf").count();
-            assert_eq!(printed, prints, "ap_announce={announce}: {its:?}");
+            let printed = events[hold..release].iter().filter(|line| **line == "ENTER _vprintf").count();
+            assert_eq!(printed, prints, "ap_announce={announce}: {events:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The reference kernel in QEMU.
+//! Tests of the reference kernel in QEMU.
 
 mod boots;
 mod correctness;

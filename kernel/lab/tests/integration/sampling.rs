@@ -1,10 +1,11 @@
-//! Sampling while the kernel boots: nothing is lost, it costs next to nothing, and what it says is what the recorder says.
+//! Sampling while the kernel boots: no sample is lost, sampling takes less than 1 % of the time, and the shares agree with the
+//! recorder's.
 
 use crate::support::{Boot, DONE, Machine, kernel};
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 
-/// A sample: which CPU, whose name, and the functions, innermost first, as the kernel's file mangles them.
+/// A sample of a CPU. The functions are innermost first, with the mangled names of the kernel's file.
 struct Sample {
     cpu: u32,
     functions: Vec<String>,
@@ -18,12 +19,12 @@ struct Sampled {
 }
 
 impl Sampled {
-    /// How many samples have a function of this name on their stack.
+    /// Number of samples with a function of this name on the stack.
     fn count(&self, name: &str) -> usize {
         self.samples.iter().filter(|sample| sample.functions.iter().any(|function| function.contains(name))).count()
     }
 
-    /// The part of the time since sampling began, in per cent, that the log gives to an event.
+    /// An event's share of the time since sampling began, by the log, in per cent.
     fn recorded(&self, name: &str) -> f64 {
         let ns = self.boot.log.lines().fold(0u64, |sum, line| {
             let words: Vec<&str> = line.splitn(4, ' ').collect();
@@ -37,7 +38,7 @@ impl Sampled {
     }
 }
 
-/// None, said aloud, if the kernel was built without frame pointers.
+/// Boots the kernel and reads its samples. If the kernel was built without frame pointers, prints that and returns `None`.
 fn sampled(machine: Machine, kernel: &Path, words: &str) -> Option<Sampled> {
     let folder = tempfile::tempdir().unwrap();
     let port = folder.path().join("port");
@@ -48,10 +49,10 @@ fn sampled(machine: Machine, kernel: &Path, words: &str) -> Option<Sampled> {
         println!("skipped: the kernel is built without frame pointers; `make build` has them");
         return None;
     }
-    let said = String::from_utf8(std::fs::read(port).unwrap()).unwrap();
-    // Pieces of the file: what is before the last `P` line's newline is of the piece before it.
+    let output = String::from_utf8(std::fs::read(port).unwrap()).unwrap();
+    // The pieces of the file. Each follows a `P` line, which has its length.
     let mut text = String::new();
-    let mut rest = said.as_str();
+    let mut rest = output.as_str();
     while let Some(at) = rest.find("P samples.txt ") {
         let (line, after) = rest[at..].split_once('\n').unwrap();
         let bytes: usize = line.split(' ').nth(3).unwrap().parse().unwrap();
@@ -84,7 +85,7 @@ fn sampled(machine: Machine, kernel: &Path, words: &str) -> Option<Sampled> {
             Some(frame) => {
                 let functions = &mut samples.last_mut().unwrap().functions;
                 let address = u64::from_str_radix(frame.split_whitespace().next().unwrap(), 16).unwrap();
-                // A return address may be the next function's first.
+                // A return address may be the first address of the next function.
                 functions.push(function(address - u64::from(!functions.is_empty())));
             }
         }
@@ -98,23 +99,23 @@ fn each_cpu_is_sampled_at_the_rate_and_nothing_is_lost() {
     for cpus in [1, 4] {
         let mut machine = Machine::deterministic();
         machine.cpus = cpus;
-        let Some(found) = sampled(machine, &kernel, "sample=1000 services=1 hpt=in-probe") else { return };
-        let end_ns = found.boot.ticks_at("EXIT start_init");
-        let expected = (end_ns - found.began_ns) as f64 / 999_846.0;
+        let Some(sampled) = sampled(machine, &kernel, "sample=1000 services=1 hpt=in-probe") else { return };
+        let end_ns = sampled.boot.ticks_at("EXIT start_init");
+        let expected = (end_ns - sampled.began_ns) as f64 / 999_846.0;
         for cpu in 0..cpus {
-            let count = found.samples.iter().filter(|sample| sample.cpu == cpu).count();
-            println!("{cpus} CPUs: CPU {cpu}: {count} samples, {} lost", found.lost);
-            // The others are there a little later, when they have been started.
-            let least = if cpu == 0 { 0.99 } else { 0.7 };
-            assert!((least..1.03).contains(&(count as f64 / expected)), "CPU {cpu}: {count} of {expected}");
+            let count = sampled.samples.iter().filter(|sample| sample.cpu == cpu).count();
+            println!("{cpus} CPUs: CPU {cpu}: {count} samples, {} lost", sampled.lost);
+            // The other CPUs are sampled a little later, when they have been started.
+            let min = if cpu == 0 { 0.99 } else { 0.7 };
+            assert!((min..1.03).contains(&(count as f64 / expected)), "CPU {cpu}: {count} of {expected}");
         }
-        assert_eq!(found.lost, 0);
+        assert_eq!(sampled.lost, 0);
     }
 }
 
-/// One boot's 1250 samples have a standard error of 1.3 points, and where instructions are counted the instants of a rate
-/// are the same in each boot: with one build of the kernel all boots at 10 000 Hz were 2.3 to 3.3 points off, with others
-/// none. So three rates, whose instants differ, are taken together.
+/// The 1250 samples of a boot have a standard error of 1.3 points. If instructions are counted, the instants of a rate are the
+/// same in each boot. With one build of the kernel all boots at 10 000 Hz were 2.3 to 3.3 points off, with other builds none. So
+/// the test combines three rates, whose instants differ.
 #[test]
 #[ignore = "21 s: in make test-all"]
 fn samples_and_recorder_agree() {
@@ -129,16 +130,16 @@ fn samples_and_recorder_agree() {
             return;
         }
         let boots: Vec<Sampled> = boots.into_iter().flatten().collect();
-        assert!(boots.iter().all(|found| found.lost == 0));
+        assert!(boots.iter().all(|boot| boot.lost == 0));
         for (event, function) in [
             ("frame_allocator", "6memory6logged"),
             ("page_fault", "8services10page_fault"),
             ("SYSINIT cpu", "5clock13calibrate_tsc"),
         ] {
-            let recorded = boots.iter().map(|found| found.recorded(event)).sum::<f64>() / boots.len() as f64;
-            let all: usize = boots.iter().map(|found| found.samples.len()).sum();
-            let has = boots.iter().map(|found| found.count(function)).sum::<usize>();
-            let sampled = has as f64 * 100.0 / all as f64;
+            let recorded = boots.iter().map(|boot| boot.recorded(event)).sum::<f64>() / boots.len() as f64;
+            let all: usize = boots.iter().map(|boot| boot.samples.len()).sum();
+            let count = boots.iter().map(|boot| boot.count(function)).sum::<usize>();
+            let sampled = count as f64 * 100.0 / all as f64;
             println!("frames={frames}: {event}: recorded {recorded:.1} %, sampled {sampled:.1} % of {all}");
             assert!((recorded - sampled).abs() < 2.0, "frames={frames}: {event}: {recorded} {sampled}");
         }
@@ -169,7 +170,7 @@ fn every_machine_is_sampled_and_a_panic_still_stops_all() {
         assert_eq!(boot.status, DONE, "{name}: {}", boot.console);
         assert!(boot.console.contains(" samples, 0 lost"), "{name}: {}", boot.console);
     }
-    // A sampling interrupt must not stop the CPU that panics while it says why.
+    // A sampling interrupt must not stop the panicking CPU while it prints the reason.
     for (name, cpus) in [("pc", 4), ("q35", 1), ("q35", 4), ("microvm", 4)] {
         let mut machine = Machine::new(name);
         machine.cpus = cpus;

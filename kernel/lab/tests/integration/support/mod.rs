@@ -1,4 +1,4 @@
-//! Booting the kernel in QEMU, with its memory in a file: what it printed, how it ended, and the log out of its memory.
+//! Boots the kernel in QEMU, with its memory in a file. Returns its console, its exit status, and the log from its memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// Repeats itself to the byte.
+/// QEMU arguments that make two boots equal to the byte.
 pub const DETERMINISTIC: &[&str] =
     &["-icount", "shift=0,sleep=off", "-rtc", "base=2020-01-01T00:00:00,clock=vm", "-seed", "1"];
-/// The kernel lies here, and its log with it.
+/// Size of the low memory that is searched. The kernel lies in it with its log.
 const SEARCHED_BYTES: usize = 32 << 20;
-/// What isa-debug-exit makes of the kernel's two values.
+/// QEMU's exit statuses, which isa-debug-exit makes of the kernel's two values.
 pub const DONE: Option<i32> = Some(1);
 pub const PANICKED: Option<i32> = Some(3);
 
-/// Where the built kernel is; none, said aloud, if there is nothing to boot or to boot it with.
+/// Path of the built kernel. If there is no kernel or no QEMU, prints that and returns `None`.
 pub fn kernel() -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/lib/bootscope");
     let library = env::var_os("BOOTSCOPE_LIB").map_or(built, PathBuf::from);
@@ -34,7 +34,7 @@ pub fn kernel() -> Option<PathBuf> {
     }
 }
 
-/// A machine to boot, with what differs from the usual.
+/// A machine to boot, with its differences from the default.
 pub struct Machine {
     pub name: &'static str,
     pub memory_mib: u32,
@@ -63,7 +63,7 @@ impl Machine {
         self.boot_until(kernel, command_line, |_| false)
     }
 
-    /// Boots until the machine ends, or until `enough` of its console; then it is killed.
+    /// Boots until the machine ends, or until `enough` is true for its console; then kills the machine.
     pub fn boot_until(&self, kernel: &Path, command_line: &str, enough: impl Fn(&str) -> bool) -> Boot {
         let folder = tempfile::tempdir().unwrap();
         let (memory, console) = (folder.path().join("memory"), folder.path().join("console"));
@@ -105,7 +105,7 @@ impl Machine {
 }
 
 impl Boot {
-    /// The last line of the log but its counter's rate, which ends the text.
+    /// The last line of the log before the counter's rate, which ends the text.
     pub fn last_line(&self) -> &str {
         self.log.lines().rev().find(|line| !line.contains(" EVENT TSLOG hz ")).unwrap_or_default()
     }
@@ -120,19 +120,19 @@ impl Drop for Killed {
     }
 }
 
-/// What came of it.
+/// A finished boot.
 pub struct Boot {
-    /// QEMU's own exit status; none if it was killed.
+    /// QEMU's exit status; `None` if it was killed.
     pub status: Option<i32>,
     pub console: String,
     /// The log as text, out of the machine's memory.
     pub log: String,
-    /// Events for which the log had no room.
+    /// Number of events for which the log had no room.
     pub dropped: u64,
 }
 
 impl Boot {
-    /// Ticks between the first lines that end so.
+    /// Ticks between the first line that ends with `from` and the first that ends with `to`.
     pub fn ticks_between(&self, from: &str, to: &str) -> u64 {
         self.ticks_at(to) - self.ticks_at(from)
     }
@@ -144,7 +144,7 @@ impl Boot {
     }
 }
 
-/// The log in a memory file, as text, and how many events were dropped.
+/// The log in a memory file, as text, and the number of dropped events.
 fn log_in(memory: &Path) -> (String, u64) {
     let file = File::open(memory).unwrap();
     let mut low = vec![0; SEARCHED_BYTES];
