@@ -247,4 +247,14 @@ mod tests {
         assert!(changes(&[]).is_empty() && changes(&[1.0, 2.0, 3.0, 9.0, 9.0]).is_empty());
         assert!(changes(&[5.0; 1000]).is_empty());
     }
+
+    #[test]
+    fn a_change_as_rare_as_the_limit_is_reported() {
+        let ranks = ranks(&[1.0, 2.0, 4.0, 3.0, 5.0, 7.0, 6.0, 9.0, 8.0, 10.0]);
+        let most = clearest(&ranks).1;
+        let p = shuffled(&mut ranks.clone(), most, 1.0);
+        assert!(p < 0.1, "{p}");
+        assert_eq!(shuffled(&mut ranks.clone(), most, p), p);
+        assert_eq!(shuffled(&mut ranks.clone(), most, p - 1e-6), 1.0);
+    }
 }

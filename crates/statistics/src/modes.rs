@@ -198,4 +198,15 @@ mod tests {
         let called = called.count();
         assert!(called <= 20, "{called} of {trials}");
     }
+
+    #[test]
+    fn the_excess_is_the_greatest_over_all_densities() {
+        // One interval holds all values or half of them: two intervals gain the density, and at most a half.
+        let halves = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0];
+        assert_eq!(excess(&halves).unwrap(), Excess { gain: 0.5, first: (0, 3), second: (4, 7) });
+        let found = excess(&[0.0, 0.1, 0.2, 0.3, 0.9, 1.0]).unwrap();
+        let densities = (0..DENSITIES).map(|step| 0.25 * 1.15_f64.powi(step));
+        let gains = densities.map(|density| at_density(&[0.0, 0.1, 0.2, 0.3, 0.9, 1.0], density).unwrap().gain);
+        assert_eq!(found.gain, gains.fold(f64::MIN, f64::max));
+    }
 }

@@ -170,4 +170,13 @@ mod tests {
         assert_eq!(shown_from(&of(10, 0.1), 5, 0.9), None);
         assert_eq!(shown_from(&spread(&[1.0; 6], &[1.0; 6], 1.0).unwrap(), 6, 0.9), Some(0.0));
     }
+
+    #[test]
+    fn a_spread_is_relative_and_allows_for_the_fitted_centre() {
+        // After the ratio of 2 each pair is off by a tenth of the first time. The two factors are for six pairs.
+        let second = [22.0, 18.0, 22.0, 18.0, 22.0, 18.0];
+        let Spread(distances) = spread(&[10.0; 6], &second, 2.0).unwrap();
+        let expected = 0.1 * (6.0_f64 / 5.0).sqrt() * (1.0 + 2.0 / 6.0);
+        assert!(distances.iter().all(|distance| (distance - expected).abs() < 1e-12), "{distances:?}, {expected}");
+    }
 }

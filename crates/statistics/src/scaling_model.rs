@@ -303,4 +303,13 @@ mod tests {
         let level = scaling_model(&[(1.0, 5.0), (1.0, 7.0), (2.0, 5.5), (2.0, 6.5)]).unwrap();
         assert_eq!((level.model, level.base), (ScalingModel::Constant, 6.0));
     }
+
+    #[test]
+    fn a_model_is_as_good_if_it_misses_more_by_no_more_than_the_standard_error() {
+        let best = [1.0; 3];
+        assert!(!as_good(&[1.1, 1.1, 1.1], &best), "more at each size, and the error is 0");
+        // 0.5 more on average. The standard error is 0.5 for differences of 1.5, 0 and 0, and 0.29 for 1, 0.5 and 0.
+        assert!(as_good(&[2.5, 1.0, 1.0], &best));
+        assert!(!as_good(&[2.0, 1.5, 1.0], &best));
+    }
 }

@@ -110,4 +110,18 @@ mod tests {
             assert!((two_sided(z, 1e7) / normal - 1.0).abs() < 1e-4, "{z}");
         }
     }
+
+    #[test]
+    fn small_values_agree_with_the_closed_form() {
+        // With four degrees of freedom the probability has a closed form.
+        for t in [0.0001_f64, 0.001, 0.01, 0.1, 1.0, 10.0] {
+            let part = t * t / 4.0 / (1.0 + t * t / 4.0);
+            let p = 1.0 - 1.5 * part.sqrt() * (1.0 - part / 3.0);
+            let found = two_sided(t, 4.0);
+            assert!((found - p).abs() < 1e-12, "{t}: {found}, {p}");
+        }
+        // Close to 0 the density is as good as level: its height there, 0.3979461869 with 100 degrees of freedom.
+        let p = 1.0 - 2.0 * 0.397_946_186_9 * 0.001;
+        assert!((two_sided(0.001, 100.0) - p).abs() < 1e-9);
+    }
 }
