@@ -201,4 +201,11 @@ mod tests {
         assert_eq!(found.iter().map(|at| at.cpus.clone()).collect::<Vec<_>>(), [vec![0, 1], vec![2], vec![3]]);
         assert_eq!(found[1].stack, []);
     }
+
+    #[test]
+    fn stops_that_read_a_cpu_are_counted() {
+        let read_stops = |stops: &[Stop]| Silence { stops: stops.to_vec(), ..Silence::default() }.read_stops();
+        assert_eq!(read_stops(&[]), 0);
+        assert_eq!(read_stops(&[stop(&["main"]), stop(&[]), stop(&["main", "hlt idle"])]), 2);
+    }
 }

@@ -182,3 +182,17 @@ fn many_unmatched_exits_cost_nothing() {
     assert_eq!(built.diagnostics.count(DiagnosticKind::ExitWithoutEntry), 100_000);
     assert_eq!(built.spans.len(), 100_000);
 }
+
+/// A reader of whole stacks gives its spans nested. An empty call at the start of another was before it, not in it.
+#[test]
+fn spans_that_are_nested_on_each_track_stay_as_they_are() {
+    let mut spans = Spans::default();
+    for (track, start, end) in [(0, 10, 10), (0, 10, 20), (1, 10, 10), (1, 10, 20)] {
+        let row = SpanBuilder::row(TrackId(track), SpanKind::Call, NameId::EMPTY, NameId::EMPTY, Ns(start));
+        spans.push(SpanRow { end: Ns(end), ..row }, None);
+    }
+    let before = spans.clone();
+    spans.nest(Ns::ZERO, &mut Diagnostics::default());
+    assert!(spans.iter().eq(before.iter()), "{spans:?}");
+    assert!(spans.iter().all(|(id, _)| spans.parent(id).is_none()), "{spans:?}");
+}
