@@ -516,4 +516,12 @@ mod tests {
             assert!(wrong.parse::<Page>().unwrap_err().contains("http://guest"), "{wrong}");
         }
     }
+
+    #[test]
+    fn each_kind_of_vmm_has_one_name_whatever_its_case() {
+        for kind in [VmmKind::Qemu, VmmKind::Firecracker, VmmKind::CloudHypervisor] {
+            assert_eq!(kind.name().to_lowercase(), kind.as_str());
+            assert_eq!(json!(kind), json!(kind.as_str()));
+        }
+    }
 }

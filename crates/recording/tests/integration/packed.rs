@@ -198,3 +198,21 @@ fn only_the_owner_reads_a_capture_and_the_umask_decides_for_a_recording() {
     captured.pack(&here, false).unwrap();
     assert_eq!(modes(&here), (0o600, vec![0o600; 2]));
 }
+
+/// The header of a zstd frame declares how much it unpacks to: 64 MiB of files and 64 MiB of headers may be declared.
+#[test]
+fn a_small_pack_that_declares_more_than_it_may_have_is_refused_before_it_is_unpacked() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("declared.tar.zst");
+    let open = |declared: u64| {
+        // The magic, a header with a window and a size of 8 bytes, the smallest window.
+        let mut bytes = b"\x28\xb5\x2f\xfd\xc0\x00".to_vec();
+        bytes.extend(declared.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        Recording::open(&path).unwrap_err()
+    };
+    let error = open((128 << 20) + 1);
+    assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 64 << 20), "{error}");
+    let error = open(128 << 20);
+    assert!(matches!(error, Error::NotARecording { .. }), "nothing follows the header: {error}");
+}
