@@ -359,4 +359,27 @@ mod tests {
         assert_eq!((later.get(used), *later.known("guest_total").unwrap()), (Some(4), 7));
         assert!(serde_json::from_str::<Values>(r#"{"guest_total_bytes": "7"}"#).is_err(), "no number");
     }
+
+    #[test]
+    fn values_of_many_boots_are_written_by_the_names_of_the_metrics() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Document {
+            #[serde(with = "by_name")]
+            medians: PerMetric<f64>,
+        }
+        let mut next = 0.5;
+        let medians = PerMetric::of(|_| {
+            next += 1.0;
+            Some(next)
+        });
+        let document = Document { medians };
+        let json = serde_json::to_value(&document).unwrap();
+        let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        let mut keys: Vec<&String> = json["medians"].as_object().unwrap().keys().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, names);
+        assert_eq!(json["medians"][METRICS[0].name], 1.5);
+        assert_eq!(serde_json::from_value::<Document>(json).unwrap(), document);
+    }
 }

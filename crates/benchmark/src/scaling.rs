@@ -494,4 +494,10 @@ mod tests {
         check("machine", &["pc", "q35"], None);
         check("append", &["µ1", "ö2"], None);
     }
+
+    #[test]
+    fn a_point_is_the_mean_of_all_boots_of_its_size() {
+        let found = points(&[(2.0, 4.0), (1.0, 7.0), (2.0, 5.0), (2.0, 9.0)]);
+        assert_eq!(found, [Point { size: 1.0, boots: 1, mean: 7.0 }, Point { size: 2.0, boots: 3, mean: 6.0 }]);
+    }
 }

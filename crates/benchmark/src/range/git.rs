@@ -211,4 +211,25 @@ mod tests {
         assert_eq!((found[1].id.as_str(), found[1].parents.len()), ("b2", 2));
         assert!(parse_commits("").is_empty());
     }
+
+    #[test]
+    fn a_repository_lists_its_commits_and_refuses_other_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let config = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+            let (done, output) = run(folder.path(), config.iter().chain(words)).unwrap();
+            assert!(done, "{words:?}: {output}");
+        };
+        git(&["init", "--quiet"]);
+        git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        git(&["commit", "--quiet", "--allow-empty", "-m", "second"]);
+        let repo = Repo::open(folder.path()).unwrap();
+        let commits = repo.commits(&["HEAD".to_owned()], false).unwrap();
+        assert_eq!(commits.iter().map(|commit| commit.subject.as_str()).collect::<Vec<_>>(), ["first", "second"]);
+        assert_eq!((&commits[0].parents, &commits[1].parents), (&vec![], &vec![commits[0].id.clone()]));
+        assert_eq!(repo.commit("HEAD").unwrap(), commits[1]);
+        assert!(!repo.is_dirty().unwrap());
+        let error = repo.commit("gone").unwrap_err().to_string();
+        assert!(error.contains("gone is no commit of"), "{error}");
+    }
 }
