@@ -414,3 +414,59 @@ impl Follow for OnPath {
         self.0[path.index()] += Ns::saturated(length);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot_path;
+    use timeline::TimeBase;
+
+    /// Returns a boot with call paths such as `s/f/g`, each with its calls and own time.
+    fn boot(paths: &[(&str, u64, u64)]) -> Timeline {
+        let mut boot = Timeline::new(TimeBase::Evidence);
+        let mut nodes: HashMap<&str, NodeId> = HashMap::new();
+        for &(path, calls, own) in paths {
+            let (parent, name) = path.rsplit_once('/').map_or((None, path), |(p, name)| (Some(nodes[p]), name));
+            let name = boot.names.intern(name);
+            let node = boot.profile.node(parent, name);
+            boot.profile.add(node, calls, own);
+            nodes.insert(path, node);
+        }
+        boot.finalize(Ns::ZERO);
+        boot
+    }
+
+    /// Compares boots of two kernels.
+    fn compare(before: &Timeline, after: &Timeline) -> Diff {
+        let paths = [before, after].map(boot_path);
+        let side = |timeline, path| Side { timeline, path, functions: &[], wheres: &[] };
+        diff(side(before, &paths[0]), side(after, &paths[1]), false)
+    }
+
+    #[test]
+    fn a_renamed_function_is_compared_with_itself() {
+        let before = boot(&[("s", 0, 0), ("s/f", 1, 5), ("s/f/old", 7, 100)]);
+        let after = boot(&[("s", 0, 0), ("s/f", 1, 5), ("s/f/new", 7, 110)]);
+        let diff = compare(&before, &after);
+        // The totals of its callers changed too, and no function appeared or vanished.
+        let names: Vec<_> =
+            diff.functions.iter().map(|change| (diff.function(change), diff.renamed_from(change))).collect();
+        assert_eq!(names, [("new", Some("old")), ("(s: no function known)", None), ("f", None)]);
+        assert!(diff.functions.iter().all(|change| change.before.is_some() && change.after.is_some()));
+        assert_eq!((diff.functions[0].calls(), diff.functions[0].own()), (0, Ns(10)));
+        let paths: Vec<Vec<&str>> = diff.paths.iter().map(|change| diff.path(change).collect()).collect();
+        assert_eq!(paths, [["new", "f", "s"]]);
+    }
+
+    #[test]
+    fn an_inlined_function_names_the_caller_that_has_its_code() {
+        let before = boot(&[("s", 0, 0), ("s/f", 1, 5), ("s/f/leaf", 3, 50)]);
+        let after = boot(&[("s", 0, 0), ("s/f", 1, 60)]);
+        let diff = compare(&before, &after);
+        let leaf = diff.functions.iter().find(|change| diff.function(change) == "leaf").unwrap();
+        assert_eq!((leaf.after, diff.inlined_in(leaf)), (None, Some("f")));
+        // Its path is part of the caller's: together they took 55.
+        let [path] = &diff.paths[..] else { panic!("{:?}", diff.paths) };
+        assert_eq!((diff.path(path).next(), path.own()), (Some("f"), Ns(5)));
+    }
+}
