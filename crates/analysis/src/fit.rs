@@ -493,4 +493,15 @@ mod tests {
         assert_eq!(grown.points, [(1.0, Ns::ZERO), (2.0, ms(20.0))]);
         assert_eq!(grown.per, Per::Ap);
     }
+
+    #[test]
+    fn a_slope_apart_is_given_only_where_it_differs_from_the_line() {
+        let grown = row(&[(1.0, 12.0), (2.0, 22.1), (4.0, 41.9), (8.0, 82.0)], Size::Cpus);
+        let full = Line::through(&grown.points).unwrap();
+        assert_eq!(grown.slope_apart(), None, "{grown:?}");
+        // The sum of rows with half that slope.
+        let line = Line { slope_ns: full.slope_ns / 2.0, ..grown.line };
+        let less = Growth { line, ..grown };
+        assert_eq!(less.slope_apart(), Some((full.slope_ns, full.slope_error())));
+    }
 }

@@ -333,4 +333,16 @@ mod tests {
     fn a_process_that_does_not_end_its_units_start_has_only_the_last_wait() {
         assert_eq!(owners(&boot(30)), [(0, 0), (2, 15), (0, 40), (1, 45), (0, 90)]);
     }
+
+    #[test]
+    fn a_process_that_ends_as_late_as_the_end_mark_is_not_waited_for() {
+        for (exited, expected) in [(99, vec![(0, 0), (2, 12), (0, 99)]), (100, vec![(0, 0), (1, 10), (0, 90)])] {
+            let mut t = busy_when_b_ends();
+            t.processes[2].end = Some(Ns::from_ms(exited));
+            let b = t.units.iter_mut().find(|unit| unit.settled == Some(Ns::from_ms(97))).unwrap();
+            b.settled = Some(Ns::from_ms(exited));
+            t.finalize(Ns::ZERO);
+            assert_eq!(owners(&t), expected, "{exited}");
+        }
+    }
 }

@@ -285,3 +285,24 @@ impl Asleep {
         (at < to).then_some(from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::TimeBase;
+
+    /// The firmware runs until 10 and goes on when the ROM, which it calls then, leaves the CPU.
+    #[test]
+    fn a_thread_waits_for_its_cpu_only_if_another_had_it_for_some_time() {
+        let waits = |rom_until: i64| -> Vec<(TrackId, Ns, Ns, WaitedOn)> {
+            let mut boot = Timeline::new(TimeBase::Evidence);
+            boot.cpus_followed_until = Some(Ns::MAX);
+            for (track, from, to) in [(0, 0, 10), (1, 10, rom_until), (0, rom_until, 20)] {
+                boot.running.push(Running { track: TrackId(track), cpu: 0, from: Ns(from), to: Ns(to) });
+            }
+            followed_turns(&boot).iter().map(|wait| (wait.track, wait.from, wait.until, wait.by)).collect()
+        };
+        assert_eq!(waits(15), [(TrackId(0), Ns(10), Ns(15), WaitedOn::Thread(TrackId(1)))]);
+        assert_eq!(waits(10), []);
+    }
+}

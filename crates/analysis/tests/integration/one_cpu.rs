@@ -277,3 +277,24 @@ fn the_boot_waits_for_a_thread_that_it_has_overtaken() {
     check_saved(&t, "SYSINIT a", (50, 50));
     check_saved(&t, "explore", (80, 80));
 }
+
+/// Without the sleep, the boot asks for a topic before its holder has released it, in the middle of a turn on the CPU.
+#[test]
+fn a_turn_goes_on_from_the_new_wait_in_it() {
+    let text = "
+        0   main enter SYSINIT/a
+        5   usb created main
+        10  main enter _sleep
+        10  usb hold root
+        50  usb release root
+        50  main exit _sleep
+        60  main exit SYSINIT/a
+        60  main enter SYSINIT/b
+        60  main wait root
+        60  main unwait root
+        70  main exit SYSINIT/b
+        70  main end";
+    let turns = "main 0 10\n usb 10 20\n usb 40 50\n main 50 70";
+    let t = boot(text, turns, "usb 5 5 10\n usb 20 40 40\n main 10 50 50");
+    check_saved(&t, "_sleep", (60, 60));
+}

@@ -285,3 +285,19 @@ proptest! {
         rows(&t);
     }
 }
+
+/// Only the CPU was followed: the firmware goes on when the ROM that it calls has run.
+#[test]
+fn before_there_are_threads_the_path_follows_the_cpu() {
+    let mut b = Boot::new();
+    let (firmware, rom, main) = (b.thread("firmware", 1), b.thread("rom", 2), b.thread("main", 3));
+    b.span(firmware, SpanKind::Call, ("post", ""), 0, 30);
+    b.span(rom, SpanKind::Call, ("rom_init", ""), 10, 22);
+    b.span(main, SpanKind::Call, ("start_kernel", ""), 30, 100);
+    for (track, from, to) in [(firmware, 0, 10), (rom, 10, 22), (firmware, 22, 30), (main, 30, 100)] {
+        b.ran(track, 0, from, to);
+    }
+    b.0.cpus_followed_until = Some(Ns(100));
+    let t = b.end(main, 100);
+    check(&t, &[("start_kernel", 70, 70), ("post", 18, 18), ("rom_init", 12, 12)]);
+}

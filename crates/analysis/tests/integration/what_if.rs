@@ -848,3 +848,28 @@ fn calls_too_short_to_be_spans_can_be_saved() {
     let rung = boot.save(&saving("short=-50%")).unwrap();
     assert_eq!((rung.was, rung.now), (Ns(30), Ns(15)));
 }
+
+/// All of the function is on the path, so the first factor that is tried is right. The caller is asked before the
+/// saving, before each of at most two replays, and after them.
+#[test]
+fn a_target_that_is_all_on_the_path_takes_one_replay() {
+    for text in ["_vprintf=60", "_vprintf=300"] {
+        let calls = std::cell::Cell::new(0);
+        let count = || {
+            calls.set(calls.get() + 1);
+            false
+        };
+        let mut boot = WhatIf::new(log(ALONE), Groups::freebsd()).unwrap();
+        let rung = boot.save_unless(&saving(text), &count).unwrap();
+        assert_eq!((rung.now, calls.get()), (rung.after - Ns(100), 4), "{text}");
+    }
+}
+
+#[test]
+fn a_detail_alone_is_enough_for_a_function_that_is_not_on_the_path() {
+    let text = format!("{ALONE}\n 20 usb enter DEVICE_PROBE/uhub\n 50 usb exit DEVICE_PROBE/uhub");
+    let mut boot = WhatIf::new(log(&text), Groups::freebsd()).unwrap();
+    let rung = boot.save(&saving("uhub")).unwrap();
+    assert_eq!(rung.target, Target::Functions(vec!["DEVICE_PROBE uhub".to_owned()]));
+    assert_eq!((rung.was, rung.after), (Ns(0), Ns(130)));
+}
