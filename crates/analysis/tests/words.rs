@@ -114,17 +114,17 @@ const READ: &[(&str, &str)] = &[
     ("report/trials_page.rs", "a kernel's command line"),
     ("campaigns/benches.rs", "the schemas of documents and the endings of files"),
     ("campaigns/check.rs", "a command line"),
-    ("cli/documents.rs", "Markdown and shell, in tests alone"),
+    ("cli/document_tests.rs", "Markdown and shell, in tests alone"),
     ("cli/export.rs", "a command line"),
     ("campaigns/import.rs", "a command line"),
-    ("campaigns/opened.rs", "a command line"),
+    ("campaigns/opened_boot.rs", "a command line"),
     ("campaigns/lake/bucket.rs", "how a user names a place that is no folder"),
     ("cli/lake/page.rs", "an address"),
     ("cli/otlp.rs", "an address, and a collector's answer"),
     ("cli/output.rs", "its own errors, so that a next step is printed once"),
-    ("cli/plan.rs", "a command line"),
+    ("cli/boot_options.rs", "a command line"),
     ("campaigns/range/bisect.rs", "a command line and git"),
-    ("campaigns/trial/making.rs", "a kernel's command line"),
+    ("campaigns/trial/apply_change.rs", "a kernel's command line"),
     ("cli/trial/page.rs", "the heading that its own page has above what users write"),
     ("cli/variants.rs", "a command line, and what its parser says"),
     ("cli/view.rs", "the path of a request"),
@@ -138,8 +138,8 @@ const READ_ALL: [&str; 4] =
 /// Exceptions: a name of bootscope itself is compared here, for the given reason.
 const EXCEPTIONS: [(&str, &str, &str); 3] = [
     ("report/row_explanations.rs", timeline::INDIRECT, "a row of a document has a name and nothing else"),
-    ("cli/plan.rs", "kernel", "an option of a recording has a name and nothing else"),
-    ("cli/plan.rs", "initrd", "an option of a recording has a name and nothing else"),
+    ("cli/boot_options.rs", "kernel", "an option of a recording has a name and nothing else"),
+    ("cli/boot_options.rs", "initrd", "an option of a recording has a name and nothing else"),
 ];
 
 /// Code before a literal that a text is compared with.
