@@ -11,6 +11,7 @@ mod did_you_mean;
 mod dither;
 mod document;
 mod figures;
+pub mod fit;
 mod head;
 pub mod history;
 mod journal;

@@ -6,7 +6,7 @@
 use crate::table::{Align, Column, Line as TableLine, render};
 use crate::text::counted;
 use crate::{Boot, Layout, harmless};
-use analysis::{Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
+use benchmark::fit::{self, Forecast, Growth, Per, Shape, Size, SizedBoot, forecast};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use timeline::{Ns, rounded_count};
@@ -106,7 +106,7 @@ impl Fit {
             total: boot.total,
             rows: boot.tables().wheres.iter().map(|row| (row.name.clone(), row.self_time)).collect(),
         };
-        let growth = analysis::growth(&boots.iter().map(sized).collect::<Vec<_>>(), size);
+        let growth = fit::growth(&boots.iter().map(sized).collect::<Vec<_>>(), size);
         let recording = |(name, size, boot): &&(String, f64, &Boot)| FitRecording {
             recording: name.clone(),
             size: *size,
@@ -144,7 +144,7 @@ impl Fit {
         let ats = || self.rows.iter().take(1).flat_map(|r| r.predicted.iter().map(|p| p.at));
         let number = |at: f64| if self.size == "cpus" { format!("{at}") } else { show_size(&self.size, at) };
         columns.extend(ats().map(|at| Column::new(format!("at {}", number(at)), Align::Right, Some(20))));
-        let listed = |row: &&FitRow| row.model != RowModel::Mean || row.name == analysis::TOTAL;
+        let listed = |row: &&FitRow| row.model != RowModel::Mean || row.name == fit::TOTAL;
         let unfitted = self.unfitted();
         let lines: Vec<TableLine> =
             self.rows.iter().filter(listed).take(layout.top.saturating_add(1)).map(|row| line(row, unfitted)).collect();
@@ -229,7 +229,7 @@ fn predicted(at: f64, forecast: Forecast) -> Predicted {
 fn line(row: &FitRow, unfitted: usize) -> TableLine {
     let error = row.slope_error_ns.map_or_else(|| "?".to_owned(), |error| format!("±{}", Ns(error)));
     let error = if row.model == RowModel::None { String::new() } else { error };
-    let is_total = row.name == analysis::TOTAL;
+    let is_total = row.name == fit::TOTAL;
     let besides = match unfitted {
         0 => String::new(),
         _ if row.model == RowModel::None => String::new(),
@@ -303,7 +303,7 @@ mod tests {
             ..FitRow::default()
         };
         let rows = vec![
-            row(analysis::TOTAL, RowModel::None, [33, 37, 60]),
+            row(fit::TOTAL, RowModel::None, [33, 37, 60]),
             row("vm_mem", RowModel::None, [3, 7, 30]),
             row("rest", RowModel::Mean, [30, 30, 30]),
         ];

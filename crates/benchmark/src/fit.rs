@@ -9,8 +9,8 @@
 //! A row whose points [bend](bends) follows no line. Its forecast is its time at the nearest size. The whole boot is
 //! the sum of its rows, and so are its line and its forecast.
 
-use hashbrown::HashMap;
 use statistics::student_t::half_width;
+use std::collections::HashMap;
 use timeline::Ns;
 
 /// The dimension in which the boots differ.
