@@ -16,11 +16,10 @@ const MAX_SENTENCE_WORDS: usize = 25;
 const MAX_README_WORDS: usize = 700;
 
 /// Documents for users, without those that a program writes: `lab.md`, `stock-linux.md` and `findings.md`.
-const USER_DOCUMENTS: [&str; 24] = [
+const USER_DOCUMENTS: [&str; 22] = [
     "README.md",
     "docs/adding-a-detector.md",
     "docs/bench.md",
-    "docs/book/src/concepts.md",
     "docs/book/src/extend.md",
     "docs/book/src/format.md",
     "docs/book/src/seeds/freebsd-ledger.md",
@@ -28,7 +27,6 @@ const USER_DOCUMENTS: [&str; 24] = [
     "docs/book/src/seeds/imx6-ticks.md",
     "docs/book/src/seeds/libguestfs-appliance.md",
     "docs/book/src/seeds/redox-allocator.md",
-    "docs/book/src/start.md",
     "docs/ci.md",
     "docs/cookbook.md",
     "docs/fleet.md",
