@@ -3,14 +3,20 @@
 //! It speaks of the boot (its clocks, its first thread, the stages of its machine, the names of its functions) and of no
 //! format, so that a reader need not know who said it.
 
-use crate::Subject;
-use crate::clocks::Clocks;
-use crate::first_executions::FirstExecutions;
-use crate::first_executions::lists::Lists;
-use crate::first_executions::printed::Printed;
-use crate::first_executions::regions::Region;
-use crate::kernel_log::KernelLog;
-use crate::ports::PortEvent;
+pub(crate) mod arch;
+pub(crate) mod linux;
+pub(crate) mod offers;
+pub(crate) mod ports;
+pub(crate) mod subject;
+
+use crate::assemble::clocks::Clocks;
+use crate::boot::ports::PortEvent;
+use crate::boot::subject::Subject;
+use crate::formats::first_executions::FirstExecutions;
+use crate::formats::first_executions::lists::Lists;
+use crate::formats::first_executions::printed::Printed;
+use crate::formats::first_executions::regions::Region;
+use crate::formats::kernel_log::KernelLog;
 use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;
 use timeline::{Ns, Phase, Ticks, Timeline, TrackId, TrackKind};

@@ -1,6 +1,11 @@
 //! Files as readers are given them. What is in one is its reader's to say.
 
-use crate::index::Index;
+pub(crate) mod bytes;
+pub mod index;
+pub(crate) mod recent;
+pub(crate) mod text;
+
+use crate::input::index::Index;
 use std::rc::Rc;
 use std::sync::Arc;
 use timeline::{DiagnosticKind, Diagnostics};

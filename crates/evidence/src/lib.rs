@@ -10,69 +10,26 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
-mod android_words;
-mod arch;
-mod archive;
-mod before_kernel;
+mod assemble;
 mod boot;
-pub mod bootchart;
-mod booted;
-pub mod bootstage;
-pub mod bootstat;
-pub mod boottimes;
-mod bytes;
-pub mod calls;
-pub mod cbmem;
-mod clocks;
-mod condition;
-pub mod detect;
-pub mod efi_loader;
-mod files;
-pub mod firmware;
-pub mod first_executions;
-pub mod fpdt;
-pub mod ftrace;
-pub mod function_graph;
-mod gaps;
-pub mod guest_messages;
-pub mod guestfs;
-pub mod index;
-pub mod initcalls;
+mod formats;
 mod input;
-pub mod journal;
-pub mod kernel_log;
-mod kernel_release;
-mod linux;
-mod meminfo;
-mod merge;
-mod offers;
-pub mod perf_data;
-pub mod perf_script;
-mod plugin_header;
-mod ports;
-pub mod process_table;
-mod reader;
 mod readers;
-mod shared;
-pub mod silence;
-mod subject;
-pub mod systemd_analyze;
-mod systemd_words;
-mod text;
-pub mod trace_dat;
-pub mod tslog;
-pub mod uftrace;
-mod vmm;
-pub mod watched;
 
-pub use booted::booted;
-pub use files::{Console, Recognised, console, recognise, tslog_log};
-pub use input::UNPACKED_BYTES_MAX;
-pub use kernel_release::kernel_release;
-pub use meminfo::{GuestMemory, meminfo, meminfo_after_workload};
-pub use merge::{Loaded, load, read, read_by_calls};
-pub use readers::Format;
-pub use subject::Subject;
+pub use assemble::booted::booted;
+pub use assemble::detect;
+pub use assemble::files::{Console, Recognised, console, recognise, tslog_log};
+pub use assemble::kernel_release::kernel_release;
+pub use assemble::meminfo::{GuestMemory, meminfo, meminfo_after_workload};
+pub use assemble::merge::{Loaded, load, read, read_by_calls};
+pub use assemble::reader_table::Format;
+pub use boot::subject::Subject;
+pub use formats::{
+    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
+    function_graph, guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table,
+    silence, systemd_analyze, trace_dat, tslog, uftrace, watched,
+};
+pub use input::{UNPACKED_BYTES_MAX, index};
 
 /// The bytes are not of the format that the reader is for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

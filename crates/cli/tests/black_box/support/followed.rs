@@ -1,4 +1,4 @@
-//! Hand-made files of call traces, in the format that `crates/evidence/src/calls.rs` describes, from a list of events.
+//! Hand-made files of call traces, in the format that `crates/evidence/src/formats/calls.rs` describes, from a list of events.
 //! The clock is the guest's: an instruction is a tick is a nanosecond.
 
 use plugin_formats::Sink;

@@ -1,0 +1,31 @@
+//! Which kernel it was, by its own banner. Reads no more of a log than holds that.
+
+use crate::formats::kernel_log::{self, KernelLog};
+use recording::Recording;
+use timeline::Diagnostics;
+
+/// The kernel's banner is in so much of its log.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// The kernel's release, from its own banner (`Linux version 6.1.0-47-cloud-amd64 …`), wherever that was logged.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording::Error> {
+    let mut candidates = kernel_log::FILES.map(str::to_owned).to_vec();
+    candidates.extend(crate::assemble::files::imported(recording));
+    for name in candidates {
+        // The banner is one of the first messages.
+        let Some(head) = recording.read_head(&name, HEAD_BYTES)? else { continue };
+        let head = crate::assemble::files::beginning(head, HEAD_BYTES as u64);
+        if memchr::memmem::find(&head, b"Linux").is_none() {
+            continue;
+        }
+        let Ok(log) = KernelLog::read(&name, &head, &mut Diagnostics::default()) else { continue };
+        let banner = log.lines.iter().find_map(|line| log.text(line).strip_prefix("Linux version "));
+        if let Some(release) = banner.and_then(|b| b.split_whitespace().next()) {
+            return Ok(Some(release.to_owned()));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,140 @@
+//! Where each stage of an arm64 boot first ran, told from addresses.
+//!
+//! Checked on boots of QEMU's `virt` by its own loader (`-kernel`), and with EDK2:
+//! - The **firmware** is what runs first: EDK2 in flash at 0, or the six instructions at the start of RAM by which QEMU's loader
+//!   enters a kernel. It has no range of addresses: it lasts until something else is recognised.
+//! - The **early kernel** runs identity mapped, or without a mapping, from `primary_entry` on (Documentation/arch/arm64/booting.rst).
+//!   It is the last target of a jump through a register, from far away, before the first block of the upper half. QEMU's loader
+//!   jumps to the image's header, which jumps on; the EFI stub jumps to `primary_entry` itself.
+//! - The **EFI stub** is the kernel's own program for UEFI: the first block of the code around what jumps to `primary_entry`. It
+//!   places the image, which is not compressed.
+//! - The **kernel** is the upper half; **user space** is the lower half after that, but not the image, whose first part starts
+//!   further CPUs (`secondary_entry`, where PSCI lets them begin) and wakes sleeping ones.
+//!
+//! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart.
+//! What is not recognised is left out, never guessed.
+
+use crate::formats::first_executions::stage::{Region, Stage};
+use crate::formats::first_executions::{Block, Ending, FirstExecutions};
+
+/// Addresses of a kernel begin there, with 52 bits of them (`PAGE_OFFSET`).
+pub(super) const KERNEL_HALF: u64 = 0xfff0_0000_0000_0000;
+const MIB: u64 = 1 << 20;
+/// A jump of less is one within a program.
+const FAR: u64 = MIB / 8;
+/// The code of the EFI stub is together, and shorter than this.
+const STUB_MAX: u64 = MIB / 2;
+/// No kernel image is longer.
+const IMAGE_MAX: u64 = 256 * MIB;
+/// An image's header is at a multiple of this (`MIN_KIMG_ALIGN`), and is the image's first instructions.
+const IMAGE_ALIGN: u64 = 2 * MIB;
+
+/// The stages that were seen after the firmware's first block, in no order.
+pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+    let blocks: Vec<Block> = run.blocks.iter().collect();
+    let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
+    let mut found =
+        vec![Region::of(Stage::Kernel, &blocks[upper], "first block in the upper half of the address space")];
+    let entered = entered(&blocks[..upper]);
+    if let Some(i) = entered {
+        let by_header = blocks[i].address % IMAGE_ALIGN == 0 && blocks[i].ending == Ending::Jump;
+        let mut early = Region::of(Stage::EarlyKernel, &blocks[i], "entry of the kernel");
+        early.startup = if by_header { blocks[i].target } else { Some(blocks[i].address) };
+        if let Some(stub) = (!by_header).then(|| efi_stub(&blocks[..i])).flatten() {
+            found.push(Region::of(Stage::EfiStub, &blocks[stub], "the kernel's EFI stub, which places it"));
+        }
+        found.push(early);
+    }
+    let image = entered.map(|i| blocks[i].address);
+    found.extend(Region::of_user_space(&blocks[upper..], KERNEL_HALF, image, IMAGE_MAX));
+    found
+}
+
+/// Where the kernel is entered, in the blocks before the upper half's first.
+fn entered(before: &[Block]) -> Option<usize> {
+    (1..before.len()).rev().find(|&i| {
+        let from = &before[i - 1];
+        from.ending == Ending::JumpIndirect && from.address.abs_diff(before[i].address) >= FAR
+    })
+}
+
+/// The stub: the first block that ran near the last one of those before the kernel was entered.
+fn efi_stub(before: &[Block]) -> Option<usize> {
+    let last = before.last()?.address;
+    before.iter().position(|b| b.address.abs_diff(last) < STUB_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::first_executions::regions::regions;
+    use crate::formats::first_executions::tests::blocks;
+    use Ending::*;
+
+    const HIGH: u64 = 0xffff_8000_0800_0000;
+
+    /// The stages, their addresses, and where `primary_entry` is.
+    fn check(addresses: &[(u64, Ending, u64)], expected: &[(Stage, u64)], startup: Option<u64>) {
+        let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
+        let mut run = blocks(&rows);
+        run.target = "aarch64".to_owned();
+        let got = regions(&run);
+        assert_eq!(got.iter().map(|r| (r.stage, r.address)).collect::<Vec<_>>(), expected);
+        assert_eq!(got.iter().find_map(|r| r.startup), startup);
+    }
+
+    /// As seen on `-M virt -kernel Image`, shortened.
+    #[test]
+    fn qemus_loader_jumps_to_the_images_header() {
+        check(
+            &[
+                (0x4000_0000, JumpIndirect, 0),
+                (0x4020_0000, Jump, 0x4158_8d50),
+                (0x4158_8d50, Call, 0),
+                (0x4158_8d80, InterruptReturn, 0),
+                (0x4158_8db0, JumpIndirect, 0),
+                (HIGH + 0x138_8e00, Call, 0),
+                (0x4158_8e90, Jump, 0), // a further CPU
+                (0x40_1000, Call, 0),
+            ],
+            &[
+                (Stage::Firmware, 0x4000_0000),
+                (Stage::EarlyKernel, 0x4020_0000),
+                (Stage::Kernel, HIGH + 0x138_8e00),
+                (Stage::UserSpace, 0x40_1000),
+            ],
+            Some(0x4158_8d50),
+        );
+    }
+
+    #[test]
+    fn uefi_starts_the_kernel_as_a_program() {
+        check(
+            &[
+                (0, Jump, 0),
+                (0x5_e000, Call, 0),
+                (0x5f00_0000, CallIndirect, 0),
+                (0x5bb2_5e97 & !3, Call, 0),
+                (0x5f00_1000, Return, 0),
+                (0x5bb2_6000, JumpIndirect, 0),
+                (0x5a60_8d50, Call, 0),
+                (0x5a60_8db0, JumpIndirect, 0),
+                (HIGH, Call, 0),
+            ],
+            &[
+                (Stage::Firmware, 0),
+                (Stage::EfiStub, 0x5bb2_5e94),
+                (Stage::EarlyKernel, 0x5a60_8d50),
+                (Stage::Kernel, HIGH),
+            ],
+            Some(0x5a60_8d50),
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_left_out() {
+        check(&[], &[], None);
+        check(&[(0, Jump, 0), (0x1000, JumpIndirect, 0), (0x4020_0000, Jump, 0)], &[(Stage::Firmware, 0)], None);
+        check(&[(HIGH, Jump, 0)], &[(Stage::Firmware, HIGH), (Stage::Kernel, HIGH)], None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Where each stage of a riscv64 boot first ran, told from addresses.
+//!
+//! Checked on boots of QEMU's `virt` with OpenSBI as its firmware (`-kernel`):
+//! - The **firmware** is what runs first: the machine's few instructions at 0x1000, then OpenSBI in machine mode. It has no range of
+//!   addresses: it lasts until something else is recognised. What it runs for the kernel later is the kernel's asking.
+//! - The **early kernel** runs where it was loaded, without a mapping, from the image's header on (Documentation/arch/riscv/boot.rst):
+//!   the last block before the upper half's first that is where an image may begin and jumps on, and that came by a return from a trap
+//!   (OpenSBI enters supervisor mode so), or by a jump or call through a register (U-Boot does), from far away.
+//! - The **kernel** is the upper half; **user space** is the lower half after that, but neither the image, whose first part starts
+//!   further CPUs, nor the firmware before it.
+//!
+//! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
+//! What is not recognised is left out, never guessed.
+
+use crate::formats::first_executions::stage::{Region, Stage};
+use crate::formats::first_executions::{Block, Ending, FirstExecutions};
+use hashbrown::HashMap;
+
+/// Addresses of a kernel begin there, below all of them, with the most bits (`PAGE_OFFSET_L5`).
+pub(super) const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
+const MIB: u64 = 1 << 20;
+/// A jump of less is one within a program.
+const FAR: u64 = MIB / 8;
+/// No kernel image is longer, and firmware is nearer to it.
+const IMAGE_MAX: u64 = 256 * MIB;
+/// An image begins at a multiple of this, with its header, whose first instructions jump on.
+const IMAGE_ALIGN: u64 = 2 * MIB;
+/// What the header jumps to is so near to it (`_start_kernel`, behind the header for UEFI).
+const HEADER_MAX: u64 = 0x4000;
+
+/// The stages that were seen after the firmware's first block, in no order.
+pub fn stages(run: &FirstExecutions) -> Vec<Region> {
+    let blocks: Vec<Block> = run.blocks.iter().collect();
+    let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
+    let mut found =
+        vec![Region::of(Stage::Kernel, &blocks[upper], "first block in the upper half of the address space")];
+    let entered = entered(&blocks[..upper]);
+    if let Some(i) = entered {
+        let mut early = Region::of(Stage::EarlyKernel, &blocks[i], "entry of the kernel");
+        early.startup = Some(image_of(blocks[i].address));
+        found.push(early);
+    }
+    let image = entered.map(|i| image_of(blocks[i].address));
+    found.extend(Region::of_user_space(&blocks[upper..], KERNEL_HALF, image, IMAGE_MAX));
+    found
+}
+
+/// Where the kernel is entered, in the blocks before the upper half's first. The machine's first jump leads to the firmware.
+///
+/// A loader may have run where the image lies now, as U-Boot does before it moves itself. Then the header's address is not new, and
+/// what the header jumps to is the first that is.
+fn entered(before: &[Block]) -> Option<usize> {
+    let mut begun: HashMap<u64, usize> = HashMap::new();
+    for (i, block) in before.iter().enumerate().filter(|(_, block)| block.address == image_of(block.address)) {
+        begun.entry(block.address).or_insert(i);
+    }
+    let ran_before = |i: usize| begun.get(&image_of(before[i].address)).is_some_and(|first| *first < i);
+    (2..before.len()).rev().find(|&i| {
+        let (from, to) = (&before[i - 1], &before[i]);
+        let is_header = to.address == image_of(to.address) && to.ending == Ending::Jump;
+        matches!(from.ending, Ending::InterruptReturn | Ending::JumpIndirect | Ending::CallIndirect)
+            && from.address.abs_diff(to.address) >= FAR
+            && (is_header || to.address - image_of(to.address) < HEADER_MAX && ran_before(i))
+    })
+}
+
+/// Where the image would begin that an address near its beginning is in.
+fn image_of(address: u64) -> u64 {
+    address - address % IMAGE_ALIGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::first_executions::regions::regions;
+    use crate::formats::first_executions::tests::blocks;
+    use Ending::*;
+
+    const HIGH: u64 = 0xffff_ffff_8000_0000;
+
+    /// The stages, their addresses, and where the image begins.
+    fn check(addresses: &[(u64, Ending, u64)], expected: &[(Stage, u64)], startup: Option<u64>) {
+        let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
+        let mut run = blocks(&rows);
+        run.target = "riscv64".to_owned();
+        let got = regions(&run);
+        assert_eq!(got.iter().map(|r| (r.stage, r.address)).collect::<Vec<_>>(), expected);
+        assert_eq!(got.iter().find_map(|r| r.startup), startup);
+    }
+
+    /// As seen on `-M virt -kernel Image`, shortened.
+    #[test]
+    fn opensbi_returns_to_the_images_header() {
+        check(
+            &[
+                (0x1000, JumpIndirect, 0),
+                (0x8000_0000, Branch, 0x8000_0050),
+                (0x8000_0400, InterruptReturn, 0),
+                (0x8020_0000, Jump, 0x8020_10cc),
+                (0x8020_10cc, Call, 0),
+                (0x8000_05b0, Jump, 0), // the firmware answers it
+                (0x8020_1080, Other, 0),
+                (HIGH + 0x1090, Call, 0),
+                (0x8020_11c0, Jump, 0), // a further CPU
+                (0x8000_7000, Return, 0),
+                (0x1_0430, Call, 0),
+            ],
+            &[
+                (Stage::Firmware, 0x1000),
+                (Stage::EarlyKernel, 0x8020_0000),
+                (Stage::Kernel, HIGH + 0x1090),
+                (Stage::UserSpace, 0x1_0430),
+            ],
+            Some(0x8020_0000),
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_left_out() {
+        check(&[], &[], None);
+        check(
+            &[(0x1000, JumpIndirect, 0), (0x8000_0000, Jump, 0), (0x8020_0000, Call, 0), (HIGH, Jump, 0)],
+            &[(Stage::Firmware, 0x1000), (Stage::Kernel, HIGH)],
+            None,
+        );
+        check(&[(HIGH, Jump, 0)], &[(Stage::Firmware, HIGH), (Stage::Kernel, HIGH)], None);
+    }
+
+    /// As seen with U-Boot in supervisor mode, which OpenSBI starts where U-Boot puts the kernel later.
+    #[test]
+    fn u_boot_ran_where_the_image_lies() {
+        check(
+            &[
+                (0x1000, JumpIndirect, 0),
+                (0x8000_0000, Call, 0x8000_0560),
+                (0x8000_2000, InterruptReturn, 0),
+                (0x8020_0000, Other, 0),
+                (0x8020_1000, CallIndirect, 0),
+                (0x9ff5_8000, Call, 0),
+                (0x9ff5_809c, JumpIndirect, 0),
+                (0x8020_1100, Other, 0),
+                (0x8100_8208, Call, 0),
+                (HIGH + 0x1048, Return, 0),
+            ],
+            &[(Stage::Firmware, 0x1000), (Stage::EarlyKernel, 0x8020_1100), (Stage::Kernel, HIGH + 0x1048)],
+            Some(0x8020_0000),
+        );
+    }
+}

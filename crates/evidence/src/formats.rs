@@ -1,0 +1,31 @@
+//! The formats of evidence, one module each: bytes become typed records. A format knows itself and the formats that it contains.
+
+pub mod bootchart;
+pub mod bootstage;
+pub mod bootstat;
+pub mod boottimes;
+pub mod calls;
+pub mod cbmem;
+pub mod efi_loader;
+pub mod firmware;
+pub mod first_executions;
+pub mod fpdt;
+pub mod ftrace;
+pub mod function_graph;
+pub mod guest_messages;
+pub mod guestfs;
+pub mod initcalls;
+pub mod journal;
+pub mod kernel_log;
+pub mod perf_data;
+pub mod perf_script;
+pub(crate) mod plugin_header;
+pub mod process_table;
+pub mod silence;
+pub mod systemd_analyze;
+pub(crate) mod systemd_words;
+pub mod trace_dat;
+pub mod tslog;
+pub mod uftrace;
+pub(crate) mod vmm;
+pub mod watched;

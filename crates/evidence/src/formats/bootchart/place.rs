@@ -1,0 +1,266 @@
+//! A boot chart as evidence of a boot: each process is a track, begun by its parent, with a span for each name that it had.
+//!
+//! Inside that are spans for when it had a CPU or waited for a disk; between them it waits. No sample says for whom. As shells
+//! and init scripts wait for what they start, a wait is charged to the child that ended last in it; then to the one that ended
+//! last before that one began; and to nobody where no child ended. taskstats does not say who ended, so there none is charged.
+
+use super::samples::{Process, Samples, Use};
+use super::{NAME, part_in_words};
+use crate::assemble::merge;
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::bootchart::parse::{self, Part, TICK};
+use crate::input::text::Lines;
+use crate::input::{File, Input};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
+use hashbrown::HashMap;
+use recording::Manifest;
+use std::rc::Rc;
+use timeline::{
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId,
+    TrackKind, Wait, WaitedOn,
+};
+
+/// The files of one chart.
+#[derive(Default)]
+pub(crate) struct Files {
+    header: Option<Rc<File>>,
+    processes: Vec<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["boot chart"]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        part_in_words(bytes).map(str::to_owned)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
+        match parse::part(&input.file.bytes) {
+            Some(Part::Header) => _ = self.header.get_or_insert(input.file),
+            Some(Part::Processes | Part::Taskstats | Part::Picture) => self.processes.push(input.file),
+            Some(Part::Unused(what)) => {
+                diagnostics.note_about(DiagnosticKind::BootchartPartUnused, what, || input.file.name.clone());
+            }
+            None => {}
+        }
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.processes.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let (first, others) = self.processes.split_first()?;
+        for other in others {
+            diagnostics.note_about(DiagnosticKind::SecondStatement, NAME, || other.name.clone());
+        }
+        let samples = Samples::read(&first.name, &first.bytes, diagnostics)?;
+        if let Some(cpus) = self.header.as_ref().and_then(|header| cpus(&header.bytes)) {
+            boot.timeline.cpu_count = boot.timeline.cpu_count.max(cpus);
+        }
+        let every = format!("every {}, at most {} apart", samples.interval(), samples.longest);
+        let count = samples.counts.samples;
+        diagnostics.add(DiagnosticKind::BootchartSampled, &every, count, None, || first.name.clone());
+        Some(Box::new(Chart { samples, init: None }))
+    }
+}
+
+/// `system.cpu.num = 2`
+fn cpus(header: &[u8]) -> Option<u32> {
+    let value = Lines::new(header).find_map(|line| line.bytes.strip_prefix(b"system.cpu.num = "))?;
+    std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
+}
+
+struct Chart {
+    samples: Samples,
+    /// Process 1's track, once it is placed.
+    init: Option<TrackId>,
+}
+
+impl Evidence for Chart {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.kernel_after(Ns::ZERO);
+    }
+
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        let origin = boot.kernel_clock_zero();
+        let tracks = self.tracks(origin, boot);
+        self.init = self.samples.processes.iter().position(|process| process.pid == 1).map(|place| tracks[place]);
+        boot.init = boot.init.or(self.init);
+        let children = self.children(&tracks);
+        for (number, (process, track)) in self.samples.processes.iter().zip(&tracks).enumerate() {
+            place(process, &children[number], *track, origin, boot);
+        }
+        self.table(origin, boot);
+        if let Some((at, track)) = self.samples.idle.zip(self.init) {
+            let name = boot.timeline.names.intern("bootchart: idle");
+            boot.timeline.marks.push(Mark { at: origin + at, name, track });
+        }
+    }
+
+    /// Process 1 ran when it was first seen; when it began is not in a sample.
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let origin = boot.kernel_clock_zero();
+        let first = origin + self.samples.first;
+        boot.timeline.boundary(Phase::EarlyKernel, origin, TICK, "bootchart counts from the kernel's start");
+        boot.timeline.boundary(Phase::Process1, first, self.samples.first, "bootchart's first sample");
+    }
+
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let at = boot.kernel_clock_zero() + self.samples.last;
+        let error = self.samples.longest.max(TICK);
+        let evidence = EndEvidence::BootchartStopped;
+        Some(EndCandidate { rank: EndRank::BootDone, at, error, evidence, track: self.init })
+    }
+}
+
+impl Chart {
+    /// A track for each process, known or new, and who began it.
+    fn tracks(&self, origin: Ns, boot: &mut Boot<'_>) -> Vec<TrackId> {
+        let first = boot.first_thread();
+        let timeline = &mut boot.timeline;
+        let threads = timeline.tracks.iter().filter(|(_, track)| track.kind == TrackKind::Thread);
+        let mut known: HashMap<u64, TrackId> = threads.map(|(id, track)| (track.id, id)).collect();
+        let mut taken: HashMap<TrackId, ()> = HashMap::new();
+        let mut all = Vec::with_capacity(self.samples.processes.len());
+        for process in &self.samples.processes {
+            let last = process.names.last().map_or("", |(_, name)| name);
+            let name = timeline.names.intern(last);
+            // A number that is used again is another process.
+            let track = known.get(&process.pid).copied().filter(|track| taken.insert(*track, ()).is_none());
+            let track = track.unwrap_or_else(|| timeline.tracks.add(name, TrackKind::Thread, process.pid));
+            known.insert(process.pid, track);
+            let parent = if process.pid <= 2 { Some(first) } else { known.get(&process.parent).copied() };
+            if let Some(parent) = parent.filter(|parent| *parent != track) {
+                let created = &mut timeline.tracks.get_mut(track).created;
+                created.get_or_insert((origin + process.from(), parent));
+            }
+            all.push(track);
+        }
+        all
+    }
+
+    /// Of each process, the children that ended, by when they did.
+    fn children(&self, tracks: &[TrackId]) -> Vec<Vec<Child>> {
+        let processes = &self.samples.processes;
+        let mut children: Vec<Vec<Child>> = vec![Vec::new(); processes.len()];
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for (place, (process, track)) in processes.iter().zip(tracks).enumerate() {
+            let (from, until, track) = (process.from(), process.until, *track);
+            let ended = self.samples.knows_ends && process.is_over && from < until;
+            if let Some(parent) = known.get(&process.parent).filter(|_| ended) {
+                children[*parent].push(Child { from, until, track });
+            }
+            known.insert(process.pid, place);
+        }
+        children.iter_mut().for_each(|of_one| of_one.sort_by_key(|child| child.until));
+        children
+    }
+
+    /// User processes, each after its parent.
+    fn table(&self, origin: Ns, boot: &mut Boot<'_>) {
+        let timeline = &mut boot.timeline;
+        if !timeline.processes.is_empty() {
+            return;
+        }
+        let users: Vec<&Process> = self.samples.processes.iter().filter(|process| !process.is_kernels()).collect();
+        let place_of: HashMap<u64, usize> = users.iter().enumerate().map(|(place, user)| (user.pid, place)).collect();
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); users.len()];
+        let mut roots = Vec::new();
+        for (place, user) in users.iter().enumerate() {
+            match place_of.get(&user.parent).filter(|parent| **parent < place) {
+                Some(parent) => children[*parent].push(place),
+                None => roots.push(place),
+            }
+        }
+        // A parent stands before its children, so this ends.
+        let mut next: Vec<(usize, u32)> = roots.into_iter().rev().map(|root| (root, 0)).collect();
+        while let Some((place, depth)) = next.pop() {
+            let user = users[place];
+            let name = timeline.names.intern(user.names.last().map_or("", |(_, name)| name));
+            let (start, end) = (origin + user.from(), user.is_over.then_some(origin + user.until));
+            let (pid, parent) = (user.pid, user.parent);
+            timeline.processes.push(timeline::Process { pid, parent, depth, name, start, end });
+            next.extend(children[place].iter().rev().map(|child| (*child, depth + 1)));
+        }
+    }
+}
+
+/// A child that ended.
+#[derive(Clone, Copy)]
+struct Child {
+    from: Ns,
+    until: Ns,
+    track: TrackId,
+}
+
+/// Who a process waited for from `from` to `to`, the last first.
+fn waited_for(children: &[Child], from: Ns, to: Ns) -> Vec<(Ns, Ns, WaitedOn)> {
+    let mut pieces = Vec::new();
+    let mut at = to;
+    while at > from {
+        let ended = &children[..children.partition_point(|child| child.until <= at)];
+        let Some(child) = ended.last().filter(|child| child.until > from) else {
+            pieces.push((from, at, WaitedOn::Unknown));
+            break;
+        };
+        if child.until < at {
+            pieces.push((child.until, at, WaitedOn::Unknown));
+        }
+        at = child.from.max(from);
+        pieces.push((at, child.until, WaitedOn::Thread(child.track)));
+    }
+    pieces
+}
+
+/// A process' spans and waits.
+fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot: &mut Boot<'_>) {
+    let timeline = &mut boot.timeline;
+    let until = origin + process.until;
+    if !process.is_kernels() {
+        let ends = process.names.iter().skip(1).map(|(from, _)| origin + *from).chain([until]);
+        for ((from, name), end) in process.names.iter().zip(ends) {
+            let (name, detail, kind) = (timeline.names.intern(name), NameId::EMPTY, SpanKind::Process);
+            timeline.spans.push(SpanRow { name, detail, start: origin + *from, end, track, kind }, None);
+        }
+    }
+    for stretch in &process.stretches {
+        let (start, end) = (origin + stretch.from, origin + stretch.to);
+        let name = match stretch.used {
+            Use::Cpu => "on a CPU",
+            Use::Disk => "waits for a disk",
+            Use::Queue => {
+                let by = WaitedOn::Nothing;
+                timeline.waits.push(Wait { track, from: start, woken: start, until: end, by, uninterruptible: false });
+                continue;
+            }
+            Use::Other if process.is_kernels() => continue,
+            Use::Other => {
+                for (from, to, by) in waited_for(children, stretch.from, stretch.to) {
+                    let (from, woken) = (origin + from, origin + to);
+                    timeline.waits.push(Wait { track, from, woken, until: woken, by, uninterruptible: false });
+                }
+                continue;
+            }
+        };
+        // Under the name that it had then.
+        let called = process.names.iter().rev().find(|(from, _)| *from <= stretch.from);
+        let detail = timeline.names.intern(called.map_or("", |(_, name)| name));
+        let (name, kind) = (timeline.names.intern(name), SpanKind::Work);
+        timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+}
+
+/// The samples alone on a timeline.
+pub(super) fn on_a_timeline(samples: &Samples) -> Timeline {
+    let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
+    let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
+    let mut evidence: [Box<dyn Evidence>; 1] = [Box::new(Chart { samples: samples.clone(), init: None })];
+    merge::place(&mut evidence, &mut boot);
+    boot.timeline.finalize(Ns::ZERO);
+    boot.timeline
+}

@@ -1,0 +1,286 @@
+//! Samples of processes become the processes: when each was there, what it was called, and when it had a CPU.
+//!
+//! Memory is in proportion to the input: a process is kept once, and a stretch goes on while its use stays the same.
+
+use super::NAME;
+use super::parse::{Row, from_stat, from_taskstats, time};
+use crate::formats::firmware::shorten;
+use crate::input::text::{Line, Lines, lossy};
+use hashbrown::HashMap;
+use timeline::{DiagnosticKind, Diagnostics, Ns};
+
+/// Ten times what a boot starts.
+pub(super) const PROCESSES_MAX: usize = 1 << 17;
+/// A process that began so much after it was seen: the collector's clock is another one.
+const OTHER_CLOCK: Ns = Ns::from_ms(1_000);
+
+/// What a process did for most of a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It had a CPU.
+    Cpu,
+    /// It waited for a disk, or for swapped memory.
+    Disk,
+    /// It could have run, and had no CPU.
+    Queue,
+    /// It waited for something else.
+    Other,
+}
+
+/// A stretch of a process' life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// What it mostly did.
+    pub used: Use,
+    /// From when.
+    pub from: Ns,
+    /// Until when.
+    pub to: Ns,
+}
+
+/// A process, on the collector's clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u64,
+    /// Its parent's number, as first seen.
+    pub parent: u64,
+    /// What it was called, from when on; never empty.
+    pub names: Vec<(Ns, String)>,
+    /// When it was last seen, or the sample in which it was gone.
+    pub until: Ns,
+    /// Whether it was gone before the last sample.
+    pub is_over: bool,
+    /// What it did, one after the other.
+    pub stretches: Vec<Stretch>,
+    /// How much CPU it had in all.
+    pub cpu: Ns,
+    began: Option<Ns>,
+    disk: Ns,
+    /// The number of the last sample that has it.
+    sample: u64,
+}
+
+/// How many lines were what; they sum to the number of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines in all.
+    pub lines: u64,
+    /// Times of samples.
+    pub samples: u64,
+    /// Processes in samples.
+    pub rows: u64,
+    /// Empty ones between samples.
+    pub blank: u64,
+    /// That are none of these.
+    pub unreadable: u64,
+    /// Rows of processes beyond those that are kept, or before the first sample's time.
+    pub beyond: u64,
+}
+
+/// All samples of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Samples {
+    /// The processes, in the order in which they were first seen.
+    pub processes: Vec<Process>,
+    /// The first sample.
+    pub first: Ns,
+    /// The last sample.
+    pub last: Ns,
+    /// The longest time between two samples.
+    pub longest: Ns,
+    /// How many lines were what.
+    pub counts: Counts,
+    /// Of each number, its last process.
+    known: HashMap<u64, usize>,
+    /// The sample before the present one.
+    before: Ns,
+    /// Whether a sample has every process, so that who is missing has ended.
+    pub(super) knows_ends: bool,
+    /// When the collector found that the machine had nothing more to do.
+    pub idle: Option<Ns>,
+}
+
+impl Samples {
+    /// Reads `proc_ps.log`, which has every process in each sample, or `taskstats.log`.
+    pub(super) fn of_text(file: &str, bytes: &[u8], knows_ends: bool, diagnostics: &mut Diagnostics) -> Samples {
+        let row = |line| if knows_ends { from_stat(line) } else { from_taskstats(line) };
+        let mut samples = Samples { knows_ends, ..Samples::default() };
+        for line in Lines::new(bytes) {
+            samples.counts.lines += 1;
+            let place = || format!("{file}:{}", line.number);
+            if let Some(at) = time(line.bytes) {
+                samples.begin(at, diagnostics, place);
+            } else if let Some(row) = row(line.bytes) {
+                samples.add(row, diagnostics, place);
+            } else if line.bytes.trim_ascii().is_empty() {
+                samples.counts.blank += 1;
+            } else {
+                samples.unreadable(line, file, diagnostics);
+            }
+        }
+        samples.finish();
+        samples
+    }
+
+    /// None yet, by who has every process in each sample.
+    pub(super) fn of_whole_tables(first: Ns) -> Samples {
+        Samples { knows_ends: true, first, ..Samples::default() }
+    }
+
+    fn unreadable(&mut self, line: Line<'_>, file: &str, diagnostics: &mut Diagnostics) {
+        self.counts.unreadable += 1;
+        diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, || format!("{file}:{}", line.number));
+    }
+
+    /// A sample begins. One that is earlier than the one before counts as taken with it.
+    fn begin(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
+        if self.counts.samples == 0 {
+            (self.first, self.before, self.last) = (at, at, at);
+        } else if at < self.last {
+            diagnostics.note(DiagnosticKind::ClockBack, place);
+            self.before = self.last;
+        } else {
+            (self.before, self.last) = (self.last, at);
+            self.longest = self.longest.max(self.last - self.before);
+        }
+        self.counts.samples += 1;
+    }
+
+    fn add(&mut self, row: Row<'_>, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
+        if self.counts.samples == 0 {
+            self.counts.beyond += 1;
+            diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place);
+            return;
+        }
+        // A number is used again once its process is over; then the new one began later.
+        let known = self.known.get(&row.pid).copied();
+        let known = known.filter(|known| {
+            let process = &self.processes[*known];
+            process.began == row.began && (!self.knows_ends || process.sample + 1 >= self.counts.samples)
+        });
+        let known = match known {
+            Some(known) => known,
+            None if self.processes.len() == PROCESSES_MAX => {
+                self.counts.beyond += 1;
+                diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+                return;
+            }
+            None => self.appear(row, diagnostics, place),
+        };
+        self.counts.rows += 1;
+        self.go_on(known, row);
+    }
+
+    /// A process is seen for the first time.
+    fn appear(&mut self, row: Row<'_>, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> usize {
+        let seen = if self.counts.samples == 1 { self.first } else { self.before };
+        let began = row.began.unwrap_or(seen);
+        if began - self.last > OTHER_CLOCK {
+            diagnostics.note(DiagnosticKind::BootchartOtherClock, place);
+        }
+        let from = began.min(self.last);
+        let (pid, parent) = (row.pid, row.parent);
+        let names = vec![(from, shorten(&lossy(row.name)))];
+        // What it had before the first sample says nothing of when.
+        let before = self.counts.samples == 1;
+        let (cpu, disk) = if before { (row.cpu, row.disk.unwrap_or_default()) } else { (Ns::ZERO, Ns::ZERO) };
+        let (until, stretches, sample) = (self.last, Vec::new(), self.counts.samples);
+        let process =
+            Process { pid, parent, names, until, is_over: false, stretches, cpu, began: row.began, disk, sample };
+        self.processes.push(process);
+        self.known.insert(pid, self.processes.len() - 1);
+        self.processes.len() - 1
+    }
+
+    /// A process' stretch until this sample.
+    fn go_on(&mut self, known: usize, row: Row<'_>) {
+        let (before, now, sample) = (self.before, self.last, self.counts.samples);
+        let process = &mut self.processes[known];
+        let since = process.stretches.last().map_or(process.names[0].0, |last| last.to);
+        // A process may stand twice in a sample.
+        let from = before.max(since);
+        let cpu = Ns(row.cpu.0.saturating_sub(process.cpu.0));
+        let disk = row.disk.map(|disk| Ns(disk.0.saturating_sub(process.disk.0)));
+        let half = Ns((now - from).0 / 2);
+        let waits_for_disk = disk.map_or(row.is_blocked, |disk| disk > Ns::ZERO && disk >= half);
+        let used = match () {
+            () if cpu > Ns::ZERO && cpu >= half => Use::Cpu,
+            () if waits_for_disk => Use::Disk,
+            () => Use::Other,
+        };
+        if from < now {
+            // taskstats leaves out who had nothing new: until the sample before it did nothing.
+            process.extend(Use::Other, since, from);
+            process.extend(used, from, now);
+        }
+        let name = shorten(&lossy(row.name));
+        if process.names.last().is_some_and(|(_, last)| *last != name) {
+            process.names.push((from.max(process.names[process.names.len() - 1].0), name));
+        }
+        (process.cpu, process.until, process.sample) = (process.cpu.max(row.cpu), now, sample);
+        process.disk = process.disk.max(row.disk.unwrap_or_default());
+    }
+
+    /// Who is not in the last sample had ended. By taskstats it may also have had nothing to do: it ends with what it did last.
+    fn finish(&mut self) {
+        let samples = self.counts.samples;
+        self.processes.iter_mut().for_each(|process| process.is_over = process.sample < samples);
+        self.known = HashMap::new();
+        self.process_1();
+    }
+
+    /// taskstats has no process 1 that did nothing, but has its children.
+    fn process_1(&mut self) {
+        let has_1 = self.processes.iter().any(|process| process.pid == 1);
+        if has_1 || !self.processes.iter().any(|process| process.parent == 1) {
+            return;
+        }
+        let (from, until) = (self.first, self.last);
+        let mut process_1 = Process::new(1, 0, "init".to_owned(), from, until);
+        process_1.extend(Use::Other, from, until);
+        self.processes.insert(0, process_1);
+    }
+
+    /// The mean time between two samples.
+    pub fn interval(&self) -> Ns {
+        let between = i64::try_from(self.counts.samples.saturating_sub(1)).unwrap_or(i64::MAX).max(1);
+        Ns((self.last - self.first).0 / between)
+    }
+}
+
+impl Process {
+    /// One that did nothing yet.
+    pub(super) fn new(pid: u64, parent: u64, name: String, from: Ns, until: Ns) -> Process {
+        Process { pid, parent, names: vec![(from, name)], until, ..Process::default() }
+    }
+
+    /// Adds a stretch; one of the same use goes on.
+    fn extend(&mut self, used: Use, from: Ns, to: Ns) {
+        if from >= to {
+            return;
+        }
+        match self.stretches.last_mut() {
+            Some(last) if last.used == used && last.to == from => last.to = to,
+            _ => self.stretches.push(Stretch { used, from, to }),
+        }
+    }
+
+    /// Adds a stretch that somebody has drawn: between that and the one before it did something else.
+    pub(super) fn draw(&mut self, used: Use, from: Ns, to: Ns) {
+        let since = self.stretches.last().map_or(self.from(), |last| last.to);
+        self.extend(Use::Other, since, from);
+        self.extend(used, from.max(since), to);
+    }
+
+    /// When it began.
+    pub fn from(&self) -> Ns {
+        self.names[0].0
+    }
+
+    /// Whether it is a thread of the kernel's: kthreadd, and what that started.
+    pub fn is_kernels(&self) -> bool {
+        const KTHREADD: u64 = 2;
+        self.pid == KTHREADD || self.parent == KTHREADD
+    }
+}

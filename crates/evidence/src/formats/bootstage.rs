@@ -1,0 +1,220 @@
+//! U-Boot's record of its own stages: what its command `bootstage report` prints, or what it leaves in the device tree.
+//!
+//! ```text
+//! Timer summary in microseconds (10 records):
+//!        Mark    Elapsed  Stage
+//!           0          0  reset                      µs since reset, µs since the line before, name
+//!     142,234    142,234  board_init_f
+//!   5,381,751    162,157  start_kernel
+//!
+//! Accumulated time:
+//!                  5,389  dm_f                       a sum over all calls, without a place in time
+//! ```
+//! (U-Boot, `common/bootstage.c`.) In the device tree, `/bootstage` has a node for each record, with its `name` and either `mark`
+//! or `accum`, in µs; `dtc -I fs /proc/device-tree` writes that as text, and `/sys/firmware/fdt` is the tree itself. U-Boot's timer may begin later than the machine:
+//! what ran before it is in none of the figures. Marks of several U-Boots (TPL, SPL, proper) stand in one list.
+//!
+//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it. The sums are counted, not placed.
+
+mod blob;
+
+use crate::boot::Boot;
+use crate::input::text::{Line, Lines, grouped_number, lossy, skip_spaces};
+use crate::input::{FirstOf, Input};
+use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
+use crate::readers::reader::{Evidence, Reader};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
+
+/// What views call the program.
+const PROGRAM: &str = "U-Boot";
+/// The mark that U-Boot proper sets first: what is before it is the ROM's, or a smaller U-Boot's.
+const U_BOOT_STARTS: &[u8] = b"board_init_f";
+/// The mark that it sets last.
+const KERNEL_STARTS: &[u8] = b"start_kernel";
+/// The report's heading, and that of its sums.
+const HEADING: &[u8] = b"Timer summary in microseconds";
+const SUMS: &[u8] = b"Accumulated time:";
+/// The node of the device tree, as text.
+const NODE: &[u8] = b"bootstage {";
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Record<'a> {
+    us: u64,
+    name: &'a [u8],
+    /// A sum, which has no place in time.
+    is_sum: bool,
+}
+
+/// `  142,234    142,234  board_init_f`; a mark may have no name.
+fn mark(line: &[u8]) -> Option<Record<'_>> {
+    let (us, rest) = grouped_number(skip_spaces(line))?;
+    let (_, rest) = grouped_number(skip_spaces(rest.strip_prefix(b" ")?))?;
+    let name = if rest.is_empty() { rest } else { rest.strip_prefix(b"  ")? };
+    Some(Record { us, name, is_sum: false })
+}
+
+/// `  5,389  dm_f`
+fn sum(line: &[u8]) -> Option<Record<'_>> {
+    let (us, rest) = grouped_number(skip_spaces(line))?;
+    Some(Record { us, name: rest.strip_prefix(b"  ")?, is_sum: true })
+}
+
+/// Where in a text a record is looked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Nothing,
+    Marks,
+    Sums,
+    Tree { depth: u32 },
+}
+
+/// Reads the first report, or the node of a device tree, of a text.
+pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
+    let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
+    if blob::is_tree(bytes) {
+        let (mut records, whole) = blob::records(bytes);
+        if !whole {
+            diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
+        }
+        // The tree has the last record first, so that Linux shows them in order.
+        records.sort_by_key(|(record, _)| record.us);
+        for (record, at) in records {
+            add(record, &mut steps, diagnostics, || format!("{file}: byte {at}"));
+        }
+        return steps;
+    }
+    let (mut within, mut node) = (Within::Nothing, Record { us: 0, name: b"", is_sum: true });
+    let mut tree: Vec<(Record<'_>, u32)> = Vec::new();
+    for line in Lines::new(bytes) {
+        let text = line.bytes.trim_ascii_end();
+        let place = || format!("{file}:{}", line.number);
+        if text.trim_ascii_start().starts_with(HEADING) {
+            if within != Within::Nothing {
+                diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, place);
+                break;
+            }
+            within = Within::Marks;
+            continue;
+        }
+        match within {
+            Within::Nothing if text.ends_with(NODE) => within = Within::Tree { depth: 1 },
+            Within::Nothing => {}
+            Within::Marks if text.trim_ascii() == SUMS => within = Within::Sums,
+            Within::Marks => {
+                if let Some(record) = mark(text) {
+                    add(record, &mut steps, diagnostics, place);
+                }
+            }
+            Within::Sums => {
+                if let Some(record) = sum(text) {
+                    let (name, cost) =
+                        (lossy(record.name), Ns(i64::try_from(record.us).unwrap_or(0).saturating_mul(1000)));
+                    diagnostics
+                        .add(DiagnosticKind::SumWithoutPlace, PROGRAM, 1, Some(cost), || format!("{} {name}", place()));
+                }
+            }
+            Within::Tree { depth } => {
+                if text.ends_with(b"{") {
+                    (within, node) =
+                        (Within::Tree { depth: depth.saturating_add(1) }, Record { us: 0, name: b"", is_sum: true });
+                } else if text.ends_with(b"};") {
+                    if depth == 2 {
+                        tree.push((node, line.number));
+                    }
+                    within = if depth <= 1 { Within::Sums } else { Within::Tree { depth: depth - 1 } };
+                } else {
+                    property(text.trim_ascii(), &mut node);
+                }
+            }
+        }
+    }
+    // The tree has the last record first, so that Linux shows them in order.
+    tree.sort_by_key(|(record, _)| record.us);
+    for (record, number) in tree {
+        add(record, &mut steps, diagnostics, || format!("{file}:{number}"));
+    }
+    steps
+}
+
+/// `name = "board_init_f";` or `mark = <0x2b5>;`
+fn property<'a>(text: &'a [u8], node: &mut Record<'a>) {
+    let Some(text) = text.strip_suffix(b";") else { return };
+    let cell = |text: &[u8]| {
+        let digits = std::str::from_utf8(text.strip_prefix(b"<")?.strip_suffix(b">")?).ok()?;
+        digits.strip_prefix("0x").map_or_else(|| digits.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
+    };
+    if let Some(name) = text.strip_prefix(b"name = \"").and_then(|rest| rest.strip_suffix(b"\"")) {
+        node.name = name;
+    } else if let Some(us) = text.strip_prefix(b"mark = ").and_then(cell) {
+        (node.us, node.is_sum) = (us, false);
+    } else if let Some(us) = text.strip_prefix(b"accum = ").and_then(cell) {
+        (node.us, node.is_sum) = (us, true);
+    }
+}
+
+/// A record becomes a step, or is counted where it is a sum.
+fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
+    let Some(at) = i64::try_from(record.us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
+        diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
+        return;
+    };
+    let name = lossy(record.name);
+    if record.is_sum {
+        diagnostics.add(DiagnosticKind::SumWithoutPlace, PROGRAM, 1, Some(at), || format!("{} {name}", place()));
+        return;
+    }
+    let begins = match record.name {
+        _ if steps.steps.is_empty() && at == Ns::ZERO => Some(Phase::Firmware),
+        U_BOOT_STARTS if !steps.steps.iter().any(|step| step.begins == Some(Phase::Loader)) => Some(Phase::Loader),
+        _ => None,
+    };
+    let name = if name.is_empty() { "without a name".into() } else { name };
+    steps.add(Step { at, name: name.into_owned(), begins }, diagnostics, place);
+    steps.hands_over = record.name == KERNEL_STARTS;
+}
+
+/// Where the first report of a text begins, in bytes.
+pub(crate) fn report_at(bytes: &[u8]) -> Option<usize> {
+    let heading = memchr::memmem::find(bytes, HEADING)?;
+    Some(memchr::memrchr(b'\n', &bytes[..heading]).map_or(0, |end| end + 1))
+}
+
+/// The files that have such a report: the first is used.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["U-Boot stages (bootstage report)", "U-Boot stages (device tree)"]
+    }
+
+    /// A device tree without stages is nothing that is known.
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        let has_stages = blob::is_tree(bytes) && !blob::records(bytes).0.is_empty();
+        has_stages.then(|| "U-Boot stages (device tree blob)".to_owned())
+    }
+
+    /// The headings alone: two numbers and a word may be anybody's.
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        let text = line.bytes.trim_ascii();
+        if text.starts_with(HEADING) {
+            return Some(0);
+        }
+        (text == NODE).then_some(1)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
+        BeforeKernel::of(read(&first.name, &first.bytes, diagnostics))
+    }
+}

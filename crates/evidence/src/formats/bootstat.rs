@@ -1,0 +1,197 @@
+//! Chrome OS' `bootstat`: when each named event of a boot was.
+//!
+//! ```text
+//! /tmp/uptime-chrome-exec     3.41 2.27      /proc/uptime at the event: seconds since the kernel began, seconds that CPUs idled
+//!                             4.67 4.71      the same event again
+//! /tmp/disk-chrome-exec       65 0 16392 …   /sys/block/DISK/stat at the event
+//! /tmp/uptime-chrome-exec:3.41 2.27          `grep . /tmp/uptime-*`
+//! ```
+//! (Chromium OS, platform2, `bootstat/bootstat_log.c`.) In a tar the name of a file is the event's. Each event is a mark. What the disk had
+//! read and written by then is counted, not shown: the timeline has no amounts.
+
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::firmware::shorten;
+use crate::input::Input;
+use crate::input::text::{Line, Lines, lossy, seconds, whole_number};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, Milestone, MilestoneKind, Ns, Phase, TrackKind};
+
+/// What diagnostics call it, and its track.
+const NAME: &str = "bootstat";
+/// A digit of `/proc/uptime`.
+const TICK: Ns = Ns::from_ms(10);
+/// The event of Chrome OS' login prompt.
+const LOGIN: &str = "login-prompt-visible";
+/// The program cuts longer names.
+const NAME_BYTES_MAX: usize = 64;
+/// A thousand times what Chrome OS logs.
+const EVENTS_MAX: usize = 1 << 16;
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// On the kernel's clock.
+    pub at: Ns,
+}
+
+/// `3.41 2.27`
+fn uptime(line: &[u8]) -> Option<Ns> {
+    let (ns, 2, rest) = seconds(line)? else { return None };
+    let (_, 2, b"") = seconds(rest.strip_prefix(b" ")?)? else { return None };
+    i64::try_from(ns).ok().map(Ns)
+}
+
+/// `uptime-chrome-exec`, perhaps behind folders: the event.
+fn event_of<'a>(path: &'a [u8], kind: &[u8]) -> Option<&'a [u8]> {
+    let file = path.rsplit(|byte| matches!(byte, b'/' | b':')).next()?;
+    file.strip_prefix(kind).filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX)
+}
+
+/// `/tmp/uptime-chrome-exec:3.41 2.27`
+fn named(line: &[u8]) -> Option<(&[u8], Ns)> {
+    let colon = memchr::memrchr(b':', line)?;
+    Some((event_of(&line[..colon], b"uptime-")?, uptime(&line[colon + 1..])?))
+}
+
+/// Eleven counters and more: a disk's.
+fn is_disk(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.clone().count() >= 11 && words.all(|word| whole_number(word).is_some())
+}
+
+/// All events of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    /// In the order in which they were read.
+    pub events: Vec<Event>,
+}
+
+impl Events {
+    fn add(&mut self, name: &[u8], at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
+        if self.events.len() == EVENTS_MAX {
+            diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+            return;
+        }
+        self.events.push(Event { name: shorten(&lossy(name)), at });
+    }
+
+    /// Adds the lines of `grep . /tmp/uptime-*`; others are somebody else's.
+    pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+        for line in Lines::new(bytes) {
+            if let Some((name, at)) = named(line.bytes.trim_ascii_end()) {
+                self.add(name, at, diagnostics, || format!("{file}:{}", line.number));
+            }
+        }
+    }
+
+    /// Takes a file whose name is an event's; whether it is one.
+    pub fn take(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> bool {
+        let lines = || Lines::new(bytes).filter(|line| !line.bytes.is_empty());
+        if event_of(file.as_bytes(), b"disk-").is_some() && lines().next().is_some_and(|line| is_disk(line.bytes)) {
+            diagnostics.note_about(DiagnosticKind::ReadingsUnused, "disks", || file.to_owned());
+            return true;
+        }
+        let Some(name) = event_of(file.as_bytes(), b"uptime-") else { return false };
+        if lines().next().is_none_or(|line| uptime(line.bytes).is_none()) {
+            return false;
+        }
+        for line in lines() {
+            let place = || format!("{file}:{}", line.number);
+            match uptime(line.bytes) {
+                Some(at) => self.add(name, at, diagnostics, place),
+                None => diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+            }
+        }
+        true
+    }
+}
+
+/// The files of one machine.
+#[derive(Default)]
+pub(crate) struct Files(Events);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["events of Chrome OS (bootstat)"]
+    }
+
+    fn take(&mut self, name: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Taken {
+        match self.0.take(name, bytes, diagnostics) {
+            true => Taken::All(self.kinds()[0].to_owned()),
+            false => Taken::Nothing,
+        }
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        named(line.bytes).map(|_| 0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
+        self.0.read(&input.file.name, &input.file.bytes, diagnostics);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.events.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let mut events = std::mem::take(&mut self.0);
+        events.events.sort_by_key(|event| event.at);
+        (!events.events.is_empty()).then(|| Box::new(events) as Box<dyn Evidence>)
+    }
+}
+
+impl Evidence for Events {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.kernel_after(Ns::ZERO);
+    }
+
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        let zero = boot.monotonic_zero();
+        let timeline = &mut boot.timeline;
+        let name = timeline.names.intern(NAME);
+        let track = timeline.tracks.named(name, TrackKind::Console);
+        for event in &self.events {
+            let name = timeline.names.intern(&event.name);
+            timeline.marks.push(Mark { at: zero + event.at, name, track });
+        }
+        if let Some(login) = self.events.iter().find(|event| event.name == LOGIN) {
+            let (kind, at) = (MilestoneKind::LoginPrompt, zero + login.at);
+            timeline.passed.push(Milestone { kind, at, error: TICK, track: None });
+        }
+    }
+
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let zero = boot.kernel_clock_zero();
+        boot.timeline.boundary(Phase::EarlyKernel, zero, TICK, "bootstat counts from the kernel's start");
+    }
+
+    /// Where nothing else says when the boot was done, it went on until the last event at least.
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let at = boot.monotonic_zero() + self.events.last()?.at;
+        let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
+        Some(EndCandidate { rank, at, error: TICK, evidence, track: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_an_event_and_what_is_none() {
+        assert_eq!(named(b"/tmp/uptime-a:b:1.00 2.00"), None);
+        assert_eq!(named(b"x.tar:tmp/uptime-a:1.05 2.00"), Some((&b"a"[..], Ns::from_ms(1_050))));
+        for other in ["uptime-:1.00 2.00", "uptime-a:1.0 2.00", "uptime-a:1.00 2.00 3", "up:1.00 2.00", "uptime-a:"] {
+            assert_eq!(named(other.as_bytes()), None, "{other}");
+        }
+        let (mut events, mut diagnostics) = (Events::default(), Diagnostics::default());
+        assert!(events.take("a/uptime-x\x1b", b"1.00 2.00\nrubbish\n3.00 4.00\n", &mut diagnostics));
+        assert!(!events.take("a/uptime-x", b"hello\n", &mut diagnostics));
+        assert!(!events.take("a/disk-x", b"1 2 3\n", &mut diagnostics));
+        assert_eq!((events.events.len(), diagnostics.count(DiagnosticKind::LinesUnreadable)), (2, 1));
+    }
+}

@@ -1,0 +1,207 @@
+//! Which line of execution each stack is: the firmware's, a thread's, an interrupt's.
+//!
+//! Calls are told apart by the stack that they are on, and a stack is known by its address only. What it is for shows in
+//! when it was first used (before the kernel: [`regions`]) and in what was called at its bottom: Linux's
+//! `kernel_init` is process 1, and whatever `kthread` calls is what that thread is for. Where several stacks are for the
+//! same, they have the same name.
+
+use super::{Calls, Followed, Kind};
+use crate::boot::arch;
+use crate::formats::first_executions::aliases::is_thunk;
+use crate::formats::first_executions::regions::{Region, Stage};
+use crate::formats::first_executions::symbols::Symbols;
+use timeline::{INTERRUPTS, Ns, TrackKind};
+
+/// The line that stands for user space.
+pub const USER_SPACE: &str = "user space";
+
+/// What one stack is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Context {
+    /// The node at its bottom.
+    pub bottom: u32,
+    /// Its name.
+    pub name: String,
+    /// What its track stands for.
+    pub kind: TrackKind,
+    /// The thread's number, where its name tells it; else one that no thread has.
+    pub id: u64,
+    /// Before the kernel: which stage it first ran in.
+    pub stage: Option<Stage>,
+    /// Whether whatever thread has the CPU uses it: for interrupts, or as user space.
+    pub is_any_thread_s: bool,
+}
+
+/// All stacks, in the order in which they were first used.
+#[derive(Clone, Debug, Default)]
+pub struct Contexts {
+    all: Vec<Context>,
+    /// Of each node, the place of its stack's context in `all`.
+    of_node: Vec<u32>,
+}
+
+/// Numbers from here on are no thread's.
+pub const NO_THREAD: u64 = 1 << 32;
+
+/// Until it is known which one.
+const A_CPU: u64 = u64::MAX;
+
+/// Functions at the bottom of a stack that say whose it is: Linux's, by source.
+const LINUX: [(&str, &str, u64); 2] = [("kernel_init", "init", 1), ("kthreadd", "kthreadd", 2)];
+
+/// What calls what a thread is for.
+const CALLS_THE_THREAD: [&str; 3] = ["ret_from_fork", "ret_from_fork_asm", "kthread"];
+
+impl Contexts {
+    /// Looks at every stack. Linear in the nodes and the switches.
+    pub fn new(followed: &Followed) -> Contexts {
+        let Followed { calls, symbols, regions, .. } = followed;
+        let bottom = bottoms(calls);
+        let mut first_used = vec![u64::MAX; calls.nodes.len()];
+        for switch in &calls.switches {
+            let first = &mut first_used[bottom[switch.node as usize] as usize];
+            *first = (*first).min(switch.at);
+        }
+        let mut order: Vec<u32> = calls.numbers().skip(1).filter(|&node| bottom[node as usize] == node).collect();
+        order.sort_by_key(|&node| (first_used[node as usize], node));
+        let under = called_near_the_bottom(calls);
+        let mut place = vec![0; calls.nodes.len()];
+        let mut cpus = 0;
+        let mut all: Vec<Context> = Vec::with_capacity(order.len());
+        for node in order {
+            place[node as usize] = timeline::number(all.len());
+            let stage = stage_at(calls, first_used[node as usize], regions);
+            let mut context = context(calls, node, stage, &under, symbols);
+            if context.id == A_CPU {
+                context.name = format!("swapper/{cpus}");
+                context.id = if cpus == 0 { 0 } else { NO_THREAD };
+                cpus += 1;
+            }
+            if context.id >= NO_THREAD {
+                context.id = NO_THREAD + all.len() as u64;
+            }
+            all.push(context);
+        }
+        let of_node = bottom.iter().map(|&node| place[node as usize]).collect();
+        Contexts { all, of_node }
+    }
+
+    /// The context that a node is of. Node 0 is none and must not be asked for.
+    pub fn of(&self, node: u32) -> &Context {
+        &self.all[self.of_node[node as usize] as usize]
+    }
+
+    /// Its number among all.
+    pub fn place(&self, node: u32) -> usize {
+        self.of_node[node as usize] as usize
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Context> {
+        self.all.iter()
+    }
+
+    /// All of them, to give them better names.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Context> {
+        self.all.iter_mut()
+    }
+}
+
+/// Of each node, the one at the bottom of its stack. Parents have lower numbers.
+fn bottoms(calls: &Calls) -> Vec<u32> {
+    let mut bottom: Vec<u32> = Vec::with_capacity(calls.nodes.len());
+    for (i, node) in (0..).zip(&calls.nodes) {
+        bottom.push(if node.parent == 0 { i } else { bottom[node.parent as usize] });
+    }
+    bottom
+}
+
+/// What is called near the bottom of each stack: parent, node, and the instructions under each node.
+struct Under {
+    /// Sorted by parent.
+    children: Vec<(u32, u32)>,
+    insns: Vec<u64>,
+}
+
+/// From the bottom to what a thread is for it is at most so many calls: `ret_from_fork`, `kthread`, and that.
+const NEAR: u32 = 3;
+
+fn called_near_the_bottom(calls: &Calls) -> Under {
+    let mut depth: Vec<u32> = Vec::with_capacity(calls.nodes.len());
+    for node in &calls.nodes {
+        depth.push(if node.parent == 0 { 0 } else { depth[node.parent as usize].saturating_add(1) });
+    }
+    let mut insns: Vec<u64> = calls.totals_until(u64::MAX).iter().map(|totals| totals.insns).collect();
+    let mut children = Vec::new();
+    for (i, node) in calls.numbers().zip(&calls.nodes).skip(1).rev() {
+        let parent = node.parent as usize;
+        if parent != 0 {
+            insns[parent] = insns[parent].saturating_add(insns[i as usize]);
+            if depth[i as usize] <= NEAR && matches!(node.kind, Kind::Call | Kind::Tail) {
+                children.push((node.parent, i));
+            }
+        }
+    }
+    children.sort_unstable();
+    Under { children, insns }
+}
+
+impl Under {
+    /// What is called by `node` and takes most, left out what `is_on_the_way`.
+    fn main(&self, node: u32, is_on_the_way: impl Fn(u32) -> bool) -> Option<u32> {
+        let from = self.children.partition_point(|(parent, _)| *parent < node);
+        let called = self.children[from..].iter().take_while(|(parent, _)| *parent == node).map(|(_, child)| *child);
+        called.filter(|&child| !is_on_the_way(child)).max_by_key(|&child| (self.insns[child as usize], child))
+    }
+}
+
+fn stage_at(calls: &Calls, tick: u64, regions: &[Region]) -> Option<Stage> {
+    let at = if tick == u64::MAX { Ns::MAX } else { calls.at(tick) };
+    let stage = regions.iter().filter(|r| r.lasts()).take_while(|r| r.at <= at).last()?.stage;
+    (stage < Stage::EarlyKernel).then_some(stage)
+}
+
+fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symbols: &Symbols) -> Context {
+    let node = calls.nodes[bottom as usize];
+    let name_of = |node: u32| symbols.find(calls.nodes[node as usize].function).map(|place| place.name);
+    let line = |name: &str, kind, id, is_any_thread_s| Context {
+        bottom,
+        name: name.to_owned(),
+        kind,
+        id,
+        stage,
+        is_any_thread_s,
+    };
+    if node.kind == Kind::User {
+        return line(USER_SPACE, TrackKind::Thread, NO_THREAD, true);
+    }
+    if let Some(stage) = stage {
+        return line(stage.name(), TrackKind::Firmware, NO_THREAD, false);
+    }
+    let base = name_of(bottom).unwrap_or("");
+    if ["interrupt", "irq_entries", "sysvec", "asm_exc_"].iter().any(|part| base.contains(part)) {
+        return line(INTERRUPTS, TrackKind::Interrupts, NO_THREAD, true);
+    }
+    // Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
+    if arch::starts_cpu(base) {
+        // Before its addresses are mapped it uses another stack, for a moment.
+        return match node.stack >> 63 {
+            0 => line(Stage::EarlyKernel.name(), TrackKind::Firmware, NO_THREAD, false),
+            _ => line(base, TrackKind::Thread, A_CPU, false),
+        };
+    }
+    let on_the_way = |node: u32| name_of(node).is_some_and(|name| arch::starts_thread(name) || is_thunk(name));
+    let mut main = under.main(bottom, on_the_way);
+    for _ in 1..NEAR {
+        let calls_it = main.filter(|&node| name_of(node).is_some_and(|name| CALLS_THE_THREAD.contains(&name)));
+        main = calls_it.and_then(|node| under.main(node, on_the_way)).or(main);
+    }
+    match main.and_then(name_of) {
+        Some(name) => match LINUX.iter().find(|(function, ..)| *function == name) {
+            Some(&(_, thread, id)) => line(thread, TrackKind::Thread, id, false),
+            None => line(name, TrackKind::Thread, NO_THREAD, false),
+        },
+        None if base.is_empty() => line("code without names", TrackKind::Cpu, NO_THREAD, false),
+        None => line(base, TrackKind::Thread, NO_THREAD, false),
+    }
+}

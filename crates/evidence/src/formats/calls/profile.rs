@@ -1,0 +1,303 @@
+//! Calls as a profile: addresses become names, and paths that only differ in what has no name become one.
+//!
+//! Code in the kernel's image is named by `/proc/kallsyms`, also where it runs before its virtual address is mapped.
+//! What has no name is shown by its address, and before the kernel by its stage as well. Functions that are called at an
+//! address inside of another one are, by name, that one; where that one itself goes there (a call that only serves to put an
+//! address on the stack, a jump to what looks like a beginning) it is no call of it, also where it is at the bottom of a stack that
+//! it has just changed to. The bottom of each path is called as the [context](super::contexts)
+//! that it ran in.
+
+use super::contexts::{Contexts, USER_SPACE};
+use super::{Calls, Followed, Kind, Node, PluginClock, Totals};
+use crate::formats::first_executions::regions::{self, Stage};
+use hashbrown::{HashMap, HashSet};
+use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
+
+/// A function that an interrupt kept from being known.
+const UNKNOWN: &str = "(unknown)";
+/// What Linux calls each initcall from, and what else that calls.
+const CALLS_INITCALLS: [(&str, &[&str]); 2] = [("do_one_initcall", &[]), ("console_init", &["n_tty_init"])];
+/// The tracepoints around an initcall.
+const TRACEPOINT: &str = "__traceiter_";
+
+/// A profile, and which of its nodes each path of the file became.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// The call tree.
+    pub profile: Profile,
+    /// Of each node of the file, its node in the profile; none for what only ran later.
+    pub node: Vec<Option<NodeId>>,
+    /// Of each node of the file, whether it is a part of its parent, and no call.
+    pub is_part: Vec<bool>,
+}
+
+/// The call tree up to a moment (ticks), named, in instructions.
+pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
+    build(followed, until, contexts, names, Weight::Instructions, |totals| totals.insns)
+}
+
+/// The same in nanoseconds: by the host's clock what the ticks took on average, by the guest's an instruction each.
+pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
+    let rate = Rate::until(&followed.calls, until);
+    let spent = |totals: &Totals| match followed.calls.clock {
+        PluginClock::Virtual => totals.insns,
+        PluginClock::Host => rate.ns(totals.ticks),
+    };
+    build(followed, until, contexts, names, Weight::Ns, spent)
+}
+
+/// How long a tick is.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    ns: u64,
+    ticks: u64,
+}
+
+impl Rate {
+    /// On average up to a moment.
+    pub fn until(calls: &Calls, until: u64) -> Rate {
+        let ticks = until.min(calls.last_tick()).max(1);
+        let ns = (calls.at(ticks) - calls.at(0)).0.max(0).unsigned_abs();
+        Rate { ns, ticks }
+    }
+
+    /// So many ticks in nanoseconds.
+    pub fn ns(self, ticks: u64) -> u64 {
+        u64::try_from(u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).unwrap_or(u64::MAX)
+    }
+}
+
+fn build(
+    followed: &Followed,
+    until: u64,
+    contexts: &Contexts,
+    names: &mut Names,
+    weight: Weight,
+    spent: impl Fn(&Totals) -> u64,
+) -> Named {
+    let calls = &followed.calls;
+    let (node, is_part) = (vec![None; calls.nodes.len()], vec![false; calls.nodes.len()]);
+    let mut named = Named { profile: Profile::new(weight), node, is_part };
+    let mut namer = Namer::new(followed, names);
+    let user = names.intern(USER_SPACE);
+    let totals = calls.totals_until(until);
+    let known = entered(calls, &totals);
+    for totals in totals.iter().skip(1).filter(|totals| known[totals.node as usize]) {
+        let node = calls.nodes[totals.node as usize];
+        let context = contexts.of(totals.node);
+        let mut parent = named.node[node.parent as usize].filter(|_| node.parent != 0);
+        if let Some(parent) = parent.filter(|_| namer.is_part(&node, &calls.nodes[node.parent as usize])) {
+            named.profile.add(parent, 0, spent(totals));
+            named.node[totals.node as usize] = Some(parent);
+            named.is_part[totals.node as usize] = true;
+            continue;
+        }
+        let name = match node.kind {
+            // What no thread is known of: its bottom, and the programs on it.
+            Kind::User => user,
+            _ if parent.is_none() => names.intern(&context.name),
+            _ => namer.name(node.function, context.stage, names),
+        };
+        // Its functions have no names of their own: what they call of each other is not told apart.
+        let within = |p: &NodeId| name == namer.decompressing && named.profile.get(*p).name == name;
+        if let Some(parent) = parent.filter(within) {
+            named.profile.add(parent, 0, spent(totals));
+            named.node[totals.node as usize] = Some(parent);
+            named.is_part[totals.node as usize] = true;
+            continue;
+        }
+        if node.kind == Kind::User {
+            parent = Some(named.profile.node(None, user));
+        }
+        let id = named.profile.node(parent, name);
+        match node.kind {
+            Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
+            // What is called more than once, is called for each of them.
+            _ if totals.calls <= 1
+                && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
+            {
+                named.profile.set_kind(id, SpanKind::Initcall);
+            }
+            _ => {}
+        }
+        let entered = if namer.changed_stacks(&node) { 0 } else { totals.calls };
+        named.profile.add(id, entered, spent(totals));
+        named.node[totals.node as usize] = Some(id);
+    }
+    named
+}
+
+fn calls_initcall(caller: &str, called: &str) -> bool {
+    let others = CALLS_INITCALLS.iter().find(|(name, _)| *name == caller).map(|(_, others)| others);
+    others.is_some_and(|others| !others.contains(&called) && !called.starts_with(TRACEPOINT))
+}
+
+/// Of each node, whether anything of it or under it had been counted.
+fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
+    let mut entered: Vec<bool> = totals.iter().map(|t| t.calls > 0 || t.insns > 0 || t.ticks > 0).collect();
+    for (i, node) in calls.nodes.iter().enumerate().rev() {
+        if entered[i] {
+            entered[node.parent as usize] = true;
+        }
+    }
+    entered
+}
+
+/// Names of addresses, each looked up once.
+struct Namer<'a> {
+    followed: &'a Followed,
+    known: HashMap<(u64, Option<Stage>), NameId>,
+    /// The function that an address is in, and whether it is that function's first.
+    places: HashMap<u64, Option<(u64, bool)>>,
+    /// Functions that changed to a stack that was new.
+    change_stacks: HashSet<u64>,
+    /// What all functions of the decompressor are called.
+    decompressing: NameId,
+}
+
+impl<'a> Namer<'a> {
+    fn new(followed: &'a Followed, names: &mut Names) -> Namer<'a> {
+        let bottoms = followed.calls.nodes.iter().filter(|node| node.kind == Kind::Stack);
+        let change_stacks = bottoms.filter_map(|node| followed.symbols.function(node.function)).collect();
+        let decompressing = names.intern(&regions::decompressing(&followed.compression));
+        Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks, decompressing }
+    }
+
+    /// Whether a node is its parent's function, entered elsewhere than at its beginning.
+    fn is_part(&mut self, node: &Node, parent: &Node) -> bool {
+        let same = self.middle_of(node).zip(self.place(parent)).is_some_and(|(function, (other, _))| function == other);
+        same && matches!(parent.kind, Kind::Call | Kind::Tail)
+    }
+
+    /// Whether a node is a function that changed to this stack and goes on here, elsewhere than at its beginning.
+    fn changed_stacks(&mut self, node: &Node) -> bool {
+        self.middle_of(node).is_some_and(|function| self.change_stacks.contains(&function))
+    }
+
+    /// The function that a call or a jump leads to the middle of.
+    fn middle_of(&mut self, node: &Node) -> Option<u64> {
+        let (function, at_start) = self.place(node)?;
+        (!at_start && matches!(node.kind, Kind::Call | Kind::Tail)).then_some(function)
+    }
+
+    fn place(&mut self, node: &Node) -> Option<(u64, bool)> {
+        let (symbols, address) = (&self.followed.symbols, node.function);
+        let found = || symbols.function(address).zip(symbols.find(address).map(|place| place.offset == 0));
+        *self.places.entry(address).or_insert_with(found)
+    }
+
+    /// `stage` is the one before the kernel that the stack was first used in: the next may go on with it.
+    fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
+        let (Followed { symbols, ran_in, .. }, decompressing) = (self.followed, self.decompressing);
+        *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
+            (0, ..) => names.intern(UNKNOWN),
+            (_, Some(place), _) => names.intern(place.name),
+            (_, None, Some(stage)) => match ran_in.stage(function, stage).unwrap_or(stage) {
+                Stage::Decompressor => decompressing,
+                stage => names.intern(&format!("{} {function:#x}", stage.name())),
+            },
+            (_, None, None) => names.intern(&format!("{function:#x}")),
+        })
+    }
+}
+
+/// How much of the boot calls account for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// Instructions in all.
+    pub insns: u64,
+    /// In user space.
+    pub user: u64,
+    /// At the bottom of a stack, in no call that is known.
+    pub unowned: u64,
+}
+
+impl Share {
+    /// Up to a moment, in ticks.
+    pub fn until(calls: &Calls, until: u64) -> Share {
+        let mut share = Share::default();
+        for totals in calls.totals_until(until).iter().skip(1) {
+            share.insns = share.insns.saturating_add(totals.insns);
+            match calls.nodes[totals.node as usize].kind {
+                Kind::User => share.user = share.user.saturating_add(totals.insns),
+                Kind::Stack => share.unowned = share.unowned.saturating_add(totals.insns),
+                _ => {}
+            }
+        }
+        share
+    }
+
+    /// Share of the instructions outside user space that lie in a known call; none without any.
+    pub fn owned(&self) -> Option<f64> {
+        let outside = self.insns.saturating_sub(self.user);
+        (outside > 0).then(|| 1.0 - self.unowned as f64 / outside as f64)
+    }
+}
+
+/// Up to where a boot is compared: the moment process 1 first wrote to a port, or first ran; otherwise all of it.
+pub fn end(calls: &Calls) -> u64 {
+    let mark =
+        calls.marks.iter().max_by_key(|mark| (mark.kind == super::MarkKind::FirstUserOut, std::cmp::Reverse(mark.at)));
+    mark.map_or(u64::MAX, |mark| mark.at)
+}
+
+/// What the clock of the calls is, in words.
+pub fn clock_words(calls: &Calls) -> &'static str {
+    match calls.clock {
+        PluginClock::Host => "host time",
+        PluginClock::Virtual => "guest instructions",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::calls::{read, tests::sample};
+    use crate::formats::first_executions::symbols::Symbols;
+    use timeline::Diagnostics;
+
+    #[test]
+    fn a_function_that_goes_on_elsewhere_in_itself_is_not_called_again() {
+        let list = b"1000 T change_stacks\n2000 T work\n3000 T end\n";
+        let symbols = Symbols::read("kallsyms", list, &mut Diagnostics::default());
+        let node = |parent, kind, function| Node { parent, kind, function, stack: 0 };
+        let nodes = [
+            Node::default(),
+            node(0, Kind::Stack, 0x1000),
+            node(1, Kind::Call, 0x1030), // on the new stack
+            node(1, Kind::Call, 0x2000),
+            node(3, Kind::Call, 0x2040),
+            node(3, Kind::Call, 0x1000),
+            node(0, Kind::Stack, 0x2000), // which another thread had before
+            node(6, Kind::Call, 0x1030),
+            node(6, Kind::Call, 0x3010), // its beginning has no name
+        ];
+        let totals = |node| Totals { node, calls: 16, insns: 10, ticks: 0 };
+        let calls = Calls { nodes: nodes.to_vec(), totals: (1..9).map(totals).collect(), ..Calls::default() };
+        let followed = Followed { calls, symbols, ..Followed::default() };
+        let (contexts, mut names) = (Contexts::new(&followed), Names::default());
+        let named = profile(&followed, u64::MAX, &contexts, &mut names);
+        let rows = named.profile.functions();
+        let rows: Vec<_> = rows.iter().filter(|r| !r.bottom).map(|r| (names.get(r.name), r.calls, r.own)).collect();
+        assert_eq!(rows, [("change_stacks", 16, 30), ("work", 16, 20), ("end", 16, 10)]);
+        assert_eq!(named.is_part, [false, false, false, false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn addresses_become_names() {
+        let mut diagnostics = Diagnostics::default();
+        let calls = read("f", &sample(), &mut diagnostics);
+        let symbols = Symbols::read("kallsyms", b"0000000000010000 T start_kernel\n", &mut diagnostics);
+        let mut names = Names::default();
+        let followed = Followed { calls, symbols, ..Followed::default() };
+        let contexts = Contexts::new(&followed);
+        let p = profile(&followed, u64::MAX, &contexts, &mut names).profile;
+        let calls = &followed.calls;
+        let rows: Vec<_> =
+            p.functions().iter().map(|r| (names.get(r.name), r.bottom, r.calls, r.own, r.total)).collect();
+        assert_eq!(rows, [("start_kernel", false, 1, 70, 70), ("start_kernel", true, 0, 9, 79)]);
+        let share = Share::until(calls, u64::MAX);
+        assert_eq!(share, Share { insns: 79, user: 0, unowned: 9 });
+        assert_eq!(end(calls), 510);
+    }
+}

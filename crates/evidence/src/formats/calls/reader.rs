@@ -1,0 +1,135 @@
+//! Every call as evidence of a boot: what each CPU ran, and the steps of process 1 in the kernel.
+
+use super::{Built, Followed, PluginClock, build, read, recognise};
+use crate::boot::Boot;
+use crate::formats::first_executions::regions::{self, RanIn};
+use crate::input::{File, Input};
+use crate::readers::reader::EndRank;
+use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files {
+    file: Option<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("calls.bin")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::Calls
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        recognise(bytes).then(|| "every call of a boot".to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.file.get_or_insert(input.file);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.file.as_ref()?;
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let calls = read(&file.name, &file.bytes, diagnostics);
+        let regions = boot.stages.clone();
+        let symbols = boot.lists.names(calls.called(), &calls.target, regions::entered_at(&regions), diagnostics);
+        let ran_in = boot.first_executions.as_ref().map(|run| RanIn::new(run, &regions)).unwrap_or_default();
+        let compression = boot.compression();
+        let followed = Followed { calls, symbols, regions, ran_in, compression };
+        Some(Box::new(Calls { followed, placed: None }))
+    }
+}
+
+struct Calls {
+    followed: Followed,
+    /// Where they were placed, if they were.
+    placed: Option<Built>,
+}
+
+impl Evidence for Calls {
+    fn threads(&mut self, boot: &mut Boot<'_>) {
+        if !self.is_on_the_clock(boot) {
+            return;
+        }
+        let (first, init) = (boot.first_thread(), boot.init());
+        let placed = build(&self.followed, first, &mut boot.timeline);
+        boot.calls_placed = true;
+        boot.user_space = placed.end;
+        // The trace says better which one it is.
+        if init == first {
+            boot.init = placed.init.or(boot.init);
+        }
+        self.placed = Some(placed);
+    }
+
+    /// Phases of initcalls where other CPUs are started between two of the levels.
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let Some(error) = self.placed.as_ref().map(|placed| placed.error) else { return };
+        let init = boot.init();
+        let timeline = &mut boot.timeline;
+        let names = &timeline.names;
+        let (smp, run) = (names.find("smp_init"), names.find("run_init_process"));
+        let of_init: Vec<_> = timeline.spans.iter().map(|(_, s)| s).filter(|s| s.track == init).collect();
+        let call = |name: Option<NameId>| of_init.iter().find(|s| Some(s.name) == name).copied();
+        let (smp, run) = (call(smp), call(run));
+        if let Some(run) = run {
+            timeline.boundary(Phase::Process1, run.start, error, "calls: run_init_process");
+        }
+        if timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Level) {
+            return;
+        }
+        let initcalls = || of_init.iter().filter(|s| s.kind == SpanKind::Initcall);
+        let (first, last) = (initcalls().map(|s| s.start).min(), initcalls().map(|s| s.end).max());
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let later = smp.and_then(|smp| initcalls().map(|s| s.start).filter(|start| *start >= smp.end).min());
+        match (smp, later) {
+            (Some(smp), Some(later)) if first < smp.start => {
+                timeline.boundary(Phase::Initcalls(Initcalls::Early), first, error, "calls: the first initcall");
+                timeline.boundary(Phase::StartOtherCpus, smp.start, error, "calls: smp_init");
+                let evidence = "calls: the first initcall after smp_init";
+                timeline.boundary(Phase::Initcalls(Initcalls::PureToLate), later, error, evidence);
+            }
+            _ => timeline.boundary(Phase::Initcalls(Initcalls::All), first, error, "calls: the first initcall"),
+        }
+        timeline.boundary(Phase::HandOver, last, error, "calls: the last initcall returned");
+    }
+
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let (at, track) = boot.user_space.filter(|_| boot.is_by_calls_alone())?;
+        let evidence = EndEvidence::UserSpaceRan;
+        Some(EndCandidate { rank: EndRank::UserSpaceRan, at, error: Ns::ZERO, evidence, track: Some(track) })
+    }
+
+    /// Calls of a deterministic boot, taken elsewhere, say themselves what a nanosecond is.
+    fn finish(&mut self, boot: &mut Boot<'_>) {
+        let is_virtual = self.followed.calls.clock == PluginClock::Virtual;
+        if boot.is_imported() && is_virtual && boot.is_by_calls_alone() {
+            boot.timeline.time_base = TimeBase::GuestVirtual;
+        }
+    }
+
+    fn into_calls(self: Box<Self>) -> Option<Followed> {
+        Some(self.followed)
+    }
+}
+
+impl Calls {
+    /// Whether they can be placed on this timeline: a deterministic boot's are on no host's clock.
+    fn is_on_the_clock(&self, boot: &mut Boot<'_>) -> bool {
+        let calls = &self.followed.calls;
+        let fits = match boot.manifest.time_base {
+            recording::TimeBase::Host => calls.clock == PluginClock::Host,
+            recording::TimeBase::GuestVirtual => calls.clock == PluginClock::Virtual,
+            recording::TimeBase::Evidence => boot.timeline.running.is_empty(),
+        };
+        if !fits {
+            boot.timeline.diagnostics.note(DiagnosticKind::CallTraceOfAnotherClock, String::new);
+        }
+        fits && !calls.switches.is_empty()
+    }
+}

@@ -1,0 +1,179 @@
+//! coreboot's own timestamps, as its tool prints them: `cbmem -t` for people, `cbmem -T` for programs.
+//!
+//! ```text
+//! 27 entries total:
+//!
+//!    0:1st timestamp                                     2,229 (0)      id, name, µs since reset, µs since the line before
+//!   11:start of bootblock                                64,231 (62,002)
+//!   99:selfboot jump                                     18,937,670 (2,115)
+//!
+//! 11<tab>64231<tab>62002<tab>start of bootblock                          -T: id, µs since reset, µs since the line before, name
+//! ```
+//! (coreboot, `util/cbmem/cbmem.c`; what the ids mean: `src/commonlib/include/commonlib/timestamp_serialized.h`.) Old versions
+//! print no brackets behind the first. The stamps are cut to whole microseconds. Payloads add stamps with ids from 1000 on.
+//!
+//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it.
+
+use crate::boot::Boot;
+use crate::input::text::{Line, Lines, grouped_number, lossy, number, whole_number};
+use crate::input::{FirstOf, Input};
+use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
+use crate::readers::reader::{Evidence, Reader};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
+
+/// What views call the program.
+const PROGRAM: &str = "coreboot";
+/// coreboot goes over to its payload.
+const PAYLOAD_STARTS: u64 = 99;
+/// Payloads have these.
+const PAYLOADS: std::ops::Range<u64> = 1000..2000;
+/// depthcharge goes over to the kernel, or to what unpacks it.
+const KERNEL_STARTS: std::ops::RangeInclusive<u64> = 1101..=1102;
+
+/// A line of the table.
+struct Entry<'a> {
+    id: u64,
+    us: u64,
+    name: &'a [u8],
+}
+
+/// A line of `-t` or of `-T`.
+fn entry(line: &[u8]) -> Option<Entry<'_>> {
+    let line = line.trim_ascii();
+    let (id, rest) = number(line).filter(|(id, _)| *id < 100_000)?;
+    match rest {
+        [b':', rest @ ..] => for_people(id, rest),
+        [b'\t', rest @ ..] => for_programs(id, rest),
+        _ => None,
+    }
+}
+
+/// `name   1,234 (56)`
+fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
+    let (before, us) = match rest.strip_suffix(b")") {
+        Some(inside) => {
+            let bracket = memchr::memrchr(b'(', inside)?;
+            grouped(&inside[bracket + 1..])?;
+            last_number(inside[..bracket].trim_ascii_end())?
+        }
+        // Only the first had no bracket; without it a line could be anybody's.
+        None if id == 0 => last_number(rest)?,
+        None => return None,
+    };
+    let name = before.trim_ascii();
+    is_name(name).then_some(Entry { id, us, name })
+}
+
+/// `absolute<tab>relative<tab>name`
+fn for_programs(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
+    let mut fields = rest.splitn(3, |byte| *byte == b'\t');
+    let us = whole_number(fields.next()?)?;
+    whole_number(fields.next()?)?;
+    let name = fields.next()?.trim_ascii();
+    is_name(name).then_some(Entry { id, us, name })
+}
+
+/// Whether coreboot names a stamp so: all names begin with a letter, but for two.
+fn is_name(name: &[u8]) -> bool {
+    name.first().is_some_and(u8::is_ascii_alphabetic) || [&b"1st timestamp"[..], b"<unknown>"].contains(&name)
+}
+
+/// The number at the end of a text, and what is before it.
+fn last_number(text: &[u8]) -> Option<(&[u8], u64)> {
+    let start = text.iter().rposition(u8::is_ascii_whitespace)? + 1;
+    Some((&text[..start], grouped(&text[start..])?))
+}
+
+/// A whole text that is a number with commas.
+fn grouped(text: &[u8]) -> Option<u64> {
+    grouped_number(text).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+}
+
+/// A table without its head has this number of rows at least.
+const ENTRIES_MIN: usize = 2;
+
+/// True if the rows of a text are a table: it has two rows, or a head (`25 entries total:`). Others print a number, a name and two
+/// numbers, too.
+fn is_table(bytes: &[u8]) -> bool {
+    let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());
+    rows.take(ENTRIES_MIN).count() == ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
+}
+
+/// Reads all tables of a text; what is no line of one is left out. One boot has one table: a second one is counted.
+pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
+    let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
+    let mut in_payload = false;
+    for line in Lines::new(bytes) {
+        let Some(Entry { id, us, name }) = entry(line.bytes) else { continue };
+        let place = || format!("{file}:{}", line.number);
+        if id == 0 && !steps.steps.is_empty() {
+            diagnostics.note_about(DiagnosticKind::SecondStatement, PROGRAM, place);
+            break;
+        }
+        let Some(at) = i64::try_from(us).ok().and_then(|us| us.checked_mul(1000)) else {
+            diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
+            continue;
+        };
+        let starts_payload = !in_payload && (id == PAYLOAD_STARTS || PAYLOADS.contains(&id));
+        in_payload |= starts_payload;
+        let begins = match steps.steps.is_empty() {
+            true => Some(Phase::Firmware),
+            false => starts_payload.then_some(Phase::Loader),
+        };
+        // What came before the first stamp is the firmware's too.
+        if us > 0 && steps.steps.is_empty() {
+            let reset = Step { at: Ns::ZERO, name: "reset".to_owned(), begins: Some(Phase::Firmware) };
+            steps.add(reset, diagnostics, place);
+        }
+        let begins = begins.filter(|phase| *phase != Phase::Firmware || us == 0);
+        steps.add(Step { at: Ns(at), name: lossy(name).into_owned(), begins }, diagnostics, place);
+        steps.hands_over = KERNEL_STARTS.contains(&id);
+    }
+    steps
+}
+
+/// The files that have such a table: the first is used.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["coreboot timestamps (cbmem)"]
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
+    }
+
+    /// Three numbers and a word between tabs may be anybody's.
+    fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
+        entry(line.bytes).map(|_| 0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
+        is_table(&first.bytes).then(|| BeforeKernel::of(read(&first.name, &first.bytes, diagnostics)))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_is_no_table() {
+        let partition = b"   0: bootloader                         0            400000                  0\n";
+        assert!(!is_table(partition));
+        let table = b"   0:1st timestamp                                     0\n  11:start of bootblock    1,054,000 (1,054,000)\n";
+        assert!(is_table(table));
+    }
+}

@@ -1,0 +1,61 @@
+//! Reading lists of functions: what one looks like. What they are asked for is in [`super::lists`].
+
+use super::lists::Lists;
+use crate::boot::Boot;
+use crate::input::text::Line;
+use crate::input::{File, Input};
+use crate::readers::reader::{Evidence, Own, Reader};
+use std::rc::Rc;
+use timeline::{Diagnostics, FileLoss};
+
+/// Lists, the first of which goes first.
+#[derive(Default)]
+pub(crate) struct Files {
+    files: Vec<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["kernel symbols"]
+    }
+
+    fn own(&self) -> &'static [Own] {
+        &[Own::Packed("kallsyms.gz"), Own::PackedNumbered("symbols"), Own::Packed("image-symbols.gz")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FunctionNames
+    }
+
+    /// One that was imported, by the name that its owner gave it.
+    fn loss_by_name(&self, file: &str) -> Option<FileLoss> {
+        (file.contains("symbols") || file.starts_with("kallsyms")).then_some(FileLoss::FunctionNames)
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        is_symbol(line.bytes).then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.push(input.file);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        boot.lists = Lists(&self.files);
+        None
+    }
+}
+
+/// `ffffffff81000000 T _text`
+fn is_symbol(text: &[u8]) -> bool {
+    if !text.first().is_some_and(|first| first.is_ascii_digit() || (b'a'..=b'f').contains(first)) {
+        return false;
+    }
+    let Some(space) = text.iter().take(17).position(|&b| b == b' ').filter(|at| [8, 16].contains(at)) else {
+        return false;
+    };
+    text[..space].iter().all(u8::is_ascii_hexdigit)
+        && text.get(space + 1).is_some_and(u8::is_ascii_alphabetic)
+        && text.get(space + 2) == Some(&b' ')
+        && text.len() > space + 3
+}

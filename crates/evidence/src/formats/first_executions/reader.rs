@@ -1,0 +1,161 @@
+//! The first-execution trace as evidence of a boot: the stages of its machine, and what functions took when they ran first.
+
+use super::lists::Lists;
+use super::printed::Printed;
+use super::regions::{self, Region, Stage};
+use super::symbols::Symbols;
+use super::{FirstExecutions, PluginClock, calls, read, recognise};
+use crate::boot::Boot;
+use crate::boot::offers::{Offers, StampedText, Stamps};
+use crate::input::{File, Input};
+use crate::readers::reader::{Evidence, Own, Reader};
+use hashbrown::HashMap;
+use std::cell::OnceCell;
+use std::rc::Rc;
+use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
+
+/// First calls shorter than this are not spans: they would be most of the spans and little of the time.
+const FIRST_CALL_MIN: Ns = Ns(20_000);
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files {
+    file: Option<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("first-run.bin")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FirstExecutions
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        recognise(bytes).then(|| "when code ran for the first time".to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.file.get_or_insert(input.file);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.file.as_ref()?;
+        let run = Rc::new(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
+        boot.stages = regions::regions(&run);
+        boot.first_executions = Some(run.clone());
+        Some(Box::new(FirstExecutionTrace {
+            run,
+            lists: boot.lists,
+            entered: regions::entered_at(&boot.stages),
+            programs_from: boot.stages.iter().find(|region| region.stage == Stage::UserSpace).map(|region| region.at),
+            names: OnceCell::new(),
+        }))
+    }
+}
+
+struct FirstExecutionTrace<'f> {
+    run: Rc<FirstExecutions>,
+    lists: Lists<'f>,
+    /// Where the kernel's image was entered.
+    entered: Option<u64>,
+    /// When a program first ran.
+    programs_from: Option<Ns>,
+    /// The names of what ran, and what is wrong with their lists. To read them takes longest of all, so it is done once.
+    names: OnceCell<(Symbols, Diagnostics)>,
+}
+
+impl FirstExecutionTrace<'_> {
+    fn names(&self) -> &(Symbols, Diagnostics) {
+        self.names.get_or_init(|| {
+            let mut diagnostics = Diagnostics::default();
+            (self.lists.names(self.run.called(), &self.run.target, self.entered, &mut diagnostics), diagnostics)
+        })
+    }
+}
+
+impl Evidence for FirstExecutionTrace<'_> {
+    /// The host saw the machine's first instruction, and initcalls that a trace has on the guest's clock.
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        let run = &self.run;
+        if offers.is_hosted() && run.clock == PluginClock::Host && !run.blocks.is_empty() {
+            offers.started = Some(run.blocks.get(0).at);
+        }
+        if run.clock == PluginClock::Virtual {
+            offers.process_1_ran = self.programs_from;
+        }
+        if let Some((_, trace)) = offers.trace {
+            // What is wrong with the lists is counted where their names are shown.
+            offers.counter_seen = seen(run, trace, || &self.names().0);
+        }
+    }
+
+    /// Calls that are known one by one say better what ran.
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        if boot.calls_placed {
+            return;
+        }
+        let run = &self.run;
+        let (symbols, of_the_lists) = self.names();
+        boot.timeline.diagnostics.extend(of_the_lists.clone());
+        if symbols.is_empty() {
+            return;
+        }
+        let found = calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
+        boot.first_switch = found.first_switch;
+        let first_thread = boot.first_thread();
+        calls::add(&found, symbols, first_thread, &mut boot.timeline);
+        boot.printed = Printed::find(run, symbols);
+    }
+
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let Some(machine) = boot.machine else { return };
+        regions::add(&boot.stages, machine.firmware, &mut boot.timeline);
+        // Calls say better what was done.
+        if boot.timeline.cpus_followed_until.is_none() {
+            stages(boot, machine.firmware);
+        }
+    }
+
+    fn last_sign(&self, _boot: &Boot<'_>) -> Option<Ns> {
+        self.run.blocks.iter().next_back().map(|block| block.at)
+    }
+}
+
+/// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
+/// guest's counter. A name that several functions have is none of one.
+fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
+    if run.clock != PluginClock::Host || trace.stamps() != Stamps::Counter {
+        return Vec::new();
+    }
+    let mut called: HashMap<u64, Ticks> = HashMap::new();
+    let symbols = names();
+    for (name, ticks) in trace.functions() {
+        if let Some(address) = std::str::from_utf8(name).ok().and_then(|name| symbols.only(name)) {
+            called.entry(address).or_insert(ticks);
+        }
+    }
+    let point = |(i, address)| Some(SyncPoint { ticks: called.remove(address)?, at: run.blocks.get(i).at });
+    run.blocks.addresses().iter().enumerate().filter_map(point).collect()
+}
+
+/// Loader, setup code, decompressor and EFI stub are one piece of work each.
+fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
+    let decompressing = regions::decompressing(&boot.compression());
+    boot.timeline.decompressor = Some(boot.timeline.names.intern(&decompressing));
+    let lasting: Vec<&Region> = boot.stages.iter().filter(|r| r.lasts() && r.stage != Stage::Kernel).collect();
+    for pair in lasting.windows(2) {
+        let what = match pair[0].stage {
+            Stage::Loader => "loader",
+            Stage::SetupCode => "setup code",
+            Stage::Decompressor => &decompressing,
+            Stage::EfiStub => EFI_STUB,
+            _ => continue,
+        };
+        let name = boot.timeline.names.intern(what);
+        let (start, end) = (pair[0].at, pair[1].at);
+        let row = SpanRow { name, detail: NameId::EMPTY, start, end, track, kind: SpanKind::Stage };
+        boot.timeline.spans.push(row, None);
+    }
+}

@@ -1,0 +1,561 @@
+//! From a trace's events to tracks, running, waits and spans.
+//!
+//! Whoever ran when an interrupt woke somebody has nothing to do with it: such a waking belongs to
+//! the innermost thing that the interrupt was known to be doing (a timer's function, a device's
+//! handler, a softirq), and where nothing is known the name says so.
+
+use super::Trace;
+use super::event::{Event, Socket, Task};
+use super::line::{Context, Entry, Record};
+use super::processes::Processes;
+use super::sched::{Sched, ThreadNo};
+use crate::boot::ports::{PortEvent, SocketChange};
+use crate::input::text::{Symbol, lossy};
+use guest_init::cpio::{INIT_PATH, ROOT_PATH};
+use hashbrown::HashMap;
+use timeline::{
+    Clock, DiagnosticKind, InterruptKind, Mark, NameId, Ns, Os, SpanBuilder, SpanId, SpanKind, SpanRow, Timeline,
+    TrackId, WaitedOn,
+};
+
+/// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
+const SOFTIRQ_THREAD: &[u8] = b"ksoftirqd/";
+
+/// The state in which a worker without work sleeps, since Linux 4.14 (`TASK_IDLE`); earlier ones sleep like any thread.
+const WORKER_IDLE: u8 = b'I';
+
+/// What a trace became.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// When its first event was.
+    pub first: Ns,
+    /// When its last one was.
+    pub last: Ns,
+    threads: HashMap<u32, TrackId>,
+    ports: Vec<PortEvent>,
+}
+
+impl Built {
+    /// The track of a process id other than 0: of its last owner, where it was reused.
+    pub fn thread(&self, pid: u32) -> Option<TrackId> {
+        self.threads.get(&pid).copied()
+    }
+
+    /// What became of sockets, in order of time.
+    pub(crate) fn ports(self) -> Vec<PortEvent> {
+        self.ports
+    }
+}
+
+/// An interrupt that is being handled on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    name: NameId,
+    detail: NameId,
+    track: TrackId,
+    kind: InterruptKind,
+    /// A softirq that its own thread runs, in that thread's turn.
+    in_turn: bool,
+}
+
+/// What a CPU is interrupted by.
+#[derive(Debug, Default)]
+struct Interrupts {
+    frames: Vec<Frame>,
+    /// The timer function that was last called there.
+    timer: Option<NameId>,
+    /// The block device that was last heard of there.
+    disk: Option<NameId>,
+    /// Who runs the softirqs there, since a thread was last seen at its own work.
+    softirqs: Option<RunBy>,
+}
+
+/// Who runs softirqs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunBy {
+    /// An interrupt, before it goes back to whom it interrupted.
+    Interrupt,
+    /// The thread for those that took too long for an interrupt.
+    Thread,
+}
+
+/// What a thread is in the middle of, beside initcalls.
+#[derive(Debug, Default)]
+struct Doing {
+    level: Option<Level>,
+    /// The initcall that was begun last, until it is seen to return.
+    initcall: Option<NameId>,
+    module: Option<(NameId, Ns)>,
+    process: Option<(NameId, Ns)>,
+    work: Vec<NameId>,
+    /// When it last went to sleep as a worker without work does, since its last work began.
+    idle: Option<Ns>,
+}
+
+/// A level of initcalls: it lasts to the return of its last initcall.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    name: NameId,
+    start: Ns,
+    end: Ns,
+}
+
+/// Where a program was started by a thread other than its process's first: that thread, and the process.
+fn taken_over(event: Event<'_>) -> Option<(u32, u32)> {
+    match event {
+        Event::Exec { pid, by, .. } if by != pid => Some((by, pid)),
+        _ => None,
+    }
+}
+
+struct Layer<'a, 't> {
+    trace: &'t Trace<'a>,
+    clock: &'t Clock,
+    timeline: &'t mut Timeline,
+    sched: Sched<'a>,
+    spans: SpanBuilder,
+    interrupts: HashMap<u32, Interrupts>,
+    doing: HashMap<TrackId, Doing>,
+    words: Words,
+    processes: Processes,
+    ports: Vec<PortEvent>,
+    /// The trace says when softirqs begin.
+    has_softirqs: bool,
+    now: Ns,
+    line: u32,
+}
+
+/// The names that spans are called by.
+struct Words {
+    initcall: NameId,
+    level: NameId,
+    module: NameId,
+    process: NameId,
+    work: NameId,
+    irq: NameId,
+    softirq: NameId,
+    local_timer: NameId,
+    unnamed: NameId,
+}
+
+pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Built {
+    if !timeline.os.is_known() {
+        timeline.os = Os::Linux; // whose format it is
+    }
+    let first = clock.to_ns(trace.first);
+    let mut word = |name: &str| timeline.names.intern(name);
+    let words = Words {
+        initcall: word("initcall"),
+        level: word("initcall level"),
+        module: word("module"),
+        process: word("process"),
+        work: word("work"),
+        irq: word("irq"),
+        softirq: word("softirq"),
+        local_timer: word("local timer"),
+        unnamed: word("timer or unnamed interrupt"),
+    };
+    let mut layer = Layer {
+        trace,
+        clock,
+        timeline,
+        sched: Sched::new(trace.counts.switches > 0),
+        spans: SpanBuilder::default(),
+        interrupts: HashMap::new(),
+        doing: HashMap::new(),
+        words,
+        processes: Processes::default(),
+        ports: Vec::new(),
+        has_softirqs: false,
+        now: first,
+        line: 0,
+    };
+    for (line, entry) in trace.entries() {
+        layer.line = line.number;
+        match entry {
+            Entry::Event(record) if record.stamps == trace.stamps => layer.record(record),
+            Entry::Lost { cpu, .. } => layer.sched.lost(cpu, layer.timeline),
+            _ => {}
+        }
+    }
+    layer.finish(first)
+}
+
+impl<'a> Layer<'a, '_> {
+    fn record(&mut self, record: Record<'a>) {
+        let at = self.clock.to_ns(record.ticks);
+        if at < self.now {
+            let place = self.place();
+            self.timeline.diagnostics.note(DiagnosticKind::ClockBack, place);
+        }
+        self.now = self.now.max(at);
+        let task = Task { comm: record.comm, pid: record.pid };
+        let place = self.place();
+        if let Some((by, pid)) = taken_over(record.event) {
+            self.sched.takes_over(by, pid, record.cpu, self.now, self.timeline);
+        }
+        let current = self.sched.current(task, record.cpu, self.now, self.timeline, place);
+        if record.context == Context::Thread {
+            self.leave_interrupts(record.cpu);
+        }
+        self.event(&record, current);
+    }
+
+    fn event(&mut self, record: &Record<'a>, current: ThreadNo) {
+        let (track, cpu) = (self.sched.track(current), record.cpu);
+        match record.event {
+            Event::Switch { state, next, .. } => {
+                if state.first() == Some(&WORKER_IDLE) {
+                    let doing = self.doing.get_mut(&track).filter(|doing| !doing.work.is_empty());
+                    doing.into_iter().for_each(|doing| doing.idle = Some(self.now));
+                }
+                self.sched.switch(current, state, next, cpu, self.now, self.timeline);
+            }
+            Event::Waking(task) | Event::Wakeup(task) => {
+                let by = self.waker(record, track);
+                let thread = self.sched.thread(task, cpu, self.timeline);
+                self.sched.runnable(thread, by, self.now);
+            }
+            Event::WakeupNew(task) => {
+                self.kernel_boots(record, current);
+                let thread = self.sched.born(task, track, cpu, self.now, self.timeline);
+                self.sched.runnable(thread, WaitedOn::Thread(track), self.now);
+            }
+            Event::Fork { child } => {
+                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
+                self.processes.forked((child.pid, self.sched.track(born)), record.pid, self.now);
+            }
+            Event::NewTask { child, is_thread, has_group } => {
+                let child = Task { comm: record.comm, pid: child };
+                let born = self.sched.born(child, track, cpu, self.now, self.timeline);
+                let child = (child.pid, self.sched.track(born));
+                self.processes.created(child, record.pid, is_thread, has_group, self.now);
+            }
+            Event::GroupPopulated(group) => self.processes.group_begins(record.pid, group, self.timeline),
+            Event::GroupJoined { group, pid } => self.processes.joins(record.pid, pid, group, self.timeline),
+            Event::Exec { file, by, .. } => {
+                self.sched.execs(current, file);
+                let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
+                // bootscope's own process is no part of the guest's user space.
+                if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
+                    let program = self.intern(file);
+                    let names = &mut self.timeline.names;
+                    self.processes.execs((record.pid, track), by, program, begun, self.now, names);
+                }
+                self.exec(track, file);
+            }
+            Event::Exit(task) => {
+                self.processes.exits(task.pid, self.now);
+                let thread = self.sched.thread(task, cpu, self.timeline);
+                self.sched.ends(thread);
+                let track = self.sched.track(thread);
+                self.process_ends(track);
+            }
+            Event::Level(name) => {
+                self.kernel_boots(record, current);
+                self.level(track, name);
+            }
+            Event::InitcallStart(function) => {
+                self.kernel_boots(record, current);
+                self.return_was_lost(track);
+                let (detail, _) = self.initcall(track, function);
+                self.begin(track, SpanKind::Initcall, self.words.initcall, detail);
+                self.doing.entry(track).or_default().initcall = Some(detail);
+            }
+            Event::InitcallFinish { function, .. } => self.initcall_finish(track, function),
+            Event::ModuleLoad(name) => {
+                let name = self.intern(name);
+                self.mark(track, "module loaded: ", name);
+                self.doing.entry(track).or_default().module = Some((name, self.now));
+            }
+            Event::WorkStart(function) => {
+                let detail = self.intern(function);
+                if record.context == Context::Thread {
+                    self.work_ended_unseen(track);
+                }
+                self.doing.entry(track).or_default().work.push(detail);
+                self.begin(track, SpanKind::Work, self.words.work, detail);
+            }
+            Event::WorkEnd => {
+                let doing = self.doing.get_mut(&track);
+                let detail = doing.and_then(|doing| {
+                    doing.idle = None;
+                    doing.work.pop()
+                });
+                self.end(track, self.words.work, detail.unwrap_or_default());
+            }
+            Event::IrqEntry(name) => self.interrupt(cpu, track, self.words.irq, name, false),
+            Event::SoftirqEntry(action) => {
+                self.has_softirqs = true;
+                let on = self.interrupts.entry(cpu).or_default();
+                let is_thread = record.comm.starts_with(SOFTIRQ_THREAD);
+                let by = on.softirqs.get_or_insert(if is_thread { RunBy::Thread } else { RunBy::Interrupt });
+                let in_turn = *by == RunBy::Thread;
+                self.interrupt(cpu, track, self.words.softirq, action, in_turn);
+            }
+            Event::LocalTimerEntry => self.interrupt(cpu, track, self.words.local_timer, b"", false),
+            Event::IrqExit => self.interrupt_ends(cpu, track, self.words.irq),
+            Event::SoftirqExit => self.interrupt_ends(cpu, track, self.words.softirq),
+            Event::LocalTimerExit => self.interrupt_ends(cpu, track, self.words.local_timer),
+            Event::TimerEntry(function) => {
+                let name = self.intern(&[b"timer ", function].concat());
+                self.interrupts.entry(cpu).or_default().timer = Some(name);
+            }
+            Event::TimerExit => self.interrupts.entry(cpu).or_default().timer = None,
+            Event::BlockDone(device) => self.block_done(record, device),
+            Event::Socket(socket) => {
+                let (at, Socket { port, is_loopback, change }) = (self.now, socket);
+                // What the kernel does by itself, no thread does.
+                let is_threads = record.context == Context::Thread;
+                if is_threads || matches!(change, SocketChange::Connected) {
+                    self.ports.push(PortEvent { at, track, port, is_loopback, change });
+                }
+            }
+            Event::Console(_) | Event::Marker(_) | Event::Other(_) | Event::Damaged(_) => {}
+        }
+    }
+
+    /// A worker does one work item after the other. An end that the trace does not have was before the next one's start, and
+    /// before the worker went to sleep for want of work: at the start of a boot's trace, ends are traced a little later than
+    /// starts.
+    fn work_ended_unseen(&mut self, track: TrackId) {
+        let idle = self.doing.get_mut(&track).and_then(|doing| doing.idle.take());
+        while let Some(detail) = self.doing.get_mut(&track).and_then(|doing| doing.work.pop()) {
+            let Some(span) = self.end(track, self.words.work, detail) else { continue };
+            let place = self.place();
+            self.timeline.diagnostics.note(DiagnosticKind::TracedWorkWithoutEnd, place);
+            // What lies in it is found anew when the timeline is finalized.
+            idle.into_iter().for_each(|at| self.timeline.spans.set_end(span, at));
+        }
+    }
+
+    /// Who or what wakes somebody, at an event on `track`.
+    fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
+        let interrupts = self.interrupts.get(&record.cpu);
+        let frame = interrupts.and_then(|i| i.frames.last()).copied();
+        // What an interrupt left for later, this thread does when its turn comes. An interrupt can run softirqs on top of it:
+        // where the trace says who began, that counts.
+        let is_left_over = record.context == Context::Softirq && record.comm.starts_with(SOFTIRQ_THREAD);
+        let in_turn = frame.map_or(!self.has_softirqs, |frame| frame.in_turn);
+        match record.context {
+            Context::Thread => return WaitedOn::Thread(track),
+            _ if is_left_over && in_turn && interrupts.is_none_or(|i| i.timer.is_none()) => {
+                return WaitedOn::Thread(track);
+            }
+            Context::Unknown if frame.is_none() => return WaitedOn::Thread(track),
+            _ => {}
+        }
+        let timer = interrupts.and_then(|i| i.timer);
+        let disk = interrupts.and_then(|i| i.disk);
+        let (name, kind) = match (timer, frame, disk) {
+            (Some(timer), ..) => (timer, InterruptKind::Timer),
+            (_, Some(frame), _) => (self.name_of(frame), frame.kind),
+            (_, _, Some(disk)) => (disk, InterruptKind::Disk),
+            // The CPU's own timer has no handler with a name.
+            (None, None, None) => (self.words.unnamed, InterruptKind::Timer),
+        };
+        self.timeline.interrupt_kinds.insert(name, kind.max(self.timeline.interrupt_kind(name)));
+        WaitedOn::Interrupt(name)
+    }
+
+    /// A block device has done a request. Whoever an interrupt wakes then waited for the device.
+    fn block_done(&mut self, record: &Record<'_>, device: &[u8]) {
+        if record.context == Context::Thread {
+            return;
+        }
+        let frame = self.interrupts.get(&record.cpu).and_then(|i| i.frames.last()).copied();
+        let name = match frame {
+            Some(frame) => self.name_of(frame),
+            None => self.intern(&[b"disk ", device].concat()),
+        };
+        self.timeline.interrupt_kinds.insert(name, InterruptKind::Disk);
+        self.interrupts.entry(record.cpu).or_default().disk = Some(name);
+    }
+
+    /// `irq ttyS0`, `softirq NET_RX`, `local timer`.
+    fn name_of(&mut self, frame: Frame) -> NameId {
+        if frame.detail.is_empty() {
+            return frame.name;
+        }
+        let names = &mut self.timeline.names;
+        let text = format!("{} {}", names.get(frame.name), names.get(frame.detail));
+        names.intern(&text)
+    }
+
+    /// Process id 0 does the kernel's own initialisation before it becomes the idle loop.
+    fn kernel_boots(&mut self, record: &Record<'_>, current: ThreadNo) {
+        if record.pid == 0 && matches!(record.context, Context::Thread | Context::Unknown) {
+            self.sched.boots(current);
+        }
+    }
+
+    /// A thread runs one initcall at a time. When it begins something else and the last one was not seen to return, that one
+    /// had ended by now, at a time that is not known.
+    fn return_was_lost(&mut self, track: TrackId) {
+        let Some(doing) = self.doing.get_mut(&track) else { return };
+        let Some(detail) = doing.initcall.take() else { return };
+        if let Some(level) = &mut doing.level {
+            level.end = self.now;
+        }
+        let (words, now, place) = ((self.words.initcall, detail), self.now, self.place());
+        let timeline = &mut *self.timeline;
+        let found = self.spans.end(&mut timeline.spans, track, words, now, &mut timeline.diagnostics, |_| place());
+        let Some(span) = found else { return };
+        timeline.diagnostics.note(DiagnosticKind::TracedInitcallWithoutReturn, place);
+        let detail = format!("{}, at most: its return was not traced", timeline.names.get(detail));
+        let detail = timeline.names.intern(&detail);
+        timeline.spans.set_what(span, SpanKind::Call, detail);
+    }
+
+    fn level(&mut self, track: TrackId, name: &[u8]) {
+        self.return_was_lost(track);
+        let name = self.intern(name);
+        let next = Level { name, start: self.now, end: self.now };
+        if let Some(level) = self.doing.entry(track).or_default().level.replace(next) {
+            self.push(track, SpanKind::Level, self.words.level, level.name, level.start, level.end);
+        }
+    }
+
+    /// An initcall's name, and the module it is of. What a module is initialised by is freed when it is done; in a trace
+    /// that is printed later only its address is left, and the module is the one that was being loaded.
+    fn initcall(&mut self, track: TrackId, function: Symbol<'_>) -> (NameId, Option<NameId>) {
+        let loading = self.doing.get(&track).and_then(|doing| doing.module).map(|(name, _)| name);
+        match (function.module, loading) {
+            (None, Some(module)) if function.name.starts_with(b"0x") => {
+                let text = format!("[{}]", self.timeline.names.get(module));
+                (self.intern(text.as_bytes()), Some(module))
+            }
+            (module, _) => (self.intern(function.text().as_bytes()), module.map(|module| self.intern(module))),
+        }
+    }
+
+    fn initcall_finish(&mut self, track: TrackId, function: Symbol<'_>) {
+        let (detail, module) = self.initcall(track, function);
+        self.end(track, self.words.initcall, detail);
+        let Some(doing) = self.doing.get_mut(&track) else { return };
+        doing.initcall.take_if(|open| *open == detail);
+        let Some(module) = module else {
+            if let Some(level) = &mut doing.level {
+                level.end = self.now;
+            }
+            return;
+        };
+        let loaded = doing.module.take_if(|(name, _)| *name == module);
+        if let Some((name, start)) = loaded {
+            self.push(track, SpanKind::Module, self.words.module, name, start, self.now);
+        }
+    }
+
+    fn exec(&mut self, track: TrackId, file: &[u8]) {
+        self.return_was_lost(track);
+        self.process_ends(track);
+        // The kernel's own initcalls are over: those of this thread that follow are of modules it loads.
+        if let Some(level) = self.doing.get_mut(&track).and_then(|doing| doing.level.take()) {
+            self.push(track, SpanKind::Level, self.words.level, level.name, level.start, level.end);
+        }
+        let name = self.intern(file);
+        self.mark(track, "exec ", name);
+        self.doing.entry(track).or_default().process = Some((name, self.now));
+    }
+
+    fn process_ends(&mut self, track: TrackId) {
+        if let Some((name, start)) = self.doing.get_mut(&track).and_then(|doing| doing.process.take()) {
+            self.push(track, SpanKind::Process, self.words.process, name, start, self.now);
+        }
+    }
+
+    fn interrupt(&mut self, cpu: u32, track: TrackId, name: NameId, detail: &[u8], in_turn: bool) {
+        let detail = self.intern(detail);
+        let kind = if name == self.words.local_timer { InterruptKind::Timer } else { InterruptKind::Device };
+        self.interrupts.entry(cpu).or_default().frames.push(Frame { name, detail, track, kind, in_turn });
+        self.begin(track, SpanKind::Interrupt, name, detail);
+    }
+
+    fn interrupt_ends(&mut self, cpu: u32, track: TrackId, name: NameId) {
+        let on = self.interrupts.entry(cpu).or_default();
+        on.timer = None;
+        match on.frames.iter().rposition(|f| f.name == name) {
+            Some(at) => {
+                let frame = on.frames[at];
+                on.frames.truncate(at);
+                self.end(frame.track, name, frame.detail);
+            }
+            None => {
+                self.end(track, name, NameId::EMPTY);
+            }
+        }
+        let on = self.interrupts.entry(cpu).or_default();
+        if on.frames.is_empty() {
+            // What is left to do then, the interrupt does before it goes back.
+            on.softirqs.get_or_insert(RunBy::Interrupt);
+        }
+    }
+
+    /// A thread runs again: whatever interrupted it is over, also where its end was not traced.
+    fn leave_interrupts(&mut self, cpu: u32) {
+        let Some(on) = self.interrupts.get_mut(&cpu) else { return };
+        (on.timer, on.disk) = (None, None);
+        on.softirqs = None;
+        if let Some(&outermost) = on.frames.first() {
+            on.frames.clear();
+            self.end(outermost.track, outermost.name, outermost.detail);
+        }
+    }
+
+    fn begin(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId) {
+        let row = SpanBuilder::row(track, kind, name, detail, self.now);
+        let place = self.place();
+        self.spans.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, place);
+    }
+
+    fn end(&mut self, track: TrackId, name: NameId, detail: NameId) -> Option<SpanId> {
+        let place = self.place();
+        let timeline = &mut *self.timeline;
+        self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place())
+    }
+
+    /// A span that is whole; [`Timeline::finalize`] finds what lies in it.
+    fn push(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId, start: Ns, end: Ns) {
+        self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
+    }
+
+    fn mark(&mut self, track: TrackId, what: &str, name: NameId) {
+        let text = format!("{what}{}", self.timeline.names.get(name));
+        let name = self.timeline.names.intern(&text);
+        self.timeline.marks.push(Mark { at: self.now, name, track });
+    }
+
+    fn intern(&mut self, name: &[u8]) -> NameId {
+        self.timeline.names.intern(&lossy(name))
+    }
+
+    fn place(&self) -> impl Fn() -> String + use<'a> {
+        let (file, line) = (self.trace.file, self.line);
+        move || format!("{file}:{line}")
+    }
+
+    fn finish(mut self, first: Ns) -> Built {
+        let last = self.now;
+        let idle = self.doing.iter().filter(|(_, doing)| doing.idle.is_some());
+        let mut idle: Vec<TrackId> = idle.map(|(&track, _)| track).collect();
+        idle.sort_unstable();
+        idle.into_iter().for_each(|track| self.work_ended_unseen(track));
+        let doing: Vec<_> = self.doing.drain().collect();
+        for (track, doing) in doing {
+            if let Some(level) = doing.level {
+                // The trace ends inside one of its initcalls, or after the last of them.
+                let end = if self.spans.innermost(track).is_some() { last } else { level.end };
+                self.push(track, SpanKind::Level, self.words.level, level.name, level.start, end);
+            }
+            if let Some((name, start)) = doing.process {
+                self.push(track, SpanKind::Process, self.words.process, name, start, last);
+            }
+        }
+        let timeline = self.timeline;
+        self.spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
+        let threads = self.sched.finish(last, timeline);
+        let file = self.trace.file;
+        self.processes.build(timeline, || file.to_owned());
+        Built { first, last, threads, ports: self.ports }
+    }
+}

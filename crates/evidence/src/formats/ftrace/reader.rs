@@ -1,0 +1,153 @@
+//! A kernel trace as evidence of a boot: who ran where and waited for whom, and when process 1 became a program.
+
+use super::{Event, Trace, is_event};
+use crate::assemble::files::is_imported;
+use crate::boot::Boot;
+use crate::boot::offers::{Offers, Stamped, StampedText, Stamps};
+use crate::formats::trace_dat;
+use crate::input::text::Line;
+use crate::input::{File, FirstOf, Input};
+use crate::readers::reader::{Evidence, Own, Reader};
+use guest_init::cpio::ROOT_PATH;
+use hashbrown::HashMap;
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, Os, Phase, SpanKind, SpanRow, Ticks};
+
+/// A kernel that runs switches threads more often than that. A boot that ends so soon after its trace's last event is wholly in it.
+const SILENT_MAX: Ns = Ns::from_ms(10);
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["kernel trace"]
+    }
+
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("trace.txt")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::TraceEvents
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        line.bytes.starts_with(b"# tracer: ").then_some(0)
+    }
+
+    fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
+        is_event(line).then_some(0)
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        trace_dat::recognise(bytes).map(str::to_owned)
+    }
+
+    fn add(&mut self, _own: Option<usize>, mut input: Input, diagnostics: &mut Diagnostics) {
+        if trace_dat::recognise(&input.file.bytes).is_some() {
+            let name = input.file.name.clone();
+            let bytes = trace_dat::text(&name, &input.file.bytes, diagnostics);
+            input.file = Rc::new(File { name, bytes: bytes.into() });
+        }
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
+        match Trace::read(&first.name, &first.bytes, diagnostics) {
+            Ok(trace) => {
+                // Nobody else writes such traces.
+                boot.subject.os = Os::Linux;
+                Some(Box::new(trace))
+            }
+            Err(not) => {
+                diagnostics.note(DiagnosticKind::TraceEmpty, || not.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl StampedText for Trace<'_> {
+    fn stamps(&self) -> Stamps {
+        self.stamps
+    }
+
+    fn messages(&self) -> Box<dyn Iterator<Item = Stamped<'_>> + '_> {
+        let console = self.console().iter();
+        Box::new(console.map(|c| Stamped { text: c.text, ticks: Some(c.ticks), arrival: None }))
+    }
+
+    fn markers(&self) -> HashMap<u64, Option<Ticks>> {
+        Trace::markers(self).iter().map(|marker| (marker.seq, Some(marker.ticks))).collect()
+    }
+
+    fn earliest(&self) -> Option<Ticks> {
+        self.records().map(|record| record.ticks).min()
+    }
+
+    fn functions(&self) -> Box<dyn Iterator<Item = (&[u8], Ticks)> + '_> {
+        Box::new(self.records().filter_map(|record| match record.event {
+            Event::InitcallStart(function) => Some((function.name, record.ticks)),
+            _ => None,
+        }))
+    }
+}
+
+impl Evidence for Trace<'_> {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.trace = Some((self.file(), self));
+    }
+
+    fn threads(&mut self, boot: &mut Boot<'_>) {
+        let Some(clock) = boot.clocks.trace.clone() else { return };
+        let built = self.build(&clock, &mut boot.timeline);
+        boot.init = built.thread(1);
+        boot.ports = built.ports();
+    }
+
+    /// Process 1 runs a program: where there is a root to mount, first bootscope's own.
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let init = boot.init();
+        let timeline = &mut boot.timeline;
+        let programs = timeline.spans.iter().map(|(_, span)| span).filter(|s| s.kind == SpanKind::Process);
+        let mut execs: Vec<SpanRow> = programs.filter(|s| s.track == init).collect();
+        execs.sort_by_key(|exec| exec.start);
+        let mounts = execs.first().is_some_and(|exec| timeline.names.get(exec.detail).ends_with(ROOT_PATH));
+        const ROOT_FIRST: [Phase; 2] = [Phase::ModulesAndRoot, Phase::Process1];
+        let ahead: Vec<(&SpanRow, Phase)> = match execs.as_slice() {
+            all if mounts => all.iter().zip(ROOT_FIRST).collect(),
+            // Of an initrd's programs the last becomes the root's init.
+            [initrd, .., root] => vec![(initrd, Phase::Process1), (root, Phase::UserSpace)],
+            all => all.iter().map(|exec| (exec, Phase::Process1)).collect(),
+        };
+        for (exec, phase) in ahead {
+            let evidence = format!("trace: exec {}", timeline.names.get(exec.detail));
+            timeline.boundary(phase, exec.start, boot.trace_error, &evidence);
+        }
+    }
+
+    /// Who ran last is not known to have run until the end mark, unless the trace is known to reach there: a recording's own was
+    /// read once the boot was over, and is whole where it has as many events as it says. When one from elsewhere was read, or
+    /// tracing was switched off, nobody knows.
+    fn finish(&mut self, boot: &mut Boot<'_>) {
+        let shows_threads = self.counts.switches > 0 && !boot.clocks.only_ticks;
+        let reaches_the_end = !is_imported(self.file()) && self.is_whole();
+        let (Some(clock), Some(end)) = (&boot.clocks.trace, boot.timeline.end) else { return };
+        let last = clock.to_ns(self.last);
+        let silent = end.at - last;
+        if !shows_threads || reaches_the_end || silent <= SILENT_MAX.max(boot.trace_error + end.error) {
+            return;
+        }
+        boot.timeline.threads_seen_until = Some(last);
+        let (file, cost) = (self.file(), Some(silent));
+        boot.timeline.diagnostics.add(DiagnosticKind::TraceEndsEarly, &last.to_string(), 1, cost, || file.to_owned());
+    }
+}

@@ -1,0 +1,64 @@
+//! libguestfs' events as evidence of a boot: its launch around the kernel, and the kernel's messages as it heard them.
+
+use super::{Events, is_event};
+use crate::boot::Boot;
+use crate::input::text::Line;
+use crate::input::{FirstOf, Input};
+use crate::readers::reader::EndRank;
+use crate::readers::reader::{EndCandidate, Evidence, Reader};
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, TrackId};
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["libguestfs events"]
+    }
+
+    /// These events quote lines of the kernel and of the firmware.
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        is_event(line.bytes).then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used(DiagnosticKind::SecondLibguestfs, diagnostics)?;
+        let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
+        boot.heard_messages = events.kernel_log(diagnostics);
+        boot.is_heard = true;
+        boot.subject.os = Os::Linux; // of which the appliance is
+        Some(Box::new(Launch { events, done: None }))
+    }
+}
+
+struct Launch {
+    events: Events,
+    /// When it was over, and who the machine was busy with.
+    done: Option<(Ns, TrackId)>,
+}
+
+impl Evidence for Launch {
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let init = boot.init();
+        let placed = self.events.place(init, &mut boot.timeline);
+        boot.before = placed.before;
+        boot.kernel_heard = placed.kernel;
+        self.done = placed.done;
+    }
+
+    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let (at, track) = self.done?;
+        let (rank, evidence) = (EndRank::BootDone, EndEvidence::LibguestfsLaunched);
+        Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
+    }
+}

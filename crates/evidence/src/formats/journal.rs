@@ -1,0 +1,296 @@
+//! The journal of a boot, as `journalctl -o export` and `journalctl -o json` print it.
+//!
+//! ```text
+//! __REALTIME_TIMESTAMP=1795527173881392        export: a field in each line, a blank line after each entry
+//! __MONOTONIC_TIMESTAMP=118021864              µs, when journald got it; the kernel's own stamp is _SOURCE_MONOTONIC_TIMESTAMP
+//! _BOOT_ID=3ca79f8a0a1b489eb76396f606dc8a01
+//! MESSAGE                                      a value with lines of its own: its length as u64, little-endian, then its bytes
+//! {"__MONOTONIC_TIMESTAMP":"118021864","MESSAGE":"Started …"}     json: an entry in each line; a value may be a list of bytes
+//! ```
+//! (systemd's `docs/JOURNAL_EXPORT_FORMATS.md`, systemd.journal-fields(7).) systemd says in it what it starts and when that is done, each
+//! kind of message with a number of its own (`src/systemd/sd-messages.h`). Times are those of the clock that does not jump: that of an
+//! entry of which only the wall clock's is known is not known.
+//!
+//! What `journalctl` prints for people has less: [`short`] says what of it is read.
+//!
+//! Of several boots the last one counts. It keeps no field but those below.
+
+mod place;
+mod short;
+
+pub(crate) use place::Files;
+pub(crate) use short::is_dated;
+
+use crate::input::records_max;
+use crate::input::text::{Line, Lines, lossy, whole_number};
+use serde::Deserialize;
+use serde_json::Value;
+use timeline::{DiagnosticKind, Diagnostics, Ns};
+
+/// What diagnostics call it.
+const NAME: &str = "journal";
+/// Longer messages are cut.
+const MESSAGE_BYTES_MAX: usize = 2048;
+const FIELD_BYTES_MAX: usize = 512;
+/// What an entry takes in memory beside its texts, here and on the timeline.
+const ENTRY_COST: usize = 700;
+/// A longer line of JSON is not read: each of its values takes more in memory than in the line.
+const JSON_BYTES_MAX: usize = 1 << 20;
+
+/// What systemd says of a unit, or of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A unit begins to start.
+    UnitStarting,
+    /// A unit is active.
+    UnitStarted,
+    /// A unit did not get active.
+    UnitFailed,
+    /// The boot is done.
+    StartupFinished,
+}
+
+const KINDS: [(&str, Kind); 4] = [
+    ("7d4958e842da4a758f6c1cdc7b36dcc5", Kind::UnitStarting),
+    ("39f53479d3a045ac8e11786248231fbf", Kind::UnitStarted),
+    ("be02cf6855d2428ba40df7e9d022f03d", Kind::UnitFailed),
+    ("b07a249cd024414a82dd00cd181378ff", Kind::StartupFinished),
+];
+
+/// An entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was said, on the kernel's clock.
+    pub at: Option<Ns>,
+    /// Which boot it is of; empty where that is not said.
+    pub boot: String,
+    /// Who said it.
+    pub identifier: String,
+    /// That process.
+    pub pid: Option<u64>,
+    /// What.
+    pub message: String,
+    /// How important it is.
+    pub priority: u8,
+    /// Whether the kernel's log has it.
+    pub is_kernels: bool,
+    /// What systemd says with it.
+    pub kind: Option<Kind>,
+    /// Of which unit.
+    pub unit: String,
+    /// How long kernel, initrd and user space took.
+    pub took: [Option<Ns>; 3],
+    /// When journald got it; what counts where the sender does not say.
+    received: Option<Ns>,
+    has_field: bool,
+}
+
+/// A journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// Of the last boot, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// Entries of boots before it.
+    pub other_boots: u64,
+    /// How many bytes were read, of all files together.
+    bytes: usize,
+}
+
+fn us(value: &[u8]) -> Option<Ns> {
+    Some(Ns(i64::try_from(whole_number(value)?).ok()?.checked_mul(1000)?))
+}
+
+fn text(value: &[u8], most: usize) -> String {
+    let mut text = lossy(&value[..value.len().min(most)]).into_owned();
+    // A byte that is no text has become three.
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+impl Entry {
+    fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.has_field = true;
+        match name {
+            b"__MONOTONIC_TIMESTAMP" => self.received = us(value),
+            b"_SOURCE_MONOTONIC_TIMESTAMP" => self.at = us(value),
+            b"_BOOT_ID" => self.boot = text(value, FIELD_BYTES_MAX),
+            b"SYSLOG_IDENTIFIER" => self.identifier = text(value, FIELD_BYTES_MAX),
+            b"_COMM" if self.identifier.is_empty() => self.identifier = text(value, FIELD_BYTES_MAX),
+            b"_PID" => self.pid = whole_number(value),
+            b"SYSLOG_PID" if self.pid.is_none() => self.pid = whole_number(value),
+            b"MESSAGE" => self.message = text(value, MESSAGE_BYTES_MAX),
+            b"PRIORITY" => self.priority = whole_number(value).map_or(6, |level| (level & 7) as u8),
+            b"_TRANSPORT" => self.is_kernels = value == b"kernel",
+            b"MESSAGE_ID" => self.kind = KINDS.iter().find(|(id, _)| id.as_bytes() == value).map(|(_, kind)| *kind),
+            b"UNIT" => self.unit = text(value, FIELD_BYTES_MAX),
+            b"KERNEL_USEC" => self.took[0] = us(value),
+            b"INITRD_USEC" => self.took[1] = us(value),
+            b"USERSPACE_USEC" => self.took[2] = us(value),
+            _ => {}
+        }
+    }
+}
+
+/// Whether bytes begin as a journal, of any format.
+fn begins(bytes: &[u8]) -> bool {
+    let line = Lines::new(bytes).next().map_or(&b""[..], |line| line.bytes);
+    is_line(line) || short::is_monotonic(bytes)
+}
+
+/// A line that only a journal has.
+fn is_line(line: &[u8]) -> bool {
+    const LOOKED_AT: usize = 4096;
+    let head = &line[..line.len().min(LOOKED_AT)];
+    if head.first() == Some(&b'{') {
+        let stamps: [&[u8]; 2] = [b"\"__MONOTONIC_TIMESTAMP\"", b"\"__REALTIME_TIMESTAMP\""];
+        return stamps.iter().any(|stamp| memchr::memmem::find(head, stamp).is_some());
+    }
+    let stamp =
+        [&b"__MONOTONIC_TIMESTAMP="[..], b"__REALTIME_TIMESTAMP="].iter().find_map(|key| head.strip_prefix(*key));
+    head.starts_with(b"__CURSOR=s=") || stamp.is_some_and(|stamp| whole_number(stamp.trim_ascii()).is_some())
+}
+
+impl Journal {
+    /// Adds the entries of a file; what is none is counted.
+    pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if short::is_monotonic(bytes) {
+            return short::read(self, file, bytes, diagnostics);
+        }
+        let (mut lines, mut entry) = (Lines::new(bytes), Entry::default());
+        while let Some(line) = lines.next() {
+            let place = || format!("{file}:{}", line.number);
+            match line.bytes {
+                b"" => self.add(std::mem::take(&mut entry), place, diagnostics),
+                [b'{', ..] => match row(line) {
+                    Some(row) => self.add(row, place, diagnostics),
+                    None => diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+                },
+                text if memchr::memchr(b'=', text).is_some() => {
+                    let equals = memchr::memchr(b'=', text).unwrap_or(0);
+                    entry.set(&text[..equals], &text[equals + 1..]);
+                }
+                name if is_field(name) => match binary(lines.rest()) {
+                    Some(value) => {
+                        entry.set(name, value);
+                        lines.take_line(8 + value.len());
+                    }
+                    None => {
+                        diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
+                        break;
+                    }
+                },
+                _ => diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+            }
+        }
+        self.add(entry, || file.to_owned(), diagnostics);
+    }
+
+    fn add(&mut self, mut entry: Entry, place: impl FnOnce() -> String, diagnostics: &mut Diagnostics) {
+        if !entry.has_field {
+            return;
+        }
+        entry.at = entry.at.or(entry.received);
+        if self.entries.len() >= records_max(self.bytes, ENTRY_COST) {
+            diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+            return;
+        }
+        let last = self.entries.last().map_or("", |last| &last.boot);
+        if !last.is_empty() && !entry.boot.is_empty() && last != entry.boot {
+            self.other_boots += self.entries.len() as u64;
+            self.entries.clear();
+        }
+        self.entries.push(entry);
+    }
+}
+
+/// Names of fields have capitals, digits and underscores.
+fn is_field(name: &[u8]) -> bool {
+    name.len() <= 64 && name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+}
+
+/// A value with its length before it, and the end of its line behind it.
+fn binary(rest: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = rest.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let value = rest.get(..length)?;
+    (rest.get(length) == Some(&b'\n')).then_some(value)
+}
+
+/// An entry of the JSON.
+fn row(line: Line<'_>) -> Option<Entry> {
+    #[derive(Deserialize)]
+    struct Fields(std::collections::BTreeMap<String, Value>);
+    let line = Some(line.bytes).filter(|line| line.len() <= JSON_BYTES_MAX)?;
+    let Fields(fields) = serde_json::from_slice(line).ok()?;
+    let mut entry = Entry::default();
+    for (name, value) in &fields {
+        match value {
+            Value::String(text) => entry.set(name.as_bytes(), text.as_bytes()),
+            // Of a field that was given several times, the first one.
+            Value::Array(all) => match all.first() {
+                Some(Value::String(text)) => entry.set(name.as_bytes(), text.as_bytes()),
+                _ => entry.set(name.as_bytes(), &bytes_of(all)),
+            },
+            _ => {}
+        }
+    }
+    entry.has_field.then_some(entry)
+}
+
+fn bytes_of(all: &[Value]) -> Vec<u8> {
+    all.iter().filter_map(|byte| u8::try_from(byte.as_u64()?).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> (Journal, Diagnostics) {
+        let (mut journal, mut diagnostics) = (Journal::default(), Diagnostics::default());
+        journal.read("a", bytes, &mut diagnostics);
+        (journal, diagnostics)
+    }
+
+    const ENTRY: &[u8] = b"__CURSOR=s=1;i=2\n__REALTIME_TIMESTAMP=5\n__MONOTONIC_TIMESTAMP=7000\n_BOOT_ID=b\nMESSAGE\n\
+        \x05\0\0\0\0\0\0\0a\nb=c\n_COMM=sshd\n_PID=9\nPRIORITY=3\n\n";
+
+    #[test]
+    fn both_formats_say_the_same() {
+        let (export, diagnostics) = read(ENTRY);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let json = br#"{"__MONOTONIC_TIMESTAMP":"7000","_BOOT_ID":"b","MESSAGE":[97,10,98,61,99],"_COMM":"sshd","_PID":"9","PRIORITY":"3"}"#;
+        let (json, _) = read(json);
+        assert_eq!(export.entries, json.entries);
+        let entry = &export.entries[0];
+        assert_eq!(
+            (entry.at, &*entry.message, &*entry.identifier, entry.pid),
+            (Some(Ns(7_000_000)), "a\nb=c", "sshd", Some(9))
+        );
+        assert!(begins(ENTRY) && !begins(b"[    0.000000] Linux version 6.1\n") && !begins(b""));
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_is_read_as_far_as_it_goes() {
+        let two = [ENTRY, ENTRY].concat();
+        for length in 0..two.len() {
+            let (journal, _) = read(&two[..length]);
+            assert!(journal.entries.len() <= 2);
+            assert_eq!(journal.entries.len() == 2, length >= ENTRY.len() + "__CURSOR=".len(), "{length}");
+        }
+        let huge = b"MESSAGE\n\xff\xff\xff\xff\xff\xff\xff\xffabc\n";
+        assert_eq!(read(huge).1.count(DiagnosticKind::FileCut), 1);
+    }
+
+    #[test]
+    fn the_last_boot_counts() {
+        let text = b"_BOOT_ID=a\nMESSAGE=1\n\n_BOOT_ID=a\nMESSAGE=2\n\n_BOOT_ID=b\nMESSAGE=3\n\nMESSAGE=4\n\n";
+        let (journal, _) = read(text);
+        let said: Vec<&str> = journal.entries.iter().map(|entry| &*entry.message).collect();
+        assert_eq!((said, journal.other_boots), (vec!["3", "4"], 2));
+    }
+}

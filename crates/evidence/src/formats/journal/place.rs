@@ -1,0 +1,190 @@
+//! The journal as evidence of a boot: units, the end, what services said, and the kernel's messages where there is no other log.
+
+use super::{Entry, Journal, Kind, NAME, begins, is_line};
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::kernel_log::KernelLog;
+use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
+use crate::input::text::Line;
+use crate::input::{File, Input};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, Ns, Phase, Timeline, TrackKind};
+
+/// What a message is shown of.
+const SHOWN_MAX: usize = 300;
+/// journald stamps a message when it gets it.
+const LATE: Ns = Ns::from_ms(5);
+
+/// Each file may have a part.
+#[derive(Default)]
+pub(crate) struct Files(Vec<Rc<File>>);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["journal"]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        begins(bytes).then(|| "journal".to_owned())
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        is_line(line.bytes).then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.push(input.file);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let (diagnostics, mut journal) = (&mut boot.timeline.diagnostics, Journal::default());
+        for file in &self.0 {
+            journal.read(&file.name, &file.bytes, diagnostics);
+        }
+        diagnostics.add(DiagnosticKind::LogOtherBoot, NAME, journal.other_boots, None, String::new);
+        let first = self.0.first()?;
+        boot.journal_messages = kernel_log(&journal, &first.name, &mut Diagnostics::default());
+        let said = Said { journal };
+        boot.container_began = boot.container_began.or(said.container_began());
+        (!said.journal.entries.is_empty()).then(|| Box::new(said) as Box<dyn Evidence>)
+    }
+}
+
+/// The kernel's messages in it, as the kernel's own records have them.
+fn kernel_log(journal: &Journal, file: &str, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
+    let mut records = String::new();
+    let entries = journal.entries.iter().filter(|entry| entry.is_kernels);
+    for (number, (entry, at)) in entries.filter_map(|entry| Some((entry, entry.at?))).enumerate() {
+        let _ = write!(records, "{},{number},{},-;", entry.priority, at.0 / 1000);
+        // Before journald runs programs log there too, and say who they are.
+        if let Some(pid) = entry.pid {
+            let _ = write!(records, "{}[{pid}]: ", escaped(&entry.identifier));
+        }
+        let _ = writeln!(records, "{}", escaped(&entry.message));
+    }
+    let log = KernelLog::read_imported(file, records.as_bytes(), diagnostics).ok();
+    log.filter(|_| !records.is_empty()).map(|log| (file.to_owned(), log))
+}
+
+/// As the kernel writes what cannot stand in a line.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => escaped.push_str("\\x5c"),
+            c if c.is_ascii_control() => _ = write!(escaped, "\\x{:02x}", u32::from(c)),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+struct Said {
+    journal: Journal,
+}
+
+impl Said {
+    fn finished(&self) -> Option<&Entry> {
+        self.journal.entries.iter().find(|entry| entry.kind == Some(Kind::StartupFinished))
+    }
+
+    /// When a container's systemd began, by what it says of its end: of a kernel it says nothing.
+    fn container_began(&self) -> Option<Ns> {
+        let finished = self.finished().filter(|finished| finished.took[0].is_none())?;
+        Some(finished.at? - finished.took[2]?)
+    }
+
+    /// What systemd says of units.
+    fn units(&self, zero: Ns, timeline: &mut Timeline) {
+        let mut units = Units::of(timeline);
+        for entry in self.journal.entries.iter().filter(|entry| !entry.is_kernels && entry.pid == Some(1)) {
+            let becomes = match entry.kind {
+                Some(Kind::UnitStarting) => Becomes::Starting,
+                Some(Kind::UnitStarted) => Becomes::Active,
+                Some(Kind::UnitFailed) => Becomes::Failed,
+                _ => continue,
+            };
+            if let Some(at) = entry.at.filter(|_| recording::is_unit_name(&entry.unit)) {
+                units.add(&entry.unit, becomes, zero + at, timeline);
+            }
+        }
+    }
+
+    /// What others than the kernel said.
+    fn messages(&self, zero: Ns, timeline: &mut Timeline) {
+        let name = timeline.names.intern(NAME);
+        let track = timeline.tracks.named(name, TrackKind::Console);
+        for entry in self.journal.entries.iter().filter(|entry| !entry.is_kernels && !entry.message.is_empty()) {
+            let Some(at) = entry.at else {
+                timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, || NAME.to_owned());
+                continue;
+            };
+            let shown: String = entry.message.lines().next().unwrap_or_default().chars().take(SHOWN_MAX).collect();
+            let name = timeline.names.intern(&format!("{}: {shown}", entry.identifier));
+            timeline.marks.push(Mark { at: zero + at, name, track });
+        }
+    }
+
+    /// When each stage began and how long it took: kernel, initrd, user space.
+    fn stages(&self) -> Option<[(Phase, Ns, Ns); 3]> {
+        let [kernel, initrd, userspace] = self.finished()?.took;
+        let (kernel, initrd) = (kernel?, initrd.unwrap_or(Ns::ZERO));
+        let stages = [
+            (Phase::EarlyKernel, Ns::ZERO, kernel),
+            (Phase::Initrd, kernel, initrd),
+            (Phase::UserSpace, kernel + initrd, userspace?),
+        ];
+        Some(stages)
+    }
+}
+
+impl Evidence for Said {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if self.container_began().is_none() && self.journal.entries.iter().any(|entry| entry.at.is_some()) {
+            offers.kernel_after(Ns::ZERO);
+        }
+    }
+
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        let zero = boot.monotonic_zero();
+        self.messages(zero, &mut boot.timeline);
+        // After what the kernel's log says, and not beside what systemd says of its state.
+        if !boot.units_told {
+            self.units(zero, &mut boot.timeline);
+        }
+        for (phase, from, took) in self.stages().into_iter().flatten() {
+            if took > Ns::ZERO {
+                let evidence = format!("journal: startup finished, {took} of it");
+                let from = if from == Ns::ZERO { boot.kernel_clock_zero() } else { zero + from };
+                boot.timeline.boundary(phase, from, Ns::from_us(2), &evidence);
+            }
+        }
+        if let (Some(_), Some(took)) = (self.container_began(), self.finished().and_then(|finished| finished.took[2])) {
+            let evidence = format!("journal: startup finished after {took}");
+            boot.timeline.boundary(Phase::UserSpace, Ns::ZERO, LATE, &evidence);
+        }
+        for (target, phase) in MILESTONES {
+            let reached = |entry: &&Entry| entry.kind == Some(Kind::UnitStarted) && entry.unit == target;
+            let at = self.journal.entries.iter().filter(reached).find_map(|entry| entry.at);
+            if let Some(at) = at {
+                boot.timeline.boundary(phase, zero + at, LATE, &format!("journal: {target} is active"));
+            }
+        }
+    }
+
+    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let finished = self.finished()?;
+        let (at, error) = match self.stages() {
+            Some(stages) => (stages.iter().map(|(_, _, took)| *took).sum(), Ns::from_us(4)),
+            None => (finished.at?, LATE),
+        };
+        let at = boot.monotonic_zero() + at;
+        Some(EndCandidate { rank: EndRank::BootDone, at, error, evidence: EndEvidence::SystemdFinished, track: None })
+    }
+}

@@ -1,0 +1,49 @@
+//! The stamp of a message, and stamps in the middle of a line.
+//!
+//! ```text
+//! [    1.234567] text                   printk on a console
+//! [    1.234567 <    0.000012>] text    dmesg -d
+//! ```
+
+use crate::input::text::{number, seconds, skip_spaces};
+use timeline::Ns;
+
+/// `[    1.234567]`, also `[    1.234567@0]` and `[    1.234567 <    0.000012>]`: nanoseconds, and the rest.
+#[inline]
+pub(super) fn stamp(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (ns, digits, mut rest) = seconds(skip_spaces(text.strip_prefix(b"[")?))?;
+    if let Some(cpu) = rest.strip_prefix(b"@") {
+        rest = number(cpu)?.1;
+    } else if let Some(delta) = rest.strip_prefix(b" <") {
+        rest = seconds(skip_spaces(delta))?.2.strip_prefix(b">")?;
+    }
+    // Huawei's kernels print the unit.
+    let rest = rest.strip_prefix(b"s").unwrap_or(rest);
+    let rest = rest.strip_prefix(b"]")?;
+    (digits >= 3).then_some((i64::try_from(ns).ok()?, rest))
+}
+
+/// What a line begins with that has a stamp and no level, and what follows: a stamp of 0.000000 is 0.
+pub(crate) fn after_stamp(text: &[u8]) -> Option<(Ns, &[u8])> {
+    let (ns, rest) = stamp(text)?;
+    Some((Ns(ns), rest.strip_prefix(b" ")?))
+}
+
+/// The shortest that printk prints is `[    1.234567]`; one cut a little still counts.
+const GLUED_STAMP_BYTES_MIN: usize = 10;
+
+/// Where in a message's text another one begins, with its level.
+pub(super) fn find_glued(text: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'[', text)
+        .find_map(|at| {
+            let (_, rest) = stamp(&text[at..])?;
+            let length = text.len() - at - rest.len();
+            let follows = matches!(rest.first(), Some(b' ' | b'['));
+            (length >= GLUED_STAMP_BYTES_MIN && follows).then(|| match text[..at] {
+                [.., b'<', level, b'>'] if level.is_ascii_digit() => at - 3,
+                _ => at,
+            })
+        })
+        // At the very start it is the message's own text that looks like a stamp: no progress there.
+        .filter(|&at| at > 0)
+}

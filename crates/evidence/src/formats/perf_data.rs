@@ -1,0 +1,214 @@
+//! perf's own file of samples, `perf.data`, or what `perf record -o -` writes into a pipe.
+//!
+//! ```text
+//! "PERFILE2"  a header: where the events are described (attributes), the records, and the features behind them
+//! attribute   struct perf_event_attr: what a record of the event holds
+//! record      type, mode, length, and then: a sample, a thread's new name, a fork, a mapped file, what was lost, packed records
+//! feature     EVENT_DESC: names of events; TRACING_DATA: formats of tracepoints, as in a `trace.dat`
+//! ```
+//! (Linux, tools/perf/Documentation/perf.data-file-format.txt; perf_event_open(2).) Samples become what those of a `perf script`
+//! text become. perf names functions when it prints; the file has addresses. Kernel addresses are named by the recording's
+//! lists of functions, others by the file that was mapped there. Samples of tracepoints are records of a kernel trace, and
+//! become what those of a `trace.dat` become.
+//!
+//! Nothing that the file says of places and lengths is believed. What it packs is bounded by [`UNPACKED_BYTES_MAX`].
+
+mod attributes;
+mod records;
+mod sample;
+mod threads;
+
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::first_executions::symbols::Symbols;
+use crate::formats::ftrace::Trace;
+use crate::formats::trace_dat::{self, Formats};
+use crate::input::{FirstOf, Input};
+use crate::readers::reader::{Evidence, Reader};
+use attributes::Attributes;
+use records::{Kind, Record};
+use sample::{Frame, Sample};
+use std::cell::Cell;
+use threads::Threads;
+use timeline::{DiagnosticKind, Diagnostics, Names, Os, Sampled, SampledFrame, SampledThread};
+
+const MAGIC: &[u8] = b"PERFILE2";
+/// The same of a big-endian machine.
+const MAGIC_SWAPPED: &[u8] = b"2ELIFREP";
+
+/// What a file says.
+#[derive(Default)]
+pub struct PerfData {
+    /// Samples in order of time.
+    samples: Vec<Sample>,
+    /// Records of tracepoints, as text of a kernel trace; empty if there are none.
+    trace: Vec<u8>,
+    lost: u64,
+    threads: Threads,
+    events: Vec<String>,
+}
+
+impl PerfData {
+    /// Reads a file. What is cut or not readable is counted.
+    pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> PerfData {
+        let mut unreadable =
+            |why: &str| diagnostics.note(DiagnosticKind::SamplesUnreadable, || format!("{file}: {why}"));
+        if bytes.starts_with(MAGIC_SWAPPED) {
+            unreadable("it is of a big-endian machine, which bootscope does not read");
+            return PerfData::default();
+        }
+        let Some(parts) = attributes::Parts::of(bytes) else {
+            unreadable("it ends in its own header");
+            return PerfData::default();
+        };
+        let mut attributes = parts.attributes;
+        let read = records::read(parts.records, &mut attributes);
+        if attributes.all.is_empty() {
+            unreadable("it describes no event");
+            return PerfData::default();
+        }
+        if parts.is_cut || read.is_cut {
+            diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
+        }
+        let mut data = PerfData { events: attributes.names(), ..PerfData::default() };
+        let mut tracepoints = Vec::new();
+        let (records, beyond) = read.in_order(&attributes);
+        diagnostics.add(DiagnosticKind::EntriesBeyondBound, file, beyond, None, || file.to_owned());
+        for record in records {
+            let is_read = data.record(&record, &attributes, &parts.formats, &mut tracepoints);
+            if is_read.is_none() {
+                diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}: byte {}", record.at));
+            }
+        }
+        if !tracepoints.is_empty() {
+            data.trace = trace_dat::lines_of(&parts.formats, &tracepoints, &data.threads.names());
+        }
+        data
+    }
+
+    /// Takes a record; none if it cannot be read.
+    fn record(
+        &mut self,
+        record: &Record,
+        attributes: &Attributes,
+        formats: &Formats,
+        tracepoints: &mut Vec<(Vec<u8>, u32, u64)>,
+    ) -> Option<()> {
+        match record.kind {
+            Kind::Lost => self.lost = self.lost.saturating_add(record.lost()?),
+            Kind::Thread => self.threads.named(record.body)?,
+            Kind::Fork => self.threads.forked(record.body)?,
+            Kind::Mapped { second_form } => self.threads.mapped(record.body, second_form)?,
+            Kind::Sample => {
+                let sample = Sample::read(record, attributes, &self.threads)?;
+                match (sample.raw, sample.at) {
+                    (Some(raw), Some(at)) if attributes.all[sample.event].is_tracepoint && formats.has_any() => {
+                        tracepoints.push((raw.to_vec(), u32::try_from(sample.sample.cpu.unwrap_or(0)).ok()?, at));
+                    }
+                    _ => self.samples.push(sample.sample),
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// As the timeline has them. `symbols` name what the kernel ran.
+    pub(crate) fn sampled(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
+        let mut sampled = Sampled::default();
+        sampled.lost = Some(self.lost);
+        for sample in &self.samples {
+            let mut stack = Vec::with_capacity(sample.stack.len());
+            for (depth, frame) in sample.stack.iter().enumerate().rev() {
+                stack.push(self.frame(*frame, depth, symbols, names));
+            }
+            let thread = SampledThread { name: names.intern(self.threads.name(sample.name)), tid: sample.tid };
+            let event = names.intern(self.events.get(sample.event).map_or("", String::as_str));
+            sampled.add(timeline::Sample {
+                at: sample.at,
+                cpu: sample.cpu,
+                thread,
+                event,
+                is_user: sample.is_user,
+                period: sample.period,
+                stack: stack.into(),
+            });
+        }
+        sampled
+    }
+
+    fn frame(&self, frame: Frame, depth: usize, symbols: &Symbols, names: &mut Names) -> SampledFrame {
+        // A call at a function's end returns to the next one's first byte.
+        let address = frame.address - u64::from(depth > 0 && frame.address > 0);
+        let found = symbols.find(address).map(|place| place.name.to_owned());
+        let is_named = found.is_some();
+        let mapped = || frame.file.map(|file| format!("[{}]", self.threads.file(file)));
+        let name = found.or_else(mapped).unwrap_or_else(|| format!("{:#x}", frame.address));
+        SampledFrame { address: frame.address, name: names.intern(&name), is_named }
+    }
+}
+
+/// Whether bytes begin as such a file.
+fn recognise(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_SWAPPED)
+}
+
+/// The first file is used.
+#[derive(Default)]
+pub(crate) struct Files {
+    files: FirstOf,
+    data: PerfData,
+}
+
+impl Reader for Files {
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        recognise(bytes).then(|| "samples (perf.data)".to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.files.add(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
+        self.data = PerfData::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+        if !self.data.samples.is_empty() && boot.timeline.sampled.is_some() {
+            boot.timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());
+        } else if !self.data.samples.is_empty() {
+            // What is wrong with the lists is said where calls are named by them.
+            let symbols = boot.lists.names_alone(&mut Diagnostics::default());
+            boot.timeline.sampled = Some(self.data.sampled(&symbols, &mut boot.timeline.names));
+        }
+        let trace = Trace::read(&file.name, &self.data.trace, &mut Diagnostics::default()).ok()?;
+        boot.subject.os = Os::Linux;
+        Some(Box::new(Tracepoints { trace, is_used: Cell::new(false) }))
+    }
+}
+
+/// The tracepoints of a file, which count where there is no other kernel trace.
+struct Tracepoints<'f> {
+    trace: Trace<'f>,
+    is_used: Cell<bool>,
+}
+
+impl Evidence for Tracepoints<'_> {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if offers.trace.is_none() {
+            self.is_used.set(true);
+            self.trace.offer(offers);
+        }
+    }
+
+    fn threads(&mut self, boot: &mut Boot<'_>) {
+        if self.is_used.get() {
+            self.trace.threads(boot);
+        } else {
+            boot.timeline.diagnostics.note(DiagnosticKind::SecondTrace, || self.trace.file().to_owned());
+        }
+    }
+
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        if self.is_used.get() {
+            self.trace.phases(boot);
+        }
+    }
+}

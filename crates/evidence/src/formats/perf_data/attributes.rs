@@ -1,0 +1,214 @@
+//! The header of a file, and what it says of its events.
+
+use super::MAGIC;
+use crate::formats::trace_dat::{self, Formats};
+use crate::input::bytes::Bytes;
+use crate::input::text::lossy;
+use hashbrown::HashMap;
+
+/// More events than anybody asks perf for.
+const EVENTS_MAX: usize = 1 << 12;
+/// The shortest `struct perf_event_attr`.
+const ATTRIBUTE_BYTES_MIN: usize = 64;
+/// `PERF_TYPE_TRACEPOINT`
+const TYPE_TRACEPOINT: u32 = 2;
+/// `sample_id_all`, among an attribute's flags.
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const TRACING_DATA: u32 = 1;
+const EVENT_DESC: u32 = 12;
+/// The header of a file in a pipe.
+const PIPE_HEADER_BYTES: u64 = 16;
+
+/// What a sample may have.
+pub(super) mod bit {
+    pub const IP: u64 = 1;
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const ADDR: u64 = 1 << 3;
+    pub const READ: u64 = 1 << 4;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const ID: u64 = 1 << 6;
+    pub const CPU: u64 = 1 << 7;
+    pub const PERIOD: u64 = 1 << 8;
+    pub const STREAM_ID: u64 = 1 << 9;
+    pub const RAW: u64 = 1 << 10;
+    pub const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// What the records of an event hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Attribute {
+    pub name: String,
+    pub sample_type: u64,
+    pub read_format: u64,
+    /// Whether records that are no samples say when they were written, too.
+    pub sample_id_all: bool,
+    pub is_tracepoint: bool,
+}
+
+impl Attribute {
+    /// A `struct perf_event_attr`.
+    fn read(bytes: &[u8]) -> Option<Attribute> {
+        if bytes.len() < ATTRIBUTE_BYTES_MIN {
+            return None;
+        }
+        let mut bytes = Bytes(bytes);
+        let (kind, _length, _config, _period) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?);
+        let (sample_type, read_format, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let (sample_id_all, is_tracepoint) = (flags & SAMPLE_ID_ALL != 0, kind == TYPE_TRACEPOINT);
+        Some(Attribute { name: String::new(), sample_type, read_format, sample_id_all, is_tracepoint })
+    }
+}
+
+/// How far from the start a field is, with these before it.
+fn at(body: &[u8], attribute: &Attribute, wanted: u64, before: &[u64]) -> Option<u64> {
+    let before = 8 * before.iter().filter(|bit| attribute.sample_type & **bit != 0).count();
+    Bytes(body.get(before..)?).u64().filter(|_| attribute.sample_type & wanted != 0)
+}
+
+/// By which a sample's event is known, if all events have it at the same place.
+pub(super) fn id_of_sample(body: &[u8], first: &Attribute) -> Option<u64> {
+    at(body, first, bit::IDENTIFIER, &[])
+        .or_else(|| at(body, first, bit::ID, &[bit::IP, bit::TID, bit::TIME, bit::ADDR]))
+}
+
+/// When a sample was taken.
+pub(super) fn time_of_sample(body: &[u8], attribute: &Attribute) -> Option<u64> {
+    at(body, attribute, bit::TIME, &[bit::IDENTIFIER, bit::IP, bit::TID])
+}
+
+/// All events, and whose a record is.
+#[derive(Default)]
+pub(super) struct Attributes {
+    pub all: Vec<Attribute>,
+    by_id: HashMap<u64, usize>,
+}
+
+impl Attributes {
+    /// The event of a record's id; the first one where nothing says.
+    pub fn of(&self, id: Option<u64>) -> usize {
+        id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(0)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let named =
+            |attribute: &Attribute| if attribute.name.is_empty() { "event" } else { &attribute.name }.to_owned();
+        self.all.iter().map(named).collect()
+    }
+
+    /// An event that the pipe describes: an attribute, which says how long it is, and its ids.
+    pub fn add_record(&mut self, body: &[u8]) -> Option<()> {
+        let length = Bytes(body.get(4..)?).u32()?;
+        let mut bytes = Bytes(body);
+        let attribute = Attribute::read(bytes.take(length.into())?)?;
+        self.add(attribute, &mut bytes, u64::MAX)
+    }
+
+    /// A name that the pipe gives an event later (`PERF_RECORD_EVENT_UPDATE`).
+    pub fn rename(&mut self, body: &[u8]) -> Option<()> {
+        const GIVES_A_NAME: u64 = 2;
+        let mut bytes = Bytes(body);
+        let (what, id) = (bytes.u64()?, bytes.u64()?);
+        let event = *self.by_id.get(&id)?;
+        if what == GIVES_A_NAME {
+            self.all[event].name = lossy(bytes.text()?).into_owned();
+        }
+        Some(())
+    }
+
+    fn add(&mut self, attribute: Attribute, ids: &mut Bytes<'_>, count: u64) -> Option<()> {
+        if self.all.len() == EVENTS_MAX {
+            return None;
+        }
+        let event = self.all.len();
+        self.all.push(attribute);
+        for _ in 0..count {
+            let Some(id) = ids.u64() else { break };
+            self.by_id.insert(id, event);
+        }
+        Some(())
+    }
+
+    /// The feature that has names, too: a count, the length of an attribute, then of each event its attribute, how many ids it
+    /// has, its name and the ids.
+    fn described(section: &[u8]) -> Option<Attributes> {
+        let mut attributes = Attributes::default();
+        let mut bytes = Bytes(section);
+        let (count, length) = (bytes.u32()?, bytes.u32()?);
+        for _ in 0..count {
+            let attribute = Attribute::read(bytes.take(length.into())?)?;
+            let ids = bytes.u32()?;
+            let name = bytes.sized(4)?;
+            let name = lossy(&name[..memchr::memchr(0, name).unwrap_or(name.len())]).into_owned();
+            attributes.add(Attribute { name, ..attribute }, &mut bytes, ids.into())?;
+        }
+        Some(attributes)
+    }
+
+    /// The section without names: attributes, each with the place of its ids behind it.
+    fn listed(file: &[u8], section: &[u8], length: u64) -> Attributes {
+        const PLACE_BYTES: u64 = 16;
+        let mut attributes = Attributes::default();
+        let mut bytes = Bytes(section);
+        while let Some(one) = length.checked_sub(PLACE_BYTES).and_then(|length| bytes.take(length)) {
+            let ids = bytes.u64().zip(bytes.u64()).and_then(|place| part(file, place));
+            let added = Attribute::read(one)
+                .and_then(|attribute| attributes.add(attribute, &mut Bytes(ids.unwrap_or_default()), u64::MAX));
+            if added.is_none() {
+                break;
+            }
+        }
+        attributes
+    }
+}
+
+/// The parts of a file.
+pub(super) struct Parts<'a> {
+    pub attributes: Attributes,
+    /// Records one behind the other.
+    pub records: &'a [u8],
+    /// Formats of tracepoints.
+    pub formats: Formats,
+    /// Whether the file ends in its records.
+    pub is_cut: bool,
+}
+
+impl<'a> Parts<'a> {
+    /// Of a file; none if it ends in its header.
+    pub fn of(file: &'a [u8]) -> Option<Parts<'a>> {
+        let mut bytes = Bytes(file);
+        bytes.expect(MAGIC)?;
+        let header_bytes = bytes.u64()?;
+        if header_bytes == PIPE_HEADER_BYTES {
+            let (attributes, formats) = (Attributes::default(), Formats::default());
+            return Some(Parts { attributes, records: bytes.0, formats, is_cut: false });
+        }
+        let attribute_bytes = bytes.u64()?;
+        let mut place = || Some((bytes.u64()?, bytes.u64()?));
+        let (listed, records, _types) = (place()?, place()?, place()?);
+        let features = [bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?];
+        let data = Bytes::from(file, records.0).map_or(&[][..], |rest| rest.0);
+        let length = usize::try_from(records.1).unwrap_or(usize::MAX);
+        let (is_cut, data) = (data.len() < length, &data[..data.len().min(length)]);
+        let sections = records.0.checked_add(records.1).and_then(|behind| Bytes::from(file, behind));
+        let feature = |wanted: u32| {
+            let before = (0..wanted).filter(|bit| has(&features, *bit)).count() as u64;
+            let mut places = sections.filter(|_| has(&features, wanted))?;
+            places.take(16 * before)?;
+            part(file, (places.u64()?, places.u64()?))
+        };
+        let attributes = feature(EVENT_DESC)
+            .and_then(Attributes::described)
+            .unwrap_or_else(|| Attributes::listed(file, part(file, listed).unwrap_or_default(), attribute_bytes));
+        let formats = feature(TRACING_DATA).and_then(trace_dat::formats).unwrap_or_default();
+        Some(Parts { attributes, records: data, formats, is_cut })
+    }
+}
+
+fn has(features: &[u64; 4], bit: u32) -> bool {
+    features[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+}
+
+fn part(file: &[u8], (at, length): (u64, u64)) -> Option<&[u8]> {
+    Bytes::from(file, at)?.take(length)
+}

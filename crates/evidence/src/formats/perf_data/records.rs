@@ -1,0 +1,194 @@
+//! The records of a file, unpacked and in order of time.
+
+use super::attributes::{Attributes, bit, id_of_sample, time_of_sample};
+use crate::input::bytes::Bytes;
+use crate::input::{UNPACKED_BYTES_MAX, records_max};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+/// What a record takes in memory, here and as a sample on the timeline.
+const RECORD_COST: usize = 300;
+
+/// The numbers of records, as Linux and perf give them.
+mod number {
+    pub const MMAP: u32 = 1;
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const FORK: u32 = 7;
+    pub const SAMPLE: u32 = 9;
+    pub const MMAP2: u32 = 10;
+    pub const LOST_SAMPLES: u32 = 13;
+    pub const HEADER_ATTR: u32 = 64;
+    pub const TRACING_DATA: u32 = 66;
+    pub const AUXTRACE: u32 = 71;
+    pub const EVENT_UPDATE: u32 = 78;
+    pub const COMPRESSED: u32 = 81;
+    pub const COMPRESSED2: u32 = 83;
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Sample,
+    /// A thread has a new name.
+    Thread,
+    Fork,
+    /// A file was mapped.
+    Mapped {
+        second_form: bool,
+    },
+    Lost,
+}
+
+/// A record.
+pub(super) struct Record<'a> {
+    pub kind: Kind,
+    number: u32,
+    /// Which mode the CPU was in, among other things.
+    pub mode: u16,
+    pub body: &'a [u8],
+    /// Where it is, in the file or in what was unpacked.
+    pub at: usize,
+}
+
+impl Record<'_> {
+    /// How many records were lost; one says so in one number, the other behind an event's id.
+    pub fn lost(&self) -> Option<u64> {
+        let mut bytes = Bytes(self.body);
+        if self.number == number::LOST {
+            bytes.u64()?;
+        }
+        bytes.u64()
+    }
+}
+
+/// What was found.
+pub(super) struct Found<'a> {
+    plain: &'a [u8],
+    unpacked: Vec<u8>,
+    pub is_cut: bool,
+}
+
+/// Looks through the records for what describes or packs others.
+pub(super) fn read<'a>(records: &'a [u8], attributes: &mut Attributes) -> Found<'a> {
+    let mut found = Found { plain: records, unpacked: Vec::new(), is_cut: false };
+    let mut decoder = None;
+    let mut bytes = Bytes(records);
+    while let Some((number, _, body)) = next(&mut bytes) {
+        let whole = match number {
+            number::HEADER_ATTR => attributes.add_record(body),
+            number::EVENT_UPDATE => attributes.rename(body),
+            number::COMPRESSED => unpack(body, &mut decoder, &mut found.unpacked),
+            number::COMPRESSED2 => {
+                Bytes(body).sized(8).and_then(|body| unpack(body, &mut decoder, &mut found.unpacked))
+            }
+            _ => Some(()),
+        };
+        found.is_cut |= whole.is_none();
+    }
+    found.is_cut |= !bytes.0.is_empty();
+    found
+}
+
+/// The next record: its number, its mode, its body. What follows some records belongs to them.
+fn next<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, u16, &'a [u8])> {
+    const HEAD_BYTES: u64 = 8;
+    let before = *bytes;
+    let mut one = || {
+        let (number, mode, length) = (bytes.u32()?, bytes.u16()?, bytes.u16()?);
+        let body = bytes.take(u64::from(length).checked_sub(HEAD_BYTES)?)?;
+        let behind = match number {
+            number::AUXTRACE => Bytes(body).u64()?,
+            number::TRACING_DATA => u64::from(Bytes(body).u32()?).next_multiple_of(8),
+            _ => 0,
+        };
+        bytes.take(behind)?;
+        Some((number, mode, body))
+    };
+    let found = one();
+    if found.is_none() {
+        *bytes = before;
+    }
+    found
+}
+
+/// One packed record behind the other is one stream.
+fn unpack(packed: &[u8], decoder: &mut Option<Decoder<'static>>, out: &mut Vec<u8>) -> Option<()> {
+    const STEP: usize = 1 << 16;
+    if decoder.is_none() {
+        *decoder = Decoder::new().ok();
+    }
+    let decoder = decoder.as_mut()?;
+    let mut input = InBuffer::around(packed);
+    let mut step = vec![0; STEP];
+    loop {
+        let before = input.pos();
+        let mut output = OutBuffer::around(&mut step[..]);
+        decoder.run(&mut input, &mut output).ok()?;
+        let length = output.pos();
+        if (out.len() + length) as u64 > UNPACKED_BYTES_MAX {
+            return None;
+        }
+        out.extend_from_slice(&step[..length]);
+        if length < STEP && input.pos() == packed.len() {
+            return Some(());
+        }
+        if length == 0 && input.pos() == before {
+            return None;
+        }
+    }
+}
+
+impl Found<'_> {
+    /// All that something is made of, in order of time, and how many records are not kept. What has no time stands after what was
+    /// before it.
+    pub fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
+        // A sample without a stack has 48 bytes or more, and all of these are kept.
+        let most = records_max(3 * (self.plain.len() + self.unpacked.len()) / 2, RECORD_COST);
+        let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);
+        for part in [self.plain, &self.unpacked] {
+            let mut bytes = Bytes(part);
+            while let Some((number, mode, body)) = next(&mut bytes) {
+                let Some(kind) = kind(number) else { continue };
+                if records.len() == most {
+                    beyond += 1;
+                    continue;
+                }
+                let at = part.len() - bytes.0.len();
+                let record = Record { kind, number, mode, body, at };
+                let time = time(&record, attributes);
+                last = time.unwrap_or(last);
+                records.push((last, record));
+            }
+        }
+        records.sort_by_key(|(time, _)| *time);
+        (records.into_iter().map(|(_, record)| record).collect(), beyond)
+    }
+}
+
+fn kind(number: u32) -> Option<Kind> {
+    Some(match number {
+        number::SAMPLE => Kind::Sample,
+        number::COMM => Kind::Thread,
+        number::FORK => Kind::Fork,
+        number::MMAP => Kind::Mapped { second_form: false },
+        number::MMAP2 => Kind::Mapped { second_form: true },
+        number::LOST | number::LOST_SAMPLES => Kind::Lost,
+        _ => return None,
+    })
+}
+
+/// When a record was written.
+fn time(record: &Record, attributes: &Attributes) -> Option<u64> {
+    let first = attributes.all.first()?;
+    if record.kind == Kind::Sample {
+        let attribute = &attributes.all[attributes.of(id_of_sample(record.body, first))];
+        return time_of_sample(record.body, attribute);
+    }
+    // Behind the others: thread, time, id, stream, CPU, identifier.
+    if !first.sample_id_all || first.sample_type & bit::TIME == 0 {
+        return None;
+    }
+    let from_end = [bit::TIME, bit::ID, bit::STREAM_ID, bit::CPU, bit::IDENTIFIER];
+    let from_end = 8 * from_end.iter().filter(|bit| first.sample_type & **bit != 0).count();
+    Bytes(record.body.get(record.body.len().checked_sub(from_end)?..)?).u64()
+}

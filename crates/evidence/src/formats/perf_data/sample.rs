@@ -1,0 +1,113 @@
+//! One sample: what is in it is said by its event's attribute, in the order of perf_event_open(2).
+
+use super::attributes::{Attribute, Attributes, bit, id_of_sample};
+use super::records::Record;
+use super::threads::{FileNo, NameNo, Threads};
+use crate::input::bytes::Bytes;
+use timeline::Ns;
+
+/// Stacks are read to this depth.
+const FRAMES_MAX: u64 = 1024;
+/// Addresses from here on say what kind the following ones are.
+const CONTEXT_MIN: u64 = u64::MAX - 4094;
+/// Which mode the CPU was in.
+const MODE: u16 = 7;
+const MODE_KERNEL: u16 = 1;
+const MODE_USER: u16 = 2;
+
+/// An entry of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub address: u64,
+    /// What was mapped there, if it is no kernel's address.
+    pub file: Option<FileNo>,
+}
+
+/// What was found at one moment.
+pub(super) struct Sample {
+    pub at: Option<Ns>,
+    pub cpu: Option<u64>,
+    pub tid: u64,
+    pub name: NameNo,
+    pub event: usize,
+    pub is_user: Option<bool>,
+    pub period: Option<u64>,
+    /// Innermost first.
+    pub stack: Vec<Frame>,
+}
+
+/// A sample, and what a tracepoint wrote.
+pub(super) struct Read<'a> {
+    pub sample: Sample,
+    pub event: usize,
+    pub at: Option<u64>,
+    pub raw: Option<&'a [u8]>,
+}
+
+/// A field of eight bytes, if samples have it.
+fn field(bytes: &mut Bytes<'_>, attribute: &Attribute, bit: u64) -> Option<Option<u64>> {
+    if attribute.sample_type & bit == 0 { Some(None) } else { bytes.u64().map(Some) }
+}
+
+impl Sample {
+    /// Reads a sample; none if it ends before its last field.
+    pub fn read<'a>(record: &Record<'a>, attributes: &Attributes, threads: &Threads) -> Option<Read<'a>> {
+        let event = attributes.of(id_of_sample(record.body, attributes.all.first()?));
+        let attribute = &attributes.all[event];
+        let mut bytes = Bytes(record.body);
+        let mut next = |bit| field(&mut bytes, attribute, bit);
+        let (_identifier, ip, ids, at) = (next(bit::IDENTIFIER)?, next(bit::IP)?, next(bit::TID)?, next(bit::TIME)?);
+        let (_address, _id, _stream) = (next(bit::ADDR)?, next(bit::ID)?, next(bit::STREAM_ID)?);
+        let (cpu, period) = (next(bit::CPU)?, next(bit::PERIOD)?);
+        if attribute.sample_type & bit::READ != 0 {
+            skip_counts(&mut bytes, attribute.read_format)?;
+        }
+        let (pid, tid) = ids.map_or((0, 0), |ids| (ids & 0xffff_ffff, ids >> 32));
+        let frame = |address| Frame { address, file: threads.at(pid, address) };
+        let mut stack = Vec::new();
+        if attribute.sample_type & bit::CALLCHAIN != 0 {
+            let count = bytes.u64()?;
+            for place in 0..count {
+                let address = bytes.u64()?;
+                if address < CONTEXT_MIN && place < FRAMES_MAX {
+                    stack.push(frame(address));
+                }
+            }
+        }
+        if stack.is_empty() {
+            stack.extend(ip.map(frame));
+        }
+        let raw = if attribute.sample_type & bit::RAW != 0 { Some(bytes.sized(4)?) } else { None };
+        let is_user = match record.mode & MODE {
+            MODE_KERNEL => Some(false),
+            MODE_USER => Some(true),
+            _ => None,
+        };
+        let sample = Sample {
+            at: at.and_then(|at| i64::try_from(at).ok()).map(Ns),
+            cpu: cpu.map(|cpu| cpu & 0xffff_ffff),
+            tid,
+            name: threads.name_of(pid, tid),
+            event,
+            is_user,
+            period,
+            stack,
+        };
+        Some(Read { sample, event, at, raw })
+    }
+}
+
+/// The values of counters, which nothing is made of.
+fn skip_counts(bytes: &mut Bytes<'_>, format: u64) -> Option<()> {
+    const ENABLED: u64 = 1;
+    const RUNNING: u64 = 2;
+    const ID: u64 = 4;
+    const GROUP: u64 = 8;
+    const LOST: u64 = 16;
+    let has = |bit| u64::from(format & bit != 0);
+    let times = has(ENABLED) + has(RUNNING);
+    let of_each = 1 + has(ID) + has(LOST);
+    let words =
+        if format & GROUP == 0 { times + of_each } else { bytes.u64()?.checked_mul(of_each)?.checked_add(times)? };
+    bytes.take(words.checked_mul(8)?).map(|_| ())
+}

@@ -1,0 +1,231 @@
+//! Processes that ran when a machine was captured, as `bootscope capture` lists them.
+//!
+//! ```text
+//! # bootscope.processes/1 100              ticks of the clock in a second
+//! 235    1    10515    /system.slice/ssh.service    /usr/sbin/sshd
+//! ```
+//! Number, parent, start in ticks since the machine booted, control group, program (proc(5), `/proc/PID/stat`). A start is rounded
+//! down to a tick. What ended before the capture is not there, and what began after the boot is none of its processes. Where the first
+//! line goes on with `container`, the processes are a container's: its boot began when its process 1 did.
+//!
+//! It must not replace what a trace shows of the same processes: a trace also has those that ended.
+
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::input::text::{Lines, lossy, whole_number};
+use crate::input::{FirstOf, Input};
+use crate::readers::reader::{Evidence, Reader};
+use hashbrown::{HashMap, HashSet};
+use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
+
+/// What diagnostics call it.
+const NAME: &str = "process table";
+const HEAD: &[u8] = b"# bootscope.processes/1 ";
+const CONTAINED: &[u8] = b" container";
+/// As many as other tables of processes: a boot has some hundred.
+const PROCESSES_MAX: usize = 1 << 17;
+const DEPTH_MAX: u32 = 64;
+const NAME_BYTES_MAX: usize = 4096;
+
+/// A process of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct One {
+    /// Its number.
+    pub pid: u64,
+    /// Its parent's.
+    pub parent: u64,
+    /// When it was started, since the kernel was.
+    pub start: Ns,
+    /// Its control group, as a path.
+    pub control_group: String,
+    /// Its program.
+    pub program: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessTable {
+    /// In the order of the table.
+    pub processes: Vec<One>,
+    /// Lines that are none of it.
+    pub unreadable: u64,
+    /// Whether they are a container's.
+    pub is_contained: bool,
+}
+
+impl ProcessTable {
+    /// Reads a table; nothing where it does not begin as one.
+    pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ProcessTable {
+        let mut table = ProcessTable::default();
+        let mut lines = Lines::new(bytes);
+        let Some((hz, is_contained)) = lines.next().and_then(|line| head(line.bytes)) else { return table };
+        table.is_contained = is_contained;
+        for line in lines {
+            let place = || format!("{file}:{}", line.number);
+            match one(line.bytes, hz) {
+                Some(_) if table.processes.len() == PROCESSES_MAX => {
+                    diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
+                }
+                Some(one) => table.processes.push(one),
+                None => {
+                    table.unreadable += 1;
+                    diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place);
+                }
+            }
+        }
+        table
+    }
+
+    /// When process 1 was started.
+    fn began(&self) -> Option<Ns> {
+        self.processes.iter().find(|one| one.pid == 1).map(|one| one.start)
+    }
+
+    /// Lists those that began until the end, each after its parent; `zero` is where the kernel's clock is 0.
+    fn list(&self, zero: Ns, timeline: &mut Timeline) {
+        let until = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
+        let mut known: Vec<&One> = self.processes.iter().filter(|one| zero + one.start <= until).collect();
+        known.sort_by_key(|one| (one.pid, one.start));
+        known.dedup_by_key(|one| one.pid);
+        let there: HashSet<u64> = known.iter().map(|one| one.pid).collect();
+        let mut children: HashMap<u64, Vec<&One>> = HashMap::new();
+        let mut ahead: Vec<(&One, u32)> = Vec::new();
+        for one in known.iter().rev() {
+            match there.contains(&one.parent) && one.parent != one.pid {
+                true => children.entry(one.parent).or_default().push(one),
+                false => ahead.push((one, 0)),
+            }
+        }
+        let mut listed: HashSet<u64> = HashSet::new();
+        // A circle of parents hangs from nobody: what is left is listed from its first number on.
+        let mut left = known.iter();
+        loop {
+            while let Some((one, depth)) = ahead.pop() {
+                if !listed.insert(one.pid) {
+                    continue;
+                }
+                let (name, start) = (timeline.names.intern(&one.program), zero + one.start);
+                timeline.processes.push(Process { pid: one.pid, parent: one.parent, depth, name, start, end: None });
+                let below = children.remove(&one.pid).unwrap_or_default();
+                ahead.extend(below.into_iter().map(|child| (child, (depth + 1).min(DEPTH_MAX))));
+            }
+            match left.find(|one| !listed.contains(&one.pid)) {
+                Some(one) => ahead.push((*one, 0)),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Ticks in a second, and whether the processes are a container's.
+fn head(line: &[u8]) -> Option<(u64, bool)> {
+    let rest = line.strip_prefix(HEAD)?.trim_ascii();
+    let number = rest.strip_suffix(CONTAINED);
+    let hz = whole_number(number.unwrap_or(rest))?;
+    (1..=1_000_000_000).contains(&hz).then_some((hz, number.is_some()))
+}
+
+fn one(line: &[u8], hz: u64) -> Option<One> {
+    let mut fields = line.splitn(5, |byte| *byte == b'\t');
+    let mut number = || fields.next().and_then(whole_number);
+    let (pid, parent, ticks) = (number()?, number()?, number()?);
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz);
+    let mut text = || fields.next().map(|text| lossy(&text[..text.len().min(NAME_BYTES_MAX)]).into_owned());
+    let (control_group, program) = (text()?, text()?);
+    let start = Ns(i64::try_from(ns).ok().filter(|ns| *ns < i64::MAX / 4)?);
+    Some(One { pid, parent, start, control_group, program })
+}
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["processes of a captured machine"]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        bytes.starts_with(HEAD).then(|| self.kinds()[0].to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
+        let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
+        if table.is_contained {
+            boot.container_began = boot.container_began.or(table.began());
+        }
+        (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
+    }
+}
+
+impl Evidence for ProcessTable {
+    /// Starts count from the kernel's own, of which a container saw nothing.
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if !self.is_contained {
+            offers.kernel_after(Ns::ZERO);
+        }
+    }
+
+    /// Once it is known when the boot was done.
+    fn finish(&mut self, boot: &mut Boot<'_>) {
+        if boot.timeline.processes.is_empty() {
+            let zero = boot.monotonic_zero();
+            self.list(zero, &mut boot.timeline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{End, EndEvidence};
+
+    fn listed(text: &str, end: Option<i64>) -> (Vec<(u64, u32, i64)>, u64) {
+        let (mut timeline, mut diagnostics) = (Timeline::default(), Diagnostics::default());
+        let table = ProcessTable::read("a", text.as_bytes(), &mut diagnostics);
+        let end =
+            end.map(|ms| End { at: Ns::from_ms(ms), error: Ns::ZERO, track: None, evidence: EndEvidence::LastSign });
+        timeline.end = end;
+        table.list(Ns::ZERO, &mut timeline);
+        let rows = timeline.processes.iter().map(|p| (p.pid, p.depth, p.start.0 / 1_000_000));
+        (rows.collect(), diagnostics.count(DiagnosticKind::LinesUnreadable))
+    }
+
+    #[test]
+    fn a_table_is_a_tree() {
+        let text = "# bootscope.processes/1 100\n1\t0\t0\t/init.scope\t/sbin/init\n9\t1\t300\t/a\tx y\n5\t1\t200\t/b\tb\n\
+                    7\t5\t250\t\tc\n8\t77\t260\t/\torphan\nnonsense\n";
+        let all = [(1, 0, 0), (5, 1, 2000), (7, 2, 2500), (9, 1, 3000), (8, 0, 2600)];
+        assert_eq!(listed(text, None), (all.to_vec(), 1));
+        // What began later is none of the boot's.
+        assert_eq!(listed(text, Some(2500)).0, all[..3]);
+    }
+
+    #[test]
+    fn a_container_begins_with_its_process_1() {
+        let text = b"# bootscope.processes/1 100 container\n1\t0\t3933899\t/\t/sbin/init\n18\t1\t3933909\t/\tx\n";
+        let table = ProcessTable::read("a", text, &mut Diagnostics::default());
+        assert_eq!((table.is_contained, table.began()), (true, Some(Ns(39_338_990_000_000))));
+        assert_eq!(head(b"# bootscope.processes/1 100 machine"), None);
+    }
+
+    #[test]
+    fn circles_and_nonsense_end() {
+        let text = "# bootscope.processes/1 100\n3\t4\t1\t\ta\n4\t3\t1\t\tb\n5\t5\t1\t\tc\n3\t1\t1\t\tagain\n6\t1\t99999999999999999999\t\td\n";
+        let (rows, unreadable) = listed(text, None);
+        let mut pids: Vec<u64> = rows.iter().map(|row| row.0).collect();
+        pids.sort_unstable();
+        assert_eq!((pids, unreadable), (vec![3, 4, 5], 1));
+        assert_eq!(listed("# bootscope.processes/1 0\n1\t0\t0\t\ta\n", None).0, []);
+    }
+}

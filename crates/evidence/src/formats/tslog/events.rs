@@ -1,0 +1,391 @@
+//! One thread's records become spans, waits, holds and marks.
+//!
+//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. An exit without a detail
+//! closes the innermost entry of its name: FreeBSD's loader logs a detail only on entry. What is never left lasts
+//! to the end of the log, but on the boot path no longer than the path stays there ([`PathEnd`]). A wait ends with the
+//! innermost `UNWAIT` of its topic, or [without one](super::open_waits) when its thread is seen to go on.
+//! A thread that holds a topic twice holds it until it released it twice. A release
+//! without a hold counts from the beginning, a hold without a release to no end: who blames them has to look when the
+//! thread was created.
+
+use super::boot::{Chain, Ending, Kind, Silent};
+use super::hole::DEEP;
+use super::line::What;
+use super::occupancy;
+use super::open_waits::{OpenWait, Waits};
+use super::order::{Life, Order};
+use super::{Log, Record};
+use crate::input::text::{lossy, word};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+use timeline::{
+    Clock, DiagnosticKind, Hold, Mark, NameId, Ns, SpanBuilder, SpanId, SpanKind, Ticks, Timeline, TrackId, Wait,
+    WaitedOn,
+};
+
+/// What a label means, in the timeline's names.
+#[derive(Clone, Copy)]
+struct Meaning {
+    name: NameId,
+    detail: NameId,
+    kind: SpanKind,
+    event: Event,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Wait,
+    Unwait,
+    Hold,
+    Release,
+    /// What [`occupancy`](super::occupancy) reads.
+    Scheduler,
+    Other,
+}
+
+/// Lays the records of all lives. `tracks` are the lives' tracks.
+pub struct Builder<'a> {
+    log: &'a Log,
+    order: &'a Order,
+    clock: &'a Clock,
+    timeline: &'a mut Timeline,
+    meanings: Vec<Meaning>,
+    builder: SpanBuilder,
+    unmatched: BTreeMap<NameId, Unmatched>,
+    process_1: Option<Process1>,
+    path: PathEnd<'a>,
+    left_open: LeftOpen,
+    /// The function in which FreeBSD's threads sleep.
+    sleep: Option<NameId>,
+}
+
+/// Where the boot path ends, and what it goes over.
+#[derive(Clone, Copy)]
+pub struct PathEnd<'a> {
+    pub chain: Chain,
+    pub ending: Option<&'a Ending>,
+    /// When process 1 logged first: from then on the path is on its thread.
+    pub init_begins: Option<u64>,
+    /// The log's last tick.
+    pub log_ends: u64,
+}
+
+/// What is not known of the end of the boot path.
+#[derive(Default)]
+pub struct LeftOpen {
+    /// What the thread that the path ends on had entered and never left, outermost first.
+    pub names: Vec<String>,
+    /// When a thread of the path was heard of last, though the path stays on it.
+    pub unknown_from: Option<u64>,
+    /// Where only the function around all others is known.
+    pub silent: Option<Silent>,
+}
+
+/// Process 1 once it is in user space, on the track of its thread: what the kernel then does for it lies in it.
+#[derive(Clone, Copy)]
+pub struct Process1 {
+    pub track: TrackId,
+    pub from: Ns,
+    pub to: Ns,
+    pub name: NameId,
+}
+
+/// Holds and releases of a topic that have no counterpart on their own thread: how many, and where the first is.
+#[derive(Default)]
+struct Unmatched {
+    holds: (u64, String),
+    releases: (u64, String),
+}
+
+/// So many functions are named at each end of a stack.
+const OPEN_NAMED: usize = 50;
+
+/// What is open on a thread, by topic.
+#[derive(Default)]
+struct Open {
+    waits: Waits,
+    holds: HashMap<NameId, Vec<(Ns, Record)>>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(
+        log: &'a Log,
+        order: &'a Order,
+        clock: &'a Clock,
+        process_1: Option<Process1>,
+        path: PathEnd<'a>,
+        timeline: &'a mut Timeline,
+    ) -> Self {
+        let mut not_utf8 = 0;
+        timeline.names.reserve(log.labels.len());
+        let meanings = log.labels.iter().map(|text| meaning(text, timeline, &mut not_utf8)).collect();
+        timeline.diagnostics.note_many(DiagnosticKind::TslogNameNotUtf8, not_utf8, || place_not_utf8(log, order));
+        // Every second record ends a span.
+        timeline.spans.reserve(order.records.len() / 2);
+        let (builder, unmatched) = (SpanBuilder::default(), BTreeMap::new());
+        let (left_open, sleep) = (LeftOpen::default(), timeline.names.find("_sleep"));
+        Builder { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open, sleep }
+    }
+
+    /// Lays one life's records. Lives come in the order of their tracks, so that spans come sorted.
+    pub fn life(&mut self, life: &Life, track: TrackId) {
+        let mut open = Open::default();
+        let mut piece = 0;
+        let mut process_1 = self.process_1.filter(|p| p.track == track);
+        let mut entries = Entries { life: *life, first: timeline::number(self.timeline.spans.len()), process: None };
+        let records = &self.order.records[life.begin..life.end];
+        let Some(&last) = records.last() else { return };
+        for &record in records {
+            while piece < record.piece {
+                self.cut(track, self.order.pieces[usize::from(piece)].1, entries);
+                piece += 1;
+            }
+            let at = self.clock.to_ns(Ticks(record.ticks));
+            if let Some(process) = process_1.take_if(|p| p.from < at) {
+                entries.process = Some(self.begin_process(process));
+            }
+            let m = self.meanings[record.label as usize];
+            let place = || self.log.place(self.order.pieces[record.piece as usize].0, record.line);
+            let timeline = &mut *self.timeline;
+            match record.what {
+                What::Enter => {
+                    let row = SpanBuilder::row(track, m.kind, m.name, m.detail, at);
+                    self.builder.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
+                }
+                What::Exit => {
+                    let any_detail = m.detail == NameId::EMPTY;
+                    let open_label = any_detail.then(|| self.builder.innermost_named(track, m.name)).flatten();
+                    let (spans, label) = (&mut timeline.spans, open_label.unwrap_or((m.name, m.detail)));
+                    let (log, order) = (self.log, self.order);
+                    let place =
+                        |begun: Option<SpanId>| begun.map_or_else(place, |span| entries.place(span, log, order));
+                    let ended = self.builder.end(spans, track, label, at, &mut timeline.diagnostics, place);
+                    if let Some(span) = ended.filter(|_| open.waits.any()) {
+                        open.waits.leave(span, at, Some(m.name) == self.sleep);
+                    }
+                }
+                What::Event => self.event(m, track, at, record, &mut open),
+                // The life's name, which its track has.
+                What::Thread => {}
+            }
+        }
+        if let Some(process) = process_1 {
+            entries.process = Some(self.begin_process(process));
+        }
+        self.end(track, last, open, entries);
+    }
+
+    fn begin_process(&mut self, p: Process1) -> SpanId {
+        let row = SpanBuilder::row(p.track, SpanKind::Process, p.name, NameId::EMPTY, p.from);
+        self.builder.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, String::new)
+    }
+
+    /// Nothing says when what is still open on a thread ended: it lasts to this tick.
+    fn cut(&mut self, track: TrackId, ticks: u64, entries: Entries) {
+        let at = self.clock.to_ns(Ticks(ticks));
+        let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
+        self.builder.close(spans, track, at, diagnostics, |span| entries.place(span, self.log, self.order));
+    }
+
+    /// Until which tick it lasts at the end of a thread. A thread of the boot path that is heard of no more, while others go
+    /// on and the path leaves it later, has left what it was in: nothing says when, so that what follows its last record is
+    /// not known. A function that does not return is around all else, and no loss: it [lasts](Silent) until process 1
+    /// begins. Where the log ends, because the machine hangs or the buffer is full, the thread still is where it was.
+    fn open_until(&mut self, track: TrackId, last: Record, entries: Entries) -> u64 {
+        let PathEnd { chain, ending, init_begins, log_ends } = self.path;
+        let piece_ends = self.order.pieces[usize::from(last.piece)].1;
+        let is_last = Some(track) == chain.last();
+        let Some(ending) = ending.filter(|_| is_last || Some(track) == chain.main) else { return piece_ends };
+        let names = self.open_names(track);
+        let leaves = if is_last { ending.ticks } else { init_begins.unwrap_or(ending.ticks) };
+        let lost = last.ticks < leaves && leaves < log_ends && names.len() >= if is_last { 1 } else { DEEP };
+        if usize::from(last.piece) + 1 < self.order.pieces.len() {
+            return piece_ends;
+        }
+        if lost && !is_last && ending.kind != Kind::Unknown {
+            self.silent(track, names, (last.ticks, leaves), entries);
+            return leaves;
+        }
+        if is_last {
+            self.left_open.names = names;
+        }
+        let known_until = match &ending.kind {
+            Kind::UserSpace(_) if is_last && log_ends < leaves => log_ends,
+            Kind::UserSpace(_) | Kind::Reached if lost => last.ticks,
+            _ => return piece_ends.min(ending.ticks),
+        };
+        self.left_open.unknown_from = Some(known_until);
+        known_until
+    }
+
+    /// What lies inside the outermost function of a track ends with the last that is heard of it.
+    fn silent(&mut self, track: TrackId, names: Vec<String>, (from, to): (u64, u64), entries: Entries) {
+        let (Some(outer), Some(inner)) = (names.first().cloned(), names.last().cloned()) else { return };
+        let at = self.clock.to_ns(Ticks(from));
+        let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
+        self.builder.close_inside(spans, track, at, diagnostics, |span| entries.place(span, self.log, self.order));
+        self.left_open.silent = Some(Silent { track, from, to, outer, inner });
+    }
+
+    /// What is open on a track, outermost first. Of a deep stack only its ends are named.
+    fn open_names(&self, track: TrackId) -> Vec<String> {
+        let Timeline { spans, names, .. } = &*self.timeline;
+        let name = |span: SpanId| {
+            let text = format!("{} {}", names.get(spans.get(span).name), names.get(spans.get(span).detail));
+            text.trim_end().to_owned()
+        };
+        let innermost = self.builder.innermost(track);
+        let open = || std::iter::successors(innermost, |&span| spans.parent(span));
+        let count = open().count();
+        let between = count.saturating_sub(2 * OPEN_NAMED);
+        let mut named: Vec<String> = open().take(OPEN_NAMED).map(name).collect();
+        named.extend((between > 0).then(|| format!("({between} others)")));
+        named.extend(open().skip(OPEN_NAMED + between).map(name));
+        named.reverse();
+        named
+    }
+
+    fn end(&mut self, track: TrackId, last: Record, open: Open, entries: Entries) {
+        if let Some(p) = self.process_1.filter(|p| p.track == track) {
+            let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
+            let place = |begun: Option<SpanId>| begun.map_or(String::new(), |s| entries.place(s, self.log, self.order));
+            self.builder.end(spans, track, (p.name, NameId::EMPTY), p.to, diagnostics, place);
+        }
+        let until = self.open_until(track, last, entries);
+        self.cut(track, until, entries);
+        let place = |r: &Record| self.log.place(self.order.pieces[r.piece as usize].0, r.line);
+        for (topic, waits) in sorted(open.waits.without_end()) {
+            for wait in waits {
+                let (until, problem) = wait.until(|span| self.timeline.spans.get(span).start);
+                self.timeline.diagnostics.note(problem, || place(&wait.record));
+                let (from, by) = (wait.from, WaitedOn::Holders(topic));
+                self.timeline.waits.push(Wait { track, from, woken: until, until, by, uninterruptible: false });
+            }
+        }
+        for (topic, holds) in sorted(open.holds) {
+            for (from, record) in holds {
+                self.timeline.holds.push(Hold { topic, track, from, to: Ns::MAX });
+                let unmatched = &mut self.unmatched.entry(topic).or_default().holds;
+                if unmatched.0 == 0 {
+                    unmatched.1 = place(&record);
+                }
+                unmatched.0 += 1;
+            }
+        }
+    }
+
+    fn event(&mut self, m: Meaning, track: TrackId, at: Ns, record: Record, open: &mut Open) {
+        let place = || self.log.place(self.order.pieces[record.piece as usize].0, record.line);
+        let topic = m.detail;
+        match m.event {
+            Event::Wait => {
+                let next = SpanId(timeline::number(self.timeline.spans.len()));
+                open.waits.begin(topic, OpenWait::new(at, record, next), self.builder.innermost(track));
+            }
+            Event::Hold => open.holds.entry(topic).or_default().push((at, record)),
+            Event::Unwait => match open.waits.end(topic) {
+                Some(from) => {
+                    let until = at.max(from);
+                    self.timeline.waits.push(Wait {
+                        track,
+                        from,
+                        woken: until,
+                        until,
+                        by: WaitedOn::Holders(topic),
+                        uninterruptible: false,
+                    });
+                }
+                None => self.timeline.diagnostics.note(DiagnosticKind::WaitWithoutBeginning, place),
+            },
+            Event::Release => {
+                let from = match open.holds.get_mut(&topic).and_then(Vec::pop) {
+                    Some((from, _)) => from.min(at),
+                    None => {
+                        let unmatched = &mut self.unmatched.entry(topic).or_default().releases;
+                        if unmatched.0 == 0 {
+                            unmatched.1 = place();
+                        }
+                        unmatched.0 += 1;
+                        Ns::MIN
+                    }
+                };
+                self.timeline.holds.push(Hold { topic, track, from, to: at });
+            }
+            Event::Scheduler => {}
+            Event::Other => {
+                let name = self.timeline.names.intern(&lossy(self.log.labels.text(record.label)));
+                self.timeline.marks.push(Mark { at, name, track });
+            }
+        }
+    }
+
+    /// All lives are placed.
+    pub fn finish(self) -> LeftOpen {
+        let diagnostics = &mut self.timeline.diagnostics;
+        for unmatched in self.unmatched.into_values() {
+            let Unmatched { holds: (holds, held_at), releases: (releases, released_at) } = unmatched;
+            let passed_on = holds.min(releases);
+            diagnostics.note_many(DiagnosticKind::HoldPassedOn, passed_on, || held_at.clone());
+            diagnostics.note_many(DiagnosticKind::HoldNeverReleased, holds - passed_on, || held_at);
+            diagnostics.note_many(DiagnosticKind::ReleaseWithoutHold, releases - passed_on, || released_at);
+        }
+        self.left_open
+    }
+}
+
+/// A life's entries, each of which begins a span: the first one's number, and the span of a process among them.
+#[derive(Clone, Copy)]
+struct Entries {
+    life: Life,
+    first: u32,
+    process: Option<SpanId>,
+}
+
+impl Entries {
+    /// Where the record stands that began a span. Looks for it: only the first place of a kind of trouble is asked for.
+    fn place(&self, span: SpanId, log: &Log, order: &Order) -> String {
+        let before = self.process.map_or(0, |process| u32::from(process < span));
+        let number = (span.0 - self.first - before) as usize;
+        let mut entered = order.records[self.life.begin..self.life.end].iter().filter(|r| r.what == What::Enter);
+        let record = entered.nth(number).filter(|_| Some(span) != self.process);
+        record.map_or(String::new(), |r| log.place(order.pieces[usize::from(r.piece)].0, r.line))
+    }
+}
+
+fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
+    let mut open: Vec<_> = open.into_iter().collect();
+    open.sort_by_key(|(topic, _)| *topic);
+    open
+}
+
+/// Where the first name stands that is not UTF-8: in a record, or else in the process table.
+fn place_not_utf8(log: &Log, order: &Order) -> String {
+    let is_not_utf8 = |label: u32| std::str::from_utf8(log.labels.text(label)).is_err();
+    let in_records = order.records.iter().filter(|r| is_not_utf8(r.label)).map(|r| (r.piece, r.line)).min();
+    let in_record = in_records.map(|(piece, line)| (order.pieces[usize::from(piece)].0, line));
+    let in_users = || log.users.iter().find(|e| [e.exec, e.first_path].into_iter().flatten().any(is_not_utf8));
+    let place = in_record.or_else(|| in_users().map(|e| (e.file, e.line)));
+    place.map_or(String::new(), |(file, line)| log.place(file, line))
+}
+
+fn meaning(text: &[u8], timeline: &mut Timeline, not_utf8: &mut u64) -> Meaning {
+    let (name, detail) = word(text);
+    *not_utf8 += u64::from(std::str::from_utf8(text).is_err());
+    let kind = match name {
+        b"SYSINIT" | b"SYSUNINIT" => SpanKind::Initcall,
+        b"DEVICE_PROBE" => SpanKind::Probe,
+        b"DEVICE_ATTACH" => SpanKind::Attach,
+        b"VFS_MOUNT" => SpanKind::Mount,
+        _ => SpanKind::Call,
+    };
+    let event = match name {
+        b"WAIT" => Event::Wait,
+        b"UNWAIT" => Event::Unwait,
+        b"HOLD" => Event::Hold,
+        b"RELEASE" => Event::Release,
+        _ if occupancy::is_scheduler_event(text) => Event::Scheduler,
+        _ => Event::Other,
+    };
+    let (name, detail) = (timeline.names.intern(&lossy(name)), timeline.names.intern(&lossy(detail)));
+    Meaning { name, detail, kind, event }
+}

@@ -1,0 +1,276 @@
+//! What records name, each once: a log has a hundred times as many records as names. What a console put into a name (NULs,
+//! escape sequences) is taken out of it.
+
+use crate::formats::kernel_log::{Cleaner, is_unclean};
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// Functions that the log's reader knows, because they run once and say where in the boot one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    #[default]
+    None,
+    Loader,
+    /// The kernel's first function, which depends on the machine.
+    MachineDependent,
+    MiStartup,
+    /// NetBSD's `main`.
+    Main,
+    StartInit,
+    /// What bootscope's own recorder says of the log as a whole: `TSLOG dropped 17`.
+    Note,
+}
+
+impl Role {
+    fn of(text: &[u8]) -> Role {
+        match text {
+            b"loader" => Role::Loader,
+            b"hammer_time" | b"init386" | b"initarm" | b"initriscv" | b"powerpc_init" => Role::MachineDependent,
+            b"mi_startup" => Role::MiStartup,
+            b"main" => Role::Main,
+            b"start_init" => Role::StartInit,
+            _ if text.starts_with(b"TSLOG ") => Role::Note,
+            _ => Role::None,
+        }
+    }
+
+    /// What it is on a thread: the loader is thread 0x0 and nobody else.
+    #[inline]
+    pub fn on(self, thread: u64) -> Role {
+        if self == Role::Loader && thread != 0 { Role::None } else { self }
+    }
+
+    /// One bit for each.
+    pub fn bit(self) -> u8 {
+        match self {
+            Role::None => 0,
+            role => 1 << role as u8,
+        }
+    }
+}
+
+/// Texts by number.
+#[derive(Debug)]
+pub struct Labels {
+    text: Vec<u8>,
+    /// `ends[number]` is where a text ends; it starts where the one before it ends.
+    ends: Vec<usize>,
+    roles: Vec<Role>,
+    table: HashTable<u32>,
+    hasher: hashbrown::DefaultHashBuilder,
+    /// The last text with these ends: hits nearly always, and costs no real hash.
+    recent: Vec<Recent>,
+    /// How many texts were cleaned.
+    cleaned: u64,
+    /// How many texts are shown as [`OTHERS`].
+    beyond: u64,
+}
+
+/// More different names than a kernel has functions that it logs. What else comes is [`OTHERS`].
+const LABELS_MAX: usize = 1 << 18;
+const OTHERS: &[u8] = timeline::OTHERS.as_bytes();
+/// More than a log has different names.
+const RECENT: usize = 1 << 13;
+
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    ends: Ends,
+    number: u32,
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Labels {
+            text: Vec::new(),
+            ends: Vec::new(),
+            roles: Vec::new(),
+            table: HashTable::with_capacity(RECENT / 2),
+            hasher: hashbrown::DefaultHashBuilder::default(),
+            // No text has these ends: it would be longer than what it takes.
+            recent: vec![Recent { ends: Ends { head: 0, tail: 0, length: usize::MAX }, number: 0 }; RECENT],
+            cleaned: 0,
+            beyond: 0,
+        }
+    }
+}
+
+impl Labels {
+    /// The number of a text, new or known.
+    #[inline]
+    pub fn number(&mut self, text: &[u8]) -> u32 {
+        let ends = Ends::of(text);
+        let place = ends.place();
+        let recent = self.recent[place];
+        if recent.ends == ends && (ends.are_all() || self.text(recent.number) == text) {
+            return recent.number;
+        }
+        let number = self.look_up(text);
+        // What was cleaned is another text now, and is to be counted each time.
+        if self.text(number) == text {
+            self.recent[place] = Recent { ends, number };
+        }
+        number
+    }
+
+    fn look_up(&mut self, text: &[u8]) -> u32 {
+        let hash = self.hasher.hash_one(text);
+        let (all, ends, hasher) = (&mut self.text, &mut self.ends, &self.hasher);
+        if let Some(&known) = self.table.find(hash, |&number| slice(all, ends, number) == text) {
+            return known;
+        }
+        if is_unclean(text) {
+            self.cleaned += 1;
+            let mut cleaner = Cleaner::default();
+            let (clean, _) = cleaner.clean(text);
+            let clean = super::line::trim(clean);
+            // A line that has nothing but control characters still is one.
+            return self.look_up(if clean.is_empty() { b"?" } else { clean });
+        }
+        if ends.len() >= LABELS_MAX && text != OTHERS {
+            self.beyond += 1;
+            return self.look_up(OTHERS);
+        }
+        let number = timeline::number(ends.len());
+        all.extend_from_slice(text);
+        ends.push(all.len());
+        self.roles.push(Role::of(text));
+        self.table.insert_unique(hash, number, |&number| hasher.hash_one(slice(all, ends, number)));
+        number
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many texts were cleaned.
+    pub fn cleaned(&self) -> u64 {
+        self.cleaned
+    }
+
+    /// How many texts are shown as others, because there are too many.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Whether the text was seen before.
+    pub fn knows(&self, text: &[u8]) -> bool {
+        let hash = self.hasher.hash_one(text);
+        self.table.find(hash, |&number| slice(&self.text, &self.ends, number) == text).is_some()
+    }
+
+    /// The text of a number.
+    #[inline]
+    pub fn text(&self, number: u32) -> &[u8] {
+        slice(&self.text, &self.ends, number)
+    }
+
+    /// What is special about it.
+    #[inline]
+    pub fn role(&self, number: u32) -> Role {
+        self.roles[number as usize]
+    }
+
+    /// All texts, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..timeline::number(self.ends.len())).map(|number| self.text(number))
+    }
+}
+
+#[inline]
+fn slice<'a>(text: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
+    let number = number as usize;
+    let start = if number == 0 { 0 } else { ends[number - 1] };
+    &text[start..ends[number]]
+}
+
+/// A text's length and its first and last bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    head: u64,
+    tail: u64,
+    length: usize,
+}
+
+impl Ends {
+    /// Eight bytes at each end; of shorter texts as many as there are, which may overlap.
+    #[inline]
+    fn of(text: &[u8]) -> Ends {
+        let length = text.len();
+        if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+            return Ends { head: u64::from_le_bytes(*head), tail: u64::from_le_bytes(*tail), length };
+        }
+        if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
+            return Ends { head: u32::from_le_bytes(*head).into(), tail: u32::from_le_bytes(*tail).into(), length };
+        }
+        Ends { head: text.iter().fold(0, |word, &b| word << 8 | u64::from(b)), tail: 0, length }
+    }
+
+    /// Whether there is nothing between them, so that texts with the same ends are the same.
+    #[inline]
+    fn are_all(self) -> bool {
+        self.length <= 16
+    }
+
+    /// Where in [`Labels::recent`] a text is remembered.
+    #[inline]
+    fn place(self) -> usize {
+        let mixed = (self.head ^ self.tail.rotate_left(23) ^ self.length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        #[expect(clippy::cast_possible_truncation, reason = "what is left is less than RECENT")]
+        let place = (mixed >> (64 - RECENT.ilog2())) as usize;
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each pair has the same length and the same ends, or nearly.
+    #[test]
+    fn texts_that_differ_little_are_told_apart() {
+        let mut labels = Labels::default();
+        let texts = ["", "a", "ab", "ba", "abc", "cab", "abcd", "dbca", "abcdabc", "abcXabc", "abcdefgh", "abcdefgi"];
+        let middles = ["12345678abcdefgh", "12345678Xabcdefgh", "12345678Yabcdefgh", "12345678XYabcdefgh"];
+        let texts: Vec<&str> = texts.into_iter().chain(middles).collect();
+        for _ in 0..2 {
+            let numbers: Vec<u32> = texts.iter().map(|text| labels.number(text.as_bytes())).collect();
+            assert_eq!(numbers, (0..timeline::number(texts.len())).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn texts_beyond_the_bound_are_one() {
+        let mut labels = Labels::default();
+        let number = |labels: &mut Labels, i: usize| labels.number(format!("f{i}").as_bytes()) as usize;
+        assert!((0..LABELS_MAX).all(|i| number(&mut labels, i) == i));
+        assert_eq!([1, 2, 3].map(|i| number(&mut labels, LABELS_MAX + i)), [LABELS_MAX; 3]);
+        assert_eq!(
+            (number(&mut labels, 7), labels.text(u32::try_from(LABELS_MAX).unwrap()), labels.beyond()),
+            (7, OTHERS, 3)
+        );
+    }
+
+    #[test]
+    fn each_text_has_one_number() {
+        let mut labels = Labels::default();
+        let texts: Vec<String> = (0..5000).map(|i| format!("SYSINIT thing{i}")).collect();
+        let numbers: Vec<u32> = texts.iter().map(|t| labels.number(t.as_bytes())).collect();
+        assert_eq!(numbers, (0..5000).collect::<Vec<_>>());
+        for (text, number) in texts.iter().zip(numbers) {
+            assert_eq!(labels.number(text.as_bytes()), number);
+            assert_eq!(labels.text(number), text.as_bytes());
+        }
+        assert_eq!(labels.number(b"SYSINIT\0 th\x1b[1ming7\x1b[0m"), 7);
+        assert_eq!(labels.number(b"\0\x07"), labels.number(b"?"));
+        assert_eq!(labels.number(b"SYSINIT thing7 \0"), 7, "no space is left at its end");
+        assert_eq!(labels.cleaned(), 3);
+        for _ in 0..2 {
+            assert_eq!(labels.number(b"SYSINIT thing7\r"), 7);
+        }
+        assert_eq!(labels.cleaned(), 5, "also what was seen before");
+        assert!(labels.knows(b"SYSINIT thing7") && !labels.knows(b"SYSINIT thing"));
+        let start = labels.number(b"start_init");
+        assert_eq!(labels.role(start), Role::StartInit);
+    }
+}

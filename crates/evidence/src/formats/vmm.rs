@@ -1,0 +1,228 @@
+//! `vmm.json`: what the host saw of the virtual machine monitor's own start.
+//!
+//! ```json
+//! [{"name": "linked", "at_ns": 18200341, "error_ns": 300000, "evidence": "ld.so's own statistics"}]
+//! ```
+//! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are),
+//! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
+//! vCPUs were started). Of a board there is one mark, `power on`, with which it starts. If the plugin recorded a first block, that time ends the VMM's phases
+//! instead: its error is smaller.
+//!
+//! It must not know one monitor from another, and it places nothing of the guest's.
+
+use crate::boot::offers::Offers;
+use crate::boot::{Boot, Moment};
+use crate::input::{File, Input};
+use crate::readers::reader::{Evidence, Own, Reader};
+use serde::Deserialize;
+use std::rc::Rc;
+use timeline::{DiagnosticKind, Diagnostics, FileLoss, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
+
+/// A recorder writes half a kilobyte.
+const BYTES_MAX: usize = 1 << 20;
+
+/// So many unknown names are kept apart.
+const NAMED_MOST: usize = 8;
+
+#[derive(Deserialize)]
+struct Mark {
+    name: String,
+    at_ns: i64,
+    #[serde(default)]
+    error_ns: i64,
+    #[serde(default)]
+    evidence: String,
+}
+
+/// Which part of the monitor's start a mark ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The program is loaded.
+    Executed,
+    /// Its libraries are linked.
+    Linked,
+    /// Its options are read, and it greets.
+    Monitor,
+    /// All devices are made.
+    Devices,
+    /// The virtual CPUs are started: this ends with the machine's first instruction, which the host only hears of.
+    Started,
+    /// A board is switched on: there is no monitor.
+    PowerOn,
+}
+
+impl Part {
+    fn of(mark: &str) -> Option<Part> {
+        match mark {
+            "executed" => Some(Part::Executed),
+            "linked" => Some(Part::Linked),
+            "monitor ready" => Some(Part::Monitor),
+            "machine complete" => Some(Part::Devices),
+            "first instruction" => Some(Part::Started),
+            "power on" => Some(Part::PowerOn),
+            _ => None,
+        }
+    }
+
+    /// The phase that it is.
+    fn phase(self) -> Phase {
+        match self {
+            Part::Executed => Phase::MonitorExec,
+            Part::Linked => Phase::MonitorLinking,
+            Part::Monitor => Phase::MonitorOptions,
+            Part::Devices => Phase::MonitorDevices,
+            Part::Started | Part::PowerOn => Phase::MonitorCpus,
+        }
+    }
+}
+
+/// A step of the monitor's start: it lasts from the end of the one before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What was being done.
+    pub part: Part,
+    /// When it was done.
+    pub end: Ns,
+    /// How far off that may be.
+    pub error: Ns,
+    /// What shows it.
+    pub evidence: String,
+}
+
+/// The steps that are known, in order of time.
+pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
+    if bytes.len() > BYTES_MAX {
+        diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: it has more than {BYTES_MAX} bytes"));
+        return Vec::new();
+    }
+    let marks = match serde_json::from_slice::<Vec<Mark>>(bytes) {
+        Ok(marks) => marks,
+        Err(e) => {
+            diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: {e}"));
+            return Vec::new();
+        }
+    };
+    let mut steps = Vec::new();
+    let mut unknown = 0;
+    for (i, mark) in marks.into_iter().enumerate() {
+        match Part::of(&mark.name) {
+            Some(part) => {
+                steps.push(Step { part, end: Ns(mark.at_ns), error: Ns(mark.error_ns), evidence: mark.evidence });
+            }
+            None => {
+                // A file of nothing but such marks has one diagnostic for all that are too many to name.
+                let name = if unknown < NAMED_MOST { mark.name.as_str() } else { "and others" };
+                let place = || format!("{file}: mark {}", i + 1);
+                diagnostics.note_about(DiagnosticKind::VmmMarkUnknown, name, place);
+                unknown += 1;
+            }
+        }
+    }
+    steps.sort_by_key(|s| s.end);
+    steps
+}
+
+/// When the host heard that the vCPUs were started, or a board was switched on.
+pub fn vcpus_started(steps: &[Step]) -> Option<&Step> {
+    steps.iter().find(|step| matches!(step.part, Part::Started | Part::PowerOn))
+}
+
+/// Adds the steps as phases and as work on the monitor's track.
+pub fn build(steps: &[Step], first_instruction: Option<Ns>, track: TrackId, timeline: &mut Timeline) {
+    let limit = first_instruction.unwrap_or(Ns::MAX);
+    let mut start = (Ns::ZERO, Ns::ZERO, "the VMM is executed".to_owned());
+    for step in steps.iter().filter(|s| s.end < limit && s.part != Part::Started) {
+        add(step.part.phase(), &start, step.end, track, timeline);
+        start = (step.end, step.error, step.evidence.clone());
+    }
+    if let Some(end) = first_instruction {
+        add(Part::Started.phase(), &start, end, track, timeline);
+    }
+}
+
+fn add(phase: Phase, (start, error, evidence): &(Ns, Ns, String), end: Ns, track: TrackId, timeline: &mut Timeline) {
+    timeline.boundary(phase, *start, *error, evidence);
+    let name = phase.name(&timeline.names).into_owned();
+    let name = timeline.names.intern(&name);
+    let row = SpanRow { name, detail: NameId::EMPTY, start: *start, end, track, kind: SpanKind::Stage };
+    timeline.spans.push(row, None);
+}
+
+/// What the recorder noted.
+#[derive(Default)]
+pub(crate) struct Files {
+    file: Option<Rc<File>>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("vmm.json")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::VmmSteps
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.file.get_or_insert(input.file);
+    }
+
+    /// Where a host started the monitor, its start is a stretch of the boot even if nothing tells its steps.
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        if !boot.is_hosted() {
+            return None;
+        }
+        let read = |file: &Rc<File>| steps(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
+        let steps = self.file.as_ref().map(read).unwrap_or_default();
+        boot.cpus_started = vcpus_started(&steps).map(|step| Moment {
+            at: step.end,
+            error: step.error,
+            evidence: step.evidence.clone(),
+        });
+        Some(Box::new(Steps(steps)))
+    }
+}
+
+struct Steps(Vec<Step>);
+
+impl Evidence for Steps {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if offers.started.is_none() {
+            offers.started = vcpus_started(&self.0).map(|step| step.end);
+        }
+    }
+
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        let Some(machine) = boot.machine else { return };
+        let Some(monitor) = machine.monitor else { return };
+        build(&self.0, machine.first_instruction, monitor, &mut boot.timeline);
+        if let Some(at) = machine.first_instruction {
+            boot.timeline.tracks.get_mut(machine.firmware).created = Some((at, monitor));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_that_nobody_knows_is_counted_by_name() {
+        let mut diagnostics = Diagnostics::default();
+        let json = br#"[{"name": "machine complete", "at_ns": 9}, {"name": "relinked", "at_ns": 7}, {"name": "linked", "at_ns": 5}]"#;
+        let found = steps("vmm.json", json, &mut diagnostics);
+        assert_eq!(found.iter().map(|step| step.part).collect::<Vec<_>>(), [Part::Linked, Part::Devices]);
+        let unknown = diagnostics.iter().next().expect("a diagnostic");
+        assert_eq!((unknown.kind, unknown.about.as_str()), (DiagnosticKind::VmmMarkUnknown, "relinked"));
+        assert_eq!((unknown.count, unknown.first.as_str()), (1, "vmm.json: mark 2"));
+    }
+
+    #[test]
+    fn so_many_unknown_names_are_not_kept_one_by_one() {
+        let mut diagnostics = Diagnostics::default();
+        let marks: Vec<String> = (0..1000).map(|i| format!(r#"{{"name": "x{i}", "at_ns": {i}}}"#)).collect();
+        assert!(steps("vmm.json", format!("[{}]", marks.join(",")).as_bytes(), &mut diagnostics).is_empty());
+        assert_eq!(diagnostics.count(DiagnosticKind::VmmMarkUnknown), 1000);
+        assert!(diagnostics.iter().count() <= NAMED_MOST + 1);
+    }
+}

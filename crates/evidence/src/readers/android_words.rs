@@ -1,0 +1,299 @@
+//! What Android's init says in the kernel's log: the actions that it runs, their commands, and the services that it starts.
+//!
+//! ```text
+//! init: processing action (early-init) from (/system/etc/init/hw/init.rc:15)        until the next one; old ones say no file
+//! init: Command 'mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded       said when it took 50 ms, or failed
+//! init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.725ms.  the same of Android 8
+//! init: starting service 'vold'...                                 Android 7: `Starting`
+//! init: ... started service 'vold' has pid 156                     since Android 13
+//! init: Service 'bpfloader' (pid 383) exited with status 0 waiting took 0.439000 seconds    init waited for it
+//! init: Service 'aconfigd' (pid 400) exited with status 0 oneshot service took 0.039000 seconds in background
+//! ```
+//! (Android, `system/core/init/action.cpp`, `builtins.cpp`, `service.cpp`.) A service becomes a unit. It is active when init has started
+//! it, or when it has ended if init says that it is one that ends. A service that ended is a track with a span, begun by init. A command is
+//! a span on init's track, inside its action. How long an action takes is not said: it lasts at least until the last thing that init
+//! says in it.
+//!
+//! printk may leave out lines of init's (`output lines suppressed due to ratelimiting`); what was in them is missing.
+
+use crate::boot::Boot;
+use crate::formats::firmware::shorten;
+use crate::formats::systemd_words::UNITS_MAX;
+use hashbrown::HashMap;
+use timeline::{Manager, NameId, Ns, ServiceUnit, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
+
+/// Tracks of services have numbers of no process.
+const FIRST_ID: u64 = 1 << 41;
+/// The longest that a command can take.
+const SECONDS_MAX: f64 = 1e6;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Says<'a> {
+    Action(&'a str),
+    Command {
+        command: &'a str,
+        action: &'a str,
+        took: Ns,
+    },
+    Starting(&'a str),
+    Started {
+        service: &'a str,
+        pid: Option<u64>,
+    },
+    Ended {
+        service: &'a str,
+        failed: bool,
+        ends: bool,
+        waited: bool,
+    },
+    /// Something else of init's.
+    Other,
+}
+
+/// What init says, behind its name and what a vendor's kernel puts before it.
+fn says(text: &str) -> Option<Says<'_>> {
+    let text = match text.starts_with('[') {
+        true => text.split_once("] ")?.1.trim_start(),
+        false => text,
+    };
+    let text = text.strip_prefix("init: ")?;
+    if let Some(rest) = text.strip_prefix("processing action (") {
+        let action = rest.split_once(") from (").map_or_else(|| rest.strip_suffix(')'), |(action, _)| Some(action));
+        return Some(action.map_or(Says::Other, Says::Action));
+    }
+    if let Some(rest) = text.strip_prefix("Command '") {
+        return Some(command(rest).unwrap_or(Says::Other));
+    }
+    if let Some(rest) = text.strip_prefix("starting service '").or_else(|| text.strip_prefix("Starting service '")) {
+        return Some(rest.strip_suffix("'...").map_or(Says::Other, Says::Starting));
+    }
+    if let Some(rest) = text.strip_prefix("... started service '") {
+        let Some((service, pid)) = rest.rsplit_once("' has pid ") else { return Some(Says::Other) };
+        return Some(Says::Started { service, pid: pid.trim().parse().ok() });
+    }
+    let Some(rest) = text.strip_prefix("Service '") else { return Some(Says::Other) };
+    let Some((service, rest)) = rest.split_once("' (pid ") else { return Some(Says::Other) };
+    let status = rest.split_once(") exited with status ").map(|(_, status)| status);
+    let killed = rest.contains(") received signal ") || rest.contains(") killed by signal ");
+    if status.is_none() && !killed {
+        return Some(Says::Other);
+    }
+    let failed = status.is_none_or(|status| status.split(' ').next() != Some("0"));
+    let waited = rest.contains(" waiting took ");
+    let ends = waited || rest.contains(" oneshot service took ") || service.starts_with("exec ");
+    Some(Says::Ended { service, failed, ends, waited })
+}
+
+/// `mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded`
+fn command(rest: &str) -> Option<Says<'_>> {
+    let (command, rest) = rest.split_once("' action=")?;
+    let (before, took) = rest.rsplit_once(" took ").or_else(|| rest.split_once(" took "))?;
+    let (ms, _) = took.split_once("ms")?;
+    let seconds = ms.parse::<f64>().ok()? / 1e3;
+    #[allow(clippy::cast_possible_truncation)] // It is in range.
+    let took = (0.0..SECONDS_MAX).contains(&seconds).then(|| Ns((seconds * 1e9).round() as i64))?;
+    let action = before.rsplit_once(" (").map_or(before, |(action, _)| action);
+    Some(Says::Command { command, action, took })
+}
+
+/// A service that init began to start.
+struct Service {
+    unit: usize,
+    start: Ns,
+    is_over: bool,
+}
+
+/// The action that runs.
+struct Action {
+    name: NameId,
+    from: Ns,
+    until: Ns,
+}
+
+/// What is known of init so far.
+struct Init {
+    track: TrackId,
+    services: HashMap<NameId, Service>,
+    action: Option<Action>,
+    /// Until when its track has spans.
+    busy_until: Ns,
+    /// Whether it says when a service was started.
+    says_started: bool,
+    tracks: u64,
+}
+
+/// Puts what init says onto a boot's timeline; the messages in order of time.
+pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mut Boot<'_>) {
+    let mut init: Option<Init> = None;
+    for (at, text) in messages {
+        let Some(says) = says(text) else { continue };
+        // Others' process 1 may be called so too: it is Android's once it says what only that one does.
+        if init.is_none() && says != Says::Other {
+            init = Some(Init::begin(at, boot));
+        }
+        if let Some(init) = &mut init {
+            init.hear(at, says, &mut boot.timeline);
+        }
+    }
+    if let Some(init) = init {
+        init.finish(&mut boot.timeline);
+    }
+}
+
+impl Init {
+    fn begin(at: Ns, boot: &mut Boot<'_>) -> Init {
+        let first = boot.first_thread();
+        let known = boot.init.filter(|init| *init != first);
+        let timeline = &mut boot.timeline;
+        let track = known.or_else(|| timeline.tracks.find(TrackKind::Thread, 1)).unwrap_or_else(|| {
+            let name = timeline.names.intern("init");
+            timeline.tracks.add(name, TrackKind::Thread, 1)
+        });
+        timeline.tracks.get_mut(track).created.get_or_insert((at, first));
+        boot.init = Some(track);
+        let (services, action) = (HashMap::new(), None);
+        Init { track, services, action, busy_until: Ns::MIN, says_started: false, tracks: 0 }
+    }
+
+    fn hear(&mut self, at: Ns, says: Says<'_>, timeline: &mut Timeline) {
+        if let Some(action) = self.action.as_mut().filter(|_| !matches!(says, Says::Action(_))) {
+            action.until = action.until.max(at);
+        }
+        match says {
+            Says::Action(name) => {
+                self.end_action(at, timeline);
+                self.action = Some(Action { name: timeline.names.intern(&shorten(name)), from: at, until: at });
+            }
+            Says::Command { command, action, took } => {
+                // It is told in whole ms, and by a message that came a little later.
+                let from = self.action.as_ref().map_or(self.busy_until, |action| action.from.max(self.busy_until));
+                let start = (at - took).max(from);
+                if start < at {
+                    let (name, detail) =
+                        (timeline.names.intern(&shorten(command)), timeline.names.intern(&shorten(action)));
+                    let (track, kind) = (self.track, SpanKind::Work);
+                    timeline.spans.push(SpanRow { name, detail, start, end: at, track, kind }, None);
+                    self.busy_until = at;
+                }
+            }
+            Says::Starting(service) => self.starting(at, service, timeline),
+            Says::Started { service, pid } => {
+                self.says_started = true;
+                if let Some(unit) = self.known(service, timeline) {
+                    timeline.units[unit].settled.get_or_insert(at);
+                    timeline.units[unit].main_pid = pid;
+                }
+            }
+            Says::Ended { service, failed, ends, waited } => self.ended(at, service, failed, ends, waited, timeline),
+            Says::Other => {}
+        }
+    }
+
+    fn known(&self, service: &str, timeline: &mut Timeline) -> Option<usize> {
+        let name = timeline.names.intern(&shorten(service));
+        self.services.get(&name).map(|service| service.unit)
+    }
+
+    fn starting(&mut self, at: Ns, service: &str, timeline: &mut Timeline) {
+        if timeline.units.len() >= UNITS_MAX {
+            return;
+        }
+        let name = timeline.names.intern(&shorten(service));
+        let unit = timeline.units.len();
+        timeline.units.push(ServiceUnit { name, start: Some(at), ..ServiceUnit::default() });
+        timeline.unit_managers.insert(name, Manager::Android);
+        self.services.insert(name, Service { unit, start: at, is_over: false });
+    }
+
+    fn ended(&mut self, at: Ns, service: &str, failed: bool, ends: bool, waited: bool, timeline: &mut Timeline) {
+        let name = timeline.names.intern(&shorten(service));
+        let Some(known) = self.services.get_mut(&name).filter(|known| !known.is_over) else { return };
+        known.is_over = true;
+        let (start, unit) = (known.start, &mut timeline.units[known.unit]);
+        if ends || unit.settled.is_none() {
+            (unit.settled, unit.failed) = (Some(at), failed);
+        }
+        let track = timeline.tracks.add(name, TrackKind::Thread, FIRST_ID + self.tracks);
+        self.tracks += 1;
+        timeline.tracks.get_mut(track).created = Some((start, self.track));
+        if start < at {
+            let (detail, kind) = (NameId::EMPTY, SpanKind::Process);
+            timeline.spans.push(SpanRow { name, detail, start, end: at, track, kind }, None);
+            if waited {
+                let by = WaitedOn::Thread(track);
+                timeline.waits.push(Wait {
+                    track: self.track,
+                    from: start,
+                    woken: at,
+                    until: at,
+                    by,
+                    uninterruptible: false,
+                });
+            }
+        }
+    }
+
+    fn end_action(&mut self, at: Ns, timeline: &mut Timeline) {
+        let Some(action) = self.action.take() else { return };
+        let (start, end) = (action.from, action.until.min(at));
+        if start < end {
+            let (name, detail, kind) = (timeline.names.intern("action"), action.name, SpanKind::Stage);
+            timeline.spans.push(SpanRow { name, detail, start, end, track: self.track, kind }, None);
+        }
+        self.busy_until = self.busy_until.max(end);
+    }
+
+    /// Where init does not say when a service was started, it was there when init began to start it.
+    fn finish(mut self, timeline: &mut Timeline) {
+        self.end_action(Ns::MAX, timeline);
+        if !self.says_started {
+            for service in self.services.values() {
+                let unit = &mut timeline.units[service.unit];
+                unit.settled = unit.settled.or(unit.start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_androids_words() {
+        let ms = Ns::from_ms;
+        let cases = [
+            ("init: processing action (early-init)", Says::Action("early-init")),
+            ("init: processing action (a=* && (b)) from (/x.rc:4)", Says::Action("a=* && (b)")),
+            ("[6:           init:    1] init: processing action (fs) from (<Builtin Action>:0)", Says::Action("fs")),
+            (
+                "init: Command 'mount_all /f' action=fs (/i.rc:12) took 31760ms and succeeded",
+                Says::Command { command: "mount_all /f", action: "fs", took: ms(31_760) },
+            ),
+            (
+                "init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.5ms.",
+                Says::Command { command: "start ueventd", action: "early-init", took: Ns::from_us(127_500) },
+            ),
+            ("init: starting service 'exec 1 (/system/bin/vdc x)'...", Says::Starting("exec 1 (/system/bin/vdc x)")),
+            ("init: Starting service 'drm'...", Says::Starting("drm")),
+            ("init: ... started service 'vold' has pid 156", Says::Started { service: "vold", pid: Some(156) }),
+            (
+                "init: Service 'bpfloader' (pid 383) exited with status 0 waiting took 0.439000 seconds",
+                Says::Ended { service: "bpfloader", failed: false, ends: true, waited: true },
+            ),
+            (
+                "init: Service 'zygote' (pid 7) received signal 6",
+                Says::Ended { service: "zygote", failed: true, ends: false, waited: false },
+            ),
+            ("init: Command 'x' action=y took -1ms and", Says::Other),
+            ("init: Command 'x' action=y took 1e300ms and", Says::Other),
+            ("init: Service 'x' (pid ", Says::Other),
+            ("init: hello", Says::Other),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(says(text), Some(expected), "{text}");
+        }
+        assert_eq!((says("systemd[1]: x"), says("[init: x"), says("")), (None, None, None));
+    }
+}
