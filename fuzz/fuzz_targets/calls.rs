@@ -1,8 +1,9 @@
 //! The reader of call traces (`calls.bin`) with a list of symbols. The input is the symbols, a NUL, the trace.
 #![no_main]
 
-use evidence::calls::{self, Followed, contexts::Contexts, profile};
-use evidence::first_executions::symbols::Symbols;
+use evidence::contexts::Contexts;
+use evidence::symbols::Symbols;
+use evidence::{Followed, calls, profile};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Names};
 

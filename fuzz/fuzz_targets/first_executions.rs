@@ -1,8 +1,8 @@
 //! The reader of first-execution traces (`first-run.bin`) with a list of symbols. The input is the symbols, a NUL, the trace.
 #![no_main]
 
-use evidence::first_executions::symbols::Symbols;
-use evidence::first_executions::{self, calls, regions};
+use evidence::symbols::Symbols;
+use evidence::{first_calls, first_executions, regions};
 use libfuzzer_sys::fuzz_target;
 use timeline::{Diagnostics, Ns};
 
@@ -14,6 +14,6 @@ fuzz_target!(|bytes: &[u8]| {
     let run = first_executions::read("first-run.bin", run, &mut diagnostics);
     let regions = regions::regions(&run);
     assert!(regions.iter().is_sorted_by_key(|region| region.at));
-    let found = calls::calls(&run, &symbols, Ns(0), &mut diagnostics);
+    let found = first_calls::calls(&run, &symbols, Ns(0), &mut diagnostics);
     assert!(found.calls.iter().all(|call| call.start <= call.end));
 });

@@ -4,7 +4,7 @@ use crate::Notes;
 use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::Values;
-use evidence::calls::Followed;
+use evidence::Followed;
 use recording::{Known, Recording};
 use report::{Boot, Facts, WarningLine};
 use std::path::{Path, PathBuf};

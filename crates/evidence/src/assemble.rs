@@ -1,5 +1,6 @@
 //! A recording becomes a timeline: its files are given to their readers, clocks are joined, and evidence is placed in passes.
 
+mod alone;
 pub(crate) mod archive;
 pub(crate) mod booted;
 pub(crate) mod clocks;

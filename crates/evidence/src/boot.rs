@@ -4,18 +4,24 @@
 //! format, so that a reader need not know who said it.
 
 pub(crate) mod arch;
+pub(crate) mod clocks;
+pub mod followed;
 pub(crate) mod linux;
+pub(crate) mod lists;
 pub(crate) mod offers;
 pub(crate) mod ports;
+pub(crate) mod printed;
+pub mod regions;
+pub(crate) mod stage;
 pub(crate) mod subject;
 
-use crate::assemble::clocks::Clocks;
-use crate::boot::ports::PortEvent;
+use crate::boot::clocks::Clocks;
+use crate::boot::lists::Lists;
+use crate::boot::printed::Printed;
+use crate::boot::regions::Region;
 use crate::boot::subject::Subject;
 use crate::formats::first_executions::FirstExecutions;
-use crate::formats::first_executions::lists::Lists;
-use crate::formats::first_executions::printed::Printed;
-use crate::formats::first_executions::regions::Region;
+use crate::formats::ftrace::PortEvent;
 use crate::formats::kernel_log::KernelLog;
 use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;

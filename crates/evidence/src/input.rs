@@ -23,6 +23,12 @@ pub(crate) fn records_max(bytes: usize, cost: usize) -> usize {
     bytes.saturating_mul(RECORDS_BYTES_EACH).saturating_add(RECORDS_BYTES) / cost
 }
 
+/// Imported files are numbered: `00-serial.log`.
+pub(crate) fn is_imported(name: &str) -> bool {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    digits >= 2 && name.as_bytes().get(digits) == Some(&b'-')
+}
+
 /// A file and its name.
 pub(crate) struct File {
     pub name: String,

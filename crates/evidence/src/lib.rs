@@ -23,13 +23,17 @@ pub use assemble::kernel_release::kernel_release;
 pub use assemble::meminfo::{GuestMemory, meminfo, meminfo_after_workload};
 pub use assemble::merge::{Loaded, load, read, read_by_calls};
 pub use assemble::reader_table::Format;
+pub use boot::followed::Followed;
+pub use boot::regions;
 pub use boot::subject::Subject;
 pub use formats::{
     bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
     function_graph, guest_messages, guestfs, initcalls, journal, kernel_log, perf_data, perf_script, process_table,
-    silence, systemd_analyze, trace_dat, tslog, uftrace, watched,
+    silence, symbols, systemd_analyze, trace_dat, tslog, uftrace, watched,
 };
 pub use input::{UNPACKED_BYTES_MAX, index};
+pub use readers::calls::{BootCalls, contexts, profile};
+pub use readers::first_executions::first_calls;
 
 /// The bytes are not of the format that the reader is for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,4 +2,14 @@
 
 pub(crate) mod android_words;
 pub(crate) mod before_kernel;
+pub(crate) mod bootchart;
+pub mod calls;
+pub mod first_executions;
+pub(crate) mod ftrace;
+pub(crate) mod guestfs;
+pub(crate) mod journal;
+pub(crate) mod kernel_log;
 pub(crate) mod reader;
+pub(crate) mod symbols;
+pub(crate) mod systemd_analyze;
+pub(crate) mod tslog;

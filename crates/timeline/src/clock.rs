@@ -54,6 +54,11 @@ impl Segment {
 }
 
 impl Clock {
+    /// True if a counter can run at this rate. The slowest that log boots run at 32 kHz or more, the fastest at some GHz.
+    pub fn can_run_at(hz: f64) -> bool {
+        (1e3..=1e11).contains(&hz)
+    }
+
     /// A clock that runs at `hz` and showed `ticks` at time `at`.
     pub fn linear(name: &str, hz: f64, ticks: Ticks, at: Ns, rate_from: RateSource) -> Clock {
         Clock {

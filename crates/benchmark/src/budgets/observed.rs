@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::metrics::{Metric, Values};
 use crate::runs::{Boot, Measured, PhaseTime};
 use analysis::{Phase, Tables};
-use evidence::calls::BootCalls;
+use evidence::BootCalls;
 use std::collections::BTreeMap;
 use timeline::Ns;
 

@@ -7,7 +7,7 @@ use crate::up_to::UpTo;
 use anyhow::{Context, bail};
 use benchmark::Measured;
 use benchmark::budgets::{Noise, Observed};
-use evidence::calls::Followed;
+use evidence::Followed;
 use recording::{GuestSpec, Manifest, OutcomeKind, TimeBase};
 use std::path::{Path, PathBuf};
 

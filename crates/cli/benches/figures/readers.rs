@@ -2,7 +2,7 @@
 
 use crate::synthetic;
 use crate::table::{MB_PER_S, Promise, Table};
-use evidence::first_executions::symbols::Symbols;
+use evidence::symbols::Symbols;
 use evidence::ftrace::Trace;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;

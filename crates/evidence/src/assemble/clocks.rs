@@ -13,20 +13,16 @@
 //! one, its ticks are shown as ticks.
 
 use crate::boot::arch;
-use crate::boot::offers::{Compared, Marked, Offers, Stamped, StampedText, Stamps};
-use crate::formats::tslog;
-use recording::{Manifest, TimeBase};
+use crate::boot::clocks::{COUNTER, Clocks, PRINTK};
+use crate::boot::offers::{Compared, Marked, Offers, Stamped, StampedText};
+use crate::formats::ftrace::Stamps;
+use recording::TimeBase;
 use timeline::{Clock, Delay, DiagnosticKind, Diagnostics, Ns, RateSource, SyncPoint, Ticks};
 
 /// What the trace's clock is called.
 const TRACE: &str = "trace";
-/// What the guest's counter is called where it is the host's time stamp counter.
-pub const COUNTER: &str = "guest TSC";
 /// What another counter is called.
 const OWN_COUNTER: &str = "guest counter";
-/// What printk's clock is called.
-const PRINTK: &str = "printk";
-
 /// A kernel finds its counter's rate to a hundredth, and the host's stamps do over a boot: rates further apart are of different
 /// seconds.
 const OTHER_SECOND: f64 = 0.1;
@@ -47,19 +43,6 @@ const EDGE: Ns = Ns::from_us(100);
 
 /// Writing one numbered line takes so many times as long as writing another only if it was disturbed.
 const DISTURBED: u64 = 4;
-
-/// The clocks of a recording, as far as it has them.
-#[derive(Default)]
-pub struct Clocks {
-    /// The guest's time stamp counter.
-    pub counter: Option<Clock>,
-    /// The trace's stamps.
-    pub trace: Option<Clock>,
-    /// printk's stamps; its ticks are nanoseconds.
-    pub printk: Option<Clock>,
-    /// Nothing says how long the trace's ticks are, and there is nothing else: they stand for themselves.
-    pub only_ticks: bool,
-}
 
 /// Finds the clocks; what could not be joined is said in `diagnostics`.
 pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
@@ -102,15 +85,15 @@ pub fn join(evidence: &Offers<'_>, diagnostics: &mut Diagnostics) -> Clocks {
 
 /// A clock at a rate that a counter can have.
 fn believed(clock: Option<Clock>, diagnostics: &mut Diagnostics) -> Option<Clock> {
-    if let Some(clock) = clock.as_ref().filter(|clock| !tslog::plausible(clock.hz)) {
+    if let Some(clock) = clock.as_ref().filter(|clock| !Clock::can_run_at(clock.hz)) {
         diagnostics.note(DiagnosticKind::CounterRateImplausible, || format!("{}: {} Hz", clock.name, clock.hz));
     }
-    clock.filter(|clock| tslog::plausible(clock.hz))
+    clock.filter(|clock| Clock::can_run_at(clock.hz))
 }
 
 fn counter(evidence: &Offers<'_>) -> Option<Clock> {
     let own = evidence.counter_hz;
-    let hosts = counts_as_the_host(evidence.manifest);
+    let hosts = arch::counts_as_the_host(evidence.manifest);
     let name = if own.is_some() { OWN_COUNTER } else { COUNTER };
     let said = if evidence.counter_is_kernels { RateSource::Kernel } else { RateSource::CounterRegister };
     if evidence.manifest.time_base == TimeBase::GuestVirtual {
@@ -170,12 +153,6 @@ fn counter(evidence: &Offers<'_>) -> Option<Clock> {
             Clock::fit_offset(name, hz, points, Delay::Late, from)
         }
     }
-}
-
-/// Whether the guest's counter is the host's, or in a deterministic boot that of instructions. So it is for a guest of an
-/// architecture that is not known here: evidence taken elsewhere has none.
-pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
-    arch::of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
 }
 
 /// The least late point of many. A function that had run before the trace says so looks early: such points stand alone.
@@ -250,11 +227,6 @@ fn between(clock: &Clock, before: Ticks, after: Ticks) -> Ns {
     before + Ns((after - before).0 / 2)
 }
 
-/// printk's stamps as ticks: they are nanoseconds and never negative.
-pub fn log_ticks(stamp: Ns) -> Ticks {
-    Ticks(u64::try_from(stamp.0).unwrap_or(0))
-}
-
 /// printk's clock, from messages that are also in the trace.
 fn printk_from_trace(evidence: &Offers<'_>, trace: &dyn StampedText, clock: &Clock) -> Option<Clock> {
     let points: Vec<SyncPoint> = common_messages(evidence.printk?, trace)
@@ -298,11 +270,6 @@ fn printk_from_words(evidence: &Offers<'_>, counter: Option<&Clock>) -> Option<C
     let points = compared(evidence, Compared::Printk, evidence.printk?, counter);
     let joined = Clock::fit_offset(PRINTK, 1e9, &points, Delay::Even, RateSource::NearProcess1)?;
     counter.map(|counter| resting_on(counter, joined))
-}
-
-/// printk's clock of a deterministic boot that process 1 said nothing of: at its own rate from `start` on.
-pub fn printk_alone(start: Ns) -> Clock {
-    Clock::linear(PRINTK, 1e9, Ticks(0), start, RateSource::FirstInstruction)
 }
 
 /// printk's clock, from the arrival of stamped lines: by our own index, or as a serial logger stamped them.
@@ -370,6 +337,7 @@ fn least_late(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use recording::Manifest;
 
     /// A board's console comes up at 300 ms and says what was said before, a line each 6 ms; then its clock has lost 40 ms.
     #[test]

@@ -2,13 +2,13 @@
 //! nothing, that files of it are lost. Each is a warning, which every view prints first.
 
 use crate::assemble::detect;
-use crate::assemble::files::{content, is_imported};
+use crate::assemble::files::content;
 use crate::assemble::meminfo;
-use crate::formats::tslog;
 use crate::input::index::Index;
+use crate::input::is_imported;
 use crate::readers::reader::{Own, Reader};
 use recording::{Condition, Lost, MANIFEST_NAME, Manifest, NotKnown, Recording};
-use timeline::{DiagnosticKind, Diagnostics, FileLoss, LastSign, ManifestFault, Ns, Timeline, Warning};
+use timeline::{Clock, DiagnosticKind, Diagnostics, FileLoss, LastSign, ManifestFault, Ns, Timeline, Warning};
 
 /// Warns of what is wrong with the recording itself, whatever is in its files.
 ///
@@ -51,7 +51,7 @@ fn fault(why: &NotKnown) -> ManifestFault {
 pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifest {
     let mut manifest = recording.manifest().clone();
     for (rate, field) in [(&mut manifest.ticks_hz, "ticks_hz"), (&mut manifest.host.tsc_hz, "host.tsc_hz")] {
-        if let Some(hz) = rate.take_if(|hz| !tslog::plausible(*hz)) {
+        if let Some(hz) = rate.take_if(|hz| !Clock::can_run_at(*hz)) {
             diagnostics.note(DiagnosticKind::CounterRateImplausible, || format!("{MANIFEST_NAME}: {field}: {hz} Hz"));
         }
     }

@@ -4,11 +4,13 @@
 //! archive are imported one by one. Nothing here knows a format: who takes which file is asked of the readers.
 
 use crate::assemble::archive;
-use crate::assemble::detect::{self, Readers};
+use crate::assemble::detect;
+use crate::assemble::detect::Readers;
 use crate::assemble::reader_table::{Format, YIELDS_TO};
 use crate::formats::journal;
 use crate::formats::tslog;
 use crate::input::index::Index;
+use crate::input::is_imported;
 use crate::input::recent::Recent;
 use crate::input::text::{HOLE_BYTES_MIN, Lines};
 use crate::input::{File, Input, UNPACKED_BYTES_MAX};
@@ -126,12 +128,6 @@ fn inputs(recording: &Recording, own: Own, diagnostics: &mut Diagnostics) -> Res
         }
         Own::Stream(name) => stream(recording, name, diagnostics)?.into_iter().collect(),
     })
-}
-
-/// Imported files are numbered: `00-serial.log`.
-pub(crate) fn is_imported(name: &str) -> bool {
-    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
-    digits >= 2 && name.as_bytes().get(digits) == Some(&b'-')
 }
 
 /// The content of a file. One that is too large counts as missing, and not the recording as unreadable.

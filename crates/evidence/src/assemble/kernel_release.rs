@@ -1,6 +1,6 @@
 //! Which kernel it was, by its own banner. Reads no more of a log than holds that.
 
-use crate::formats::kernel_log::{self, KernelLog};
+use crate::formats::kernel_log::KernelLog;
 use recording::Recording;
 use timeline::Diagnostics;
 
@@ -12,7 +12,7 @@ const HEAD_BYTES: usize = 64 << 10;
 /// # Errors
 /// If a file cannot be read.
 pub fn kernel_release(recording: &Recording) -> Result<Option<String>, recording::Error> {
-    let mut candidates = kernel_log::FILES.map(str::to_owned).to_vec();
+    let mut candidates = crate::readers::kernel_log::FILES.map(str::to_owned).to_vec();
     candidates.extend(crate::assemble::files::imported(recording));
     for name in candidates {
         // The banner is one of the first messages.

@@ -7,19 +7,22 @@
 //! No bytes of a format are read here, and no name that a kernel prints. What it adds itself (the beginning of the machine, the
 //! end of a boot that nobody marked) follows from the timeline. What is only true of Linux is in [`crate::boot::linux`].
 
-use crate::assemble::clocks::{self, log_ticks};
+use crate::assemble::clocks;
 use crate::assemble::condition;
 use crate::assemble::detect::Readers;
 use crate::assemble::files;
 use crate::assemble::gaps;
 use crate::assemble::reader_table::{THREADS, WHOLE_BOOTS};
-use crate::boot::linux::{self, excerpt};
+use crate::boot::clocks::log_ticks;
+use crate::boot::followed::Followed;
+use crate::boot::linux;
+use crate::boot::linux::excerpt;
 use crate::boot::offers::Offers;
-use crate::boot::ports::{self, Answer};
+use crate::boot::ports;
+use crate::boot::ports::Answer;
+use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
 use crate::boot::{Boot, Machine, Moment};
-use crate::formats::calls::Followed;
-use crate::formats::first_executions::regions::Stage;
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence};
 use recording::{EndMark, GuestSpec, Oddity, OutcomeKind, Recording};

@@ -5,32 +5,33 @@
 //!
 //! It is data: it must look into no file, and no reader may be asked here what it read.
 
-use crate::formats::bootchart;
 use crate::formats::bootstage;
 use crate::formats::bootstat;
 use crate::formats::boottimes;
-use crate::formats::calls;
 use crate::formats::cbmem;
 use crate::formats::efi_loader;
 use crate::formats::firmware;
-use crate::formats::first_executions;
 use crate::formats::fpdt;
-use crate::formats::ftrace;
 use crate::formats::function_graph;
 use crate::formats::guest_messages;
-use crate::formats::guestfs;
-use crate::formats::journal;
-use crate::formats::kernel_log;
 use crate::formats::perf_data;
 use crate::formats::perf_script;
 use crate::formats::process_table;
 use crate::formats::silence;
-use crate::formats::systemd_analyze;
-use crate::formats::tslog;
 use crate::formats::uftrace;
 use crate::formats::vmm;
 use crate::formats::watched;
+use crate::readers::bootchart;
+use crate::readers::calls;
+use crate::readers::first_executions;
+use crate::readers::ftrace;
+use crate::readers::guestfs;
+use crate::readers::journal;
+use crate::readers::kernel_log;
 use crate::readers::reader::Reader;
+use crate::readers::symbols;
+use crate::readers::systemd_analyze;
+use crate::readers::tslog;
 use timeline::DiagnosticKind;
 
 fn open<R: Reader + Default + 'static>() -> Box<dyn Reader> {
@@ -57,8 +58,8 @@ readers! {
     GuestMessages: guest_messages::Files,
     /// A launch as libguestfs' boot-analysis prints it: [`crate::formats::guestfs`].
     Guestfs: guestfs::Files,
-    /// Lists of functions, such as `/proc/kallsyms`: [`crate::formats::first_executions::symbols`].
-    Symbols: first_executions::list_files::Files,
+    /// Lists of functions, such as `/proc/kallsyms`: [`crate::formats::symbols`].
+    Symbols: symbols::Files,
     /// Samples as `perf script` prints them: [`crate::formats::perf_script`].
     Samples: perf_script::Files,
     /// Where vCPUs were while the console was silent: [`crate::formats::silence`].
@@ -131,10 +132,6 @@ pub(crate) const WHOLE_BOOTS: [Precedence; 1] = [Precedence {
     ],
     note: DiagnosticKind::LinuxEvidenceBesideTslog,
 }];
-
-/// Whose messages of the kernel are used: libguestfs heard those of its own boot, and stamped each.
-pub(crate) const MESSAGES: Precedence =
-    Precedence { used: Format::Guestfs, unread: &[Format::KernelLog], note: DiagnosticKind::KernelLogBesideLibguestfs };
 
 /// (A, B): if B recognises lines of a file, A does not get that file. Addresses in a kernel log look like symbols.
 pub(crate) const YIELDS_TO: [(Format, Format); 1] = [(Format::Symbols, Format::KernelLog)];

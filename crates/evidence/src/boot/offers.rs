@@ -1,18 +1,10 @@
 //! What evidence offers to find the clocks of a boot from, in terms of clocks: readings of the guest's counter, and texts
-//! whose lines carry stamps. No format is known here: a reader offers what its own has, and [`crate::assemble::clocks`] joins it.
+//! whose lines carry stamps. No format is known here: a reader offers what its own has, and [`crate::boot::clocks`] joins it.
 
+use crate::formats::ftrace::Stamps;
 use hashbrown::HashMap;
 use recording::{Manifest, TimeBase};
 use timeline::{Ns, RateSource, SyncPoint, Ticks};
-
-/// What stamps count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
-    /// Nanoseconds of some clock of the kernel's.
-    Nanoseconds,
-    /// Ticks of some counter.
-    Counter,
-}
 
 /// A message of the kernel's in a text with stamps.
 #[derive(Clone, Copy, Debug)]

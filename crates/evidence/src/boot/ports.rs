@@ -4,33 +4,9 @@
 //! the work of the thread that let it listen. A page needs a program that serves it: that is the thread that closed the
 //! connection, for the recorder asks for that. What comes after, until the recorder had its answer, is the host's.
 
+use crate::formats::ftrace::{PortEvent, SocketChange};
 use recording::Until;
 use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
-
-/// What became of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketChange {
-    /// It waits for connections.
-    Listens,
-    /// It does no longer.
-    ListensNoMore,
-    /// A connection to it is there.
-    Connected,
-    /// A thread of the guest's closes a connection.
-    Closed,
-}
-
-/// A socket of the guest's changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PortEvent {
-    pub at: Ns,
-    /// What ran then.
-    pub track: TrackId,
-    pub port: u16,
-    /// Only the guest itself can reach it.
-    pub is_loopback: bool,
-    pub change: SocketChange,
-}
 
 /// What the trace says of the port that the boot ends with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

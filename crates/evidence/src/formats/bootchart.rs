@@ -18,19 +18,17 @@
 //! What happens between two samples is not known. A process that came and went in between is missing; of the others a
 //! stretch is on a CPU where the process had one for half of it. The sampling's interval is said with the result.
 
-mod parse;
-mod place;
+pub(crate) mod parse;
 mod samples;
 mod svg;
 
-pub(crate) use place::Files;
 pub use samples::{Process, Samples, Stretch, Use};
 
 use parse::Part;
-use timeline::{Diagnostics, Timeline};
+use timeline::Diagnostics;
 
 /// What diagnostics call it.
-const NAME: &str = "bootchart";
+pub(crate) const NAME: &str = "bootchart";
 
 impl Samples {
     /// Reads `proc_ps.log`, `taskstats.log` or a picture of systemd-bootchart's; none if the bytes are none of these.
@@ -42,15 +40,10 @@ impl Samples {
             Part::Header | Part::Unused(_) => None,
         }
     }
-
-    /// Alone on a timeline, for who wants to see what it gives without a recording.
-    pub fn on_a_timeline(&self) -> Timeline {
-        place::on_a_timeline(self)
-    }
 }
 
 /// What a file of a boot chart is, in words; none if it is none.
-fn part_in_words(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn part_in_words(bytes: &[u8]) -> Option<&'static str> {
     Some(match parse::part(bytes)? {
         Part::Header => "boot chart (header)",
         Part::Processes => "boot chart (processes, /proc/PID/stat)",

@@ -5,21 +5,9 @@
 //! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
 //! input only. What it means is in [`profile`].
 
-mod build;
-pub mod contexts;
-mod followed;
-mod load;
-mod pieces;
-mod placed;
-pub mod profile;
 mod read;
-mod reader;
 
-use build::{Built, build};
-pub use followed::Followed;
-pub use load::BootCalls;
 pub use read::read;
-pub(crate) use reader::Files;
 
 use crate::formats::plugin_header::clamped;
 use plugin_formats::calls::MAGIC;
@@ -161,7 +149,7 @@ pub struct Calls {
     /// Ticks at which QEMU ended, if it ended in order.
     pub exit: Option<u64>,
     /// Host time zero, ns of its clock; kept to place `syncs`.
-    zero_host_ns: u64,
+    pub(crate) zero_host_ns: u64,
 }
 
 impl Calls {
@@ -248,4 +236,4 @@ pub fn recognise(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

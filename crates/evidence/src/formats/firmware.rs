@@ -6,9 +6,10 @@
 //! that firmware is over is for whoever knows the machine to say: here all lines are alike.
 
 use crate::boot::Boot;
-use crate::formats::first_executions::regions::Stage;
+use crate::boot::regions::Stage;
 use crate::input::index::Index;
-use crate::input::text::{self, Lines, lossy};
+use crate::input::text;
+use crate::input::text::{Lines, lossy};
 use crate::input::{Input, records_max};
 use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{

@@ -6,21 +6,8 @@
 //! everything after is relative to it. What the blocks mean is in the submodules: [`regions`] (firmware, loader,
 //! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
 
-pub mod aliases;
-pub mod calls;
-mod demangle;
-pub(crate) use demangle::plain as plain_name;
-pub(crate) mod list_files;
-pub(crate) mod lists;
-pub(crate) mod printed;
-mod reader;
-pub mod regions;
-pub(crate) mod stage;
-pub mod symbols;
-
-pub(crate) use reader::Files;
-
-use crate::formats::plugin_header::{self, since};
+use crate::formats::plugin_header;
+use crate::formats::plugin_header::since;
 use crate::input::records_max;
 use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read_header};
 use plugin_formats::{Broken, Bytes};

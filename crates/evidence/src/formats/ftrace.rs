@@ -21,20 +21,29 @@ mod build;
 mod event;
 mod line;
 mod processes;
-mod reader;
 mod sched;
 mod services;
+mod sockets;
 
-pub use crate::boot::offers::Stamps;
 pub use build::Built;
 pub use event::{Event, Task};
 pub use line::{Context, Record};
-pub(crate) use reader::Files;
+pub(crate) use sockets::PortEvent;
+pub use sockets::SocketChange;
 
 use crate::NotThisFormat;
 use crate::input::text::{Line, Lines, number, skip_spaces, whole_number};
 use line::Entry;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ticks, Timeline};
+
+/// What stamps count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// Nanoseconds of some clock of the kernel's.
+    Nanoseconds,
+    /// Ticks of some counter.
+    Counter,
+}
 
 /// How many lines were what. They sum to the number of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,7 +199,7 @@ impl<'a> Trace<'a> {
     }
 
     /// Whether all events are here that its heading says there were as it was written: nothing was cut off.
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.declared.is_some_and(|declared| self.counts.events.saturating_add(self.left_out) >= declared)
     }
 

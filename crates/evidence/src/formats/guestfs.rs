@@ -15,7 +15,6 @@
 
 mod parse;
 mod place;
-mod reader;
 
 use crate::NotThisFormat;
 use crate::formats::kernel_log::{KernelLog, Prefix, StampedLine};
@@ -25,7 +24,6 @@ use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use parse::is_event;
-pub(crate) use reader::Files;
 
 /// What diagnostics call it.
 const NAME: &str = "libguestfs";

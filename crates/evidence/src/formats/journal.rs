@@ -15,10 +15,8 @@
 //!
 //! Of several boots the last one counts. It keeps no field but those below.
 
-mod place;
 mod short;
 
-pub(crate) use place::Files;
 pub(crate) use short::is_dated;
 
 use crate::input::records_max;
@@ -28,7 +26,7 @@ use serde_json::Value;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// What diagnostics call it.
-const NAME: &str = "journal";
+pub(crate) const NAME: &str = "journal";
 /// Longer messages are cut.
 const MESSAGE_BYTES_MAX: usize = 2048;
 const FIELD_BYTES_MAX: usize = 512;
@@ -136,13 +134,13 @@ impl Entry {
 }
 
 /// Whether bytes begin as a journal, of any format.
-fn begins(bytes: &[u8]) -> bool {
+pub(crate) fn begins(bytes: &[u8]) -> bool {
     let line = Lines::new(bytes).next().map_or(&b""[..], |line| line.bytes);
     is_line(line) || short::is_monotonic(bytes)
 }
 
 /// A line that only a journal has.
-fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     const LOOKED_AT: usize = 4096;
     let head = &line[..line.len().min(LOOKED_AT)];
     if head.first() == Some(&b'{') {

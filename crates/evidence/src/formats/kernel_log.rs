@@ -13,29 +13,26 @@
 //! text is kept without carriage returns, escape sequences and control characters; the file keeps
 //! them. A stamp of 0.000000 is none: the clock did not run yet.
 
-mod arrivals;
 mod clean;
 mod damage;
 mod host_stamp;
 mod kmsg;
-mod loader;
 mod mail;
 mod prefix;
-mod reader;
 mod stamp;
 mod vendor;
 
 use crate::NotThisFormat;
 use crate::input::records_max;
-use crate::input::text::{self, Lines, lossy};
+use crate::input::text;
+use crate::input::text::{Lines, lossy};
 pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{Loggers, after_date};
+pub(crate) use host_stamp::{DMESG_T, Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
 pub(crate) use prefix::Prefix;
-pub(crate) use reader::{FILES, Files};
 pub(crate) use stamp::after_stamp;
 
 /// What diagnostics call it.

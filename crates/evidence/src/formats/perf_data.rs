@@ -20,9 +20,10 @@ mod threads;
 
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
-use crate::formats::first_executions::symbols::Symbols;
 use crate::formats::ftrace::Trace;
-use crate::formats::trace_dat::{self, Formats};
+use crate::formats::symbols::Symbols;
+use crate::formats::trace_dat;
+use crate::formats::trace_dat::Formats;
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Reader};
 use attributes::Attributes;

@@ -17,7 +17,7 @@
 
 use crate::NotThisFormat;
 use crate::boot::Boot;
-use crate::formats::first_executions::symbols::Symbols;
+use crate::formats::symbols::Symbols;
 use crate::input::text::{Line, Lines, number};
 use crate::input::{FirstOf, Input, records_max};
 use crate::readers::reader::{Evidence, Own, Reader};

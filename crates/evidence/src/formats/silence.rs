@@ -5,7 +5,7 @@
 //! to be of its callers. Lines with `#` say how it was made. Times are ns of the host since time zero.
 
 use crate::boot::Boot;
-use crate::formats::first_executions::plain_name;
+use crate::formats::symbols::plain_name;
 use crate::input::text::Lines;
 use crate::input::{Input, records_max};
 use crate::readers::reader::{Evidence, Own, Reader};

@@ -25,13 +25,10 @@
 //! It must not move what others say of the kernel: its boundaries are milliseconds wide, and whoever is sharper is used.
 
 mod line;
-mod place;
 mod settle;
 pub mod state;
-mod units;
+pub(crate) mod units;
 mod wall;
-
-pub(crate) use place::Files;
 
 use crate::formats::kernel_log::Cleaner;
 use crate::input::text::Lines;
@@ -39,10 +36,10 @@ use hashbrown::HashMap;
 use line::{Line, Unit};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use timeline::{DiagnosticKind, Diagnostics, Ns, Timeline};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// What diagnostics call it.
-const NAME: &str = "systemd-analyze";
+pub(crate) const NAME: &str = "systemd-analyze";
 /// A machine has some hundred units.
 const UNITS_MAX: usize = 1 << 16;
 
@@ -230,11 +227,6 @@ impl Analysis {
         self.finished.is_none() && self.reached.is_none() && nothing && self.state.is_empty()
     }
 
-    /// Alone on a timeline, for who wants to see what it gives without a recording.
-    pub fn on_a_timeline(&self) -> Timeline {
-        place::on_a_timeline(self)
-    }
-
     /// When user space began, on the kernel's clock: by the stages, else by a unit that both the chain and the JSON have.
     pub(crate) fn userspace(&self) -> Option<Ns> {
         let kernel = |(stage, took): &(Stage, Ns)| match stage {
@@ -253,12 +245,12 @@ impl Analysis {
 }
 
 impl Finished {
-    fn has(&self, stage: Stage) -> bool {
+    pub(crate) fn has(&self, stage: Stage) -> bool {
         self.stages.iter().any(|(of, _)| *of == stage)
     }
 
     /// How long firmware and loader took.
-    fn before_the_kernel(&self) -> Ns {
+    pub(crate) fn before_the_kernel(&self) -> Ns {
         self.stages.iter().filter(|(stage, _)| *stage < Stage::Kernel).map(|(_, took)| *took).sum()
     }
 }

@@ -47,14 +47,11 @@ mod order;
 mod pieces;
 mod processes;
 mod rate;
-mod reader;
 mod user;
 mod user_part;
 
 pub use build::{Built, Counter, build};
 pub use rate::parse_frequency;
-pub(crate) use rate::plausible;
-pub(crate) use reader::Files;
 
 pub(crate) use console::Facts;
 
@@ -68,7 +65,7 @@ use pieces::Piece;
 use rate::Rate;
 use std::io::{self, Write};
 use std::ops::Range;
-use timeline::{DiagnosticKind, Diagnostics, RateSource};
+use timeline::{Clock, DiagnosticKind, Diagnostics, RateSource};
 
 /// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
@@ -181,7 +178,7 @@ impl Log {
 
     /// The rate that the user gave, if there is one.
     pub(crate) fn given_hz(&mut self, hz: Option<f64>) {
-        self.given_hz = hz.filter(|hz| plausible(*hz));
+        self.given_hz = hz.filter(|hz| Clock::can_run_at(*hz));
     }
 
     /// How fast the counter runs, if anything says so. The user's word comes first.
@@ -190,10 +187,10 @@ impl Log {
     }
 
     /// The same by the evidence alone, and what of it says so.
-    fn own_rate(&self) -> Option<(f64, RateSource)> {
-        let noted = self.noted_rate().filter(|rate| plausible(rate.hz));
+    pub(crate) fn own_rate(&self) -> Option<(f64, RateSource)> {
+        let noted = self.noted_rate().filter(|rate| Clock::can_run_at(rate.hz));
         let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
-        rate::choose(&rates, |rate| self.place(rate.file, rate.line)).filter(|(hz, _)| plausible(*hz))
+        rate::choose(&rates, |rate| self.place(rate.file, rate.line)).filter(|(hz, _)| Clock::can_run_at(*hz))
     }
 
     /// The rate that a record notes, whatever it is.
@@ -463,7 +460,7 @@ impl<'a> Reader<'a> {
         if let Some(rate) = Some(text).filter(|_| has.rates).and_then(rate::line) {
             self.counts.rates += 1;
             let rate = Rate { file: self.file, line: line.number, ..rate };
-            match plausible(rate.hz) {
+            match Clock::can_run_at(rate.hz) {
                 true if self.log.rates.len() == LINES_MAX => {}
                 true => self.log.rates.push(rate),
                 false => self.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {

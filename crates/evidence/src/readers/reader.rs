@@ -10,7 +10,7 @@
 //! A reader that has files reads them and leaves an [`Evidence`]. [`crate::assemble::merge`] then asks all of them, pass by pass
 //! and in each pass in the order of the table:
 //!
-//! 1. [`Evidence::offer`]: what clocks it is stamped with, and what joins them. Then [`crate::assemble::clocks`] joins them.
+//! 1. [`Evidence::offer`]: what clocks it is stamped with, and what joins them. Then [`crate::boot::clocks`] joins them.
 //! 2. [`Evidence::whole_boot`]: a kernel that logged its own boot needs none of the passes 3 to 5.
 //! 3. [`Evidence::threads`]: who ran where and who waited for whom.
 //! 4. [`Evidence::place`]: its work and its messages, as spans and marks.
@@ -27,8 +27,8 @@
 //! It decides nothing about other readers: who is used beside whom is data, in [`crate::assemble::reader_table`].
 
 use crate::boot::Boot;
+use crate::boot::followed::Followed;
 use crate::boot::offers::Offers;
-use crate::formats::calls::Followed;
 use crate::formats::tslog;
 use crate::input::Input;
 use crate::input::text::Line;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Each format, as `src/readers.rs` names it, and the target that reaches its reader.
+/// Each format, as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
 const TARGETS: [(&str, &str); 26] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
@@ -54,7 +54,7 @@ fn file(path: &str) -> String {
 
 /// The table of readers: formats, and the module of each.
 fn readers() -> Vec<(String, String)> {
-    let source = file("src/readers.rs");
+    let source = file("src/assemble/reader_table.rs");
     let table = source.split("\nreaders! {\n").nth(1).and_then(|rest| rest.split("\n}\n").next()).expect("the table");
     let row = |line: &str| {
         let (format, reader) = line.trim().strip_suffix(',')?.split_once(": ")?;

@@ -8,8 +8,9 @@ mod arm;
 mod riscv64;
 mod x86_64;
 
+use crate::boot::stage::Region;
 use crate::formats::first_executions::FirstExecutions;
-use crate::formats::first_executions::stage::Region;
+use crate::formats::symbols::KernelImage;
 use recording::{GuestSpec, Manifest};
 use timeline::RateSource;
 
@@ -36,18 +37,6 @@ pub(crate) struct Arch {
     pub counts_as_the_host: bool,
 }
 
-/// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
-pub(crate) struct KernelImage {
-    /// The function where it is entered: what unpacked it jumps there.
-    pub entry: &'static str,
-    /// The kernel's own addresses are not below this one; what is below is where the image was loaded, or user space.
-    pub lowest_address: u64,
-    /// An image that is moved is moved by a multiple of this.
-    pub step_bytes: u64,
-    /// No image is longer.
-    pub bytes_max: u64,
-}
-
 static ALL: [&Arch; 4] = [&x86_64::ARCH, &aarch64::ARCH, &riscv64::ARCH, &arm::ARCH];
 
 /// The architecture of a target.
@@ -64,9 +53,17 @@ pub(crate) fn of_guest(manifest: &Manifest) -> Option<&'static Arch> {
     of(&GuestSpec::of(&manifest.how).unwrap_or_default().arch)
 }
 
-/// Thunks of any architecture: no function has such a name elsewhere. So it is with the others.
-pub(crate) fn thunks() -> impl Iterator<Item = &'static str> {
-    ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten().copied())
+/// Whether the guest's counter is the host's, or in a deterministic boot that of instructions. So it is for a guest of an
+/// architecture that is not known here: evidence taken elsewhere has none.
+pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
+    of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
+}
+
+/// Whether code of that name is only passed through, on the way to a function or back from it. No function has the name of another
+/// architecture's thunk.
+pub(crate) fn is_thunk(name: &str) -> bool {
+    let mut thunks = ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten());
+    thunks.any(|known| name.starts_with(known))
 }
 
 /// Whether a name is that of a CPU's first code.
@@ -87,8 +84,8 @@ pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::stage::Stage;
     use crate::formats::first_executions::Ending;
-    use crate::formats::first_executions::stage::Stage;
     use crate::formats::first_executions::tests::blocks;
 
     /// An architecture that is none: its kernel is whatever runs second.

@@ -4,11 +4,11 @@ use crate::input::text::{Lines, number, whole_number, word};
 use timeline::Ns;
 
 /// A hundredth of a second, the unit of `/proc/uptime`'s digits and of `/proc/PID/stat`.
-pub(super) const TICK: Ns = Ns::from_ms(10);
+pub(crate) const TICK: Ns = Ns::from_ms(10);
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Which machine.
     Header,
     /// Samples of `/proc/PID/stat`.
@@ -38,7 +38,7 @@ pub(super) struct Row<'a> {
 }
 
 /// What a file is; none if it is no boot chart's.
-pub(super) fn part(bytes: &[u8]) -> Option<Part> {
+pub(crate) fn part(bytes: &[u8]) -> Option<Part> {
     /// A header has six lines; a version may be longer than one.
     const LOOKED_AT: usize = 8;
     let lines = || Lines::new(bytes).map(|line| line.bytes);

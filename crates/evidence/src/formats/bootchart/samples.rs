@@ -96,7 +96,7 @@ pub struct Samples {
     /// The sample before the present one.
     before: Ns,
     /// Whether a sample has every process, so that who is missing has ended.
-    pub(super) knows_ends: bool,
+    pub(crate) knows_ends: bool,
     /// When the collector found that the machine had nothing more to do.
     pub idle: Option<Ns>,
 }

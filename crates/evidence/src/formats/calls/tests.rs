@@ -4,7 +4,7 @@ use plugin_formats::calls::{self as format, HEADER_BYTES, Record, chunk_header, 
 use timeline::{DiagnosticKind, Diagnostics};
 
 /// A file as the plugin writes one: a chunk with a record of each kind.
-pub(super) fn sample() -> Vec<u8> {
+pub(crate) fn sample() -> Vec<u8> {
     let (mut stream, mut bytes) = (format::Stream::default(), Vec::new());
     for (record, _) in &example::RECORDS {
         stream.write(record, &mut bytes);

@@ -9,7 +9,7 @@ use super::event::{Event, Socket, Task};
 use super::line::{Context, Entry, Record};
 use super::processes::Processes;
 use super::sched::{Sched, ThreadNo};
-use crate::boot::ports::{PortEvent, SocketChange};
+use super::sockets::{PortEvent, SocketChange};
 use crate::input::text::{Symbol, lossy};
 use guest_init::cpio::{INIT_PATH, ROOT_PATH};
 use hashbrown::HashMap;

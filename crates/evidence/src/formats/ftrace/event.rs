@@ -3,7 +3,7 @@
 //! Only events that something is made of are taken apart. A command's name stands unquoted among
 //! the arguments and may hold anything, so it ends where everything behind it fits.
 
-use crate::boot::ports::SocketChange;
+use super::sockets::SocketChange;
 use crate::input::text::{Symbol, number, signed, skip_spaces};
 
 /// A thread as an event's arguments name it.

@@ -13,7 +13,8 @@
 
 use super::{Entry, FIELD_BYTES_MAX, Journal, Kind, MESSAGE_BYTES_MAX, NAME, text};
 use crate::formats::kernel_log::{Prefix, after_date, after_stamp};
-use crate::formats::systemd_words::{self, Becomes};
+use crate::formats::systemd_words;
+use crate::formats::systemd_words::Becomes;
 use crate::input::text::{Lines, lossy, whole_number, word};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 

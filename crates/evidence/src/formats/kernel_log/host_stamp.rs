@@ -40,7 +40,7 @@ type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
 
 /// The forms, by name. The first of those that fit equally many lines is taken.
 /// The form whose stamps are the kernel's, in whole seconds of the wall clock.
-pub(super) const DMESG_T: &str = "dmesg -T";
+pub(crate) const DMESG_T: &str = "dmesg -T";
 
 const FORMS: [(&str, Strip); 8] = [
     ("grabserial", grabserial),

@@ -1,7 +1,8 @@
 //! The header of a file, and what it says of its events.
 
 use super::MAGIC;
-use crate::formats::trace_dat::{self, Formats};
+use crate::formats::trace_dat;
+use crate::formats::trace_dat::Formats;
 use crate::input::bytes::Bytes;
 use crate::input::text::lossy;
 use hashbrown::HashMap;

@@ -15,7 +15,7 @@ const DEFAULT_TARGET: &str = "default.target";
 
 impl Analysis {
     /// Works out stages, times and chain of systemd's own state. What was printed stays where the state is less exact.
-    pub(super) fn settle(&mut self, diagnostics: &mut Diagnostics) {
+    pub(crate) fn settle(&mut self, diagnostics: &mut Diagnostics) {
         if !self.state.exact.units.is_empty() || self.state.exact.manager.userspace.is_some() {
             self.take(Resolution::Microseconds);
             return;
@@ -42,26 +42,26 @@ impl Analysis {
     }
 
     /// The state that counts, if there is one.
-    pub(super) fn told(&self) -> Option<&State> {
+    pub(crate) fn told(&self) -> Option<&State> {
         let states = [&self.state.exact, &self.state.wall].into_iter();
         states.into_iter().find(|state| !state.units.is_empty())
     }
 
     /// What the manager did of its own: what, from when, until when.
-    pub(super) fn work(&self) -> impl Iterator<Item = (&'static str, Ns, Ns)> + '_ {
+    pub(crate) fn work(&self) -> impl Iterator<Item = (&'static str, Ns, Ns)> + '_ {
         let manager = Some(&self.state.exact.manager).filter(|manager| !manager.is_contained);
         let work = manager.into_iter().flat_map(|manager| WORK.iter().zip(manager.work));
         work.filter_map(|((.., what), (start, end))| Some((*what, start?, end?))).filter(|(_, start, end)| start < end)
     }
 
     /// When a unit was active, if its times are told and it was before the boot was done.
-    pub(super) fn active(&self, unit: &str) -> Option<Ns> {
+    pub(crate) fn active(&self, unit: &str) -> Option<Ns> {
         self.told()?;
         self.times.iter().find(|times| times.unit == unit).map(|times| times.activated)
     }
 
     /// Who says it.
-    pub(super) fn says(&self) -> &'static str {
+    pub(crate) fn says(&self) -> &'static str {
         if self.resolution == Resolution::Microseconds { "systemd" } else { super::NAME }
     }
 }

@@ -10,7 +10,7 @@ const BEFORE: Ns = Ns::from_ms(50);
 
 /// Lists the units that systemd tells of. What a log's words say of the same start is less exact, and replaced; what they
 /// say of an initrd's units stays.
-pub(super) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
+pub(crate) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
     let mut found: Vec<ServiceUnit> = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
     let from = origin - analysis.told().map_or(Ns::ZERO, |state| state.zero());
@@ -52,7 +52,7 @@ pub(super) fn tell(analysis: &Analysis, origin: Ns, timeline: &mut Timeline) {
 
 /// How much later than a kernel's log systemd's stamps put what both tell of. systemd logs a little after it takes the time, so of many
 /// the early ones say it.
-pub(super) fn later(analysis: &Analysis, origin: Ns, timeline: &Timeline) -> Ns {
+pub(crate) fn later(analysis: &Analysis, origin: Ns, timeline: &Timeline) -> Ns {
     /// Fewer may all be late.
     const AGREE_MIN: usize = 8;
     /// Further apart it is not the same start.

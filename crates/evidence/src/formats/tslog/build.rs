@@ -10,7 +10,6 @@ use super::line::What;
 use super::occupancy;
 use super::order::{Known, Life, Order, drop_out_of_range, order};
 use super::processes::Processes;
-use super::rate::plausible;
 use super::user_part;
 use crate::input::text::lossy;
 use timeline::{
@@ -113,7 +112,7 @@ const NAME: &str = "TSLOG";
 fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) -> Clock {
     let zero = order.known.first.map(|(ticks, _)| ticks).or_else(|| user_part::begins(log)).unwrap_or(0);
     let linear = |hz: f64, from: RateSource| Clock::linear(NAME, hz, Ticks(zero), Ns::ZERO, from);
-    if let Some(rate) = log.noted_rate().filter(|rate| !plausible(rate.hz)) {
+    if let Some(rate) = log.noted_rate().filter(|rate| !Clock::can_run_at(rate.hz)) {
         timeline.diagnostics.note(DiagnosticKind::CounterRateImplausible, || {
             format!("{}: {} Hz", log.place(rate.file, rate.line), rate.hz)
         });
@@ -129,7 +128,7 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
     if let Some((hz, from)) = log.own_rate() {
         return linear(hz, from);
     }
-    if let Some(clock) = matched(log, order, zero).filter(|clock| plausible(clock.hz)) {
+    if let Some(clock) = matched(log, order, zero).filter(|clock| Clock::can_run_at(clock.hz)) {
         return clock;
     }
     timeline.unit = Unit::Ticks;

@@ -14,7 +14,7 @@
 //! never used: a typing error in it would make years of milliseconds.
 
 use crate::input::text::{grouped_number, number, skip_spaces};
-use timeline::{RateLine, RateSource};
+use timeline::{Clock, RateLine, RateSource};
 
 /// Where a rate was read, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,11 +38,6 @@ pub struct Rate {
     pub source: Source,
     pub file: u32,
     pub line: u32,
-}
-
-/// Whether a counter can run at this rate. The slowest that log boots run at 32 kHz or more, the fastest at some GHz.
-pub fn plausible(hz: f64) -> bool {
-    (1e3..=1e11).contains(&hz)
 }
 
 /// The rate that the recorder notes at the end of its log: `TSLOG hz 2445431964`.
@@ -140,7 +135,7 @@ pub fn parse_frequency(text: &str) -> Result<f64, String> {
         unit => return Err(format!("{unit:?} is no unit of a frequency: Hz, kHz, MHz or GHz")),
     };
     let hz = value * scale;
-    if plausible(hz) {
+    if Clock::can_run_at(hz) {
         Ok(hz)
     } else {
         Err(format!(

@@ -14,7 +14,7 @@
 //! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart.
 //! What is not recognised is left out, never guessed.
 
-use crate::formats::first_executions::stage::{Region, Stage};
+use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
 /// Addresses of a kernel begin there, with 52 bits of them (`PAGE_OFFSET`).
@@ -67,7 +67,7 @@ fn efi_stub(before: &[Block]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::first_executions::regions::regions;
+    use crate::boot::regions::regions;
     use crate::formats::first_executions::tests::blocks;
     use Ending::*;
 

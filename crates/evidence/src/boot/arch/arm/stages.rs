@@ -13,7 +13,7 @@
 //! Not known: UEFI and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
 //! What is not recognised is left out, never guessed.
 
-use crate::formats::first_executions::stage::{Region, Stage};
+use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
 /// Addresses of a kernel begin there, with modules (`PAGE_OFFSET` less 16 MiB, with three quarters of all for processes).
@@ -66,7 +66,7 @@ fn is_jumped_to(blocks: &[Block], i: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::first_executions::regions::regions;
+    use crate::boot::regions::regions;
     use crate::formats::first_executions::tests::blocks;
     use Ending::*;
 

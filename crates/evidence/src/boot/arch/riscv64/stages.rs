@@ -12,7 +12,7 @@
 //! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
 //! What is not recognised is left out, never guessed.
 
-use crate::formats::first_executions::stage::{Region, Stage};
+use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use hashbrown::HashMap;
 
@@ -72,7 +72,7 @@ fn image_of(address: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::first_executions::regions::regions;
+    use crate::boot::regions::regions;
     use crate::formats::first_executions::tests::blocks;
     use Ending::*;
 

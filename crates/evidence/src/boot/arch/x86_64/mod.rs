@@ -2,7 +2,8 @@
 
 mod stages;
 
-use super::{Arch, KernelImage};
+use super::Arch;
+use crate::formats::symbols::KernelImage;
 use timeline::RateSource;
 
 pub(super) static ARCH: Arch = Arch {

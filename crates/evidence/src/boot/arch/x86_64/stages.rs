@@ -22,7 +22,7 @@
 //! Not known: the parts of UEFI firmware, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image (their identity-mapped
 //! code gets wrong names), other architectures. What is not recognised is left out, never guessed.
 
-use crate::formats::first_executions::stage::{Region, Stage};
+use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
 pub(super) const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
@@ -167,7 +167,7 @@ fn moved_decompressor(before: &[Block]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::first_executions::regions::regions;
+    use crate::boot::regions::regions;
     use crate::formats::first_executions::tests::blocks;
     use Ending::*;
 

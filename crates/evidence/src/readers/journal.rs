@@ -1,8 +1,8 @@
 //! The journal as evidence of a boot: units, the end, what services said, and the kernel's messages where there is no other log.
 
-use super::{Entry, Journal, Kind, NAME, begins, is_line};
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::formats::journal::{Entry, Journal, Kind, NAME, begins, is_line};
 use crate::formats::kernel_log::KernelLog;
 use crate::formats::systemd_words::{Becomes, MILESTONES, Units};
 use crate::input::text::Line;

@@ -8,12 +8,13 @@
 //! U-Boot can print when it passed its own stages ([`crate::formats::bootstage`]), just before it starts the kernel. Its clock and the host's
 //! are joined there: the report's first line came when the last stage, the hand-over, was passed. The stages stand between the lines.
 
-use super::{KernelLog, Line};
 use crate::boot::Boot;
 use crate::boot::linux;
+use crate::boot::regions::Stage;
 use crate::formats::bootstage;
-use crate::formats::firmware::{self, Said, shorten};
-use crate::formats::first_executions::regions::Stage;
+use crate::formats::firmware;
+use crate::formats::firmware::{Said, shorten};
+use crate::formats::kernel_log::{KernelLog, Line};
 use crate::input::File;
 use crate::input::index::Index;
 use crate::readers::before_kernel::Step;

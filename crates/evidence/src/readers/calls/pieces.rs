@@ -1,6 +1,6 @@
 //! Who ran when: from changes of stacks to pieces of time in which one vCPU ran on one stack.
 
-use super::{Calls, Stretch};
+use crate::formats::calls::{Calls, Stretch};
 
 /// A vCPU ran on one stack, in ticks. What it slept is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

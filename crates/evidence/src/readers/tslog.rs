@@ -1,9 +1,10 @@
 //! A kernel's own event log as evidence of a boot: it tells all of it.
 
-use super::{Counter, Counts, Log, build, is_process, is_record};
-use crate::assemble::clocks;
 use crate::boot::Boot;
+use crate::boot::arch;
+use crate::boot::clocks;
 use crate::boot::subject::Subject;
+use crate::formats::tslog::{Counter, Counts, Log, build, is_process, is_record};
 use crate::input::Input;
 use crate::input::text::Line;
 use crate::readers::reader::{Evidence, Own, Reader, Taken, WholeBoot};
@@ -117,7 +118,7 @@ impl Evidence for Log {
 fn counter_from_the_start(boot: &Boot<'_>, log: &Log) -> Option<Clock> {
     let manifest = boot.manifest;
     let of_host = || Some((manifest.host.tsc_hz.filter(|hz| *hz > 0.0)?, RateSource::HostFromStart));
-    let (hz, from) = if clocks::counts_as_the_host(manifest) { of_host()? } else { log.own_rate()? };
+    let (hz, from) = if arch::counts_as_the_host(manifest) { of_host()? } else { log.own_rate()? };
     if boot.is_virtual() {
         return Some(Clock::linear(clocks::COUNTER, hz, Ticks(0), Ns::ZERO, from));
     }

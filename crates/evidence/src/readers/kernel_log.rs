@@ -1,24 +1,27 @@
 //! The kernel's messages as evidence of a boot: marks, initcalls where the kernel printed them, and the phases they tell.
 
-use super::arrivals::Arrivals;
-use super::host_stamp::DMESG_T;
-use super::{KernelLog, Line, Prefix, kmsg_record, loader};
-use crate::assemble::clocks::{self, log_ticks};
-use crate::assemble::files::is_imported;
-use crate::assemble::reader_table::MESSAGES;
+mod arrivals;
+mod loader;
+
 use crate::boot::Boot;
 use crate::boot::arch;
-use crate::boot::linux::{self, user_space};
+use crate::boot::clocks;
+use crate::boot::clocks::log_ticks;
+use crate::boot::linux;
+use crate::boot::linux::user_space;
 use crate::boot::offers::{Offers, Stamped, StampedText};
+use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
-use crate::formats::first_executions::regions::Stage;
 use crate::formats::initcalls;
+use crate::formats::kernel_log::DMESG_T;
+use crate::formats::kernel_log::{KernelLog, Line, Prefix, kmsg_record};
 use crate::formats::systemd_words as systemd;
-use crate::formats::tslog;
 use crate::input::index::Index;
+use crate::input::is_imported;
 use crate::input::text;
 use crate::input::{File, Input};
 use crate::readers::android_words;
+use crate::readers::kernel_log::arrivals::Arrivals;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
 use guest_init::cpio::ROOT_PATH;
 use hashbrown::HashMap;
@@ -86,7 +89,7 @@ impl Reader for Files {
         let heard = boot.heard_messages.take();
         let (first, unused, why) = match (&heard, self.logs.split_first()) {
             (None, Some((first, further))) => (Some(first), further, DiagnosticKind::SecondKernelLog),
-            _ => (None, &self.logs[..], MESSAGES.note),
+            _ => (None, &self.logs[..], DiagnosticKind::KernelLogBesideLibguestfs),
         };
         for unused in unused {
             diagnostics.note(why, || unused.name.clone());
@@ -173,7 +176,7 @@ impl StampedText for KernelLog {
         let said = |begins: &str| {
             let mhz = |line| Some(self.text(line).strip_prefix(begins)?.trim_start().split(' ').next()?.parse::<f64>());
             let found = self.lines.iter().find_map(mhz)?.ok();
-            found.map(|mhz| mhz * 1e6).filter(|hz| tslog::plausible(*hz))
+            found.map(|mhz| mhz * 1e6).filter(|hz| Clock::can_run_at(*hz))
         };
         arch::counter_messages().find_map(|(begins, from)| Some((said(begins)?, from.clone())))
     }

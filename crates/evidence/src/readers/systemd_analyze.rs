@@ -3,22 +3,20 @@
 //! A unit's track has one span, from when it was started until it was active. It is begun by what it waited for, where the
 //! chain says so, else by systemd. systemd itself waits for the head of the chain.
 
-use super::{Analysis, Link, NAME, Resolution, Stage, is_line, is_state_line, units};
-use crate::assemble::merge;
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
+use crate::formats::systemd_analyze::{Analysis, Link, NAME, Resolution, Stage, is_line, is_state_line, units};
 use crate::formats::systemd_words::MILESTONES;
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Reader};
 use hashbrown::HashMap;
-use recording::Manifest;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TimeBase, Timeline,
-    TrackId, TrackKind, Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Ticks, TrackId, TrackKind,
+    Wait, WaitedOn,
 };
 
 impl Resolution {
@@ -80,10 +78,10 @@ impl Reader for Files {
     }
 }
 
-struct Startup {
-    analysis: Analysis,
+pub(crate) struct Startup {
+    pub(crate) analysis: Analysis,
     /// Where the zero of systemd's stamps is on the timeline.
-    origin: Ns,
+    pub(crate) origin: Ns,
 }
 
 /// A unit on the timeline.
@@ -322,16 +320,4 @@ impl Startup {
         let place = || format!("{NAME} blame, line {first}");
         diagnostics.add(DiagnosticKind::LengthsWithoutTimes, &named.join(", "), count, Some(cost), place);
     }
-}
-
-/// The evidence alone on a timeline.
-pub(super) fn on_a_timeline(analysis: &Analysis) -> Timeline {
-    let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
-    let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
-    let mut analysis = analysis.clone();
-    analysis.settle(&mut boot.timeline.diagnostics);
-    let startup = Startup { analysis, origin: Ns::ZERO };
-    let mut evidence: [Box<dyn Evidence>; 1] = [Box::new(startup)];
-    merge::place(&mut evidence, &mut boot);
-    boot.timeline
 }

@@ -7,9 +7,11 @@
 //! it has just changed to. The bottom of each path is called as the [context](super::contexts)
 //! that it ran in.
 
-use super::contexts::{Contexts, USER_SPACE};
-use super::{Calls, Followed, Kind, Node, PluginClock, Totals};
-use crate::formats::first_executions::regions::{self, Stage};
+use crate::boot::followed::Followed;
+use crate::boot::regions;
+use crate::boot::regions::Stage;
+use crate::formats::calls::{Calls, Kind, MarkKind, Node, PluginClock, Totals};
+use crate::readers::calls::contexts::{Contexts, USER_SPACE};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
@@ -236,8 +238,7 @@ impl Share {
 
 /// Up to where a boot is compared: the moment process 1 first wrote to a port, or first ran; otherwise all of it.
 pub fn end(calls: &Calls) -> u64 {
-    let mark =
-        calls.marks.iter().max_by_key(|mark| (mark.kind == super::MarkKind::FirstUserOut, std::cmp::Reverse(mark.at)));
+    let mark = calls.marks.iter().max_by_key(|mark| (mark.kind == MarkKind::FirstUserOut, std::cmp::Reverse(mark.at)));
     mark.map_or(u64::MAX, |mark| mark.at)
 }
 
@@ -252,8 +253,9 @@ pub fn clock_words(calls: &Calls) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::calls::{read, tests::sample};
-    use crate::formats::first_executions::symbols::Symbols;
+    use crate::formats::calls::read;
+    use crate::formats::calls::tests::sample;
+    use crate::formats::symbols::Symbols;
     use timeline::Diagnostics;
 
     #[test]

@@ -13,8 +13,6 @@
 //! Steps 2 to 4 are those by which a kernel sorts its own table of symbols (Linux: `compare_symbols` in
 //! scripts/kallsyms.c), so that most lists agree with it; 1 is what that table lacks.
 
-use crate::boot::arch;
-
 /// What a list says of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -73,9 +71,4 @@ pub fn is_end(name: &str) -> bool {
 /// Whether a name is of the padding before the next function.
 pub fn is_padding(name: &str) -> bool {
     PADDING.iter().any(|padding| name.starts_with(padding))
-}
-
-/// Whether code of that name is only passed through, on the way to a function or back from it.
-pub fn is_thunk(name: &str) -> bool {
-    arch::thunks().any(|known| name.starts_with(known))
 }

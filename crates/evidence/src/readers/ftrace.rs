@@ -1,10 +1,11 @@
 //! A kernel trace as evidence of a boot: who ran where and waited for whom, and when process 1 became a program.
 
-use super::{Event, Trace, is_event};
-use crate::assemble::files::is_imported;
 use crate::boot::Boot;
-use crate::boot::offers::{Offers, Stamped, StampedText, Stamps};
+use crate::boot::offers::{Offers, Stamped, StampedText};
+use crate::formats::ftrace::Stamps;
+use crate::formats::ftrace::{Event, Trace, is_event};
 use crate::formats::trace_dat;
+use crate::input::is_imported;
 use crate::input::text::Line;
 use crate::input::{File, FirstOf, Input};
 use crate::readers::reader::{Evidence, Own, Reader};

@@ -9,10 +9,10 @@
 //! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
 //! ([`timeline::Running`]) says that the same thread ran at both its ends.
 
-use super::aliases::is_thunk;
-use super::symbols::Symbols;
-use super::{Block, Ending, FirstExecutions};
 use crate::boot::arch;
+use crate::boot::arch::is_thunk;
+use crate::formats::first_executions::{Block, Ending, FirstExecutions};
+use crate::formats::symbols::Symbols;
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, SpanRow, Timeline, TrackId};
 

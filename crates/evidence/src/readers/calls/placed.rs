@@ -5,11 +5,11 @@
 //! a thread ends, another may get its stack; each new thread begins with one of a few calls at the bottom, and there
 //! the vote begins anew. Interrupts and user space are of the thread that ran before them.
 
-use super::Calls;
-use super::contexts::{Contexts, NO_THREAD};
-use super::pieces::Piece;
-use crate::formats::first_executions::calls::Runners;
-use crate::formats::first_executions::symbols::Symbols;
+use crate::formats::calls::Calls;
+use crate::formats::symbols::Symbols;
+use crate::readers::calls::contexts::{Contexts, NO_THREAD};
+use crate::readers::calls::pieces::Piece;
+use crate::readers::first_executions::first_calls::Runners;
 use timeline::{Timeline, TrackId};
 
 /// Linux calls these first in a new thread.

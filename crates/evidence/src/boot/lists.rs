@@ -3,8 +3,8 @@
 //! They name what other evidence saw run; alone they say nothing of a boot. What a list looks like, and which of several
 //! names an address has, is in [`super::symbols`].
 
-use super::symbols::{Known, List, Symbols};
 use crate::boot::arch;
+use crate::formats::symbols::{Known, List, Symbols};
 use crate::input::File;
 use crate::input::recent::Recent;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ fn list(file: &File, diagnostics: &mut Diagnostics) -> Arc<List> {
 
 /// The lists as others ask them.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Lists<'f>(pub(super) &'f [Rc<File>]);
+pub(crate) struct Lists<'f>(pub(crate) &'f [Rc<File>]);
 
 impl Lists<'_> {
     /// The names of what was called in a guest of that `target`; its kernel's image was `entered` at this physical address.

@@ -5,11 +5,12 @@
 //! `kernel_init` is process 1, and whatever `kthread` calls is what that thread is for. Where several stacks are for the
 //! same, they have the same name.
 
-use super::{Calls, Followed, Kind};
 use crate::boot::arch;
-use crate::formats::first_executions::aliases::is_thunk;
-use crate::formats::first_executions::regions::{Region, Stage};
-use crate::formats::first_executions::symbols::Symbols;
+use crate::boot::arch::is_thunk;
+use crate::boot::followed::Followed;
+use crate::boot::regions::{Region, Stage};
+use crate::formats::calls::{Calls, Kind};
+use crate::formats::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
 
 /// The line that stands for user space.

@@ -4,21 +4,20 @@
 //! and init scripts wait for what they start, a wait is charged to the child that ended last in it; then to the one that ended
 //! last before that one began; and to nobody where no child ended. taskstats does not say who ended, so there none is charged.
 
-use super::samples::{Process, Samples, Use};
-use super::{NAME, part_in_words};
-use crate::assemble::merge;
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
-use crate::formats::bootchart::parse::{self, Part, TICK};
+use crate::formats::bootchart::parse;
+use crate::formats::bootchart::parse::{Part, TICK};
+use crate::formats::bootchart::{NAME, part_in_words};
+use crate::formats::bootchart::{Process, Samples, Use};
 use crate::input::text::Lines;
 use crate::input::{File, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashMap;
-use recording::Manifest;
 use std::rc::Rc;
 use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId,
-    TrackKind, Wait, WaitedOn,
+    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TrackId, TrackKind, Wait,
+    WaitedOn,
 };
 
 /// The files of one chart.
@@ -75,10 +74,10 @@ fn cpus(header: &[u8]) -> Option<u32> {
     std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok()
 }
 
-struct Chart {
-    samples: Samples,
+pub(crate) struct Chart {
+    pub(crate) samples: Samples,
     /// Process 1's track, once it is placed.
-    init: Option<TrackId>,
+    pub(crate) init: Option<TrackId>,
 }
 
 impl Evidence for Chart {
@@ -253,14 +252,4 @@ fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot
         let (name, kind) = (timeline.names.intern(name), SpanKind::Work);
         timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
     }
-}
-
-/// The samples alone on a timeline.
-pub(super) fn on_a_timeline(samples: &Samples) -> Timeline {
-    let manifest = Manifest { time_base: recording::TimeBase::Evidence, ..Manifest::default() };
-    let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Evidence));
-    let mut evidence: [Box<dyn Evidence>; 1] = [Box::new(Chart { samples: samples.clone(), init: None })];
-    merge::place(&mut evidence, &mut boot);
-    boot.timeline.finalize(Ns::ZERO);
-    boot.timeline
 }

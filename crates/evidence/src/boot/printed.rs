@@ -5,10 +5,10 @@
 //! run once and print one known message first: the block in which such a function calls printk for the first time ran when
 //! that message got its stamp. This finds these pairs and puts the clock through them; it places nothing itself.
 
-use super::symbols::Symbols;
-use super::{Ending, FirstExecutions};
-use crate::assemble::clocks::log_ticks;
+use crate::boot::clocks::log_ticks;
+use crate::formats::first_executions::{Ending, FirstExecutions};
 use crate::formats::kernel_log::KernelLog;
+use crate::formats::symbols::Symbols;
 use timeline::{Clock, Ns, RateSource, SyncPoint};
 
 /// Functions of Linux, and how the message begins that is the first one each of them prints.

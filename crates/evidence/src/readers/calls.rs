@@ -1,8 +1,20 @@
 //! Every call as evidence of a boot: what each CPU ran, and the steps of process 1 in the kernel.
 
-use super::{Built, Followed, PluginClock, build, read, recognise};
+mod build;
+pub mod contexts;
+mod load;
+mod pieces;
+mod placed;
+pub mod profile;
+
+use build::{Built, build};
+pub use load::BootCalls;
+
 use crate::boot::Boot;
-use crate::formats::first_executions::regions::{self, RanIn};
+use crate::boot::followed::Followed;
+use crate::boot::regions;
+use crate::boot::regions::RanIn;
+use crate::formats::calls::{PluginClock, read, recognise};
 use crate::input::{File, Input};
 use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};

@@ -2,10 +2,10 @@
 //!
 //! What is not recognised is left out, never guessed.
 
-pub use super::stage::{Region, Stage};
+pub use crate::boot::stage::{Region, Stage};
 
-use super::FirstExecutions;
 use crate::boot::arch;
+use crate::formats::first_executions::FirstExecutions;
 use hashbrown::HashMap;
 use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
 

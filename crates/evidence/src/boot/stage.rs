@@ -1,6 +1,6 @@
 //! The stages of a boot, and where one began. Which code is which stage, an [architecture](crate::boot::arch) knows.
 
-use super::Block;
+use crate::formats::first_executions::Block;
 use timeline::{EFI_STUB, Ns};
 
 /// A stage of the boot.

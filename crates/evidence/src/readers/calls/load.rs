@@ -1,9 +1,9 @@
 //! The call tree of a recording with calls, as a table of functions shows it.
 
-use super::Counts;
-use super::contexts::Contexts;
-use super::followed::Followed;
-use super::profile::{Share, end, profile};
+use crate::boot::followed::Followed;
+use crate::formats::calls::Counts;
+use crate::readers::calls::contexts::Contexts;
+use crate::readers::calls::profile::{Share, end, profile};
 use timeline::{Names, Profile};
 
 /// The call tree of a boot until its end mark.

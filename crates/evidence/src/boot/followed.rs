@@ -1,9 +1,9 @@
 //! The calls of a recording with what it takes to name them: read once, for the timeline and for tables. What is made of
 //! them is not said here.
 
-use super::Calls;
-use crate::formats::first_executions::regions::{RanIn, Region};
-use crate::formats::first_executions::symbols::Symbols;
+use crate::boot::regions::{RanIn, Region};
+use crate::formats::calls::Calls;
+use crate::formats::symbols::Symbols;
 
 /// Calls, and what is needed to name them.
 #[derive(Clone, Debug, Default)]

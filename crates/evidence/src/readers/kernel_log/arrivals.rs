@@ -1,6 +1,6 @@
 //! When the kernel's messages arrived on the console. It places nothing.
 
-use super::{KernelLog, Line};
+use crate::formats::kernel_log::{KernelLog, Line};
 use crate::input::index::Index;
 use hashbrown::HashMap;
 use timeline::Ns;

@@ -1,7 +1,7 @@
 //! libguestfs' events as evidence of a boot: its launch around the kernel, and the kernel's messages as it heard them.
 
-use super::{Events, is_event};
 use crate::boot::Boot;
+use crate::formats::guestfs::{Events, is_event};
 use crate::input::text::Line;
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::EndRank;

@@ -16,16 +16,31 @@
 //! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
 //! byte of functions, nearly always. Each list is judged by itself, before it is put together with others.
 
-use super::aliases::{self, Kind};
-use super::demangle;
-use crate::boot::arch::KernelImage;
+pub mod aliases;
+mod demangle;
+
+pub(crate) use demangle::plain as plain_name;
+
 use crate::input::records_max;
+use aliases::Kind;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use timeline::{DiagnosticKind, Diagnostics};
+
+/// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
+pub(crate) struct KernelImage {
+    /// The function where it is entered: what unpacked it jumps there.
+    pub entry: &'static str,
+    /// The kernel's own addresses are not below this one; what is below is where the image was loaded, or user space.
+    pub lowest_address: u64,
+    /// An image that is moved is moved by a multiple of this.
+    pub step_bytes: u64,
+    /// No image is longer.
+    pub bytes_max: u64,
+}
 
 /// Functions sorted by address, as lists have them, and where a kernel ran that may run elsewhere at another boot.
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,16 @@
 //! The first-execution trace as evidence of a boot: the stages of its machine, and what functions took when they ran first.
 
-use super::lists::Lists;
-use super::printed::Printed;
-use super::regions::{self, Region, Stage};
-use super::symbols::Symbols;
-use super::{FirstExecutions, PluginClock, calls, read, recognise};
+pub mod first_calls;
+
 use crate::boot::Boot;
-use crate::boot::offers::{Offers, StampedText, Stamps};
+use crate::boot::lists::Lists;
+use crate::boot::offers::{Offers, StampedText};
+use crate::boot::printed::Printed;
+use crate::boot::regions;
+use crate::boot::regions::{Region, Stage};
+use crate::formats::first_executions::{FirstExecutions, PluginClock, read, recognise};
+use crate::formats::ftrace::Stamps;
+use crate::formats::symbols::Symbols;
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use hashbrown::HashMap;
@@ -102,10 +106,10 @@ impl Evidence for FirstExecutionTrace<'_> {
         if symbols.is_empty() {
             return;
         }
-        let found = calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
+        let found = first_calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
         boot.first_switch = found.first_switch;
         let first_thread = boot.first_thread();
-        calls::add(&found, symbols, first_thread, &mut boot.timeline);
+        first_calls::add(&found, symbols, first_thread, &mut boot.timeline);
         boot.printed = Printed::find(run, symbols);
     }
 

@@ -7,13 +7,15 @@
 //! A boot has a million calls of a microsecond: the longest [`SPANS_MAX`] are spans. Whatever is shorter is in the profile,
 //! which also says how much of each path lies in spans of it; so nothing is lost and nothing is counted twice.
 
-use super::contexts::{Context, Contexts, NO_THREAD};
-use super::pieces::{Overlap, Piece, awake, pieces};
-use super::placed::Placed;
-use super::profile::{self, Named, Rate};
-use super::{Calls, Followed, Kind, PluginClock, Stretch};
-use crate::formats::first_executions::calls::Runners;
-use crate::formats::first_executions::regions;
+use crate::boot::followed::Followed;
+use crate::boot::regions;
+use crate::formats::calls::{Calls, Kind, PluginClock, Stretch};
+use crate::readers::calls::contexts::{Context, Contexts, NO_THREAD};
+use crate::readers::calls::pieces::{Overlap, Piece, awake, pieces};
+use crate::readers::calls::placed::Placed;
+use crate::readers::calls::profile;
+use crate::readers::calls::profile::{Named, Rate};
+use crate::readers::first_executions::first_calls::Runners;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use timeline::{

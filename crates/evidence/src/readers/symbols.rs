@@ -1,7 +1,7 @@
 //! Reading lists of functions: what one looks like. What they are asked for is in [`super::lists`].
 
-use super::lists::Lists;
 use crate::boot::Boot;
+use crate::boot::lists::Lists;
 use crate::input::text::Line;
 use crate::input::{File, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
