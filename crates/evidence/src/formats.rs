@@ -22,6 +22,7 @@ pub mod perf_script;
 pub(crate) mod plugin_header;
 pub mod process_table;
 pub mod silence;
+pub mod steps;
 pub mod symbols;
 pub mod systemd_analyze;
 pub(crate) mod systemd_words;

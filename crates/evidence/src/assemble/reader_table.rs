@@ -5,33 +5,12 @@
 //!
 //! It is data: it must look into no file, and no reader may be asked here what it read.
 
-use crate::formats::bootstage;
-use crate::formats::bootstat;
-use crate::formats::boottimes;
-use crate::formats::cbmem;
-use crate::formats::efi_loader;
-use crate::formats::firmware;
-use crate::formats::fpdt;
-use crate::formats::function_graph;
-use crate::formats::guest_messages;
-use crate::formats::perf_data;
-use crate::formats::perf_script;
-use crate::formats::process_table;
-use crate::formats::silence;
-use crate::formats::uftrace;
-use crate::formats::vmm;
-use crate::formats::watched;
-use crate::readers::bootchart;
-use crate::readers::calls;
-use crate::readers::first_executions;
-use crate::readers::ftrace;
-use crate::readers::guestfs;
-use crate::readers::journal;
-use crate::readers::kernel_log;
 use crate::readers::reader::Reader;
-use crate::readers::symbols;
-use crate::readers::systemd_analyze;
-use crate::readers::tslog;
+use crate::readers::{
+    bootchart, bootstage, bootstat, boottimes, calls, cbmem, efi_loader, firmware, first_executions, fpdt, ftrace,
+    function_graph, guest_messages, guestfs, journal, kernel_log, perf_data, perf_script, process_table, silence,
+    symbols, systemd_analyze, tslog, uftrace, vmm, watched,
+};
 use timeline::DiagnosticKind;
 
 fn open<R: Reader + Default + 'static>() -> Box<dyn Reader> {

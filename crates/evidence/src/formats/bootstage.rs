@@ -16,30 +16,27 @@
 //!
 //! All of it happens before the kernel: [`crate::readers::before_kernel`] places it. The sums are counted, not placed.
 
-mod blob;
+pub(crate) mod blob;
 
-use crate::boot::Boot;
-use crate::input::text::{Line, Lines, grouped_number, lossy, skip_spaces};
-use crate::input::{FirstOf, Input};
-use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
-use crate::readers::reader::{Evidence, Reader};
+use crate::formats::steps::{Step, Steps};
+use crate::input::text::{Lines, grouped_number, lossy, skip_spaces};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
-const PROGRAM: &str = "U-Boot";
+pub(crate) const PROGRAM: &str = "U-Boot";
 /// The mark that U-Boot proper sets first: what is before it is the ROM's, or a smaller U-Boot's.
 const U_BOOT_STARTS: &[u8] = b"board_init_f";
 /// The mark that it sets last.
 const KERNEL_STARTS: &[u8] = b"start_kernel";
 /// The report's heading, and that of its sums.
-const HEADING: &[u8] = b"Timer summary in microseconds";
+pub(crate) const HEADING: &[u8] = b"Timer summary in microseconds";
 const SUMS: &[u8] = b"Accumulated time:";
 /// The node of the device tree, as text.
-const NODE: &[u8] = b"bootstage {";
+pub(crate) const NODE: &[u8] = b"bootstage {";
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Record<'a> {
+pub(crate) struct Record<'a> {
     us: u64,
     name: &'a [u8],
     /// A sum, which has no place in time.
@@ -154,7 +151,7 @@ fn property<'a>(text: &'a [u8], node: &mut Record<'a>) {
 }
 
 /// A record becomes a step, or is counted where it is a sum.
-fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
+pub(crate) fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
     let Some(at) = i64::try_from(record.us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
         diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
         return;
@@ -178,43 +175,4 @@ fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, pla
 pub(crate) fn report_at(bytes: &[u8]) -> Option<usize> {
     let heading = memchr::memmem::find(bytes, HEADING)?;
     Some(memchr::memrchr(b'\n', &bytes[..heading]).map_or(0, |end| end + 1))
-}
-
-/// The files that have such a report: the first is used.
-#[derive(Default)]
-pub(crate) struct Files(FirstOf);
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["U-Boot stages (bootstage report)", "U-Boot stages (device tree)"]
-    }
-
-    /// A device tree without stages is nothing that is known.
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        let has_stages = blob::is_tree(bytes) && !blob::records(bytes).0.is_empty();
-        has_stages.then(|| "U-Boot stages (device tree blob)".to_owned())
-    }
-
-    /// The headings alone: two numbers and a word may be anybody's.
-    fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        let text = line.bytes.trim_ascii();
-        if text.starts_with(HEADING) {
-            return Some(0);
-        }
-        (text == NODE).then_some(1)
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.add(input);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
-        BeforeKernel::of(read(&first.name, &first.bytes, diagnostics))
-    }
 }

@@ -9,20 +9,16 @@
 //! (Chromium OS, platform2, `bootstat/bootstat_log.c`.) In a tar the name of a file is the event's. Each event is a mark. What the disk had
 //! read and written by then is counted, not shown: the timeline has no amounts.
 
-use crate::boot::Boot;
-use crate::boot::offers::Offers;
-use crate::formats::firmware::shorten;
-use crate::input::Input;
-use crate::input::text::{Line, Lines, lossy, seconds, whole_number};
-use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Mark, Milestone, MilestoneKind, Ns, Phase, TrackKind};
+use crate::input::text::shorten;
+use crate::input::text::{Lines, lossy, seconds, whole_number};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// What diagnostics call it, and its track.
-const NAME: &str = "bootstat";
+pub(crate) const NAME: &str = "bootstat";
 /// A digit of `/proc/uptime`.
-const TICK: Ns = Ns::from_ms(10);
+pub(crate) const TICK: Ns = Ns::from_ms(10);
 /// The event of Chrome OS' login prompt.
-const LOGIN: &str = "login-prompt-visible";
+pub(crate) const LOGIN: &str = "login-prompt-visible";
 /// The program cuts longer names.
 const NAME_BYTES_MAX: usize = 64;
 /// A thousand times what Chrome OS logs.
@@ -51,7 +47,7 @@ fn event_of<'a>(path: &'a [u8], kind: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// `/tmp/uptime-chrome-exec:3.41 2.27`
-fn named(line: &[u8]) -> Option<(&[u8], Ns)> {
+pub(crate) fn named(line: &[u8]) -> Option<(&[u8], Ns)> {
     let colon = memchr::memrchr(b':', line)?;
     Some((event_of(&line[..colon], b"uptime-")?, uptime(&line[colon + 1..])?))
 }
@@ -106,74 +102,6 @@ impl Events {
             }
         }
         true
-    }
-}
-
-/// The files of one machine.
-#[derive(Default)]
-pub(crate) struct Files(Events);
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["events of Chrome OS (bootstat)"]
-    }
-
-    fn take(&mut self, name: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Taken {
-        match self.0.take(name, bytes, diagnostics) {
-            true => Taken::All(self.kinds()[0].to_owned()),
-            false => Taken::Nothing,
-        }
-    }
-
-    fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        named(line.bytes).map(|_| 0)
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, diagnostics: &mut Diagnostics) {
-        self.0.read(&input.file.name, &input.file.bytes, diagnostics);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.0.events.is_empty()
-    }
-
-    fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let mut events = std::mem::take(&mut self.0);
-        events.events.sort_by_key(|event| event.at);
-        (!events.events.is_empty()).then(|| Box::new(events) as Box<dyn Evidence>)
-    }
-}
-
-impl Evidence for Events {
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.kernel_after(Ns::ZERO);
-    }
-
-    fn place(&mut self, boot: &mut Boot<'_>) {
-        let zero = boot.monotonic_zero();
-        let timeline = &mut boot.timeline;
-        let name = timeline.names.intern(NAME);
-        let track = timeline.tracks.named(name, TrackKind::Console);
-        for event in &self.events {
-            let name = timeline.names.intern(&event.name);
-            timeline.marks.push(Mark { at: zero + event.at, name, track });
-        }
-        if let Some(login) = self.events.iter().find(|event| event.name == LOGIN) {
-            let (kind, at) = (MilestoneKind::LoginPrompt, zero + login.at);
-            timeline.passed.push(Milestone { kind, at, error: TICK, track: None });
-        }
-    }
-
-    fn phases(&mut self, boot: &mut Boot<'_>) {
-        let zero = boot.kernel_clock_zero();
-        boot.timeline.boundary(Phase::EarlyKernel, zero, TICK, "bootstat counts from the kernel's start");
-    }
-
-    /// Where nothing else says when the boot was done, it went on until the last event at least.
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
-        let at = boot.monotonic_zero() + self.events.last()?.at;
-        let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
-        Some(EndCandidate { rank, at, error: TICK, evidence, track: None })
     }
 }
 

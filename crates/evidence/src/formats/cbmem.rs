@@ -14,15 +14,12 @@
 //!
 //! All of it happens before the kernel: [`crate::readers::before_kernel`] places it.
 
-use crate::boot::Boot;
-use crate::input::text::{Line, Lines, grouped_number, lossy, number, whole_number};
-use crate::input::{FirstOf, Input};
-use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
-use crate::readers::reader::{Evidence, Reader};
+use crate::formats::steps::{Step, Steps};
+use crate::input::text::{Lines, grouped_number, lossy, number, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
-const PROGRAM: &str = "coreboot";
+pub(crate) const PROGRAM: &str = "coreboot";
 /// coreboot goes over to its payload.
 const PAYLOAD_STARTS: u64 = 99;
 /// Payloads have these.
@@ -31,14 +28,14 @@ const PAYLOADS: std::ops::Range<u64> = 1000..2000;
 const KERNEL_STARTS: std::ops::RangeInclusive<u64> = 1101..=1102;
 
 /// A line of the table.
-struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     id: u64,
     us: u64,
     name: &'a [u8],
 }
 
 /// A line of `-t` or of `-T`.
-fn entry(line: &[u8]) -> Option<Entry<'_>> {
+pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
     let line = line.trim_ascii();
     let (id, rest) = number(line).filter(|(id, _)| *id < 100_000)?;
     match rest {
@@ -94,7 +91,7 @@ const ENTRIES_MIN: usize = 2;
 
 /// True if the rows of a text are a table: it has two rows, or a head (`25 entries total:`). Others print a number, a name and two
 /// numbers, too.
-fn is_table(bytes: &[u8]) -> bool {
+pub(crate) fn is_table(bytes: &[u8]) -> bool {
     let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());
     rows.take(ENTRIES_MIN).count() == ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
 }
@@ -130,39 +127,6 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
         steps.hands_over = KERNEL_STARTS.contains(&id);
     }
     steps
-}
-
-/// The files that have such a table: the first is used.
-#[derive(Default)]
-pub(crate) struct Files(FirstOf);
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["coreboot timestamps (cbmem)"]
-    }
-
-    fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
-    }
-
-    /// Three numbers and a word between tabs may be anybody's.
-    fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
-        entry(line.bytes).map(|_| 0)
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.add(input);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
-        is_table(&first.bytes).then(|| BeforeKernel::of(read(&first.name, &first.bytes, diagnostics)))?
-    }
 }
 
 #[cfg(test)]

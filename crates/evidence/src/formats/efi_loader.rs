@@ -13,12 +13,8 @@
 //!
 //! All of it happens before the kernel: [`crate::readers::before_kernel`] places it. systemd reads the same variables, so both agree.
 
-use crate::boot::Boot;
-use crate::input::text::{Line, Lines, whole_number};
-use crate::input::{File, Input};
-use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
-use crate::readers::reader::{Evidence, Reader, Taken};
-use std::rc::Rc;
+use crate::formats::steps::{Step, Steps};
+use crate::input::text::{Lines, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
@@ -39,14 +35,14 @@ const TIMES: [(&str, &str, Option<Phase>); 3] = [
 pub struct Times(pub [u64; 3]);
 
 /// A line of `capture`'s.
-fn value(line: &[u8]) -> Option<(usize, u64)> {
+pub(crate) fn value(line: &[u8]) -> Option<(usize, u64)> {
     let (which, rest) =
         TIMES.iter().enumerate().find_map(|(which, (name, ..))| Some((which, line.strip_prefix(name.as_bytes())?)))?;
     Some((which, whole_number(rest.strip_prefix(b"=")?.trim_ascii())?))
 }
 
 /// A variable as the kernel shows it: its name says which it is.
-fn variable(name: &str, bytes: &[u8]) -> Option<(usize, u64)> {
+pub(crate) fn variable(name: &str, bytes: &[u8]) -> Option<(usize, u64)> {
     let name = name.rsplit(['/', ':']).next()?;
     let which = TIMES.iter().position(|(of, ..)| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('-')))?;
     let units = bytes.get(ATTRIBUTES_BYTES..).filter(|units| units.len() % 2 == 0 && units.len() <= 2 * UNITS_MAX)?;
@@ -88,49 +84,6 @@ pub fn steps(times: Times, file: &str, diagnostics: &mut Diagnostics) -> Steps {
         steps.add(Step { at: Ns(at), name: name.to_owned(), begins }, diagnostics, place);
     }
     steps
-}
-
-/// The files of one machine.
-#[derive(Default)]
-pub(crate) struct Files {
-    files: Vec<Rc<File>>,
-    /// What single variables say.
-    single: Times,
-}
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["times of an EFI boot loader"]
-    }
-
-    fn take(&mut self, name: &str, bytes: &[u8], _diagnostics: &mut Diagnostics) -> Taken {
-        let Some((which, us)) = variable(name, bytes) else { return Taken::Nothing };
-        self.single.0[which] = us;
-        Taken::All(self.kinds()[0].to_owned())
-    }
-
-    fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        value(line.bytes).map(|_| 0)
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.push(input.file);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.files.is_empty() || self.single != Times::default()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let mut times = self.single;
-        for file in &self.files {
-            for (known, found) in times.0.iter_mut().zip(read(&file.bytes).0) {
-                *known = if *known == 0 { found } else { *known };
-            }
-        }
-        let file = self.files.first().map_or("", |file| &*file.name);
-        BeforeKernel::of(steps(times, file, &mut boot.timeline.diagnostics))
-    }
 }
 
 #[cfg(test)]

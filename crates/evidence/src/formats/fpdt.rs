@@ -13,21 +13,17 @@
 //!
 //! All of it happens before the kernel: [`crate::readers::before_kernel`] places it.
 
-use crate::boot::Boot;
-use crate::input::text::{Line, Lines, whole_number};
-use crate::input::{File, Input};
-use crate::readers::before_kernel::{BeforeKernel, Step, Steps};
-use crate::readers::reader::{Evidence, Reader};
-use std::rc::Rc;
+use crate::formats::steps::{Step, Steps};
+use crate::input::text::{Lines, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
 /// What views call the program.
 const PROGRAM: &str = "UEFI firmware";
-const TABLE: &[u8] = b"FPDT";
-const BOOT_TABLE: &[u8] = b"FBPT";
-const RESUME_TABLE: &[u8] = b"S3PT";
-const ACPI_HEADER_BYTES: usize = 36;
-const BOOT_TABLE_HEADER_BYTES: usize = 8;
+pub(crate) const TABLE: &[u8] = b"FPDT";
+pub(crate) const BOOT_TABLE: &[u8] = b"FBPT";
+pub(crate) const RESUME_TABLE: &[u8] = b"S3PT";
+pub(crate) const ACPI_HEADER_BYTES: usize = 36;
+pub(crate) const BOOT_TABLE_HEADER_BYTES: usize = 8;
 /// The record with the times of a boot.
 const BOOT_RECORD: (u16, usize) = (2, 48);
 
@@ -51,7 +47,7 @@ fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
 }
 
 /// Whether bytes begin as one of the two tables.
-fn is_table(bytes: &[u8], signature: &[u8], header_bytes: usize) -> bool {
+pub(crate) fn is_table(bytes: &[u8], signature: &[u8], header_bytes: usize) -> bool {
     let length = number_at(bytes, 4, 4).and_then(|length| usize::try_from(length).ok());
     bytes.starts_with(signature) && length.is_some_and(|length| length >= header_bytes)
 }
@@ -91,7 +87,7 @@ fn boot_table(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option
 }
 
 /// A file of Linux' and its value: `…/bootloader_launch_ns:5855973785`; `=` and spaces part them too.
-fn value(line: &[u8]) -> Option<(usize, u64)> {
+pub(crate) fn value(line: &[u8]) -> Option<(usize, u64)> {
     let line = line.trim_ascii();
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (before, digits) = line.split_at(line.len() - digits);
@@ -148,67 +144,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Times {
 }
 
 /// Which time a file of Linux' directory is.
-fn by_name(file: &str) -> Option<usize> {
+pub(crate) fn by_name(file: &str) -> Option<usize> {
     let name = file.rsplit(['/', ':']).next()?;
     TIMES.iter().position(|(of, ..)| *of == name)
-}
-
-/// The files of one machine.
-#[derive(Default)]
-pub(crate) struct Files {
-    files: Vec<Rc<File>>,
-    /// What single files say, whose name alone tells which time it is.
-    single: Times,
-}
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["UEFI boot times (/sys/firmware/acpi/fpdt)"]
-    }
-
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        let kind = if is_table(bytes, TABLE, ACPI_HEADER_BYTES) {
-            "ACPI table FPDT, which has addresses and no times"
-        } else if is_table(bytes, BOOT_TABLE, BOOT_TABLE_HEADER_BYTES) {
-            "UEFI boot times (FBPT)"
-        } else if is_table(bytes, RESUME_TABLE, BOOT_TABLE_HEADER_BYTES) {
-            "UEFI times of a resume from sleep (S3PT), which are no part of a boot"
-        } else {
-            return None;
-        };
-        Some(kind.to_owned())
-    }
-
-    fn take(&mut self, name: &str, bytes: &[u8], _diagnostics: &mut Diagnostics) -> crate::readers::reader::Taken {
-        let Some((which, ns)) = by_name(name).zip(whole_number(bytes.trim_ascii())) else {
-            return crate::readers::reader::Taken::Nothing;
-        };
-        self.single.0[which] = ns;
-        crate::readers::reader::Taken::All(self.kinds()[0].to_owned())
-    }
-
-    fn is_line(&self, line: Line<'_>) -> Option<usize> {
-        value(line.bytes).map(|_| 0)
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.push(input.file);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.files.is_empty() || self.single != Times::default()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let mut times = self.single;
-        for file in &self.files {
-            let found = read(&file.name, &file.bytes, diagnostics);
-            for (known, found) in times.0.iter_mut().zip(found.0) {
-                *known = if *known == 0 { found } else { *known };
-            }
-        }
-        let file = self.files.first().map_or("", |file| &*file.name);
-        BeforeKernel::of(steps(times, file, diagnostics))
-    }
 }

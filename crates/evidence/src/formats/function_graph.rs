@@ -10,23 +10,19 @@
 //! (Linux, kernel/trace/trace_functions_graph.c.) Without the option `funcgraph-abstime` no line says when it was: such text cannot be
 //! placed, and its lines are counted. Without `funcgraph-proc` calls stand on their CPU. The clock is taken for the kernel's own.
 
-use crate::boot::Boot;
-use crate::boot::offers::Offers;
-use crate::input::text::{Lines, lossy, number, seconds, whole_number};
-use crate::input::{FirstOf, Input, records_max};
-use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
-use hashbrown::HashMap;
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Os, SpanBuilder, SpanKind, TrackId, TrackKind};
+use crate::input::records_max;
+use crate::input::text::{Lines, number, seconds, whole_number};
+use timeline::{DiagnosticKind, Diagnostics, Ns, TrackKind};
 
 /// What views call it.
 const NAME: &str = "function_graph";
-const HEADING: &[u8] = b"# tracer: function_graph";
+pub(crate) const HEADING: &[u8] = b"# tracer: function_graph";
 /// What a line takes in memory, here and on the timeline.
 const LINE_COST: usize = 260;
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Call<'a> {
+pub(crate) enum Call<'a> {
     /// A function begins, and calls others.
     Begins(&'a [u8]),
     /// A function that calls none, and how long it took.
@@ -37,14 +33,14 @@ enum Call<'a> {
 
 /// Who did it: a thread by name and number, or nobody but a CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Who<'a> {
+pub(crate) enum Who<'a> {
     Thread(&'a [u8], u64),
     Cpu(u64),
 }
 
 impl Who<'_> {
     /// A number of its own: no number of a thread is as large as that of a CPU here.
-    fn key(self) -> u64 {
+    pub(crate) fn key(self) -> u64 {
         match self {
             Who::Thread(_, tid) => tid,
             Who::Cpu(cpu) => u64::MAX - cpu,
@@ -52,7 +48,7 @@ impl Who<'_> {
     }
 
     /// The kind and the number of its track.
-    fn track(self) -> (TrackKind, u64) {
+    pub(crate) fn track(self) -> (TrackKind, u64) {
         match self {
             Who::Thread(_, tid) => (TrackKind::Thread, tid),
             Who::Cpu(cpu) => (TrackKind::Cpu, cpu),
@@ -62,14 +58,14 @@ impl Who<'_> {
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry<'a> {
-    at: Ns,
-    who: Who<'a>,
-    call: Call<'a>,
+pub(crate) struct Entry<'a> {
+    pub(crate) at: Ns,
+    pub(crate) who: Who<'a>,
+    pub(crate) call: Call<'a>,
 }
 
 /// A line that says when it was; none of the others.
-fn entry(line: &[u8]) -> Option<Entry<'_>> {
+pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
     let mut columns = line.split(|byte| *byte == b'|').map(<[u8]>::trim_ascii);
     let at = columns.next().and_then(time)?;
     let (cpu, rest) = number(columns.next()?)?;
@@ -106,7 +102,7 @@ fn thread(text: &[u8]) -> Option<(&[u8], u64)> {
 }
 
 /// `+ 55.100 us`: a sign says that it is long.
-fn length(text: &[u8]) -> Option<Ns> {
+pub(crate) fn length(text: &[u8]) -> Option<Ns> {
     let digits = text.iter().position(u8::is_ascii_digit)?;
     let (thousandths, _, rest) = seconds(&text[digits..])?;
     let us = rest.trim_ascii() == b"us";
@@ -129,7 +125,7 @@ pub fn stamps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ns
     entries(file, bytes, diagnostics).into_iter().map(|entry| entry.at).collect()
 }
 
-fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Entry<'a>> {
+pub(crate) fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Entry<'a>> {
     // Lines of a kernel have 45 bytes or more, and all of these are kept.
     let (mut entries, most) = (Vec::new(), records_max(3 * bytes.len() / 2, LINE_COST));
     for line in Lines::new(bytes) {
@@ -146,117 +142,6 @@ fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Ve
         }
     }
     entries
-}
-
-/// When each one's track has its next entry.
-fn next_of_each(entries: &[Entry<'_>]) -> Vec<Option<Ns>> {
-    let mut next: HashMap<u64, Ns> = HashMap::new();
-    let mut all: Vec<Option<Ns>> = entries.iter().rev().map(|entry| next.insert(entry.who.key(), entry.at)).collect();
-    all.reverse();
-    all
-}
-
-/// The first one counts.
-#[derive(Default)]
-pub(crate) struct Files(FirstOf);
-
-impl Reader for Files {
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        bytes.starts_with(HEADING).then(|| "calls of a kernel (function_graph)".to_owned())
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.add(input);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.0.used(DiagnosticKind::SecondTrace, &mut boot.timeline.diagnostics)?;
-        let entries = entries(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
-        if entries.is_empty() {
-            return None;
-        }
-        boot.subject.os = Os::Linux;
-        Some(Box::new(Graph { file: &file.name, entries, last: None }))
-    }
-}
-
-/// All calls.
-struct Graph<'f> {
-    file: &'f str,
-    entries: Vec<Entry<'f>>,
-    /// When the last one began or ended, and whose it was.
-    last: Option<(Ns, TrackId)>,
-}
-
-impl Evidence for Graph<'_> {
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        offers.kernel_after(Ns::ZERO);
-    }
-
-    fn place(&mut self, boot: &mut Boot<'_>) {
-        let origin = boot.kernel_clock_zero();
-        let timeline = &mut boot.timeline;
-        let known = timeline.tracks.iter().count();
-        let mut spans = SpanBuilder::default();
-        // To look for a track takes a step for each that there is.
-        let mut tracks: HashMap<u64, TrackId> = HashMap::new();
-        for (entry, next) in self.entries.iter().zip(next_of_each(&self.entries)) {
-            let (kind, id) = entry.who.track();
-            let track = *tracks.entry(entry.who.key()).or_insert_with(|| {
-                if let Some(known) = timeline.tracks.iter().take(known).find(|(_, t)| (t.kind, t.id) == (kind, id)) {
-                    return known.0;
-                }
-                let name = match entry.who {
-                    Who::Thread(name, _) => timeline.names.intern(&lossy(name)),
-                    Who::Cpu(cpu) => timeline.names.intern(&format!("CPU {cpu}")),
-                };
-                timeline.tracks.add(name, kind, id)
-            });
-            let (at, place) = (origin + entry.at, || self.file.to_owned());
-            let mut until = at;
-            let begin = |name: &[u8], names: &mut timeline::Names| {
-                let name = names.intern(&lossy(name));
-                (name, SpanBuilder::row(track, SpanKind::Call, name, NameId::EMPTY, at))
-            };
-            match entry.call {
-                Call::Begins(name) => {
-                    let (_, row) = begin(name, &mut timeline.names);
-                    spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
-                }
-                Call::Leaf(name, length) => {
-                    let (name, row) = begin(name, &mut timeline.names);
-                    // Stamps are cut to microseconds, lengths are not: the next call begins when this one has ended.
-                    until = next.map_or(at + length, |next| (at + length).min(origin + next).max(at));
-                    spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
-                    let named = (name, NameId::EMPTY);
-                    spans.end(&mut timeline.spans, track, named, until, &mut timeline.diagnostics, |_| place());
-                }
-                Call::Ends => {
-                    let innermost = spans.innermost(track).map(|id| timeline.spans.get(id));
-                    // The tracer was switched on inside of this one.
-                    let Some(open) = innermost else { continue };
-                    let named = (open.name, open.detail);
-                    spans.end(&mut timeline.spans, track, named, at, &mut timeline.diagnostics, |_| place());
-                }
-            }
-            if self.last.is_none_or(|(last, _)| until > last) {
-                self.last = Some((until, track));
-            }
-        }
-        let last = self.last.map_or(origin, |(at, _)| at);
-        spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
-    }
-
-    /// Where nothing else was seen, it is all there is of the boot.
-    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
-        let (at, track) = self.last?;
-        let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
-        Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
-    }
 }
 
 #[cfg(test)]

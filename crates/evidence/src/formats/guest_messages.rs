@@ -3,15 +3,10 @@
 //! guest-init defines the messages ([`guest_init::messages`]); this gives each the time at which its first byte
 //! arrived. That stamp is never early and sometimes late.
 
-use crate::boot::Boot;
-use crate::boot::offers::{Compared, Marked, Offers};
-use crate::input::Input;
 use crate::input::index::Index;
 use crate::input::text::{Lines, lossy};
-use crate::readers::reader::EndRank;
-use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
-use guest_init::messages::{LINE_BYTES_MAX, Message, SyncPlace};
-use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks};
+use guest_init::messages::{LINE_BYTES_MAX, Message};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 /// A message, when it arrived and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,112 +43,14 @@ pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnosti
     said
 }
 
-/// What process 1 of a recorded guest said.
-#[derive(Default)]
-pub(crate) struct Files {
-    stream: Option<Input>,
-}
-
-impl Reader for Files {
-    fn own(&self) -> &'static [Own] {
-        &[Own::Stream("guest")]
-    }
-
-    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
-        FileLoss::GuestMessages
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.stream.get_or_insert(input);
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let Input { file, index } = self.stream.as_ref()?;
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let said = read(&file.name, &file.bytes, index, diagnostics);
-        note_lacks(&said, diagnostics);
-        boot.process_1_spoke = !said.is_empty();
-        Some(Box::new(Messages(said)))
-    }
-}
-
-fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
-    // A kernel that does not tell its own configuration, as Debian's do not, lacks nothing.
-    let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
-    for said in said {
-        if let Some((what, why)) = lack(&said.message).filter(|(what, why)| !untold(what, why)) {
-            let place = || format!("guest.log:{}", said.line);
-            diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
-        }
-    }
-}
-
-/// What process 1 could not gather, and why.
-fn lack(word: &Message) -> Option<(&str, &str)> {
-    match word {
-        Message::Lack { what, why } => Some((what.word(), why)),
-        _ => None,
-    }
-}
-
-struct Messages(Vec<Received>);
-
-impl Evidence for Messages {
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        // Once process 1 has handed over, anybody may write to its port. It says that it runs once, and first.
-        let own = self.0.iter().take_while(|said| !matches!(said.message, Message::End { .. })).enumerate();
-        let readings = own.filter(|(i, said)| *i == 0 || !matches!(said.message, Message::Init { .. }));
-        let heard = readings.filter_map(|(_, said)| match said.message {
-            Message::Init { tsc } | Message::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
-            _ => None,
-        });
-        offers.counter_heard.extend(heard);
-        offers.counter_hz = self.0.iter().find_map(|said| match said.message {
-            Message::Rate { hz } => Some(hz as f64),
-            _ => None,
-        });
-        offers.counter_is_kernels = is_kernels(self.0.iter().map(|said| &said.message));
-        offers.process_1_read = self.0.iter().find_map(|said| match said.message {
-            Message::Init { tsc } => Some(Ticks(tsc)),
-            _ => None,
-        });
-        offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
-    }
-
-    /// By the guest's counter, which it read just before; else by when the host heard of it.
-    fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
-        let (ticks, arrival) = self.0.iter().find_map(|said| match said.message {
-            Message::Init { tsc } => Some((Ticks(tsc), said.arrival)),
-            _ => None,
-        })?;
-        let (at, error, evidence) = match (&boot.clocks.counter, arrival) {
-            (Some(counter), _) => (counter.to_ns(ticks), counter.residual, EndEvidence::Process1Sent),
-            (None, Some(arrival)) => (arrival, Ns::from_ms(1), EndEvidence::Process1Arrived),
-            (None, None) => return None,
-        };
-        let rank = EndRank::ProcessOneSaid;
-        Some(EndCandidate { rank, at, error, evidence, track: None })
-    }
-}
-
 /// Whether the counter is the kernel's monotonic clock: each time that process 1 read both, they were the same. A CPU without a
 /// counter for programs has no other.
-fn is_kernels<'m>(said: impl Iterator<Item = &'m Message>) -> bool {
+pub(crate) fn is_kernels<'m>(said: impl Iterator<Item = &'m Message>) -> bool {
     let mut compared = said.filter_map(|message| match *message {
         Message::Clock { before, after, monotonic_ns, .. } => Some((before..=after).contains(&monotonic_ns)),
         _ => None,
     });
     compared.next().is_some_and(|first| first && compared.all(|same| same))
-}
-
-/// The line that a message is about, if it compares clocks.
-fn marked(message: &Message) -> Option<Marked> {
-    let Message::Sync { place, before, after, seq } = *message else { return None };
-    let clock = match place {
-        SyncPlace::Trace => Compared::Trace,
-        SyncPlace::Kmsg => Compared::Printk,
-    };
-    Some(Marked { clock, number: seq.into(), before: Ticks(before), after: Ticks(after) })
 }
 
 #[cfg(test)]

@@ -13,25 +13,19 @@
 //!
 //! Nothing that the file says of places and lengths is believed. What it packs is bounded by [`UNPACKED_BYTES_MAX`].
 
-mod attributes;
-mod records;
-mod sample;
-mod threads;
+pub(crate) mod attributes;
+pub(crate) mod records;
+pub(crate) mod sample;
+pub(crate) mod threads;
 
-use crate::boot::Boot;
-use crate::boot::offers::Offers;
-use crate::formats::ftrace::Trace;
 use crate::formats::symbols::Symbols;
 use crate::formats::trace_dat;
 use crate::formats::trace_dat::Formats;
-use crate::input::{FirstOf, Input};
-use crate::readers::reader::{Evidence, Reader};
 use attributes::Attributes;
 use records::{Kind, Record};
 use sample::{Frame, Sample};
-use std::cell::Cell;
 use threads::Threads;
-use timeline::{DiagnosticKind, Diagnostics, Names, Os, Sampled, SampledFrame, SampledThread};
+use timeline::{DiagnosticKind, Diagnostics, Names, Sampled, SampledFrame, SampledThread};
 
 const MAGIC: &[u8] = b"PERFILE2";
 /// The same of a big-endian machine.
@@ -50,6 +44,16 @@ pub struct PerfData {
 }
 
 impl PerfData {
+    /// True if there is any sample.
+    pub(crate) fn has_samples(&self) -> bool {
+        !self.samples.is_empty()
+    }
+
+    /// The records of tracepoints, as text of a kernel trace; empty if there are none.
+    pub(crate) fn trace(&self) -> &[u8] {
+        &self.trace
+    }
+
     /// Reads a file. What is cut or not readable is counted.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> PerfData {
         let mut unreadable =
@@ -148,68 +152,7 @@ impl PerfData {
     }
 }
 
-/// Whether bytes begin as such a file.
-fn recognise(bytes: &[u8]) -> bool {
+/// True if bytes begin as such a file.
+pub(crate) fn recognise(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_SWAPPED)
-}
-
-/// The first file is used.
-#[derive(Default)]
-pub(crate) struct Files {
-    files: FirstOf,
-    data: PerfData,
-}
-
-impl Reader for Files {
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        recognise(bytes).then(|| "samples (perf.data)".to_owned())
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.add(input);
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
-        self.data = PerfData::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
-        if !self.data.samples.is_empty() && boot.timeline.sampled.is_some() {
-            boot.timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());
-        } else if !self.data.samples.is_empty() {
-            // What is wrong with the lists is said where calls are named by them.
-            let symbols = boot.lists.names_alone(&mut Diagnostics::default());
-            boot.timeline.sampled = Some(self.data.sampled(&symbols, &mut boot.timeline.names));
-        }
-        let trace = Trace::read(&file.name, &self.data.trace, &mut Diagnostics::default()).ok()?;
-        boot.subject.os = Os::Linux;
-        Some(Box::new(Tracepoints { trace, is_used: Cell::new(false) }))
-    }
-}
-
-/// The tracepoints of a file, which count where there is no other kernel trace.
-struct Tracepoints<'f> {
-    trace: Trace<'f>,
-    is_used: Cell<bool>,
-}
-
-impl Evidence for Tracepoints<'_> {
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        if offers.trace.is_none() {
-            self.is_used.set(true);
-            self.trace.offer(offers);
-        }
-    }
-
-    fn threads(&mut self, boot: &mut Boot<'_>) {
-        if self.is_used.get() {
-            self.trace.threads(boot);
-        } else {
-            boot.timeline.diagnostics.note(DiagnosticKind::SecondTrace, || self.trace.file().to_owned());
-        }
-    }
-
-    fn phases(&mut self, boot: &mut Boot<'_>) {
-        if self.is_used.get() {
-            self.trace.phases(boot);
-        }
-    }
 }

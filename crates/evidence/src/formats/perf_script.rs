@@ -16,11 +16,9 @@
 //! thread and an event, and a line of a stack follows. Lines that are nothing of this are counted.
 
 use crate::NotThisFormat;
-use crate::boot::Boot;
 use crate::formats::symbols::Symbols;
+use crate::input::records_max;
 use crate::input::text::{Line, Lines, number};
-use crate::input::{FirstOf, Input, records_max};
-use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, SampledThread};
 
 /// Stacks are read to this depth.
@@ -79,41 +77,6 @@ pub struct Samples<'a> {
     timeless: Option<(Sample<'a>, u32)>,
     /// What all of it takes in memory.
     cost: usize,
-}
-
-/// What a recording has of it: the first file is used.
-#[derive(Default)]
-pub(crate) struct Files {
-    files: FirstOf,
-}
-
-impl Reader for Files {
-    fn own(&self) -> &'static [Own] {
-        &[Own::Plain("samples.txt")]
-    }
-
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        let read = recognise(bytes).then(|| Samples::read("", bytes, &mut Diagnostics::default()).ok()).flatten()?;
-        Some(format!("samples ({} of them)", read.samples.len()))
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.files.add(input);
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = self.files.used(DiagnosticKind::SecondSamples, &mut boot.timeline.diagnostics)?;
-        let samples = Samples::read(&file.name, &file.bytes, &mut boot.timeline.diagnostics).ok()?;
-        if samples.unsampled_cpus > 0 {
-            let how_many = samples.unsampled_cpus.min(64);
-            (0..how_many)
-                .for_each(|_| boot.timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
-        }
-        // What is wrong with the lists is said where calls are named by them.
-        let symbols = boot.lists.names_alone(&mut Diagnostics::default());
-        boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
-        None
-    }
 }
 
 /// Whether the text begins as samples do.

@@ -10,17 +10,13 @@
 //!
 //! It must not replace what a trace shows of the same processes: a trace also has those that ended.
 
-use crate::boot::Boot;
-use crate::boot::offers::Offers;
 use crate::input::text::{Lines, lossy, whole_number};
-use crate::input::{FirstOf, Input};
-use crate::readers::reader::{Evidence, Reader};
 use hashbrown::{HashMap, HashSet};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
 
 /// What diagnostics call it.
-const NAME: &str = "process table";
-const HEAD: &[u8] = b"# bootscope.processes/1 ";
+pub(crate) const NAME: &str = "process table";
+pub(crate) const HEAD: &[u8] = b"# bootscope.processes/1 ";
 const CONTAINED: &[u8] = b" container";
 /// As many as other tables of processes: a boot has some hundred.
 const PROCESSES_MAX: usize = 1 << 17;
@@ -77,12 +73,12 @@ impl ProcessTable {
     }
 
     /// When process 1 was started.
-    fn began(&self) -> Option<Ns> {
+    pub(crate) fn began(&self) -> Option<Ns> {
         self.processes.iter().find(|one| one.pid == 1).map(|one| one.start)
     }
 
     /// Lists those that began until the end, each after its parent; `zero` is where the kernel's clock is 0.
-    fn list(&self, zero: Ns, timeline: &mut Timeline) {
+    pub(crate) fn list(&self, zero: Ns, timeline: &mut Timeline) {
         let until = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
         let mut known: Vec<&One> = self.processes.iter().filter(|one| zero + one.start <= until).collect();
         known.sort_by_key(|one| (one.pid, one.start));
@@ -125,7 +121,7 @@ fn head(line: &[u8]) -> Option<(u64, bool)> {
     (1..=1_000_000_000).contains(&hz).then_some((hz, number.is_some()))
 }
 
-fn one(line: &[u8], hz: u64) -> Option<One> {
+pub(crate) fn one(line: &[u8], hz: u64) -> Option<One> {
     let mut fields = line.splitn(5, |byte| *byte == b'\t');
     let mut number = || fields.next().and_then(whole_number);
     let (pid, parent, ticks) = (number()?, number()?, number()?);
@@ -134,55 +130,6 @@ fn one(line: &[u8], hz: u64) -> Option<One> {
     let (control_group, program) = (text()?, text()?);
     let start = Ns(i64::try_from(ns).ok().filter(|ns| *ns < i64::MAX / 4)?);
     Some(One { pid, parent, start, control_group, program })
-}
-
-/// The first one counts.
-#[derive(Default)]
-pub(crate) struct Files(FirstOf);
-
-impl Reader for Files {
-    fn kinds(&self) -> &'static [&'static str] {
-        &["processes of a captured machine"]
-    }
-
-    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
-        bytes.starts_with(HEAD).then(|| self.kinds()[0].to_owned())
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.0.add(input);
-    }
-
-    fn has_boot(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let diagnostics = &mut boot.timeline.diagnostics;
-        let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
-        let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
-        if table.is_contained {
-            boot.container_began = boot.container_began.or(table.began());
-        }
-        (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
-    }
-}
-
-impl Evidence for ProcessTable {
-    /// Starts count from the kernel's own, of which a container saw nothing.
-    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        if !self.is_contained {
-            offers.kernel_after(Ns::ZERO);
-        }
-    }
-
-    /// Once it is known when the boot was done.
-    fn finish(&mut self, boot: &mut Boot<'_>) {
-        if boot.timeline.processes.is_empty() {
-            let zero = boot.monotonic_zero();
-            self.list(zero, &mut boot.timeline);
-        }
-    }
 }
 
 #[cfg(test)]

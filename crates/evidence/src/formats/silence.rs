@@ -4,11 +4,9 @@
 //! then the vCPU's stack, innermost first: ` ADDRESS FUNCTION+OFFSET`, or `? …` for a word on the stack that was found not
 //! to be of its callers. Lines with `#` say how it was made. Times are ns of the host since time zero.
 
-use crate::boot::Boot;
 use crate::formats::symbols::plain_name;
+use crate::input::records_max;
 use crate::input::text::Lines;
-use crate::input::{Input, records_max};
-use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 
 /// A recorder writes no more than two thirds of it; what is beyond is left out and counted.
@@ -103,33 +101,6 @@ fn function(text: &str) -> Option<String> {
 
 fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.split_ascii_whitespace().next()?, 16).ok()
-}
-
-/// What a recording has of it.
-#[derive(Default)]
-pub(crate) struct Files {
-    file: Option<Input>,
-}
-
-impl Reader for Files {
-    fn own(&self) -> &'static [Own] {
-        &[Own::Plain("silence.txt")]
-    }
-
-    /// Nothing but a recording says when time zero was.
-    fn wants_files(&self) -> bool {
-        false
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.file.get_or_insert(input);
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = &self.file.as_ref()?.file;
-        boot.timeline.silences = Some(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
-        None
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@
 //! with `#` come first: `# variable NAME`, `# function NAME` for each function that was asked for, `# note SENTENCE`.
 //! With `# signed` the number has a sign, and VALUE is its two's complement in 64 bits.
 
-use crate::boot::Boot;
-use crate::input::Input;
 use crate::input::text::Lines;
-use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Reading, Watched};
 
 /// A recorder writes no more than a seventh of it; what is beyond is left out and counted.
@@ -70,33 +67,6 @@ fn take_remark(remark: &str, found: &mut Watched) -> Option<()> {
 
 fn ns(digits: &str) -> Option<Ns> {
     digits.parse().ok().filter(|ns| *ns >= 0).map(Ns)
-}
-
-/// What a recording has of it.
-#[derive(Default)]
-pub(crate) struct Files {
-    file: Option<Input>,
-}
-
-impl Reader for Files {
-    fn own(&self) -> &'static [Own] {
-        &[Own::Plain(recording::WATCH)]
-    }
-
-    /// Nothing but a recording says when time zero was.
-    fn wants_files(&self) -> bool {
-        false
-    }
-
-    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
-        self.file.get_or_insert(input);
-    }
-
-    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
-        let file = &self.file.as_ref()?.file;
-        boot.timeline.watched = Some(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
-        None
-    }
 }
 
 #[cfg(test)]

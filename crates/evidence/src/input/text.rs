@@ -174,6 +174,23 @@ impl<'a> Symbol<'a> {
     }
 }
 
+/// The most characters of a name that is made of a line.
+const NAME_CHARS_MAX: usize = 60;
+
+/// A line as a name: without control characters, not too long.
+pub(crate) fn shorten(text: &str) -> String {
+    // Nearly all lines are plain already.
+    if text.len() <= NAME_CHARS_MAX && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return text.trim().to_owned();
+    }
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let text = text.trim();
+    match text.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

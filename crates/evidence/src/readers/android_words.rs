@@ -17,8 +17,8 @@
 //! printk may leave out lines of init's (`output lines suppressed due to ratelimiting`); what was in them is missing.
 
 use crate::boot::Boot;
-use crate::formats::firmware::shorten;
 use crate::formats::systemd_words::UNITS_MAX;
+use crate::input::text::shorten;
 use hashbrown::HashMap;
 use timeline::{Manager, NameId, Ns, ServiceUnit, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 

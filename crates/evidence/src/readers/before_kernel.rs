@@ -8,66 +8,12 @@
 
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
-use crate::formats::firmware::shorten;
+use crate::formats::steps::Steps;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence};
-use timeline::{
-    DiagnosticKind, Diagnostics, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TrackId, TrackKind,
-};
-
-/// Far more than any firmware stamps.
-const STEPS_MAX: usize = 1 << 12;
+use timeline::{DiagnosticKind, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TrackId, TrackKind};
 
 /// A kernel's clock is 0 so much after its first instruction at most, where it is not unpacked slowly.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
-
-/// Where a step begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Since reset.
-    pub at: Ns,
-    /// What the program calls it.
-    pub name: String,
-    /// The phase of the boot that begins with it.
-    pub begins: Option<Phase>,
-}
-
-/// The steps of one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steps {
-    /// Who stamped them.
-    pub program: &'static str,
-    /// In order of time.
-    pub steps: Vec<Step>,
-    /// What the program's stamps are rounded to.
-    pub error: Ns,
-    /// Whether the last stamp is the hand-over to the kernel.
-    pub hands_over: bool,
-}
-
-impl Steps {
-    /// None yet, with stamps in whole units of `error`.
-    pub fn new(program: &'static str, error: Ns) -> Steps {
-        Steps { program, steps: Vec::new(), error, hands_over: false }
-    }
-
-    /// Adds a step; one that is stamped earlier than the one before counts as stamped with it.
-    pub fn add(&mut self, step: Step, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
-        let last = self.steps.last().map_or(Ns::ZERO, |last| last.at);
-        if self.steps.len() == STEPS_MAX {
-            diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, self.program, place);
-            return;
-        }
-        if step.at < last {
-            diagnostics.note(DiagnosticKind::ClockBack, place);
-        }
-        self.steps.push(Step { at: step.at.max(last), name: shorten(&step.name), ..step });
-    }
-
-    /// How long after reset the last stamp was taken.
-    fn last(&self) -> Ns {
-        self.steps.last().map_or(Ns::ZERO, |last| last.at)
-    }
-}
 
 /// Whether something is known of what came after the firmware.
 fn goes_on(boot: &Boot<'_>) -> bool {

@@ -4,7 +4,7 @@
 
 use super::NAME;
 use super::parse::{Row, from_stat, from_taskstats, time};
-use crate::formats::firmware::shorten;
+use crate::input::text::shorten;
 use crate::input::text::{Line, Lines, lossy};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, Ns};

@@ -13,7 +13,7 @@ const PROPERTY: u32 = 3;
 const NOTHING: u32 = 4;
 
 /// Whether bytes are such a tree.
-pub(super) fn is_tree(bytes: &[u8]) -> bool {
+pub(crate) fn is_tree(bytes: &[u8]) -> bool {
     word(&mut Bytes(bytes)) == Some(MAGIC)
 }
 
@@ -22,7 +22,7 @@ fn word(bytes: &mut Bytes<'_>) -> Option<u32> {
 }
 
 /// The records of the node, and where each begins; whether the tree goes on to its end.
-pub(super) fn records(file: &[u8]) -> (Vec<(Record<'_>, usize)>, bool) {
+pub(crate) fn records(file: &[u8]) -> (Vec<(Record<'_>, usize)>, bool) {
     let mut found = Vec::new();
     let whole = walk(file, &mut found).is_some();
     (found, whole)

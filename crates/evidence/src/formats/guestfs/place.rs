@@ -3,9 +3,9 @@
 //! The kernel's lines go the way of every kernel log ([`Events::kernel_log`]); only where it begins is said here.
 
 use super::{Event, Events, Level, Source};
-use crate::formats::firmware::shorten;
 use crate::formats::kernel_log::{Cleaner, Prefix};
 use crate::input::text::lossy;
+use crate::input::text::shorten;
 use memchr::memmem;
 use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind};
 

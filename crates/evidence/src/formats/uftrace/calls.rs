@@ -12,7 +12,7 @@ const SILENT_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edge {
+pub(crate) enum Edge {
     Entry,
     Exit,
     /// Records are missing here.
@@ -21,14 +21,14 @@ pub(super) enum Edge {
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub at: Ns,
     pub edge: Edge,
     pub address: u64,
 }
 
 /// Whether bytes begin with a record.
-pub(super) fn recognise(bytes: &[u8]) -> bool {
+pub(crate) fn recognise(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_BYTES && bytes.len() % 8 == 0 && at(bytes, 0, 0).is_some()
 }
 
@@ -41,7 +41,7 @@ fn at(bytes: &[u8], place: usize, last: u64) -> Option<(u64, u64)> {
 }
 
 /// All entries and exits in a file; what is none is counted.
-pub(super) fn all(bytes: &[u8], file: &str, diagnostics: &mut Diagnostics) -> Vec<Call> {
+pub(crate) fn all(bytes: &[u8], file: &str, diagnostics: &mut Diagnostics) -> Vec<Call> {
     const EVENT: u64 = 3;
     let mut calls = Vec::new();
     let (mut place, mut last, mut unreadable) = (0, 0, 0u64);

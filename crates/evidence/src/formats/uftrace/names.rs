@@ -9,7 +9,7 @@ const ENTRIES_MAX: usize = 1 << 20;
 
 /// Functions by what was mapped where.
 #[derive(Default)]
-pub(super) struct Functions {
+pub(crate) struct Functions {
     /// From where to where, and the file's name.
     maps: Vec<(u64, u64, String)>,
     /// By the file's path: from where a function goes on, and its name.
@@ -66,7 +66,7 @@ fn hex(text: &str) -> Option<u64> {
 
 /// Threads and their programs.
 #[derive(Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     /// By process, the program.
     programs: HashMap<u64, String>,
     /// By thread, its process.

@@ -13,11 +13,12 @@ use crate::boot::linux;
 use crate::boot::regions::Stage;
 use crate::formats::bootstage;
 use crate::formats::firmware;
-use crate::formats::firmware::{Said, shorten};
+use crate::formats::firmware::Said;
 use crate::formats::kernel_log::{KernelLog, Line};
+use crate::formats::steps::Step;
 use crate::input::File;
 use crate::input::index::Index;
-use crate::readers::before_kernel::Step;
+use crate::input::text::shorten;
 use timeline::{Diagnostics, Ns, Phase};
 
 /// How boot loaders begin that load a kernel; what runs before them is firmware (U-Boot's SPL is).

@@ -1,0 +1,42 @@
+//! The reader of [`cbmem`](crate::formats::cbmem).
+
+use crate::boot::Boot;
+use crate::formats::cbmem::{PROGRAM, entry, is_table, read};
+use crate::input::text::Line;
+use crate::input::{FirstOf, Input};
+use crate::readers::before_kernel::BeforeKernel;
+use crate::readers::reader::{Evidence, Reader};
+use timeline::{DiagnosticKind, Diagnostics};
+
+/// The files that have such a table: the first is used.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["coreboot timestamps (cbmem)"]
+    }
+
+    fn is_line(&self, line: Line<'_>) -> Option<usize> {
+        entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
+    }
+
+    /// Three numbers and a word between tabs may be anybody's.
+    fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
+        entry(line.bytes).map(|_| 0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, PROGRAM, diagnostics)?;
+        is_table(&first.bytes).then(|| BeforeKernel::of(read(&first.name, &first.bytes, diagnostics)))?
+    }
+}

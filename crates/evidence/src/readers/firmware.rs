@@ -1,0 +1,78 @@
+//! The reader of [`firmware`](crate::formats::firmware).
+
+use crate::boot::Boot;
+use crate::boot::regions::Stage;
+use crate::formats::firmware::{Said, build, read};
+use crate::input::Input;
+use crate::input::text;
+use crate::readers::reader::{Evidence, Own, Reader};
+use timeline::{Diagnostics, FileLoss, Ns, Phase};
+
+/// What a recorded machine's firmware printed.
+#[derive(Default)]
+pub(crate) struct Files {
+    stream: Option<Input>,
+}
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["SeaBIOS debug lines"]
+    }
+
+    fn own(&self) -> &'static [Own] {
+        &[Own::Stream("firmware")]
+    }
+
+    fn loss(&self, _own: usize, _is_index: bool) -> FileLoss {
+        FileLoss::FirmwareSteps
+    }
+
+    /// Nothing says when an imported line was printed.
+    fn wants_files(&self) -> bool {
+        false
+    }
+
+    fn is_line(&self, line: text::Line<'_>) -> Option<usize> {
+        line.bytes.starts_with(b"SeaBIOS (version ").then_some(0)
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.stream.get_or_insert(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let stream = self.stream.as_ref()?;
+        (boot.firmware_spoke, boot.firmware_has_port) = (true, true);
+        Some(Box::new(DebugLines(stream)))
+    }
+}
+
+struct DebugLines<'f>(&'f Input);
+
+impl Evidence for DebugLines<'_> {
+    /// Spans from line to line, or only marks where calls say what ran.
+    fn around(&mut self, boot: &mut Boot<'_>) {
+        if boot.machine.is_none() || !boot.is_hosted() {
+            return;
+        }
+        let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
+        // On a busy host a line can be read when the kernel has long begun.
+        let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
+        let said = read(&self.0.file.bytes, &self.0.index, &mut boot.timeline.diagnostics);
+        let last = last_before(&said, until.unwrap_or(Ns::MAX));
+        // Nothing says when the firmware was done but that it said nothing more. What its last line begins is then unexplained.
+        if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
+            let evidence = format!("last line of the firmware: “{}”", line.text);
+            boot.timeline.boundary(Phase::Unexplained, at, Ns::from_ms(1), &evidence);
+        }
+        let begun = last.map_or(Ns::MIN, |(at, _)| at);
+        let spans_end = if boot.stages.is_empty() { begun } else { until.unwrap_or(begun) };
+        let only_marks = boot.timeline.cpus_followed_until.is_some();
+        build(&said, if only_marks { Ns::MIN } else { spans_end }, &mut boot.timeline);
+    }
+}
+
+/// The last line that arrived before `until`, and when.
+fn last_before(said: &[Said], until: Ns) -> Option<(Ns, &Said)> {
+    said.iter().filter_map(|line| Some((line.at?, line))).rfind(|(at, _)| *at < until)
+}

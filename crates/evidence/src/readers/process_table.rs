@@ -1,0 +1,57 @@
+//! The reader of [`process_table`](crate::formats::process_table).
+
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::process_table::{HEAD, NAME, ProcessTable};
+use crate::input::{FirstOf, Input};
+use crate::readers::reader::{Evidence, Reader};
+use timeline::{DiagnosticKind, Diagnostics, Ns};
+
+/// The first one counts.
+#[derive(Default)]
+pub(crate) struct Files(FirstOf);
+
+impl Reader for Files {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["processes of a captured machine"]
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> Option<String> {
+        bytes.starts_with(HEAD).then(|| self.kinds()[0].to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.0.add(input);
+    }
+
+    fn has_boot(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let diagnostics = &mut boot.timeline.diagnostics;
+        let first = self.0.used_about(DiagnosticKind::SecondStatement, NAME, diagnostics)?;
+        let table = ProcessTable::read(&first.name, &first.bytes, diagnostics);
+        if table.is_contained {
+            boot.container_began = boot.container_began.or(table.began());
+        }
+        (!table.processes.is_empty()).then(|| Box::new(table) as Box<dyn Evidence>)
+    }
+}
+
+impl Evidence for ProcessTable {
+    /// Starts count from the kernel's own, of which a container saw nothing.
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        if !self.is_contained {
+            offers.kernel_after(Ns::ZERO);
+        }
+    }
+
+    /// Once it is known when the boot was done.
+    fn finish(&mut self, boot: &mut Boot<'_>) {
+        if boot.timeline.processes.is_empty() {
+            let zero = boot.monotonic_zero();
+            self.list(zero, &mut boot.timeline);
+        }
+    }
+}

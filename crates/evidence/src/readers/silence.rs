@@ -1,0 +1,34 @@
+//! The reader of [`silence`](crate::formats::silence).
+
+use crate::boot::Boot;
+use crate::formats::silence::read;
+use crate::input::Input;
+use crate::readers::reader::{Evidence, Own, Reader};
+use timeline::Diagnostics;
+
+/// What a recording has of it.
+#[derive(Default)]
+pub(crate) struct Files {
+    file: Option<Input>,
+}
+
+impl Reader for Files {
+    fn own(&self) -> &'static [Own] {
+        &[Own::Plain("silence.txt")]
+    }
+
+    /// Nothing but a recording says when time zero was.
+    fn wants_files(&self) -> bool {
+        false
+    }
+
+    fn add(&mut self, _own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
+        self.file.get_or_insert(input);
+    }
+
+    fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        let file = &self.file.as_ref()?.file;
+        boot.timeline.silences = Some(read(&file.name, &file.bytes, &mut boot.timeline.diagnostics));
+        None
+    }
+}

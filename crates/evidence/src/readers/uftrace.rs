@@ -1,0 +1,178 @@
+//! The reader of [`uftrace`](crate::formats::uftrace).
+
+use crate::boot::Boot;
+use crate::boot::offers::Offers;
+use crate::formats::uftrace::calls;
+use crate::formats::uftrace::calls::Edge;
+use crate::formats::uftrace::names::{Functions, Tasks};
+use crate::formats::uftrace::{ENTRY_COST, NAME, NAME_COST};
+use crate::input::{Input, records_max};
+use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader, Taken};
+use hashbrown::HashMap;
+use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder, SpanKind, TrackId, TrackKind};
+
+/// The files of one directory.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// Each thread's number, its file and what is in that.
+    threads: Vec<(u64, String, Vec<u8>)>,
+    functions: Functions,
+    tasks: Tasks,
+}
+
+/// What a file of such a directory is.
+enum Part {
+    Calls(u64),
+    Map,
+    Symbols,
+    Tasks,
+    /// It says nothing of calls.
+    Other,
+}
+
+/// By name and content: neither alone is enough.
+fn part(name: &str, bytes: &[u8]) -> Option<Part> {
+    let name = name.rsplit(['/', ':']).next()?;
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    match ending {
+        "dat" if calls::recognise(bytes) => stem.parse().ok().map(Part::Calls),
+        "map" if stem.starts_with("sid-") => Some(Part::Map),
+        "sym" if bytes.starts_with(b"# symbols: ") => Some(Part::Symbols),
+        "txt" if stem == "task" && bytes.starts_with(b"SESS timestamp=") => Some(Part::Tasks),
+        _ if bytes.starts_with(b"Ftrace!\0") => Some(Part::Other),
+        _ => None,
+    }
+}
+
+impl Reader for Files {
+    fn take(&mut self, name: &str, bytes: &[u8], _diagnostics: &mut Diagnostics) -> Taken {
+        let kind = match part(name, bytes) {
+            None => return Taken::Nothing,
+            Some(Part::Calls(tid)) => {
+                self.threads.push((tid, name.to_owned(), bytes.to_vec()));
+                "calls of a thread (uftrace)"
+            }
+            Some(Part::Map) => {
+                self.functions.add_map(bytes);
+                "mapped files (uftrace)"
+            }
+            Some(Part::Symbols) => {
+                self.functions.add_symbols(bytes);
+                "functions (uftrace)"
+            }
+            Some(Part::Tasks) => {
+                self.tasks.add(bytes);
+                "threads (uftrace)"
+            }
+            Some(Part::Other) => "information (uftrace)",
+        };
+        Taken::All(kind.to_owned())
+    }
+
+    fn add(&mut self, _own: Option<usize>, _input: Input, _diagnostics: &mut Diagnostics) {}
+
+    fn has_boot(&self) -> bool {
+        !self.threads.is_empty()
+    }
+
+    fn read<'f>(&'f mut self, _boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
+        (!self.threads.is_empty())
+            .then(|| Box::new(Traced { files: self, last: None, names: HashMap::new() }) as Box<dyn Evidence>)
+    }
+}
+
+/// What was traced.
+struct Traced<'f> {
+    files: &'f Files,
+    /// When the last record was written, and whose it is.
+    last: Option<(Ns, TrackId)>,
+    /// The name of each address that was looked up.
+    names: HashMap<u64, NameId>,
+}
+
+impl Traced<'_> {
+    /// A thread's track, known or new.
+    fn track(&self, tid: u64, origin: Ns, boot: &mut Boot<'_>) -> TrackId {
+        let timeline = &mut boot.timeline;
+        let found = timeline.tracks.find(TrackKind::Thread, tid);
+        let track = found.unwrap_or_else(|| {
+            let name = timeline.names.intern(self.files.tasks.name(tid));
+            timeline.tracks.add(name, TrackKind::Thread, tid)
+        });
+        let parent = self.files.tasks.forked(tid);
+        let parent = parent.and_then(|(at, by)| Some((at, timeline.tracks.find(TrackKind::Thread, by)?)));
+        if let Some((at, by)) = parent.filter(|(_, by)| *by != track) {
+            timeline.tracks.get_mut(track).created.get_or_insert((origin + at, by));
+        }
+        track
+    }
+}
+
+impl Evidence for Traced<'_> {
+    fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
+        offers.kernel_after(Ns::ZERO);
+    }
+
+    fn place(&mut self, boot: &mut Boot<'_>) {
+        let origin = boot.kernel_clock_zero();
+        let mut spans = SpanBuilder::default();
+        let mut last = Ns::ZERO;
+        let bytes = self.files.threads.iter().map(|(.., bytes)| bytes.len()).sum();
+        let mut room = records_max(bytes, 1);
+        for (tid, file, bytes) in &self.files.threads {
+            let track = self.track(*tid, origin, boot);
+            for call in calls::all(bytes, file, &mut boot.timeline.diagnostics) {
+                let known = self.names.len();
+                let name = *self.names.entry(call.address).or_insert_with(|| {
+                    let name = self.files.functions.name(call.address);
+                    boot.timeline.names.intern(&name)
+                });
+                if call.edge == Edge::Entry {
+                    let cost = ENTRY_COST + NAME_COST * (self.names.len() - known);
+                    if room < cost {
+                        let diagnostics = &mut boot.timeline.diagnostics;
+                        diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, || file.clone());
+                        continue;
+                    }
+                    room -= cost;
+                }
+                let at = origin + call.at;
+                place_call((call.edge, name), at, track, file, &mut spans, boot);
+                last = last.max(at);
+                if self.last.is_none_or(|(known, _)| at > known) {
+                    self.last = Some((at, track));
+                }
+            }
+        }
+        spans.finish(&mut boot.timeline.spans, last, &mut boot.timeline.diagnostics);
+    }
+
+    /// Where nothing else was seen, it is all there is of the boot.
+    fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
+        let (at, track) = self.last?;
+        let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);
+        Some(EndCandidate { rank, at, error: Ns::ZERO, evidence, track: Some(track) })
+    }
+}
+
+fn place_call(
+    (edge, name): (Edge, NameId),
+    at: Ns,
+    track: TrackId,
+    file: &str,
+    spans: &mut SpanBuilder,
+    boot: &mut Boot<'_>,
+) {
+    let timeline = &mut boot.timeline;
+    let place = || file.to_owned();
+    match edge {
+        Edge::Entry => {
+            let row = SpanBuilder::row(track, SpanKind::Call, name, NameId::EMPTY, at);
+            spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
+        }
+        Edge::Exit => {
+            spans.end(&mut timeline.spans, track, (name, NameId::EMPTY), at, &mut timeline.diagnostics, |_| place());
+        }
+        Edge::Lost => timeline.diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place),
+    }
+}
