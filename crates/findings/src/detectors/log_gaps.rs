@@ -1,11 +1,14 @@
 //! Gaps between two messages of the kernel, named by the message that ends them.
 
+mod causes;
+
 use crate::detector::{Detector, Draft, Left, Part};
 use crate::facts::{Confidence, Figure, Stretch, Value};
 use crate::{Need, Remedy, Seen};
+use causes::{CAUSES, Cause, TIME_OUT_OF_A_UNIT};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use timeline::{Mark, NameId, Ns, SpanKind, SpanRow, TrackKind};
+use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, TrackKind};
 
 pub const DETECTOR: Detector = Detector {
     id: "log-gaps",
@@ -28,253 +31,6 @@ const BESIDE: [&str; 4] = ["random: ", "clocksource: Switched", "tsc: Refined", 
 /// The boot goes on right after such a message if the next gap is shorter than this part of the first.
 const MAX_GOES_ON: i64 = 10;
 
-/// A cause that the line at the end of a gap gives away.
-struct Cause {
-    /// Words of such lines; all words of one entry stand in the line, in this order.
-    lines: &'static [&'static [&'static str]],
-    /// The object of the wait, after "for".
-    waits_for: &'static str,
-    remedy: &'static str,
-    /// Words for the kernel's command line, if they are a remedy.
-    words: &'static [&'static str],
-}
-
-const fn cause(
-    lines: &'static [&'static [&'static str]],
-    waits_for: &'static str,
-    remedy: &'static str,
-    words: &'static [&'static str],
-) -> Cause {
-    Cause { lines, waits_for, remedy, words }
-}
-
-/// Sources: the kernel's own texts (drivers/input/serio/i8042.c, drivers/hid/usbhid/hid-core.c, drivers/char/random.c,
-/// drivers/ata/libata-*.c, drivers/base/firmware_loader, init/do_mounts.c, net/ipv4/ipconfig.c, lib/raid6/algos.c, kernel/power) and
-/// Documentation/admin-guide/kernel-parameters.txt for the options.
-const CAUSES: &[Cause] = &[
-    cause(
-        &[&["i8042"], &["AT Raw Set 2 keyboard"], &["AT Translated Set 2 keyboard"], &["psmouse"], &["serio: "]],
-        "for the PS/2 controller",
-        "if the machine has no PS/2 keyboard: i8042.noaux i8042.nomux i8042.nopnp i8042.dumbkbd skip the probes, and a machine \
-         without the controller, or a kernel without SERIO_I8042, makes none",
-        &["i8042.noaux", "i8042.nomux", "i8042.nopnp", "i8042.dumbkbd"],
-    ),
-    cause(
-        &[
-            &["Delay ", " seconds to wait for disk"],
-            &["spin up"],
-            &["spun up"],
-            &["Spinning up disk"],
-            &["Starting disk"],
-        ],
-        "for a disk to spin up",
-        "the disk's start is staggered by the box's firmware or kernel: shorten the delay there, or do not wait for disks that the \
-         root does not need",
-        &[],
-    ),
-    cause(
-        &[
-            &["timeout initializing reports"],
-            &["usb_submit_urb(ctrl) failed"],
-            &["can't set config"],
-            &["hid", "timeout"],
-        ],
-        "for a USB input device that does not answer",
-        "usbhid.quirks=0xVENDOR:0xPRODUCT:0x20000000 skips the initial reports of this device; or unplug it, or update its firmware",
-        &[],
-    ),
-    cause(
-        &[&["random: crng init done"], &["random: nonblocking pool is initialized"], &["random: crng done"]],
-        "for random numbers",
-        "give the machine a source of randomness: virtio-rng, a seed that the loader passes, or a CPU's instruction with \
-         random.trust_cpu=on random.trust_bootloader=on",
-        &["random.trust_cpu=on", "random.trust_bootloader=on"],
-    ),
-    cause(
-        &[
-            &["ata", "SATA link down"],
-            &["ata", "SATA link up"],
-            &["ata", "link is slow to respond"],
-            &["ata", "COMRESET failed"],
-            &["ata", "SRST failed"],
-            &["ata", "qc timeout"],
-            &["ata", "hard resetting link"],
-            &["ata", "softreset failed"],
-            &["ata", "failed to IDENTIFY"],
-            &["ata", "No present pin info"],
-        ],
-        "for a SATA port",
-        "ports without a disk can be left out: libata.force=N:disable, or switch them off in the firmware's setup; a reset that \
-         fails is the disk's or the cable's",
-        &[],
-    ),
-    cause(
-        &[&["Waiting for root device"], &["VFS: Mounted root"], &["VFS: Cannot open root device"], &["rootwait"]],
-        "for the root file system",
-        "find what supplies the root's device and start that earlier: its driver built in, fewer devices on its bus, no rootdelay=",
-        &[],
-    ),
-    cause(
-        &[
-            &["EXT4-fs (", "mounted filesystem"],
-            &["EXT4-fs (", "recovery complete"],
-            &["XFS (", "Ending clean mount"],
-            &["BTRFS info"],
-            &["EXT4-fs (", "re-mounted"],
-        ],
-        "for a file system to be mounted",
-        "a file system that was not unmounted replays its journal: shut down cleanly; else find what waits before the mount",
-        &[],
-    ),
-    cause(
-        &[
-            &["Direct firmware load for ", " failed"],
-            &["firmware: failed to load"],
-            &["Falling back to sysfs fallback"],
-            &["firmware", "timed out"],
-            &["failed to load firmware"],
-        ],
-        "for firmware that is not there",
-        "put the file into the initrd or the root, or build the kernel without FW_LOADER_USER_HELPER_FALLBACK: its time-out is 60 s",
-        &[],
-    ),
-    cause(
-        &[
-            &["usb ", "new ", "-speed USB device"],
-            &["usb ", "device descriptor read"],
-            &["usb ", "device not accepting address"],
-            &["hub ", "USB hub found"],
-            &["usb ", "New USB device found"],
-            &["usb-storage"],
-            &["xhci_hcd"],
-            &["ehci"],
-        ],
-        "for USB to find its devices",
-        "devices of USB answer when they like: do not wait for those that the boot does not need, or load their drivers later",
-        &[],
-    ),
-    cause(
-        &[&["Link is Up"], &["link becomes ready"], &["NIC Link is Up"], &["link up"], &["carrier acquired"]],
-        "for a network link",
-        "a link's negotiation takes 1 to 3 s: begin it earlier, or do not wait for it before the root is mounted",
-        &[],
-    ),
-    cause(
-        &[
-            &["IP-Config: Complete"],
-            &["IP-Config: Got DHCP"],
-            &["IP-Config: Retrying"],
-            &["Sending DHCP requests"],
-            &["IP-Config: "],
-        ],
-        "for the kernel's own network configuration",
-        "give the address on the command line (ip=ADDRESS::GATEWAY:MASK::eth0:off), or leave ip= out and let user space do it",
-        &[],
-    ),
-    cause(
-        &[&["raid6: using algorithm"], &["raid6: "], &["xor: using function"], &["xor: measuring"]],
-        "for a benchmark of checksums",
-        "a kernel without RAID6_PQ_BENCHMARK takes one without measuring; where no disk is RAID 5 or 6, md and btrfs need not be built \
-         in",
-        &[],
-    ),
-    cause(
-        &[
-            &["PM: Image not found"],
-            &["PM: hibernation image not present"],
-            &["PM: Starting manual resume"],
-            &["PM: hibernation"],
-        ],
-        "for a hibernation image",
-        "noresume skips it, where the machine is never hibernated",
-        &["noresume"],
-    ),
-    cause(
-        &[&["tpm", "self test"], &["tpm_tis"], &["tpm tpm0"], &["ima: "]],
-        "for the TPM",
-        "a TPM's self test takes what it takes: build its driver as a module where nothing measures the boot",
-        &[],
-    ),
-    cause(
-        &[&["mmc", "new "], &["mmc", "error -110"], &["mmc", "card"], &["mmcblk"], &["sdhci"]],
-        "for an SD card or eMMC",
-        "a slot without a card is probed at several speeds: mark it `broken-cd` or `non-removable` as it is, or disable it in the device \
-         tree",
-        &[],
-    ),
-    cause(
-        &[
-            &["Attached SCSI"],
-            &["scsi ", "Direct-Access"],
-            &["sd ", "logical blocks"],
-            &["scsi host"],
-            &["Attached scsi"],
-        ],
-        "for a SCSI disk or its controller",
-        "controllers wait for all their targets: lower the driver's settle time, or scan asynchronously (scsi_mod.scan=async)",
-        &["scsi_mod.scan=async"],
-    ),
-    cause(
-        &[&["nvme", "queues"], &["nvme nvme"], &["nvme", "timeout"]],
-        "for an NVMe disk",
-        "a controller becomes ready when it likes; let the boot not wait for disks that the root does not need",
-        &[],
-    ),
-    cause(
-        &[&["Calibrating delay loop"], &["Calibrating delay"]],
-        "for the calibration of the delay loop",
-        "lpj=VALUE, as an earlier boot of this machine printed it, skips it",
-        &[],
-    ),
-    cause(
-        &[&["rfkill"], &["cfg80211"], &["regulatory"], &["wlan"], &["brcmfmac"], &["iwlwifi"], &["ath1"], &["mt76"]],
-        "for wireless networking",
-        "load the driver after the boot, as a module",
-        &[],
-    ),
-    cause(
-        &[
-            &["fb0: "],
-            &["Console: switching to colour frame buffer"],
-            &["[drm] Initialized"],
-            &["amdgpu"],
-            &["nouveau"],
-            &["i915"],
-        ],
-        "for the display",
-        "load the display's driver after the root is mounted, as a module",
-        &[],
-    ),
-    cause(
-        &[&["smp: Brought up"], &["smpboot: Total of"], &["CPU", "failed to come online"], &["PSCI", "CPU"]],
-        "for other CPUs to start",
-        "CPUs start one after the other: fewer of them, or a kernel that starts them in parallel (6.5 and newer)",
-        &[],
-    ),
-    cause(
-        &[&["ACPI: "], &["ACPI Error"], &["acpi "]],
-        "for methods of the firmware's ACPI tables",
-        "a newer firmware may be quicker; acpi_osi= changes which methods run",
-        &[],
-    ),
-    cause(
-        &[&["nfs: server", "not responding"], &["VFS: Unable to mount root fs via NFS"], &["RPC: "]],
-        "for a server of NFS",
-        "check the server and its address",
-        &[],
-    ),
-    cause(
-        &[
-            &["systemd[", "Timed out waiting for"],
-            &["systemd[", "start operation timed out"],
-            &["systemd[", "Dependency failed"],
-        ],
-        "for a unit of systemd until its time-out",
-        "start what the unit waits for, or take the unit out; JobTimeoutSec= and DefaultTimeoutStartSec= shorten the wait",
-        &[],
-    ),
-];
-
 const UNKNOWN: &str = "the line names who printed it. To see the function that waits, boot with initcall_debug, or record with --trace calls";
 
 /// A gap, and the line at its end.
@@ -289,7 +45,7 @@ fn look(seen: &Seen) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for gaps in joined(seen, gaps(seen)) {
         let ends_with = gaps[gaps.len() - 1].ends_with;
-        match known(seen.timeline.names.get(ends_with)) {
+        match cause_of(seen, &gaps) {
             Some(number) => {
                 by_cause.entry(Some(number)).or_default().extend(gaps.iter().map(|gap| Gap { ends_with, ..*gap }))
             }
@@ -302,12 +58,35 @@ fn look(seen: &Seen) -> Vec<Draft> {
     drafts
 }
 
-/// The gaps behind messages, in order of time. The last line of the log ends none.
+/// The number of the cause of a gap: by the line that ends it, by the line that begins it, or by its length.
+fn cause_of(seen: &Seen, gaps: &[Gap]) -> Option<usize> {
+    let text = |name: NameId| seen.timeline.names.get(name);
+    let (first, last) = (&gaps[0], &gaps[gaps.len() - 1]);
+    let begins = || CAUSES.iter().position(|cause| has_any(text(first.stretch.name), cause.begins));
+    let is_time_out = || is_time_out_of_a_unit(seen, last).then_some(TIME_OUT_OF_A_UNIT);
+    known(text(last.ends_with)).or_else(begins).or_else(is_time_out)
+}
+
+/// True if a gap in user space is as long as the time that systemd gives a unit to start, less what passed before the gap.
+fn is_time_out_of_a_unit(seen: &Seen, gap: &Gap) -> bool {
+    const DEFAULT_TIME_OUT: std::ops::RangeInclusive<i64> = 80_000_000_000..=91_000_000_000;
+    let user_space = seen.timeline.boundaries.iter().filter(|b| matches!(b.phase, Phase::Process1 | Phase::UserSpace));
+    let begins = user_space.map(|boundary| boundary.at).min();
+    begins.is_some_and(|begins| gap.stretch.from >= begins) && DEFAULT_TIME_OUT.contains(&gap.stretch.length().0)
+}
+
+/// The gaps behind messages, in order of time. The last line of the log ends none. Loaders' lines are among them where the log
+/// was taken elsewhere.
 fn gaps(seen: &Seen) -> Vec<Gap> {
-    let mut lines: Vec<Mark> = seen.lines().collect();
-    lines.sort_by_key(|line| line.at);
+    let is_imported = seen.timeline.time_base == TimeBase::Evidence;
+    let is_before = |row: &SpanRow| seen.timeline.tracks.get(row.track).kind == TrackKind::Firmware;
     let is_thread = |row: &SpanRow| seen.timeline.tracks.get(row.track).kind == TrackKind::Thread;
-    let rows = seen.spans().map(|(_, row)| row).filter(|row| row.kind == SpanKind::Message && is_thread(row));
+    let messages = || seen.spans().map(|(_, row)| row).filter(|row| row.kind == SpanKind::Message);
+    let mut lines: Vec<Mark> = seen.lines().collect();
+    let before = messages().filter(|row| is_imported && is_before(row));
+    lines.extend(before.map(|row| Mark { at: row.start, name: row.name, track: row.track }));
+    lines.sort_by_key(|line| line.at);
+    let rows = messages().filter(|row| is_thread(row) || is_imported && is_before(row));
     let mut gaps: Vec<Gap> = rows
         .filter_map(|row| {
             let after = &lines[lines.partition_point(|line| line.at < row.end)..];
@@ -353,8 +132,14 @@ fn joined(seen: &Seen, gaps: Vec<Gap>) -> Vec<Vec<Gap>> {
     all
 }
 
-/// The number of the cause that a line gives away.
+/// The number of the cause that the line at the end of a gap gives away. A driver that only registers waited for nothing.
 fn known(line: &str) -> Option<usize> {
+    let registers = line.contains("registered new") || line.contains("Registered ");
+    CAUSES.iter().position(|cause| has_any(line, cause.lines)).filter(|_| !registers)
+}
+
+/// True if a line has all words of one entry, in their order.
+fn has_any(line: &str, entries: &[&[&str]]) -> bool {
     let has = |words: &[&str]| {
         let mut rest = line;
         words.iter().all(|word| match rest.find(word) {
@@ -365,7 +150,7 @@ fn known(line: &str) -> Option<usize> {
             None => false,
         })
     };
-    CAUSES.iter().position(|cause| cause.lines.iter().any(|words| has(words)))
+    entries.iter().any(|words| has(words))
 }
 
 /// The draft about gaps with one cause; `None` if they are too short.
@@ -471,9 +256,35 @@ mod tests {
     }
 
     #[test]
+    fn the_line_at_the_beginning_names_the_cause_where_the_other_does_not() {
+        let log = boot(&[("Calibrating delay loop... ", 300), ("pid_max: default: 32768", 1), ("x", 1)]);
+        assert_eq!(log.found_by(&[DETECTOR]).findings[0].figures[0].of, "for the calibration of the delay loop");
+    }
+
+    #[test]
+    fn lines_that_name_no_wait_have_no_cause() {
+        for line in [
+            "usbcore: registered new interface driver usb-storage",
+            "ehci_hcd: USB 2.0 'Enhanced' Host Controller (EHCI) Driver",
+            "ACPI: bus type USB registered",
+            "RPC: Registered named UNIX socket transport module.",
+            "Calibrating delay loop (skipped), value calculated using timer frequency.. 48.00 BogoMIPS (lpj=240000)",
+            "PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]",
+            "sdhci: Secure Digital Host Controller Interface driver",
+            "rfkill: input handler disabled",
+        ] {
+            assert_eq!(known(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn every_cause_has_words_and_a_remedy() {
         for cause in CAUSES {
-            assert!(!cause.lines.is_empty() && cause.waits_for.starts_with("for ") && !cause.remedy.is_empty());
+            assert!(
+                !(cause.lines.is_empty() && cause.begins.is_empty())
+                    && cause.waits_for.starts_with("for ")
+                    && !cause.remedy.is_empty()
+            );
             assert!(
                 cause.words.iter().all(|word| cause.remedy.contains(word.split('=').next().unwrap())),
                 "{}",
