@@ -29,6 +29,7 @@ pub fn import(
     notes: &dyn Notes,
 ) -> anyhow::Result<Vec<Recognised>> {
     let (mut files, mut sources, mut of_a_boot, mut instead) = (Vec::new(), Vec::new(), false, None);
+    let mut next_time = None;
     for path in paths {
         let (source, recognised) = read(path)?;
         let kinds = recognised.kinds;
@@ -58,6 +59,7 @@ pub fn import(
                 kinds.join(", ")
             }
         ));
+        next_time = next_time.or(recognised.next_time);
         files.push(Recognised { file: source.path.display().to_string(), formats: kinds });
         sources.push(source);
     }
@@ -81,7 +83,18 @@ pub fn import(
              them together with one (a TSLOG dump: sysctl -b debug.tslog)"
         );
     }
+    if let Some(next_time) = next_time.filter(|_| files.len() == 1) {
+        notes.note(next_time);
+    }
+    let has_until = !facts.until.is_empty();
     recording::import_known(sources, into, force, facts)?;
+    if has_until {
+        // A milestone that the boot did not pass leaves no recording behind.
+        if let Err(error) = crate::opened_boot::open(into) {
+            let _ = std::fs::remove_dir_all(into);
+            return Err(error);
+        }
+    }
     Ok(files)
 }
 

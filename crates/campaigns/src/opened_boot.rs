@@ -1,6 +1,7 @@
 //! Opens a recording and collects the data for views and campaigns: its timeline, and how it was run.
 
 use crate::Notes;
+use crate::up_to::UpTo;
 use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::Values;
@@ -142,7 +143,13 @@ fn opened(
         Values::of_recording(&recording)?,
     );
     let command_line = loaded.subject.command_line;
-    Ok(OpenedBoot { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None })
+    let until = recording.manifest().until.clone();
+    let mut opened =
+        OpenedBoot { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None };
+    if !until.is_empty() {
+        UpTo::named(Some(&until)).apply(&mut opened)?;
+    }
+    Ok(opened)
 }
 
 /// Opens a recording without reading what is in it.

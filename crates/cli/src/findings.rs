@@ -2,7 +2,7 @@
 
 use crate::up_to::UpToArgs;
 use crate::{Done, output::Output};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use campaigns::boot_findings::{find, past_trials};
 use campaigns::opened_boot::OpenedBoot;
 use findings::{DETECTORS, named};
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A recording: folder or packed file
+    /// A recording (folder or packed file), or logs of one boot (- is standard input)
     #[arg(required_unless_present = "explain")]
-    recording: Option<PathBuf>,
+    recording: Vec<PathBuf>,
     #[command(flatten)]
     up_to: UpToArgs,
     /// Explain a rule: what it looks for, from which threshold on, and who described it first. Needs no recording
@@ -36,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   bootscope findings boots/a
   bootscope findings boots/a --top 3 --json
+  dmesg | bootscope findings -
   bootscope findings --explain fixed-delays";
 
 /// Runs the command.
@@ -43,8 +44,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     if let Some(rule) = &args.explain {
         return explain(rule, output);
     }
-    let path = args.recording.as_ref().context("give a recording, or --explain RULE")?;
-    let opened = args.up_to.milestone().open_noting_warnings(path, output)?;
+    let opened = match args.recording.as_slice() {
+        [only] if only.as_os_str() != "-" => args.up_to.milestone().open_noting_warnings(only, output)?,
+        several => args.up_to.milestone().open_files(several, output)?,
+    };
     let found = find(&opened, args.top.unwrap_or(usize::MAX));
     let past = past_trials(&opened, args.db.as_deref(), output);
     let document = report::Findings::new(&opened.timeline, &found).with_tried(&found, &past);

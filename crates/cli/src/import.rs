@@ -35,11 +35,16 @@ pub struct Args {
     /// Memory, if the evidence does not say
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "0", hide_default_value = true)]
     memory: u64,
+    /// End the boot at this milestone in place of the best end mark in the logs: process-1, root-mounted, login, unit:NAME or
+    /// line:REGEX
+    #[arg(long, value_name = "MILESTONE")]
+    until: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   bootscope import serial.log dmesg.txt -o boots/a
+  bootscope import capture.log --until login -o boots/board
   bootscope import trace.dat dmesg.txt -o boots/h
   bootscope import calls.bin kallsyms.gz -o boots/e
   bootscope import bootchart.tgz dmesg.txt -o boots/f
@@ -62,7 +67,8 @@ struct Imported {
 
 /// Makes the recording, and prints the detected formats.
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
-    let facts = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory };
+    let until = args.until.clone().unwrap_or_default();
+    let facts = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory, until };
     let files = import(&args.files, &args.output, args.force, facts, output)?;
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
     if output.json {

@@ -25,7 +25,7 @@ use crate::formats::ftrace::PortEvent;
 use crate::formats::kernel_log::KernelLog;
 use recording::{Input, InputRole, Manifest};
 use std::rc::Rc;
-use timeline::{Ns, Phase, Ticks, Timeline, TrackId, TrackKind};
+use timeline::{Ns, Os, Phase, Ticks, Timeline, TrackId, TrackKind};
 
 /// A moment, how far off it may be, and what shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -208,7 +208,8 @@ impl<'f> Boot<'f> {
             tracks.iter().find(|(_, t)| t.kind == TrackKind::Thread && t.id == 0 && !t.idle).map(|(id, _)| id)
         });
         let first = known.unwrap_or_else(|| {
-            let name = self.timeline.names.intern("swapper/0");
+            let is_other = self.subject.os.is_known() && self.subject.os != Os::Linux;
+            let name = self.timeline.names.intern(if is_other { "kernel" } else { "swapper/0" });
             self.timeline.tracks.add(name, TrackKind::Thread, 0)
         });
         *self.first_thread.insert(first)

@@ -17,6 +17,8 @@ pub mod guestfs;
 pub mod initcalls;
 pub mod journal;
 pub mod kernel_log;
+pub(crate) mod linux_words;
+pub(crate) mod other_kernels;
 pub mod perf_data;
 pub mod perf_script;
 pub(crate) mod plugin_header;

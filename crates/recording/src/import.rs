@@ -12,7 +12,7 @@ use crate::{BYTES_MAX, Error, Writer, open_regular};
 
 /// Facts that the evidence does not contain and its owner supplies. A field is 0 or `None` if the evidence has the
 /// fact.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// The rate of the counter that stamped an event log, in Hz.
     pub ticks_hz: Option<f64>,
@@ -20,6 +20,8 @@ pub struct Known {
     pub cpus: u32,
     /// The size of the machine's memory.
     pub memory_bytes: u64,
+    /// The milestone at which the boot ends.
+    pub until: String,
 }
 
 /// A file to import.
@@ -54,6 +56,7 @@ pub fn import_known(files: Vec<Source>, dir: &Path, force: bool, facts: Known) -
     let cut = cut.iter().map(|path| format!("{} went on: only its beginning was imported", path.display()));
     manifest.notes.extend(cut);
     manifest.ticks_hz = facts.ticks_hz;
+    manifest.until = facts.until;
     (manifest.subject.cpus, manifest.subject.memory_bytes) = (facts.cpus, facts.memory_bytes);
     let mut writer = Writer::create(dir, force, &manifest)?;
     let written = copy_all(&mut writer, open, &mut manifest).and_then(|()| writer.write_end(manifest));

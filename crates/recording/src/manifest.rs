@@ -71,6 +71,9 @@ pub struct Manifest {
     /// The rate of an event log's counter in Hz, as given by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks_hz: Option<f64>,
+    /// The milestone at which an imported boot ends, as given by the user; empty for the best end mark in the evidence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub until: String,
     /// The error of a board's arrival times, in ns; `None` for a VMM's guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_error_ns: Option<i64>,
@@ -405,6 +408,7 @@ impl Default for Manifest {
             evidence: Vec::new(),
             overhead: None,
             ticks_hz: None,
+            until: String::new(),
             arrival_error_ns: None,
             notes: Vec::new(),
         }

@@ -205,6 +205,7 @@ fn sentence(kind: DiagnosticKind) -> (&'static str, &'static str) {
         K::KmsgMissing => ("{n} kernel log record[s] [is|are] missing", "what [it|they] said is not in the result"),
         K::MessagesWithoutStamp => ("{n} kernel message[s] [has|have] no time stamp and no arrival time", "[it is|they are] listed but not placed on the timeline"),
         K::MessagesPlacedByArrival => ("{n} kernel message[s] [has|have] no time stamp", "[it is|they are] placed where [it|they] arrived on the console"),
+        K::LinesOfOthers => ("{n} line[s] without a time [is|are] of {name}", "[it is|they are] listed but not placed on the timeline"),
         K::LogStartUnknown => ("nothing tells when the kernel log of this deterministic boot begins", "it is placed from the reset vector on, and its times may be off by tens of ms; record with the first-execution trace"),
         // Initcalls.
         K::InitcallLineWithoutTime => ("{n} initcall line[s] [has|have] no time", "[it is|they are] left out"),

@@ -69,6 +69,7 @@ pub(crate) fn end_evidence(evidence: EndEvidence, names: &Names) -> Cow<'_, str>
         E::SystemdFinished => "systemd: startup finished",
         E::SystemdReached(unit) => return format!("systemd: {} reached", names.get(unit)).into(),
         E::SystemdActive(unit) => return format!("systemd: {} active", names.get(unit)).into(),
+        E::LoginPrompt => "the console asked for a login",
         E::BootchartStopped => "bootchart's collector stopped",
         E::StartInitReturned => "EXIT start_init, process 1 runs",
         E::Forked(child) => return format!("process 1 forked {}", process(child)).into(),

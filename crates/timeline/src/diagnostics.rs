@@ -158,6 +158,7 @@ kinds! {
     KmsgMissing = "kmsg-missing", Affects(Figures::Messages);
     MessagesWithoutStamp = "messages-without-stamp", Affects(Figures::Messages);
     MessagesPlacedByArrival = "messages-placed-by-arrival", Affects(Figures::Messages);
+    LinesOfOthers = "lines-of-others", Harmless;
     LogStartUnknown = "log-start-unknown", Affects(Figures::Times);
     // Initcalls.
     InitcallLineWithoutTime = "initcall-line-without-time", Affects(Figures::Initcalls);

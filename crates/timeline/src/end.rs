@@ -42,6 +42,8 @@ pub enum EndEvidence {
     SystemdReached(NameId),
     /// This unit of systemd's was active.
     SystemdActive(NameId),
+    /// The console asked for a login.
+    LoginPrompt,
     /// bootchart's collector stopped: its user, or the event that it waited for, declared the boot done.
     BootchartStopped,
     /// A kernel's event log has the return of `start_init`.
@@ -96,6 +98,7 @@ impl EndEvidence {
             EndEvidence::SystemdReached(_) => "systemd-reached",
             EndEvidence::SystemdActive(_) => "systemd-active",
             EndEvidence::BootchartStopped => "bootchart-stopped",
+            EndEvidence::LoginPrompt => "login-prompt",
             EndEvidence::StartInitReturned => "start-init-returned",
             EndEvidence::Forked(_) => "process-forked",
             EndEvidence::Exited(_) => "process-exited",

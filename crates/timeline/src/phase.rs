@@ -133,6 +133,8 @@ phases! {
     AfterMultiUser = "user space: after multi-user.target",
     /// The recorder went on watching a boot that never reached its end.
     NoFurtherSign = "no further sign",
+    /// A hypervisor, until it starts the first guest's kernel.
+    Hypervisor = "hypervisor",
 }
 
 impl Phase {

@@ -83,7 +83,7 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
     }
     let mut looked = Looked::default();
     // Nothing of it is on the kernel's clock, and what services say must not pass for the kernel's words.
-    if journal::is_dated(bytes) {
+    if journal::is_dated(bytes) && !journal::has_lengths(bytes) {
         looked.recognised.instead = Some(JOURNAL_WITH_DATES);
         return looked;
     }
@@ -106,6 +106,17 @@ fn look(name: &str, bytes: &[u8], readers: &mut Readers, diagnostics: &mut Diagn
             looked.recognised.of_a_boot = true;
             looked.takers.push(format);
         }
+    }
+    if looked.recognised.kinds.is_empty() {
+        if let Some((format, kind)) =
+            readers.iter().find_map(|(format, reader)| Some((*format, reader.may_be_whole(bytes)?)))
+        {
+            return Looked { recognised: of_a_boot(kind), takers: vec![format] };
+        }
+    }
+    if let [only] = looked.takers[..] {
+        let reader = readers.iter().find(|(format, _)| *format == only);
+        looked.recognised.next_time = reader.and_then(|(_, reader)| reader.next_time(bytes));
     }
     let all = looked.takers.clone();
     looked.takers.retain(|taker| !YIELDS_TO.iter().any(|(not, beside)| not == taker && all.contains(beside)));
@@ -274,6 +285,8 @@ pub struct Recognised {
     pub of_a_boot: bool,
     /// Whether it is compressed and would become more than [`UNPACKED_BYTES_MAX`]: the rest is not read.
     pub cut: bool,
+    /// Advice on the next recording, where the file says less than its machine could.
+    pub next_time: Option<&'static str>,
     /// Where nothing of it is used, though it is known: what it is, and what to give in its place.
     pub instead: Option<&'static str>,
 }

@@ -182,7 +182,7 @@ pub(crate) fn place(evidence: &mut AllEvidence<'_>, boot: &mut Boot<'_>) {
     chain(boot, first, early);
     end(evidence, boot);
     gaps::place(boot);
-    linux::name_the_kernel(&mut boot.timeline);
+    linux::name_the_kernel(boot);
     linux::name_the_initrd(boot);
     evidence.iter_mut().for_each(|evidence| evidence.finish(boot));
     // A clock that shows ticks as ticks is none.

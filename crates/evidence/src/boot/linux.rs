@@ -3,48 +3,10 @@
 //! It reads what is on the timeline, and no file. The names that it compares are those that the kernel prints.
 
 pub mod excerpt;
-pub mod user_space;
 
 use crate::boot::Boot;
 use recording::InputRole;
-use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Phase, SpanKind, SpanRow, Timeline};
-
-/// How messages begin that only Linux prints: who it is, how it was started, what memory it got, what it calls.
-const SAYS: [&str; 9] = [
-    "Linux version ",
-    "Booting Linux on ",
-    COMMAND_LINE,
-    "BIOS-e820: ",
-    "calling  ",
-    "Freeing unused kernel ",
-    "Freeing init memory: ",
-    "Freeing initrd memory: ",
-    "VFS: Mounted root ",
-];
-const COMMAND_LINE: &str = "Kernel command line: ";
-
-/// Whether a message of a kernel's log is Linux's.
-pub fn says(text: &str) -> bool {
-    SAYS.iter().any(|begin| text.starts_with(begin)) || text.starts_with("initcall ") && text.contains(" returned ")
-}
-
-/// Whether a message says that a file system of a device is mounted. The first such is the root's, be it the kernel that
-/// mounts it or an initrd. (Each file system has words of its own: fs/ext4/super.c, fs/xfs/xfs_log.c, fs/btrfs/super.c.)
-pub fn mounts_a_device(text: &str) -> bool {
-    const DRIVERS: [(&str, &str); 5] = [
-        ("VFS: Mounted root ", ""),
-        ("EXT4-fs (", "): mounted filesystem"),
-        ("XFS (", "): Ending clean mount"),
-        ("BTRFS info (device ", "first mount of filesystem"),
-        ("F2FS-fs (", "): Mounted with"),
-    ];
-    DRIVERS.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
-}
-
-/// The command line that Linux was started with, from the message that has it.
-pub fn command_line(text: &str) -> Option<&str> {
-    text.strip_prefix(COMMAND_LINE).map(str::trim)
-}
+use timeline::{DiagnosticKind, Initcalls, Mark, NameId, Ns, Os, Phase, SpanKind, SpanRow, Timeline};
 
 /// A level of initcalls. Only three of them make a difference to the phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,10 +81,14 @@ fn note_missing(known: &[NameId], timeline: &mut Timeline) {
 }
 
 /// If nothing says when initcalls ran, the phase “early kernel” has them in it: its name then says so.
-pub fn name_the_kernel(timeline: &mut Timeline) {
+pub fn name_the_kernel(boot: &mut Boot<'_>) {
+    let timeline = &mut boot.timeline;
+    // Another kernel has no initcalls.
+    let is_other = boot.subject.os.is_known() && boot.subject.os != Os::Linux;
+    let named = if is_other { Phase::Kernel } else { Phase::KernelWithInitcalls };
     let told_apart = timeline.boundaries.iter().any(|b| matches!(b.phase, Phase::Initcalls(_)));
     let early = timeline.boundaries.iter_mut().filter(|b| !told_apart && b.phase == Phase::EarlyKernel);
-    early.for_each(|b| b.phase = Phase::KernelWithInitcalls);
+    early.for_each(|b| b.phase = named);
 }
 
 /// Where process 1 becomes the root's init later, what it was before is the initrd's: its phase then says so.

@@ -25,6 +25,8 @@ pub struct Said {
 /// A line is looked at up to here; its name is shorter still.
 const LINE_BYTES_MAX: usize = 4096;
 
+/// The name of the track of firmware and loaders.
+pub(crate) const TRACK: &str = "firmware";
 /// What diagnostics call it.
 const NAME: &str = "firmware.log";
 /// What a line takes in memory, here and on the timeline.
@@ -52,7 +54,12 @@ pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<S
 /// something else is known to have begun. Lines after that (a loader or the kernel's setup code calls
 /// firmware) are marks.
 pub fn build(said: &[Said], until: Ns, timeline: &mut Timeline) {
-    let name = timeline.names.intern("firmware");
+    build_on(TRACK, said, until, timeline);
+}
+
+/// The same on the track of that name.
+pub(crate) fn build_on(track: &str, said: &[Said], until: Ns, timeline: &mut Timeline) {
+    let name = timeline.names.intern(track);
     let track = timeline.tracks.named(name, TrackKind::Firmware);
     let placed: Vec<(Ns, &Said)> = said.iter().filter_map(|s| Some((s.at?, s))).collect();
     let unplaced = said.len() - placed.len();

@@ -17,7 +17,7 @@
 
 mod short;
 
-pub(crate) use short::is_dated;
+pub(crate) use short::{has_lengths, is_dated};
 
 use crate::input::records_max;
 use crate::input::text::{Line, Lines, lossy, whole_number};

@@ -16,13 +16,17 @@
 mod clean;
 mod damage;
 mod host_stamp;
+mod imported;
 mod kmsg;
+mod loader_stamp;
 mod mail;
 mod prefix;
+mod sorted;
 mod stamp;
 mod vendor;
 
 use crate::NotThisFormat;
+use crate::formats::other_kernels;
 use crate::input::records_max;
 use crate::input::text;
 use crate::input::text::{Lines, lossy};
@@ -30,8 +34,10 @@ pub(crate) use clean::{Cleaner, is_unclean};
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-pub(crate) use host_stamp::{DMESG_T, Loggers, after_date};
+pub(crate) use host_stamp::{DMESG_T, GRABSERIAL, Loggers, after_date};
 pub(crate) use kmsg::record as kmsg_record;
+pub use loader_stamp::LoaderStamp;
+pub(crate) use loader_stamp::LoaderStamps;
 pub(crate) use prefix::Prefix;
 pub(crate) use stamp::after_stamp;
 
@@ -59,8 +65,12 @@ pub enum Caller {
 pub struct Line {
     /// The kernel's stamp, since its clock's start. None if it has none, or 0.000000.
     pub stamp: Option<Ns>,
+    /// True if it was printed before the kernel's clock ran: its stamp is 0.000000.
+    pub before_clock: bool,
     /// What the logger of the serial line stamped, since the first such stamp.
     pub host_stamp: Option<Ns>,
+    /// The stamp of firmware, a boot loader or a hypervisor, if one of them printed it.
+    pub loader_stamp: Option<LoaderStamp>,
     /// Its level, 0 (emergency) to 7 (debug).
     pub level: Option<u8>,
     /// Who printed it.
@@ -74,6 +84,28 @@ pub struct Line {
     /// In [`KernelLog`]'s text; a file has at most 1 GiB, of which replacing bytes that are no
     /// text makes at most three.
     text: Range<u32>,
+}
+
+impl Line {
+    fn text_range(&self) -> Range<usize> {
+        self.text.start as usize..self.text.end as usize
+    }
+
+    /// A line that only its logger may have stamped.
+    fn unstamped(host_stamp: Option<Ns>, offset: u64, number: u32) -> Line {
+        Line {
+            stamp: None,
+            before_clock: false,
+            host_stamp,
+            loader_stamp: None,
+            level: None,
+            caller: None,
+            seq: None,
+            offset,
+            number,
+            text: 0..0,
+        }
+    }
 }
 
 /// How many lines of the file were what:
@@ -109,6 +141,8 @@ pub struct KernelLog {
     pub comments: Vec<String>,
     /// Who stamped the serial line, if anybody did.
     pub logger: Option<&'static str>,
+    /// The number of the last line of a kernel that started this one by kexec, where a logger stamped both.
+    pub earlier: Option<u32>,
     text: String,
 }
 
@@ -142,9 +176,13 @@ impl KernelLog {
     pub fn read_imported(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Result<KernelLog, NotThisFormat> {
         let mut reader = Reader::read(file, bytes, diagnostics)?;
         reader.keep_last_boot();
+        reader.join_counters();
+        reader.count_from_zero();
         reader.note_missing_beginning();
-        reader.unstamp_strays();
-        reader.note_steps_back();
+        if !reader.is_sorted {
+            reader.unstamp_strays();
+            reader.note_steps_back();
+        }
         Ok(reader.log)
     }
 
@@ -171,12 +209,17 @@ impl KernelLog {
 
     /// A line's text.
     pub fn text(&self, line: &Line) -> &str {
-        &self.text[line.text.start as usize..line.text.end as usize]
+        &self.text[line.text_range()]
     }
 
     /// All texts, one after the other without anything between.
     pub(crate) fn all_text(&self) -> &str {
         &self.text
+    }
+
+    /// Forgets what a logger stamped.
+    pub(crate) fn forget_host_stamps(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.host_stamp = None);
     }
 
     /// A line that belongs to the last message.
@@ -221,13 +264,6 @@ pub struct StampedLine<'a> {
     pub number: u32,
 }
 
-/// Whether a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to microseconds.
-fn is_whole_ticks(stamp: Ns) -> bool {
-    const HZ: [i128; 4] = [100, 250, 300, 1000];
-    let us = i128::from(stamp.0 / 1000);
-    HZ.iter().any(|hz| (us * hz + 999_999) / 1_000_000 * 1_000_000 / hz == us)
-}
-
 struct Reader<'d> {
     file: &'d str,
     diagnostics: &'d mut Diagnostics,
@@ -238,12 +274,11 @@ struct Reader<'d> {
     first_stamp: Option<Ns>,
     /// The most messages that are kept, and the most bytes of their texts.
     max: (usize, usize),
+    loader_stamps: LoaderStamps,
+    /// True if the lines are in order of their lengths, and not of their stamps.
+    is_sorted: bool,
 }
 
-/// A stamp is stray if it is ahead of the next one by more than this.
-const STRAY_MIN: Ns = Ns::from_ms(100);
-/// This number of stray lines may follow each other.
-const STRAYS_MAX: usize = 8;
 /// What a Linux kernel says first, or nearly so.
 const BANNER: &[u8] = b"Linux version ";
 /// A kernel that said nothing for so long has lost its beginning.
@@ -251,8 +286,17 @@ const BEGINNING_MAX: Ns = Ns::from_ms(1000);
 
 impl<'d> Reader<'d> {
     fn new(file: &'d str, diagnostics: &'d mut Diagnostics) -> Self {
-        let max = (usize::MAX, usize::MAX);
-        Reader { file, diagnostics, log: KernelLog::default(), banners: Vec::new(), first_stamp: None, max }
+        let (max, loader_stamps) = ((usize::MAX, usize::MAX), LoaderStamps::default());
+        Reader {
+            file,
+            diagnostics,
+            log: KernelLog::default(),
+            banners: Vec::new(),
+            first_stamp: None,
+            max,
+            loader_stamps,
+            is_sorted: false,
+        }
     }
 
     fn read(file: &'d str, bytes: &[u8], diagnostics: &'d mut Diagnostics) -> Result<Self, NotThisFormat> {
@@ -272,96 +316,6 @@ impl<'d> Reader<'d> {
             Some(_) => reader.read_text(bytes),
         }
         Ok(reader)
-    }
-
-    /// Drops the boots before the last. It begins behind the last stamp that is later than its banner's: a kernel may say a
-    /// little before its banner, and firmware lines have no stamp. A log with its newest line first is one boot.
-    fn keep_last_boot(&mut self) {
-        if self.is_newest_first() {
-            return;
-        }
-        let Some((&banner, earlier)) = self.banners.split_last() else { return };
-        let lines = &mut self.log.lines;
-        let began = lines[banner].stamp.unwrap_or_default();
-        let later = lines[..banner].iter().rposition(|line| line.stamp.is_some_and(|stamp| stamp > began));
-        let begin = match (later.map(|at| at + 1), earlier.last()) {
-            (None, None) => return,
-            (Some(at), Some(&earlier)) if at <= earlier => banner,
-            (Some(at), _) => at,
-            (None, Some(_)) => banner,
-        };
-        let (others, place) = (begin as u64, lines[0].number);
-        self.diagnostics.note_many(DiagnosticKind::LogOtherBoot, others, || format!("{}:{place}", self.file));
-        lines.drain(..begin);
-        let text = lines.first().map_or(0, |line| line.text.start);
-        self.log.text.drain(..text as usize);
-        for line in lines {
-            line.text = line.text.start.saturating_sub(text)..line.text.end.saturating_sub(text);
-        }
-    }
-
-    /// Whether stamps go down more often than up, and the banner comes last.
-    fn is_newest_first(&self) -> bool {
-        if self.banners.last() != self.log.lines.len().checked_sub(1).as_ref() {
-            return false;
-        }
-        let stamps = || self.log.lines.iter().filter_map(|line| line.stamp);
-        let steps = stamps().zip(stamps().skip(1));
-        let (up, down) =
-            steps.fold((0, 0), |(up, down): (u64, u64), (a, b)| (up + u64::from(b > a), down + u64::from(b < a)));
-        down > up
-    }
-
-    fn note_missing_beginning(&mut self) {
-        if self.banners.is_empty() && self.first_stamp.is_some_and(|first| first >= BEGINNING_MAX) {
-            self.diagnostics.note(DiagnosticKind::LogBeginningMissing, || self.file.to_owned());
-        }
-    }
-
-    /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
-    ///
-    /// The first one in a boot is none of these if all before it are whole ticks: until the kernel has found its counter, its
-    /// clock counts timer interrupts, and then it begins anew.
-    fn note_steps_back(&mut self) {
-        let mut before = Ns(i64::MIN);
-        let mut counted_ticks = true;
-        for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
-            let clock_found = counted_ticks && stamp < before && !is_whole_ticks(stamp);
-            counted_ticks &= is_whole_ticks(stamp);
-            if stamp < before && !clock_found {
-                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
-            }
-            before = stamp;
-        }
-    }
-
-    /// Takes the stamps off lines that lie far ahead of all that follows, though what stands before them does not: a digit too
-    /// many, or a line of another log. Such a stamp is that line's fault, not the boot's length.
-    fn unstamp_strays(&mut self) {
-        let stamped: Vec<(usize, Ns)> =
-            self.log.lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.stamp?))).collect();
-        let mut place = 1;
-        while place < stamped.len() {
-            let before = stamped[place - 1].1;
-            let far = |stamp: Ns, next: Ns| stamp - next > STRAY_MIN;
-            // The lines from here on that are ahead of the one after them.
-            let strays = (1..=STRAYS_MAX).find(|count| {
-                let Some(&(_, next)) = stamped.get(place + count) else { return false };
-                before <= next && stamped[place..place + count].iter().all(|&(_, stamp)| far(stamp, next))
-            });
-            // A boot that follows in the same log begins anew and goes on: there nothing stands before it.
-            let Some(count) = strays else {
-                place += 1;
-                continue;
-            };
-            for &(at, _) in &stamped[place..place + count] {
-                let line = &mut self.log.lines[at];
-                line.stamp = None;
-                let number = line.number;
-                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
-            }
-            place += count + 1;
-        }
     }
 
     /// Whether no more messages are kept. The rest of the file, from `line` on, is then counted.
@@ -389,6 +343,7 @@ impl<'d> Reader<'d> {
     fn read_text(&mut self, bytes: &[u8]) {
         let mut loggers = Loggers::detect(bytes);
         self.log.logger = loggers.name();
+        self.loader_stamps = LoaderStamps::detect(bytes, &loggers);
         let mut cleaner = Cleaner::default();
         let quoted = mail::is_quoted(bytes);
         let mut wrap = mail::Wrap::default();
@@ -410,6 +365,10 @@ impl<'d> Reader<'d> {
                 continue;
             }
             let (mut host_stamp, text) = loggers.strip(text);
+            if text.trim_ascii().is_empty() {
+                self.log.counts.blank += 1;
+                continue;
+            }
             let wall_clock = host_stamp.take_if(|_| self.log.logger == Some(host_stamp::DMESG_T));
             if wrap.goes_on(text) && host_stamp.is_none() && wall_clock.is_none() {
                 self.log.go_on(text.trim_ascii());
@@ -417,6 +376,9 @@ impl<'d> Reader<'d> {
                 wrap = mail::Wrap::default();
                 continue;
             }
+            let restored = sorted::restored(text);
+            self.is_sorted |= restored.is_some();
+            let text = restored.as_deref().unwrap_or(text);
             let first = self.log.lines.len();
             self.messages(text, host_stamp, line.offset as u64, line.number);
             // These stamps are the kernel's own, in whole seconds.
@@ -432,28 +394,30 @@ impl<'d> Reader<'d> {
     /// does so later than what stands before it.
     fn begins_a_boot(&self, stamp: Ns) -> bool {
         let before = self.log.lines.iter().rev().find_map(|line| line.stamp);
-        stamp < BEGINNING_MAX && before.is_none_or(|before| stamp <= before)
+        before.is_none_or(|before| stamp <= BEGINNING_MAX && stamp <= before)
     }
 
     /// The message that a line begins with, and those that were printed into it.
     fn messages(&mut self, text: &[u8], host_stamp: Option<Ns>, offset: u64, number: u32) {
+        if let Some((stamp, text)) = self.loader_stamps.strip(text) {
+            let line = Line { loader_stamp: Some(stamp), ..Line::unstamped(host_stamp, offset, number) };
+            return self.push(line, text);
+        }
         let (mut prefix, mut text) = Prefix::strip(text);
         loop {
             let next = stamp::find_glued(text);
             let own = &text[..next.map_or(text.len(), |at| at)];
             let line = Line {
                 stamp: prefix.stamp,
-                host_stamp,
+                before_clock: prefix.stamped && prefix.stamp.is_none(),
                 level: prefix.level,
                 caller: prefix.caller,
-                seq: None,
-                offset,
-                number,
-                text: 0..0,
+                ..Line::unstamped(host_stamp, offset, number)
             };
             if prefix.stamped {
                 self.first_stamp.get_or_insert(prefix.stamp.unwrap_or_default());
-                if own.starts_with(BANNER) && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
+                let is_banner = own.starts_with(BANNER) || other_kernels::is_first_message(own);
+                if is_banner && self.begins_a_boot(prefix.stamp.unwrap_or_default()) {
                     self.banners.push(self.log.lines.len());
                 }
             }
@@ -467,283 +431,4 @@ impl<'d> Reader<'d> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &[u8]) -> (KernelLog, Diagnostics) {
-        let mut diagnostics = Diagnostics::default();
-        let log = KernelLog::read("a.log", text, &mut diagnostics).unwrap();
-        let c = log.counts;
-        assert_eq!(c.lines, c.records - c.glued + c.continuations + c.comments + c.blank + c.unreadable);
-        (log, diagnostics)
-    }
-
-    #[track_caller]
-    fn check(text: &[u8], expected: &[(Option<i64>, &str)]) -> (KernelLog, Diagnostics) {
-        let (log, diagnostics) = read(text);
-        let found: Vec<_> = log.lines.iter().map(|l| (l.stamp.map(|s| s.0), log.text(l))).collect();
-        assert_eq!(found, expected);
-        (log, diagnostics)
-    }
-
-    #[test]
-    fn console_lines() {
-        let text = b"\x1bc\x1b[?7l\x1b[2J\r\n[    0.000000] Linux version 6.1.0\r\n<6>[   12.345678][   T17] a [b] 1.5\r\r\nSeaBIOS\n[    1.5";
-        let (log, diagnostics) = check(
-            text,
-            &[
-                (None, "Linux version 6.1.0"),
-                (Some(12_345_678_000), "a [b] 1.5"),
-                (None, "SeaBIOS"),
-                (None, "[    1.5"),
-            ],
-        );
-        assert_eq!((log.lines[1].level, log.lines[1].caller), (Some(6), Some(Caller::Thread(17))));
-        assert_eq!((log.lines[1].number, log.lines[1].offset), (3, 49));
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogCut), 1);
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogControlCharacters), 0);
-    }
-
-    /// A mail quotes a log, and wraps its lines.
-    #[test]
-    fn lines_that_a_mail_wrapped() {
-        let wide = "[    0.270363] initcall init_workqueues+0x0/0x39c returned 0 after 9765";
-        let expected: &[(Option<i64>, &str)] = &[
-            (Some(255_927_000), "hw perfevents: enabled with ARMv7 Cortex-A9 PMU driver, 7 counters available"),
-            (Some(270_363_000), "initcall init_workqueues+0x0/0x39c returned 0 after 9765 usecs"),
-            (Some(300_000_000), "a"),
-            (None, "not the kernel's"),
-        ];
-        let first = "[    0.255927] hw perfevents: enabled with ARMv7 Cortex-A9 PMU driver, 7";
-        for space in ["", " "] {
-            let wrapped =
-                format!("{first} \ncounters available\n{wide}{space}\nusecs\n[    0.300000] a\nnot the kernel's\n");
-            let (_, diagnostics) = check(wrapped.as_bytes(), expected);
-            assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogLineWrapped), 2);
-            let quoted: String = wrapped.lines().map(|line| format!("> {line}\n")).collect();
-            check(quoted.as_bytes(), expected);
-        }
-        // A console's line ends in a return, one that had room was not wrapped, and what has a stamp stands alone.
-        let alone = [
-            format!("{wide} \r\nusecs\r\n"),
-            "[    0.270363] a short line \nusecs\n".to_owned(),
-            format!("{wide} \n[    0.000000] usecs\n"),
-        ];
-        for text in alone {
-            assert_eq!(read(text.as_bytes()).0.lines.len(), 2, "{text}");
-        }
-    }
-
-    #[test]
-    fn messages_printed_into_one_another() {
-        let text =
-            b"[    1.234500] foo[    1.234600] bar<4>[    1.234700][    C0] baz\nlogin: [    9.000000] x [1] [2.5] y\n";
-        let (log, diagnostics) = check(
-            text,
-            &[
-                (Some(1_234_500_000), "foo"),
-                (Some(1_234_600_000), "bar"),
-                (Some(1_234_700_000), "baz"),
-                (None, "login: "),
-                (Some(9_000_000_000), "x [1] [2.5] y"),
-            ],
-        );
-        assert_eq!((log.lines[2].level, log.lines[2].caller), (Some(4), Some(Caller::Cpu(0))));
-        assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 0);
-        assert_eq!((log.counts.glued, diagnostics.count(timeline::DiagnosticKind::MessagesGlued)), (3, 3));
-    }
-
-    #[test]
-    fn stamps_that_step_back() {
-        let stamps = [Some(2_000_000_000), Some(1_000_000_000), None, Some(1_500_000_000), Some(1_000_000_000)];
-        let expected: Vec<_> = stamps.into_iter().map(|stamp| (stamp, "x")).collect();
-        let text = b"[    2.000000] x\n[    1.000000] x\n[    0.000000] x\n[    1.500000] x\n[    1.000000] x\n";
-        let (_, diagnostics) = check(text, &expected);
-        assert_eq!(diagnostics.count(DiagnosticKind::LogClockBack), 2);
-    }
-
-    #[test]
-    fn a_stray_stamp_is_that_line_s_fault() {
-        let imported = |text: &str| {
-            let mut diagnostics = Diagnostics::default();
-            let log = KernelLog::read_imported("a.log", text.as_bytes(), &mut diagnostics).unwrap();
-            let stamps: Vec<Option<i64>> =
-                log.lines.iter().map(|line| line.stamp.map(|stamp| stamp.0 / 1_000_000)).collect();
-            (stamps, diagnostics.count(DiagnosticKind::LogClockBack))
-        };
-        let log = |stamps: &[&str]| stamps.iter().map(|stamp| format!("[{stamp:>12}] x\n")).collect::<String>();
-        let found = imported(&log(&["0.100000", "14.451213", "114.461360", "114.461361", "14.466921", "39.300000"]));
-        assert_eq!(found, (vec![Some(100), Some(14_451), None, None, Some(14_466), Some(39_300)], 2));
-        // Two CPUs' clocks differ by less, and one step back for good is no stray.
-        assert_eq!(imported(&log(&["0.100000", "0.150000", "0.110000", "0.160000"])).0[1], Some(150));
-        let again = imported(&log(&["5.000000", "9.000000", "1.000000", "2.000000"]));
-        assert_eq!((again.0[1], again.1), (Some(9000), 1));
-    }
-
-    #[test]
-    fn a_vendor_s_prefix_is_no_text() {
-        let (log, _) = check(
-            b"[    0.100000]  [0:        swapper:    0] Linux version 3.10.0\n[    6.090000]  [0:           init:    1] init: x\n",
-            &[(Some(100_000_000), "Linux version 3.10.0"), (Some(6_090_000_000), "init: x")],
-        );
-        assert_eq!(log.lines[1].caller, Some(Caller::Thread(1)));
-        check(
-            b"[    0.479428] [    0.479414]@0 audit: a\n[    0.479608] [    0.479605]@0 b\n",
-            &[(Some(479_428_000), "audit: a"), (Some(479_608_000), "b")],
-        );
-    }
-
-    /// As Debian's 6.1 printed it. It happens once in a boot, and before anything else.
-    #[test]
-    fn a_kernel_that_finds_its_counter_is_no_step_back() {
-        let steps = |text: &str| read(text.as_bytes()).1.count(DiagnosticKind::LogClockBack);
-        let found = "[    0.000000] Linux version 6.1\n[    0.028000] tsc: Detected 2594.206 MHz processor\n\
-                     [    0.000565] tsc: Marking TSC unstable\n[    0.011000] x\n";
-        assert_eq!(steps(found), 0);
-        assert_eq!(steps(&found.replace("0.028000", "0.036666")), 0, "300 ticks a second");
-        assert_eq!(steps(&found.replace("0.028000", "0.028123")), 1, "no whole tick");
-        assert_eq!(steps(&format!("{found}[    0.004100] a second one\n")), 1);
-        assert_eq!(steps(&format!("{found}{found}")), 1, "two boots in one log");
-    }
-
-    #[track_caller]
-    fn check_imported(text: &str, expected: &[&str], others: u64, cut: u64) {
-        let mut diagnostics = Diagnostics::default();
-        let log = KernelLog::read_imported("a.log", text.as_bytes(), &mut diagnostics).unwrap();
-        let found: Vec<_> = log.lines.iter().map(|line| log.text(line)).collect();
-        assert_eq!(found, expected);
-        assert_eq!(log.all_text(), expected.concat());
-        let counted = [DiagnosticKind::LogOtherBoot, DiagnosticKind::LogBeginningMissing, DiagnosticKind::LogClockBack];
-        assert_eq!(counted.map(|kind| diagnostics.count(kind)), [others, cut, 0]);
-    }
-
-    #[test]
-    fn of_several_boots_the_last_counts() {
-        let first = "[    0.000000] Linux version 5.10\n[    1.000000] a\n[    2.000000] reboot: Restarting\n";
-        let second = "SeaBIOS\n[    0.000000] Booting\n[    0.000000] Linux version 6.1\n[    0.500000] b\n";
-        let kept = ["SeaBIOS", "Booting", "Linux version 6.1", "b"];
-        check_imported(&format!("{first}{second}"), &kept, 3, 0);
-        check_imported(&format!("{first}{first}{second}"), &kept, 6, 0);
-        check_imported(&format!("[    7.000000] the end of one\n{second}"), &kept, 1, 0);
-        check_imported(second, &kept, 0, 0);
-        // A boot that stopped before its clock ran.
-        let early = "[    0.000000] Linux version 5.10\n";
-        check_imported(&format!("{early}{early}[    0.500000] b\n"), &["Linux version 5.10", "b"], 1, 0);
-        check_imported(&format!("{first}{early}{early}"), &["Linux version 5.10"], 4, 0);
-        // What a program prints of the kernel has no stamp, and sparc64 stamps what it says before its banner.
-        check_imported(
-            "[    1.000000] a\nLinux version 6.1\n[    2.000000] b\n",
-            &["a", "Linux version 6.1", "b"],
-            0,
-            1,
-        );
-        check_imported("[    0.000011] P\n[    0.000066] Linux version 5\n", &["P", "Linux version 5"], 0, 0);
-        // A program that writes to /dev/kmsg, and a log with its newest line first.
-        for at in ["0.900000", "6.000000"] {
-            let text =
-                format!("[    0.000000] Linux version 6.1\n[    0.500000] b\n[    {at}] Linux version 5.4 reported\n");
-            check_imported(&text, &["Linux version 6.1", "b", "Linux version 5.4 reported"], 0, 0);
-        }
-        let mut diagnostics = Diagnostics::default();
-        let newest_first = b"[    2.000000] b\n[    1.000000] a\n[    0.000000] Linux version 6.1\n";
-        let log = KernelLog::read_imported("a.log", newest_first, &mut diagnostics).unwrap();
-        assert_eq!((log.lines.len(), diagnostics.count(DiagnosticKind::LogOtherBoot)), (3, 0));
-    }
-
-    #[test]
-    fn a_log_without_its_beginning() {
-        check_imported("[    1.000000] a\n", &["a"], 0, 1);
-        check_imported("[    0.999999] a\n[    9.000000] b\n", &["a", "b"], 0, 0);
-        check_imported("[    0.000000] a\n[    9.000000] b\n", &["a", "b"], 0, 0);
-        check_imported("a\nb\n", &["a", "b"], 0, 0);
-    }
-
-    #[test]
-    fn bytes_that_are_no_text() {
-        let (_, diagnostics) = check(b"[    1.000000] a\0\0b\xff\x07\n", &[(Some(1_000_000_000), "ab\u{fffd}")]);
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::LogControlCharacters), 3);
-    }
-
-    #[test]
-    fn the_stamps_of_serial_loggers() {
-        let kernel = |at: &str, second: &str| {
-            format!("{at}[    0.000000] Linux version 3.5.7\r\n{second}[    0.250000] Brought up 1 CPUs\r\n")
-        };
-        let cases = [
-            ("grabserial", "[0.000002 0.000002] ", "[0.300002 0.300000] "),
-            ("syslog or ts", "Nov 21 23:59:59.9 ", "Nov 22 00:00:00.2 "),
-            ("syslog or ts", "Dec 31 23:59:59.9 box kernel: ", "Jan  1 00:00:00.2 box kernel: "),
-            ("ts with a time of day", "23:59:59.900000 ", "00:00:00.200000 "),
-            ("ts with seconds", "1700000000.100000 ", "1700000000.400000 "),
-            ("minicom or tio", "[2026-02-28 23:59:59.900] ", "[2026-03-01 00:00:00.200] "),
-            ("minicom or tio", "[23:59:59.900] ", "[00:00:00.200] "),
-            (
-                "date and time",
-                "2026-11-21T10:11:12.500000+00:00 box kernel: ",
-                "2026-11-21T10:11:12.800000+00:00 box kernel: ",
-            ),
-            ("date and time", "2026-11-21 10:11:12,500 ", "2026-11-21 10:11:12,800 "),
-            ("a second stamp in brackets", "[   10.100000] ", "[   10.400000] "),
-        ];
-        for (name, first, second) in cases {
-            let (log, diagnostics) = check(
-                kernel(first, second).as_bytes(),
-                &[(None, "Linux version 3.5.7"), (Some(250_000_000), "Brought up 1 CPUs")],
-            );
-            assert_eq!(log.logger, Some(name));
-            let host: Vec<_> = log.lines.iter().map(|l| l.host_stamp.unwrap().0).collect();
-            assert_eq!(host, [0, 300_000_000], "{first}");
-            assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        }
-        // grabserial -m began again at the second line; a line that is missing is no such thing.
-        let (log, _) = check(
-            b"[5.000000 0.000000] a\n[5.300000 0.300000] b\n[0.250000 0.250000] c\n[9.000000 0.010000] d\n",
-            &[(None, "a"), (None, "b"), (None, "c"), (None, "d")],
-        );
-        let host: Vec<_> = log.lines.iter().map(|l| l.host_stamp.unwrap().0 / 1_000_000).collect();
-        assert_eq!(host, [0, 300, 550, 9_300]);
-        let (log, _) = check(
-            b"[Sat Nov 21 07:17:05 2026] Linux version 6.1\n[Sat Nov 21 07:17:06 2026] smp: up\n",
-            &[(Some(0), "Linux version 6.1"), (Some(1_000_000_000), "smp: up")],
-        );
-        assert_eq!(
-            (log.logger, log.lines[1].host_stamp),
-            (Some(host_stamp::DMESG_T), None),
-            "they are the kernel's own"
-        );
-        check(
-            b"kern  :info  : [    1.500000] a\nkern  :err   : [    2.000000] b\n",
-            &[(Some(1_500_000_000), "a"), (Some(2_000_000_000), "b")],
-        );
-    }
-
-    #[test]
-    fn records_of_kmsg() {
-        let text = b"# how: ring buffer\n6,3,0,-;Linux version 6.1\n7,4,1500001,-;a\\x5cb\\x0ac\n SUBSYSTEM=acpi\n DEVICE=+acpi:X\n30,5,1500002.750,-,caller=T12;systemd\n4,9,1500003,c,caller=C1;late\n7,9,1,-;again\nrubbish\n7,10,15";
-        let (log, diagnostics) = check(
-            text,
-            &[
-                (None, "Linux version 6.1"),
-                (Some(1_500_001_000), "a\\b\nc"),
-                (Some(1_500_002_750), "systemd"),
-                (Some(1_500_003_000), "late"),
-                (Some(1_000), "again"),
-            ],
-        );
-        let callers: Vec<_> = log.lines.iter().map(|l| (l.level, l.caller, l.seq)).collect();
-        assert_eq!(callers[2], (Some(6), Some(Caller::Thread(12)), Some(5)));
-        assert_eq!(callers[3], (Some(4), Some(Caller::Cpu(1)), Some(9)));
-        assert_eq!(log.comments, ["how: ring buffer"]);
-        assert_eq!((log.lost, log.counts.continuations, log.counts.unreadable), (6, 2, 2));
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgOverwritten), 3);
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgMissing), 3);
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgOutOfOrder), 1);
-        assert_eq!(diagnostics.count(timeline::DiagnosticKind::KmsgRecordUnreadable), 2);
-    }
-
-    #[test]
-    fn an_empty_file_is_no_log() {
-        let error = KernelLog::read("a.log", b"", &mut Diagnostics::default()).unwrap_err();
-        assert_eq!(error.to_string(), "a.log: this is not a kernel log: the file is empty");
-    }
-}
+mod tests;

@@ -176,7 +176,7 @@ impl Analysis {
                 continue;
             }
             // A terminal's colours mark the links of the chain.
-            match line::read(cleaner.clean(line.bytes).0) {
+            match line::read(line::of_journal(cleaner.clean(line.bytes).0)) {
                 Some(found) => self.add(found, line.number, place, diagnostics),
                 None if line::claims(line.bytes) => self.unreadable(place, diagnostics),
                 None => self.counts.others += 1,

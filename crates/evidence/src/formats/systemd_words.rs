@@ -4,7 +4,7 @@
 //! By systemd's src/core/main.c and src/core/job.c. It names a unit, describes it, or does both, as its option
 //! `status_unit_format` says. An initrd's systemd speaks in the same words, and of units of the same names.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use timeline::{DiagnosticKind, NameId, Ns, Phase, ServiceUnit, Timeline};
 
 /// How its messages begin.
@@ -25,8 +25,12 @@ pub const MILESTONES: [(&str, Phase); 3] = [
     ("multi-user.target", Phase::AfterMultiUser),
 ];
 
+/// The targets that a machine usually boots to.
+pub const DEFAULT_TARGETS: [&str; 2] = ["multi-user.target", "graphical.target"];
+
 /// What these targets are called where systemd only describes them.
-const DESCRIBED: [(&str, &str); 3] = [
+const DESCRIBED: [(&str, &str); 4] = [
+    ("Graphical Interface", "graphical.target"),
     ("System Initialization", "sysinit.target"),
     ("Basic System", "basic.target"),
     ("Multi-User System", "multi-user.target"),
@@ -133,22 +137,43 @@ impl Limit {
     }
 }
 
-/// Puts the units of a log's messages onto a timeline; the messages in order of time. One that starts again, as in the root after the
-/// initrd, is one more.
+/// Beginnings of the messages in which it says that it is the initrd's.
+const IN_INITRD: [&str; 2] = ["systemd[1]: Running in initrd", "systemd[1]: Running in initial RAM disk"];
+/// The prefix for the name of a unit of the initrd's that the root has too.
+const OF_INITRD: &str = "initrd:";
+
+/// Puts the units of a log's messages onto a timeline; the messages in order of time. The initrd's systemd and the root's are two
+/// managers. A unit that both have is the root's by its name, and the initrd's has [`OF_INITRD`] before it.
 pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
     let mut units = Units::default();
     let mut limit = Limit::default();
+    let (first, mut in_initrd, mut root) = (timeline.units.len(), false, None);
     for (at, text) in messages {
         limit.message(at, text);
         if text.starts_with(BEGINS) {
             units.last.clear();
+            root = root.or(in_initrd.then_some(timeline.units.len()));
         }
+        in_initrd |= IN_INITRD.iter().any(|words| text.starts_with(words));
         if let Some((name, becomes)) = unit(text) {
             units.add(name, becomes, at, timeline);
         }
     }
+    if let Some(root) = root {
+        name_initrd_units(first, root, timeline);
+    }
     limit.end();
     timeline.diagnostics.note_many(DiagnosticKind::SystemdDroppedMessages, limit.reached, String::new);
+}
+
+/// Renames the units from `first` on that the root has again, from `root` on.
+fn name_initrd_units(first: usize, root: usize, timeline: &mut Timeline) {
+    let of_root: HashSet<NameId> = timeline.units[root..].iter().map(|unit| unit.name).collect();
+    let both: Vec<usize> = (first..root).filter(|place| of_root.contains(&timeline.units[*place].name)).collect();
+    for place in both {
+        let name = format!("{OF_INITRD}{}", timeline.names.get(timeline.units[place].name));
+        timeline.units[place].name = timeline.names.intern(&name);
+    }
 }
 
 /// Units as one message after the other tells of them.
@@ -205,6 +230,26 @@ mod tests {
         assert_eq!([199, 200, 201].map(|count| limited(count, next)), [0, 1, 0]);
         assert_eq!(limited(200, "systemd[1]: systemd 252 running in system mode"), 1);
         assert_eq!(limited(20, "systemd[1]: Too many messages being logged to kmsg, ignoring"), 1);
+    }
+
+    #[test]
+    fn a_unit_of_both_managers_is_the_root_s_by_its_name() {
+        let mut timeline = Timeline::new(TimeBase::Evidence);
+        let messages = [
+            "systemd[1]: systemd 252 running in system mode",
+            "systemd[1]: Running in initrd.",
+            "systemd[1]: Reached target sysinit.target - System Initialization.",
+            "systemd[1]: Reached target initrd.target - Initrd Default Target.",
+            "systemd[1]: systemd 252 running in system mode",
+            "systemd[1]: Reached target sysinit.target - System Initialization.",
+        ];
+        units((0..).map(Ns::from_ms).zip(messages), &mut timeline);
+        let found: Vec<_> = timeline
+            .units
+            .iter()
+            .map(|unit| (timeline.names.get(unit.name), unit.settled.unwrap().0 / 1_000_000))
+            .collect();
+        assert_eq!(found, [("initrd:sysinit.target", 2), ("initrd.target", 3), ("sysinit.target", 5)]);
     }
 
     #[test]

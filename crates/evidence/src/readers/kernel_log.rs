@@ -1,34 +1,36 @@
 //! The kernel's messages as evidence of a boot: marks, initcalls where the kernel printed them, and the phases they tell.
 
 mod arrivals;
+mod boundaries;
 mod loader;
+mod loader_steps;
+mod places;
+mod speakers;
 
 use crate::boot::Boot;
 use crate::boot::arch;
 use crate::boot::clocks;
 use crate::boot::clocks::log_ticks;
-use crate::boot::linux;
-use crate::boot::linux::user_space;
 use crate::boot::offers::{Offers, Stamped, StampedText};
 use crate::boot::regions::Stage;
 use crate::boot::subject::Subject;
-use crate::formats::initcalls;
-use crate::formats::kernel_log::DMESG_T;
-use crate::formats::kernel_log::{KernelLog, Line, Prefix, kmsg_record};
+use crate::formats::firmware::TRACK;
+use crate::formats::kernel_log::{GRABSERIAL, KernelLog, Line, LoaderStamps, Loggers, Prefix, kmsg_record};
 use crate::formats::systemd_words as systemd;
+use crate::formats::{initcalls, journal, linux_words, other_kernels};
 use crate::input::index::Index;
 use crate::input::is_imported;
 use crate::input::text;
 use crate::input::{File, Input};
 use crate::readers::android_words;
+use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::kernel_log::arrivals::Arrivals;
-use crate::readers::reader::{EndCandidate, EndRank, Evidence, Own, Reader};
-use guest_init::cpio::ROOT_PATH;
+use crate::readers::kernel_log::places::Places;
+use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{
-    Clock, DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Mark, Milestone, MilestoneKind, Ns, Os, Phase,
-    RateSource, SpanKind, Ticks, Timeline, TrackKind, Unplaced,
+    Clock, DiagnosticKind, Diagnostics, FileLoss, Mark, Ns, Os, RateSource, SpanKind, Ticks, TrackKind, Unplaced,
 };
 
 /// The console is used where there is no other log, and says when messages arrived. Of other logs the first one counts:
@@ -41,6 +43,10 @@ pub(crate) struct Files {
 
 /// The files of a recording of our own that have the kernel's messages, the best first.
 pub(crate) const FILES: [&str; 3] = ["kmsg.log", "kmsg-memory.log", "console.log"];
+
+/// The advice for a plain log.
+const NEXT_TIME: &str = "for functions in place of gaps, boot with `initcall_debug printk.time=1 log_buf_len=16M`, or run \
+     `bootscope capture` on the machine after its boot";
 
 /// Its place in [`Files::own`].
 const CONSOLE: usize = 0;
@@ -70,7 +76,27 @@ impl Reader for Files {
 
     /// Loggers put their stamps before each line, and then only they know what is behind them.
     fn may_be_line(&self, line: text::Line<'_>) -> Option<usize> {
-        (has_kernel_stamp(line.bytes) || is_kernel_message(line.bytes)).then_some(0)
+        let text = behind_origin(line.bytes).unwrap_or(line.bytes);
+        (has_kernel_stamp(line.bytes) || is_kernel_message(text)).then_some(0)
+    }
+
+    /// A capture without a line of the kernel's: a console that is quiet, or a board that runs something else.
+    fn may_be_whole(&self, bytes: &[u8]) -> Option<String> {
+        let loggers = Loggers::detect(bytes);
+        let lines = || text::Lines::new(bytes).map(|line| loggers.without_stamp(line.bytes));
+        let is_of_a_boot = || lines().any(|line| speakers::of(&text::lossy(line)).is_some());
+        let what = match loggers.name() {
+            Some(logger) if logger == GRABSERIAL || is_of_a_boot() => format!("capture of a serial line by {logger}"),
+            _ if LoaderStamps::detect(bytes, &loggers).is_any() => "log of firmware or a boot loader".to_owned(),
+            _ => return None,
+        };
+        Some(format!("{what} ({} lines)", lines().filter(|line| !line.trim_ascii().is_empty()).count()))
+    }
+
+    fn next_time(&self, bytes: &[u8]) -> Option<&'static str> {
+        let has_initcalls = memchr::memmem::find(bytes, b"initcall ").is_some();
+        let is_linux = text::Lines::new(bytes).any(|line| linux_words::says(&text::lossy(Prefix::strip(line.bytes).1)));
+        (is_linux && !has_initcalls).then_some(NEXT_TIME)
     }
 
     fn add(&mut self, own: Option<usize>, input: Input, _diagnostics: &mut Diagnostics) {
@@ -87,17 +113,17 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let diagnostics = &mut boot.timeline.diagnostics;
         let heard = boot.heard_messages.take();
-        let (first, unused, why) = match (&heard, self.logs.split_first()) {
-            (None, Some((first, further))) => (Some(first), further, DiagnosticKind::SecondKernelLog),
-            _ => (None, &self.logs[..], DiagnosticKind::KernelLogBesideLibguestfs),
-        };
-        for unused in unused {
-            diagnostics.note(why, || unused.name.clone());
+        if heard.is_some() {
+            self.logs.iter().for_each(|unused| diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || unused.name.clone()));
         }
         let journal = boot.journal_messages.take();
         let is_board = boot.board_error().is_some();
         let diagnostics = &mut boot.timeline.diagnostics;
-        let log = heard.or_else(|| read(first?, diagnostics)).or(journal);
+        let (fullest, mut before) = match heard {
+            Some(_) => (None, Vec::new()),
+            None => fullest(&self.logs, diagnostics),
+        };
+        let log = heard.or(fullest).or(journal);
         let read_console = |console: &'f Input| {
             let log = match is_board {
                 true => KernelLog::read_line(&console.file.name, &console.file.bytes, diagnostics).ok()?,
@@ -109,22 +135,63 @@ impl Reader for Files {
         if let Some(heard) = console.as_ref().filter(|_| boot.is_hosted()) {
             boot.firmware_spoke |= heard.log.lines.first().map(|line| line.number) < heard.kernel;
         }
+        let diagnostics = &mut boot.timeline.diagnostics;
+        before.extend(log.iter().filter_map(|(file, log)| loaders(file, log, diagnostics)));
         let logs = log.iter().map(|(_, log)| log).chain(console.as_ref().map(|heard| &heard.log));
         logs.for_each(|log| whose(log, &mut boot.subject));
         let index = self.console.as_ref().map(|console| &console.index);
         let found = log.is_some() || index.is_some();
-        found.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index }) })
+        found.then(|| -> Box<dyn Evidence + 'f> { Box::new(Messages { log, console, index, before }) })
     }
+}
+
+/// A log with its file's name.
+type NamedLog = (String, KernelLog);
+
+/// The log with the most stamped messages, the first of equals; and what the others say of the time before the kernel.
+fn fullest<'e>(files: &[Rc<File>], diagnostics: &mut Diagnostics) -> (Option<NamedLog>, Vec<Box<dyn Evidence + 'e>>) {
+    let [first, further @ ..] = files else { return (None, Vec::new()) };
+    if further.is_empty() {
+        return (read(first, diagnostics), Vec::new());
+    }
+    let read_each = |file: &Rc<File>| {
+        let mut own = Diagnostics::default();
+        Some((read(file, &mut own)?, own))
+    };
+    let mut logs: Vec<(NamedLog, Diagnostics)> = files.iter().filter_map(read_each).collect();
+    let stamped = |log: &KernelLog| log.lines.iter().filter(|line| line.stamp.is_some()).count();
+    // The last of the largest is the first one in the reversed order.
+    let place = (0..logs.len()).rev().max_by_key(|&place| stamped(&logs[place].0.1));
+    let chosen = place.map(|place| logs.remove(place));
+    let mut before = Vec::new();
+    for ((name, log), _) in &logs {
+        match loaders(name, log, diagnostics) {
+            Some(loaders) => before.push(loaders),
+            None => diagnostics.note(DiagnosticKind::SecondKernelLog, || name.clone()),
+        }
+    }
+    let log = chosen.map(|(log, own)| {
+        diagnostics.extend(own);
+        log
+    });
+    (log, before)
 }
 
 /// What a log says of the system that wrote it.
 fn whose(log: &KernelLog, subject: &mut Subject) {
     let mut lines = log.lines.iter();
-    if !subject.os.is_known() && lines.any(|line| line.seq.is_some() || linux::says(log.text(line))) {
+    if !subject.os.is_known() && lines.any(|line| line.seq.is_some() || linux_words::says(log.text(line))) {
         subject.os = Os::Linux;
     }
+    if !subject.os.is_known() {
+        subject.os = log.lines.iter().find_map(|line| other_kernels::system(log.text(line))).unwrap_or_default();
+    }
+    if subject.kernel.is_empty() && subject.os.is_known() && subject.os != Os::Linux {
+        let release = log.lines.iter().find_map(|line| other_kernels::release(&subject.os, log.text(line)));
+        subject.kernel = release.unwrap_or_default();
+    }
     if subject.command_line.is_none() {
-        subject.command_line = log.lines.iter().find_map(|line| linux::command_line(log.text(line))).map(str::to_owned);
+        subject.command_line = log.lines.iter().find_map(|line| linux_words::command_line(log.text(line))).map(str::to_owned);
     }
 }
 
@@ -133,7 +200,11 @@ fn read(file: &File, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog
         return None;
     }
     let read = if is_imported(&file.name) { KernelLog::read_imported } else { KernelLog::read };
-    let log = read(&file.name, &file.bytes, diagnostics).ok()?;
+    let mut log = read(&file.name, &file.bytes, diagnostics).ok()?;
+    // Whole seconds of the wall clock say less than the lengths in such a text.
+    if journal::is_dated(&file.bytes) {
+        log.forget_host_stamps();
+    }
     Some((file.name.clone(), log))
 }
 
@@ -143,6 +214,18 @@ struct Messages<'f> {
     /// The console, if there are messages on it.
     console: Option<Heard<'f>>,
     index: Option<&'f Index>,
+    /// The accounts of what ran before the kernel, by its own stamps.
+    before: Vec<Box<dyn Evidence + 'f>>,
+}
+
+/// The steps that a log has before the kernel, where the programs there stamped them and no logger did.
+fn loaders<'e>(file: &str, log: &KernelLog, diagnostics: &mut Diagnostics) -> Option<Box<dyn Evidence + 'e>> {
+    let stamped_by_host = log.lines.iter().any(|line| line.loader_stamp.is_some() && line.host_stamp.is_some());
+    if stamped_by_host {
+        return None;
+    }
+    let kernel = loader::kernel_line(log).unwrap_or(u32::MAX);
+    BeforeKernel::of(loader_steps::steps(file, log, kernel, diagnostics)?)
 }
 
 /// The messages on the console, and when each line of it arrived.
@@ -207,6 +290,7 @@ impl Evidence for Messages<'_> {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         offers.printk = self.log.as_ref().map(|(_, log)| log as &dyn StampedText);
         offers.heard = self.console.as_ref().map(|console| console as &dyn StampedText);
+        self.before.iter().for_each(|before| before.offer(offers));
     }
 
     fn place(&mut self, boot: &mut Boot<'_>) {
@@ -217,7 +301,7 @@ impl Evidence for Messages<'_> {
             (_, None) => Arrivals::Unknown,
         };
         let (file, log, from) = match (&self.log, &self.console) {
-            (Some((file, log)), _) => (file.as_str(), log, None),
+            (Some((file, log)), _) => (file.as_str(), log, self.kernel_after_others(boot)),
             (None, Some(heard)) => ("console.log", &heard.log, heard.follows_others(boot)),
             (None, None) => return,
         };
@@ -230,43 +314,71 @@ impl Evidence for Messages<'_> {
             }
         }
         let clock = boot.clocks.printk.clone();
-        messages(file, (log, from.unwrap_or_default()), &arrivals, clock.as_ref(), boot);
-        if let Some(clock) = &clock {
-            boundaries(log, clock, boot);
-        }
+        let places = Places { log, arrivals: &arrivals, clock: clock.as_ref(), is_imported: is_pasted(boot) };
+        messages(file, &places, from.unwrap_or_default(), boot);
+        boundaries::place(&places, from.unwrap_or_default(), boot);
         if let Some(heard) = self.console.as_ref().filter(|_| boot.board_error().is_some()) {
             heard.kernel.into_iter().for_each(|kernel| loader::kernel_heard(&heard.log, heard.index, kernel, boot));
         }
         if let Some(heard) = self.console.as_ref().filter(|_| boot.is_hosted()) {
             let error = boot.arrival_error();
-            login_prompt(heard, error, &mut boot.timeline);
+            let arrival = |line: &Line| heard.index.arrival(line.offset).filter(|_| line.stamp.is_none());
+            boundaries::login_prompt(&heard.log, &arrival, error, &mut boot.timeline);
         }
+    }
+
+    fn phases(&mut self, boot: &mut Boot<'_>) {
+        self.before.iter_mut().for_each(|before| before.phases(boot));
     }
 
     fn around(&mut self, boot: &mut Boot<'_>) {
+        self.before.iter_mut().for_each(|before| before.around(boot));
         if let Some((heard, kernel)) =
             self.console.as_ref().and_then(|heard| Some((heard, heard.follows_others(boot)?)))
         {
-            loader::place(&heard.log, (heard.file, heard.index), kernel, boot);
+            let stages = loader::stages_of(&heard.log, (heard.file, heard.index), kernel, boot);
+            let arrival = |line: &Line| heard.index.arrival(line.offset);
+            loader::place(&heard.log, (TRACK, &arrival), stages, kernel, boot);
+        }
+        if let (Some((_, log)), Some(kernel)) = (&self.log, self.kernel_after_others(boot)) {
+            loader::place_imported(log, kernel, boot);
         }
     }
 
-    /// systemd prints when the boot is done, where it prints into the kernel's log.
     fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
-        let (_, log) = self.log.as_ref().filter(|_| boot.is_imported())?;
-        let line = log.lines.iter().rfind(|line| log.text(line).starts_with(systemd::FINISHED))?;
-        let at = match (line.stamp, &boot.clocks.printk) {
-            (Some(stamp), Some(clock)) => clock.to_ns(log_ticks(stamp)),
-            _ => line.host_stamp?,
-        };
-        let (rank, evidence) = (EndRank::BootDone, EndEvidence::SystemdFinished);
-        Some(EndCandidate { rank, at, error: Ns::from_ms(1), evidence, track: boot.init })
+        let imported = self.log.as_ref().filter(|_| is_pasted(boot));
+        let done = imported.and_then(|(_, log)| {
+            let clock = boot.clocks.printk.clone();
+            let places = Places { log, arrivals: &Arrivals::Unknown, clock: clock.as_ref(), is_imported: true };
+            boundaries::done(&places, boot)
+        });
+        done.or_else(|| self.before.iter().find_map(|before| before.end(boot)))
     }
 
     fn last_sign(&self, boot: &Boot<'_>) -> Option<Ns> {
         let index = self.index.filter(|_| boot.is_hosted())?;
         index.iter().last().map(|(_, at)| at)
     }
+}
+
+impl Messages<'_> {
+    /// The number of the kernel's first line in an imported log, where programs before the kernel have lines with stamps.
+    fn kernel_after_others(&self, boot: &Boot<'_>) -> Option<u32> {
+        let (_, log) = self.log.as_ref().filter(|_| is_pasted(boot))?;
+        let kernel = loader::kernel_line(log).or_else(|| loader::is_all_there_is(log).then_some(u32::MAX))?;
+        let before = || log.lines.iter().take_while(|line| line.number < kernel);
+        // A line that is not known to be of firmware or a loader may be of the monitor of a virtual machine.
+        let is_known =
+            || log.earlier.is_some() || before().any(|line| speakers::runs_before_the_kernel(log.text(line)));
+        let is_stamped =
+            before().any(|line| line.loader_stamp.is_some()) || before().any(|l| l.host_stamp.is_some()) && is_known();
+        is_stamped.then_some(kernel)
+    }
+}
+
+/// True if a log was taken elsewhere, and no recorder of a whole boot has its lines.
+fn is_pasted(boot: &Boot<'_>) -> bool {
+    boot.is_imported() && !boot.is_heard
 }
 
 /// printk's clock where only its own stamps are known, and that a deterministic boot's.
@@ -280,32 +392,29 @@ fn printk_alone(boot: &mut Boot<'_>) -> Clock {
 
 /// Messages become marks, from the line of that number on; initcalls that the kernel printed become spans where nothing else has
 /// them.
-fn messages(
-    file: &str,
-    (log, from): (&KernelLog, u32),
-    arrivals: &Arrivals<'_>,
-    clock: Option<&Clock>,
-    boot: &mut Boot<'_>,
-) {
+fn messages(file: &str, places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+    let log = places.log;
+    let place = |line: &Line| places.at(line);
     let timeline = &mut boot.timeline;
     let traced = timeline.spans.iter().any(|(_, s)| s.kind == SpanKind::Initcall);
     let name = timeline.names.intern("kernel log");
     let track = timeline.tracks.named(name, TrackKind::Console);
-    let place = |line: &Line| match (line.stamp, clock) {
-        (Some(stamp), Some(clock)) => Some(clock.to_ns(log_ticks(stamp))),
-        _ => arrivals.of(log, line).or(line.host_stamp),
-    };
-    for line in log.lines.iter().filter(|line| line.number >= from) {
+    // A hypervisor goes on printing beside the kernel.
+    for line in log.lines.iter().filter(|line| line.number >= from && line.loader_stamp.is_none()) {
         let place_in_file = || format!("{file}:{}", line.number);
         let Some(at) = place(line) else {
-            timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file);
+            match speakers::of(log.text(line)).filter(|_| !line.before_clock) {
+                Some(speaker) => timeline.diagnostics.note_about(DiagnosticKind::LinesOfOthers, speaker, place_in_file),
+                None => timeline.diagnostics.note(DiagnosticKind::MessagesWithoutStamp, place_in_file),
+            }
             let name = timeline.names.intern(log.text(line));
             timeline.unplaced.push(Unplaced { name, before: None });
             continue;
         };
         let before = timeline.unplaced.iter_mut().rev().take_while(|message| message.before.is_none());
         before.for_each(|message| message.before = Some(at));
-        if line.stamp.is_none() {
+        // A logger's stamp is as good as an arrival that was recorded.
+        if line.stamp.is_none() && !(places.is_imported && (line.before_clock || line.host_stamp.is_some())) {
             timeline.diagnostics.note(DiagnosticKind::MessagesPlacedByArrival, place_in_file);
         }
         let name = timeline.names.intern(log.text(line));
@@ -326,107 +435,6 @@ fn messages(
     }
 }
 
-/// When the console asked who logs in: a line of getty's, which is no message of the kernel's.
-fn login_prompt(console: &Heard<'_>, error: Ns, timeline: &mut Timeline) {
-    let mut lines = console.log.lines.iter().filter(|line| line.stamp.is_none());
-    let asks = |text: &str| text.trim_end() == "login:" || text.trim_end().ends_with(" login:");
-    let Some(at) = lines.find(|line| asks(console.log.text(line))).and_then(|line| console.index.arrival(line.offset))
-    else {
-        return;
-    };
-    timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error, track: None });
-}
-
-/// What the kernel's messages say about phases; a trace says it sharper where there is one.
-fn boundaries(log: &KernelLog, clock: &Clock, boot: &mut Boot<'_>) {
-    // Until the kernel has a good clocksource its clock loses ticks: a tenth of the time was seen under TCG, more on a
-    // busy host. Where the clock was only compared near process 1, that is the error of what is far from it; where it
-    // goes through messages on the way, what it lost between the two around.
-    let last = log.lines.iter().filter_map(|line| line.stamp).max().unwrap_or_default();
-    let error = |stamp: Ns| {
-        let lost = match clock.rate_from {
-            RateSource::NearProcess1 => Ns((last - stamp).0 / 5),
-            RateSource::FirstExecutions { .. } => clock.lost_around(log_ticks(stamp), 1e9),
-            RateSource::FirstInstruction => Ns(stamp.0 / 5),
-            _ => Ns::ZERO,
-        };
-        let resolution = if log.logger == Some(DMESG_T) { Ns::from_ms(1000) } else { Ns::from_us(500) };
-        clock.residual.max(resolution) + lost
-    };
-    let (handed_over, is_heard) = (linux::knows_levels(&boot.timeline), boot.is_heard);
-    let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
-        let mut lines = log.lines.iter().filter(|line| line.number >= from && line.stamp.is_some());
-        if let Some(line) = lines.find(|line| find(log.text(line))) {
-            let stamp = line.stamp.unwrap_or_default();
-            let at = clock.to_ns(log_ticks(stamp));
-            let text: String = log.text(line).chars().take(60).collect();
-            boot.timeline.boundary(phase, at, error(stamp), &format!("kernel log: “{text}”"));
-        }
-    };
-    // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
-    // however exactly the message is placed.
-    if !handed_over {
-        boundary(Phase::HandOver, 0, &user_space::frees_init);
-    }
-    let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
-    boundary(Phase::ModulesAndRoot, 0, &|text| run(text) == Some(true));
-    boundary(Phase::Process1, 0, &|text| run(text) == Some(false));
-    // An initrd's systemd has its own targets of these names before it hands over.
-    let in_root = log.lines.iter().rposition(|line| log.text(line).starts_with(systemd::BEGINS)).unwrap_or(0);
-    let number = log.lines.get(in_root).map_or(0, |line| line.number);
-    for (target, phase) in systemd::MILESTONES {
-        boundary(phase, number, &|text| systemd::reached(text) == Some(target));
-    }
-    if !is_heard {
-        boundary(Phase::EarlyKernel, 0, &|_| true);
-    }
-    program_ran(log, clock, &error, boot);
-    let mounted = log.lines.iter().filter(|line| linux::mounts_a_device(log.text(line))).find_map(|line| line.stamp);
-    if let Some(stamp) = mounted {
-        let (kind, at) = (MilestoneKind::RootMounted, clock.to_ns(log_ticks(stamp)));
-        boot.timeline.passed.push(Milestone { kind, at, error: error(stamp), track: None });
-    }
-}
-
-/// Where the kernel does not say that it runs process 1, the first message of a program shows that it does: kernels before 4.19
-/// do not say it, and a log may lack its beginning. Process 1 began between what the kernel said before and that message.
-fn program_ran(log: &KernelLog, clock: &Clock, error: &dyn Fn(Ns) -> Ns, boot: &mut Boot<'_>) {
-    let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");
-    if log.lines.iter().any(says_run) {
-        return;
-    }
-    let freed = log.lines.iter().position(|line| line.stamp.is_some() && user_space::frees_init(log.text(line)));
-    let after = &log.lines[freed.unwrap_or_default()..];
-    let is_of_a_program = |line: &&Line| line.stamp.is_some() && user_space::is_of_a_program(log.text(line));
-    let program = after.iter().find(is_of_a_program);
-    // Without a word of a program, what follows the last words of the kernel's beginning is process 1's.
-    let last_words =
-        || log.lines.iter().rev().find(|line| line.stamp.is_some() && user_space::frees_init(log.text(line)));
-    let follows = || {
-        let last = last_words()?.number;
-        log.lines.iter().find(|line| line.number > last && line.stamp.is_some())
-    };
-    let Some((line, stamp)) = program.or_else(follows).and_then(|line| Some((line, line.stamp?))) else { return };
-    let since_freed = freed.and_then(|freed| log.lines[freed].stamp).map_or(Ns::ZERO, |freed| stamp - freed);
-    let at = clock.to_ns(log_ticks(stamp));
-    let text: String = log.text(line).chars().take(60).collect();
-    let evidence = match program {
-        Some(_) => format!("kernel log: “{text}”"),
-        None => format!("kernel log: the first line after the kernel's own beginning is freed: “{text}”"),
-    };
-    boot.timeline.boundary(Phase::Process1, at, error(stamp).max(since_freed), &evidence);
-    boot.is_start_of_process_1_unknown = true;
-    // Initcalls are process 1's, too: where they are known, so is its track.
-    let has_initcalls = boot.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
-    if boot.init.is_none() && !has_initcalls {
-        let first = boot.first_thread();
-        let name = boot.timeline.names.intern("init");
-        let init = boot.timeline.tracks.add(name, TrackKind::Thread, 1);
-        boot.timeline.tracks.get_mut(init).created = Some((at, first));
-        boot.init = Some(init);
-    }
-}
-
 /// `[Sat Nov 21 07:17:05 2026] text`, as `dmesg -T` prints it.
 fn has_date(text: &[u8]) -> bool {
     const DAYS: [&[u8]; 7] = [b"[Mon ", b"[Tue ", b"[Wed ", b"[Thu ", b"[Fri ", b"[Sat ", b"[Sun "];
@@ -438,6 +446,14 @@ fn has_kernel_stamp(text: &[u8]) -> bool {
     const LOOKED_AT: usize = 80;
     let start = &text[..text.len().min(LOOKED_AT)];
     memchr::memchr_iter(b'[', start).skip_while(|&at| at == 0).any(|at| Prefix::strip(&text[at..]).0.stamped)
+}
+
+/// The text behind `host kernel: `, as a journal has it.
+fn behind_origin(text: &[u8]) -> Option<&[u8]> {
+    const ORIGIN: &[u8] = b" kernel: ";
+    const MAX_BYTES: usize = 120;
+    let at = memchr::memmem::find(&text[..text.len().min(MAX_BYTES)], ORIGIN)?;
+    Some(&text[at + ORIGIN.len()..])
 }
 
 /// What only a kernel says, for logs without any stamps.

@@ -131,6 +131,16 @@ pub(crate) trait Reader {
         None
     }
 
+    /// The kind of a file in which no reader knows a line, by the whole of it; `None` if it is of another format.
+    fn may_be_whole(&self, _bytes: &[u8]) -> Option<String> {
+        None
+    }
+
+    /// Advice on the next recording, where a file of this format says less than its machine could.
+    fn next_time(&self, _bytes: &[u8]) -> Option<&'static str> {
+        None
+    }
+
     /// Takes a file: one of [`Reader::own`], by its place there, or an imported one.
     fn add(&mut self, own: Option<usize>, input: Input, diagnostics: &mut Diagnostics);
 

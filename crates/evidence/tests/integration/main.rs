@@ -2,6 +2,7 @@
 
 mod android;
 mod any_bytes;
+mod consoles;
 #[path = "../../../../tests/cpu.rs"]
 mod cpu;
 mod followed;

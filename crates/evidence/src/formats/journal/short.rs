@@ -86,6 +86,17 @@ pub(crate) fn is_dated(bytes: &[u8]) -> bool {
     is_journal(bytes, after_date, is_without_stamp) && !has_stamp()
 }
 
+/// True if a journal with dates alone has measured lengths in its text: of initcalls, or of the boot's parts.
+pub(crate) fn has_lengths(bytes: &[u8]) -> bool {
+    let messages = || Lines::new(bytes).filter_map(|line| said(after_date(line.bytes)?));
+    messages().any(|said| {
+        let is_initcall = said.by == KERNEL
+            && said.message.starts_with(b"initcall ")
+            && memchr::memmem::find(said.message, b" usecs").is_some();
+        is_initcall || said.message.starts_with(b"Startup finished in ")
+    })
+}
+
 /// Adds the entries of a journal with the kernel's clock.
 pub(super) fn read(journal: &mut Journal, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
     let (mut boot, mut open) = (String::new(), None::<Entry>);

@@ -38,12 +38,15 @@ impl Read {
 
 type Strip = fn(&[u8]) -> Option<(Read, &[u8])>;
 
-/// The forms, by name. The first of those that fit equally many lines is taken.
+/// The form that no other program prints.
+pub(crate) const GRABSERIAL: &str = "grabserial";
+
 /// The form whose stamps are the kernel's, in whole seconds of the wall clock.
 pub(crate) const DMESG_T: &str = "dmesg -T";
 
+/// The forms, by name. The first of those that fit equally many lines is taken.
 const FORMS: [(&str, Strip); 8] = [
-    ("grabserial", grabserial),
+    (GRABSERIAL, grabserial),
     ("minicom or tio", bracketed),
     (DMESG_T, dmesg_t),
     ("syslog or ts", syslog),
@@ -86,6 +89,11 @@ impl Loggers {
 
     pub fn name(&self) -> Option<&'static str> {
         self.form.map(|(name, _)| name)
+    }
+
+    /// A line behind its stamp, for a reader that only looks ahead.
+    pub fn without_stamp<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        self.form.and_then(|(_, strip)| strip(line)).map_or(line, |(_, rest)| rest)
     }
 
     /// Takes the stamp off a line, and with it what syslog says of host and origin.

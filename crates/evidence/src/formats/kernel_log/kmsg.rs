@@ -103,13 +103,11 @@ impl Reader<'_> {
                         self.sequence(record.seq, &mut last_seq, line.number);
                         let stamped = Line {
                             stamp: Some(Ns(record.ns)).filter(|&ns| ns > Ns::ZERO),
-                            host_stamp: None,
+                            before_clock: record.ns == 0,
                             level: Some(record.level),
                             caller: record.caller,
                             seq: Some(record.seq),
-                            offset: line.offset as u64,
-                            number: line.number,
-                            text: 0..0,
+                            ..Line::unstamped(None, line.offset as u64, line.number)
                         };
                         self.push(stamped, unescape(record.text, &mut buffer));
                     }

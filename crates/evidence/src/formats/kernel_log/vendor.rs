@@ -5,6 +5,8 @@
 //! [    6.09] <0>.(0)[1:init]text                  MediaTek: CPU, thread's id, thread
 //! [    6.09] [pid:1,cpu0,init]text                Huawei
 //! [    0.47] [    0.46]@0 text                    a second stamp of the vendor's, and the CPU
+//! [   14.12] 001: text                            Linux with the real-time patches, before 5.10: the CPU
+//! [    2.04][ 3] text                             Phytium: the CPU
 //! ```
 
 use super::Caller;
@@ -13,8 +15,12 @@ use crate::input::text::{number, skip_spaces};
 
 /// Takes the prefix off. Returns the thread that printed, if it says so, and the text.
 pub(super) fn strip(text: &[u8]) -> Option<(Option<Caller>, &[u8])> {
+    if let Some(found) = cpu_in_brackets(text) {
+        return Some(found);
+    }
     let text = skip_spaces(text);
     match text.first()? {
+        b'0'..=b'9' => cpu_and_colon(text),
         b'[' => samsung(text).or_else(|| huawei(text)).or_else(|| second_stamp(text)),
         b'<' | b'(' | b'-' | b'.' => mediatek(text),
         // The level as a letter.
@@ -66,6 +72,22 @@ fn second_stamp(text: &[u8]) -> Option<(Option<Caller>, &[u8])> {
     Some((None, one_space(rest)))
 }
 
+/// `001: text`: three digits.
+fn cpu_and_colon(text: &[u8]) -> Option<(Option<Caller>, &[u8])> {
+    const DIGITS: usize = 3;
+    let (digits, rest) = text.split_at_checked(DIGITS)?;
+    digits.iter().all(u8::is_ascii_digit).then(|| rest.strip_prefix(b": ")).flatten().map(|rest| (None, rest))
+}
+
+/// `[ 3] text`, right behind the stamp: at least two characters.
+fn cpu_in_brackets(text: &[u8]) -> Option<(Option<Caller>, &[u8])> {
+    let inside = text.strip_prefix(b"[")?;
+    let (_, rest) = number(skip_spaces(inside))?;
+    let width = inside.len() - rest.len();
+    let rest = rest.strip_prefix(b"] ")?;
+    (2..=3).contains(&width).then_some((None, rest))
+}
+
 /// A thread's name has 15 bytes, and the fields around it are padded.
 const MAX_NAME_BYTES: usize = 48;
 
@@ -89,6 +111,8 @@ mod tests {
         check("<0>.(0)[1:swapper/0]Booting", Some(1), "Booting");
         check("-(2)[0:swapper]Linux version", Some(0), "Linux version");
         check("[pid:1,cpu0,swapper/0]x", Some(1), "x");
+        check(" 001: devtmpfs: mounted", None, "devtmpfs: mounted");
+        check("[ 3] VFS: Mounted root", None, "VFS: Mounted root");
         check("[    0.479414]@0 audit: initialized", None, "audit: initialized");
         for text in ["[drm] x", "[1] y", "(efi) z", "<x>", "I[x", "[0: a] b", "Initmem", "[0:", "(0)[1:", ""] {
             assert_eq!(strip(text.as_bytes()), None, "{text}");

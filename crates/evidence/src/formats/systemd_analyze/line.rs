@@ -60,8 +60,17 @@ pub fn read(text: &[u8]) -> Option<Line> {
     reached(text).or_else(|| blame(text)).or_else(|| link(text))
 }
 
+/// A line without the date, the host and the sender that a journal prints before systemd's summary of a boot.
+pub fn of_journal(text: &[u8]) -> &[u8] {
+    const FROM_SYSTEMD: &[u8] = b"systemd[1]: ";
+    let Some(at) = memchr::memmem::find(text, FINISHED).filter(|at| *at > 0) else { return text };
+    let is_said = text[..at].ends_with(FROM_SYSTEMD) && crate::formats::kernel_log::after_date(text).is_some();
+    if is_said { &text[at..] } else { text }
+}
+
 /// Whether a line is one of these, or should be. Cheap for those that are not.
 pub fn claims(text: &[u8]) -> bool {
+    let text = of_journal(text);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'S') => text.starts_with(FINISHED),
         Some(b'0'..=b'9') => blame(text.trim_ascii_end()).is_some(),

@@ -5,24 +5,26 @@
 //!
 //! A kernel that prints nothing begins where a loader says that it hands over.
 //!
-//! U-Boot can print when it passed its own stages ([`crate::formats::bootstage`]), just before it starts the kernel. Its clock and the host's
+//! U-Boot can print when it passed its own stages ([`bootstage`]), just before it starts the kernel. Its clock and the host's
 //! are joined there: the report's first line came when the last stage, the hand-over, was passed. The stages stand between the lines.
 
 use crate::boot::Boot;
-use crate::boot::linux;
 use crate::boot::regions::Stage;
 use crate::formats::bootstage;
 use crate::formats::firmware;
 use crate::formats::firmware::Said;
 use crate::formats::kernel_log::{KernelLog, Line};
+use crate::formats::linux_words;
+use crate::formats::linux_words::user_space;
 use crate::formats::steps::Step;
 use crate::input::File;
 use crate::input::index::Index;
 use crate::input::text::shorten;
-use timeline::{Diagnostics, Ns, Phase};
+use timeline::{Diagnostics, Ns, Phase, TrackKind};
 
 /// How boot loaders begin that load a kernel; what runs before them is firmware (U-Boot's SPL is).
-const LOADERS: [&str; 5] = ["U-Boot 2", "barebox 2", "GNU GRUB", "Welcome to GRUB", "=== systemd-boot"];
+const LOADERS: [&str; 7] =
+    ["[TegraBoot]", "welcome to lk", "U-Boot 2", "barebox 2", "GNU GRUB", "Welcome to GRUB", "=== systemd-boot"];
 /// What a kernel's own first code prints before the kernel can.
 const UNPACKS: [&str; 2] = ["Uncompressing Linux", "Decompressing Linux"];
 
@@ -38,9 +40,13 @@ const PROMPTS: [&str; 2] = ["=>", "U-Boot>"];
 pub(super) fn kernel_line(log: &KernelLog) -> Option<u32> {
     let is_kernels = |line: &&Line| {
         let text = log.text(line);
-        line.stamp.is_some() || linux::says(text) || UNPACKS.iter().any(|words| text.contains(words))
+        line.stamp.is_some()
+            || line.before_clock
+            || linux_words::says(text)
+            || UNPACKS.iter().any(|words| text.contains(words))
     };
-    let kernel = log.lines.iter().find(is_kernels).map(|line| line.number);
+    let is_later = |line: &&Line| log.earlier.is_none_or(|earlier| line.number > earlier);
+    let kernel = log.lines.iter().filter(is_later).find(is_kernels).map(|line| line.number);
     kernel.or_else(|| handed_over(log, u32::MAX).map(|line| line.number + 1)).or_else(|| {
         let last = log.lines.iter().rfind(|line| !log.text(line).trim().is_empty());
         let waits = last.is_some_and(|line| PROMPTS.contains(&log.text(line).trim()));
@@ -50,23 +56,27 @@ pub(super) fn kernel_line(log: &KernelLog) -> Option<u32> {
 
 /// The last line before that number on which a loader hands over, unless to another loader.
 fn handed_over(log: &KernelLog, before: u32) -> Option<&Line> {
-    let begins_with = |text: &str, words: &str| text.get(..words.len()).is_some_and(|t| t.eq_ignore_ascii_case(words));
-    let says = |line: &&Line| HANDS_OVER.iter().any(|words| begins_with(log.text(line), words));
+    let says = |line: &&Line| hands_over(log.text(line));
     let lines = || log.lines.iter().filter(|line| line.number < before);
     let last = lines().rfind(says)?;
     let goes_on = lines().any(|line| line.number > last.number && begins_loader(log.text(line)));
     (!goes_on).then_some(last)
 }
 
+/// True if a loader says with this line that it starts the kernel.
+pub(super) fn hands_over(text: &str) -> bool {
+    HANDS_OVER.iter().any(|words| text.get(..words.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(words)))
+}
+
 /// Whether a boot loader begins with this line. Noise of the supply may stand before it.
-fn begins_loader(text: &str) -> bool {
+pub(super) fn begins_loader(text: &str) -> bool {
     LOADERS.iter().any(|words| text.contains(words))
 }
 
 /// The kernel began before its first line came, where its clock does not say that it began earlier: a console that comes up late
 /// says all lines late, and a kernel's first lines have the stamp 0.
 pub(super) fn kernel_heard(log: &KernelLog, index: &Index, kernel: u32, boot: &mut Boot<'_>) {
-    let is_known = |line: &&Line| line.stamp.is_some() || linux::says(log.text(line));
+    let is_known = |line: &&Line| line.stamp.is_some() || linux_words::says(log.text(line));
     let first = log.lines.iter().find(|line| line.number >= kernel);
     // What follows a hand-over in other words than the kernel's may be a program's, long after.
     let Some(line) = first.filter(is_known).or_else(|| handed_over(log, kernel)).or(first) else { return };
@@ -80,21 +90,80 @@ pub(super) fn kernel_heard(log: &KernelLog, index: &Index, kernel: u32, boot: &m
     boot.timeline.boundary(Phase::EarlyKernel, at, error, &evidence);
 }
 
-/// Places what was printed before the kernel's first line, which has the number `kernel`.
-pub(super) fn place(log: &KernelLog, (file, index): (&File, &Index), kernel: u32, boot: &mut Boot<'_>) {
+/// True if a log has a loader's lines, and ends before it hands over and before any program speaks.
+pub(super) fn is_all_there_is(log: &KernelLog) -> bool {
+    let begins = log.lines.iter().any(|line| begins_loader(log.text(line)));
+    begins && !log.lines.iter().any(|line| user_space::is_of_a_program(log.text(line)))
+}
+
+/// The stages that U-Boot printed before the kernel, which begins at the line `kernel`.
+pub(super) fn stages_of(
+    log: &KernelLog,
+    (file, index): (&File, &Index),
+    kernel: u32,
+    boot: &mut Boot<'_>,
+) -> Vec<Said> {
+    let kernel_at = log.lines.iter().find(|line| line.number >= kernel).map_or(u64::MAX, |line| line.offset);
+    stages(file, index, kernel_at, &mut boot.timeline.diagnostics)
+}
+
+/// The track of a kernel that started the measured one by kexec.
+const FIRST_KERNEL: &str = "first kernel";
+/// Phases of a kexec before the second kernel, by the words that begin them.
+const KEXEC_PHASES: [(&str, &str); 3] = [
+    ("Linux version ", FIRST_KERNEL),
+    (" as init process", "first kernel: process 1"),
+    ("Starting new kernel", "shut-down and purgatory"),
+];
+
+/// Adds the phases of a kernel that started the measured one by kexec.
+fn first_kernel(log: &KernelLog, kernel: u32, boot: &mut Boot<'_>) {
+    let error = boot.arrival_error();
+    for (words, name) in KEXEC_PHASES {
+        let mut lines = log.lines.iter().take_while(|line| line.number < kernel);
+        let Some(line) = lines.find(|line| log.text(line).contains(words)) else { continue };
+        if let Some(at) = line.host_stamp {
+            let phase = Phase::Other(boot.timeline.names.intern(name));
+            boot.timeline.boundary(phase, at, error, &format!("console: “{}”", shorten(log.text(line))));
+        }
+    }
+}
+
+/// Places the lines before the kernel of an imported log, by the stamps of its logger.
+pub(super) fn place_imported(log: &KernelLog, kernel: u32, boot: &mut Boot<'_>) {
+    let mut before = log.lines.iter().filter(|line| line.number < kernel && line.host_stamp.is_some());
+    let Some(first) = before.next() else { return };
+    let begins = first.host_stamp.unwrap_or_default();
+    let evidence = format!("console: “{}”", shorten(log.text(first)));
+    let track = if log.earlier.is_some() { FIRST_KERNEL } else { firmware::TRACK };
+    if log.earlier.is_some() {
+        first_kernel(log, kernel, boot);
+    } else if !begins_loader(log.text(first)) {
+        boot.timeline.boundary(Phase::Firmware, begins, boot.arrival_error(), &evidence);
+    }
+    place(log, (track, &|line| line.host_stamp), Vec::new(), kernel, boot);
+    let name = boot.timeline.names.intern(track);
+    boot.before = boot.before.or(Some(boot.timeline.tracks.named(name, TrackKind::Firmware)));
+}
+
+/// Places what was printed before the kernel's first line, which has the number `kernel`, and the stages among it.
+pub(super) fn place(
+    log: &KernelLog,
+    (track, arrival): (&str, &dyn Fn(&Line) -> Option<Ns>),
+    stages: Vec<Said>,
+    kernel: u32,
+    boot: &mut Boot<'_>,
+) {
     let before = || log.lines.iter().filter(|line| line.number < kernel);
     let error = boot.arrival_error();
     // Of a loader that loads itself anew, the first time counts.
     let loader = before().find(|line| begins_loader(log.text(line)) && boot.start_of(Phase::Loader).is_none());
-    if let Some((line, at)) = loader.and_then(|line| Some((line, index.arrival(line.offset)?))) {
+    if let Some((line, at)) = loader.and_then(|line| Some((line, arrival(line)?))) {
         let evidence = format!("console: “{}”", shorten(log.text(line)));
         boot.timeline.boundary(Phase::Loader, at, error, &evidence);
     }
-    let said =
-        before().map(|line| Said { text: shorten(log.text(line)), at: index.arrival(line.offset), line: line.number });
+    let said = before().map(|line| Said { text: shorten(log.text(line)), at: arrival(line), line: line.number });
     let mut said: Vec<Said> = said.filter(|said| !said.text.is_empty()).collect();
-    let kernel_at = log.lines.iter().find(|line| line.number >= kernel).map_or(u64::MAX, |line| line.offset);
-    let stages = stages(file, index, kernel_at, &mut boot.timeline.diagnostics);
     // A stage that may as well have been passed with a line would cut that line's time off.
     let mut came: Vec<Ns> = said.iter().filter_map(|line| line.at).collect();
     came.sort_unstable();
@@ -107,13 +176,13 @@ pub(super) fn place(log: &KernelLog, (file, index): (&File, &Index), kernel: u32
     said.sort_by_key(|said| said.at);
     let by_code = boot.stages.iter().find(|region| region.stage > Stage::Loader).map(|region| region.at);
     let until = by_code.or_else(|| boot.start_of(Phase::EarlyKernel));
-    let first = log.lines.iter().find(|line| line.number >= kernel).and_then(|line| index.arrival(line.offset));
-    let last = log.lines.last().and_then(|line| index.arrival(line.offset));
+    let first = log.lines.iter().find(|line| line.number >= kernel).and_then(arrival);
+    let last = log.lines.last().and_then(arrival);
     // Where every call is known, what ran is: lines only mark it.
     let spans_end =
         if boot.timeline.cpus_followed_until.is_some() { Ns::MIN } else { until.or(first).or(last).unwrap_or(Ns::MAX) };
-    firmware::build(&said, spans_end, &mut boot.timeline);
-    firmware::build(&with_lines, Ns::MIN, &mut boot.timeline);
+    firmware::build_on(track, &said, spans_end, &mut boot.timeline);
+    firmware::build_on(track, &with_lines, Ns::MIN, &mut boot.timeline);
 }
 
 /// U-Boot's stages, where it printed them before the kernel began at that byte.
@@ -153,7 +222,8 @@ mod tests {
         let manifest = recording::Manifest::default();
         let mut boot = Boot::new(&manifest, Timeline::new(TimeBase::Host));
         let kernel = kernel_line(&log).unwrap();
-        place(&log, (&file, &index), kernel, &mut boot);
+        let stages = stages_of(&log, (&file, &index), kernel, &mut boot);
+        place(&log, (firmware::TRACK, &|line| index.arrival(line.offset)), stages, kernel, &mut boot);
         let timeline = &boot.timeline;
         let us = |ns: Ns| ns.0 / 1000;
         timeline.spans.iter().map(|(_, s)| (timeline.names.get(s.name).to_owned(), us(s.start), us(s.end))).collect()

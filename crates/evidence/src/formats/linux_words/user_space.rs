@@ -27,6 +27,25 @@ const PROCESS_1: [&str; 8] = [
     "Welcome to ",
     "runit: ",
 ];
+/// Beginnings of lines that programs print on the console without any stamp: systemd's status lines, sysvinit's and BusyBox'
+/// scripts, an initrd's, udev's, a shell's.
+const GREETINGS: [&str; 14] = [
+    "[  OK  ] ",
+    "[FAILED] ",
+    "[DEPEND] ",
+    "[ ok ] ",
+    "[....] ",
+    "INIT: ",
+    "Starting version ",
+    "Starting syslogd",
+    "Starting logging: ",
+    "Starting network: ",
+    "Begin: ",
+    "Please press Enter to activate this console",
+    "/ # ",
+    "login: ",
+];
+
 /// Messages of the kernel about what a program did.
 const BY_A_PROGRAM: [(&str, &str); 2] = [("Adding ", "k swap on "), ("EXT4-fs (", "): re-mounted")];
 /// The kernel starts these helpers itself, before process 1.
@@ -42,6 +61,17 @@ pub fn is_of_a_program(text: &str) -> bool {
     PROCESS_1.iter().any(|begin| text.starts_with(begin))
         || BY_A_PROGRAM.iter().any(|(begin, word)| text.starts_with(begin) && text.contains(word))
         || program(text).is_some_and(|name| !HELPERS.contains(&name))
+}
+
+/// True if a line without a stamp is a program's greeting.
+pub fn greets(text: &str) -> bool {
+    GREETINGS.iter().any(|begin| text.starts_with(begin)) || asks_for_login(text)
+}
+
+/// True if a line is a login prompt: `debian login:`.
+pub fn asks_for_login(text: &str) -> bool {
+    let text = text.trim_end();
+    text == "login:" || text.ends_with(" login:")
 }
 
 /// The program in `systemd-udevd[123]: …`.

@@ -1,0 +1,149 @@
+//! A log taken elsewhere: it can hold several boots, lack its beginning, and have stamps that are not of one clock.
+
+use super::{BEGINNING_MAX, Reader};
+use crate::formats::{linux_words, other_kernels};
+use timeline::{DiagnosticKind, Ns};
+
+/// A stamp is stray if it is ahead of the next one by more than this.
+const STRAY_MIN: Ns = Ns::from_ms(100);
+/// This number of stray lines may follow each other.
+const STRAYS_MAX: usize = 8;
+/// Words of the message with which Linux starts another kernel by kexec.
+const STARTS_ANOTHER: &str = "Starting new kernel";
+
+/// Whether a stamp is a whole number of ticks of a clock that counts timer interrupts, as printk cuts it to microseconds.
+fn is_whole_ticks(stamp: Ns) -> bool {
+    const HZ: [i128; 4] = [100, 250, 300, 1000];
+    let us = i128::from(stamp.0 / 1000);
+    HZ.iter().any(|hz| (us * hz + 999_999) / 1_000_000 * 1_000_000 / hz == us)
+}
+
+impl Reader<'_> {
+    /// Drops the boots before the last, unless they started it by kexec. It begins behind the last stamp that is later than its
+    /// banner's: a kernel may say a little before its banner, and firmware lines have no stamp. A log with its newest line first is one
+    /// boot.
+    pub(super) fn keep_last_boot(&mut self) {
+        if self.is_newest_first() {
+            return;
+        }
+        let Some((&banner, earlier)) = self.banners.split_last() else { return };
+        let lines = &mut self.log.lines;
+        let began = lines[banner].stamp.unwrap_or_default();
+        let later = lines[..banner].iter().rposition(|line| line.stamp.is_some_and(|stamp| stamp > began));
+        let begin = match (later.map(|at| at + 1), earlier.last()) {
+            (None, None) => return,
+            (Some(at), Some(&earlier)) if at <= earlier => banner,
+            (Some(at), _) => at,
+            (None, Some(_)) => banner,
+        };
+        let is_kexec = lines[..begin].iter().any(|line| self.log.text[line.text_range()].contains(STARTS_ANOTHER));
+        if is_kexec && lines[begin..].iter().any(|line| line.host_stamp.is_some()) {
+            // It is one sequence on the logger's clock.
+            self.log.earlier = lines[..begin].last().map(|line| line.number);
+            lines[..begin].iter_mut().for_each(|line| (line.stamp, line.before_clock) = (None, false));
+            return;
+        }
+        let (others, place) = (begin as u64, lines[0].number);
+        self.diagnostics.note_many(DiagnosticKind::LogOtherBoot, others, || format!("{}:{place}", self.file));
+        lines.drain(..begin);
+        let text = lines.first().map_or(0, |line| line.text.start);
+        self.log.text.drain(..text as usize);
+        for line in lines {
+            line.text = line.text.start.saturating_sub(text)..line.text.end.saturating_sub(text);
+        }
+    }
+
+    /// Whether stamps go down more often than up, and the banner comes last.
+    pub(super) fn is_newest_first(&self) -> bool {
+        if self.banners.last() != self.log.lines.len().checked_sub(1).as_ref() {
+            return false;
+        }
+        let stamps = || self.log.lines.iter().filter_map(|line| line.stamp);
+        let steps = stamps().zip(stamps().skip(1));
+        let (up, down) =
+            steps.fold((0, 0), |(up, down): (u64, u64), (a, b)| (up + u64::from(b > a), down + u64::from(b < a)));
+        down > up
+    }
+
+    pub(super) fn note_missing_beginning(&mut self) {
+        if self.banners.is_empty() && self.first_stamp.is_some_and(|first| first >= BEGINNING_MAX) {
+            self.diagnostics.note(DiagnosticKind::LogBeginningMissing, || self.file.to_owned());
+        }
+    }
+
+    /// A stamp earlier than the one before it: two CPUs' clocks, two boots in one file, or lines out of order.
+    ///
+    /// The first one in a boot is none of these if all before it are whole ticks: until the kernel has found its counter, its
+    /// clock counts timer interrupts, and then it begins anew.
+    pub(super) fn note_steps_back(&mut self) {
+        let mut before = Ns(i64::MIN);
+        let mut counted_ticks = true;
+        for (stamp, number) in self.log.lines.iter().filter_map(|line| Some((line.stamp?, line.number))) {
+            let clock_found = counted_ticks && stamp < before && !is_whole_ticks(stamp);
+            counted_ticks &= is_whole_ticks(stamp);
+            if stamp < before && !clock_found {
+                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
+            }
+            before = stamp;
+        }
+    }
+
+    /// Takes the stamps off lines that lie far ahead of all that follows, though what stands before them does not: a digit too
+    /// many, or a line of another log. Such a stamp is that line's fault, not the boot's length.
+    pub(super) fn unstamp_strays(&mut self) {
+        let stamped: Vec<(usize, Ns)> =
+            self.log.lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.stamp?))).collect();
+        let mut place = 1;
+        while place < stamped.len() {
+            let before = stamped[place - 1].1;
+            let far = |stamp: Ns, next: Ns| stamp - next > STRAY_MIN;
+            // The lines from here on that are ahead of the one after them.
+            let strays = (1..=STRAYS_MAX).find(|count| {
+                let Some(&(_, next)) = stamped.get(place + count) else { return false };
+                before <= next && stamped[place..place + count].iter().all(|&(_, stamp)| far(stamp, next))
+            });
+            // A boot that follows in the same log begins anew and goes on: there nothing stands before it.
+            let Some(count) = strays else {
+                place += 1;
+                continue;
+            };
+            for &(at, _) in &stamped[place..place + count] {
+                let line = &mut self.log.lines[at];
+                line.stamp = None;
+                let number = line.number;
+                self.diagnostics.note(DiagnosticKind::LogClockBack, || format!("{}:{number}", self.file));
+            }
+            place += count + 1;
+        }
+    }
+
+    /// Moves the stamps of a kernel whose clock does not begin with 0, so that it does.
+    pub(super) fn count_from_zero(&mut self) {
+        let log = &mut self.log;
+        let zero = log.lines.iter().find_map(|line| other_kernels::clock_zero(log.text(line))).unwrap_or_default();
+        let first = log.lines.iter().find_map(|line| line.stamp);
+        if zero == Ns::ZERO || first != Some(zero) {
+            return;
+        }
+        for line in &mut log.lines {
+            let stamp = line.stamp.map(|stamp| stamp - zero);
+            line.before_clock |= stamp == Some(Ns::ZERO);
+            line.stamp = stamp.filter(|stamp| *stamp > Ns::ZERO);
+        }
+    }
+
+    /// Joins the two counts of a kernel that stamps its first messages from a counter which began at power-on, and the others from
+    /// a clock that begins with 0 later: the second count goes on where the first ended.
+    pub(super) fn join_counters(&mut self) {
+        let log = &mut self.log;
+        let stamped = || log.lines.iter().enumerate().filter_map(|(at, line)| Some((at, line.stamp?)));
+        let Some((first, began)) = stamped().next() else { return };
+        if began < BEGINNING_MAX || !linux_words::is_first_message(log.text(&log.lines[first])) {
+            return;
+        }
+        let mut steps = stamped().zip(stamped().skip(1)).filter(|((_, a), (_, b))| *b < began && *a >= began);
+        let (Some(((_, last), (at, anew))), None) = (steps.next(), steps.next()) else { return };
+        let more = last - anew;
+        log.lines[at..].iter_mut().for_each(|line| line.stamp = line.stamp.map(|stamp| stamp + more));
+    }
+}

@@ -1,0 +1,209 @@
+//! Phases, milestones and the end of a boot, by the words of its log.
+//!
+//! Wordings are data, in [`user_space`] and [`other_kernels`]. Each boundary has several: the earliest sure one
+//! counts, and its error is the time since the line before which it cannot have been.
+
+use crate::boot::Boot;
+use crate::boot::clocks::log_ticks;
+use crate::boot::linux;
+use crate::formats::kernel_log::{KernelLog, Line};
+use crate::formats::linux_words::user_space;
+use crate::formats::systemd_words as systemd;
+use crate::formats::{linux_words, other_kernels};
+use crate::readers::kernel_log::places::Places;
+use crate::readers::reader::{EndCandidate, EndRank};
+use guest_init::cpio::ROOT_PATH;
+use timeline::{EndEvidence, Milestone, MilestoneKind, Ns, Phase, SpanKind, Timeline, TrackKind};
+
+/// A kernel's clock is 0 at most this long after its first instruction, where it is not unpacked slowly.
+const CLOCK_LATE: Ns = Ns::from_ms(100);
+/// A kernel whose first line has a later stamp counts from power-on.
+const FIRST_LINE_MAX: Ns = Ns::from_ms(100);
+
+/// Adds the phases that a log shows. `from` is the number of the kernel's first line, 0 if nothing stands before it.
+pub(super) fn place(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+    let (log, is_heard) = (places.log, boot.is_heard);
+    let handed_over = linux::knows_levels(&boot.timeline);
+    let mut boundary = |phase: Phase, from: u32, find: &dyn Fn(&str) -> bool| {
+        let mut lines = log.lines.iter().filter(|line| line.number >= from && places.of_boundary(line).is_some());
+        let found = lines.find(|line| find(log.text(line)));
+        if let Some((line, at)) = found.and_then(|line| Some((line, places.of_boundary(line)?))) {
+            let error = places.error(line, boot);
+            boot.timeline.boundary(phase, at, error, &evidence(log, line));
+        }
+    };
+    // A kernel says so when it has freed its own beginning, which takes long: the end of the last level says it better,
+    // however exactly the message is placed.
+    if !handed_over {
+        boundary(Phase::HandOver, from, &user_space::frees_init);
+    }
+    let run = |text: &str| text.strip_prefix("Run ")?.strip_suffix(" as init process").map(|path| path == ROOT_PATH);
+    boundary(Phase::ModulesAndRoot, from, &|text| run(text) == Some(true));
+    boundary(Phase::Process1, from, &|text| run(text) == Some(false) || other_kernels::starts_process_1(text));
+    // An initrd's systemd has its own targets of these names before it hands over.
+    let in_root = log.lines.iter().rposition(|line| log.text(line).starts_with(systemd::BEGINS)).unwrap_or(0);
+    let number = log.lines.get(in_root).map_or(0, |line| line.number);
+    for (target, phase) in systemd::MILESTONES {
+        boundary(phase, number, &|text| systemd::reached(text) == Some(target));
+    }
+    if !is_heard {
+        kernel_begins(places, from, boot);
+    }
+    program_ran(places, from, boot);
+    let lines = log.lines.iter().filter(|line| line.number >= from);
+    let mounted = lines.filter(|line| linux_words::mounts_a_device(log.text(line)));
+    let mounted = mounted.filter_map(|line| Some((line, places.of_boundary(line)?))).next();
+    if let Some((line, at)) = mounted {
+        let (kind, error) = (MilestoneKind::RootMounted, places.error(line, boot));
+        boot.timeline.passed.push(Milestone { kind, at, error, track: None });
+    }
+    if places.is_imported {
+        let error = boot.arrival_error();
+        login_prompt(log, &|line| places.at(line), error, &mut boot.timeline);
+    }
+}
+
+fn evidence(log: &KernelLog, line: &Line) -> String {
+    format!("kernel log: “{}”", shortened(log.text(line)))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// The kernel begins with its first line, or earlier where its clock and a logger's stamps show that.
+fn kernel_begins(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+    let log = places.log;
+    let first = log.lines.iter().find(|line| line.number >= from && places.by_kernel(line).is_some());
+    let Some((line, at)) = first.and_then(|line| Some((line, places.by_kernel(line)?))) else { return };
+    boot.timeline.boundary(Phase::EarlyKernel, at, places.error(line, boot), &evidence(log, line));
+    if !places.is_imported {
+        return;
+    }
+    // What ran before the kernel says when its clock began, which may be long before the first line of an excerpt.
+    if let (Some(clock), true) = (places.clock, boot.kernel_clock_after > Ns::ZERO) {
+        let zero = clock.to_ns(log_ticks(Ns::ZERO));
+        boot.timeline.boundaries.retain(|boundary| boundary.phase != Phase::EarlyKernel);
+        return boot.timeline.boundary(Phase::EarlyKernel, zero, CLOCK_LATE, "the kernel's clock is 0");
+    }
+    // A logger's stamps go on before the kernel's clock began: so that moment is known, though no line shows it.
+    if let (Some(clock), Some(_)) = (places.clock, line.host_stamp) {
+        let before = log.lines.iter().take_while(|other| other.number < line.number).filter_map(|line| line.host_stamp);
+        let zero = clock.to_ns(log_ticks(Ns::ZERO));
+        let began = before.last().map_or(zero, |before| before.max(zero));
+        if began < at {
+            boot.timeline.boundaries.retain(|boundary| boundary.phase != Phase::EarlyKernel);
+            let text = shortened(log.text(line));
+            let shown = format!("kernel log: its clock is 0, by the stamps of “{text}”");
+            boot.timeline.boundary(Phase::EarlyKernel, began, clock.residual.max(CLOCK_LATE), &shown);
+        }
+    }
+    counts_from_power_on(places, line, at, boot);
+}
+
+/// A kernel may stamp its lines from a counter that began at power-on: then its first words are stamped late, and what ran before
+/// them has that time.
+fn counts_from_power_on(places: &Places<'_>, first: &Line, at: Ns, boot: &mut Boot<'_>) {
+    let is_first = places.log.lines.first().is_some_and(|line| line.number == first.number);
+    let is_late = first.stamp.is_some_and(|stamp| stamp > FIRST_LINE_MAX);
+    if !is_first || !is_late || !linux_words::is_first_message(places.log.text(first)) || first.host_stamp.is_some() {
+        return;
+    }
+    let text = shortened(places.log.text(first));
+    let shown = format!("kernel log: its clock counts from power-on, “{text}” is its first line");
+    let error = places.error(first, boot);
+    boot.timeline.boundary(Phase::BeforeTheKernel, Ns::ZERO.min(at), error, &shown);
+}
+
+/// Where the kernel does not say that it runs process 1, the first message of a program shows that it does: kernels before 4.19
+/// do not say it, and a log may lack its beginning. Process 1 began between what the kernel said before and that message.
+fn program_ran(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
+    let log = places.log;
+    let says_run = |line: &Line| log.text(line).starts_with("Run ") && log.text(line).ends_with(" as init process");
+    let starts = |line: &&Line| says_run(line) || other_kernels::starts_process_1(log.text(line));
+    if let Some(line) = log.lines.iter().filter(|line| line.number >= from).find(starts) {
+        if let Some(at) = places.of_boundary(line).filter(|_| places.is_imported) {
+            process_1_from(at, boot);
+        }
+        return;
+    }
+    let placed = || log.lines.iter().filter(|line| line.number >= from && places.of_boundary(line).is_some());
+    let freed = placed().find(|line| user_space::frees_init(log.text(line)));
+    let since = freed.map_or(0, |line| line.number);
+    // The kernel stamps each of its lines, so what greets without a stamp is a program.
+    let greets = |line: &Line| line.stamp.is_none() && !line.before_clock && user_space::greets(log.text(line));
+    let is_of_a_program = |line: &&Line| user_space::is_of_a_program(log.text(line)) || greets(line);
+    let program = placed().filter(|line| line.number >= since).find(is_of_a_program);
+    // Without a word of a program, what follows the last words of the kernel's beginning is process 1's.
+    let last_words = || placed().filter(|line| user_space::frees_init(log.text(line))).last();
+    let follows = || {
+        let last = last_words()?.number;
+        placed().find(|line| line.number > last)
+    };
+    let Some((line, at)) = program.or_else(follows).and_then(|line| Some((line, places.of_boundary(line)?))) else {
+        return;
+    };
+    // Without the kernel's last words, the line before is what it cannot have begun before.
+    let before = freed.or_else(|| placed().take_while(|other| other.number < line.number).last());
+    let since = before.filter(|before| freed.is_some() || before.host_stamp.is_some());
+    let since = since.and_then(|line| places.of_boundary(line)).map_or(Ns::ZERO, |before| at - before);
+    let text = shortened(log.text(line));
+    let shown = match program {
+        Some(_) => format!("kernel log: “{text}”"),
+        None => format!("kernel log: the first line after the kernel's own beginning is freed: “{text}”"),
+    };
+    let error = places.error(line, boot).max(since);
+    boot.timeline.boundary(Phase::Process1, at, error, &shown);
+    boot.is_start_of_process_1_unknown = true;
+    process_1_from(at, boot);
+}
+
+/// Gives process 1 a track from then on. Initcalls are process 1's, too: where they are known, so is its track.
+fn process_1_from(at: Ns, boot: &mut Boot<'_>) {
+    let has_initcalls = boot.timeline.spans.iter().any(|(_, span)| span.kind == SpanKind::Initcall);
+    if boot.init.is_none() && !has_initcalls {
+        let first = boot.first_thread();
+        let name = boot.timeline.names.intern("init");
+        let init = boot.timeline.tracks.add(name, TrackKind::Thread, 1);
+        boot.timeline.tracks.get_mut(init).created = Some((at, first));
+        boot.init = Some(init);
+    }
+}
+
+/// The console asks for a login: a line of getty's, which is no message of the kernel's.
+pub(super) fn login_prompt(log: &KernelLog, place: &dyn Fn(&Line) -> Option<Ns>, error: Ns, timeline: &mut Timeline) {
+    let mut prompts = log.lines.iter().filter(|line| user_space::asks_for_login(log.text(line)));
+    let Some(at) = prompts.find_map(place) else { return };
+    timeline.passed.push(Milestone { kind: MilestoneKind::LoginPrompt, at, error, track: None });
+}
+
+/// The end of an imported boot: systemd says that startup is finished; else the console asks for a login; else the last
+/// of the usual default targets is reached.
+pub(super) fn done(places: &Places<'_>, boot: &mut Boot<'_>) -> Option<EndCandidate> {
+    let log = places.log;
+    let found = |is: &dyn Fn(&str) -> bool| {
+        let mut lines = later(log).filter(|line| is(log.text(line)));
+        lines.find_map(|line| places.at(line)).filter(|at| *at > Ns::ZERO)
+    };
+    let finished = later(log).filter(|line| log.text(line).starts_with(systemd::FINISHED)).last();
+    let finished = finished.and_then(|line| places.at(line)).map(|at| (at, EndEvidence::SystemdFinished));
+    let login = || Some((found(&user_space::asks_for_login)?, EndEvidence::LoginPrompt));
+    let (at, evidence) = finished.or_else(login).or_else(|| default_target(places, boot))?;
+    Some(EndCandidate { rank: EndRank::BootDone, at, error: Ns::from_ms(1), evidence, track: boot.init })
+}
+
+/// The lines behind those of a kernel that started this one by kexec.
+fn later(log: &KernelLog) -> impl Iterator<Item = &Line> {
+    log.lines.iter().filter(|line| log.earlier.is_none_or(|earlier| line.number > earlier))
+}
+
+/// The last of the targets that a boot usually ends with, which the root's systemd reached.
+fn default_target(places: &Places<'_>, boot: &mut Boot<'_>) -> Option<(Ns, EndEvidence)> {
+    let log = places.log;
+    let root = later(log).filter(|line| log.text(line).starts_with(systemd::BEGINS)).last();
+    let root = root.map_or(0, |line| line.number);
+    let reached = later(log).filter(|line| line.number >= root);
+    let reached = reached.filter_map(|line| Some((places.at(line)?, systemd::reached(log.text(line))?)));
+    let (at, target) = reached.filter(|(_, target)| systemd::DEFAULT_TARGETS.contains(target)).last()?;
+    Some((at, EndEvidence::SystemdReached(boot.timeline.names.intern(target))))
+}
