@@ -35,13 +35,23 @@ impl Prefix {
             Some((caller, after)) => (Some(caller), after),
             None => (None, after),
         };
-        let (caller, after) = match vendor::strip(after) {
-            Some((thread, after)) => (caller.or(thread), after),
-            None => (caller, after.strip_prefix(b" ").unwrap_or(after)),
-        };
+        let (caller, after) = vendors(caller, after);
         let stamp = Some(Ns(ns)).filter(|&ns| ns > Ns::ZERO);
         (Prefix { stamp, level, caller, stamped: true }, after)
     }
+}
+
+/// Takes vendors' prefixes off: some kernels have the chip's and the phone's.
+fn vendors(mut caller: Option<Caller>, mut text: &[u8]) -> (Option<Caller>, &[u8]) {
+    const MAX_PREFIXES: usize = 3;
+    for found in 0..MAX_PREFIXES {
+        let Some((thread, rest)) = vendor::strip(text) else {
+            let rest = if found == 0 { text.strip_prefix(b" ").unwrap_or(text) } else { text };
+            return (caller, rest);
+        };
+        (caller, text) = (caller.or(thread), rest);
+    }
+    (caller, text)
 }
 
 /// `<6>`, or dmesg's `kern  :info  : `.

@@ -70,8 +70,10 @@ pub fn greets(text: &str) -> bool {
 
 /// True if a line is a login prompt: `debian login:`.
 pub fn asks_for_login(text: &str) -> bool {
-    let text = text.trim_end();
-    text == "login:" || text.ends_with(" login:")
+    let Some((before, _)) = text.split_once("login:") else { return false };
+    // "Last login: …" is printed behind the prompt.
+    before.is_empty()
+        || before.strip_suffix(' ').is_some_and(|host| !host.is_empty() && !host.contains(' ') && host != "Last")
 }
 
 /// The program in `systemd-udevd[123]: …`.
@@ -112,6 +114,16 @@ mod tests {
             "init_module: y",
         ] {
             assert!(!is_of_a_program(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_login_prompt_may_have_its_answer_behind_it() {
+        for text in ["login:", "login: ", "debian login:", "bpir4 login: nixos", "box login: root (automatic login)"] {
+            assert!(asks_for_login(text), "{text}");
+        }
+        for text in ["Last login: Tue Nov 3", "there is no login: x", "systemd-logind: up", "login"] {
+            assert!(!asks_for_login(text), "{text}");
         }
     }
 

@@ -134,25 +134,26 @@ fn program_ran(places: &Places<'_>, from: u32, boot: &mut Boot<'_>) {
     let greets = |line: &Line| line.stamp.is_none() && !line.before_clock && user_space::greets(log.text(line));
     let is_of_a_program = |line: &&Line| user_space::is_of_a_program(log.text(line)) || greets(line);
     let program = placed().filter(|line| line.number >= since).find(is_of_a_program);
-    // Without a word of a program, what follows the last words of the kernel's beginning is process 1's.
+    // A kernel goes on to process 1 at once. So what follows the last words of its beginning comes while process 1 runs, be it of
+    // a program or not.
     let last_words = || placed().filter(|line| user_space::frees_init(log.text(line))).last();
     let follows = || {
         let last = last_words()?.number;
         placed().find(|line| line.number > last)
     };
-    let Some((line, at)) = program.or_else(follows).and_then(|line| Some((line, places.of_boundary(line)?))) else {
-        return;
-    };
+    let first = [program, follows()].into_iter().flatten().min_by_key(|line| line.number);
+    let Some((line, at)) = first.and_then(|line| Some((line, places.of_boundary(line)?))) else { return };
+    let until = program.and_then(|line| places.of_boundary(line)).map_or(Ns::ZERO, |sure| sure - at);
     // Without the kernel's last words, the line before is what it cannot have begun before.
     let before = freed.or_else(|| placed().take_while(|other| other.number < line.number).last());
     let since = before.filter(|before| freed.is_some() || before.host_stamp.is_some());
     let since = since.and_then(|line| places.of_boundary(line)).map_or(Ns::ZERO, |before| at - before);
     let text = shortened(log.text(line));
-    let shown = match program {
+    let shown = match program.filter(|program| program.number == line.number) {
         Some(_) => format!("kernel log: “{text}”"),
         None => format!("kernel log: the first line after the kernel's own beginning is freed: “{text}”"),
     };
-    let error = places.error(line, boot).max(since);
+    let error = places.error(line, boot).max(since).max(until);
     boot.timeline.boundary(Phase::Process1, at, error, &shown);
     boot.is_start_of_process_1_unknown = true;
     process_1_from(at, boot);
