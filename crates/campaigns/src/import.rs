@@ -86,15 +86,7 @@ pub fn import(
     if let Some(next_time) = next_time.filter(|_| files.len() == 1) {
         notes.note(next_time);
     }
-    let has_until = !facts.until.is_empty();
     recording::import_known(sources, into, force, facts)?;
-    if has_until {
-        // A milestone that the boot did not pass leaves no recording behind.
-        if let Err(error) = crate::opened_boot::open(into) {
-            let _ = std::fs::remove_dir_all(into);
-            return Err(error);
-        }
-    }
     Ok(files)
 }
 

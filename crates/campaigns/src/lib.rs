@@ -15,6 +15,7 @@ pub mod import;
 #[cfg(feature = "lakes")]
 pub mod lake;
 mod measure;
+mod milestone_end;
 pub mod opened_boot;
 pub mod overhead;
 pub mod range;

@@ -1,7 +1,6 @@
 //! Opens a recording and collects the data for views and campaigns: its timeline, and how it was run.
 
-use crate::Notes;
-use crate::up_to::UpTo;
+use crate::{Notes, milestone_end};
 use analysis::Groups;
 use anyhow::{Context, bail};
 use benchmark::Values;
@@ -144,12 +143,11 @@ fn opened(
     );
     let command_line = loaded.subject.command_line;
     let until = recording.manifest().until.clone();
-    let mut opened =
-        OpenedBoot { recording, timeline: loaded.timeline, calls: loaded.calls, facts, command_line, _scratch: None };
+    let mut timeline = loaded.timeline;
     if !until.is_empty() {
-        UpTo::named(Some(&until)).apply(&mut opened)?;
+        milestone_end::end_at(&until, &mut timeline, loaded.calls.is_some())?;
     }
-    Ok(opened)
+    Ok(OpenedBoot { recording, timeline, calls: loaded.calls, facts, command_line, _scratch: None })
 }
 
 /// Opens a recording without reading what is in it.

@@ -3,6 +3,7 @@
 use crate::amount::bytes;
 use crate::{Done, output::Output};
 use campaigns::import::{Recognised, import};
+use campaigns::opened_boot;
 use recording::Known;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -70,6 +71,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
     let until = args.until.clone().unwrap_or_default();
     let facts = Known { ticks_hz: args.tsc_frequency, cpus: args.cpus, memory_bytes: args.memory, until };
     let files = import(&args.files, &args.output, args.force, facts, output)?;
+    // A milestone that the boot did not pass leaves no recording behind.
+    if let Some(error) = args.until.as_ref().and_then(|_| opened_boot::open(&args.output).err()) {
+        let _ = std::fs::remove_dir_all(&args.output);
+        return Err(error);
+    }
     output.note(&format!("see it with: bootscope show {}", args.output.display()));
     if output.json {
         let recording = args.output.display().to_string();
