@@ -2,10 +2,10 @@
 
 use crate::synthetic;
 use crate::table::{MB_PER_S, Promise, Table};
-use evidence::symbols::Symbols;
 use evidence::ftrace::Trace;
 use evidence::index::Index;
 use evidence::kernel_log::KernelLog;
+use evidence::symbols::Symbols;
 use evidence::{firmware, first_executions, initcalls};
 use std::fmt::Write as _;
 use std::hint::black_box;

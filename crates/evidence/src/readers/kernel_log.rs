@@ -114,7 +114,9 @@ impl Reader for Files {
         let diagnostics = &mut boot.timeline.diagnostics;
         let heard = boot.heard_messages.take();
         if heard.is_some() {
-            self.logs.iter().for_each(|unused| diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || unused.name.clone()));
+            self.logs
+                .iter()
+                .for_each(|unused| diagnostics.note(DiagnosticKind::KernelLogBesideLibguestfs, || unused.name.clone()));
         }
         let journal = boot.journal_messages.take();
         let is_board = boot.board_error().is_some();
@@ -191,7 +193,8 @@ fn whose(log: &KernelLog, subject: &mut Subject) {
         subject.kernel = release.unwrap_or_default();
     }
     if subject.command_line.is_none() {
-        subject.command_line = log.lines.iter().find_map(|line| linux_words::command_line(log.text(line))).map(str::to_owned);
+        subject.command_line =
+            log.lines.iter().find_map(|line| linux_words::command_line(log.text(line))).map(str::to_owned);
     }
 }
 
