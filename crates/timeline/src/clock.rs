@@ -54,7 +54,7 @@ impl Segment {
 }
 
 impl Clock {
-    /// True if a counter can run at this rate. The slowest that log boots run at 32 kHz or more, the fastest at some GHz.
+    /// True if a counter can run at this rate. Those that log boots run at 32 kHz at least, at some GHz at most.
     pub fn can_run_at(hz: f64) -> bool {
         (1e3..=1e11).contains(&hz)
     }

@@ -1,4 +1,4 @@
-//! Trace text: what `/sys/kernel/tracing/trace` (or `trace_pipe`, or `trace-cmd report`) prints.
+//! Reads trace text: the output of `/sys/kernel/tracing/trace`, `trace_pipe` or `trace-cmd report`.
 //!
 //! ```text
 //! # tracer: nop
@@ -8,14 +8,13 @@
 //!             init-1       [000] .....     0.851386: initcall_start: func=acpi_init+0x0/0x4c2
 //! CPU:2 [LOST 45 EVENTS]
 //! ```
-//! A command's name may hold spaces, dashes and brackets. A column with the thread group and the
-//! flags may be there or not. Stamps are seconds (`local`, `global`, `mono`, `boot`) or bare
-//! counts (`x86-tsc`, `counter`, `uptime`); which clock it was, the text does not say.
+//! A command's name may contain spaces, dashes and brackets. The columns for the thread group and the flags are
+//! optional. Stamps are seconds (`local`, `global`, `mono`, `boot`) or bare counts (`x86-tsc`, `counter`, `uptime`);
+//! the text does not name the clock.
 //!
-//! [`Trace::read`] looks through the text once and keeps only what concerns the whole (counts, lost
-//! events, sync points); the records themselves stay text and are read again by [`Trace::records`],
-//! which costs less than storing them would. Nothing here decides what time a stamp is: that is the
-//! caller's clock.
+//! [`Trace::read`] goes through the text once and keeps only facts about the whole: counts, lost events, sync points.
+//! The records stay text, and [`Trace::records`] reads them again, which costs less than storing them. This module does
+//! not decide what time a stamp is: the caller passes a clock.
 
 mod build;
 mod event;
@@ -45,53 +44,51 @@ pub enum Stamps {
     Counter,
 }
 
-/// How many lines were what. They sum to the number of lines.
+/// The numbers of lines of each kind. They sum to the number of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events.
     pub events: u64,
-    /// Of these, switches from one thread to another.
+    /// Events that are switches from one thread to another.
     pub switches: u64,
-    /// Of these, events that nothing is made of.
+    /// Events that are not used.
     pub other_events: u64,
     /// Headings and blank lines.
     pub headings: u64,
     /// Lines of stack traces.
     pub stacks: u64,
-    /// Notes that events were lost.
+    /// Notes about lost events.
     pub lost_notes: u64,
-    /// Lines that are none of these.
+    /// Lines that cannot be read.
     pub unreadable: u64,
 }
 
 /// A `bootscope-sync <seq>` line in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Its number.
     pub seq: u64,
-    /// When the trace has it.
+    /// Its stamp in the trace.
     pub ticks: Ticks,
 }
 
-/// A message that printk gave to the trace.
+/// A message that printk passed to the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Console<'a> {
-    /// The message; some kernels put the printk stamp before it.
+    /// The message. Some kernels put the printk stamp before it.
     pub text: &'a [u8],
-    /// When the trace has it: a little after its printk stamp.
+    /// Its stamp in the trace: a little later than its printk stamp.
     pub ticks: Ticks,
 }
 
-/// A trace, looked through once.
+/// A trace that was read once.
 #[derive(Clone, Debug)]
 pub struct Trace<'a> {
     file: &'a str,
     bytes: &'a [u8],
-    /// What its stamps count.
+    /// The unit of its stamps.
     pub stamps: Stamps,
-    /// How many lines were what.
+    /// The numbers of lines of each kind.
     pub counts: Counts,
-    /// Events that the kernel says it lost (the buffer was full).
+    /// Events that the kernel reports as lost because the buffer was full.
     pub lost: u64,
     /// The first record's stamp.
     pub first: Ticks,
@@ -99,17 +96,17 @@ pub struct Trace<'a> {
     pub last: Ticks,
     markers: Vec<Marker>,
     console: Vec<Console<'a>>,
-    /// How many events its heading says that there are; none without such a heading.
+    /// The number of events that the heading declares; `None` without such a heading.
     declared: Option<u64>,
-    /// How many of them a note at its end says were left out.
+    /// The number of those that a note at the end reports as left out.
     left_out: u64,
 }
 
 impl<'a> Trace<'a> {
-    /// Looks through a trace. What was lost, cut or not readable is counted.
+    /// Reads a trace. Counts lost events, cut lines and lines that cannot be read.
     ///
     /// # Errors
-    /// If no line is a trace's event.
+    /// If no line is an event of a trace.
     pub fn read(file: &'a str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Result<Trace<'a>, NotThisFormat> {
         let first = entries(bytes).find_map(|(_, entry)| match entry {
             Entry::Event(record) => Some(record),
@@ -184,7 +181,6 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The file's name.
     pub fn file(&self) -> &str {
         self.file
     }
@@ -198,7 +194,7 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// Whether all events are here that its heading says there were as it was written: nothing was cut off.
+    /// True if the trace has all events that its heading declares: none was cut off.
     pub(crate) fn is_whole(&self) -> bool {
         self.declared.is_some_and(|declared| self.counts.events.saturating_add(self.left_out) >= declared)
     }
@@ -208,13 +204,13 @@ impl<'a> Trace<'a> {
         &self.markers
     }
 
-    /// What printk gave to the trace: each message also stands in the kernel log, with that one's stamp.
+    /// The messages that printk passed to the trace. The kernel log has each of them too, with the log's own stamp.
     pub fn console(&self) -> &[Console<'a>] {
         &self.console
     }
 
-    /// Adds to the timeline: a track per thread, who ran where, who waited for whom, initcalls,
-    /// their levels, modules, work items, interrupts, processes. `clock` says what time a stamp is.
+    /// Places the trace on the timeline: a track per thread, running times, waits, initcalls and their levels, modules,
+    /// work items, interrupts, processes. `clock` converts stamps to time.
     pub fn build(&self, clock: &Clock, timeline: &mut Timeline) -> Built {
         build::build(self, clock, timeline)
     }
@@ -228,12 +224,12 @@ fn entries<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (Line<'a>, Entry<'a>)> +
     Lines::new(bytes).map(|line| (line, line::entry(line)))
 }
 
-/// Whether a line is an event of a trace.
+/// True if a line is an event of a trace.
 pub(crate) fn is_event(line: Line<'_>) -> bool {
     matches!(line::entry(line), Entry::Event(_))
 }
 
-/// `# entries-in-buffer/entries-written: 6244/6244   #P:1`
+/// Parses `# entries-in-buffer/entries-written: 6244/6244   #P:1`.
 fn entries_written(line: &[u8]) -> Option<(u64, u64)> {
     let rest = skip_spaces(line.strip_prefix(b"#")?).strip_prefix(b"entries-in-buffer/entries-written:")?;
     let (in_buffer, rest) = number(skip_spaces(rest))?;
@@ -241,7 +237,8 @@ fn entries_written(line: &[u8]) -> Option<(u64, u64)> {
     Some((in_buffer, written))
 }
 
-/// `# 3 records of kinds that are not known`, as bootscope ends a trace out of a guest's memory.
+/// Parses `# 3 records of kinds that are not known`, which bootscope writes at the end of a trace from a guest's
+/// memory.
 fn left_out(line: &[u8]) -> Option<u64> {
     let (records, rest) = number(skip_spaces(line.strip_prefix(b"#")?))?;
     (rest == b" records of kinds that are not known").then_some(records)

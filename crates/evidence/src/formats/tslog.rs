@@ -1,4 +1,4 @@
-//! TSLOG: the event log of FreeBSD (12 to 15) and NetBSD kernels, as its sysctls print it.
+//! TSLOG: the event log of FreeBSD (12 to 15) and NetBSD kernels, as their sysctls print it.
 //!
 //! ```text
 //! 0x0 52000000 ENTER loader                              the boot loader: thread 0x0
@@ -7,29 +7,33 @@
 //! 0xfffff80003a1c000 31000000 THREAD g_event             a new thread and its name
 //! 0xffffffff8251db00 40000000 EVENT WAIT root mount      also UNWAIT, HOLD, RELEASE; any other two words
 //! ```
-//! `sysctl -b debug.tslog`. The thread is an address (in NetBSD a number), ticks are raw. Who writes what, by the source
-//! (`sys/kern/kern_tslog.c`, `sys/sys/tslog.h`, `stand/libsa/tslog.c`):
+//! This is the output of `sysctl -b debug.tslog`. The thread is an address (in NetBSD a number); ticks are the raw
+//! counter. The kernel's source says which part writes what (`sys/kern/kern_tslog.c`, `sys/sys/tslog.h`,
+//! `stand/libsa/tslog.c`):
 //!
-//! * The loader's records come first, as text that it handed over; then the kernel's, in the order in which their
-//!   slots were reserved. The counter is read *before* that, so threads of two CPUs, or an interrupt in between, can
-//!   leave a record behind one of a later tick.
-//! * The buffer is fixed ([`BUFFER_RECORDS`] unless the kernel was built otherwise); what does not fit is dropped and
-//!   counted nowhere. A missing name prints as `(null)`, a record of an unknown type without any word for it.
-//! * `THREAD` is logged by the creator, with the *new* thread's address (`kthread_add`, `kproc_create`): a thread's first
-//!   record is its creation. It does not say who created it. An address is used again for a later thread. Process 1
-//!   has no such record: its first one is `ENTER start_init`, and its last in the kernel `EXIT start_init`.
-//! * A hold need not be released by who took it: `GEOM events` are held by whoever posts one, and released by `g_event`.
-//! * NetBSD counts the first thread 0 (or 1), has no loader records, and begins with `ENTER main`.
+//! * The loader's records come first, as text that the loader handed over. The kernel's follow in the order in which
+//!   their slots were reserved. The counter is read *before* the slot is reserved: if two CPUs log, or an interrupt
+//!   comes in between, a record can stand behind one with a later tick.
+//! * The buffer has a fixed size ([`BUFFER_RECORDS`] unless the kernel was built otherwise). Records that do not fit
+//!   are dropped, and no count of them is kept. A missing name prints as `(null)`; a record of an unknown type has no
+//!   type word.
+//! * The creator of a thread logs `THREAD` with the *new* thread's address (`kthread_add`, `kproc_create`), so a
+//!   thread's first record is its creation. The record does not name the creator. Later threads reuse addresses.
+//!   Process 1 has no `THREAD` record: its first record is `ENTER start_init`, its last in the kernel
+//!   `EXIT start_init`.
+//! * A thread may release a hold that another took: the thread that posts a GEOM event holds `GEOM events`, `g_event`
+//!   releases it.
+//! * NetBSD numbers the first thread 0 (or 1), has no loader records, and begins with `ENTER main`.
 //!
-//! bootscope's own recorder (`kernel/tslog`) writes the same text, and at its end what it knows of the whole log, such as
-//! `0x0 9 EVENT TSLOG dropped 17` or `hz 2445431964`, the counter's rate; its log in an image of memory is read by
-//! [`memory`]. [`Log::write`] ends with the rate too, and marks with `gap` where a part of the log is missing.
+//! bootscope's own recorder (`kernel/tslog`) writes the same text. At the end it adds facts about the whole log, such
+//! as `0x0 9 EVENT TSLOG dropped 17` or `hz 2445431964`, the counter's rate; [`memory`] reads its log in an image of
+//! memory. [`Log::write`] writes the rate at the end too, and writes `gap` where a part of the log is missing.
 //!
-//! `debug.tslog_user` is [`user`]'s; at what rate the counter runs is [`rate`]'s. All of it is found in whatever text is
-//! around it: a console capture with markers or without, NULs, `\r\r\n`, other lines in between, cut lines.
+//! [`user`] reads `debug.tslog_user`; [`rate`] finds the counter's rate. Both, and the log, are found inside other
+//! text: a console capture with or without markers, NULs, `\r\r\n`, other lines in between, cut lines.
 //!
-//! The method of blaming waits on holders is Percival's (Profiling the FreeBSD kernel boot, 2018); the path is walked by
-//! the analysis, from the waits and holds placed here.
+//! Percival charged waits to the threads that hold what is waited for (Profiling the FreeBSD kernel boot, 2018). The
+//! analysis walks the path from the waits and holds that this module places.
 
 mod boot;
 mod build;
@@ -67,83 +71,83 @@ use std::io::{self, Write};
 use std::ops::Range;
 use timeline::{Clock, DiagnosticKind, Diagnostics, RateSource};
 
-/// How many records a kernel keeps unless it was built with another `TSLOGSIZE`.
+/// The number of records that a kernel keeps unless it was built with another `TSLOGSIZE`.
 pub const BUFFER_RECORDS: usize = 262_144;
 
-/// What diagnostics call it.
+/// The log's name in diagnostics.
 const NAME: &str = "TSLOG";
-/// What a record takes in memory, in the log, in its order and on the timeline.
+/// The bytes of memory that a record takes in the log, in its order and on the timeline.
 const RECORD_COST: usize = 200;
-/// So many are kept of any log: twice FreeBSD's buffer as it comes, which may be full of short lines.
+/// The least bound on records, however short the file: twice FreeBSD's default buffer, which may be full of short
+/// lines.
 const MIN_RECORDS: usize = 2 * 262_144;
-/// More threads than any boot has, and more lines that say how fast the counter runs or what the machine is.
+/// More threads than any boot has; more lines than any boot prints about the counter's rate or the machine.
 const THREADS_MAX: usize = 1 << 18;
 const LINES_MAX: usize = 1 << 12;
-/// As many processes as a boot has that runs out of numbers.
+/// The number of processes in a boot that uses up all process numbers.
 const PROCESSES_MAX: usize = 1 << 17;
 
 /// The note that a part of the log is missing.
 const GAP: &[u8] = b"TSLOG gap";
 
-/// A record as it stands in the log.
+/// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     ticks: u64,
-    /// Its thread's number in [`Threads`].
+    /// The index of its thread in [`Threads`].
     thread: u32,
-    /// What it names, in [`Labels`].
+    /// The index of its name in [`Labels`].
     label: u32,
     line: u32,
-    /// Its place in [`order::Order::pieces`], once that is known.
+    /// The index of its piece in [`order::Order::pieces`], once that is known.
     piece: u16,
     what: What,
 }
 
-/// All TSLOG evidence of a recording, as it was written.
+/// All TSLOG evidence of a recording, as the files have it.
 #[derive(Debug, Default)]
 pub struct Log {
     files: Vec<String>,
     labels: Labels,
     threads: Threads,
     records: Vec<Record>,
-    /// Runs of records that were written in one go, in the order of the files.
+    /// Runs of consecutive records, in the order of the files.
     pieces: Vec<Piece>,
     users: Vec<user::Entry>,
     rates: Vec<Rate>,
     said: Vec<console::Said>,
     facts: Facts,
-    /// Threads that have a `THREAD` record which is not their first.
+    /// Threads with a `THREAD` record that is not their first record.
     renamed: Vec<u32>,
-    /// The rate that the user gave.
+    /// The counter's rate as the user gave it.
     given_hz: Option<f64>,
-    /// How many bytes were read, of all files together: more records than follow from it are counted.
+    /// The bytes read of all files together. They bound the number of records that are kept.
     bytes: usize,
 }
 
-/// What of a file was used, and what else is in it.
+/// The numbers of lines read from a file, and the lines that other readers may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records.
     pub records: u64,
-    /// Lines of the process table, unused numbers included.
+    /// Lines of the process table, including those of unused numbers.
     pub processes: u64,
-    /// Lines that say how fast the counter runs.
+    /// Lines that give the counter's rate.
     pub rates: u64,
-    /// Lines that say what the machine or its system is.
+    /// Lines about the machine or its system.
     pub facts: u64,
-    /// Where the lines are that are none of these.
+    /// The byte ranges of all other lines.
     pub others: Vec<Range<usize>>,
 }
 
 impl Counts {
-    /// Whether none of it was used.
+    /// True if nothing of the file was used.
     pub fn is_nothing(&self) -> bool {
         self.records + self.processes + self.rates + self.facts == 0
     }
 }
 
 impl Log {
-    /// Reads what there is in a file; what stands between records and is none is counted.
+    /// Reads the evidence in a file. Counts the lines between records that are not records themselves.
     ///
     /// Linear in the bytes. Keeps 24 bytes a record and each different name once.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Counts {
@@ -166,34 +170,34 @@ impl Log {
         counts
     }
 
-    /// Whether there is any record or process.
+    /// True if there are no records and no processes.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.users.is_empty()
     }
 
-    /// What the console says of the machine.
+    /// The facts about the machine that the console printed.
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The rate that the user gave, if there is one.
+    /// Sets the rate that the user gave, if there is one.
     pub(crate) fn given_hz(&mut self, hz: Option<f64>) {
         self.given_hz = hz.filter(|hz| Clock::can_run_at(*hz));
     }
 
-    /// How fast the counter runs, if anything says so. The user's word comes first.
+    /// Returns the counter's rate, if it is known. A rate that the user gave comes first.
     fn rate(&self) -> Option<f64> {
         self.given_hz.or_else(|| self.own_rate().map(|(hz, _)| hz))
     }
 
-    /// The same by the evidence alone, and what of it says so.
+    /// Returns the rate that the evidence gives, and which evidence.
     pub(crate) fn own_rate(&self) -> Option<(f64, RateSource)> {
         let noted = self.noted_rate().filter(|rate| Clock::can_run_at(rate.hz));
         let rates: Vec<Rate> = self.rates.iter().cloned().chain(noted).collect();
         rate::choose(&rates, |rate| self.place(rate.file, rate.line)).filter(|(hz, _)| Clock::can_run_at(*hz))
     }
 
-    /// The rate that a record notes, whatever it is.
+    /// The rate in the log's own note, even if it is implausible.
     fn noted_rate(&self) -> Option<Rate> {
         let noted = self.labels.iter().any(|text| rate::note(text).is_some());
         let at = noted.then(|| self.records.iter().position(|record| self.is_rate(record))).flatten()?;
@@ -202,11 +206,11 @@ impl Log {
         Some(Rate { hz, source: rate::Source::Log, file, line: self.records[at].line })
     }
 
-    /// Writes the records that are used as FreeBSD prints them, in their order and with their own ticks. Where a part is
-    /// missing between them, and how fast the counter runs, is written as the recorder of bootscope notes such things.
+    /// Writes the chosen pieces' records as FreeBSD prints them, in their order and with their own ticks. Notes about a
+    /// missing part and about the counter's rate have the form that bootscope's recorder writes.
     ///
     /// # Errors
-    /// What `out` says.
+    /// The error of writing to `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut last_ticks = None;
         for piece in pieces::choose(&self.pieces, &mut Diagnostics::default(), |_| String::new()) {
@@ -227,12 +231,12 @@ impl Log {
         }
     }
 
-    /// Whether a record is a note that [`Log::write`] makes anew.
+    /// True if a record is a note that [`Log::write`] writes anew.
     fn is_ours(&self, record: &Record) -> bool {
         self.is_rate(record) || self.labels.text(record.label) == GAP
     }
 
-    /// Whether a record is the note of the rate.
+    /// True if a record is the note of the rate.
     fn is_rate(&self, record: &Record) -> bool {
         self.labels.role(record.label) == Role::Note && rate::note(self.labels.text(record.label)).is_some()
     }
@@ -242,21 +246,21 @@ impl Log {
     }
 }
 
-/// Whether a line is a record.
+/// True if a line is a record.
 pub(crate) fn is_record(line: &[u8]) -> bool {
     line::is_record(line)
 }
 
-/// Whether a line is of the process table.
+/// True if a line belongs to the process table.
 pub(crate) fn is_process(line: &[u8]) -> bool {
     user::fields(line).is_some()
 }
 
-/// Threads by the address that the log knows them by.
+/// The log's threads, by their address in it.
 #[derive(Debug, Default)]
 struct Threads {
     ids: Vec<u64>,
-    /// How many records there were before each one's first.
+    /// For each thread: the number of records before its first.
     first: Vec<usize>,
     numbers: HashMap<u64, u32>,
 }
@@ -272,8 +276,8 @@ impl Threads {
     }
 }
 
-/// What can be in a file at all. Most imported files are something else altogether, and looking at each of their lines for
-/// all of this would cost more than reading them.
+/// The kinds of evidence that a file can have. Most imported files are something else altogether; testing each of their
+/// lines for all kinds would cost more than reading them.
 #[derive(Clone, Copy, Debug)]
 struct Has {
     records: bool,
@@ -300,28 +304,30 @@ impl Has {
     }
 }
 
-/// Goes through one file.
+/// Reads one file into a log.
 struct Reader<'a> {
     log: &'a mut Log,
     diagnostics: &'a mut Diagnostics,
     file: u32,
-    /// How a logger stamped the lines, once there is one that is no record.
+    /// The loggers' stamps in the file, detected at the first line that is not a record.
     loggers: Option<Loggers>,
     counts: Counts,
-    /// Whether a piece is being read.
+    /// True while a piece is being read.
     open: bool,
-    /// Lines since the last record that are none, and the first of them: inside the log only if another record follows.
+    /// Other lines since the last record: how many, and the first. They are inside the log only if another record
+    /// follows.
     between: Option<(u64, u32)>,
-    /// Of each thread, the piece it was last seen in and its ticks there.
+    /// For each thread: the piece it was last seen in and its ticks there.
     seen: Vec<(usize, u64)>,
-    /// How the last record's line begins, up to the space behind the thread, and that thread: mostly the next one's too.
+    /// The beginning of the last record's line, up to the space behind the thread, and that thread: the next line
+    /// mostly has the same.
     head: (&'a [u8], u32),
     bytes: &'a [u8],
-    /// The most records that the log has.
+    /// The most records that the log keeps.
     records_max: usize,
-    /// Not looked at before there are many lines that are no records.
+    /// `None` until the file has had many lines that are not records.
     has: Option<Has>,
-    /// Lines that do not begin with a record.
+    /// The number of lines that do not begin with a record.
     doubtful: u32,
     cleaner: Cleaner,
 }
@@ -332,7 +338,7 @@ impl<'a> Reader<'a> {
         let file = timeline::number(log.files.len() - 1);
         log.bytes = log.bytes.saturating_add(bytes.len());
         let records_max = records_max(log.bytes, RECORD_COST).max(MIN_RECORDS);
-        // A record is about this long. Guessed too high costs no memory that is not touched.
+        // A line has about 40 bytes. A guess that is too high costs no memory: untouched pages are not allocated.
         if line::is_record(bytes) {
             log.records.reserve((bytes.len() / 40).min(records_max));
         }
@@ -355,8 +361,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads on while records are of the same thread as the last one, and of functions that nothing depends on: nearly all
-    /// are. What is to be known of a run of them is noted at its end.
+    /// Reads on while the records are of the same thread as the last one and their functions have no role: nearly all
+    /// are so. The piece and the counts are brought up to date once, at the end of such a run.
     fn run(&mut self, lines: &mut Lines<'a>) {
         let (head, thread) = self.head;
         while self.open && self.between.is_none() && !head.is_empty() && !self.is_full() {
@@ -387,18 +393,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether no more records are kept.
+    /// True if the log keeps no more records.
     fn is_full(&self) -> bool {
         self.log.records.len() >= self.records_max
     }
 
-    /// Counts something that is not kept.
+    /// Counts a thing that is not kept because its bound is reached.
     fn left_out(&mut self, about: &str, line: u32) {
         let place = || self.log.place(self.file, line);
         self.diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, about, place);
     }
 
-    /// Notes that the records from `begin` on were read; `ticks_seen` are their least and greatest ticks.
+    /// Adds the records from `begin` on to the piece and the counts. `ticks_seen`: their least and greatest ticks.
     fn end_run(&mut self, begin: usize, ticks_seen: (u64, u64)) {
         let end = self.log.records.len();
         if let Some(last) = self.log.records[begin..].last() {
@@ -422,7 +428,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A line that does not begin with a record.
+    /// Reads a line that does not begin with a record.
     fn other(&mut self, line: Line<'a>) {
         let mut cleaner = std::mem::take(&mut self.cleaner);
         let (text, _) = cleaner.clean(line::trim(line.bytes));
@@ -430,7 +436,7 @@ impl<'a> Reader<'a> {
         self.cleaner = cleaner;
     }
 
-    /// The same; `text` is the line without control characters.
+    /// Reads such a line; `text` is the line without control characters.
     fn clean(&mut self, line: Line<'a>, text: &[u8]) {
         let loggers = self.loggers.get_or_insert_with(|| Loggers::detect(self.bytes));
         let (stamp, text) = loggers.strip(line::trim(text));
@@ -476,7 +482,8 @@ impl<'a> Reader<'a> {
         self.not_ours(line);
     }
 
-    /// What a line can be. The first few are looked at for everything: a log of records alone is not searched for the rest.
+    /// Returns the kinds of evidence to look for. The file is searched for them only after many lines that are not
+    /// records; until then each line is tested for everything.
     fn has(&mut self) -> Has {
         const LINES_UNSEARCHED: u32 = 500;
         self.doubtful = self.doubtful.saturating_add(1);
@@ -487,7 +494,7 @@ impl<'a> Reader<'a> {
         *self.has.get_or_insert_with(|| Has::look(bytes))
     }
 
-    /// A line that other readers may know.
+    /// Leaves a line to other readers.
     fn not_ours(&mut self, line: Line<'_>) {
         let between = self.between.get_or_insert((0, line.number));
         between.0 += 1;
@@ -499,7 +506,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A line of the log that says nothing.
+    /// Counts a damaged record.
     fn damaged(&mut self, line: Line<'_>, problem: DiagnosticKind) {
         self.diagnostics.note(problem, || self.log.place(self.file, line.number));
         if let Some(piece) = self.log.pieces.last_mut() {
@@ -507,14 +514,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A record that does not begin its line.
+    /// Reads a record that does not begin its line.
     fn late_record(&mut self, line: Line<'a>, record: &line::Record<'_>) {
         if let Some(thread) = self.thread(record.thread, line.number) {
             self.record(line, thread, record.ticks, record.what, record.tail);
         }
     }
 
-    /// The number of a record's thread; none if the record is not kept, which is counted.
+    /// Returns the index of a record's thread. If the record is not kept, counts it and returns `None`.
     fn thread(&mut self, id: u64, line: u32) -> Option<u32> {
         let is_beyond = self.log.threads.ids.len() >= THREADS_MAX && !self.log.threads.numbers.contains_key(&id);
         if self.is_full() || is_beyond {
@@ -527,14 +534,14 @@ impl<'a> Reader<'a> {
     #[inline]
     fn record(&mut self, line: Line<'a>, thread: u32, ticks: u64, what: What, tail: &[u8]) {
         if !line.whole && !self.log.labels.knows(tail) {
-            // The name may go on, or the file may just lack its last newline: a name that was seen before is whole.
+            // The name may be cut, or only the file's last newline is missing: a name that was seen before is complete.
             return self.damaged(line, DiagnosticKind::TslogCut);
         }
         let label = self.log.labels.number(tail);
         self.labelled(Record { ticks, thread, label, line: line.number, piece: 0, what });
     }
 
-    /// A record of which all is known that its line says.
+    /// Adds a record whose line is fully read.
     fn labelled(&mut self, record: Record) {
         let Record { thread, label, what, .. } = record;
         if self.seen.len() <= thread as usize {
@@ -545,7 +552,7 @@ impl<'a> Reader<'a> {
             role => role.on(self.log.threads.ids[thread as usize]),
         };
         self.counts.records += 1;
-        // Nearly every record follows another, and is of a function that nothing depends on.
+        // Nearly every record follows another, and its function has no role.
         let goes_on = self.open && self.between.is_none() && role == Role::None;
         if !goes_on && (!self.open || self.begins_anew(&record, role)) {
             self.begin(&record);
@@ -563,13 +570,13 @@ impl<'a> Reader<'a> {
             piece.add(end, (record.ticks, record.ticks));
             piece.mark(what, role);
         }
-        // What comes next is of another time.
+        // The records after a gap are from a later time: a new piece.
         self.open = !(role == Role::Note && self.log.labels.text(label) == GAP);
     }
 
-    /// Whether a record cannot be of the piece that is being read: after other text a thread is back at an earlier tick;
-    /// or a function that runs once is entered again, and other text or such a step back says that it is not just a
-    /// function of that name.
+    /// True if a record cannot be of the piece that is being read. There are two such cases. After other text, a thread
+    /// is back at an earlier tick. Or a function that runs once is entered again, and other text or a step back in time
+    /// shows that this is not just another function of that name.
     fn begins_anew(&self, record: &Record, role: Role) -> bool {
         let Some(piece) = self.log.pieces.last() else { return true };
         let again = || record.what == What::Enter && piece.entered(role, record.ticks);

@@ -1,4 +1,4 @@
-//! A kernel trace as evidence of a boot: who ran where and waited for whom, and when process 1 became a program.
+//! Reads a kernel trace: which thread ran where, what each waited for, and when process 1 became a program.
 
 use crate::boot::Boot;
 use crate::boot::offers::{Offers, Stamped, StampedText};
@@ -14,10 +14,11 @@ use hashbrown::HashMap;
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, FileLoss, Ns, Os, Phase, SpanKind, SpanRow, Ticks};
 
-/// A kernel that runs switches threads more often than that. A boot that ends so soon after its trace's last event is wholly in it.
+/// A running kernel switches threads more often than this. If a boot ends this soon after its trace's last event, the
+/// trace has the whole boot.
 const SILENT_MAX: Ns = Ns::from_ms(10);
 
-/// The first one counts.
+/// The trace of a recording: the first of several counts.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -64,7 +65,7 @@ impl Reader for Files {
         let first = self.0.used(DiagnosticKind::SecondTrace, diagnostics)?;
         match Trace::read(&first.name, &first.bytes, diagnostics) {
             Ok(trace) => {
-                // Nobody else writes such traces.
+                // Only Linux writes such traces.
                 boot.subject.os = Os::Linux;
                 Some(Box::new(trace))
             }
@@ -114,7 +115,8 @@ impl Evidence for Trace<'_> {
         boot.ports = built.ports();
     }
 
-    /// Process 1 runs a program: where there is a root to mount, first bootscope's own.
+    /// Adds the phases that begin when process 1 runs a program. If there is a root to mount, bootscope's own program
+    /// is first.
     fn phases(&mut self, boot: &mut Boot<'_>) {
         let init = boot.init();
         let timeline = &mut boot.timeline;
@@ -125,7 +127,7 @@ impl Evidence for Trace<'_> {
         const ROOT_FIRST: [Phase; 2] = [Phase::ModulesAndRoot, Phase::Process1];
         let ahead: Vec<(&SpanRow, Phase)> = match execs.as_slice() {
             all if mounts => all.iter().zip(ROOT_FIRST).collect(),
-            // Of an initrd's programs the last becomes the root's init.
+            // The last of several programs is the root's init; those before are the initrd's.
             [initrd, .., root] => vec![(initrd, Phase::Process1), (root, Phase::UserSpace)],
             all => all.iter().map(|exec| (exec, Phase::Process1)).collect(),
         };
@@ -135,9 +137,9 @@ impl Evidence for Trace<'_> {
         }
     }
 
-    /// Who ran last is not known to have run until the end mark, unless the trace is known to reach there: a recording's own was
-    /// read once the boot was over, and is whole where it has as many events as it says. When one from elsewhere was read, or
-    /// tracing was switched off, nobody knows.
+    /// Limits how long the last thread is known to have run. It is known to have run until the end mark only if the
+    /// trace reaches there. A recording's own trace was read after the boot, so it reaches the end if it has all
+    /// declared events. For an imported trace, it is unknown when it was read or when tracing stopped.
     fn finish(&mut self, boot: &mut Boot<'_>) {
         let shows_threads = self.counts.switches > 0 && !boot.clocks.only_ticks;
         let reaches_the_end = !is_imported(self.file()) && self.is_whole();

@@ -1,4 +1,4 @@
-//! A kernel's own event log as evidence of a boot: it tells all of it.
+//! Reads a kernel's own event log, which covers the whole boot.
 
 use crate::boot::Boot;
 use crate::boot::arch;
@@ -11,13 +11,13 @@ use crate::readers::reader::{Evidence, Own, Reader, Taken, WholeBoot};
 use recording::Accel;
 use timeline::{Clock, Diagnostics, FileLoss, Ns, RateSource, Ticks, TimeBase};
 
-/// All of it is one log: several files may each have a part.
+/// The files of one log: each may have a part of it.
 #[derive(Default)]
 pub(crate) struct Files {
     log: Log,
 }
 
-/// Its place in [`Files::own`].
+/// The index of `tslog.bin` in [`Files::own`].
 const MEMORY: usize = 2;
 
 impl Reader for Files {
@@ -33,7 +33,7 @@ impl Reader for Files {
         FileLoss::LogEvents
     }
 
-    /// It took its lines when it was asked.
+    /// `take` has already read the lines.
     fn wants_files(&self) -> bool {
         false
     }
@@ -87,7 +87,7 @@ impl Reader for Files {
     }
 }
 
-/// Whether it makes sense to look for a log in binary form: a TSLOG as text has none.
+/// True if the bytes may be a log in binary form: they are not if they begin with a record as text.
 fn may_be_memory(bytes: &[u8]) -> bool {
     !is_record(bytes.split(|&b| b == b'\n').next().unwrap_or_default())
 }
@@ -104,7 +104,8 @@ impl Evidence for Log {
         };
         let joined = matches!(counter, Counter::Clock(_));
         if !joined {
-            // Nothing says when on the host its first record was: so that is time zero, and what the host saw is left out.
+            // The host time of the first record is unknown. So that record is time zero, and the host's observations
+            // are left out.
             boot.timeline.time_base = TimeBase::Evidence;
         }
         boot.timeline.cpu_count = boot.manifest.subject.cpus;
@@ -113,8 +114,8 @@ impl Evidence for Log {
     }
 }
 
-/// Under TCG the guest's counter is 0 when the CPUs are started: process 1's own stamps say so to 0.1 ms. It is the host's, or runs
-/// as fast as the log says.
+/// The clock of a guest whose counter is 0 when the CPUs start. That holds under TCG; process 1's own stamps confirm it
+/// to 0.1 ms. The rate is the host's counter's, or the one that the log gives.
 fn counter_from_the_start(boot: &Boot<'_>, log: &Log) -> Option<Clock> {
     let manifest = boot.manifest;
     let of_host = || Some((manifest.host.tsc_hz.filter(|hz| *hz > 0.0)?, RateSource::HostFromStart));
@@ -135,7 +136,8 @@ mod tests {
     use recording::{Host, Manifest, Subject};
     use timeline::{Ns, Timeline};
 
-    /// The clock of a log that says 62.5 MHz, of a guest that was started after 100 ms on a host whose counter has 2.3 GHz.
+    /// The clock of a log with a rate of 62.5 MHz. The guest started after 100 ms on a host whose counter runs at 2.3
+    /// GHz.
     fn clock(arch: &str, accelerator: &str, time_base: recording::TimeBase) -> Option<(f64, Ns, bool)> {
         let manifest = Manifest {
             time_base,
@@ -153,9 +155,9 @@ mod tests {
         Some((clock.hz, clock.to_ns(Ticks(0)), clock.rate_from == RateSource::HostFromStart))
     }
 
-    /// A timer of arm64 is not the host's counter, which was once taken for it: a boot of 16 ms then took 0.5 ms.
+    /// The arm64 timer is not the host's counter. With the host's rate, a boot of 16 ms once took 0.5 ms.
     #[test]
-    fn a_counter_that_is_not_the_hosts_runs_as_fast_as_the_log_says() {
+    fn a_counter_unlike_the_hosts_has_the_rate_in_the_log() {
         use recording::TimeBase::{GuestVirtual, Host};
         assert_eq!(clock("x86_64", "tcg", Host), Some((2.3e9, Ns::from_ms(100), true)));
         for arch in ["aarch64", "riscv64"] {

@@ -14,23 +14,23 @@ use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, SpanBuilder
 /// The files of one directory.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// Each thread's number, its file and what is in that.
+    /// Each thread's number, file name and content.
     threads: Vec<(u64, String, Vec<u8>)>,
     functions: Functions,
     tasks: Tasks,
 }
 
-/// What a file of such a directory is.
+/// The kind of a file in such a directory.
 enum Part {
     Calls(u64),
     Map,
     Symbols,
     Tasks,
-    /// It says nothing of calls.
+    /// A file that has nothing about calls.
     Other,
 }
 
-/// By name and content: neither alone is enough.
+/// Recognises a file by name and content: neither alone is enough.
 fn part(name: &str, bytes: &[u8]) -> Option<Part> {
     let name = name.rsplit(['/', ':']).next()?;
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
@@ -81,17 +81,17 @@ impl Reader for Files {
     }
 }
 
-/// What was traced.
+/// The calls of one directory.
 struct Traced<'f> {
     files: &'f Files,
-    /// When the last record was written, and whose it is.
+    /// The time and track of the last record.
     last: Option<(Ns, TrackId)>,
     /// The name of each address that was looked up.
     names: HashMap<u64, NameId>,
 }
 
 impl Traced<'_> {
-    /// A thread's track, known or new.
+    /// Returns a thread's track, known or new.
     fn track(&self, tid: u64, origin: Ns, boot: &mut Boot<'_>) -> TrackId {
         let timeline = &mut boot.timeline;
         let found = timeline.tracks.find(TrackKind::Thread, tid);
@@ -147,7 +147,7 @@ impl Evidence for Traced<'_> {
         spans.finish(&mut boot.timeline.spans, last, &mut boot.timeline.diagnostics);
     }
 
-    /// Where nothing else was seen, it is all there is of the boot.
+    /// The last record, for a boot without other evidence.
     fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (at, track) = self.last?;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);

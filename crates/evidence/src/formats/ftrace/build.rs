@@ -1,8 +1,8 @@
-//! From a trace's events to tracks, running, waits and spans.
+//! Builds tracks, running times, waits and spans from a trace's events.
 //!
-//! Whoever ran when an interrupt woke somebody has nothing to do with it: such a waking belongs to
-//! the innermost thing that the interrupt was known to be doing (a timer's function, a device's
-//! handler, a softirq), and where nothing is known the name says so.
+//! If an interrupt wakes a thread, the interrupted thread did not cause that. Such a waking is charged to the innermost
+//! known activity of the interrupt: a timer's function, a device's handler, a softirq. If none is known, the name says
+//! so.
 
 use super::Trace;
 use super::event::{Event, Socket, Task};
@@ -18,30 +18,30 @@ use timeline::{
     TrackId, WaitedOn,
 };
 
-/// The threads of Linux that handle softirqs which took too long for an interrupt: `ksoftirqd/0`.
+/// The threads of Linux that handle softirqs that took too long for an interrupt: `ksoftirqd/0`.
 const SOFTIRQ_THREAD: &[u8] = b"ksoftirqd/";
 
-/// The state in which a worker without work sleeps, since Linux 4.14 (`TASK_IDLE`); earlier ones sleep like any thread.
+/// The state in which an idle worker sleeps since Linux 4.14 (`TASK_IDLE`). Earlier workers sleep like other threads.
 const WORKER_IDLE: u8 = b'I';
 
-/// What a trace became.
+/// The results of placing a trace on the timeline.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// When its first event was.
+    /// The time of the first event.
     pub first: Ns,
-    /// When its last one was.
+    /// The time of the last event.
     pub last: Ns,
     threads: HashMap<u32, TrackId>,
     ports: Vec<PortEvent>,
 }
 
 impl Built {
-    /// The track of a process id other than 0: of its last owner, where it was reused.
+    /// The track of a process id other than 0. If the id was reused: the track of its last owner.
     pub fn thread(&self, pid: u32) -> Option<TrackId> {
         self.threads.get(&pid).copied()
     }
 
-    /// What became of sockets, in order of time.
+    /// The changes of sockets, in order of time.
     pub(crate) fn ports(self) -> Vec<PortEvent> {
         self.ports
     }
@@ -54,45 +54,45 @@ struct Frame {
     detail: NameId,
     track: TrackId,
     kind: InterruptKind,
-    /// A softirq that its own thread runs, in that thread's turn.
+    /// True for a softirq that `ksoftirqd` runs as a thread.
     in_turn: bool,
 }
 
-/// What a CPU is interrupted by.
+/// The interrupts that a CPU is handling.
 #[derive(Debug, Default)]
 struct Interrupts {
     frames: Vec<Frame>,
-    /// The timer function that was last called there.
+    /// The timer function that began there last, until it ends.
     timer: Option<NameId>,
-    /// The block device that was last heard of there.
+    /// The block device that finished a request there last.
     disk: Option<NameId>,
-    /// Who runs the softirqs there, since a thread was last seen at its own work.
+    /// The context that runs the softirqs there, until a thread is seen at its own work.
     softirqs: Option<RunBy>,
 }
 
-/// Who runs softirqs.
+/// The context that runs softirqs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunBy {
-    /// An interrupt, before it goes back to whom it interrupted.
+    /// An interrupt, before it returns to the interrupted thread.
     Interrupt,
-    /// The thread for those that took too long for an interrupt.
+    /// The thread for softirqs that took too long for an interrupt.
     Thread,
 }
 
-/// What a thread is in the middle of, beside initcalls.
+/// The activities that a thread is in the middle of.
 #[derive(Debug, Default)]
 struct Doing {
     level: Option<Level>,
-    /// The initcall that was begun last, until it is seen to return.
+    /// The initcall that began last, until its return is seen.
     initcall: Option<NameId>,
     module: Option<(NameId, Ns)>,
     process: Option<(NameId, Ns)>,
     work: Vec<NameId>,
-    /// When it last went to sleep as a worker without work does, since its last work began.
+    /// The time at which the worker last went to sleep without work, if that was after its last work began.
     idle: Option<Ns>,
 }
 
-/// A level of initcalls: it lasts to the return of its last initcall.
+/// A level of initcalls. It lasts until its last initcall returns.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     name: NameId,
@@ -100,7 +100,7 @@ struct Level {
     end: Ns,
 }
 
-/// Where a program was started by a thread other than its process's first: that thread, and the process.
+/// If a thread other than its process's first started a program: that thread, and the process.
 fn taken_over(event: Event<'_>) -> Option<(u32, u32)> {
     match event {
         Event::Exec { pid, by, .. } if by != pid => Some((by, pid)),
@@ -119,13 +119,13 @@ struct Layer<'a, 't> {
     words: Words,
     processes: Processes,
     ports: Vec<PortEvent>,
-    /// The trace says when softirqs begin.
+    /// True if the trace says when softirqs begin.
     has_softirqs: bool,
     now: Ns,
     line: u32,
 }
 
-/// The names that spans are called by.
+/// Interned names of spans.
 struct Words {
     initcall: NameId,
     level: NameId,
@@ -140,7 +140,7 @@ struct Words {
 
 pub(super) fn build(trace: &Trace<'_>, clock: &Clock, timeline: &mut Timeline) -> Built {
     if !timeline.os.is_known() {
-        timeline.os = Os::Linux; // whose format it is
+        timeline.os = Os::Linux; // only Linux writes this format
     }
     let first = clock.to_ns(trace.first);
     let mut word = |name: &str| timeline.names.intern(name);
@@ -236,7 +236,7 @@ impl<'a> Layer<'a, '_> {
             Event::Exec { file, by, .. } => {
                 self.sched.execs(current, file);
                 let begun = self.timeline.tracks.get(track).created.map_or(self.now, |(at, _)| at);
-                // bootscope's own process is no part of the guest's user space.
+                // bootscope's own process does not belong to the guest's user space.
                 if ![INIT_PATH.as_bytes(), ROOT_PATH.as_bytes()].contains(&file) {
                     let program = self.intern(file);
                     let names = &mut self.timeline.names;
@@ -305,7 +305,7 @@ impl<'a> Layer<'a, '_> {
             Event::BlockDone(device) => self.block_done(record, device),
             Event::Socket(socket) => {
                 let (at, Socket { port, is_loopback, change }) = (self.now, socket);
-                // What the kernel does by itself, no thread does.
+                // The kernel's own socket changes belong to no thread.
                 let is_threads = record.context == Context::Thread;
                 if is_threads || matches!(change, SocketChange::Connected) {
                     self.ports.push(PortEvent { at, track, port, is_loopback, change });
@@ -315,26 +315,26 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
-    /// A worker does one work item after the other. An end that the trace does not have was before the next one's start, and
-    /// before the worker went to sleep for want of work: at the start of a boot's trace, ends are traced a little later than
-    /// starts.
+    /// Ends the work items whose end the trace lacks. A worker does one work item after the other, so each ended before
+    /// the next one's start, and before the worker went to sleep without work. This happens at the start of a boot's
+    /// trace: ends are traced a little later than starts.
     fn work_ended_unseen(&mut self, track: TrackId) {
         let idle = self.doing.get_mut(&track).and_then(|doing| doing.idle.take());
         while let Some(detail) = self.doing.get_mut(&track).and_then(|doing| doing.work.pop()) {
             let Some(span) = self.end(track, self.words.work, detail) else { continue };
             let place = self.place();
             self.timeline.diagnostics.note(DiagnosticKind::TracedWorkWithoutEnd, place);
-            // What lies in it is found anew when the timeline is finalized.
+            // Finalizing the timeline finds the spans inside it again.
             idle.into_iter().for_each(|at| self.timeline.spans.set_end(span, at));
         }
     }
 
-    /// Who or what wakes somebody, at an event on `track`.
+    /// Returns the cause of a wake-up at an event on `track`.
     fn waker(&mut self, record: &Record<'_>, track: TrackId) -> WaitedOn {
         let interrupts = self.interrupts.get(&record.cpu);
         let frame = interrupts.and_then(|i| i.frames.last()).copied();
-        // What an interrupt left for later, this thread does when its turn comes. An interrupt can run softirqs on top of it:
-        // where the trace says who began, that counts.
+        // ksoftirqd does the work that an interrupt left for later. But an interrupt can also run softirqs on top of
+        // ksoftirqd: if the trace shows where the softirq began, that decides.
         let is_left_over = record.context == Context::Softirq && record.comm.starts_with(SOFTIRQ_THREAD);
         let in_turn = frame.map_or(!self.has_softirqs, |frame| frame.in_turn);
         match record.context {
@@ -351,14 +351,14 @@ impl<'a> Layer<'a, '_> {
             (Some(timer), ..) => (timer, InterruptKind::Timer),
             (_, Some(frame), _) => (self.name_of(frame), frame.kind),
             (_, _, Some(disk)) => (disk, InterruptKind::Disk),
-            // The CPU's own timer has no handler with a name.
+            // The CPU's own timer has no named handler.
             (None, None, None) => (self.words.unnamed, InterruptKind::Timer),
         };
         self.timeline.interrupt_kinds.insert(name, kind.max(self.timeline.interrupt_kind(name)));
         WaitedOn::Interrupt(name)
     }
 
-    /// A block device has done a request. Whoever an interrupt wakes then waited for the device.
+    /// Notes that a block device finished a request. A thread that this interrupt wakes then waited for the device.
     fn block_done(&mut self, record: &Record<'_>, device: &[u8]) {
         if record.context == Context::Thread {
             return;
@@ -372,7 +372,7 @@ impl<'a> Layer<'a, '_> {
         self.interrupts.entry(record.cpu).or_default().disk = Some(name);
     }
 
-    /// `irq ttyS0`, `softirq NET_RX`, `local timer`.
+    /// Formats an interrupt's name: `irq ttyS0`, `softirq NET_RX`, `local timer`.
     fn name_of(&mut self, frame: Frame) -> NameId {
         if frame.detail.is_empty() {
             return frame.name;
@@ -382,15 +382,15 @@ impl<'a> Layer<'a, '_> {
         names.intern(&text)
     }
 
-    /// Process id 0 does the kernel's own initialisation before it becomes the idle loop.
+    /// Notes that process id 0 does the kernel's own initialisation, before it becomes the idle loop.
     fn kernel_boots(&mut self, record: &Record<'_>, current: ThreadNo) {
         if record.pid == 0 && matches!(record.context, Context::Thread | Context::Unknown) {
             self.sched.boots(current);
         }
     }
 
-    /// A thread runs one initcall at a time. When it begins something else and the last one was not seen to return, that one
-    /// had ended by now, at a time that is not known.
+    /// Ends an initcall whose return was not traced. A thread runs one initcall at a time: when it begins something
+    /// else, the last initcall has ended at an unknown time.
     fn return_was_lost(&mut self, track: TrackId) {
         let Some(doing) = self.doing.get_mut(&track) else { return };
         let Some(detail) = doing.initcall.take() else { return };
@@ -416,8 +416,8 @@ impl<'a> Layer<'a, '_> {
         }
     }
 
-    /// An initcall's name, and the module it is of. What a module is initialised by is freed when it is done; in a trace
-    /// that is printed later only its address is left, and the module is the one that was being loaded.
+    /// Returns an initcall's name, and its module. A module's init function is freed when it is done. A trace that is
+    /// printed later has only the function's address; then the module is the one that was being loaded.
     fn initcall(&mut self, track: TrackId, function: Symbol<'_>) -> (NameId, Option<NameId>) {
         let loading = self.doing.get(&track).and_then(|doing| doing.module).map(|(name, _)| name);
         match (function.module, loading) {
@@ -449,7 +449,7 @@ impl<'a> Layer<'a, '_> {
     fn exec(&mut self, track: TrackId, file: &[u8]) {
         self.return_was_lost(track);
         self.process_ends(track);
-        // The kernel's own initcalls are over: those of this thread that follow are of modules it loads.
+        // The kernel's own initcalls are over: later ones on this thread belong to modules that it loads.
         if let Some(level) = self.doing.get_mut(&track).and_then(|doing| doing.level.take()) {
             self.push(track, SpanKind::Level, self.words.level, level.name, level.start, level.end);
         }
@@ -486,12 +486,12 @@ impl<'a> Layer<'a, '_> {
         }
         let on = self.interrupts.entry(cpu).or_default();
         if on.frames.is_empty() {
-            // What is left to do then, the interrupt does before it goes back.
+            // The interrupt runs the remaining softirqs before it returns.
             on.softirqs.get_or_insert(RunBy::Interrupt);
         }
     }
 
-    /// A thread runs again: whatever interrupted it is over, also where its end was not traced.
+    /// Ends all interrupts on a CPU because a thread runs again, even if their ends were not traced.
     fn leave_interrupts(&mut self, cpu: u32) {
         let Some(on) = self.interrupts.get_mut(&cpu) else { return };
         (on.timer, on.disk) = (None, None);
@@ -514,7 +514,7 @@ impl<'a> Layer<'a, '_> {
         self.spans.end(&mut timeline.spans, track, (name, detail), self.now, &mut timeline.diagnostics, |_| place())
     }
 
-    /// A span that is whole; [`Timeline::finalize`] finds what lies in it.
+    /// Adds a complete span; [`Timeline::finalize`] finds the spans inside it.
     fn push(&mut self, track: TrackId, kind: SpanKind, name: NameId, detail: NameId, start: Ns, end: Ns) {
         self.timeline.spans.push(SpanRow { name, detail, start, end, track, kind }, None);
     }
@@ -543,7 +543,7 @@ impl<'a> Layer<'a, '_> {
         let doing: Vec<_> = self.doing.drain().collect();
         for (track, doing) in doing {
             if let Some(level) = doing.level {
-                // The trace ends inside one of its initcalls, or after the last of them.
+                // The trace ends inside one of the level's initcalls, or after the last of them.
                 let end = if self.spans.innermost(track).is_some() { last } else { level.end };
                 self.push(track, SpanKind::Level, self.words.level, level.name, level.start, end);
             }

@@ -1,32 +1,31 @@
-//! What happened, from an event's name and its arguments as the kernel prints them.
+//! Parses an event from its name and its arguments as the kernel prints them.
 //!
-//! Only events that something is made of are taken apart. A command's name stands unquoted among
-//! the arguments and may hold anything, so it ends where everything behind it fits.
+//! Only events that are used are parsed. A command's name stands unquoted among the arguments and may contain anything,
+//! so it ends at the first place where the rest of the line fits the format.
 
 use super::sockets::SocketChange;
 use crate::input::text::{Symbol, number, signed, skip_spaces};
 
-/// A thread as an event's arguments name it.
+/// A thread as an event's arguments give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task<'a> {
     /// Its command at the time.
     pub comm: &'a [u8],
-    /// Its id.
+    /// Its thread id.
     pub pid: u32,
 }
 
 /// A socket that changes its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Its own port.
+    /// The local port.
     pub port: u16,
-    /// It is bound to an address that only its machine has.
+    /// True if it is bound to a loopback address.
     pub is_loopback: bool,
-    /// What becomes of it.
     pub change: SocketChange,
 }
 
-/// An event.
+/// An event, and those of its arguments that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A level of initcalls begins.
@@ -35,101 +34,94 @@ pub enum Event<'a> {
     InitcallStart(Symbol<'a>),
     /// An initcall has returned.
     InitcallFinish {
-        /// Which one.
         function: Symbol<'a>,
-        /// What it returned.
+        /// Its return value.
         returned: i64,
     },
     /// A CPU goes from one thread to another.
     Switch {
-        /// Who stops running.
+        /// The thread that stops running.
         prev: Task<'a>,
-        /// Its state: `R` and `R+` could go on, `X` and `Z` never will.
+        /// Its state: `R` and `R+` can go on running, `X` and `Z` never will.
         state: &'a [u8],
-        /// Who runs now.
+        /// The thread that runs now.
         next: Task<'a>,
     },
-    /// Somebody wakes a thread.
+    /// A thread is being woken.
     Waking(Task<'a>),
-    /// A thread has been woken: by somebody else's hands, if that was on another CPU.
+    /// A thread has been woken. If it was on another CPU, that CPU may log this in place of the waker.
     Wakeup(Task<'a>),
     /// A new thread may run for the first time.
     WakeupNew(Task<'a>),
     /// A thread was created.
-    Fork {
-        /// Its id.
-        child: Task<'a>,
-    },
+    Fork { child: Task<'a> },
     /// A thread was created; comes before [`Event::Fork`].
     NewTask {
-        /// Its id.
+        /// Its thread id.
         child: u32,
-        /// It is one more thread of its creator's process.
+        /// True for one more thread of its creator's process.
         is_thread: bool,
-        /// It begins in a control group that its creator chose.
+        /// True if it begins in a control group that its creator chose.
         has_group: bool,
     },
     /// A process runs another program.
     Exec {
-        /// The program.
         file: &'a [u8],
-        /// The process.
         pid: u32,
-        /// The thread of it that called `execve`, and has the process's number from then on.
+        /// The thread that called `execve`. From then on it has the process's number.
         by: u32,
     },
-    /// A process comes into a control group.
+    /// A process joins a control group.
     GroupJoined {
         /// The group's path.
         group: &'a [u8],
-        /// The process.
         pid: u32,
     },
-    /// A control group has its first process.
+    /// A control group gets its first process.
     GroupPopulated(&'a [u8]),
-    /// A block device has done a request: the device.
+    /// A block device finished a request.
     BlockDone(&'a [u8]),
     /// A thread ends.
     Exit(Task<'a>),
     /// A module was loaded; its initcall comes next.
     ModuleLoad(&'a [u8]),
-    /// A work item begins: its function.
+    /// A work item begins: this is its function.
     WorkStart(&'a [u8]),
     /// The work item ends.
     WorkEnd,
-    /// A device's interrupt handler begins: the name it is registered by.
+    /// A device's interrupt handler begins: this is its registered name.
     IrqEntry(&'a [u8]),
-    /// It ends.
+    /// The handler ends.
     IrqExit,
-    /// A softirq begins: its action.
+    /// A softirq begins: this is its action.
     SoftirqEntry(&'a [u8]),
-    /// It ends.
+    /// The softirq ends.
     SoftirqExit,
     /// The CPU's own timer interrupts.
     LocalTimerEntry,
-    /// It has been handled.
+    /// The CPU's own timer interrupt has been handled.
     LocalTimerExit,
     /// A timer's function begins.
     TimerEntry(&'a [u8]),
-    /// It has returned.
+    /// The timer's function has returned.
     TimerExit,
-    /// A socket of TCP's changes its state.
+    /// A TCP socket changes its state.
     Socket(Socket),
-    /// A message of printk's.
+    /// A message of printk.
     Console(&'a [u8]),
     /// Text that was written to `trace_marker`.
     Marker(&'a [u8]),
-    /// An event that nothing is made of: its name.
+    /// An event that is not used: this is its name.
     Other(&'a [u8]),
-    /// An event that something would be made of, but its arguments are not the usual ones.
+    /// An event that would be used, but whose arguments do not fit the format.
     Damaged(&'a [u8]),
 }
 
 impl<'a> Event<'a> {
-    /// From `name: arguments`. `None` without a name.
+    /// Parses `name: arguments`. `None` without a name.
     #[inline]
     pub(super) fn parse(text: &'a [u8]) -> Option<Event<'a>> {
-        // The name is short; a stack trace's heading (`<stack trace>`) is the one that has no colon.
+        // Every event has a colon after its name, except the heading of a stack trace (`<stack trace>`).
         let Some(colon) = memchr::memchr(b':', text) else {
             return (text == b"<stack trace>").then_some(Event::Other(text));
         };
@@ -174,12 +166,13 @@ fn known<'a>(name: &'a [u8], args: &'a [u8]) -> Option<Event<'a>> {
     })
 }
 
-/// What follows the first `key`, which starts the arguments or comes after a space.
+/// Returns the text behind the first `key` at the start of the arguments or after a space.
 fn after<'a>(args: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     args.strip_prefix(key).or_else(|| split(args, key, |rest| Some(((), rest))).map(|(_, (), rest)| rest))
 }
 
-/// Splits at the first space before `key` behind which `fits` is content: before, its result, the rest.
+/// Splits at the first space before `key` behind which `fits` succeeds. Returns the text before, the result, and the
+/// rest.
 #[inline]
 fn split<'a, T>(
     text: &'a [u8],
@@ -201,7 +194,7 @@ fn until_space(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(b' ', text).unwrap_or(text.len())]
 }
 
-/// A function's name without offset; kernels print plain names or `name+0x0/0x10`.
+/// Returns a function's name without offset; kernels print plain names or `name+0x0/0x10`.
 fn symbol(text: &[u8]) -> &[u8] {
     Symbol::parse(text).name
 }
@@ -211,18 +204,18 @@ fn pid(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(pid).ok()?, rest))
 }
 
-/// `func=acpi_init+0x0/0x4c2`; kernels before 5.x put a space before the value.
+/// Parses `func=acpi_init+0x0/0x4c2`; kernels before 5.x put a space before the value.
 fn function(args: &[u8]) -> Option<&[u8]> {
     args.strip_prefix(b"func=").map(skip_spaces)
 }
 
-/// `func=acpi_init+0x0/0x4c2 ret=0`
+/// Parses `func=acpi_init+0x0/0x4c2 ret=0`.
 fn finish(args: &[u8]) -> Option<Event<'_>> {
     let (symbol, returned, _) = split(function(args)?, b"ret=", |rest| signed(rest).filter(|r| r.1.is_empty()))?;
     Some(Event::InitcallFinish { function: Symbol::parse(symbol), returned })
 }
 
-/// `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120`
+/// Parses `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120`.
 #[inline]
 fn switch(args: &[u8]) -> Option<Event<'_>> {
     let Some(text) = args.strip_prefix(b"prev_comm=") else {
@@ -243,7 +236,7 @@ fn switch(args: &[u8]) -> Option<Event<'_>> {
     Some(Event::Switch { prev, state, next: Task { comm: next_comm, pid: next_pid } })
 }
 
-/// `a:1 [120] S ==> b:2 [120]`, as trace-cmd prints it.
+/// Parses `a:1 [120] S ==> b:2 [120]`, as trace-cmd prints it.
 fn switch_by_trace_cmd(args: &[u8]) -> Option<Event<'_>> {
     let at = memchr::memmem::find(args, b" ==> ")?;
     let (left, right) = (&args[..at], &args[at + 5..]);
@@ -252,7 +245,7 @@ fn switch_by_trace_cmd(args: &[u8]) -> Option<Event<'_>> {
     Some(Event::Switch { prev, state: state.trim_ascii(), next })
 }
 
-/// `comm=a pid=1 prio=120 …`, or `a:1 [120] …` as trace-cmd prints it.
+/// Parses `comm=a pid=1 prio=120 …`, or `a:1 [120] …` as trace-cmd prints it.
 #[inline]
 fn task(args: &[u8]) -> Option<Task<'_>> {
     let Some(text) = args.strip_prefix(b"comm=") else {
@@ -273,14 +266,14 @@ fn task_by_trace_cmd(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
     Some((Task { comm: &text[..colon], pid }, rest.strip_prefix(b"]")?))
 }
 
-/// `comm=a pid=1 child_comm=b child_pid=2`
+/// Parses `comm=a pid=1 child_comm=b child_pid=2`.
 fn fork(args: &[u8]) -> Option<Event<'_>> {
     let text = after(args, b"child_comm=")?;
     let (comm, pid, _) = split(text, b"child_pid=", |rest| pid(rest).filter(|(_, rest)| rest.is_empty()))?;
     Some(Event::Fork { child: Task { comm, pid } })
 }
 
-/// `filename=/sbin/init pid=1 old_pid=1`
+/// Parses `filename=/sbin/init pid=1 old_pid=1`.
 fn exec(args: &[u8]) -> Option<Event<'_>> {
     let (file, (pid, by), _) = split(args.strip_prefix(b"filename=")?, b"pid=", |rest| {
         let (own, rest) = pid(rest)?;
@@ -290,9 +283,9 @@ fn exec(args: &[u8]) -> Option<Event<'_>> {
     Some(Event::Exec { file, pid, by })
 }
 
-/// `pid=102 comm=systemd-udevd clone_flags=1200000 oom_score_adj=0`
+/// Parses `pid=102 comm=systemd-udevd clone_flags=1200000 oom_score_adj=0`.
 fn new_task(args: &[u8]) -> Option<Event<'_>> {
-    // Linux's include/uapi/linux/sched.h.
+    // From Linux's include/uapi/linux/sched.h.
     const CLONE_THREAD: u64 = 0x1_0000;
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let (child, rest) = pid(args.strip_prefix(b"pid=")?)?;
@@ -304,7 +297,7 @@ fn new_task(args: &[u8]) -> Option<Event<'_>> {
     Some(Event::NewTask { child, is_thread: flags & CLONE_THREAD != 0, has_group: flags & CLONE_INTO_CGROUP != 0 })
 }
 
-/// `dst_root=0 dst_id=23 dst_level=1 dst_path=/init.scope pid=1 comm=systemd`
+/// Parses `dst_root=0 dst_id=23 dst_level=1 dst_path=/init.scope pid=1 comm=systemd`.
 fn group_joined(args: &[u8]) -> Option<Event<'_>> {
     let path = after(args, b"dst_path=")?;
     let (group, pid, _) = split(path, b"pid=", |rest| {
@@ -314,7 +307,7 @@ fn group_joined(args: &[u8]) -> Option<Event<'_>> {
     Some(Event::GroupJoined { group, pid })
 }
 
-/// `root=0 id=23 level=1 path=/init.scope val=1`, of a group whose last process left with `val=0`.
+/// Parses `root=0 id=23 level=1 path=/init.scope val=1`. With `val=0`, the group's last process left.
 fn group_populated(args: &[u8]) -> Option<Event<'_>> {
     const NAME: &[u8] = b"cgroup_notify_populated";
     let path = after(args, b"path=")?;
@@ -325,14 +318,15 @@ fn group_populated(args: &[u8]) -> Option<Event<'_>> {
     Some(if is_populated { Event::GroupPopulated(group) } else { Event::Other(NAME) })
 }
 
-/// `family=AF_INET protocol=IPPROTO_TCP sport=80 dport=0 saddr=0.0.0.0 … saddrv6=::ffff:0.0.0.0 … oldstate=TCP_CLOSE newstate=TCP_LISTEN`
+/// Parses
+/// `… protocol=IPPROTO_TCP sport=80 … saddr=0.0.0.0 … saddrv6=::ffff:0.0.0.0 … oldstate=TCP_CLOSE newstate=TCP_LISTEN`.
 fn socket(args: &[u8]) -> Option<Event<'_>> {
     const NAME: &[u8] = b"inet_sock_set_state";
     let field = |key| after(args, key).map(until_space);
     let change = match (field(b"oldstate=")?, field(b"newstate=")?) {
         (_, b"TCP_LISTEN") => SocketChange::Listens,
         (b"TCP_LISTEN", b"TCP_CLOSE") => SocketChange::ListensNoMore,
-        // The second may come after the host has its answer, and no longer be traced.
+        // The change to TCP_ESTABLISHED may come after the host has its answer, when tracing has stopped.
         (b"TCP_LISTEN", b"TCP_SYN_RECV") | (b"TCP_SYN_RECV", b"TCP_ESTABLISHED") => SocketChange::Connected,
         (b"TCP_ESTABLISHED", b"TCP_FIN_WAIT1") | (b"TCP_CLOSE_WAIT", b"TCP_LAST_ACK") => SocketChange::Closed,
         _ => return Some(Event::Other(NAME)),
@@ -359,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_taken_apart() {
+    fn each_events_arguments_are_parsed() {
         let switch = |comm, state| Event::Switch { prev: a_task(comm, 1), state, next: a_task("b c", 2) };
         check(
             "sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=b c next_pid=2 next_prio=120",
@@ -428,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_arguments_are_damage() {
+    fn malformed_arguments_are_damage() {
         for text in [
             "sched_switch: prev_comm=a prev_pid=1",
             "initcall_finish: func=x",

@@ -1,4 +1,4 @@
-//! One line of a trace: who, where, in which context, when; the rest is the event's.
+//! Parses one line of a trace: thread, CPU, context, time, and the event.
 //!
 //! ```text
 //!  virtio dev-12     (    345) [001] d.h2.   12.345678: irq_handler_entry: irq=1 name=i8042
@@ -7,29 +7,28 @@
 //!
 //! The flags, one character each (the kernel's `trace_print_lat_fmt`, 4.x to 7.x):
 //! ```text
-//! irqs-off               d D b X .            D and b, softirqs off: from 5.18 on
-//! need-resched           n N p . B b L l      B b L l, a lazy request beside it: from 6.13 on
+//! irqs-off               d D b X .            D and b (softirqs off) since 5.18
+//! need-resched           n N p . B b L l      B b L l (with a lazy request) since 6.13
 //! need-resched-lazy      L l N n .            only kernels with the PREEMPT_RT patches up to 6.12
 //! hardirq/softirq        z Z h H s .
 //! preempt-depth          . or hexadecimal     up to two digits before 5.17
 //! preempt-lazy-depth     . or hexadecimal     only with need-resched-lazy
-//! migrate-disable        . or hexadecimal     from 5.17 on, with the PREEMPT_RT patches earlier
+//! migrate-disable        . or hexadecimal     since 5.17, with the PREEMPT_RT patches earlier
 //! ```
-//! So flags of seven characters have need-resched-lazy, and shorter ones have not.
-//! A command's name can look like any of the other fields, so each `[` that could open the CPU is
-//! tried until everything behind it fits too.
+//! So flags of at least seven characters have need-resched-lazy, and shorter ones do not. A command's name can look
+//! like any other field. So each `[` that could open the CPU is tried until all that follows fits too.
 
 use super::Stamps;
 use super::event::Event;
 use crate::input::text::{HOLE_BYTES_MIN, Line, number, seconds, skip_spaces, whole_number};
 use timeline::Ticks;
 
-/// Where the kernel was when an event happened.
+/// The kernel's context when an event happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// In the thread itself.
     Thread,
-    /// In a softirq: whoever runs was interrupted.
+    /// In a softirq: the running thread was interrupted.
     Softirq,
     /// In a hard interrupt or NMI.
     Hardirq,
@@ -40,27 +39,25 @@ pub enum Context {
 /// One event of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record<'a> {
-    /// When, on the trace's clock.
+    /// The stamp, on the trace's clock.
     pub ticks: Ticks,
-    /// What the stamp counts.
+    /// The unit of the stamp.
     pub stamps: Stamps,
-    /// The command of the thread that ran, as last known when the text was made.
+    /// The command of the running thread, as last known when the text was printed.
     pub comm: &'a [u8],
     /// That thread's id.
     pub pid: u32,
-    /// The CPU.
     pub cpu: u32,
-    /// Whether that thread did it, or an interrupt.
+    /// Tells if the thread caused the event, or an interrupt.
     pub context: Context,
-    /// What happened.
     pub event: Event<'a>,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Entry<'a> {
     Event(Record<'a>),
-    /// A heading, or nothing at all.
+    /// A heading or an empty line.
     Heading,
     /// `CPU:2 [LOST 45 EVENTS]`
     Lost {
@@ -72,22 +69,22 @@ pub(super) enum Entry<'a> {
     Unreadable,
 }
 
-/// A CPU's number beyond this is damage, and no reason to keep state for that many.
+/// A greater CPU number is damage. It must not make bootscope keep state for that many CPUs.
 const CPU_MAX: u64 = 65_535;
 
-/// A name has 15 bytes; a `[` further right than this cannot open the CPU.
+/// A `[` further right than this cannot open the CPU: a name has at most 15 bytes.
 const CPU_COLUMN_MAX: usize = 64;
 
 #[inline]
 pub(super) fn entry(line: Line<'_>) -> Entry<'_> {
     let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
     if bytes.len() >= HOLE_BYTES_MIN && memchr::memchr(0, bytes).is_some() {
-        // The beginning of one line, a hole, and the end of another.
+        // The beginning of one line, a hole of zero bytes, and the end of another line.
         return Entry::Unreadable;
     }
     if bytes.first() != Some(&b'#') {
         if let Some(record) = record(bytes) {
-            // The last line may have been cut anywhere, and what is left of it can look whole.
+            // The last line may be cut anywhere, and the rest can look complete.
             return if line.whole { Entry::Event(record) } else { Entry::Unreadable };
         }
     }
@@ -106,7 +103,7 @@ fn other(bytes: &[u8]) -> Entry<'_> {
     lost(text).unwrap_or(Entry::Unreadable)
 }
 
-/// `CPU:2 [LOST 45 EVENTS]`, `CPU:2 [LOST EVENTS]`, or trace-cmd's `CPU:2 [45 EVENTS DROPPED]`.
+/// Parses `CPU:2 [LOST 45 EVENTS]`, `CPU:2 [LOST EVENTS]`, or trace-cmd's `CPU:2 [45 EVENTS DROPPED]`.
 fn lost(text: &[u8]) -> Option<Entry<'_>> {
     let (cpu, rest) = number(text.strip_prefix(b"CPU:")?)?;
     let note = rest.strip_prefix(b" [")?.strip_suffix(b"]")?;
@@ -144,11 +141,11 @@ fn record_with_cpu_at(line: &[u8], at: usize) -> Option<Record<'_>> {
     Some(Record { ticks: Ticks(ticks), stamps, comm, pid, cpu, context, event })
 }
 
-/// With so many flags, or more, there is need-resched-lazy among them.
+/// At least this number of flags include need-resched-lazy.
 const FLAGS_WITH_LAZY: usize = 7;
 const FLAGS_MAX: usize = 10;
 
-/// The flags, if there are any: stamps start with a digit, flags never do.
+/// Parses the flags, if there are any: stamps start with a digit, flags never do.
 #[inline]
 fn flags(text: &[u8]) -> Option<(Context, &[u8])> {
     if text.first()?.is_ascii_digit() {
@@ -171,7 +168,7 @@ fn flags(text: &[u8]) -> Option<(Context, &[u8])> {
     fits.then_some((context, rest))
 }
 
-/// A stamp and the colon after it.
+/// Parses a stamp and the colon after it.
 #[inline]
 fn stamp(text: &[u8]) -> Option<(Stamps, u64, &[u8])> {
     let (stamps, ticks, rest) = match seconds(text) {
@@ -184,7 +181,7 @@ fn stamp(text: &[u8]) -> Option<(Stamps, u64, &[u8])> {
     Some((stamps, ticks, rest.strip_prefix(b":")?))
 }
 
-/// `   comm-pid     ` or `   comm-pid   (  tgid) `.
+/// Parses `   comm-pid     ` or `   comm-pid   (  tgid) `.
 #[inline]
 fn task(text: &[u8]) -> Option<(&[u8], u32)> {
     let mut text = trim_end(text);
@@ -223,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_every_dress() {
+    fn lines_with_all_variants_of_columns() {
         use Context::{Hardirq, Softirq, Thread, Unknown};
         use Stamps::{Counter, Nanoseconds};
         let e = "initcall_level: level=early\n";
@@ -269,7 +266,7 @@ mod tests {
         check(&format!(" -5  [000]   12.345678: {e}"), "", 5, 0, Unknown, Nanoseconds, ns);
     }
 
-    /// A letter or two of each kernel's flags, and who did it.
+    /// Flags of each kernel, and the context that they mean.
     #[test]
     fn flags_of_every_kernel() {
         use Context::{Hardirq, Softirq, Thread};
@@ -305,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event() {
+    fn lines_that_are_not_events() {
         assert_eq!(read("# tracer: nop\n"), Entry::Heading);
         assert_eq!(read("\n"), Entry::Heading);
         assert_eq!(read("cpus=4\n"), Entry::Heading);

@@ -1,7 +1,8 @@
-//! The processes of user space as a trace shows them: who forked whom, what each ran, when it ended, in which unit it was.
+//! Builds the processes of user space from a trace: parents, programs, ends and units.
 //!
-//! A thread belongs to user space once it runs a program, and so do all that are forked from there on. Where the trace says so
-//! (`task_newtask`), a thread of a process is part of it; elsewhere each is a process. A process ends with its last thread.
+//! A thread belongs to user space once it runs a program, and so do all its descendants from then on. If the trace has
+//! `task_newtask`, it shows which threads belong to one process; else each thread counts as a process. A process ends
+//! with its last thread.
 
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Manager, NameId, Names, Ns, Process, ServiceUnit, Timeline, TrackId};
@@ -9,24 +10,24 @@ use timeline::{DiagnosticKind, Manager, NameId, Names, Ns, Process, ServiceUnit,
 use super::services;
 use crate::input::text::lossy;
 
-/// More ancestors are not counted.
+/// Greater depths are set to this one.
 const DEPTH_MAX: u32 = 64;
-/// More processes are not listed, but counted.
+/// Further processes are counted, but not listed.
 const PROCESSES_MAX: usize = 1 << 17;
 
-/// All that were seen.
+/// The processes seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     all: Vec<One>,
     /// The process of each thread that is alive.
     now: HashMap<u32, usize>,
-    /// Whose each thread was, by its track.
+    /// The process of each thread, by the thread's track.
     threads: Vec<(TrackId, usize)>,
-    /// Of a thread that forks, the child of which it was said already.
+    /// For each thread that forks: the child that `task_newtask` already reported.
     said: HashMap<u32, u32>,
-    /// Of a thread that forks, the unit whose first process the child is.
+    /// For each thread that forks: the unit whose first process the child is.
     begins: HashMap<u32, NameId>,
-    /// How many are beyond [`PROCESSES_MAX`].
+    /// The number of processes beyond [`PROCESSES_MAX`].
     beyond: u64,
 }
 
@@ -34,19 +35,19 @@ pub(super) struct Processes {
 struct One {
     pid: u32,
     track: TrackId,
-    /// Who forked it, if that was seen.
+    /// The process that forked it, if that was seen.
     parent: Option<usize>,
     start: Ns,
     end: Option<Ns>,
     /// The program that it ran last.
     program: Option<NameId>,
     is_user: bool,
-    /// How many of its threads are alive.
+    /// The number of its threads that are alive.
     alive: u32,
     unit: Option<NameId>,
     /// The first script of a service that it ran.
     script: Option<NameId>,
-    /// When it ran a program last.
+    /// The time at which it last began to run a program.
     ran: Ns,
 }
 
@@ -59,7 +60,7 @@ struct Service {
 }
 
 impl Processes {
-    /// A thread was created, and the trace says which kind: one more of its process's, or the first of a new process.
+    /// Adds a new thread whose kind the trace gives: one more of its parent's process, or the first of a new process.
     pub(super) fn created(&mut self, child: (u32, TrackId), parent: u32, is_thread: bool, has_group: bool, at: Ns) {
         let unit = self.begins.remove(&parent).filter(|_| has_group);
         self.said.insert(parent, child.0);
@@ -78,7 +79,7 @@ impl Processes {
         }
     }
 
-    /// A thread was forked.
+    /// Adds a forked thread, unless [`Processes::created`] has added it.
     pub(super) fn forked(&mut self, child: (u32, TrackId), parent: u32, at: Ns) {
         if self.said.remove(&parent) != Some(child.0) {
             self.fork(child, parent, at);
@@ -91,7 +92,8 @@ impl Processes {
         self.add(child, parent, at, is_user)
     }
 
-    /// It runs a program; `by` is the thread that called for it, `begun` is when that is known to be there.
+    /// Notes that a process runs a program. `by` is the thread that called `execve`; `begun` is the earliest time at
+    /// which the process is known to exist.
     pub(super) fn execs(
         &mut self,
         (pid, track): (u32, TrackId),
@@ -115,7 +117,7 @@ impl Processes {
         one.script = one.script.or(script.map(|script| names.intern(&script)));
     }
 
-    /// A thread ends.
+    /// Notes that a thread ends.
     pub(super) fn exits(&mut self, thread: u32, at: Ns) {
         let Some(process) = self.now.remove(&thread) else { return };
         let one = &mut self.all[process];
@@ -125,15 +127,15 @@ impl Processes {
         }
     }
 
-    /// A control group has its first process, by what this thread does.
+    /// Notes that a control group gets its first process through an action of thread `by`.
     pub(super) fn group_begins(&mut self, by: u32, group: &[u8], timeline: &mut Timeline) {
-        // Said of the group itself first, then of the groups around it.
+        // The kernel reports the group itself first, then the groups around it.
         if let Some(unit) = unit_of(group).filter(|_| !self.begins.contains_key(&by)) {
             self.begins.insert(by, timeline.names.intern(&unit));
         }
     }
 
-    /// A process comes into a control group.
+    /// Notes that a process joins a control group.
     pub(super) fn joins(&mut self, by: u32, pid: u32, group: &[u8], timeline: &mut Timeline) {
         self.begins.remove(&by);
         if let (Some(&process), Some(unit)) = (self.now.get(&pid), unit_of(group)) {
@@ -156,7 +158,8 @@ impl Processes {
         Some(one)
     }
 
-    /// As a table, each process after its parent, in order of time. What ran no program is called like its thread.
+    /// Adds the table: each process after its parent, in order of time. A process that ran no program has its thread's
+    /// name.
     pub(super) fn build(mut self, timeline: &mut Timeline, place: impl Fn() -> String) {
         self.services(timeline);
         for _ in 0..self.beyond {
@@ -190,11 +193,12 @@ impl Processes {
 }
 
 impl Processes {
-    /// Finds services by what processes run. Who belongs to a unit already, by its control group, starts none.
+    /// Finds services by the programs that processes run. A process that belongs to a unit by its control group starts
+    /// none.
     fn services(&mut self, timeline: &mut Timeline) {
         let program = |one: &One| one.program.map_or("", |name| timeline.names.get(name));
         let parent = |one: &One| one.parent.map(|parent| &self.all[parent]);
-        // Where OpenRC has one service in a process above the script's, that process is the service.
+        // If OpenRC runs one service in the parent of the script's process, the parent is the service.
         let above = self.all.iter().filter_map(|one| {
             let above = parent(one).filter(|above| above.script.is_none() && services::runs_one(program(above)))?;
             one.script.filter(|_| above.unit.is_none()).zip(one.parent)
@@ -202,7 +206,8 @@ impl Processes {
         let above: Vec<(NameId, usize)> = above.collect();
         above.into_iter().rev().for_each(|(script, above)| self.all[above].script = Some(script));
         let mut found: Vec<Service> = Vec::new();
-        // Control groups were handed on at the fork; of these, whose parent is a service stands before its children.
+        // Children inherited control groups at the fork already. Services are passed on here: parents stand before
+        // their children.
         let mut services: Vec<Option<NameId>> = vec![None; self.all.len()];
         for i in (0..self.all.len()).filter(|&i| self.all[i].unit.is_none()).collect::<Vec<_>>() {
             services[i] = self.all[i].parent.and_then(|parent| services[parent]);
@@ -220,7 +225,7 @@ impl Processes {
         }
     }
 
-    /// The service that a process is.
+    /// Returns the service of a process, if it starts one.
     fn service(&self, i: usize, timeline: &mut Timeline) -> Option<Service> {
         let one = &self.all[i];
         let program = |one: &One| one.program.map_or("", |name| timeline.names.get(name));
@@ -237,8 +242,8 @@ impl Processes {
     }
 }
 
-/// The unit of systemd's that has this control group: the first in the path that is no slice. A name that would collide with one of
-/// the kernel's files has an underscore in front.
+/// The systemd unit of a control group: the first part of the path that is not a slice. A unit name that would collide
+/// with one of the kernel's files has an underscore in front.
 fn unit_of(group: &[u8]) -> Option<String> {
     let group = lossy(group);
     let mut parts = group.split('/').map(|part| part.strip_prefix('_').unwrap_or(part));
@@ -250,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_of_the_first_unit_that_is_no_slice() {
+    fn a_groups_unit_is_the_first_part_that_is_not_a_slice() {
         let unit = |group: &str| unit_of(group.as_bytes());
         assert_eq!(unit("/system.slice/ssh.service").as_deref(), Some("ssh.service"));
         assert_eq!(

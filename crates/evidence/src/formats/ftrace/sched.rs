@@ -1,9 +1,9 @@
-//! Threads and CPUs as a trace shows them: who ran where, who did not and why.
+//! Follows threads and CPUs through a trace: which thread ran where, and what each waited for.
 //!
-//! A thread stops running at a switch, can run again at a waking, and runs at the next switch to
-//! it: the stretch between is a wait. Where a CPU's events were lost, or a thread turns up without a
-//! switch to it, nobody's time is invented: what ran is closed at the last event seen there, and
-//! the thread's gap is a wait on nobody knows what.
+//! A thread stops running at a switch, can run again at a waking, and runs again at the next switch to it. The stretch
+//! between is a wait. A CPU's events may be lost, or a thread may appear without a switch to it. Then no running time
+//! is invented: the running stretch ends at the last event seen on that CPU, and the gap is a wait for something
+//! unknown.
 
 use super::event::Task;
 use crate::input::text::lossy;
@@ -18,29 +18,30 @@ pub(super) struct ThreadNo(usize);
 pub(super) struct Thread<'a> {
     pub track: TrackId,
     comm: &'a [u8],
-    /// The trace's own column has the last name a thread had; arguments have the name of the time.
+    /// True if the name comes from the trace's own column, which has a thread's last name. Arguments have the name at
+    /// that time.
     named_by_column: bool,
-    /// The program that it became. The trace's column may have missed that: it learns names at switches.
+    /// The program that it became. The trace's column may lack that name: it learns names at switches.
     program: Option<&'a [u8]>,
     pid: u32,
-    /// Where it runs, and since when.
+    /// The CPU that it runs on, and since when.
     running: Option<(u32, Ns)>,
-    /// Since when it does not run, and who made it runnable when.
+    /// The time since which it does not run; and the time and cause of its becoming runnable.
     out: Option<(Ns, Option<(Ns, WaitedOn)>)>,
-    /// Whether it then sleeps uninterruptibly.
+    /// True if it sleeps uninterruptibly.
     uninterruptible: bool,
     ran: bool,
-    /// It has stopped running at least once.
+    /// True if it has stopped running at least once.
     left: bool,
     gone: bool,
-    /// For process id 0: it was seen at the kernel's own initialisation.
+    /// For process id 0: true if it was seen in the kernel's own initialisation.
     boots: bool,
 }
 
 #[derive(Debug, Default)]
 struct Cpu {
     current: Option<ThreadNo>,
-    /// The last event seen on it.
+    /// The time of the last event seen on it.
     last: Ns,
 }
 
@@ -48,14 +49,14 @@ struct Cpu {
 #[derive(Debug)]
 pub(super) struct Sched<'a> {
     threads: Vec<Thread<'a>>,
-    /// By process id; the idle threads, which share id 0, by CPU.
+    /// Threads by process id. The idle threads share id 0 and are kept by CPU.
     known: HashMap<(u32, u32), ThreadNo>,
     cpus: HashMap<u32, Cpu>,
-    /// Whether the trace has switches at all: without them nothing can be said of running and waiting.
+    /// True if the trace has switches. Without them, running and waiting are unknown.
     switches: bool,
 }
 
-/// How a thread's time on a CPU ended.
+/// The way in which a thread's time on a CPU ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     Blocked,
@@ -84,7 +85,7 @@ impl<'a> Sched<'a> {
         self.threads[thread.0].track
     }
 
-    /// The thread that an event's line says was running, which is made so if it was not known.
+    /// Returns the thread that an event's line shows as running, and makes it the running one if it was not.
     pub fn current(
         &mut self,
         task: Task<'a>,
@@ -112,7 +113,7 @@ impl<'a> Sched<'a> {
         no
     }
 
-    /// The thread of that id, new or known.
+    /// Returns the thread of that id, new or known.
     pub fn thread(&mut self, task: Task<'a>, cpu: u32, timeline: &mut Timeline) -> ThreadNo {
         let key = (task.pid, if task.pid == 0 { cpu } else { 0 });
         match self.known.get(&key) {
@@ -148,7 +149,8 @@ impl<'a> Sched<'a> {
         no
     }
 
-    /// A thread is created or first made runnable. An id that has been somebody else's begins anew.
+    /// Notes that a thread is created or first made runnable. If the id belonged to another thread, a new thread
+    /// begins.
     pub fn born(&mut self, child: Task<'a>, by: TrackId, cpu: u32, now: Ns, timeline: &mut Timeline) -> ThreadNo {
         let key = (child.pid, if child.pid == 0 { cpu } else { 0 });
         let reused = self.known.get(&key).is_some_and(|no| self.threads[no.0].ran || self.threads[no.0].gone);
@@ -163,38 +165,38 @@ impl<'a> Sched<'a> {
         no
     }
 
-    /// A thread can run from now on. Only the first of several wakings counts.
+    /// Notes that a thread can run from now on. Only the first of several wakings counts.
     pub fn runnable(&mut self, thread: ThreadNo, by: WaitedOn, now: Ns) {
         let thread = &mut self.threads[thread.0];
         match &mut thread.out {
             Some((_, woken)) => *woken = woken.or(Some((now, by))),
-            // Never seen to stop: all that is known is that it did not run just before.
+            // It was never seen to stop: all that is known is that it did not run just before.
             None if thread.running.is_none() => thread.out = Some((now, Some((now, by)))),
-            // Woken while it still ran: it does not stop.
+            // It was woken while it still ran, so it does not stop.
             None => {}
         }
     }
 
-    /// This thread of process id 0 does the kernel's own initialisation.
+    /// Notes that this thread of process id 0 does the kernel's own initialisation.
     pub fn boots(&mut self, thread: ThreadNo) {
         let thread = &mut self.threads[thread.0];
-        // A CPU's idle loop was left before: it will not initialise a kernel any more.
+        // A thread that was left before is a CPU's idle loop, and does not initialise the kernel.
         thread.boots |= thread.pid == 0 && !thread.left;
     }
 
-    /// A thread becomes a program, and has its name: the last part of the path.
+    /// Notes that a thread becomes a program and takes its name: the last part of the path.
     pub fn execs(&mut self, thread: ThreadNo, file: &'a [u8]) {
         self.threads[thread.0].program = file.rsplit(|&b| b == b'/').next();
     }
 
-    /// A thread that becomes a program takes the number of its process, whose first thread is gone.
+    /// Notes that a thread that becomes a program takes its process's number. The process's first thread is gone.
     pub fn takes_over(&mut self, by: u32, pid: u32, cpu: u32, now: Ns, timeline: &mut Timeline) {
         let Some(no) = self.known.remove(&(by, 0)) else { return };
         let first = self.known.insert((pid, 0), no);
         let thread = &mut self.threads[no.0];
         (thread.pid, thread.named_by_column) = (pid, false);
         timeline.tracks.get_mut(thread.track).id = u64::from(pid);
-        // What ran here under the process's number since then was this thread.
+        // The thread seen here under the process's number since then was this one.
         let current = self.cpus.get(&cpu).and_then(|on| on.current);
         if let Some(first) = first.filter(|&first| current == Some(first) && self.switches) {
             self.leave(first, Leaving::Gone, cpu, now, timeline);
@@ -202,17 +204,17 @@ impl<'a> Sched<'a> {
         }
     }
 
-    /// A thread is about to end.
+    /// Notes that a thread is about to end.
     pub fn ends(&mut self, thread: ThreadNo) {
         self.threads[thread.0].gone = true;
     }
 
-    /// A CPU goes from one thread to another.
+    /// Notes that a CPU goes from one thread to another.
     pub fn switch(&mut self, prev: ThreadNo, state: &[u8], next: Task<'a>, cpu: u32, now: Ns, timeline: &mut Timeline) {
         let leaving = if self.threads[prev.0].gone { Leaving::Gone } else { Leaving::from_state(state) };
         self.leave(prev, leaving, cpu, now, timeline);
         if self.threads[prev.0].boots {
-            // From here on process id 0 is the CPU's idle loop, and another track.
+            // From here on, process id 0 is the CPU's idle loop, which has another track.
             self.threads[prev.0].gone = true;
             self.known.remove(&(0, cpu));
         }
@@ -220,7 +222,7 @@ impl<'a> Sched<'a> {
         self.enter(next, cpu, now, timeline);
     }
 
-    /// Events of a CPU were lost: who ran there since is not known.
+    /// Notes that events of a CPU were lost: from here on, its running thread is unknown.
     pub fn lost(&mut self, cpu: u32, timeline: &mut Timeline) {
         let Some(on) = self.cpus.get_mut(&cpu) else { return };
         let last = on.last;
@@ -231,7 +233,7 @@ impl<'a> Sched<'a> {
 
     fn enter(&mut self, no: ThreadNo, cpu: u32, now: Ns, timeline: &mut Timeline) {
         if let Some((elsewhere, _)) = self.threads[no.0].running.filter(|&(on, _)| on != cpu) {
-            // It cannot run on two CPUs: its leaving the other was lost.
+            // A thread cannot run on two CPUs: the event of its leaving the other was lost.
             let last = self.cpus.get(&elsewhere).map_or(now, |cpu| cpu.last);
             self.leave_unseen(no, elsewhere, last, timeline);
             self.cpus.entry(elsewhere).or_default().current = None;
@@ -262,14 +264,14 @@ impl<'a> Sched<'a> {
         thread.gone |= leaving == Leaving::Gone;
     }
 
-    /// It left at some time after `last`, and nobody knows why.
+    /// Ends a thread's running time at `last`: it left some time later, for an unknown reason.
     fn leave_unseen(&mut self, no: ThreadNo, cpu: u32, last: Ns, timeline: &mut Timeline) {
         if self.threads[no.0].running.is_some_and(|(on, _)| on == cpu) {
             self.leave(no, Leaving::Blocked, cpu, last, timeline);
         }
     }
 
-    /// The trace is over at `last`: closes what is open and names the tracks. Returns the tracks by process id.
+    /// Closes all that is open at the trace's end `last`, and names the tracks. Returns the tracks by process id.
     pub fn finish(mut self, last: Ns, timeline: &mut Timeline) -> HashMap<u32, TrackId> {
         for thread in &mut self.threads {
             if let Some((cpu, from)) = thread.running {
@@ -291,18 +293,19 @@ impl<'a> Sched<'a> {
     }
 }
 
-/// What the column says for whom it has forgotten.
+/// The column's text for a thread whose name the kernel no longer has.
 const FORGOTTEN: &[u8] = b"<...>";
 
-/// The column says `<idle>` for process id 0 and [`FORGOTTEN`].
+/// True if the column has no name: `<idle>` for process id 0, or [`FORGOTTEN`].
 fn is_placeholder(comm: &[u8]) -> bool {
     comm.starts_with(b"<")
 }
 
 impl Thread<'_> {
-    /// Process 1 carries its maker's name until it runs a program. A name that the kernel cut is its program's.
+    /// The thread's name. Process 1 has its creator's name until it runs a program. A name that the kernel cut is
+    /// completed from the program's path.
     fn name(&self) -> std::borrow::Cow<'_, str> {
-        /// What the kernel keeps of a name.
+        /// The bytes that the kernel keeps of a name.
         const COMM_MAX: usize = 15;
         let cut = |program: &&[u8]| program.len() > COMM_MAX && program[..COMM_MAX] == *self.comm;
         if let Some(program) = self.program.filter(cut) {

@@ -1,8 +1,9 @@
-//! Services of managers other than systemd, recognised by what their processes run.
+//! Recognises services of managers other than systemd by the programs that their processes run.
 //!
-//! sysvinit runs each service's script (`/etc/init.d/ssh`, `/etc/rc2.d/S03ssh`), which ends when the service is there. OpenRC runs such
-//! scripts by `openrc-run`, in the script's own process or above it. runit, s6 and daemontools keep one process for each service
-//! (`runsv`), whose child becomes the service; what that is called, only the program says.
+//! sysvinit runs each service's script (`/etc/init.d/ssh`, `/etc/rc2.d/S03ssh`), which ends when the service has
+//! started. OpenRC runs such scripts with `openrc-run`, in the script's own process or in its parent. runit, s6 and
+//! daemontools keep one process for each service (`runsv`), whose child becomes the service; only the child's program
+//! gives its name.
 
 use timeline::Manager;
 
@@ -17,7 +18,7 @@ pub(super) fn script(path: &str) -> Option<&str> {
     (!name.is_empty() && !name.contains('/') && !is_rc && name != "rc.sysinit").then_some(name)
 }
 
-/// What lies in the folder of a run level: `/etc/rc2.d/S03ssh`, `/etc/rc.d/rc2.d/S03ssh`.
+/// The script's name in the folder of a run level: `/etc/rc2.d/S03ssh`, `/etc/rc.d/rc2.d/S03ssh`.
 fn of_level(path: &str) -> Option<&str> {
     let of = |folder| {
         let (level, name) = path.strip_prefix(folder)?.split_once(".d/")?;
@@ -26,7 +27,7 @@ fn of_level(path: &str) -> Option<&str> {
     of("/etc/rc").or_else(|| of("/etc/rc.d/rc"))
 }
 
-/// Without what orders scripts: `S03ssh`.
+/// Removes the prefix that orders scripts: `S03` of `S03ssh`.
 fn without_order(name: &str) -> &str {
     let rest = name.strip_prefix('S').unwrap_or(name);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -38,17 +39,17 @@ pub(super) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a program is OpenRC's, which runs scripts of services below it.
+/// True if the program is OpenRC's, whose children run the scripts of services.
 pub(super) fn is_openrc(path: &str) -> bool {
     matches!(base(path), "openrc" | "openrc-run")
 }
 
-/// Whether OpenRC runs one service in this program.
+/// True if the program is OpenRC's that runs one service.
 pub(super) fn runs_one(path: &str) -> bool {
     base(path) == "openrc-run"
 }
 
-/// Which manager's this program is, of which each child is a service.
+/// The manager of this supervising program. Each child of such a program is a service.
 pub(super) fn supervisor(path: &str) -> Option<Manager> {
     match base(path) {
         "runsv" => Some(Manager::Runit),
@@ -58,7 +59,7 @@ pub(super) fn supervisor(path: &str) -> Option<Manager> {
     }
 }
 
-/// Whether this is what a supervisor starts, before that becomes the service.
+/// True if this is the script that a supervisor starts and that then becomes the service.
 pub(super) fn is_run_script(path: &str) -> bool {
     matches!(base(path), "run" | "finish" | "log")
 }
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_says_its_service() {
+    fn a_scripts_path_gives_its_service() {
         for (path, name) in [
             ("/etc/init.d/ssh", Some("ssh")),
             ("/etc/init.d/hwclock.sh", Some("hwclock.sh")),

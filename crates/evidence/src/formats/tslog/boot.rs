@@ -1,4 +1,4 @@
-//! Where in the boot a log's functions are: phases, the end, and what a reader must know first.
+//! The phases of a log's boot, its end, and the warnings that a reader must see first.
 
 use super::labels::Role;
 use super::order::Order;
@@ -9,41 +9,39 @@ use timeline::{
     WaitedOn, Warning,
 };
 
-/// The tracks that the boot path goes over.
+/// The tracks that the boot path goes through, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The boot loader.
     pub loader: Option<TrackId>,
-    /// The kernel's first thread.
     pub main: Option<TrackId>,
     /// Process 1.
     pub init: Option<TrackId>,
 }
 
 impl Chain {
-    /// The track that the boot is on last.
+    /// Returns the last of these that the log has.
     pub fn last(&self) -> Option<TrackId> {
         self.init.or(self.main).or(self.loader)
     }
 }
 
-/// A thread of the path is heard of no more, and the path stays on it: its outermost function does not return, so it still
-/// ran. What ran inside that is not known.
+/// A stretch of the path whose thread logs nothing more. Its outermost function does not return, so the thread still
+/// ran; what ran inside that function is unknown.
 pub struct Silent {
     pub track: TrackId,
     pub from: u64,
     pub to: u64,
-    /// The outermost function, and the innermost that was entered.
+    /// The outermost function, and the last that was entered.
     pub outer: String,
     pub inner: String,
 }
 
-/// Lays phases, the chain of threads, the end of the kernel's part, and warnings.
+/// Adds the phases, the links between the chain's threads, the end of the kernel's part, and the warnings.
 pub struct Boot<'a> {
     pub log: &'a Log,
     pub order: &'a Order,
     pub clock: &'a Clock,
-    /// How well the place of the whole log on the timeline is known. Within the log, times are exact.
+    /// The error of the whole log's place on the timeline. Within the log, times are exact.
     pub error: Ns,
     pub chain: Chain,
     pub timeline: &'a mut Timeline,
@@ -54,7 +52,7 @@ impl Boot<'_> {
         self.clock.to_ns(Ticks(ticks))
     }
 
-    /// Each thread of the path follows the one before it.
+    /// Makes each thread of the chain the creator of the next one.
     pub fn link(&mut self) {
         let known = &self.order.known;
         let Chain { loader, main, init } = self.chain;
@@ -69,7 +67,7 @@ impl Boot<'_> {
         }
     }
 
-    /// NetBSD's process 1 is started early and waits until `main` lets it go (`sys/kern/init_main.c`).
+    /// Adds the wait of NetBSD's process 1: it starts early and waits until `main` returns (`sys/kern/init_main.c`).
     fn wait_for_main(&mut self, main: TrackId, init: TrackId) {
         let (Some((begun, _)), Some((done, _))) = (self.order.known.enter(Role::StartInit), self.main_done()) else {
             return;
@@ -81,7 +79,8 @@ impl Boot<'_> {
         }
     }
 
-    /// When NetBSD's `main` is left, which lets process 1 go. A function of that name in another kernel is any function.
+    /// The time at which NetBSD's `main` returns, which lets process 1 go on. In other kernels a function named `main`
+    /// means nothing.
     fn main_done(&self) -> Option<(u64, u32)> {
         self.order.known.exit(Role::Main).filter(|_| self.is_netbsd())
     }
@@ -90,8 +89,8 @@ impl Boot<'_> {
         self.timeline.os == Os::NetBsd
     }
 
-    /// Where phases begin, each by the record that shows it. `unknown_from`: nothing is known of the path's thread from
-    /// then on.
+    /// Adds the phases' boundaries, each with the record that shows it. `unknown_from`: from then on nothing is known
+    /// of the path's thread.
     pub fn phases(&mut self, unknown_from: Option<u64>) {
         let known = &self.order.known;
         let mut phases = Vec::new();
@@ -125,7 +124,7 @@ impl Boot<'_> {
         }
     }
 
-    /// Warns of what of the path only the outermost function is known.
+    /// Warns of a stretch of which only the outermost function is known.
     pub fn silent(&mut self, silent: Silent) {
         let Silent { track, from, to, outer, inner } = silent;
         let (at, from, to) = (self.time(from), self.log_time(from), self.log_time(to));
@@ -136,7 +135,8 @@ impl Boot<'_> {
         timeline.warnings.push(Warning::ThreadSilent { thread, from, to, outer, inner });
     }
 
-    /// The end of the kernel's part, or what is nearest to it. `open`: what the path's thread had entered and never left.
+    /// Sets the end of the kernel's part, or the nearest thing known. `open`: functions that the path's thread never
+    /// left.
     pub fn end(&mut self, ending: &Ending, open: &[String]) {
         let at = self.time(ending.ticks);
         let evidence = self.shown_by(&ending.kind);
@@ -162,7 +162,7 @@ impl Boot<'_> {
         }
     }
 
-    /// A record as the log has it: `ENTER _sleep`.
+    /// Formats a record as the log has it: `ENTER _sleep`.
     fn record(&self, record: &Record) -> String {
         format!("{} {}", record.what.word(), lossy(self.log.labels.text(record.label)))
     }
@@ -188,7 +188,7 @@ impl Boot<'_> {
         });
     }
 
-    /// A log that was cut by its buffer, or of which a part is missing.
+    /// Warns of a log that its buffer cut, or that lacks a part.
     pub fn cut(&mut self) {
         let known = &self.order.known;
         let records = known.kernel_records.saturating_add(usize::try_from(self.order.damaged).unwrap_or(usize::MAX));
@@ -209,7 +209,7 @@ impl Boot<'_> {
         }
     }
 
-    /// So long after the log's first record.
+    /// The time since the log's first record.
     fn log_time(&self, ticks: u64) -> Ns {
         self.time(ticks) - self.log_start()
     }
@@ -219,27 +219,28 @@ impl Boot<'_> {
     }
 }
 
-/// What shows the end of the kernel's part.
+/// The evidence for the end of the kernel's part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `EXIT start_init`.
     Reached,
     /// Process 1 forked this process: it was in user space by then.
     UserSpace(ProcessNamed),
-    /// Only that the log ends.
+    /// No evidence but the log's own end.
     Unknown,
 }
 
-/// Where the boot path ends.
+/// The end of the boot path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub kind: Kind,
     pub ticks: u64,
-    /// When process 1 forked, and whom, if it was in user space before the log's first record.
+    /// The first fork by process 1 (time and child), if it is before the log's first record: then process 1 was already
+    /// in user space.
     pub too_early: Option<(u64, ProcessNamed)>,
 }
 
-/// The best that a log says about its end: `None` for a log of nothing.
+/// Returns the best end that a log gives; `None` for an empty log.
 pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     let known = &order.known;
     if let Some((ticks, _)) = known.exit(Role::StartInit) {
@@ -259,5 +260,6 @@ pub fn ending(log: &Log, order: &Order) -> Option<Ending> {
     Some(Ending { kind: Kind::Unknown, ticks, too_early })
 }
 
-/// Nobody builds a kernel with a smaller buffer; a log of just so many records may well be whole.
+/// Kernels are not built with smaller buffers. A smaller log may be whole even if its number of records is a power of
+/// two.
 const SMALLEST_BUFFER: usize = 1 << 12;

@@ -1,4 +1,4 @@
-//! A log becomes a timeline: its clock, a track for each thread, and the spans on them.
+//! Builds a timeline from a log: its clock, a track for each thread, and the spans on them.
 
 use super::Log;
 use super::boot::{self, Boot, Chain, Kind};
@@ -16,41 +16,41 @@ use timeline::{
     Clock, Delay, DiagnosticKind, Ns, Os, RateSource, SyncPoint, Ticks, Timeline, TrackId, TrackKind, Unit, Warning,
 };
 
-/// What the caller knows of the counter that the log's ticks are of.
+/// The caller's knowledge about the log's counter.
 #[derive(Clone, Debug)]
 pub enum Counter {
     /// A clock that counts the same ticks.
     Clock(Clock),
-    /// Its rate, and who says so.
+    /// The counter's rate, and where it comes from.
     Rate(f64, RateSource),
-    /// Nothing: whatever the evidence says.
+    /// Nothing is known: the evidence decides.
     Unknown,
 }
 
-/// What was built of a log.
+/// The main tracks of a log, and its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Built {
-    /// The boot loader's track.
     pub loader: Option<TrackId>,
-    /// The track of the kernel's first thread.
+    /// The kernel's first thread.
     pub main: Option<TrackId>,
-    /// Process 1's.
+    /// Process 1.
     pub init: Option<TrackId>,
-    /// When the first record was logged, by whichever of them it was.
+    /// The time of the log's first record, on whichever track.
     pub begins: Option<Ns>,
 }
 
-/// Lays a log. Time zero is its first record, unless `counter` is a clock. Linear but for the sorting of a few.
+/// Builds a log's timeline. Time zero is the log's first record, unless `counter` is a clock. Linear but for some
+/// sorting.
 pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     let order = order(&mut log, &mut timeline.diagnostics);
     let first = order.known.first.map(|(ticks, _)| ticks);
     drop_out_of_range(&mut log, first, &mut timeline.diagnostics);
-    // The process table has the kernel's ticks; 0 is none.
+    // The process table has the kernel's ticks; 0 means that there is no time.
     for ticks in log.users.iter_mut().flat_map(|user| [&mut user.forked, &mut user.exited]).filter(|ticks| **ticks > 0)
     {
         *ticks = ticks.saturating_add(order.kernel_shift);
     }
-    // A log whose first record is time zero has its place by definition.
+    // If the log's first record defines time zero, its place has no error.
     let error = if let Counter::Clock(clock) = &counter { clock.residual } else { Ns::ZERO };
     let clock = clock(&log, &order, counter, timeline);
     timeline.os = os(&log, &order.known);
@@ -100,7 +100,7 @@ pub fn build(mut log: Log, counter: Counter, timeline: &mut Timeline) -> Built {
     if let Some(ending) = ending {
         boot.end(&ending, &left_open.names);
     }
-    // A clock that shows ticks as ticks is none.
+    // A clock in ticks converts nothing, so it is not listed.
     if timeline.unit == Unit::Nanoseconds {
         timeline.clocks.push(clock);
     }
@@ -136,24 +136,25 @@ fn clock(log: &Log, order: &Order, counter: Counter, timeline: &mut Timeline) ->
     linear(1e9, RateSource::Unknown)
 }
 
-/// What to say where the rate that was given is not the evidence's own. A CPU's line has six digits of it.
+/// Warns if the given rate differs from the evidence's own by more than 0.1 %. A CPU's line has six digits of the rate.
 fn contradiction(given_hz: f64, own: Option<(f64, RateSource)>) -> Option<Warning> {
     let (found_hz, found_in) = own.filter(|(hz, _)| (hz / given_hz - 1.0).abs() > 1e-3)?;
     Some(Warning::LogRateContradicted { given_hz, found_hz, found_in })
 }
 
-/// The clock by messages that both the log and a stamped console have: a line appears some time after its SYSINIT began.
+/// Fits the clock to messages that both the log and a stamped console have. A line appears later than its SYSINIT
+/// begins.
 fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
     let main = order.lives.get(order.known.main()? as usize)?;
     let records = &order.records[main.begin..main.end];
     let mut points: Vec<SyncPoint> = Vec::new();
     let mut names = Vec::new();
-    for said in &log.said {
-        let Message::Sysinit(name) = said.message;
+    for message in &log.said {
+        let Message::Sysinit(name) = message.message;
         let text = format!("SYSINIT {name}");
         let entered = |r: &&super::Record| r.what == What::Enter && log.labels.text(r.label) == text.as_bytes();
         if let Some(record) = records.iter().find(entered).filter(|_| !names.contains(&text)) {
-            points.push(SyncPoint { ticks: Ticks(record.ticks), at: said.at });
+            points.push(SyncPoint { ticks: Ticks(record.ticks), at: message.at });
             names.push(text);
         }
     }
@@ -164,7 +165,8 @@ fn matched(log: &Log, order: &Order, zero: u64) -> Option<Clock> {
     Some(clock)
 }
 
-/// Many a kernel's first function is called `main`: NetBSD's is told by its banner, or the form of its process table.
+/// The first function of many kernels is called `main`; NetBSD's banner or the form of its process table identifies
+/// NetBSD.
 fn os(log: &Log, known: &Known) -> Os {
     match &log.facts.os {
         Some(os) => os.clone(),

@@ -1,5 +1,5 @@
-//! What a BSD kernel's own messages say beside its log: which system on what machine, and, where a logger stamped them,
-//! when messages appeared that the log has too.
+//! Console messages of a BSD kernel: which system and machine it is, and, if a logger stamped the lines, when messages
+//! appeared whose function is in the log too.
 //!
 //! ```text
 //! Copyright (c) 1992-2025 The FreeBSD Project.                  SYSINIT announce prints it
@@ -7,7 +7,7 @@
 //! FreeBSD 15.0-RELEASE-p13 #0 releng/15.0-af58d0db156a: …       SYSINIT version
 //! real memory  = 536870912 (512 MB)
 //! FreeBSD/SMP: Multiprocessor System Detected: 16 CPUs
-//! hw.ncpu: 16                                                   sysctl; also `ncpu=16` in somebody's notes
+//! hw.ncpu: 16                                                   sysctl; also `ncpu=16` in hand-written notes
 //! NetBSD 10.0 (GENERIC) #0: …
 //! total memory = 511 MB
 //! ```
@@ -15,7 +15,7 @@
 use crate::input::text::{grouped_number, lossy, number, skip_spaces};
 use timeline::{Ns, Os};
 
-/// The system and its machine, as far as said; the first word on each counts.
+/// The system and its machine. The first statement about each counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub os: Option<Os>,
@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Takes in a line; whether it says anything.
+    /// Reads a line. Returns true if it has any of these facts.
     pub fn line(&mut self, text: &[u8]) -> bool {
         if !text.first().is_some_and(|first| b"FNrthS".contains(first)) {
             return false;
@@ -48,7 +48,7 @@ fn banner(text: &[u8]) -> Option<(Os, String)> {
     let names: [(Os, &[u8]); 2] = [(Os::FreeBsd, b"FreeBSD "), (Os::NetBsd, b"NetBSD ")];
     let (os, rest) = names.into_iter().find_map(|(os, prefix)| Some((os, text.strip_prefix(prefix)?)))?;
     let release = rest.split(|&b| b == b' ').next()?;
-    // `FreeBSD is a registered trademark …` begins alike.
+    // Excludes `FreeBSD is a registered trademark …`.
     let is_release = release.first()?.is_ascii_digit() && release.contains(&b'.') && release.len() < 64;
     is_release.then(|| (os, lossy(release).into_owned()))
 }
@@ -75,21 +75,21 @@ fn memory(text: &[u8]) -> Option<u64> {
     Some(bytes)
 }
 
-/// A message that the log has too, by what printed it.
+/// A message whose printing function is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The SYSINIT of that name.
+    /// The message that the SYSINIT of this name prints.
     Sysinit(&'static str),
 }
 
-/// When a message appeared.
+/// A message and the time when it appeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     pub message: Message,
     pub at: Ns,
 }
 
-/// The line as a message that the log has too, if somebody stamped it.
+/// Returns the message and its time if the log has its function too and a logger stamped the line.
 pub fn said(text: &[u8], stamp: Option<Ns>) -> Option<Said> {
     let at = stamp?;
     let sysinit = match text {

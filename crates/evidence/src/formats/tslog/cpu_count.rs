@@ -1,5 +1,5 @@
-//! Whether it matters that nothing says how many CPUs there were: with one, a holder that others interrupted is not to
-//! blame for them. It changes nothing of the timeline; it only tells what to give.
+//! Tests if the unknown number of CPUs matters. With one CPU, a holder that another thread preempted is not to blame
+//! for that time. Nothing on the timeline changes; the diagnostic tells the user which number to give.
 
 use super::Log;
 use super::occupancy::occupancy;
@@ -7,10 +7,10 @@ use super::order::Order;
 use hashbrown::HashMap;
 use timeline::{Clock, DiagnosticKind, NameId, Ns, Ticks, Timeline, TrackId, WaitedOn};
 
-/// Of the log's length: what a holder lost to others has to be more.
+/// A holder's lost time matters if it is more than this part (1/100) of the log's length.
 const MATTERS: i64 = 100;
 
-/// Notes each holder that would be charged for much less if there was one CPU. `O(n log n)`.
+/// Notes each holder that would be charged much less time if there was one CPU. `O(n log n)`.
 pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId], u64), timeline: &mut Timeline) {
     let knows = timeline.cpu_count > 0 || log.facts.cpus.is_some() || !timeline.occupancy.is_empty();
     if knows || timeline.holds.is_empty() {
@@ -37,7 +37,7 @@ pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId]
     }
 }
 
-/// Where a thread's first record from then on is.
+/// The place in the log of a thread's first record at or after `from`.
 fn place(log: &Log, order: &Order, clock: &Clock, tracks: &[TrackId], (track, from): (TrackId, Ns)) -> String {
     let life = tracks.iter().position(|&known| known == track).map(|number| &order.lives[number]);
     let records = life.map_or(&[][..], |life| &order.records[life.begin..life.end]);
@@ -45,7 +45,7 @@ fn place(log: &Log, order: &Order, clock: &Clock, tracks: &[TrackId], (track, fr
     record.map_or(String::new(), |r| log.place(order.pieces[usize::from(r.piece)].0, r.line))
 }
 
-/// When threads were ready and had no CPU: of each, by time, from when until when, and how long all before were.
+/// The times when each thread was ready without a CPU, in order: begin, end, and the sum of the lengths before.
 struct Ready(HashMap<TrackId, Vec<(Ns, Ns, Ns)>>);
 
 impl Ready {

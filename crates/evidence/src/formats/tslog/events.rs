@@ -1,12 +1,12 @@
-//! One thread's records become spans, waits, holds and marks.
+//! Builds spans, waits, holds and marks from one thread's records.
 //!
-//! An exit closes the innermost entry of its name and detail, and what was entered inside that one. An exit without a detail
-//! closes the innermost entry of its name: FreeBSD's loader logs a detail only on entry. What is never left lasts
-//! to the end of the log, but on the boot path no longer than the path stays there ([`PathEnd`]). A wait ends with the
-//! innermost `UNWAIT` of its topic, or [without one](super::open_waits) when its thread is seen to go on.
-//! A thread that holds a topic twice holds it until it released it twice. A release
-//! without a hold counts from the beginning, a hold without a release to no end: who blames them has to look when the
-//! thread was created.
+//! An exit closes the innermost entry of its name and detail, and all entries inside that one. An exit without a detail
+//! closes the innermost entry of its name: FreeBSD's loader logs a detail only on entry. A function that is never left
+//! lasts to the end of the log; on the boot path it lasts no longer than the path stays there ([`PathEnd`]). A wait
+//! ends with the innermost `UNWAIT` of its topic, or [without one](super::open_waits) when its thread is seen to go on.
+//! A thread that takes a topic twice holds it until it has released it twice. A release without a hold counts as held
+//! from the beginning, a hold without a release as held without end; code that charges waits to such holds must check
+//! when the thread was created. thread was created.
 
 use super::boot::{Chain, Ending, Kind, Silent};
 use super::hole::DEEP;
@@ -23,7 +23,7 @@ use timeline::{
     WaitedOn,
 };
 
-/// What a label means, in the timeline's names.
+/// A label's meaning, in the timeline's names.
 #[derive(Clone, Copy)]
 struct Meaning {
     name: NameId,
@@ -38,12 +38,12 @@ enum Event {
     Unwait,
     Hold,
     Release,
-    /// What [`occupancy`](super::occupancy) reads.
+    /// An event that [`occupancy`](super::occupancy) reads.
     Scheduler,
     Other,
 }
 
-/// Lays the records of all lives. `tracks` are the lives' tracks.
+/// Places the records of all lives on the timeline.
 pub struct Builder<'a> {
     log: &'a Log,
     order: &'a Order,
@@ -59,29 +59,29 @@ pub struct Builder<'a> {
     sleep: Option<NameId>,
 }
 
-/// Where the boot path ends, and what it goes over.
+/// The end of the boot path, and the tracks that it goes through.
 #[derive(Clone, Copy)]
 pub struct PathEnd<'a> {
     pub chain: Chain,
     pub ending: Option<&'a Ending>,
-    /// When process 1 logged first: from then on the path is on its thread.
+    /// The tick of process 1's first record: from then on the path is on its thread.
     pub init_begins: Option<u64>,
     /// The log's last tick.
     pub log_ends: u64,
 }
 
-/// What is not known of the end of the boot path.
+/// Things that the log leaves open at the end of the boot path.
 #[derive(Default)]
 pub struct LeftOpen {
-    /// What the thread that the path ends on had entered and never left, outermost first.
+    /// Functions that the path's last thread entered and never left, outermost first.
     pub names: Vec<String>,
-    /// When a thread of the path was heard of last, though the path stays on it.
+    /// The tick of the last known activity of a path thread that logs nothing more while the path stays on it.
     pub unknown_from: Option<u64>,
-    /// Where only the function around all others is known.
+    /// A stretch of which only the outermost function is known.
     pub silent: Option<Silent>,
 }
 
-/// Process 1 once it is in user space, on the track of its thread: what the kernel then does for it lies in it.
+/// Process 1 in user space, on the track of its thread. Its span contains what the kernel then does for it.
 #[derive(Clone, Copy)]
 pub struct Process1 {
     pub track: TrackId,
@@ -90,17 +90,17 @@ pub struct Process1 {
     pub name: NameId,
 }
 
-/// Holds and releases of a topic that have no counterpart on their own thread: how many, and where the first is.
+/// Holds and releases of a topic that have no counterpart on their own thread: the number, and the place of the first.
 #[derive(Default)]
 struct Unmatched {
     holds: (u64, String),
     releases: (u64, String),
 }
 
-/// So many functions are named at each end of a stack.
+/// The number of functions named at each end of a stack.
 const OPEN_NAMED: usize = 50;
 
-/// What is open on a thread, by topic.
+/// A thread's open waits and holds, by topic.
 #[derive(Default)]
 struct Open {
     waits: Waits,
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
         Builder { log, order, clock, timeline, meanings, builder, unmatched, process_1, path, left_open, sleep }
     }
 
-    /// Lays one life's records. Lives come in the order of their tracks, so that spans come sorted.
+    /// Places one life's records. The caller passes lives in the order of their tracks, so that spans are added sorted.
     pub fn life(&mut self, life: &Life, track: TrackId) {
         let mut open = Open::default();
         let mut piece = 0;
@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
                     }
                 }
                 What::Event => self.event(m, track, at, record, &mut open),
-                // The life's name, which its track has.
+                // The life's name: its track has it already.
                 What::Thread => {}
             }
         }
@@ -180,17 +180,17 @@ impl<'a> Builder<'a> {
         self.builder.begin(&mut self.timeline.spans, row, &mut self.timeline.diagnostics, String::new)
     }
 
-    /// Nothing says when what is still open on a thread ended: it lasts to this tick.
+    /// Ends the spans that are still open on a thread at this tick, since nothing shows when they ended.
     fn cut(&mut self, track: TrackId, ticks: u64, entries: Entries) {
         let at = self.clock.to_ns(Ticks(ticks));
         let Timeline { spans, diagnostics, .. } = &mut *self.timeline;
         self.builder.close(spans, track, at, diagnostics, |span| entries.place(span, self.log, self.order));
     }
 
-    /// Until which tick it lasts at the end of a thread. A thread of the boot path that is heard of no more, while others go
-    /// on and the path leaves it later, has left what it was in: nothing says when, so that what follows its last record is
-    /// not known. A function that does not return is around all else, and no loss: it [lasts](Silent) until process 1
-    /// begins. Where the log ends, because the machine hangs or the buffer is full, the thread still is where it was.
+    /// Returns the tick at which a thread's open spans end. A thread of the boot path may log nothing more while others
+    /// go on and the path leaves it later. Then it has left its functions at an unknown time, so the time after its
+    /// last record is unknown. But if its outermost function never returns, that one [lasts](Silent) until process 1
+    /// begins. If the log ends because the machine hangs or the buffer is full, the thread is still in its functions.
     fn open_until(&mut self, track: TrackId, last: Record, entries: Entries) -> u64 {
         let PathEnd { chain, ending, init_begins, log_ends } = self.path;
         let piece_ends = self.order.pieces[usize::from(last.piece)].1;
@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
         known_until
     }
 
-    /// What lies inside the outermost function of a track ends with the last that is heard of it.
+    /// Ends all spans inside a track's outermost function at the track's last record.
     fn silent(&mut self, track: TrackId, names: Vec<String>, (from, to): (u64, u64), entries: Entries) {
         let (Some(outer), Some(inner)) = (names.first().cloned(), names.last().cloned()) else { return };
         let at = self.clock.to_ns(Ticks(from));
@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
         self.left_open.silent = Some(Silent { track, from, to, outer, inner });
     }
 
-    /// What is open on a track, outermost first. Of a deep stack only its ends are named.
+    /// Names the open functions of a track, outermost first. Names only both ends of a deep stack.
     fn open_names(&self, track: TrackId) -> Vec<String> {
         let Timeline { spans, names, .. } = &*self.timeline;
         let name = |span: SpanId| {
@@ -319,7 +319,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All lives are placed.
+    /// Counts unmatched holds and releases once all lives are placed.
     pub fn finish(self) -> LeftOpen {
         let diagnostics = &mut self.timeline.diagnostics;
         for unmatched in self.unmatched.into_values() {
@@ -333,7 +333,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A life's entries, each of which begins a span: the first one's number, and the span of a process among them.
+/// A life's entries, each of which begins a span: the first span's number, and the span of process 1 among them.
 #[derive(Clone, Copy)]
 struct Entries {
     life: Life,
@@ -342,7 +342,8 @@ struct Entries {
 }
 
 impl Entries {
-    /// Where the record stands that began a span. Looks for it: only the first place of a kind of trouble is asked for.
+    /// Finds the place of the record that began a span. Slow, but only the first place of each kind of diagnostic is
+    /// needed.
     fn place(&self, span: SpanId, log: &Log, order: &Order) -> String {
         let before = self.process.map_or(0, |process| u32::from(process < span));
         let number = (span.0 - self.first - before) as usize;
@@ -358,7 +359,7 @@ fn sorted<T>(open: HashMap<NameId, Vec<T>>) -> Vec<(NameId, Vec<T>)> {
     open
 }
 
-/// Where the first name stands that is not UTF-8: in a record, or else in the process table.
+/// The place of the first name that is not UTF-8: in a record, or else in the process table.
 fn place_not_utf8(log: &Log, order: &Order) -> String {
     let is_not_utf8 = |label: u32| std::str::from_utf8(log.labels.text(label)).is_err();
     let in_records = order.records.iter().filter(|r| is_not_utf8(r.label)).map(|r| (r.piece, r.line)).min();

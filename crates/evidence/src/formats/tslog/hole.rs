@@ -1,8 +1,9 @@
-//! A part of the log that is missing in the middle of a file: lines that a console lost, two captures joined.
+//! Finds a missing part in the middle of a file: lines that a console lost, or two captures joined.
 //!
-//! Nothing marks such a place. It is taken to be there if two things come together: the thread that the boot path is on is
-//! never heard of again though it is deep in entries, and after that, before the end mark, comes a thread whose first record
-//! is an exit, so that its entry was in what is missing. The place is the longest silence of all threads between the two.
+//! Nothing marks such a place. It is assumed if two things come together. First, the thread of the boot path logs
+//! nothing more although it is deep in entries. Second, later but before the end mark, there is a thread whose first
+//! record is an exit, so its entry is in the missing part. The place is the longest time between two records from the
+//! one to the other.
 
 use super::Log;
 use super::labels::Role;
@@ -10,8 +11,8 @@ use super::line::What;
 use hashbrown::HashMap;
 use std::ops::Range;
 
-/// The record, of those in `run`, before which a part is missing. Records have their lives by now; `main` is the life that
-/// the path is on, `strangers` are records that begin a life with an exit, in order.
+/// Returns the index of the record in `run` before which a part is missing. `main` is the life that the path is on;
+/// `strangers` are records that begin a life with an exit, in order. Each record's `thread` is already its life.
 pub fn hole(log: &Log, run: Range<usize>, main: u32, strangers: &[usize]) -> Option<usize> {
     let records = &log.records[run.clone()];
     let latest = strangers.iter().rfind(|i| run.contains(i))?;
@@ -23,14 +24,14 @@ pub fn hole(log: &Log, run: Range<usize>, main: u32, strangers: &[usize]) -> Opt
         return None;
     }
     let silence = |i: &usize| log.records[*i].ticks.saturating_sub(log.records[*i - 1].ticks);
-    // Of equal ones the first.
+    // The first of equal silences.
     (last + 1..=stranger).rev().max_by_key(silence)
 }
 
-/// A function that never returns is around all else; what is inside it ends.
+/// The least number of open entries for a loss: the outermost function may never return, but those inside it do.
 pub const DEEP: usize = 2;
 
-/// How many entries of a life are open at the end of `run`.
+/// The number of entries of a life that are open at the end of `run`.
 fn depth(log: &Log, run: Range<usize>, life: u32) -> usize {
     let mut stack: Vec<u32> = Vec::new();
     let mut open: HashMap<u32, u32> = HashMap::new();

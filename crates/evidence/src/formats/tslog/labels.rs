@@ -1,23 +1,23 @@
-//! What records name, each once: a log has a hundred times as many records as names. What a console put into a name (NULs,
-//! escape sequences) is taken out of it.
+//! The names in records, each stored once: a log has a hundred times as many records as names. Bytes that a console
+//! added to a name (NULs, escape sequences) are removed.
 
 use crate::formats::kernel_log::{Cleaner, is_unclean};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// Functions that the log's reader knows, because they run once and say where in the boot one is.
+/// Functions with a meaning for the log's reader: they run once, and each marks a point of the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     #[default]
     None,
     Loader,
-    /// The kernel's first function, which depends on the machine.
+    /// The kernel's first function, which differs by machine.
     MachineDependent,
     MiStartup,
     /// NetBSD's `main`.
     Main,
     StartInit,
-    /// What bootscope's own recorder says of the log as a whole: `TSLOG dropped 17`.
+    /// A note by bootscope's own recorder about the whole log: `TSLOG dropped 17`.
     Note,
 }
 
@@ -34,13 +34,13 @@ impl Role {
         }
     }
 
-    /// What it is on a thread: the loader is thread 0x0 and nobody else.
+    /// The role on a thread: only thread 0x0 is the loader.
     #[inline]
     pub fn on(self, thread: u64) -> Role {
         if self == Role::Loader && thread != 0 { Role::None } else { self }
     }
 
-    /// One bit for each.
+    /// The role's bit in a set.
     pub fn bit(self) -> u8 {
         match self {
             Role::None => 0,
@@ -58,18 +58,18 @@ pub struct Labels {
     roles: Vec<Role>,
     table: HashTable<u32>,
     hasher: hashbrown::DefaultHashBuilder,
-    /// The last text with these ends: hits nearly always, and costs no real hash.
+    /// For each hash of a text's ends, the last such text: hits nearly always, and needs no full hash.
     recent: Vec<Recent>,
-    /// How many texts were cleaned.
+    /// The number of texts that were cleaned.
     cleaned: u64,
-    /// How many texts are shown as [`OTHERS`].
+    /// The number of texts replaced by [`OTHERS`].
     beyond: u64,
 }
 
-/// More different names than a kernel has functions that it logs. What else comes is [`OTHERS`].
+/// More names than a kernel has functions that it logs. Further names become [`OTHERS`].
 const LABELS_MAX: usize = 1 << 18;
 const OTHERS: &[u8] = timeline::OTHERS.as_bytes();
-/// More than a log has different names.
+/// More than the number of different names in a log.
 const RECENT: usize = 1 << 13;
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Default for Labels {
             roles: Vec::new(),
             table: HashTable::with_capacity(RECENT / 2),
             hasher: hashbrown::DefaultHashBuilder::default(),
-            // No text has these ends: it would be longer than what it takes.
+            // No text has these ends: a text of this length does not fit into memory.
             recent: vec![Recent { ends: Ends { head: 0, tail: 0, length: usize::MAX }, number: 0 }; RECENT],
             cleaned: 0,
             beyond: 0,
@@ -95,7 +95,7 @@ impl Default for Labels {
 }
 
 impl Labels {
-    /// The number of a text, new or known.
+    /// Returns the number of a text, new or known.
     #[inline]
     pub fn number(&mut self, text: &[u8]) -> u32 {
         let ends = Ends::of(text);
@@ -105,7 +105,7 @@ impl Labels {
             return recent.number;
         }
         let number = self.look_up(text);
-        // What was cleaned is another text now, and is to be counted each time.
+        // A cleaned text is stored as another text, and each of its occurrences must be counted.
         if self.text(number) == text {
             self.recent[place] = Recent { ends, number };
         }
@@ -123,7 +123,7 @@ impl Labels {
             let mut cleaner = Cleaner::default();
             let (clean, _) = cleaner.clean(text);
             let clean = super::line::trim(clean);
-            // A line that has nothing but control characters still is one.
+            // A name of nothing but control characters still is a name.
             return self.look_up(if clean.is_empty() { b"?" } else { clean });
         }
         if ends.len() >= LABELS_MAX && text != OTHERS {
@@ -138,34 +138,31 @@ impl Labels {
         number
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many texts were cleaned.
+    /// The number of texts that were cleaned.
     pub fn cleaned(&self) -> u64 {
         self.cleaned
     }
 
-    /// How many texts are shown as others, because there are too many.
+    /// The number of texts replaced by [`OTHERS`] because there are too many.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Whether the text was seen before.
+    /// True if the text was seen before.
     pub fn knows(&self, text: &[u8]) -> bool {
         let hash = self.hasher.hash_one(text);
         self.table.find(hash, |&number| slice(&self.text, &self.ends, number) == text).is_some()
     }
 
-    /// The text of a number.
     #[inline]
     pub fn text(&self, number: u32) -> &[u8] {
         slice(&self.text, &self.ends, number)
     }
 
-    /// What is special about it.
     #[inline]
     pub fn role(&self, number: u32) -> Role {
         self.roles[number as usize]
@@ -193,7 +190,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Eight bytes at each end; of shorter texts as many as there are, which may overlap.
+    /// Takes eight bytes from each end. Shorter texts give fewer bytes, which may overlap.
     #[inline]
     fn of(text: &[u8]) -> Ends {
         let length = text.len();
@@ -206,13 +203,13 @@ impl Ends {
         Ends { head: text.iter().fold(0, |word, &b| word << 8 | u64::from(b)), tail: 0, length }
     }
 
-    /// Whether there is nothing between them, so that texts with the same ends are the same.
+    /// True if the ends cover the whole text, so that texts with equal ends are equal.
     #[inline]
     fn are_all(self) -> bool {
         self.length <= 16
     }
 
-    /// Where in [`Labels::recent`] a text is remembered.
+    /// The text's index in [`Labels::recent`].
     #[inline]
     fn place(self) -> usize {
         let mixed = (self.head ^ self.tail.rotate_left(23) ^ self.length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -226,9 +223,9 @@ impl Ends {
 mod tests {
     use super::*;
 
-    /// Each pair has the same length and the same ends, or nearly.
+    /// The texts of each pair have the same length and the same ends, or nearly.
     #[test]
-    fn texts_that_differ_little_are_told_apart() {
+    fn similar_texts_have_different_numbers() {
         let mut labels = Labels::default();
         let texts = ["", "a", "ab", "ba", "abc", "cab", "abcd", "dbca", "abcdabc", "abcXabc", "abcdefgh", "abcdefgi"];
         let middles = ["12345678abcdefgh", "12345678Xabcdefgh", "12345678Yabcdefgh", "12345678XYabcdefgh"];

@@ -1,29 +1,29 @@
-//! Names that a running thread got: `THREAD` on an address that has entries open, whose exits are still to come.
+//! Finds the names that running threads get: a `THREAD` record on an address with open entries whose exits come later.
 //!
 //! ```text
 //! 0x0 0 ENTER start_kernel
-//! 0x0 1 THREAD main             a name given late: the thread goes on
-//! 0x0 9 EXIT start_kernel       because this exit is of an entry from before the name
+//! 0x0 1 THREAD main             a late name: the thread goes on
+//! 0x0 9 EXIT start_kernel       because this exit belongs to an entry before the name
 //! ```
-//! Where an address is used again for a later thread, what the earlier one left open never ends.
+//! If a later thread reuses the address instead, the earlier thread's open entries never end.
 
 use super::Record;
 use super::line::What;
 use hashbrown::{HashMap, HashSet};
 
-/// What is open on one address.
+/// The open entries of one address.
 #[derive(Default)]
 struct Open {
-    /// Labels, and how many `THREAD` records came before each.
+    /// Labels, each with the number of `THREAD` records before it.
     entries: Vec<(u32, usize)>,
-    /// How many of each label are among them.
+    /// The number of open entries of each label.
     labels: HashMap<u32, u32>,
     /// The `THREAD` records so far.
     names: Vec<usize>,
 }
 
-/// Which records are names given late, by their number in `records`; `used` says which records count, in order. Only the
-/// threads in `renamed` are looked at: those that have a `THREAD` record that is not their first. Linear.
+/// Returns the records that are late names, as indexes into `records`. `used` lists the records that count, in order.
+/// Only the threads in `renamed` are looked at: those with a `THREAD` record that is not their first. Linear.
 pub fn late_names(records: &[Record], used: impl Iterator<Item = usize>, renamed: &[u32]) -> HashSet<usize> {
     let mut late = HashSet::new();
     if renamed.is_empty() {
@@ -51,7 +51,7 @@ pub fn late_names(records: &[Record], used: impl Iterator<Item = usize>, renamed
 }
 
 impl Open {
-    /// Closes the innermost entry of that label; how many names came before it.
+    /// Closes the innermost entry of a label. Returns the number of names before it.
     fn exit(&mut self, label: u32) -> Option<usize> {
         self.labels.get(&label).filter(|&&count| count > 0)?;
         while let Some((inner, names)) = self.entries.pop() {
@@ -70,7 +70,7 @@ impl Open {
 mod tests {
     use super::*;
 
-    /// `e1` enters 1, `x1` leaves it, `t` is a name; all on one thread.
+    /// `e1` enters function 1, `x1` leaves it, `t` is a `THREAD` record; all on one thread.
     #[track_caller]
     fn check(text: &str, expected: &[usize]) {
         let record = |word: &str| {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_from_before_the_name_says_that_the_thread_went_on() {
+    fn an_exit_of_an_entry_before_the_name_shows_the_same_thread() {
         check("e1 t x1", &[1]);
         check("e1 e2 t x2 t x1 t", &[2, 4]);
         check("e1 t e2 t x2 x1", &[1, 3]);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_earlier_thread_left_open_never_ends() {
+    fn open_entries_of_an_earlier_thread_never_end() {
         check("t e1 t e1 x1", &[]);
         check("e1 t e2 x2 t x3", &[]);
         check("t t t", &[]);

@@ -1,8 +1,8 @@
-//! One line of the log, taken apart: `0x<thread> <ticks> <what> <name>[ <detail>]`.
+//! Parses one line of the log: `0x<thread> <ticks> <what> <name>[ <detail>]`.
 
 use crate::input::text::number;
 
-/// What a record says.
+/// The type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum What {
@@ -13,7 +13,7 @@ pub enum What {
 }
 
 impl What {
-    /// The word for it.
+    /// The type's word in the log.
     pub fn word(self) -> &'static str {
         match self {
             What::Enter => "ENTER",
@@ -24,7 +24,7 @@ impl What {
     }
 }
 
-/// A record, its text still in the file.
+/// A record; its text still points into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     pub thread: u64,
@@ -34,19 +34,19 @@ pub struct Record<'a> {
     pub tail: &'a [u8],
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     Record(Record<'a>),
     /// Thread and ticks, but no known word.
     Unknown,
-    /// It begins as a record does and ends too early, or has a number that is none.
+    /// Begins like a record but ends too early, or has a malformed number.
     Cut,
-    /// Nothing like it.
+    /// Not like a record.
     Other,
 }
 
-/// The line as an entry.
+/// Parses a line.
 #[inline]
 pub fn entry(line: &[u8]) -> Entry<'_> {
     let Some(rest) = line.strip_prefix(b"0x") else { return Entry::Other };
@@ -58,7 +58,7 @@ pub fn entry(line: &[u8]) -> Entry<'_> {
     }
 }
 
-/// Of a record, what stands behind the thread: ticks, what, and name with detail.
+/// Parses a record behind its thread: ticks, type, and name with detail.
 #[inline]
 pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
     let (ticks, what, tail) = up_to_name(rest)?;
@@ -66,11 +66,11 @@ pub fn after_thread(rest: &[u8]) -> Option<(u64, What, &[u8])> {
     (!tail.is_empty()).then_some((ticks, what, tail))
 }
 
-/// The same of a record at the beginning of `rest`, where its line ends nobody knows yet: there is less of it to look
-/// through for its end. Only of a line that a newline ends.
+/// Parses a record behind its thread at the beginning of `rest`, before the end of its line is known: the newline is
+/// searched only behind the type. Returns the length too. The line must end with a newline.
 #[inline]
 pub fn next_after_thread(rest: &[u8]) -> Option<(u64, What, &[u8], usize)> {
-    // No part of it can be a newline.
+    // None of these parts can contain a newline.
     let (ticks, what, more) = up_to_name(rest)?;
     let length = newline(more)?;
     let tail = trim_end(&more[..length]);
@@ -84,13 +84,13 @@ fn up_to_name(rest: &[u8]) -> Option<(u64, What, &[u8])> {
     Some((ticks, what, tail))
 }
 
-/// Where the first newline is. Names are short: eight bytes at a time, and what is longer is memchr's.
+/// Finds the first newline. Names are short: it tests eight bytes at a time, and leaves longer texts to memchr.
 #[inline]
 fn newline(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     for (i, chunk) in bytes.chunks_exact(8).take(3).enumerate() {
         let word = u64::from_le_bytes(chunk.try_into().ok()?) ^ (ONES * b'\n' as u64);
-        // The highest bit of each byte that is zero; above the lowest of them there may be others that are not.
+        // Sets the highest bit of each zero byte. Only the lowest set bit is certain: those above it can be false.
         let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
         if zeros != 0 {
             return Some(i * 8 + zeros.trailing_zeros() as usize / 8);
@@ -99,7 +99,7 @@ fn newline(bytes: &[u8]) -> Option<usize> {
     memchr::memchr(b'\n', bytes)
 }
 
-/// Why what stands behind a thread is no record.
+/// Classifies a line that has a thread but is not a record.
 fn damaged(rest: &[u8]) -> Entry<'_> {
     let Some((_, rest)) = number(rest) else {
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -109,7 +109,7 @@ fn damaged(rest: &[u8]) -> Entry<'_> {
     if what(rest).is_some() || begins_a_word(rest) { Entry::Cut } else { Entry::Unknown }
 }
 
-/// A number, eight digits at a time: ticks have about ten.
+/// Parses a number, its first eight digits at once: ticks have about ten digits.
 #[inline]
 fn ticks(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes.first_chunk::<8>().and_then(|chunk| eight_digits(u64::from_le_bytes(*chunk))) {
@@ -125,12 +125,12 @@ fn ticks(bytes: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// Eight ASCII digits, the first in the lowest byte, as a number: pairs, then fours, then all, side by side in one word.
+/// Converts eight ASCII digits, the first in the lowest byte. It adds up pairs, then fours, then all, within one word.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
-    // A byte is a digit if its high half is 3, and still is with 6 added.
+    // A byte is a digit if its high half is 3, and stays 3 when 6 is added.
     let digits = word & HIGH == ZEROS && word.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS;
     digits.then(|| {
         let word = word & !HIGH;
@@ -142,7 +142,7 @@ fn eight_digits(word: u64) -> Option<u64> {
 
 #[inline]
 fn what(rest: &[u8]) -> Option<(What, &[u8])> {
-    // The two that nearly all records are, at one look.
+    // Tests the two words that nearly all records have first, with one comparison each.
     if let Some(chunk) = rest.first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         if word & 0xffff_ffff_ffff == u64::from_le_bytes(*b"ENTER \0\0") {
@@ -161,13 +161,13 @@ fn what(rest: &[u8]) -> Option<(What, &[u8])> {
     }
 }
 
-/// Whether the text is nothing, or all or the beginning of a known word.
+/// True if the text is empty, or is a known word or its beginning.
 fn begins_a_word(rest: &[u8]) -> bool {
     let rest = trim_end(rest);
     [What::Enter, What::Exit, What::Event, What::Thread].iter().any(|what| what.word().as_bytes().starts_with(rest))
 }
 
-/// Up to 16 hexadecimal digits and what follows them.
+/// Parses up to 16 hexadecimal digits. Returns the rest too.
 #[inline]
 fn hex(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
@@ -188,7 +188,7 @@ fn hex(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
-/// A record that stands behind other text: a prompt, half of a message.
+/// Finds a record behind other text: a prompt, half of a message.
 pub fn behind_other_text(line: &[u8]) -> Option<Record<'_>> {
     const LOOKED_AT: usize = 200;
     let starts = memchr::memmem::find_iter(&line[..line.len().min(LOOKED_AT)], b"0x");
@@ -198,13 +198,13 @@ pub fn behind_other_text(line: &[u8]) -> Option<Record<'_>> {
     })
 }
 
-/// Whether the first line is a record.
+/// True if the first line is a record.
 pub fn is_record(bytes: &[u8]) -> bool {
     let line = &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())];
     matches!(entry(line), Entry::Record(_))
 }
 
-/// Without what consoles and sysctls leave at a line's ends: NULs, returns, spaces.
+/// Removes what consoles and sysctls leave at a line's ends: NULs, returns, spaces.
 pub fn trim(line: &[u8]) -> &[u8] {
     let begin = line.iter().take_while(|b| matches!(b, 0 | b'\r' | b' ')).count();
     trim_end(&line[begin..])
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record() {
+    fn damaged_unknown_and_other_lines() {
         for cut in [
             "0x1",
             "0xfffff80005445000 ",
@@ -290,7 +290,7 @@ mod tests {
     fn the_first_newline_is_found() {
         for length in 0..40 {
             for at in 0..length {
-                // A byte above the newline must not look like one: 0x0b is the next one.
+                // 0x0b is one above the newline and must not be taken for one.
                 let mut text = vec![0x0b; length];
                 text[at] = b'\n';
                 assert_eq!(newline(&text), Some(at), "{length}");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_line_is_the_same_as_a_line_alone() {
+    fn the_next_line_parses_like_a_line_alone() {
         for line in [
             "1 ENTER x",
             "12345678 EXIT a_name_of_many_letters",
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_prompt() {
+    fn a_record_behind_a_prompt() {
         let record = behind_other_text(b"login: 0x5 0x1 12 ENTER x").unwrap();
         assert_eq!((record.thread, record.tail), (1, &b"x"[..]));
         assert_eq!(behind_other_text(b"irq 0x1 at 0x12 on isa0"), None);

@@ -1,15 +1,16 @@
-//! A log in an image of memory: `tslog.bin`, cut out of a guest, or all of a machine's memory.
+//! Reads a log in an image of memory: `tslog.bin`, cut out of a guest, or all of a machine's memory.
 //!
-//! The layout is the recorder's (`kernel/tslog`, `layout`). Its reader prints the log as text, which is then read as any
-//! other, so that there is one reader of records. The image can hold several headers (an older boot's, a copy): the one
-//! with the most whole records counts. Where in the image physical addresses are follows from where the header is.
+//! The recorder defines the layout (`kernel/tslog`, `layout`). Its reader prints the log as text, which is then read
+//! like any other log, so that there is only one reader of records. The image can hold several headers (an older
+//! boot's, a copy): the one with the most whole records counts. The header's place in the image gives the place of
+//! physical addresses.
 
 use super::Log;
 use ::tslog::{Head, Heads, Image, Place, find, layout::HEADER_BYTES, write_image_text};
 use timeline::{DiagnosticKind, Diagnostics};
 
 impl Log {
-    /// Reads the log in an image of memory; returns how many records there are. 0: there is no log.
+    /// Reads the log in an image of memory. Returns the number of its records; 0 if there is no log.
     pub fn read_memory(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> u64 {
         let mut heads = Heads::default();
         for at in find(bytes) {
@@ -38,7 +39,7 @@ impl Log {
     }
 }
 
-/// Reads physical addresses out of an image whose log is at `at`: the log's own address there says where the image begins.
+/// Reads physical addresses out of an image whose log is at `at`. The log's own address gives the image's begin.
 fn physical<'a>(bytes: &'a [u8], at: usize, head: &Head) -> impl FnMut(u64, &mut [u8]) -> bool + use<'a> {
     let own = [head.region_virt, head.region_virt_now].into_iter().find_map(|virt| outside(head, virt));
     let begin = own.and_then(|phys| phys.checked_sub(at as u64)).unwrap_or(0);
@@ -49,7 +50,7 @@ fn physical<'a>(bytes: &'a [u8], at: usize, head: &Head) -> impl FnMut(u64, &mut
     }
 }
 
-/// Where the ranges say that an address is, the region left aside.
+/// The physical address of `address` by the ranges outside the log's own region.
 fn outside(head: &Head, address: u64) -> Option<u64> {
     let ranges = Head { region_virt: u64::MAX, region_virt_now: u64::MAX, ..*head };
     match ranges.place(address) {

@@ -1,16 +1,18 @@
-//! Who had the CPU when: by the context switches that a kernel logs, else, on a machine with one CPU, by its other records.
+//! Finds which thread had a CPU when: from the context switches that a kernel logs, else, with one CPU, from other
+//! records.
 //!
 //! ```text
 //! 0xa 46902900 EVENT RUN 0              CPU 0 now runs this thread
 //! 0xa 46910000 EVENT IDLE 0             CPU 0 now runs nothing
-//! 0xb 46905000 EVENT READY              this thread can run from now on; who runs woke it
+//! 0xb 46905000 EVENT READY              this thread can run from now on; the thread that runs woke it
 //! 0xb 46905000 EVENT READY timer        the same, but an interrupt woke it: this one
-//! 0xb 46905000 EVENT TIMEOUT 250us      this thread sleeps, for so long at most (also ms, s)
+//! 0xb 46905000 EVENT TIMEOUT 250us      this thread sleeps, for at most this time (also ms, s)
 //! ```
-//! Without `RUN`, whoever logs has the one CPU. The time between two neighbouring records belongs to the thread of the first,
-//! unless that went to sleep or has ended; then to the thread of the second, which came in unseen. If the second wakes from
-//! its own sleep, the CPU was idle, but for the time that a switch takes. A `THREAD` record is its creator's, whom it does
-//! not name: it says nothing here. A thread that does not sleep while another has the CPU was preempted: it is ready.
+//! Without `RUN`, the thread that logs has the one CPU. The time between two neighbouring records belongs to the thread
+//! of the first. If that thread went to sleep or ended, the time belongs to the thread of the second, whose switch was
+//! not logged. If the second wakes from its own sleep, the CPU was idle except for the length of a switch. A `THREAD`
+//! record is logged by the creator, which it does not name, so it is ignored here. A thread that does not sleep while
+//! another has the CPU was preempted: it is ready.
 
 use super::line::What;
 use super::order::{Life, Order};
@@ -19,10 +21,10 @@ use crate::input::text::word;
 use hashbrown::HashMap;
 use timeline::{Clock, Ns, Occupancy, OffCpu, Running, Ticks, TrackId};
 
-/// A thread that wakes has had the CPU for no longer than this when it logs so.
+/// A thread that wakes logs its return from sleep within this time after it gets the CPU.
 const SWITCH_MAX: Ns = Ns(50_000);
 
-/// Whether an event is the scheduler's.
+/// True if an event comes from the scheduler.
 pub fn is_scheduler_event(text: &[u8]) -> bool {
     event(text).is_some()
 }
@@ -54,17 +56,17 @@ fn length(text: &str) -> Option<Ns> {
     digits.parse::<i64>().ok()?.checked_mul(unit).filter(|ns| *ns >= 0).map(Ns)
 }
 
-/// A record that its own thread made while it ran.
+/// A record that its own thread logged while it ran.
 #[derive(Clone, Copy)]
 struct Point {
     at: Ns,
     piece: u16,
     life: u32,
-    /// Whether the thread then sleeps, or has ended.
+    /// True if the thread then sleeps, or has ended.
     leaves: bool,
-    /// Whether the thread slept until then.
+    /// True if the thread slept until then.
     wakes: bool,
-    /// Whether it then waits for a topic.
+    /// True if the thread then waits for a topic.
     waits: bool,
 }
 
@@ -73,18 +75,19 @@ struct Point {
 struct Sleep {
     from: Ns,
     to: Ns,
-    /// When it was to end at the latest.
+    /// The latest end that the thread asked for.
     timeout: Option<Ns>,
 }
 
 impl Sleep {
-    /// When its time was over, if it was not woken before. What is logged of it may be logged a little late.
+    /// The time at which the sleep timed out, unless the thread was woken before. The `TIMEOUT` record may be logged a
+    /// little late, so the timeout may seem to end up to [`SWITCH_MAX`] after the sleep.
     fn over(&self, until: Ns) -> Option<Ns> {
         self.timeout.filter(|&at| at <= until + SWITCH_MAX).map(|at| at.min(until))
     }
 }
 
-/// What the scheduler logged.
+/// An event that the scheduler logged.
 #[derive(Clone, Copy)]
 struct Said {
     at: Ns,
@@ -92,18 +95,18 @@ struct Said {
     event: Event,
 }
 
-/// Everything that the log says, in order of time.
+/// The log's records and scheduler events, in order of time.
 #[derive(Default)]
 struct Heard {
     points: Vec<Point>,
-    /// Of each life, when it logged first.
+    /// For each life: the time of its first record.
     first: Vec<Option<Ns>>,
-    /// Of each life.
+    /// For each life: its sleeps.
     sleeps: Vec<Vec<Sleep>>,
     said: Vec<Said>,
 }
 
-/// Who had which CPU until the tick `ends`. `O(n log n)`. Empty where nothing says so.
+/// Returns which thread had which CPU until the tick `ends`. `O(n log n)`. Empty if the log does not show it.
 pub fn occupancy(
     log: &Log,
     order: &Order,
@@ -170,7 +173,7 @@ impl Heard {
                 let point = Point { at, piece: record.piece, life: number, leaves: stack.asleep, wakes, waits };
                 keyed.push(((record.ticks, record.piece, record.line), point));
             }
-            // Whoever is in no function, holds nothing, and is heard of no more, has ended.
+            // A thread that is in no function, holds nothing, and logs nothing more has ended.
             let ended = |last: &Record| last.ticks <= ends && !log.labels.text(last.label).starts_with(b"HOLD ");
             let has_ended = records.last().is_some_and(ended);
             if let Some((_, point)) = keyed.last_mut().filter(|(_, p)| p.life == number && has_ended) {
@@ -186,15 +189,15 @@ impl Heard {
     }
 }
 
-/// What a thread is in.
+/// The functions and waits that a thread is in.
 #[derive(Default)]
 struct Stack {
-    /// Labels, and whether each is a sleep.
+    /// Labels; `true` for a sleep.
     open: Vec<(u32, bool)>,
     counts: HashMap<u32, u32>,
-    /// Whether the innermost is a sleep.
+    /// True if the innermost function is a sleep.
     asleep: bool,
-    /// Of each wait for a topic that has not ended, how many functions were open when it began.
+    /// For each open wait for a topic: the number of functions that were open when it began.
     waits: Vec<usize>,
 }
 
@@ -205,7 +208,7 @@ impl Stack {
                 self.open.push((record.label, is_sleep));
                 *self.counts.entry(record.label).or_default() += 1;
             }
-            // An exit closes the innermost of its name, and what is inside that one.
+            // An exit closes the innermost entry of its name, and all inside that one.
             What::Exit if self.counts.get(&record.label).is_some_and(|&count| count > 0) => {
                 while let Some((label, _)) = self.open.pop() {
                     self.counts.entry(label).and_modify(|count| *count -= 1);
@@ -213,7 +216,7 @@ impl Stack {
                         break;
                     }
                 }
-                // A wait without `UNWAIT` ends at the latest when its thread leaves the function that it was made in.
+                // A wait without `UNWAIT` ends at the latest when its thread leaves the function in which it began.
                 let depth = self.open.len();
                 self.waits.truncate(self.waits.partition_point(|&open| open <= depth));
             }
@@ -225,7 +228,7 @@ impl Stack {
     }
 }
 
-/// Turns on the one CPU; a turn's track is the number of a life.
+/// Infers the turns on the one CPU. Each turn's track is the number of a life.
 fn inferred(heard: &Heard) -> Vec<Running> {
     let mut turns: Vec<Running> = Vec::new();
     for pair in heard.points.windows(2) {
@@ -253,7 +256,7 @@ fn turn(turns: &mut Vec<Running>, next: Running) {
     }
 }
 
-/// The same by what the scheduler says. Before it says anything, the kernel's first thread runs on the first CPU.
+/// Reads the turns from the scheduler's events. Before the first, the kernel's first thread runs on the first CPU.
 fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running> {
     let mut turns = Vec::new();
     let mut now: HashMap<u32, (Option<u32>, Ns)> = HashMap::new();
@@ -282,7 +285,7 @@ fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running
     turns
 }
 
-/// When threads had no CPU, and since when they could have used one.
+/// Returns when threads had no CPU, and since when they could have used one.
 fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged: bool) -> Vec<OffCpu> {
     let mut by_life: Vec<Vec<Running>> = vec![Vec::new(); order.lives.len()];
     turns.iter().for_each(|turn| by_life[turn.track.0 as usize].push(*turn));
@@ -307,7 +310,7 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
             let first = woken.partition_point(|&(at, _)| at < from);
             woken.get(first).filter(|&&(at, _)| at <= until).copied()
         };
-        // A thread whose first record is that it sleeps may have no turn before that.
+        // A thread whose first record is a sleep may have no turn before that.
         let logged = heard.first[number as usize].filter(|_| !is_logged).unwrap_or(Ns::MAX);
         let begun = turns.first().map(|turn| turn.from.min(logged));
         if let Some((from, begun)) = created(life, clock).zip(begun).filter(|(from, begun)| from < begun) {
@@ -343,19 +346,20 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
     found
 }
 
-/// When others logged while a thread did not sleep: it was ready then, unless it waited for a topic without a sleep. Two
-/// records of a thread have at most one such stretch between them.
+/// Returns the stretches in which others logged while a thread did not sleep. The thread was ready then, unless it
+/// waited for a topic without a sleep. There is at most one such stretch between two records of a thread.
 fn preempted(points: &[Point], lives: usize) -> Vec<OffCpu> {
     let mut found = Vec::new();
     let mut last: Vec<Option<usize>> = vec![None; lives];
     for (i, point) in points.iter().enumerate() {
         let Some(left) = last[point.life as usize].replace(i) else { continue };
         let before = points[left];
-        // What it did in a part of the log that is missing is not known.
+        // A missing part of the log hides what the thread did.
         if before.leaves || before.piece != point.piece {
             continue;
         }
-        // As in `inferred`: the next that logs came in then, and the thread came back when the last before it left.
+        // As in `inferred`: the next thread that logs took the CPU at once, and this thread came back when the last one
+        // left.
         let from = points[left + 1].at;
         let until = if points[i - 1].leaves { points[i - 1].at } else { point.at };
         if from < until {
@@ -366,7 +370,7 @@ fn preempted(points: &[Point], lives: usize) -> Vec<OffCpu> {
     found
 }
 
-/// When a thread was created, if the log says so.
+/// The time of a thread's creation, if the log has it.
 fn created(life: &Life, clock: &Clock) -> Option<Ns> {
     life.created.map(|(ticks, _)| clock.to_ns(Ticks(ticks)))
 }

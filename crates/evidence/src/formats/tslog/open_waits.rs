@@ -1,7 +1,7 @@
-//! A thread's waits, and when those end of which the log has no `UNWAIT`.
+//! A thread's waits, and the ends of those for which the log has no `UNWAIT`.
 //!
-//! A thread that waits sleeps. So where it enters another function than `_sleep` and leaves it again, its wait was over: it
-//! ends with that entry, or earlier if the function is left in which it began.
+//! A thread that waits sleeps. If it enters a function other than `_sleep` and leaves it again, its wait was over at
+//! that entry. The wait ends earlier if the thread leaves the function in which the wait began.
 
 use super::Record;
 use hashbrown::HashMap;
@@ -11,26 +11,26 @@ use timeline::{DiagnosticKind, NameId, Ns, SpanId};
 #[derive(Default)]
 pub struct Waits {
     all: Vec<OpenWait>,
-    /// Those without an end, by topic.
+    /// The waits without an end, by topic.
     open: HashMap<NameId, Vec<usize>>,
-    /// How many these are.
+    /// The number of waits without an end.
     count: usize,
-    /// Those whose function was not left yet. Who waits later waits deeper inside, so they are in the order of their spans.
+    /// Waits whose function was not left yet. Later waits are deeper inside, so these are in the order of their spans.
     inside: Vec<(SpanId, usize)>,
-    /// What was left while a wait was open, but for sleeping.
+    /// Spans that were left while a wait was open, except sleeps.
     ran: Vec<SpanId>,
 }
 
-/// A wait without an end.
+/// A wait whose end is not logged yet.
 #[derive(Clone, Copy)]
 pub struct OpenWait {
     pub from: Ns,
     pub record: Record,
     /// The first span that is entered after it began.
     next: SpanId,
-    /// When the function was left in which it began.
+    /// The time at which the thread left the function in which the wait began.
     left: Option<Ns>,
-    /// The first function that its thread entered after it began, and left.
+    /// The first function that its thread entered after the wait began, and left.
     ran: Option<SpanId>,
 }
 
@@ -39,7 +39,7 @@ impl OpenWait {
         OpenWait { from, record, next, left: None, ran: None }
     }
 
-    /// When it ended, and how that is known. `start` says when a span begins.
+    /// Returns when the wait ended, and the diagnostic for how that is known. `start` returns a span's beginning.
     pub fn until(&self, start: impl Fn(SpanId) -> Ns) -> (Ns, DiagnosticKind) {
         let ran = self.ran.map(start);
         let (until, problem) = match (self.left, ran) {
@@ -52,7 +52,7 @@ impl OpenWait {
 }
 
 impl Waits {
-    /// A wait begins, in the innermost span.
+    /// Adds a wait that begins in the span `inside`, the innermost.
     pub fn begin(&mut self, topic: NameId, wait: OpenWait, inside: Option<SpanId>) {
         let number = self.all.len();
         self.all.push(wait);
@@ -61,19 +61,19 @@ impl Waits {
         self.inside.extend(inside.map(|span| (span, number)));
     }
 
-    /// The innermost of a topic is over: when it began.
+    /// Ends the innermost wait for a topic. Returns when it began.
     pub fn end(&mut self, topic: NameId) -> Option<Ns> {
         let number = self.open.get_mut(&topic).and_then(Vec::pop)?;
         self.count -= 1;
         Some(self.all[number].from)
     }
 
-    /// Whether it matters what is left.
+    /// True if [`Waits::leave`] must be called for spans that are left.
     pub fn any(&self) -> bool {
         self.count > 0 || !self.inside.is_empty()
     }
 
-    /// A span, and all that was begun after it, is over.
+    /// Notes that a span was left, and all that began after it.
     pub fn leave(&mut self, span: SpanId, at: Ns, sleeps: bool) {
         while let Some(&(_, number)) = self.inside.last().filter(|(inside, _)| *inside >= span) {
             self.all[number].left = Some(at);
@@ -84,7 +84,7 @@ impl Waits {
         }
     }
 
-    /// Those that have no end, by topic.
+    /// Returns the waits without an end, by topic.
     pub fn without_end(mut self) -> HashMap<NameId, Vec<OpenWait>> {
         self.ran.sort_unstable();
         let wait = |number: usize| {

@@ -1,10 +1,11 @@
-//! From records in the order of their slots to the lives of threads: whose each record is, and at what tick.
+//! Sorts records from the order of their slots into the lives of threads, and corrects their ticks.
 //!
-//! An address is one thread's until a `THREAD` record gives it to another; one that names a thread which is running
-//! ([`late_names`], or the kernel's first thread, which does not end) only names it. The counter of the loader need not be the
-//! kernel's: where the kernel's first tick lies before the loader's last one, the kernel is taken to follow at once. A
-//! counter that begins again in the middle is taken to go on; one record that is late by a little (it was interrupted
-//! between reading the counter and reserving its slot) is left for the span builder, which lets time stand still.
+//! An address is one thread's until a `THREAD` record gives it to another. A `THREAD` record on a running thread
+//! ([`late_names`], or the kernel's first thread, which does not end) only names it. The loader's counter may differ
+//! from the kernel's: if the kernel's first tick lies before the loader's last one, the kernel is assumed to follow at
+//! once. A counter that restarts in the middle is assumed to go on. A single record that is a little late (its thread
+//! was interrupted between reading the counter and reserving the slot) is left to the span builder, which lets time
+//! stand still.
 
 use super::labels::Role;
 use super::late_names::late_names;
@@ -17,35 +18,33 @@ use timeline::{DiagnosticKind, Diagnostics};
 /// A thread from its first record to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// The address.
     pub thread: u64,
     /// The label of its `THREAD` record.
     pub name: Option<u32>,
-    /// The tick of that record, and who must have created it, as far as one can tell: [`Placing::creator`].
+    /// The tick of that record, and the likely creator: [`Placing::creator`].
     pub created: Option<(u64, u32)>,
-    /// Where its records begin in [`Order::records`].
+    /// The begin of its records in [`Order::records`].
     pub begin: usize,
-    /// Where they end.
+    /// The end of its records there.
     pub end: usize,
 }
 
-/// An event of which there is one: tick, life.
+/// The tick and the life of an event that occurs once.
 pub type Moment = (u64, u32);
 
-/// What there is one of.
+/// Records of which a log has one.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// The first record of a role's function being entered, by [`Role`].
+    /// The first entry into each role's function, by [`Role`].
     enters: [Option<Moment>; 7],
-    /// The same for being left.
+    /// The first exit, likewise.
     exits: [Option<Moment>; 7],
-    /// The first record.
     pub first: Option<Moment>,
     /// The first record that is not the loader's.
     pub kernel: Option<Moment>,
-    /// The latest tick, and the record that has it.
+    /// The latest tick, and its record.
     pub last: Option<(u64, Record)>,
-    /// How many records are the kernel's.
+    /// The number of the kernel's records.
     pub kernel_records: usize,
 }
 
@@ -64,12 +63,12 @@ impl Known {
         entered.or(self.kernel).map(|(_, life)| life)
     }
 
-    /// Process 1's.
+    /// Process 1.
     pub fn init(&self) -> Option<u32> {
         self.enter(Role::StartInit).or_else(|| self.exit(Role::StartInit)).map(|(_, life)| life)
     }
 
-    /// The boot loader's.
+    /// The boot loader.
     pub fn loader(&self) -> Option<u32> {
         self.enter(Role::Loader)
             .or_else(|| self.exit(Role::Loader))
@@ -78,18 +77,18 @@ impl Known {
     }
 }
 
-/// All records, life by life; a record's `thread` is its life, its `ticks` go forward.
+/// All records, life by life. A record's `thread` is its life; its `ticks` are corrected.
 pub struct Order {
     pub records: Vec<Record>,
     pub lives: Vec<Life>,
     pub known: Known,
-    /// Of each piece that is used, in order: its file, and the latest tick up to its end.
+    /// For each piece in use, in order: its file, and the latest tick up to its end.
     pub pieces: Vec<(u32, u64)>,
     /// Lines that could not be read.
     pub damaged: u64,
-    /// How many records the log says it had no room for.
+    /// The number of records that the log reports as dropped for lack of room.
     pub dropped: u64,
-    /// What was added to the kernel's ticks so that they follow the loader's.
+    /// The ticks added to the kernel's so that they follow the loader's.
     pub kernel_shift: u64,
 }
 
@@ -144,10 +143,10 @@ pub fn order(log: &mut Log, diagnostics: &mut Diagnostics) -> Order {
     Order { records, lives, known: placing.known, pieces, damaged, dropped, kernel_shift: placing.kernel_shift }
 }
 
-/// The thread of a record that is nobody's.
+/// The thread of a note about the whole log, which belongs to no thread.
 const NOBODY: u32 = u32::MAX;
 
-/// What the recorder says of the whole log; returns how many records it dropped.
+/// Reads a recorder's note about the whole log. Returns how many records the recorder dropped.
 fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     let record = log.records[i];
     let text = String::from_utf8_lossy(log.labels.text(record.label));
@@ -155,7 +154,7 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     let (what, count) = (words.next().unwrap_or_default(), words.next().and_then(|count| count.parse::<u64>().ok()));
     let problem = match (what, count) {
         ("dropped", Some(count)) => return count,
-        // The log's rate is looked for among its names, and the gap was one when it was read.
+        // The rate is read from the log's names, and the gap was handled when it was read.
         ("hz", Some(_)) | ("gap", None) => return 0,
         ("half-written", _) => DiagnosticKind::TslogHalfWritten,
         ("strange", _) => DiagnosticKind::TslogMalformed,
@@ -167,20 +166,20 @@ fn note(log: &Log, i: usize, file: u32, diagnostics: &mut Diagnostics) -> u64 {
     0
 }
 
-/// Ticks from the first record to the last that are believed: five months at 5 GHz, a hundred years at 24 MHz.
+/// The greatest believable distance from the first record to the last: five months at 5 GHz, a hundred years at 24 MHz.
 const LATEST_TICKS: u64 = 1 << 56;
 
-/// No counter gets so far: 58 years at 5 GHz.
+/// A tick that no counter reaches: 58 years at 5 GHz.
 const NO_COUNTER: u64 = 1 << 63;
 
-/// The first tick that others are in range of. One that no counter gets to is not it, unless most are such.
+/// Returns the tick from which the believable range begins: the first that a counter can reach, unless most cannot be.
 fn first_in_range(ticks: impl Iterator<Item = u64> + Clone) -> u64 {
     let (all, beyond) = ticks.clone().fold((0u64, 0u64), |(all, n), t| (all + 1, n + u64::from(t >= NO_COUNTER)));
     let most_beyond = beyond > all / 2;
     ticks.clone().find(|&t| most_beyond == (t >= NO_COUNTER)).unwrap_or_default()
 }
 
-/// Drops processes with ticks that no counter can have had since the log's first record, or since the first fork.
+/// Drops processes with ticks that no counter can reach from the log's first record, or from the first fork.
 pub fn drop_out_of_range(log: &mut Log, first: Option<u64>, diagnostics: &mut Diagnostics) {
     let forks = log.users.iter().map(|user| user.forked).filter(|&forked| forked > 0);
     let latest = first.unwrap_or_else(|| first_in_range(forks)).saturating_add(LATEST_TICKS);
@@ -199,37 +198,37 @@ struct Placing {
     /// The life that each thread's address stands for now.
     current: Vec<u32>,
     lives: Vec<Life>,
-    /// How many records each life has, and its last tick.
+    /// For each life: the number of its records, and its last tick.
     sums: Vec<(usize, u64)>,
     known: Known,
-    /// What is added to ticks because the counter began again.
+    /// The ticks added because the counter restarted.
     shift: u64,
-    /// What is added to the kernel's first tick.
+    /// The ticks added to the kernel's first tick.
     kernel_shift: u64,
     /// The latest tick so far.
     latest: u64,
-    /// The first tick that is one.
+    /// The tick from which the believable range begins.
     first_in_range: u64,
-    /// The life of the record before, and whether it is the kernel's.
+    /// The life of the record before, and true if that record is the kernel's.
     before: Option<u32>,
     of_kernel: bool,
-    /// `THREAD` records that name a thread which is running.
+    /// `THREAD` records that name a running thread.
     late: HashSet<usize>,
     /// Records that begin a life with an exit.
     strangers: Vec<usize>,
-    /// The thread that boots, and how many waits it is in.
+    /// The boot thread, and the number of waits that it is in.
     boot_waits: (u32, u32),
 }
 
-/// Where a record's piece is in [`Order::pieces`].
+/// Converts a piece's index in [`Order::pieces`].
 #[expect(clippy::cast_possible_truncation, reason = "pieces::choose takes at most 1000, each with at most one hole")]
 const fn place_of_piece(place: usize) -> u16 {
     place as u16
 }
 
 impl Placing {
-    /// Places a record of the same life as the one before and no earlier, as nearly all are: it begins nothing and ends
-    /// nothing, and all that is known of the other one holds for it. Whether it is such a one.
+    /// Places a record of the same life as the one before and no earlier, as nearly all are. It begins and ends
+    /// nothing, so the facts about the record before hold for it too. Returns false if the record is not of this kind.
     #[inline]
     fn goes_on(&mut self, record: &mut Record) -> bool {
         let life = self.current[record.thread as usize];
@@ -247,7 +246,7 @@ impl Placing {
         true
     }
 
-    /// A record with ticks that no counter can have had since the first one counts as logged with the one before it.
+    /// If no counter can reach a record's ticks from the first record, gives it the ticks of the record before.
     #[inline]
     fn bound(&self, log: &Log, record: &mut Record, file: u32, diagnostics: &mut Diagnostics) {
         let ticks = record.ticks.checked_add(self.shift);
@@ -258,7 +257,7 @@ impl Placing {
         }
     }
 
-    /// Looks whether the counter began again with this record.
+    /// Checks if the counter restarted with this record.
     #[inline]
     fn step(&mut self, log: &Log, i: usize, record: &Record, file: u32, diagnostics: &mut Diagnostics) {
         let ticks = record.ticks.saturating_add(self.shift);
@@ -286,7 +285,7 @@ impl Placing {
         }
     }
 
-    /// Whether the next records, too, lie before what was the latest: one that was interrupted is soon overtaken.
+    /// True if the next records, too, lie before the latest: after a mere interruption, others soon pass it.
     fn stays_behind(&self, log: &Log, i: usize) -> bool {
         const LOOKED_AT: usize = 64;
         const AT_LEAST: usize = 8;
@@ -325,14 +324,14 @@ impl Placing {
         }
     }
 
-    /// Whether a `THREAD` record names the life that its address stands for, and does not begin another.
+    /// True if a `THREAD` record names the life that its address stands for, instead of beginning another.
     fn named_late(&self, life: u32, i: usize) -> bool {
         let first = || self.known.kernel.is_some_and(|(_, kernel)| kernel == life);
         let unnamed = |life: &Life| life.name.is_none();
         self.lives.get(life as usize).is_some_and(|known| self.late.contains(&i) || (first() && unnamed(known)))
     }
 
-    /// Names a life; returns it.
+    /// Names a life, and returns it.
     fn rename(&mut self, life: u32, name: u32, diagnostics: &mut Diagnostics, place: impl Fn() -> String) -> u32 {
         let known = &mut self.lives[life as usize];
         if known.name.is_some_and(|first| first != name) {
@@ -342,8 +341,8 @@ impl Placing {
         life
     }
 
-    /// Looks for a hole in a run of records that are placed, and puts what comes after it into a piece of its own. Returns
-    /// the piece that ends there.
+    /// Looks for a hole in a run of placed records, and puts the records after it into a piece of their own. Returns
+    /// the piece that ends at the hole.
     fn hole(&self, log: &mut Log, file: u32, run: Range<usize>, diagnostics: &mut Diagnostics) -> Option<(u32, u64)> {
         let path = self.known.init().or_else(|| self.known.main())?;
         let at = hole::hole(log, run.clone(), path, &self.strangers)?;
@@ -371,14 +370,14 @@ impl Placing {
         life
     }
 
-    /// Who creates a thread now. No record says it: nearly all are the boot thread's, unless that waits just then, which
-    /// who creates a thread cannot; so it is another, at best the one that logged last.
+    /// Guesses which thread creates another now, since no record names it. Nearly always it is the boot thread. If that
+    /// is waiting, it cannot create threads; then the best guess is the thread that logged last.
     fn creator(&self) -> Option<u32> {
         let (boot, waits) = self.boot_waits;
         self.boot().filter(|&life| life != boot || waits == 0).or(self.before)
     }
 
-    /// The thread that boots: the kernel's first, then process 1.
+    /// The boot thread: the kernel's first, then process 1.
     fn boot(&self) -> Option<u32> {
         self.known.init().or_else(|| self.known.main())
     }
@@ -401,7 +400,7 @@ impl Placing {
             let moments = match record.what {
                 What::Enter => Some(&mut known.enters),
                 What::Exit => Some(&mut known.exits),
-                // A thread may be called `main`.
+                // A thread may be named `main`.
                 What::Thread | What::Event => None,
             };
             if let Some(moments) = moments {
@@ -419,7 +418,7 @@ impl Placing {
         }
     }
 
-    /// Counts the lives' records apart.
+    /// Sorts the records by life, with a counting sort.
     fn sort<'a>(&mut self, pieces: impl Iterator<Item = &'a [Record]>) -> (Vec<Life>, Vec<Record>) {
         let mut at = 0;
         for (life, &(count, _)) in self.lives.iter_mut().zip(&self.sums) {
@@ -428,7 +427,7 @@ impl Placing {
         }
         let none = Record { ticks: 0, thread: 0, label: 0, line: 0, piece: 0, what: What::Enter };
         let mut sorted = vec![none; at];
-        // One thread mostly logs many records before another does.
+        // Mostly one thread logs many records before another does.
         for run in pieces.flat_map(|piece| piece.chunk_by(|a, b| a.thread == b.thread)) {
             if let Some(life) = self.lives.get_mut(run[0].thread as usize) {
                 sorted[life.end..life.end + run.len()].copy_from_slice(run);
@@ -439,7 +438,7 @@ impl Placing {
     }
 }
 
-/// Lives by the address and the tick that somebody else knows them by: `THREAD` records in order of time.
+/// Ticks and names from the `THREAD` records, in order of time, to match lives with the process table.
 pub fn named_lives(lives: &[Life]) -> Vec<(u64, u32)> {
     let named = lives.iter().filter_map(|life| Some((life.created?.0, life.name?)));
     let mut named: Vec<(u64, u32)> = named.collect();

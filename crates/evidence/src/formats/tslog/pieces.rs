@@ -1,8 +1,9 @@
-//! Which records are one log: a capture can hold a dump twice, and one dump can lie in two files with a hole between.
+//! Chooses the records that make one log: a capture can hold a dump twice, and two files can hold one dump with a hole
+//! between.
 //!
-//! Of two pieces that tell of the same time, or that both have the kernel's beginning, one is used: the one that has
-//! the end of the kernel's part, then the one with more records. A piece from another time is taken for another part
-//! of the same log.
+//! Two pieces may overlap in time, or may both have the kernel's beginning. Then only one is used: the one that has the
+//! end of the kernel's part, then the one with more records. A piece from another time counts as another part of the
+//! same log.
 
 use super::Record;
 use super::labels::Role;
@@ -10,20 +11,20 @@ use super::line::What;
 use std::ops::Range;
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// Records that were written in one go.
+/// Records that follow each other in a file.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// The file's number.
+    /// The file's index.
     pub file: u32,
-    /// Which records.
+    /// Indexes into the log's records.
     pub records: Range<usize>,
     /// The line of the first one.
     pub line: u32,
-    /// How many lines of it could not be read.
+    /// The number of its lines that could not be read.
     pub damaged: u64,
-    /// The least and the greatest ticks: the kernel's, or the loader's where there are no others.
+    /// The least and the greatest ticks: the kernel's, or the loader's if there are no others.
     ticks: (u64, u64),
-    /// Whether the next record is the first after the loader's, whose counter may be another.
+    /// True if the next record is the first after the loader's: the kernel's counter may differ.
     after_loader: bool,
     /// The [bits](Role::bit) of functions that run once and were entered.
     entered: u8,
@@ -31,7 +32,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A piece that begins with `record`, which is still to be added.
+    /// Creates an empty piece that will begin with `record`.
     pub fn new(file: u32, at: usize, record: &Record) -> Piece {
         let ticks = (record.ticks, record.ticks);
         Piece {
@@ -46,7 +47,7 @@ impl Piece {
         }
     }
 
-    /// Takes in the records up to `end`, which have these least and greatest ticks.
+    /// Adds the records up to `end`; their least and greatest ticks are given.
     pub fn add(&mut self, end: usize, (least, greatest): (u64, u64)) {
         self.records.end = end;
         let (first, last) = if self.after_loader { (least, greatest) } else { self.ticks };
@@ -54,7 +55,7 @@ impl Piece {
         self.after_loader = false;
     }
 
-    /// Notes what the last record is the beginning or the end of.
+    /// Notes if the last record begins or ends one of the functions with a role.
     pub fn mark(&mut self, what: What, role: Role) {
         match what {
             What::Enter if role != Role::Main || self.records.len() == 1 => self.entered |= role.bit(),
@@ -64,14 +65,15 @@ impl Piece {
         }
     }
 
-    /// Whether a function that runs once was entered, so that entering it at `ticks` is of another log. Many a thread's
-    /// first function is called `main`: it counts only where it was the log's first, and time has begun again.
+    /// True if this function runs once and was entered already, so that an entry at `ticks` is of another log. The
+    /// first function of many threads is called `main`: it counts only if it was the log's first and time has
+    /// restarted.
     #[inline]
     pub fn entered(&self, role: Role, ticks: u64) -> bool {
         self.entered & role.bit() != 0 && (role != Role::Main || self.begins_at(ticks))
     }
 
-    /// Whether nothing in it is earlier than `ticks`.
+    /// True if all its records are at `ticks` or later.
     pub fn begins_at(&self, ticks: u64) -> bool {
         ticks <= self.ticks.0
     }
@@ -86,10 +88,10 @@ impl Piece {
     }
 }
 
-/// So many pieces are joined at most; there are two or three.
+/// The greatest number of pieces that are joined; logs have two or three.
 const MOST_PIECES: usize = 1000;
 
-/// The pieces to use, in order of time. `place` says where a piece begins.
+/// Returns the pieces to use, in order of time. `place` formats where a piece begins.
 pub fn choose(all: &[Piece], diagnostics: &mut Diagnostics, place: impl Fn(&Piece) -> String) -> Vec<usize> {
     let mut by_rank: Vec<usize> = (0..all.len()).collect();
     by_rank.sort_by_key(|&i| std::cmp::Reverse(all[i].rank()));

@@ -1,4 +1,4 @@
-//! User processes on the timeline: a track and a span each, and the tree as a table.
+//! Places user processes on the timeline: a track and a span each, and the tree as a table.
 
 use super::Log;
 use super::events::Process1;
@@ -8,11 +8,11 @@ use crate::input::text::lossy;
 use hashbrown::HashMap;
 use timeline::{Clock, DiagnosticKind, NameId, Ns, Process, SpanKind, SpanRow, Ticks, Timeline, TrackId, TrackKind};
 
-/// The process table, with names and in time.
+/// The process table with names and times.
 pub struct Processes {
-    /// Each after its parent.
+    /// Each process stands after its parent.
     table: Vec<Process>,
-    /// The last thing that is known of the boot.
+    /// The time of the last known event of the boot.
     last: Ns,
 }
 
@@ -43,20 +43,20 @@ impl Processes {
         processes
     }
 
-    /// Process 1 from the moment that it left the kernel, on its thread's track.
+    /// Returns process 1 from the moment it left the kernel, on its thread's track.
     pub fn process_1(&self, track: TrackId, left_kernel: Ns) -> Option<Process1> {
         let process = self.table.iter().find(|p| p.pid == 1)?;
         let from = process.start.max(left_kernel);
         Some(Process1 { track, from, to: process.end.unwrap_or(self.last).max(from), name: process.name })
     }
 
-    /// The last thing that is known of the boot.
+    /// The time of the last known event of the boot.
     pub fn last(&self) -> Ns {
         self.last
     }
 
-    /// Lays a track and a span for each process; for process 1 only if it is not on a track of its own already. Returns the
-    /// tracks by process number.
+    /// Adds a track and a span for each process; process 1 gets none if `init` is its track already. Returns the tracks
+    /// by process number.
     pub fn build(self, init: Option<TrackId>, timeline: &mut Timeline) -> HashMap<u64, TrackId> {
         let mut tracks: HashMap<u64, TrackId> = HashMap::with_capacity(self.table.len());
         for p in &self.table {
@@ -76,7 +76,7 @@ impl Processes {
     }
 }
 
-/// Counts the lines of processes that are not among `nodes`, because an earlier line has their number.
+/// Counts the lines of processes that are missing in `nodes` because an earlier line has the same number.
 fn note_repeated(log: &Log, entries: &[user::Entry], nodes: &[Node], timeline: &mut Timeline) {
     let mut repeated = vec![true; entries.len()];
     nodes.iter().for_each(|node| repeated[node.entry] = false);
@@ -85,7 +85,7 @@ fn note_repeated(log: &Log, entries: &[user::Entry], nodes: &[Node], timeline: &
     }
 }
 
-/// Names of the kernel's own processes: the first thread of one is named right after it was forked.
+/// Names of the kernel's own processes: a process's first thread is named right after the fork.
 struct Named<'a> {
     log: &'a Log,
     /// Tick and label of each `THREAD` record.

@@ -1,37 +1,37 @@
-//! How fast the counter runs that a log's ticks are of, as far as the text around it says.
+//! Reads the rate of the log's counter from the text around the log.
 //!
 //! ```text
-//! EVENT TSLOG hz 2445431964                                          the recorder's last words, from its header
-//! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in somebody's notes
+//! EVENT TSLOG hz 2445431964                                          the recorder's note at the end, from its header
+//! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in hand-written notes
 //! machdep.tsc_freq: 2,445,431,964                                    sysctl -h
 //! kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000     sysctl
 //! Timecounter "TSC-low" frequency 1222715982 Hz quality 1000         console
 //! CPU: AMD EPYC (2445.80-MHz K8-class CPU)                           console
 //! ```
-//! Of several the most exact counts, in this order. `TSC-low` is the TSC shifted right until the timecounter can use
-//! it, usually by one bit (`sys/x86/x86/tsc.c`): the shift that comes nearest to the CPU's line is taken. On arm64 the
-//! log counts the generic timer. Other timecounters say nothing about the log. A rate that no counter has is counted, and
-//! never used: a typing error in it would make years of milliseconds.
+//! The most exact of several rates counts, in this order. `TSC-low` is the TSC shifted right until the timecounter can
+//! use it, usually by one bit (`sys/x86/x86/tsc.c`); the shift that best fits the CPU's line is chosen. On arm64 the
+//! log counts the generic timer. Other timecounters are not the log's counter. An implausible rate is counted but never
+//! used: a typing error would turn milliseconds into years.
 
 use crate::input::text::{grouped_number, number, skip_spaces};
 use timeline::{Clock, RateLine, RateSource};
 
-/// Where a rate was read, the most exact first.
+/// The source of a rate, the most exact first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The log's own last words.
+    /// The note at the log's end.
     Log,
     /// `machdep.tsc_freq`.
     Sysctl,
     /// `kern.timecounter.tc.*.frequency`, or the console's line, of the counter itself.
     Timecounter,
-    /// The same of `TSC-low`.
+    /// `TSC-low`, from the same two places.
     ShiftedTimecounter,
-    /// The CPU's line: six digits of it.
+    /// The CPU's line, with six digits.
     Cpu,
 }
 
-/// A rate that some line gives.
+/// A rate that a line gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     pub hz: f64,
@@ -46,9 +46,9 @@ pub fn note(text: &[u8]) -> Option<f64> {
     (rest.is_empty() && hz > 0).then_some(hz as f64)
 }
 
-/// What a line says of the counter's rate. File and line are the caller's.
+/// Reads a line about the counter's rate. The caller fills in file and line.
 pub fn line(text: &[u8]) -> Option<Rate> {
-    // Nearly all lines are none of these, and all of these have one of two words.
+    // Quick rejection: nearly all lines lack both of the two words.
     let (hz, source) = match text {
         _ if memchr::memmem::find(text, b"freq").is_some() => tsc_freq(text).or_else(|| timecounter(text))?,
         _ => cpu(text)?,
@@ -99,7 +99,7 @@ fn cpu(text: &[u8]) -> Option<(f64, Source)> {
     mhz.is_finite().then_some((mhz * 1e6, Source::Cpu))
 }
 
-/// The most exact rate, and where it comes from: `place` says where a line is.
+/// Returns the most exact rate, and where it comes from. `place` formats where a line is.
 pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, RateSource)> {
     let best = rates.iter().min_by_key(|rate| rate.source)?;
     let (hz, line) = match best.source {
@@ -118,10 +118,10 @@ pub fn choose(rates: &[Rate], place: impl Fn(&Rate) -> String) -> Option<(f64, R
     Some((hz, RateSource::Line { line, place: place(best) }))
 }
 
-/// A frequency as one types it: `2445431964`, `2.4GHz`, `24 MHz`.
+/// Parses a frequency as users type it: `2445431964`, `2.4GHz`, `24 MHz`.
 ///
 /// # Errors
-/// If it is no number, has another unit, or is not between 1 kHz and 100 GHz: in words.
+/// A message if `text` is not a number, has another unit, or is not between 1 kHz and 100 GHz.
 pub fn parse_frequency(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_that_says_it() {
+    fn each_kind_of_line_gives_its_rate() {
         check("machdep.tsc_freq: 2445431964", Some((2445431964.0, Source::Sysctl)));
         check("machdep.tsc_freq = 2445431964", Some((2445431964.0, Source::Sysctl)));
         check("machdep.tsc_freq: 1,000,000,000", Some((1e9, Source::Sysctl)));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_exact_counts() {
+    fn the_most_exact_rate_counts() {
         let rates = |texts: &[&str]| -> Vec<Rate> { texts.iter().filter_map(|t| line(t.as_bytes())).collect() };
         let hz = |texts: &[&str]| choose(&rates(texts), |_| String::new()).map(|(hz, _)| hz);
         let (cpu, low) =

@@ -1,14 +1,14 @@
-//! `debug.tslog_user`: which processes ran, as a tree.
+//! Reads `debug.tslog_user`: the processes that ran, as a tree.
 //!
 //! ```text
 //! 15 1 1152222083 0 "/etc/rc" "/dev/console"      <pid> <parent> <forked> <exited> "<exec>" "<first path>"
-//! 7 0 0 0 "" ""                                   a number that no process had
+//! 7 0 0 0 "" ""                                   an unused process number
 //! ```
-//! One line for each possible process number (NetBSD leaves unused ones out, and puts two spaces between fields). Ticks are
-//! the kernel's. Exited 0: still alive. `exec` is what was last executed; `first path` is the first one that the process
-//! looked up. A number that was used again keeps what its first process did.
+//! There is one line for each possible process number (NetBSD leaves unused ones out, and puts two spaces between
+//! fields). Ticks are the kernel's. Exited 0 means still alive. `exec` is the program executed last; `first path` is
+//! the first path that the process looked up. If a number is used again, its line keeps the data of its first process.
 //!
-//! Names, as `sys/kern/kern_tslog.c` and rc(8) leave them to be guessed: what was executed; else, of a child of rc, the
+//! `sys/kern/kern_tslog.c` and rc(8) leave names to be guessed: the executed program; else, for a child of rc, the
 //! first path, which is the script that a subshell of rc runs; else the parent's name. rc itself is the first child of
 //! process 1, a shell.
 
@@ -23,16 +23,16 @@ pub struct Entry {
     pub parent: u64,
     pub forked: u64,
     pub exited: u64,
-    /// In [`Labels`]; nothing if the process never executed anything.
+    /// Index in [`Labels`]; `None` if the process never executed anything.
     pub exec: Option<u32>,
     pub first_path: Option<u32>,
-    /// Whether there are two spaces between fields.
+    /// True if there are two spaces between fields.
     pub wide: bool,
     pub file: u32,
     pub line: u32,
 }
 
-/// A line of the table, its names still in the file.
+/// A line of the table; its names still point into the file.
 pub struct Fields<'a> {
     /// Process, parent, fork, exit.
     numbers: [u64; 4],
@@ -41,7 +41,7 @@ pub struct Fields<'a> {
     first_path: &'a [u8],
 }
 
-/// The line's fields, if it is of the table.
+/// Splits a line into fields, if it belongs to the table.
 pub fn fields(line: &[u8]) -> Option<Fields<'_>> {
     if !line.first()?.is_ascii_digit() || line.last() != Some(&b'"') {
         return None;
@@ -58,7 +58,7 @@ pub fn fields(line: &[u8]) -> Option<Fields<'_>> {
     Some(Fields { numbers, wide, exec, first_path })
 }
 
-/// What the fields say, unless no process had the number. File and line are the caller's.
+/// Converts the fields; `None` if no process had the number. The caller fills in file and line.
 pub fn entry(fields: &Fields<'_>, labels: &mut Labels) -> Option<Entry> {
     let &Fields { numbers: [pid, parent, forked, exited], wide, exec, first_path } = fields;
     if parent == 0 && forked == 0 && exited == 0 && exec.is_empty() && first_path.is_empty() {
@@ -69,7 +69,7 @@ pub fn entry(fields: &Fields<'_>, labels: &mut Labels) -> Option<Entry> {
     Some(Entry { pid, parent, forked, exited, exec, first_path, wide, file: 0, line: 0 })
 }
 
-/// `"<exec>" "<first path>"`; either may hold quotes.
+/// Splits `"<exec>" "<first path>"`; either may contain quotes.
 fn names(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let middle = memchr::memmem::find_iter(inner, b"\"").find_map(|at| {
@@ -80,18 +80,18 @@ fn names(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&inner[..middle.0], &inner[middle.1..]))
 }
 
-/// A process in its place.
+/// A process of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Which entry.
+    /// Its index in the table.
     pub entry: usize,
-    /// How many known ancestors it has.
+    /// The number of its known ancestors.
     pub depth: u32,
-    /// What it is called; empty for a kernel's own process, whose name is not in the table.
+    /// Its name; empty for one of the kernel's own processes, whose names the table lacks.
     pub name: Vec<u8>,
 }
 
-/// The processes with names, each after its parent, siblings by number. `O(n log n)`.
+/// Returns the processes with names, each after its parent, siblings by number. `O(n log n)`.
 pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
     let mut by_pid: HashMap<u64, usize> = HashMap::with_capacity(entries.len());
     for (i, entry) in entries.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
     for root in roots {
         walk.down(root);
     }
-    // Whoever is left is among its own ancestors: only a broken table says so.
+    // Only a broken table has processes left: they are among their own ancestors.
     for i in order {
         if !walk.done[i] {
             walk.down(i);
@@ -131,7 +131,7 @@ pub fn tree(entries: &[Entry], labels: &Labels) -> Vec<Node> {
     walk.nodes
 }
 
-/// Where rc is: the first child of process 1, by number.
+/// The index of rc: the first child of process 1, by number.
 pub fn rc(entries: &[Entry]) -> Option<usize> {
     (0..entries.len()).filter(|&i| entries[i].parent == 1 && entries[i].forked > 0).min_by_key(|&i| entries[i].pid)
 }
@@ -146,7 +146,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds a process and all below it, without recursion: a chain can be as long as the table.
+    /// Adds a process and its descendants, without recursion: a chain can be as long as the table.
     fn down(&mut self, root: usize) {
         let mut todo: Vec<(usize, u32, usize)> = vec![(root, 0, usize::MAX)];
         while let Some((i, depth, parent)) = todo.pop() {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_be() {
+    fn a_table_with_cycles_and_repeated_numbers() {
         check(
             "5 6 1 0 \"a\" \"\"\n6 5 2 0 \"b\" \"\"\n7 7 3 0 \"c\" \"\"\n5 7 4 0 \"again\" \"\"",
             &[(7, 0, "c"), (5, 0, "a"), (6, 1, "b")],
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_line_of_it() {
+    fn lines_of_the_table_and_others() {
         let is = |line: &str| fields(line.as_bytes()).is_some();
         assert!(is("98 0 0 0 \"\" \"\"") && is("1 2 3 4 \"a\" b\" \"c\" d\""));
         assert!(

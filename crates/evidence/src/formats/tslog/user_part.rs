@@ -1,7 +1,8 @@
-//! A process table without any record of the kernel: the part of the boot in which rc runs.
+//! Builds a timeline from a process table without kernel records: the part of the boot in which rc runs.
 //!
-//! It lasts from the fork of rc to its exit. A process waits for its children, one after the other, but not for one that
-//! outlives it. The table does not say so; FreeBSD's own scripts take it so, and a shell mostly does.
+//! That part lasts from the fork of rc to its exit. A process is assumed to wait for its children one after the other,
+//! but not for a child that outlives it. The table does not show waits; FreeBSD's own scripts assume the same, and it
+//! holds for most shells.
 
 use super::Log;
 use super::processes::Processes;
@@ -11,13 +12,13 @@ use timeline::{
     End, EndEvidence, Ns, Phase, Process, ProcessNamed, ProcessOf, Timeline, TrackId, Wait, WaitedOn, Warning,
 };
 
-/// The tick at which that part begins: rc's fork, or the first one if there is no rc.
+/// The tick at which this part begins: rc's fork, or the first fork if there is no rc.
 pub fn begins(log: &Log) -> Option<u64> {
     let rc = user::rc(&log.users).map(|rc| log.users[rc].forked);
     rc.or_else(|| log.users.iter().map(|user| user.forked).filter(|&ticks| ticks > 0).min())
 }
 
-/// Lays the processes, who of them waits for whom, and the end mark. `error`: how well the table's place is known.
+/// Adds the processes, their waits for each other, and the end mark. `error`: the error of the table's place.
 pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline) {
     let last = processes.last();
     let tracks = processes.build(None, timeline);
@@ -49,7 +50,7 @@ pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline
     timeline.processes = table;
 }
 
-/// Each process waits for the next child that it forked when the one before it is gone.
+/// Adds a wait for each child: it begins at the child's fork, or when the previously forked child ends.
 fn wait_for_children(table: &[Process], tracks: &HashMap<u64, TrackId>, last: Ns, timeline: &mut Timeline) {
     let ends: HashMap<u64, Ns> = table.iter().map(|p| (p.pid, p.end.unwrap_or(last))).collect();
     let mut children: Vec<&Process> = table.iter().filter(|p| p.parent != p.pid).collect();
