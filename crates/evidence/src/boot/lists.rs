@@ -1,7 +1,7 @@
-//! The lists of functions of a recording: the kernel's own, those that it was given, one out of the kernel's image.
+//! The lists of functions of a recording: the kernel's own, those that the user gave, and one from the kernel's image.
 //!
-//! They name what other evidence saw run; alone they say nothing of a boot. What a list looks like, and which of several
-//! names an address has, is in [`super::symbols`].
+//! They name functions for other evidence; alone they say nothing about a boot. [`super::symbols`] has the format of a
+//! list, and the rule for several names at one address.
 
 use crate::boot::arch;
 use crate::formats::symbols::{Known, List, Symbols};
@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use timeline::Diagnostics;
 
-/// Lists by their names, the last used last.
+/// Lists by their names; the last one used is last.
 static LISTS: Recent<String, Arc<Known>> = Recent::new();
 
-/// What a list says.
+/// Reads a list, or takes it from [`LISTS`].
 fn list(file: &File, diagnostics: &mut Diagnostics) -> Arc<List> {
     let again = |name: &String, known: &Arc<Known>| if *name == file.name { known.again(&file.bytes) } else { None };
     let (list, of_reading) = LISTS.find(again).unwrap_or_else(|| {
@@ -27,12 +27,13 @@ fn list(file: &File, diagnostics: &mut Diagnostics) -> Arc<List> {
     list
 }
 
-/// The lists as others ask them.
+/// The lists as other evidence uses them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Lists<'f>(pub(crate) &'f [Rc<File>]);
 
 impl Lists<'_> {
-    /// The names of what was called in a guest of that `target`; its kernel's image was `entered` at this physical address.
+    /// Returns names for the `called` addresses of a guest of architecture `target`. `entered` is the physical address
+    /// at which the kernel's image was entered.
     pub fn names(
         self,
         called: impl Iterator<Item = u64>,
@@ -48,7 +49,7 @@ impl Lists<'_> {
         Symbols::of(lists, &called.collect::<Vec<u64>>(), image, entered, diagnostics)
     }
 
-    /// The names where nothing says what was called.
+    /// Returns the names without knowledge of called addresses.
     pub fn names_alone(self, diagnostics: &mut Diagnostics) -> Symbols {
         self.names(std::iter::empty(), "", None, diagnostics)
     }

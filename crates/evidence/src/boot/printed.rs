@@ -1,9 +1,10 @@
-//! printk's clock where what ran for the first time says when messages were printed.
+//! Corrects printk's clock by first executions that show when messages were printed.
 //!
-//! The kernel's clock loses ticks until it has a good clocksource: of 3.4 s on a busy host with two CPUs it counted 2.2. Set at
-//! process 1 alone, it places everything earlier too late, and the first messages by most of what was lost. But some functions
-//! run once and print one known message first: the block in which such a function calls printk for the first time ran when
-//! that message got its stamp. This finds these pairs and puts the clock through them; it places nothing itself.
+//! The kernel's clock loses ticks until it has a good clocksource: on a busy host with two CPUs, it once counted 2.2 s
+//! of 3.4 s. Set at process 1 alone, it places all earlier events too late, and the first messages by most of the loss.
+//! But some functions run once and print one known message first. Such a function's first block that calls printk ran
+//! when that message got its stamp. This module finds these pairs and puts the clock through them; it places nothing
+//! itself.
 
 use crate::boot::clocks::log_ticks;
 use crate::formats::first_executions::{Ending, FirstExecutions};
@@ -11,7 +12,7 @@ use crate::formats::kernel_log::KernelLog;
 use crate::formats::symbols::Symbols;
 use timeline::{Clock, Ns, RateSource, SyncPoint};
 
-/// Functions of Linux, and how the message begins that is the first one each of them prints.
+/// Functions of Linux, and the beginning of the first message that each prints.
 const FIRST_PRINTED: [(&str, &str); 22] = [
     ("calibrate_delay", "Calibrating delay loop"),
     ("free_reserved_area", "Freeing SMP alternatives memory"),
@@ -37,25 +38,27 @@ const FIRST_PRINTED: [(&str, &str); 22] = [
     ("run_init_process", "Run "),
 ];
 
-/// What the functions call to print: `_printk` since 5.15.
+/// The functions that print: `_printk` since 5.15.
 const PRINTK: [&str; 2] = ["_printk", "printk"];
 
-/// A clock that only loses ticks does not run ahead: pairs between which it would, by more than this share, contradict each other.
+/// A clock that only loses ticks never runs ahead. Two pairs contradict each other if the clock would run ahead between
+/// them by more than this share.
 const AHEAD_MAX: f64 = 0.1;
 
-/// When functions that print a known message first called printk: the place in [`FIRST_PRINTED`], and the time.
+/// The times at which functions with a known message first called printk, each with the function's index in
+/// [`FIRST_PRINTED`].
 #[derive(Debug, Default)]
 pub struct Printed(Vec<(usize, Ns)>);
 
 impl Printed {
-    /// Looks for them in what ran for the first time.
+    /// Finds these functions among the first executions.
     pub fn find(run: &FirstExecutions, symbols: &Symbols) -> Printed {
         let printk = PRINTK.iter().find_map(|name| symbols.address(name));
         let mut found: Vec<(usize, Ns)> = Vec::new();
         for block in run.blocks.iter().filter(|b| b.ending == Ending::Call && b.target.is_some() && b.target == printk)
         {
             let Some(place) = symbols.find(block.address) else { continue };
-            // Compilers put what prints into a part of its own: `sock_register.cold`.
+            // Compilers split off the part that prints: `sock_register.cold`.
             let function = place.name.split('.').next().unwrap_or_default();
             let Some(row) = FIRST_PRINTED.iter().position(|(name, _)| *name == function) else { continue };
             if !found.iter().any(|(other, _)| *other == row) {
@@ -65,8 +68,8 @@ impl Printed {
         Printed(found)
     }
 
-    /// The clock through these messages and, at the log's end, where process 1 set it, if it did. None where fewer than two are
-    /// known, or where messages that the trace has too set it better.
+    /// Returns the clock through these messages and, if process 1 set the clock, through that point at the log's end.
+    /// `None` if fewer than two messages are known, or if messages that are also in a trace set the clock better.
     pub fn clock(&self, log: &KernelLog, set: &Clock) -> Option<Clock> {
         let by_process_1 = match set.rate_from {
             RateSource::NearProcess1 => true,
@@ -87,14 +90,14 @@ impl Printed {
     }
 }
 
-/// Of the points the most that agree with each other, the last one always among them.
+/// Returns the largest set of points that agree with each other and include the last point.
 fn agreeing(mut points: Vec<SyncPoint>) -> Vec<SyncPoint> {
     points.sort_by_key(|point| (point.ticks, point.at));
     let agree = |a: SyncPoint, b: SyncPoint| {
         let (ticks, time) = (b.ticks.0 - a.ticks.0, (b.at - a.at).0);
         ticks > 0 && time as f64 >= ticks as f64 * (1.0 - AHEAD_MAX)
     };
-    // Of each point: how many agree up to it, and the one before it.
+    // For each point: the length of the longest agreeing chain that ends there, and the point before it.
     let mut chains: Vec<(usize, Option<usize>)> = Vec::new();
     for (i, &point) in points.iter().enumerate() {
         let before = (0..i).filter(|&j| agree(points[j], point)).max_by_key(|&j| chains[j].0);
@@ -118,7 +121,8 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// Half of the ticks are lost until 0.2 s of the kernel's clock; process 1 sets it at 1 s, which is 1.2 s.
+    /// Half of the ticks are lost until 0.2 s of the kernel's clock. Process 1 sets the clock at its 1 s, which is
+    /// really 1.2 s.
     fn bent(log: &str, rows: &[(i64, u64, u32, Ending, u64, u16)]) -> Option<Clock> {
         let names = ["_printk", "smp_init", "devtmpfs_init", "tcp_init.cold"];
         let text: String = (0..).zip(names).map(|(i, name)| format!("{:x} T {name}\n", BASE + i * 0x100)).collect();
@@ -148,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_the_others_contradict_is_none() {
-        // `tcp_init` printed something else before what is looked for, or the boot waited for it elsewhere.
+    fn a_pair_that_contradicts_the_others_is_left_out() {
+        // `tcp_init` printed another message before the expected one, or the boot waited for it elsewhere.
         for tcp_init in [150_000, 1_150_000] {
             let log = format!("{LOG}6,5,700000,-;TCP: Hash tables configured\n");
             let mut rows = vec![

@@ -1,6 +1,6 @@
-//! Where each stage of a boot first ran, told from addresses by its [architecture](crate::boot::arch), and what follows from that.
+//! Finds when each stage of a boot first ran. An [architecture](crate::boot::arch) recognises the stages by addresses.
 //!
-//! What is not recognised is left out, never guessed.
+//! Stages that are not recognised are left out, never guessed.
 
 pub use crate::boot::stage::{Region, Stage};
 
@@ -9,12 +9,12 @@ use crate::formats::first_executions::FirstExecutions;
 use hashbrown::HashMap;
 use timeline::{DECOMPRESS, Ns, Phase, TimeBase, Timeline};
 
-/// In which of the stages before the kernel the code at each address ran.
+/// For each code address before the kernel: the stages in which it ran.
 #[derive(Clone, Debug, Default)]
 pub struct RanIn(HashMap<u64, Vec<Stage>>);
 
 impl RanIn {
-    /// Linear in the blocks before the kernel.
+    /// Finds the stages. Linear in the number of blocks before the kernel.
     pub fn new(run: &FirstExecutions, regions: &[Region]) -> RanIn {
         let mut ran_in: HashMap<u64, Vec<Stage>> = HashMap::new();
         let mut lasting = regions.iter().filter(|region| region.lasts()).peekable();
@@ -37,17 +37,17 @@ impl RanIn {
         RanIn(ran_in)
     }
 
-    /// The stage of the code at an address: of several the one that is asked about, or the last.
+    /// Returns the stage of the code at an address. If it ran in several: `like` if that is among them, else the last.
     pub fn stage(&self, address: u64, like: Stage) -> Option<Stage> {
         let stages = self.0.get(&address)?;
         if stages.contains(&like) { Some(like) } else { stages.last().copied() }
     }
 }
 
-/// How far off a block's time may be: it is taken while the block is translated, a few µs before it runs.
+/// The error of a block's time. The time is taken when the block is translated, a few µs before it runs.
 pub const ERROR: Ns = Ns(20_000);
 
-/// The stages that were seen, in order of time. Of an architecture that is not known here, only that something ran first.
+/// Returns the stages that were seen, in order of time. For an unknown architecture, only the first block is known.
 pub fn regions(run: &FirstExecutions) -> Vec<Region> {
     let Some(first) = run.blocks.iter().next() else { return Vec::new() };
     let firmware = Region::of(Stage::Firmware, &first, "first block of the machine");
@@ -59,21 +59,21 @@ pub fn regions(run: &FirstExecutions) -> Vec<Region> {
     found
 }
 
-/// What the decompressor does, by what it unpacks. Its functions have no names in a bzImage: all of them are this.
+/// Names the decompressor's work by the compression. Its functions have no names in a bzImage, so they share this name.
 pub fn decompressing(compression: &str) -> String {
     let with = if compression.is_empty() { String::new() } else { format!(" ({compression})") };
     format!("{DECOMPRESS}{with}")
 }
 
-/// The physical address of the kernel's entry, if it was seen to start.
+/// Returns the physical address of the kernel's entry, if its start was seen.
 pub fn entered_at(regions: &[Region]) -> Option<u64> {
     regions.iter().find_map(|r| r.startup)
 }
 
-/// Adds the stages to the timeline: those that last as starts of phases, the others as marks on `track`.
+/// Adds the stages to the timeline: those that last as boundaries of phases, the others as marks on `track`.
 ///
-/// The kernel's first block in the upper half comes a millisecond into the early kernel and starts no phase, unless nothing
-/// was seen of that one; nor does user space, whose first block may be a helper's.
+/// The kernel's first block in the upper half comes a millisecond after the early kernel begins. It begins a phase only
+/// if the early kernel was not seen. User space begins no phase: its first block may belong to a helper.
 pub fn add(regions: &[Region], track: timeline::TrackId, timeline: &mut Timeline) {
     let error = if timeline.time_base == TimeBase::GuestVirtual { Ns::ZERO } else { ERROR };
     let early = regions.iter().any(|r| r.stage == Stage::EarlyKernel);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn of_another_architecture_only_the_first_block_is_known() {
+    fn an_unknown_architecture_has_only_its_first_block() {
         let mut run = blocks(&[(0, 0x4000_0000, 4, Jump, 0, 1), (1, 0x10_0000, 4, Call, 0, 1)]);
         run.target = "stub".to_owned();
         let found: Vec<_> = regions(&run).iter().map(|r| (r.stage, r.address)).collect();

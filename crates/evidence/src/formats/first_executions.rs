@@ -1,9 +1,9 @@
-//! `first-run.bin`: when each block of guest code ran for the first time, from the QEMU plugin.
+//! Reads `first-run.bin`, the QEMU plugin's first-execution trace: when each block of guest code ran first.
 //!
-//! The format is [`plugin_formats::first_executions`], which the plugin writes with.
+//! The plugin writes the format with [`plugin_formats::first_executions`].
 //!
-//! Reading is one pass over columns that grow with the input only; a record that makes no sense ends it, because
-//! everything after is relative to it. What the blocks mean is in the submodules: [`regions`] (firmware, loader,
+//! The reader goes through the file once and fills columns that grow only with the input. A malformed record ends it,
+//! because all later records are relative to it. The submodules interpret the blocks: [`regions`] (firmware, loader,
 //! decompressor, kernel), [`calls`] (first calls of call sites) and [`symbols`] (names).
 
 use crate::formats::plugin_header;
@@ -13,33 +13,32 @@ use plugin_formats::first_executions::{HEADER_BYTES, MAGIC, Record, Stream, read
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// What a record takes in memory, with what is made of it.
+/// The bytes of memory for a record, including the results of reading it.
 const RECORD_COST: usize = 56;
-/// A block's record is this long on average; most are shorter than ten.
+/// The average length of a block's record; most have less than ten bytes.
 const BLOCK_BYTES: usize = 8;
 
 pub use plugin_formats::Clock as PluginClock;
 pub use plugin_formats::first_executions::{Counts, Ending};
 
-/// A block that ran for the first time, by value.
+/// A block that ran for the first time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
-    /// When it began to run.
+    /// The time at which it began to run.
     pub at: Ns,
     /// Address of its first byte.
     pub address: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub size: u32,
-    /// How it ends.
     pub ending: Ending,
-    /// Where that leads, if that is fixed.
+    /// The address that its end leads to, if that is fixed.
     pub target: Option<u64>,
-    /// The thread of QEMU's that it ran in.
+    /// The thread of QEMU that ran it.
     pub thread: u16,
 }
 
 impl Block {
-    /// Address of the first byte after it: where a call at its end returns to.
+    /// The address of the first byte behind it: a call at its end returns there.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(self.size.into())
     }
@@ -52,19 +51,17 @@ pub struct Blocks {
     address: Vec<u64>,
     size: Vec<u32>,
     ending: Vec<Ending>,
-    /// Relative to the block's end. 0 stands for none: a call of the next instruction is a way to read the program
-    /// counter, no call.
+    /// Relative to the block's end; 0 if there is no target. Code that calls the next instruction only reads the
+    /// program counter, so this is no call.
     displacement: Vec<i64>,
     thread: Vec<u16>,
 }
 
 impl Blocks {
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
@@ -78,22 +75,20 @@ impl Blocks {
         self.thread.reserve(more);
     }
 
-    /// The address of each block, in order of time. Who looks for some of many blocks reads this column alone.
+    /// The address of each block, in order of time. A search through many blocks needs only this column.
     pub fn addresses(&self) -> &[u64] {
         &self.address
     }
 
-    /// How each block ends.
     pub(crate) fn endings(&self) -> &[Ending] {
         &self.ending
     }
 
-    /// Where a call at the end of a block returns to.
+    /// The address to which a call at the end of a block returns.
     pub(crate) fn end(&self, i: usize) -> u64 {
         self.address[i].wrapping_add(self.size[i].into())
     }
 
-    /// One block.
     pub fn get(&self, i: usize) -> Block {
         let (address, size) = (self.address[i], self.size[i]);
         let target = match self.displacement[i] {
@@ -103,47 +98,46 @@ impl Blocks {
         Block { at: self.at[i], address, size, ending: self.ending[i], target, thread: self.thread[i] }
     }
 
-    /// All blocks in order of time.
+    /// Iterates over all blocks in order of time.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 }
 
-/// What the file says.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FirstExecutions {
-    /// What the blocks' times are.
+    /// The clock of the blocks' times.
     pub clock: PluginClock,
     /// Version of QEMU's plugin interface.
     pub api: u8,
-    /// vCPUs of the machine.
+    /// The machine's number of vCPUs.
     pub vcpus: u32,
     /// The guest's architecture.
     pub target: String,
-    /// When QEMU loaded the plugin, on the host's clock: it was linked, and parsed its options.
+    /// The time on the host's clock at which QEMU loaded the plugin: QEMU was linked and had parsed its options.
     pub installed: Ns,
-    /// When each vCPU came into being.
+    /// The time at which each vCPU was created.
     pub vcpu_init: Vec<(u32, Ns)>,
-    /// Which vCPU each thread runs; none for a thread that runs several.
+    /// The vCPU that each thread runs. Threads that run several are not listed.
     pub vcpu_of_thread: Vec<(u16, u32)>,
-    /// The first executions.
     pub blocks: Blocks,
-    /// Totals, if QEMU ended in order.
+    /// Totals, if QEMU exited normally.
     pub counts: Option<Counts>,
-    /// When QEMU ended, if it ended in order.
+    /// The time at which QEMU exited, if it did so normally.
     pub exit: Option<Ns>,
-    /// From when on no block was noted, as was asked for.
+    /// The time at which recording of blocks stopped because the user limited it.
     pub stopped: Option<Ns>,
 }
 
 impl FirstExecutions {
-    /// The vCPU that a thread of QEMU's runs, if that is known: of a machine with one, it is that one.
+    /// Returns the vCPU that a thread of QEMU runs, if that is known. If the machine has one vCPU, it is that one.
     pub fn vcpu(&self, thread: u16) -> Option<u32> {
         let noted = self.vcpu_of_thread.iter().find(|(t, _)| *t == thread).map(|(_, vcpu)| *vcpu);
         noted.or((self.vcpus == 1).then_some(0))
     }
 
-    /// The addresses that were called by name, each once, in order: who looks them up finds them near each other.
+    /// Returns the targets of direct calls, each once and sorted: neighbours are faster to look up.
     pub(crate) fn called(&self) -> impl Iterator<Item = u64> + use<> {
         let calls = self.blocks.iter().filter(|block| block.ending == Ending::Call);
         let mut called: Vec<u64> = calls.filter_map(|block| block.target).collect();
@@ -153,13 +147,13 @@ impl FirstExecutions {
     }
 }
 
-/// Whether this looks like a file of the plugin's.
+/// True if the bytes begin like the plugin's file.
 pub fn recognise(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and what comes before it is
-/// returned; `place` names the file. A header that is not one gives an empty result.
+/// Reads the file. Counts cut or malformed parts in `diagnostics` and returns all before them. `place` names the file.
+/// Without a valid header, the result is empty.
 pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstExecutions {
     let mut run = FirstExecutions::default();
     let Some((zero, mut stream)) = header(bytes, place, &mut run, diagnostics) else { return run };
@@ -195,7 +189,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> FirstEx
     run
 }
 
-/// The header's fields into `run`. Returns time zero on the clock of the records, and how these are read.
+/// Reads the header into `run`. Returns time zero on the records' clock, and the stream that decodes them.
 fn header(
     bytes: &[u8],
     place: &str,
@@ -212,7 +206,7 @@ fn header(
     Some((zero, Stream::new(&start)))
 }
 
-/// Adds a record to what the file says; `thread` is the one of the blocks that follow.
+/// Adds a record. `thread` is the thread of the blocks that follow.
 fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstExecutions) -> Result<(), Broken> {
     fn small<N: TryFrom<u64>>(n: u64) -> Result<N, Broken> {
         N::try_from(n).map_err(|_| Broken::Malformed)
@@ -242,7 +236,7 @@ fn add(record: Record, zero: u64, thread: &mut u16, run: &mut FirstExecutions) -
 pub(crate) mod tests {
     use super::*;
 
-    /// A file of the format's own test.
+    /// The file from the format's own test.
     fn sample() -> Vec<u8> {
         let parts: [&[u8]; 12] = [
             b"BSFIRST\n",
@@ -261,7 +255,7 @@ pub(crate) mod tests {
         parts.concat()
     }
 
-    /// Blocks made by hand: time in µs, address, bytes, ending, target (0: none), thread.
+    /// Builds blocks from rows: time in µs, address, bytes, ending, target (0: none), thread.
     pub(crate) fn blocks(rows: &[(i64, u64, u32, Ending, u64, u16)]) -> FirstExecutions {
         let mut run = FirstExecutions { vcpus: 1, target: "x86_64".into(), ..FirstExecutions::default() };
         for &(us, address, size, ending, target, thread) in rows {
@@ -279,7 +273,7 @@ pub(crate) mod tests {
         run
     }
 
-    /// Found by fuzzing: a zero far from the times made them wrap, and calls end before they began.
+    /// Found by fuzzing: with a zero far from the times, they wrapped, and calls ended before they began.
     #[test]
     fn times_never_go_back() {
         let times = [0, 1, 1 << 62, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX];
@@ -289,7 +283,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_the_plugin_writes() {
+    fn the_plugins_file_is_read() {
         let mut diagnostics = Diagnostics::default();
         let run = read("first-run.bin", &sample(), &mut diagnostics);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -308,7 +302,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cut_anywhere_it_gives_what_came_before() {
+    fn a_file_cut_anywhere_gives_all_before_the_cut() {
         let whole = sample();
         let mut seen = 0;
         for len in 0..whole.len() {
@@ -322,7 +316,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn any_byte_changed_is_no_harm() {
+    fn any_changed_byte_is_harmless() {
         let whole = sample();
         for at in 0..whole.len() {
             for value in [0, 0x7f, 0x80, 0xff, whole[at] ^ 0x10] {
@@ -334,7 +328,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn troubles_are_counted_with_their_place() {
+    fn defects_are_counted_with_their_place() {
         let check = |bytes: &[u8], problem: DiagnosticKind, first: &str| {
             let mut diagnostics = Diagnostics::default();
             read("f", bytes, &mut diagnostics);

@@ -1,83 +1,84 @@
-//! Text of Linux' tracer `function_graph`: which function called which, and how long each took.
+//! Reads text of Linux's tracer `function_graph`: nested calls, each with its length.
 //!
 //! ```text
 //! # tracer: function_graph
 //! #     TIME        CPU  TASK/PID         DURATION                  FUNCTION CALLS
-//!     0.512345 |   0)   swapper/0-1     |               |  acpi_init() {          a call that others follow in
-//!     0.512347 |   0)   swapper/0-1     |   1.250 us    |    acpi_disabled();     one without
+//!     0.512345 |   0)   swapper/0-1     |               |  acpi_init() {          a call with calls inside
+//!     0.512347 |   0)   swapper/0-1     |   1.250 us    |    acpi_disabled();     a call without
 //!     0.512400 |   0)   swapper/0-1     | + 55.100 us   |  }                      the innermost one ends
 //! ```
-//! (Linux, kernel/trace/trace_functions_graph.c.) Without the option `funcgraph-abstime` no line says when it was: such text cannot be
-//! placed, and its lines are counted. Without `funcgraph-proc` calls stand on their CPU. The clock is taken for the kernel's own.
+//! (Linux, kernel/trace/trace_functions_graph.c.) Without the option `funcgraph-abstime` lines have no time: they
+//! cannot be placed, and are counted. Without `funcgraph-proc` lines have no thread, and the calls stand on their CPU.
+//! The stamps are assumed to be the kernel's own clock.
 
 use crate::input::records_max;
 use crate::input::text::{Lines, number, seconds, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, TrackKind};
 
-/// What views call it.
+/// The format's name in diagnostics.
 const NAME: &str = "function_graph";
 pub(crate) const HEADING: &[u8] = b"# tracer: function_graph";
-/// What a line takes in memory, here and on the timeline.
+/// The bytes of memory that a line takes, here and on the timeline.
 const LINE_COST: usize = 260;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Call<'a> {
-    /// A function begins, and calls others.
+    /// A function begins that calls others.
     Begins(&'a [u8]),
-    /// A function that calls none, and how long it took.
+    /// A function without calls, and its length.
     Leaf(&'a [u8], Ns),
     /// The innermost function ends.
     Ends,
 }
 
-/// Who did it: a thread by name and number, or nobody but a CPU.
+/// The thread that ran, or only its CPU if the thread is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Who<'a> {
+pub(crate) enum Runner<'a> {
     Thread(&'a [u8], u64),
     Cpu(u64),
 }
 
-impl Who<'_> {
-    /// A number of its own: no number of a thread is as large as that of a CPU here.
+impl Runner<'_> {
+    /// A unique key: thread numbers are far smaller than the keys of CPUs.
     pub(crate) fn key(self) -> u64 {
         match self {
-            Who::Thread(_, tid) => tid,
-            Who::Cpu(cpu) => u64::MAX - cpu,
+            Runner::Thread(_, tid) => tid,
+            Runner::Cpu(cpu) => u64::MAX - cpu,
         }
     }
 
-    /// The kind and the number of its track.
+    /// The kind and the number of the track.
     pub(crate) fn track(self) -> (TrackKind, u64) {
         match self {
-            Who::Thread(_, tid) => (TrackKind::Thread, tid),
-            Who::Cpu(cpu) => (TrackKind::Cpu, cpu),
+            Runner::Thread(_, tid) => (TrackKind::Thread, tid),
+            Runner::Cpu(cpu) => (TrackKind::Cpu, cpu),
         }
     }
 }
 
-/// A line.
+/// A line with a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) at: Ns,
-    pub(crate) who: Who<'a>,
+    pub(crate) runner: Runner<'a>,
     pub(crate) call: Call<'a>,
 }
 
-/// A line that says when it was; none of the others.
+/// Parses a line that has a time; other lines give `None`.
 pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
     let mut columns = line.split(|byte| *byte == b'|').map(<[u8]>::trim_ascii);
     let at = columns.next().and_then(time)?;
     let (cpu, rest) = number(columns.next()?)?;
     let (behind, third) = (rest.strip_prefix(b")")?.trim_ascii(), columns.next()?);
-    // Only the option `funcgraph-proc` makes a column of the thread.
+    // The thread has its own column only with the option `funcgraph-proc`.
     let (task, duration, call) = match columns.next() {
         Some(call) => (behind, third, call),
         None => (&b""[..], behind, third),
     };
-    let who = thread(task).map_or(Who::Cpu(cpu), |(name, tid)| Who::Thread(name, tid));
+    let runner = thread(task).map_or(Runner::Cpu(cpu), |(name, tid)| Runner::Thread(name, tid));
     if call.starts_with(b"}") {
-        return Some(Entry { at, who, call: Call::Ends });
+        return Some(Entry { at, runner, call: Call::Ends });
     }
     let name = &call[..memchr::memchr(b'(', call)?];
     let behind = &call[name.len()..];
@@ -86,22 +87,22 @@ pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
         _ if behind.starts_with(b"();") => Call::Leaf(name, length(duration)?),
         _ => return None,
     };
-    (!name.is_empty()).then_some(Entry { at, who, call })
+    (!name.is_empty()).then_some(Entry { at, runner, call })
 }
 
-/// `0.512345`, and nothing else.
+/// Parses `0.512345` without anything behind it.
 fn time(text: &[u8]) -> Option<Ns> {
     let (ns, _, rest) = seconds(text)?;
     rest.is_empty().then(|| i64::try_from(ns).ok().map(Ns)).flatten()
 }
 
-/// `swapper/0-1`
+/// Parses `swapper/0-1`.
 fn thread(text: &[u8]) -> Option<(&[u8], u64)> {
     let dash = memchr::memrchr(b'-', text)?;
     Some((&text[..dash], whole_number(&text[dash + 1..])?))
 }
 
-/// `+ 55.100 us`: a sign says that it is long.
+/// Parses `+ 55.100 us`; the sign marks long calls.
 pub(crate) fn length(text: &[u8]) -> Option<Ns> {
     let digits = text.iter().position(u8::is_ascii_digit)?;
     let (thousandths, _, rest) = seconds(&text[digits..])?;
@@ -109,7 +110,7 @@ pub(crate) fn length(text: &[u8]) -> Option<Ns> {
     us.then(|| i64::try_from(thousandths / 1_000_000).ok().map(Ns)).flatten()
 }
 
-/// Whether a line is none of a call's: headings, switches of threads, marks of interrupts, comments.
+/// True for lines that are not about calls: headings, switches of threads, marks of interrupts, comments.
 fn says_nothing(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     text.is_empty()
@@ -120,13 +121,13 @@ fn says_nothing(line: &[u8]) -> bool {
             .any(|mark| memchr::memmem::find(text, mark).is_some())
 }
 
-/// When each call in a text was. Lines that cannot be placed are counted.
+/// Returns the time of each call in a text. Counts lines that cannot be placed.
 pub fn stamps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ns> {
     entries(file, bytes, diagnostics).into_iter().map(|entry| entry.at).collect()
 }
 
 pub(crate) fn entries<'a>(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Entry<'a>> {
-    // Lines of a kernel have 45 bytes or more, and all of these are kept.
+    // A kernel's lines have at least 45 bytes, so this bound keeps all of them.
     let (mut entries, most) = (Vec::new(), records_max(3 * bytes.len() / 2, LINE_COST));
     for line in Lines::new(bytes) {
         match entry(line.bytes) {
@@ -149,10 +150,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_in_every_dress() {
+    fn lines_with_all_variants_of_columns() {
         let read = |line: &'static str| entry(line.as_bytes());
-        let of = |at, who, call| Some(Entry { at: Ns(at), who, call });
-        let init = Who::Thread(b"swapper/0", 1);
+        let of = |at, runner, call| Some(Entry { at: Ns(at), runner, call });
+        let init = Runner::Thread(b"swapper/0", 1);
         for (line, expected) in [
             (
                 "    3.934843 |   0)   swapper/0-1    |               |  acpi_init() {",
@@ -163,8 +164,11 @@ mod tests {
                 of(3_935_107_000, init, Call::Leaf(b"f", Ns(28_801))),
             ),
             ("    3.935227 |   0)   swapper/0-1    | ! 122.064 us  |  } /* f */", of(3_935_227_000, init, Call::Ends)),
-            ("    3.935227 |   1)   1.443 us    |  f();", of(3_935_227_000, Who::Cpu(1), Call::Leaf(b"f", Ns(1443)))),
-            ("    3.935227 |   1)               |  f() {", of(3_935_227_000, Who::Cpu(1), Call::Begins(b"f"))),
+            (
+                "    3.935227 |   1)   1.443 us    |  f();",
+                of(3_935_227_000, Runner::Cpu(1), Call::Leaf(b"f", Ns(1443))),
+            ),
+            ("    3.935227 |   1)               |  f() {", of(3_935_227_000, Runner::Cpu(1), Call::Begins(b"f"))),
             (" 1)   8.623 us    |  local_touch_nmi();", None),
             ("    3.9 |   1)   0.1 us    |  /* a comment */", None),
             ("    3.9 |   1)   ... us    |  f();", None),

@@ -1,17 +1,17 @@
-//! perf's own file of samples, `perf.data`, or what `perf record -o -` writes into a pipe.
+//! Reads perf's own file of samples, `perf.data`, or the output of `perf record -o -` into a pipe.
 //!
 //! ```text
-//! "PERFILE2"  a header: where the events are described (attributes), the records, and the features behind them
-//! attribute   struct perf_event_attr: what a record of the event holds
-//! record      type, mode, length, and then: a sample, a thread's new name, a fork, a mapped file, what was lost, packed records
+//! "PERFILE2"  a header with the places of the attributes (events), the records, and the features behind them
+//! attribute   struct perf_event_attr: the contents of an event's records
+//! record      type, mode, length, and a sample, a thread's new name, a fork, a mapped file, a loss, or packed records
 //! feature     EVENT_DESC: names of events; TRACING_DATA: formats of tracepoints, as in a `trace.dat`
 //! ```
-//! (Linux, tools/perf/Documentation/perf.data-file-format.txt; perf_event_open(2).) Samples become what those of a `perf script`
-//! text become. perf names functions when it prints; the file has addresses. Kernel addresses are named by the recording's
-//! lists of functions, others by the file that was mapped there. Samples of tracepoints are records of a kernel trace, and
-//! become what those of a `trace.dat` become.
+//! (Linux, tools/perf/Documentation/perf.data-file-format.txt; perf_event_open(2).) Samples are placed like those of a
+//! `perf script` text. perf names functions only when it prints; the file has addresses. The recording's lists of
+//! functions name kernel addresses; other addresses get the name of the file that was mapped there. Samples of
+//! tracepoints are records of a kernel trace, and are placed like those of a `trace.dat`.
 //!
-//! Nothing that the file says of places and lengths is believed. What it packs is bounded by [`UNPACKED_BYTES_MAX`].
+//! The file's places and lengths are checked before use. [`UNPACKED_BYTES_MAX`] bounds the unpacked records.
 
 pub(crate) mod attributes;
 pub(crate) mod records;
@@ -28,15 +28,15 @@ use threads::Threads;
 use timeline::{DiagnosticKind, Diagnostics, Names, Sampled, SampledFrame, SampledThread};
 
 const MAGIC: &[u8] = b"PERFILE2";
-/// The same of a big-endian machine.
+/// The magic number in a big-endian machine's file.
 const MAGIC_SWAPPED: &[u8] = b"2ELIFREP";
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Default)]
 pub struct PerfData {
     /// Samples in order of time.
     samples: Vec<Sample>,
-    /// Records of tracepoints, as text of a kernel trace; empty if there are none.
+    /// Records of tracepoints, as text of a kernel trace; empty without tracepoints.
     trace: Vec<u8>,
     lost: u64,
     threads: Threads,
@@ -54,7 +54,7 @@ impl PerfData {
         &self.trace
     }
 
-    /// Reads a file. What is cut or not readable is counted.
+    /// Reads a file. Counts cut and unreadable records.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> PerfData {
         let mut unreadable =
             |why: &str| diagnostics.note(DiagnosticKind::SamplesUnreadable, || format!("{file}: {why}"));
@@ -91,7 +91,7 @@ impl PerfData {
         data
     }
 
-    /// Takes a record; none if it cannot be read.
+    /// Reads a record; `None` if it is malformed.
     fn record(
         &mut self,
         record: &Record,
@@ -117,7 +117,7 @@ impl PerfData {
         Some(())
     }
 
-    /// As the timeline has them. `symbols` name what the kernel ran.
+    /// Converts the samples for the timeline. `symbols` name the kernel's functions.
     pub(crate) fn sampled(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         sampled.lost = Some(self.lost);
@@ -142,7 +142,7 @@ impl PerfData {
     }
 
     fn frame(&self, frame: Frame, depth: usize, symbols: &Symbols, names: &mut Names) -> SampledFrame {
-        // A call at a function's end returns to the next one's first byte.
+        // The return address of a call at a function's end is the next function's first byte.
         let address = frame.address - u64::from(depth > 0 && frame.address > 0);
         let found = symbols.find(address).map(|place| place.name.to_owned());
         let is_named = found.is_some();
@@ -152,7 +152,7 @@ impl PerfData {
     }
 }
 
-/// True if bytes begin as such a file.
+/// True if the bytes begin with the magic number.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_SWAPPED)
 }

@@ -1,9 +1,10 @@
-//! Samples as `perf script` prints them: perf's own, Redox' `profiled`'s, and those of `kernel/sampler`.
+//! Reads samples in the format of `perf script`: perf's own, those of Redox's `profiled`, and those of
+//! `kernel/sampler`.
 //!
 //! ```text
-//! # clock: tsc 1000000000                                   four lines that only kernel/sampler writes
+//! # clock: tsc 1000000000                                   only kernel/sampler writes these four lines
 //! # sampled from:     0.015848386
-//! # period: 999846 ns                                       of each CPU that is sampled
+//! # period: 999846 ns                                       for each sampled CPU
 //! # lost: 0
 //! my name  1/1 [000]     0.016849231:     999846 nmi:k:     thread, pid or pid/tid, CPU, seconds, period, event
 //!               21d0e0 lab::pit::read+0x10 ([kernel])         a tab, address, function, module; innermost first
@@ -11,9 +12,9 @@
 //!                                                           an empty line ends the sample
 //! init       1     2.5:  cycles:  21d0e0 main (/sbin/init)  without a stack, all in one line
 //! ```
-//! A name may have spaces; CPU and period may be missing. A heading is known by its time, which is digits, a point,
-//! digits and a colon, with a pid before it and an event behind it. Without a time, a line is a heading if it ends in a
-//! thread and an event, and a line of a stack follows. Lines that are nothing of this are counted.
+//! A name may contain spaces; CPU and period may be missing. A heading is recognised by its time (digits, a point,
+//! digits and a colon) with a pid before it and an event behind it. A line without a time is a heading if it ends in a
+//! thread and an event and a line of a stack follows. Other lines are counted.
 
 use crate::NotThisFormat;
 use crate::formats::symbols::Symbols;
@@ -23,63 +24,61 @@ use timeline::{DiagnosticKind, Diagnostics, Names, Ns, Sampled, SampledFrame, Sa
 
 /// Stacks are read to this depth.
 const FRAMES_MAX: usize = 1024;
-/// In so many lines from the start there is a sample, or this is something else.
+/// A text that has no sample in this number of lines from its start has another format.
 const LINES_BEFORE: usize = 1000;
 const UNKNOWN: &[u8] = b"[unknown]";
-/// What diagnostics call it.
+/// The format's name in diagnostics.
 const NAME: &str = "samples";
-/// What a sample takes in memory, here and on the timeline, and an entry of a stack.
+/// The bytes of memory that a sample takes, here and on the timeline; and those of a stack's entry.
 const SAMPLE_COST: usize = 400;
 const FRAME_COST: usize = 80;
 
-/// One entry of a stack.
+/// An entry of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Where.
     pub address: u64,
-    /// Its function, if the text names one.
+    /// The function, if the text names one.
     pub function: Option<&'a str>,
 }
 
-/// What was found at one moment.
+/// The state of a CPU at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'a> {
     /// The thread's name.
     pub comm: &'a str,
-    /// The thread's number, or the process' where the text has no other.
+    /// The thread's number; the process's if the text has no other.
     pub tid: u64,
-    /// The CPU.
     pub cpu: Option<u64>,
-    /// When, on the clock of whoever sampled.
+    /// The time, on the sampler's clock.
     pub at: Option<Ns>,
-    /// How much of the event it stands for.
+    /// The number of events that the sample stands for.
     pub period: Option<u64>,
-    /// What made it be taken, without the colons that end it.
+    /// The event that caused the sample, without the colons at its end.
     pub event: &'a str,
     /// The stack, innermost first.
     pub frames: Vec<Frame<'a>>,
 }
 
-/// All samples of a text.
+/// All samples of a text. The optional fields are `Some` if the text has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples<'a> {
     /// In the order of the text.
     pub samples: Vec<Sample<'a>>,
-    /// How many were lost, where the text says so.
+    /// The number of lost samples.
     pub lost: Option<u64>,
-    /// When sampling began, where the text says so.
+    /// The time at which sampling began.
     pub began: Option<Ns>,
-    /// CPUs of which nothing was sampled, where the text says so.
+    /// The number of CPUs that were not sampled.
     pub unsampled_cpus: u64,
-    /// How long a sampling interval is, where the text says so.
+    /// The length of a sampling interval.
     pub period: Option<Ns>,
-    /// A heading without a time, if the last line was one, and which line.
+    /// The last line and its number, if it may be a heading without a time.
     timeless: Option<(Sample<'a>, u32)>,
-    /// What all of it takes in memory.
+    /// The bytes of memory that all of it takes.
     cost: usize,
 }
 
-/// Whether the text begins as samples do.
+/// True if the text begins with samples.
 pub fn recognise(bytes: &[u8]) -> bool {
     let mut follows_timeless = false;
     Lines::new(bytes).take(LINES_BEFORE).any(|line| {
@@ -95,7 +94,7 @@ impl<'a> Samples<'a> {
     /// Reads a text.
     ///
     /// # Errors
-    /// If there is no sample in it.
+    /// If the text has no sample.
     pub fn read(file: &str, bytes: &'a [u8], diagnostics: &mut Diagnostics) -> Result<Samples<'a>, NotThisFormat> {
         let mut read = Samples::default();
         let most = records_max(bytes.len(), 1);
@@ -151,7 +150,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// What looked like a heading was none, if no stack followed.
+    /// Counts the last line as unreadable if it looked like a heading and no stack followed.
     fn no_heading(&mut self, file: &str, diagnostics: &mut Diagnostics) {
         if let Some((_, number)) = self.timeless.take() {
             unreadable(file, number, diagnostics);
@@ -174,7 +173,8 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// As the timeline has them. What the text does not name, the recording's own `symbols` may.
+    /// Converts the samples for the timeline. The recording's own `symbols` may name functions that the text does not
+    /// name.
     pub(crate) fn named(&self, symbols: &Symbols, names: &mut Names) -> Sampled {
         let mut sampled = Sampled::default();
         (sampled.lost, sampled.began) = (self.lost, self.began);
@@ -182,7 +182,7 @@ impl<'a> Samples<'a> {
         for sample in &self.samples {
             let mut stack = Vec::with_capacity(sample.frames.len());
             for (depth, frame) in sample.frames.iter().enumerate().rev() {
-                // A call at a function's end returns to the next one's first byte.
+                // The return address of a call at a function's end is the next function's first byte.
                 let address = frame.address - u64::from(depth > 0 && frame.address > 0);
                 let found = || symbols.find(address).map(|place| place.name.to_owned());
                 let name = frame.function.map(str::to_owned).or_else(found);
@@ -204,8 +204,8 @@ fn unreadable(file: &str, number: u32, diagnostics: &mut Diagnostics) {
     diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}:{number}"));
 }
 
-/// An event's name, and whether it was user code that ran, if the event says: by perf's modifiers behind the last colon, of
-/// which `u` and `k` exclude each other. What `kernel/sampler` calls `nmi:u` and `nmi:k` is one event.
+/// Returns an event's name, and true if user code ran, if the event tells. It tells by perf's modifiers behind the last
+/// colon: `u` or `k`, but not both. `nmi:u` and `nmi:k` of `kernel/sampler` are one event.
 fn mode(event: &str) -> (&str, Option<bool>) {
     let Some((name, modifiers)) = event.rsplit_once(':') else { return (event, None) };
     let are_modifiers = modifiers.bytes().all(|byte| b"ukhGHpPSDIWeb".contains(&byte));
@@ -217,14 +217,14 @@ fn mode(event: &str) -> (&str, Option<bool>) {
     (if name == "nmi" && is_user.is_some() { name } else { event }, is_user)
 }
 
-/// How many samples perf says were lost: `swapper 0 [000] 1.5: PERF_RECORD_LOST lost 3`.
+/// Returns the number of samples that perf reports as lost: `swapper 0 [000] 1.5: PERF_RECORD_LOST lost 3`.
 fn lost_record(text: &[u8]) -> Option<u64> {
     let record = memchr::memmem::find(text, b": PERF_RECORD_LOST")?;
     let lost = memchr::memmem::find(&text[record..], b" lost ")?;
     number(&text[record + lost + 6..]).map(|(lost, _)| lost)
 }
 
-/// A heading as `perf script` prints it without times: `comm pid/tid [cpu] period event:`, and nothing else.
+/// Parses a heading that `perf script` prints without a time: `comm pid/tid [cpu] period event:`, and nothing else.
 fn timeless_heading(text: &[u8]) -> Option<Sample<'_>> {
     let (rest, event) = last_word(text);
     let event = event.strip_suffix(b":").filter(|event| !event.is_empty())?;
@@ -235,16 +235,16 @@ fn timeless_heading(text: &[u8]) -> Option<Sample<'_>> {
     (!event.is_empty() && !sample.comm.is_empty()).then_some(Sample { event, ..sample })
 }
 
-/// A line of a stack that is sure to be one: indented, with an address, a function and a module in brackets.
+/// Parses a line that is certainly of a stack: indented, with an address, a function and a module in brackets.
 fn stack_line(text: &[u8]) -> Option<Frame<'_>> {
     let is_whole = text.first().is_some_and(u8::is_ascii_whitespace) && text.ends_with(b")");
     is_whole.then(|| frame(text)).flatten()
 }
 
-/// `comm pid/tid [cpu] seconds: period event: …`
+/// Parses `comm pid/tid [cpu] seconds: period event: …`.
 fn heading(text: &[u8]) -> Option<Sample<'_>> {
-    // The first word that is a time; a thread's name may look like anything before it. A time has no colon in it, so only
-    // the first one of a word can end it.
+    // Finds the first word that is a time; the thread's name before it may contain anything else. A time contains no
+    // colon, so only a word's first colon can end it.
     let mut start = 0;
     for word in text.split(u8::is_ascii_whitespace) {
         if let Some(colon) = memchr::memchr(b':', word).map(|at| start + at) {
@@ -258,7 +258,7 @@ fn heading(text: &[u8]) -> Option<Sample<'_>> {
     None
 }
 
-/// The thread and the CPU: the thread's number has to be there.
+/// Parses the thread and the CPU. The thread's number must be there.
 fn before(text: &[u8]) -> Option<Sample<'_>> {
     let (mut rest, word) = last_word(text);
     let mut cpu = None;
@@ -274,7 +274,7 @@ fn before(text: &[u8]) -> Option<Sample<'_>> {
     Some(Sample { comm: std::str::from_utf8(rest.trim_ascii()).unwrap_or("?"), tid, cpu, ..Sample::default() })
 }
 
-/// The period, if there is one, the event, and perhaps the only frame.
+/// Parses the period (if there is one), the event, and the only frame (if it stands here).
 fn behind<'a>(text: &'a [u8], sample: Sample<'a>) -> Option<Sample<'a>> {
     let text = text.trim_ascii();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -287,14 +287,14 @@ fn behind<'a>(text: &'a [u8], sample: Sample<'a>) -> Option<Sample<'a>> {
     (!event.is_empty()).then_some(Sample { event, period, frames, ..sample })
 }
 
-/// `address function+0x12 (module)`.
+/// Parses `address function+0x12 (module)`.
 fn frame(text: &[u8]) -> Option<Frame<'_>> {
     let text = text.trim_ascii();
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let digits = std::str::from_utf8(&text[..end]).ok().filter(|digits| !digits.starts_with('+'))?;
     let address = u64::from_str_radix(digits, 16).ok()?;
     let rest = text[end..].trim_ascii();
-    // The module is in the last brackets; a function's own, of its arguments, come earlier.
+    // The module is in the last brackets; brackets around a function's arguments come earlier.
     let function = match rest.strip_suffix(b")").and_then(|_| memchr::memmem::rfind(rest, b" (")) {
         Some(module) => rest[..module].trim_ascii(),
         None if rest.starts_with(b"(") => b"",
@@ -318,7 +318,7 @@ fn whole(text: &[u8]) -> Option<u64> {
     number(text).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
-/// `12.345678`, to the nanosecond, and what follows it.
+/// Parses `12.345678` to the nanosecond. Returns the rest too.
 fn seconds(text: &[u8]) -> Option<(Ns, &[u8])> {
     let (whole, rest) = number(text)?;
     let rest = rest.strip_prefix(b".")?;
@@ -363,15 +363,15 @@ swapper     0 [001] 1.000001: cycles:
         (read, diagnostics.iter().map(|diagnostic| diagnostic.count).sum())
     }
 
-    /// Found by fuzzing: what is recognised has to be readable.
+    /// Found by fuzzing: a text that is recognised must be readable.
     #[test]
-    fn a_sample_in_a_comment_is_none() {
+    fn a_sample_in_a_comment_does_not_count() {
         let text = b"# period: 999846 nd0  1/1 [000]     0.006773336:     999846 nmi:k:\n";
         assert!(!recognise(text));
         assert!(Samples::read("x", text, &mut Diagnostics::default()).is_err());
     }
 
-    /// Every file that is imported is asked whether it is one, also those of one line.
+    /// Every imported file is tested for this format, even if it is one long line.
     #[test]
     fn a_line_of_megabytes_is_read_once() {
         assert!(!recognise("a:".repeat(2_000_000).as_bytes()));
@@ -379,7 +379,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn samples_of_every_dress() {
+    fn samples_with_all_variants_of_columns() {
         let (read, unreadable) = read(TEXT);
         assert_eq!((unreadable, read.lost, read.began), (0, Some(3), Some(Ns(15_848_386))));
         assert_eq!(read.period, Some(Ns(999_846)));
@@ -404,7 +404,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn stacks_are_outermost_first_and_unnamed_addresses_stand_for_themselves() {
+    fn stacks_are_outermost_first_and_addresses_stand_in_for_missing_names() {
         let mut names = Names::default();
         let sampled = read(TEXT).0.named(&Symbols::default(), &mut names);
         assert_eq!((sampled.samples().len(), sampled.lost), (4, Some(3)));
@@ -416,7 +416,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn an_event_says_whose_code_ran_or_it_is_unknown() {
+    fn an_events_modifiers_tell_user_from_kernel_code() {
         for (event, expected) in [
             ("nmi:u", ("nmi", Some(true))),
             ("nmi:k", ("nmi", Some(false))),
@@ -435,7 +435,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn perf_counts_what_it_lost() {
+    fn perfs_reports_of_losses_are_counted() {
         let (read, unreadable) = read(
             "init 1 0.1: cycles:\nswapper 0 [000] 0.2: PERF_RECORD_LOST lost 3\n\
              init 1 [001] 0.3: PERF_RECORD_LOST_SAMPLES lost 4\n",
@@ -462,7 +462,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn other_texts_are_not_this() {
+    fn other_texts_are_not_recognised() {
         for other in [
             "",
             "[    0.000000] Linux version 6.1: x",
@@ -479,7 +479,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn what_is_no_line_of_it_is_counted() {
+    fn unreadable_lines_are_counted() {
         let (read, unreadable) = read("\tfff nobody's (x)\ninit 1 0.1: e:\n\tzz f (x)\n\t12 f (x)\nhello\n");
         assert_eq!((read.samples.len(), read.samples[0].frames.len(), unreadable), (1, 1, 3));
         let deep = format!("init 1 0.1: e:\n{}", "\t12 f (x)\n".repeat(FRAMES_MAX + 5));
@@ -488,7 +488,7 @@ swapper     0 [001] 1.000001: cycles:
     }
 
     #[test]
-    fn cut_anywhere_it_is_read_up_to_there() {
+    fn a_text_cut_anywhere_is_read_up_to_the_cut() {
         for end in 0..TEXT.len() {
             let mut diagnostics = Diagnostics::default();
             if let Ok(read) = Samples::read("x", &TEXT.as_bytes()[..end], &mut diagnostics) {

@@ -1,20 +1,21 @@
-//! Names of addresses, from the text of `/proc/kallsyms`, and from lists of the same form that were given to a recording
+//! Names addresses from the text of `/proc/kallsyms`, and from lists of the same format that were given to a recording
 //! (`symbols-*.gz`).
 //!
-//! Lines are `<address, hexadecimal> <type> <name>`, with `\t[module]` after the names of modules. Only code (types
-//! t, T, w, W) is kept. Before it runs at its virtual address, a kernel runs where it was loaded ("identity mapped");
-//! those addresses have the same names once it is known where it was loaded. A kernel that hides addresses prints
-//! zeros: those lines are counted, not kept.
+//! Lines are `<address, hexadecimal> <type> <name>`, with `\t[module]` after the names of modules. Only code (types t,
+//! T, w, W) is kept. Before a kernel runs at its virtual address, it runs where it was loaded ("identity mapped");
+//! those addresses have the same names once the load address is known. A kernel that hides addresses prints zeros:
+//! those lines are counted, not kept.
 //!
-//! Where several names have one address, the rule in [`aliases`] says which one is kept.
+//! If several names have one address, the rule in [`aliases`] chooses one.
 //!
-//! A list out of a kernel's image has the addresses that the kernel was linked to. One that randomises its address runs a
-//! multiple of [`KernelImage::step_bytes`] from there, the same for all of it: the one that most calls agree on.
+//! A list from a kernel's image has the addresses to which the kernel was linked. A kernel that randomises its address
+//! runs a multiple of [`KernelImage::step_bytes`] from there, the same for all its code. The distance that most calls
+//! agree on is chosen.
 //!
-//! Names that a C++ or Rust compiler mangled are kept as they were written.
+//! Names that a C++ or Rust compiler mangled are kept demangled.
 //!
-//! A list of another build names everything, and all of it wrongly. What gives it away is where calls lead: to the first
-//! byte of functions, nearly always. Each list is judged by itself, before it is put together with others.
+//! A list of another build would name everything wrongly. The targets of calls reveal it: with the right list, nearly
+//! all are the first byte of a function. Each list is judged alone, before it is merged with others.
 
 pub mod aliases;
 mod demangle;
@@ -42,34 +43,36 @@ pub(crate) struct KernelImage {
     pub bytes_max: u64,
 }
 
-/// Functions sorted by address, as lists have them, and where a kernel ran that may run elsewhere at another boot.
+/// Functions sorted by address, and the load address of a kernel that may run at other addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// Shared by the boots of one kernel.
+    /// The functions, shared by the boots of one kernel.
     list: Arc<List>,
-    /// Added to an address of the loaded image to get its virtual address; the image's first and last address.
+    /// The number to add to an address of the loaded image to get its virtual address; the image's first and last
+    /// address.
     loaded: Option<(u64, u64, u64)>,
 }
 
-/// Functions sorted by address. Where several names have one address, the best of the first list is kept.
+/// Functions sorted by address. If several names have one address, the best of the first list is kept.
 #[derive(Clone, Debug, Default)]
 pub struct List {
     addresses: Vec<u64>,
     /// Their names, shared with lists that differ in addresses alone.
     names: Arc<ListNames>,
-    /// Where the kernel's image begins. Several names have this address, of which one is kept.
+    /// The address at which the kernel's image begins. It is kept here because only one of this address's names is
+    /// kept.
     begins: Option<u64>,
-    /// Of each page from the first address on, the position of its first function, made when it is first asked.
+    /// For each page from the first address on: the position of its first function. Built at the first use.
     by_page: OnceLock<Vec<u32>>,
 }
 
 /// The names of a list's functions, in their order.
 #[derive(Clone, Debug, Default)]
 struct ListNames {
-    /// Where each name ends in `text`, and so where the next begins.
+    /// The end of each name in `text`; the next one begins there.
     ends: Vec<u32>,
     text: String,
-    /// Where each name is, made when it is first asked.
+    /// Positions by name. Built at the first use.
     by_name: OnceLock<ByName>,
 }
 
@@ -77,60 +80,59 @@ struct ListNames {
 #[derive(Clone, Debug, Default)]
 struct ByName {
     hasher: DefaultHashBuilder,
-    /// Of each name the first position, and whether it is the only one.
+    /// For each name: its first position, and true if it is the only one.
     positions: HashTable<(u32, bool)>,
 }
 
-/// A function and how far into it an address is.
+/// A function, and the offset of an address in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The function's name.
     pub name: &'a str,
-    /// Bytes from its start.
+    /// Bytes from the function's start.
     pub offset: u64,
 }
 
-/// No function is longer: an address further from the one before it is in none.
+/// No function is longer. An address further behind a function's start belongs to no function.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
-/// Functions are found by the page of 4 KiB that they begin in, of which the first 1 GiB has so many.
+/// Functions are found by their page of 4 KiB; this number of pages covers the first 1 GiB.
 const PAGE_BITS: u32 = 12;
 const PAGES_MAX: usize = 1 << 18;
 
-/// What a line takes in memory, while it is read and in the list.
+/// The bytes of memory for a line, while it is read and in the list.
 const ROW_COST: usize = 160;
 
-/// So many different functions are enough to judge a list by where they begin.
+/// The least number of different called functions by which a list can be judged.
 const CALLED_MIN: u64 = 20;
 
-/// More coincidences than these tell no more.
+/// The greatest number of votes that are counted: more do not change the result.
 const VOTES_MAX: usize = 4 << 20;
 
-/// The list that is made of the kernel that was booted, where it could not tell its own: nobody gave a wrong one.
+/// The list that bootscope makes from the booted kernel's image if the guest has none. It cannot be of another build.
 const OF_THE_IMAGE: &str = "image-symbols.gz";
 
-/// How a list agrees with what was called.
+/// The agreement of a list with the called addresses.
 #[derive(Clone, Copy, Default)]
 struct Fit {
-    /// Addresses that were called, in a function of the list.
+    /// Called addresses inside a function of the list.
     inside: u64,
-    /// Of these, at a function's start.
+    /// Those of them that are a function's start.
     at_start: u64,
 }
 
 impl List {
-    /// Reads the text of one list; lines that are none are counted.
+    /// Reads the text of one list. Counts malformed lines.
     pub(crate) fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> List {
         List::of_rows(&rows(place, text, diagnostics))
     }
 
-    /// Of rows in order of address.
+    /// Builds a list from rows in order of address.
     fn of_rows(rows: &[Row]) -> List {
         let begins = begins(rows);
         let mut list = Rows::default();
         for same in rows.chunk_by(|a, b| a.address == b.address) {
-            // Nearly every name has its address for itself. `min_by_key` gives the first of equals: of names as good, the first in
-            // the list.
+            // Nearly every name has an address of its own. `min_by_key` returns the first of equals: the first in the
+            // list of equally good names.
             let best =
                 if let [only] = same { Some(only) } else { same.iter().min_by_key(|r| aliases::rank(r.kind, r.name)) };
             let Some(&Row { address, name, .. }) = best else { continue };
@@ -140,7 +142,8 @@ impl List {
         list.into_list(begins.map(|row| row.address))
     }
 
-    /// Several lists as one. Of names of one address the first is kept, but one that only says where code ends.
+    /// Merges several lists. The first name of an address is kept, except that the end of code gives way to any other
+    /// name.
     fn together(lists: &[Symbols]) -> List {
         let rows = |list| (0..List::len(list)).map(|i| (list.addresses[i], list.name(i)));
         let mut rows: Vec<(u64, &str)> = lists.iter().flat_map(|symbols| rows(&symbols.list)).collect();
@@ -151,12 +154,10 @@ impl List {
         all.into_list(lists.iter().find_map(|list| list.begins))
     }
 
-    /// How many functions there are.
     pub fn len(&self) -> usize {
         self.addresses.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
@@ -165,24 +166,24 @@ impl List {
         self.names.get(i)
     }
 
-    /// The address of a function, by name: of several of that name, the lowest.
+    /// Returns the lowest address of a function of that name.
     pub fn address(&self, name: &str) -> Option<u64> {
         self.position(name).map(|(i, _)| self.addresses[i])
     }
 
-    /// The address of a function that shares its name with none.
+    /// Returns the address of a function if no other has its name.
     pub fn only(&self, name: &str) -> Option<u64> {
         self.position(name).filter(|(_, is_only)| *is_only).map(|(i, _)| self.addresses[i])
     }
 
-    /// The first position of a name, and whether it is the only one.
+    /// Returns the first position of a name, and true if it is the only one.
     fn position(&self, name: &str) -> Option<(usize, bool)> {
         let ByName { hasher, positions } = self.names.by_name.get_or_init(|| self.names.by_name());
         let found = positions.find(hasher.hash_one(name), |&(i, _)| self.name(i as usize) == name);
         found.map(|&(i, is_only)| (i as usize, is_only))
     }
 
-    /// How many functions begin at an address or before it.
+    /// Returns the number of functions that begin at or before an address.
     fn until(&self, address: u64) -> usize {
         let pages = self.by_page.get_or_init(|| self.by_page());
         let first = self.addresses.first().copied().unwrap_or_default();
@@ -226,7 +227,7 @@ impl ListNames {
     }
 }
 
-/// Functions that become a list.
+/// Functions that are collected for a list.
 #[derive(Default)]
 struct Rows {
     addresses: Vec<u64>,
@@ -234,7 +235,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds a function behind the last one. What no longer fits is left out.
+    /// Adds a function behind the last one, if it still fits.
     fn push(&mut self, address: u64, name: &str) {
         let ListNames { ends, text, .. } = &mut self.names;
         let Ok(end) = u32::try_from(text.len() + name.len()) else { return };
@@ -257,14 +258,15 @@ impl Deref for Symbols {
 }
 
 impl Symbols {
-    /// Reads the text of one list; lines that are none are counted.
+    /// Reads the text of one list. Counts malformed lines.
     pub fn read(place: &str, text: &[u8], diagnostics: &mut Diagnostics) -> Symbols {
         List::read(place, text, diagnostics).into()
     }
 
-    /// Puts several lists together, of which the first goes first where two name one address. Each is first moved to where its
-    /// functions were `called` (each address once), and left out if it does not belong to what ran; the kernel's `image` was
-    /// `entered` at this physical address. Of an unknown kind of image nothing is moved.
+    /// Merges several lists; if two name one address, the first list wins. Each list is first moved to where its
+    /// functions were `called` (each address given once), and is left out if it does not fit the code that ran.
+    /// `entered` is the physical address at which the kernel's `image` was entered. Without a known kind of image,
+    /// nothing is moved.
     pub(crate) fn of(
         lists: Vec<(&str, Arc<List>)>,
         called: &[u64],
@@ -290,8 +292,8 @@ impl Symbols {
         all
     }
 
-    /// Moves the list, if it does not belong to what ran where it is, to where most of what was `called` in it begins a
-    /// function.
+    /// Moves the list, if it does not fit the code that ran at its present address, to where most of the `called`
+    /// addresses begin a function.
     fn slide(&mut self, image: &KernelImage, called: &[u64]) {
         let called: Vec<u64> = called.iter().copied().filter(|address| *address >= image.lowest_address).collect();
         let Fit { inside, at_start } = self.fit(&called);
@@ -303,13 +305,14 @@ impl Symbols {
         list.by_page = OnceLock::new();
         list.addresses.iter_mut().for_each(|address| *address = address.wrapping_add(slide));
         list.begins = list.begins.map(|begins| begins.wrapping_add(slide));
-        // Moved down, low addresses come to lie above all others.
+        // If the list is moved down, low addresses wrap around and lie above all others.
         if !list.addresses.is_sorted() {
             *self = List::together(std::slice::from_ref(self)).into();
         }
     }
 
-    /// How far the list is from where its functions were called. Each call of a function votes for all that it can be.
+    /// Returns the distance from the list to the called addresses. Each called address votes for all distances that are
+    /// possible for it.
     fn slide_of(&self, image: &KernelImage, called: &[u64]) -> Option<u64> {
         let step = image.step_bytes;
         let functions = (0..self.len()).filter(|&i| !self.name(i).is_empty()).map(|i| self.addresses[i]);
@@ -331,8 +334,8 @@ impl Symbols {
         (agree >= CALLED_MIN && agree * 2 >= inside).then_some(slide)
     }
 
-    /// Whether the list can name what was `called`. Of one in which few of these addresses begin a function that is said, and
-    /// of one in which next to none do the names are wrong: chance makes a tenth.
+    /// True if the list can name the `called` addresses. If few of them begin a function, this is reported; if next to
+    /// none do, the names are wrong and the list is not used: by chance, a tenth do.
     fn belongs_to(&self, called: &[u64], place: &str, diagnostics: &mut Diagnostics) -> bool {
         if (called.len() as u64) < CALLED_MIN {
             return true;
@@ -353,7 +356,7 @@ impl Symbols {
         inside > 0 && at_start * 4 >= inside
     }
 
-    /// How the list agrees with what was called.
+    /// Returns the list's agreement with the called addresses.
     fn fit(&self, called: &[u64]) -> Fit {
         let mut fit = Fit::default();
         for (_, offset) in called.iter().filter_map(|&address| self.nearest(address)) {
@@ -363,8 +366,9 @@ impl Symbols {
         fit
     }
 
-    /// Addresses in the loaded image get its names too. `entered` is the physical address that the image was entered at.
-    /// Without the name of its entry that counts as near the image's start, where it is up to 6.12: 7.2 has it in `.init.text`.
+    /// Gives addresses in the loaded image the same names. `entered` is the physical address at which the image was
+    /// entered. If the entry's name is missing, that address counts as near the image's start. Up to 6.12 it is there;
+    /// 7.2 has its entry in `.init.text`.
     fn loaded_at(&mut self, image: &KernelImage, entered: Option<u64>) {
         let Some((text, entered)) = self.begins.zip(entered) else { return };
         let by_name = self.address(image.entry).map(|entry| entry.wrapping_sub(entered));
@@ -374,13 +378,13 @@ impl Symbols {
         self.loaded = Some((shift, physical, physical.saturating_add(image.bytes_max)));
     }
 
-    /// The function that an address is in.
+    /// Returns the function that contains an address.
     pub fn find(&self, address: u64) -> Option<Place<'_>> {
         let (i, offset) = self.nearest(address)?;
         Some(Place { name: self.name(i), offset })
     }
 
-    /// The virtual address of the function that an address is in.
+    /// Returns the virtual address of the function that contains an address.
     pub fn function(&self, address: u64) -> Option<u64> {
         self.nearest(address).map(|(i, _)| self.addresses[i])
     }
@@ -412,11 +416,11 @@ struct Row<'a> {
     address: u64,
     kind: Kind,
     name: &'a str,
-    /// Which line, from 0.
+    /// The line's index.
     line: usize,
 }
 
-/// The code of a list, in order of address. The sort is stable: rows of one address are in the order of the list.
+/// Reads the code of a list, in order of address. The sort is stable: rows of one address keep the list's order.
 fn rows<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<Row<'a>> {
     let mut rows: Vec<Row> = Vec::new();
     let (most, mut beyond) = (records_max(text.len(), ROW_COST), 0);
@@ -429,26 +433,26 @@ fn rows<'a>(place: &str, text: &'a [u8], diagnostics: &mut Diagnostics) -> Vec<R
     rows
 }
 
-/// Where a kernel's image begins: the first line of that name.
+/// Returns the row at which a kernel's image begins: the first line of that name.
 fn begins<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     let named = |wanted: &str| rows.iter().filter(|row| row.name == wanted).min_by_key(|row| row.line);
     named("_text").or_else(|| named("_stext"))
 }
 
-/// A list as it was read, for other boots of the kernel that it is of: one that loads itself to another address at each boot has
-/// a list that differs in addresses alone, and these keep their order.
+/// A list that was read once, kept for other boots of the same kernel. If a kernel moves to another address at each
+/// boot, its lists differ only in addresses, whose order stays the same.
 pub(crate) struct Known {
     text: Arc<Vec<u8>>,
     list: Arc<List>,
-    /// Where each line begins; none where a line is of another form.
+    /// The offset at which each line begins; empty if a line has another format.
     starts: Vec<u32>,
-    /// Which lines are code, in order of address, and whether each has the address of the one before.
+    /// The lines that are code, in order of address; true for one with the same address as the line before.
     order: Vec<(u32, bool)>,
     begins: Option<usize>,
     diagnostics: Diagnostics,
 }
 
-/// Digits of an address in a list that may be read again with others.
+/// The number of digits that an address must have in a list that may be read again with other addresses.
 const DIGITS: usize = 16;
 
 impl Known {
@@ -463,7 +467,8 @@ impl Known {
         Known { text, list, starts, order, begins, diagnostics }
     }
 
-    /// What a text says that differs in addresses alone, and what is wrong with it; none where reading it may give more.
+    /// Reads a text that differs only in addresses, with its diagnostics. `None` if a full reading could give a
+    /// different result.
     pub fn again(&self, text: &Arc<Vec<u8>>) -> Option<(Arc<List>, Diagnostics)> {
         if Arc::ptr_eq(&self.text, text) {
             return Some((self.list.clone(), self.diagnostics.clone()));
@@ -478,14 +483,14 @@ impl Known {
                 _ => kept.push(address),
             }
         }
-        // A list that is too long leaves some out.
+        // A list that is too long was read without some lines.
         let fits = kept.len() == self.list.len();
         let begins = self.begins.map(|line| addresses[line]);
         let list = List { addresses: kept, names: self.list.names.clone(), begins, by_page: OnceLock::new() };
         fits.then(|| (Arc::new(list), self.diagnostics.clone()))
     }
 
-    /// The address of each line of a text in which all but these is the same. An address is 0 where it was.
+    /// Returns the address of each line if all the rest of the text is the same. Zero addresses must stay zero.
     fn addresses(&self, text: &[u8]) -> Option<Vec<u64>> {
         if self.starts.is_empty() || text.len() != self.text.len() {
             return None;
@@ -499,7 +504,7 @@ impl Known {
     }
 }
 
-/// Where each line begins; none where one does not begin with an address of so many digits, or is no line of a list.
+/// Returns the offset of each line. `None` if one does not begin with an address of [`DIGITS`] digits and a space.
 fn starts(text: &[u8]) -> Option<Vec<u32>> {
     if text.last() != Some(&b'\n') {
         return None;
@@ -511,7 +516,7 @@ fn starts(text: &[u8]) -> Option<Vec<u32>> {
     starts.iter().all(is_line).then_some(starts)
 }
 
-/// An address of so many digits, and what follows it.
+/// Splits off an address of [`DIGITS`] digits.
 fn split(line: &[u8]) -> Option<(u64, &[u8])> {
     let (digits, rest) = line.split_first_chunk::<DIGITS>()?;
     let mut address = 0;
@@ -521,7 +526,7 @@ fn split(line: &[u8]) -> Option<(u64, &[u8])> {
     (rest.first() == Some(&b' ')).then_some((address, rest))
 }
 
-/// Tells each line's function; counts the lines that are none.
+/// Calls `function` for each line that is code. Counts malformed lines.
 fn lines<'a>(
     place: &str,
     text: &'a [u8],
@@ -562,7 +567,7 @@ fn parse(line: &[u8]) -> Option<(u64, u8, &str)> {
     fits.then_some((address, *kind, std::str::from_utf8(name).ok()?))
 }
 
-/// What a byte is worth as a hexadecimal digit.
+/// The value of each byte as a hexadecimal digit.
 const HEX: [Option<u8>; 256] = {
     let mut worth = [None; 256];
     let mut digit = 0;
@@ -605,7 +610,7 @@ mod tests {
         ffffffffc0000000 t probe\t[virtio]\n";
 
     #[test]
-    fn nearest_function_before() {
+    fn an_address_belongs_to_the_nearest_function_before_it() {
         let mut diagnostics = Diagnostics::default();
         let mut s = Symbols::read("kallsyms", TEXT, &mut diagnostics);
         assert!(diagnostics.is_empty());
@@ -624,9 +629,9 @@ mod tests {
         check(&s, 0xfdf_ffff, None);
     }
 
-    /// Addresses of a boot of Debian's Linux 7.2.13 (cloud), which was loaded at 0x19400000.
+    /// Addresses from a boot of Debian's Linux 7.2.13 (cloud), which was loaded at 0x19400000.
     #[test]
-    fn a_kernel_that_is_entered_far_from_its_start() {
+    fn a_kernel_entered_far_from_its_start() {
         let text = b"ffffffff85400000 T _text\nffffffff8550410b T srso_alias_return_thunk\n\
             ffffffff856e7830 t __pi_rdtsc_fixup\nffffffff87d94bd0 T __pi___startup_64\nffffffff87da5f80 T startup_64\n";
         let mut s = Symbols::read("kallsyms", text, &mut Diagnostics::default());
@@ -635,13 +640,13 @@ mod tests {
         assert_eq!(named(&s, 0x1bda_5fc9), Some(("startup_64".to_owned(), 0x49)));
         assert_eq!(named(&s, 0x1bd9_4bd1), Some(("__startup_64".to_owned(), 1)));
         assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)), "before the entry");
-        // Not at `startup_64`: by the multiple of 2 MiB below.
+        // Not at `startup_64`: the multiple of 2 MiB below counts as the start.
         s.loaded_at(image(), Some(0x1940_0123));
         assert_eq!(named(&s, 0x196e_7830), Some(("rdtsc_fixup".to_owned(), 0)));
     }
 
     #[test]
-    fn pages_find_what_searching_all_finds() {
+    fn pages_find_the_same_as_a_full_search() {
         let starts = [0x1000u64, 0x1008, 0x1ff8, 0x2000, 0x9000, 0x9001, 0x4000_0fff, 0x4000_1000, 0x9000_0000_0000];
         let text: String = starts.iter().map(|at| format!("{at:x} T f{at:x}\n")).collect();
         let s = Symbols::read("k", text.as_bytes(), &mut Diagnostics::default());
@@ -651,9 +656,9 @@ mod tests {
         assert_eq!(Symbols::default().until(5), 0);
     }
 
-    /// A kernel at another address; and texts in which more is different.
+    /// A kernel at another address; then texts that differ in more.
     #[test]
-    fn a_list_that_differs_in_addresses_alone_is_read_by_these() {
+    fn a_list_that_differs_only_in_addresses_is_not_parsed_again() {
         let text = |by: u64, last: &str| {
             let lines =
                 [(0x1000, "T _text"), (0x1000, "T startup"), (0x3000, "t later"), (0x2000, "W weak"), (0x2800, last)];
@@ -677,7 +682,7 @@ mod tests {
         for (from, to) in [
             ("probe", "prove"),
             ("t later", "T later"),
-            // Another order, two at one address, two that no longer are, none, no number.
+            // Another order, an equal address, no longer an equal address, address 0, not a number.
             ("0000000000002900", "0000000000003200"),
             ("0000000000002900", "0000000000002100"),
             ("0000000000001100 T startup", "0000000000001108 T startup"),
@@ -692,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_functions_of_a_name_none_is_the_only_one() {
+    fn several_functions_of_one_name_have_no_unique_address() {
         let s = Symbols::read("k", b"1000 t init\n2000 t one\n3000 t init\n", &mut Diagnostics::default());
         let asked = ["init", "one", "none"];
         assert_eq!(asked.map(|name| s.address(name)), [Some(0x1000), Some(0x2000), None]);
@@ -700,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_end_of_the_code_is_no_function() {
+    fn there_is_no_function_behind_the_end_of_the_code() {
         let text = b"1000 T last\n1100 T _etext\n2000 T _einittext\n2000 t next\n";
         let s = Symbols::read("k", text, &mut Diagnostics::default());
         let names: Vec<_> = [0x10ff, 0x1100, 0x1800, 0x2001].map(|at| s.find(at).map(|place| place.name)).into();
@@ -709,7 +714,7 @@ mod tests {
 
     /// Excerpts of `/proc/kallsyms` of Debian's Linux 7.2.13 (cloud), with addresses as they were.
     #[test]
-    fn of_several_names_the_function_s_own_is_kept() {
+    fn the_function_s_own_name_is_kept_among_several() {
         let text = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kallsyms/linux-7.2.13-cloud.txt"));
         let mut diagnostics = Diagnostics::default();
         let s = Symbols::read("kallsyms", text, &mut diagnostics);
@@ -739,7 +744,8 @@ mod tests {
         assert_eq!(names, [Some("do"), Some("memset"), Some("later")]);
     }
 
-    /// Room for the accounting of calls, and the check of a call's type: who is called there is called.
+    /// Room for the accounting of calls, and the check of a call's type: a call that enters there calls the function
+    /// behind it.
     #[test]
     fn the_padding_before_a_function_is_the_function_s() {
         let text =
@@ -756,7 +762,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_lists_the_first_goes_first() {
+    fn the_first_of_two_lists_wins() {
         let lists: [(&str, &[u8]); 2] =
             [("kallsyms", b"1000 T one\n3000 T three\n"), ("symbols-1.gz", b"1000 t uno\n2000 t two\n")];
         let s = read_all(&lists, &[], Some(image()), None, &mut Diagnostics::default());
@@ -765,7 +771,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_build_is_told_by_where_calls_lead() {
+    fn the_targets_of_calls_reveal_a_list_of_another_build() {
         let list = |base: u64| -> Vec<u8> {
             (0..100).flat_map(|i| format!("{:x} T f{i}\n", base + i * 0x40).into_bytes()).collect()
         };
@@ -785,9 +791,9 @@ mod tests {
         assert!(few.is_empty() && s.find(0x40_0040).is_some(), "a handful of calls proves nothing");
     }
 
-    /// Linked to where the kernel's own functions are, and moved away from there.
+    /// The first list is linked to where the kernel's own functions are, and is moved away from there.
     #[test]
-    fn what_another_list_says_of_addresses_that_it_leaves_is_not_lost() {
+    fn a_moved_list_names_nothing_at_its_old_addresses() {
         const KERNEL: u64 = 0xffff_ffff_8100_0000;
         let start = |i: u64| KERNEL + i * 0x50 + i % 7 * 0x10;
         let list = |name: &str, by: u64| -> Vec<u8> {
@@ -822,14 +828,14 @@ mod tests {
         s.slide(image(), &slid((0x40_0000u64).wrapping_neg()));
         assert_eq!(s.find(start(9) - 0x40_0000).map(|place| (place.name, place.offset)), Some(("f9", 0)));
         assert_eq!(s.find(0x1000u64.wrapping_sub(0x40_0000)).map(|place| place.name), Some("low"));
-        // Nothing is moved for what does not agree: calls in between, another step, too few.
+        // The list stays if the calls do not agree: calls between functions, another step, too few calls.
         check(&slid(0x3a0_0008), None);
         check(&slid(0x3a1_0000), None);
         check(&slid(0x3a0_0000)[..10], None);
     }
 
     #[test]
-    fn lines_that_are_none_are_counted() {
+    fn malformed_lines_are_counted() {
         let mut diagnostics = Diagnostics::default();
         let s = Symbols::read(
             "k",

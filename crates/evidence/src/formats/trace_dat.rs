@@ -1,16 +1,17 @@
-//! trace-cmd's file of a kernel's trace, `trace.dat`, as the text that the kernel would print of it.
+//! Converts trace-cmd's file of a kernel's trace, `trace.dat`, to the text that the kernel would print.
 //!
 //! ```text
 //! 17 08 44 "tracing" "6\0" or "7\0"   byte order, bytes of a long, bytes of a page
-//! version 6   header_page, header_event, formats of events, kallsyms, printk formats, names of threads, options, a list of CPUs'
-//!             places ("flyrecord"), one behind the other
-//! version 7   the compression's name and version, where the first options are; options say where each section is
+//! version 6   header_page, header_event, formats of events, kallsyms, printk formats, names of threads, options, a list of
+//!             the CPUs' places ("flyrecord"), one behind the other
+//! version 7   name and version of the compression, place of the first options; options have the place of each section
 //! ```
-//! (trace-cmd-dat.v6(5), trace-cmd-dat.v7(5).) A CPU's data are the pages of its ring buffer, as the kernel had them:
-//! [`trace_records`] reads them and prints the lines. The file has the format of each event, so any kernel's can be read.
+//! (trace-cmd-dat.v6(5), trace-cmd-dat.v7(5).) A CPU's data are the pages of the kernel's ring buffer;
+//! [`trace_records`] reads them and prints the lines. The file has the format of each event, so the trace of any kernel
+//! can be read.
 //!
-//! Stamps have all their digits here, which the kernel's own text has not. Memory is bounded by [`UNPACKED_BYTES_MAX`]: of what
-//! is unpacked, and of the text. Nothing that the file says of places and lengths is believed.
+//! Stamps here have all their digits, unlike in the kernel's own text. [`UNPACKED_BYTES_MAX`] bounds the memory for
+//! unpacked data and for the text. The file's places and lengths are checked before use.
 
 mod formats;
 mod pages;
@@ -27,8 +28,8 @@ use timeline::{DiagnosticKind, Diagnostics};
 use trace_records::{Forms, Names, Printer, Stamps};
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// The most that all lines together may have: for each byte of records so much, and never more than of other files that are unpacked.
-/// A line of a real trace is two to four times as long as its record.
+/// The text has at most this number of bytes for each byte of records, plus [`TEXT_BYTES_SMALL`], and never more than
+/// [`UNPACKED_BYTES_MAX`]. A line of a real trace is two to four times as long as its record.
 const TEXT_RATIO_MAX: usize = 4;
 const TEXT_BYTES_SMALL: usize = 16 << 20;
 
@@ -36,15 +37,15 @@ fn text_bytes_max(records_bytes: usize) -> usize {
     let most = usize::try_from(UNPACKED_BYTES_MAX).unwrap_or(usize::MAX);
     records_bytes.saturating_mul(TEXT_RATIO_MAX).saturating_add(TEXT_BYTES_SMALL).min(most)
 }
-/// Clocks of Linux' trace that count something else than nanoseconds.
+/// Clocks of Linux's trace that do not count nanoseconds.
 const COUNTERS: [&str; 3] = ["x86-tsc", "counter", "uptime"];
 
-/// The formats of events in what perf writes of tracepoints, which begins as version 6 does.
+/// Reads the formats of events from perf's data about tracepoints, which begin like version 6.
 pub(crate) fn formats(bytes: &[u8]) -> Option<Formats> {
     parts::formats(bytes)
 }
 
-/// Whether bytes begin as such a file; which version it is.
+/// Recognises such a file by its first bytes. Returns its version in words.
 pub(crate) fn recognise(bytes: &[u8]) -> Option<&'static str> {
     match bytes.strip_prefix(MAGIC)?.first_chunk()? {
         b"6\0" => Some("kernel trace (trace.dat, version 6)"),
@@ -53,8 +54,8 @@ pub(crate) fn recognise(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The text that the kernel would print of the first trace in a file; empty if nothing of it can be read. What is lost or left out
-/// is counted.
+/// Returns the first trace of a file as the text that the kernel would print. It is empty if nothing can be read.
+/// Counts lost and left-out events.
 pub fn text(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> {
     let unreadable = |why: &str, diagnostics: &mut Diagnostics| {
         diagnostics.note(DiagnosticKind::TraceFileUnreadable, || format!("{file}: {why}"));
@@ -88,10 +89,10 @@ pub fn text(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<u8> 
     lines(file, &parts, &items, &mut printer, diagnostics)
 }
 
-/// All lines, below the heading that the kernel writes.
+/// Prints all lines, below the heading that the kernel writes.
 fn lines(file: &str, parts: &Parts, items: &Items, printer: &mut Printer, diagnostics: &mut Diagnostics) -> Vec<u8> {
     let kept = items.all.len() as u64;
-    // What was overwritten before a page is said there, too.
+    // Pages note the losses before them too: do not count these twice.
     let noted = items.all.iter().map(|item| item.lost).filter(|lost| *lost != u64::MAX).fold(0, u64::saturating_add);
     let written = kept.saturating_add(parts.overwritten.saturating_sub(noted));
     let cpus = parts.cpus.len();
@@ -116,7 +117,7 @@ fn lines(file: &str, parts: &Parts, items: &Items, printer: &mut Printer, diagno
     out
 }
 
-/// A record's stamp, in nanoseconds where the file says how to make them of a counter.
+/// Returns a record's stamp, converted to nanoseconds if the file has the rule for its counter.
 fn stamp(parts: &Parts, item: &Item) -> u64 {
     let Some(rule) = parts.tsc_to_ns else { return item.stamp };
     let ns = (u128::from(item.stamp) * u128::from(rule.multiplier)) >> rule.shift.min(64);
@@ -127,7 +128,7 @@ fn is_in_ns(parts: &Parts) -> bool {
     parts.tsc_to_ns.is_some() || !COUNTERS.contains(&parts.clock.as_str())
 }
 
-/// Functions by address, out of what was `/proc/kallsyms` there. A long of four bytes has its sign in the address.
+/// Reads functions by address from a copy of `/proc/kallsyms`. With four-byte longs, the sign bit is extended.
 fn functions(kallsyms: &[u8], long_bytes: u8) -> Vec<(u64, String)> {
     let functions = Lines::new(kallsyms).filter_map(|line| {
         let mut words = line.bytes.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
@@ -139,7 +140,7 @@ fn functions(kallsyms: &[u8], long_bytes: u8) -> Vec<(u64, String)> {
     functions.collect()
 }
 
-/// The lines of records that stand alone, as perf has them: their bytes, CPU and stamp, in order of time.
+/// Prints the lines of single records, as perf has them: bytes, CPU and stamp, in order of time.
 pub(crate) fn lines_of(formats: &Formats, records: &[(Vec<u8>, u32, u64)], threads: &HashMap<u32, Vec<u8>>) -> Vec<u8> {
     let Some(forms) = Forms::of(formats) else { return Vec::new() };
     let names = Names::new(Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! The first-execution trace as evidence of a boot: the stages of its machine, and what functions took when they ran first.
+//! Adds a first-execution trace to a boot: the machine's stages, and the lengths of functions' first calls.
 
 pub mod first_calls;
 
@@ -18,10 +18,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use timeline::{Diagnostics, EFI_STUB, FileLoss, NameId, Ns, SpanKind, SpanRow, SyncPoint, Ticks};
 
-/// First calls shorter than this are not spans: they would be most of the spans and little of the time.
+/// First calls shorter than this (20 µs) are not spans: they would be most of the spans and little of the time.
 const FIRST_CALL_MIN: Ns = Ns(20_000);
 
-/// The first one counts.
+/// The file of a recording: the first one counts.
 #[derive(Default)]
 pub(crate) struct Files {
     file: Option<Rc<File>>,
@@ -62,11 +62,12 @@ impl Reader for Files {
 struct FirstExecutionTrace<'f> {
     run: Rc<FirstExecutions>,
     lists: Lists<'f>,
-    /// Where the kernel's image was entered.
+    /// The address at which the kernel's image was entered.
     entered: Option<u64>,
-    /// When a program first ran.
+    /// The time at which a program first ran.
     programs_from: Option<Ns>,
-    /// The names of what ran, and what is wrong with their lists. To read them takes longest of all, so it is done once.
+    /// The names of the code that ran, and defects of the lists. Reading them takes longer than all else, so it is done
+    /// once.
     names: OnceCell<(Symbols, Diagnostics)>,
 }
 
@@ -80,7 +81,8 @@ impl FirstExecutionTrace<'_> {
 }
 
 impl Evidence for FirstExecutionTrace<'_> {
-    /// The host saw the machine's first instruction, and initcalls that a trace has on the guest's clock.
+    /// Offers the time of the machine's first instruction on the host's clock, and initcalls that a trace has on the
+    /// guest's clock too.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         let run = &self.run;
         if offers.is_hosted() && run.clock == PluginClock::Host && !run.blocks.is_empty() {
@@ -90,12 +92,12 @@ impl Evidence for FirstExecutionTrace<'_> {
             offers.process_1_ran = self.programs_from;
         }
         if let Some((_, trace)) = offers.trace {
-            // What is wrong with the lists is counted where their names are shown.
+            // Defects of the lists are counted where their names are shown.
             offers.counter_seen = seen(run, trace, || &self.names().0);
         }
     }
 
-    /// Calls that are known one by one say better what ran.
+    /// Adds first calls, unless a trace of every call is known: that is better evidence.
     fn place(&mut self, boot: &mut Boot<'_>) {
         if boot.calls_placed {
             return;
@@ -116,7 +118,7 @@ impl Evidence for FirstExecutionTrace<'_> {
     fn around(&mut self, boot: &mut Boot<'_>) {
         let Some(machine) = boot.machine else { return };
         regions::add(&boot.stages, machine.firmware, &mut boot.timeline);
-        // Calls say better what was done.
+        // Stages are not needed where every call is known.
         if boot.timeline.cpus_followed_until.is_none() {
             stages(boot, machine.firmware);
         }
@@ -127,8 +129,8 @@ impl Evidence for FirstExecutionTrace<'_> {
     }
 }
 
-/// When initcalls ran for the first time, which is just after the trace says that each is called, if that is stamped with the
-/// guest's counter. A name that several functions have is none of one.
+/// Matches the first run of initcalls with the trace's record of each call, just before it. The trace must have stamps
+/// of the guest's counter. Names that several functions share are not used.
 fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce() -> &'s Symbols) -> Vec<SyncPoint> {
     if run.clock != PluginClock::Host || trace.stamps() != Stamps::Counter {
         return Vec::new();
@@ -144,7 +146,7 @@ fn seen<'s>(run: &FirstExecutions, trace: &dyn StampedText, names: impl FnOnce()
     run.blocks.addresses().iter().enumerate().filter_map(point).collect()
 }
 
-/// Loader, setup code, decompressor and EFI stub are one piece of work each.
+/// Adds a span for each of loader, setup code, decompressor and EFI stub.
 fn stages(boot: &mut Boot<'_>, track: timeline::TrackId) {
     let decompressing = regions::decompressing(&boot.compression());
     boot.timeline.decompressor = Some(boot.timeline.names.intern(&decompressing));

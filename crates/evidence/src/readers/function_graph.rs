@@ -2,22 +2,23 @@
 
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
-use crate::formats::function_graph::{Call, Entry, HEADING, Who, entries};
+use crate::formats::function_graph::{Call, Entry, HEADING, Runner, entries};
 use crate::input::text::lossy;
 use crate::input::{FirstOf, Input};
 use crate::readers::reader::{EndCandidate, EndRank, Evidence, Reader};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, NameId, Ns, Os, SpanBuilder, SpanKind, TrackId};
 
-/// When each one's track has its next entry.
+/// For each entry: the time of its track's next entry.
 fn next_of_each(entries: &[Entry<'_>]) -> Vec<Option<Ns>> {
     let mut next: HashMap<u64, Ns> = HashMap::new();
-    let mut all: Vec<Option<Ns>> = entries.iter().rev().map(|entry| next.insert(entry.who.key(), entry.at)).collect();
+    let mut all: Vec<Option<Ns>> =
+        entries.iter().rev().map(|entry| next.insert(entry.runner.key(), entry.at)).collect();
     all.reverse();
     all
 }
 
-/// The first one counts.
+/// The first file counts.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -45,11 +46,11 @@ impl Reader for Files {
     }
 }
 
-/// All calls.
+/// All calls of a file.
 struct Graph<'f> {
     file: &'f str,
     entries: Vec<Entry<'f>>,
-    /// When the last one began or ended, and whose it was.
+    /// The time and track of the last begin or end.
     last: Option<(Ns, TrackId)>,
 }
 
@@ -63,17 +64,17 @@ impl Evidence for Graph<'_> {
         let timeline = &mut boot.timeline;
         let known = timeline.tracks.iter().count();
         let mut spans = SpanBuilder::default();
-        // To look for a track takes a step for each that there is.
+        // Each track is looked up only once: a look-up goes through all tracks.
         let mut tracks: HashMap<u64, TrackId> = HashMap::new();
         for (entry, next) in self.entries.iter().zip(next_of_each(&self.entries)) {
-            let (kind, id) = entry.who.track();
-            let track = *tracks.entry(entry.who.key()).or_insert_with(|| {
+            let (kind, id) = entry.runner.track();
+            let track = *tracks.entry(entry.runner.key()).or_insert_with(|| {
                 if let Some(known) = timeline.tracks.iter().take(known).find(|(_, t)| (t.kind, t.id) == (kind, id)) {
                     return known.0;
                 }
-                let name = match entry.who {
-                    Who::Thread(name, _) => timeline.names.intern(&lossy(name)),
-                    Who::Cpu(cpu) => timeline.names.intern(&format!("CPU {cpu}")),
+                let name = match entry.runner {
+                    Runner::Thread(name, _) => timeline.names.intern(&lossy(name)),
+                    Runner::Cpu(cpu) => timeline.names.intern(&format!("CPU {cpu}")),
                 };
                 timeline.tracks.add(name, kind, id)
             });
@@ -90,7 +91,8 @@ impl Evidence for Graph<'_> {
                 }
                 Call::Leaf(name, length) => {
                     let (name, row) = begin(name, &mut timeline.names);
-                    // Stamps are cut to microseconds, lengths are not: the next call begins when this one has ended.
+                    // Stamps are cut to microseconds, lengths are not. So this call ends at the latest where the next
+                    // one begins.
                     until = next.map_or(at + length, |next| (at + length).min(origin + next).max(at));
                     spans.begin(&mut timeline.spans, row, &mut timeline.diagnostics, place);
                     let named = (name, NameId::EMPTY);
@@ -98,7 +100,7 @@ impl Evidence for Graph<'_> {
                 }
                 Call::Ends => {
                     let innermost = spans.innermost(track).map(|id| timeline.spans.get(id));
-                    // The tracer was switched on inside of this one.
+                    // No call is open if the tracer was switched on inside this one.
                     let Some(open) = innermost else { continue };
                     let named = (open.name, open.detail);
                     spans.end(&mut timeline.spans, track, named, at, &mut timeline.diagnostics, |_| place());
@@ -112,7 +114,7 @@ impl Evidence for Graph<'_> {
         spans.finish(&mut timeline.spans, last, &mut timeline.diagnostics);
     }
 
-    /// Where nothing else was seen, it is all there is of the boot.
+    /// The last call, for a boot without other evidence.
     fn end(&self, _boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (at, track) = self.last?;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);

@@ -9,7 +9,7 @@ use crate::readers::reader::{Evidence, Reader};
 use std::cell::Cell;
 use timeline::{DiagnosticKind, Diagnostics, Os};
 
-/// The first file is used.
+/// The files of a recording, of which the first is used.
 #[derive(Default)]
 pub(crate) struct Files {
     files: FirstOf,
@@ -31,7 +31,7 @@ impl Reader for Files {
         if self.data.has_samples() && boot.timeline.sampled.is_some() {
             boot.timeline.diagnostics.note(DiagnosticKind::SecondSamples, || file.name.clone());
         } else if self.data.has_samples() {
-            // What is wrong with the lists is said where calls are named by them.
+            // Defects of the lists are reported where calls are named.
             let symbols = boot.lists.names_alone(&mut Diagnostics::default());
             boot.timeline.sampled = Some(self.data.sampled(&symbols, &mut boot.timeline.names));
         }
@@ -41,7 +41,7 @@ impl Reader for Files {
     }
 }
 
-/// The tracepoints of a file, which count where there is no other kernel trace.
+/// The tracepoints of a file. They are used if there is no other kernel trace.
 struct Tracepoints<'f> {
     trace: Trace<'f>,
     is_used: Cell<bool>,

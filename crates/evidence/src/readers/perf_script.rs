@@ -6,7 +6,7 @@ use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// What a recording has of it: the first file is used.
+/// The files of a recording, of which the first is used.
 #[derive(Default)]
 pub(crate) struct Files {
     files: FirstOf,
@@ -34,7 +34,7 @@ impl Reader for Files {
             (0..how_many)
                 .for_each(|_| boot.timeline.diagnostics.note(DiagnosticKind::CpuUnsampled, || file.name.clone()));
         }
-        // What is wrong with the lists is said where calls are named by them.
+        // Defects of the lists are reported where calls are named.
         let symbols = boot.lists.names_alone(&mut Diagnostics::default());
         boot.timeline.sampled = Some(samples.named(&symbols, &mut boot.timeline.names));
         None

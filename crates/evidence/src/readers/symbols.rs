@@ -1,4 +1,4 @@
-//! Reading lists of functions: what one looks like. What they are asked for is in [`super::lists`].
+//! Recognises and reads the files of lists of functions. [`super::lists`] answers questions about them.
 
 use crate::boot::Boot;
 use crate::boot::lists::Lists;
@@ -8,7 +8,7 @@ use crate::readers::reader::{Evidence, Own, Reader};
 use std::rc::Rc;
 use timeline::{Diagnostics, FileLoss};
 
-/// Lists, the first of which goes first.
+/// The lists, in order of precedence.
 #[derive(Default)]
 pub(crate) struct Files {
     files: Vec<Rc<File>>,
@@ -27,7 +27,7 @@ impl Reader for Files {
         FileLoss::FunctionNames
     }
 
-    /// One that was imported, by the name that its owner gave it.
+    /// Recognises an imported list by the name that the user gave it.
     fn loss_by_name(&self, file: &str) -> Option<FileLoss> {
         (file.contains("symbols") || file.starts_with("kallsyms")).then_some(FileLoss::FunctionNames)
     }
@@ -46,7 +46,7 @@ impl Reader for Files {
     }
 }
 
-/// `ffffffff81000000 T _text`
+/// True for lines such as `ffffffff81000000 T _text`.
 fn is_symbol(text: &[u8]) -> bool {
     if !text.first().is_some_and(|first| first.is_ascii_digit() || (b'a'..=b'f').contains(first)) {
         return false;

@@ -1,4 +1,4 @@
-//! The header of a file, and what it says of its events.
+//! Reads the header of a file and the descriptions of its events.
 
 use super::MAGIC;
 use crate::formats::trace_dat;
@@ -7,11 +7,11 @@ use crate::input::bytes::Bytes;
 use crate::input::text::lossy;
 use hashbrown::HashMap;
 
-/// More events than anybody asks perf for.
+/// More events than a user requests from perf.
 const EVENTS_MAX: usize = 1 << 12;
 /// The shortest `struct perf_event_attr`.
 const ATTRIBUTE_BYTES_MIN: usize = 64;
-/// `PERF_TYPE_TRACEPOINT`
+/// `PERF_TYPE_TRACEPOINT`.
 const TYPE_TRACEPOINT: u32 = 2;
 /// `sample_id_all`, among an attribute's flags.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -20,7 +20,7 @@ const EVENT_DESC: u32 = 12;
 /// The header of a file in a pipe.
 const PIPE_HEADER_BYTES: u64 = 16;
 
-/// What a sample may have.
+/// Bits for the fields that a sample may have.
 pub(super) mod bit {
     pub const IP: u64 = 1;
     pub const TID: u64 = 1 << 1;
@@ -36,19 +36,19 @@ pub(super) mod bit {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// What the records of an event hold.
+/// The layout of an event's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attribute {
     pub name: String,
     pub sample_type: u64,
     pub read_format: u64,
-    /// Whether records that are no samples say when they were written, too.
+    /// True if records other than samples have a time too.
     pub sample_id_all: bool,
     pub is_tracepoint: bool,
 }
 
 impl Attribute {
-    /// A `struct perf_event_attr`.
+    /// Reads a `struct perf_event_attr`.
     fn read(bytes: &[u8]) -> Option<Attribute> {
         if bytes.len() < ATTRIBUTE_BYTES_MIN {
             return None;
@@ -61,24 +61,24 @@ impl Attribute {
     }
 }
 
-/// How far from the start a field is, with these before it.
+/// Reads the `wanted` field of a sample. `before`: fields that stand before it if the sample has them.
 fn at(body: &[u8], attribute: &Attribute, wanted: u64, before: &[u64]) -> Option<u64> {
     let before = 8 * before.iter().filter(|bit| attribute.sample_type & **bit != 0).count();
     Bytes(body.get(before..)?).u64().filter(|_| attribute.sample_type & wanted != 0)
 }
 
-/// By which a sample's event is known, if all events have it at the same place.
+/// Returns the id that identifies a sample's event. `first` shows its place, which all events must share.
 pub(super) fn id_of_sample(body: &[u8], first: &Attribute) -> Option<u64> {
     at(body, first, bit::IDENTIFIER, &[])
         .or_else(|| at(body, first, bit::ID, &[bit::IP, bit::TID, bit::TIME, bit::ADDR]))
 }
 
-/// When a sample was taken.
+/// Returns the time of a sample.
 pub(super) fn time_of_sample(body: &[u8], attribute: &Attribute) -> Option<u64> {
     at(body, attribute, bit::TIME, &[bit::IDENTIFIER, bit::IP, bit::TID])
 }
 
-/// All events, and whose a record is.
+/// All events, and the events' ids.
 #[derive(Default)]
 pub(super) struct Attributes {
     pub all: Vec<Attribute>,
@@ -86,7 +86,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// The event of a record's id; the first one where nothing says.
+    /// Returns the event of a record's id; the first event if the id is missing or unknown.
     pub fn of(&self, id: Option<u64>) -> usize {
         id.and_then(|id| self.by_id.get(&id).copied()).unwrap_or(0)
     }
@@ -97,7 +97,7 @@ impl Attributes {
         self.all.iter().map(named).collect()
     }
 
-    /// An event that the pipe describes: an attribute, which says how long it is, and its ids.
+    /// Adds an event that the pipe describes: an attribute, which contains its own length, and its ids.
     pub fn add_record(&mut self, body: &[u8]) -> Option<()> {
         let length = Bytes(body.get(4..)?).u32()?;
         let mut bytes = Bytes(body);
@@ -105,7 +105,7 @@ impl Attributes {
         self.add(attribute, &mut bytes, u64::MAX)
     }
 
-    /// A name that the pipe gives an event later (`PERF_RECORD_EVENT_UPDATE`).
+    /// Names an event by a later record of the pipe (`PERF_RECORD_EVENT_UPDATE`).
     pub fn rename(&mut self, body: &[u8]) -> Option<()> {
         const GIVES_A_NAME: u64 = 2;
         let mut bytes = Bytes(body);
@@ -130,8 +130,8 @@ impl Attributes {
         Some(())
     }
 
-    /// The feature that has names, too: a count, the length of an attribute, then of each event its attribute, how many ids it
-    /// has, its name and the ids.
+    /// Reads the feature that also has names: a count, the length of an attribute, and for each event its attribute,
+    /// the number of its ids, its name and the ids.
     fn described(section: &[u8]) -> Option<Attributes> {
         let mut attributes = Attributes::default();
         let mut bytes = Bytes(section);
@@ -146,7 +146,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// The section without names: attributes, each with the place of its ids behind it.
+    /// Reads the section without names: attributes, each followed by the place of its ids.
     fn listed(file: &[u8], section: &[u8], length: u64) -> Attributes {
         const PLACE_BYTES: u64 = 16;
         let mut attributes = Attributes::default();
@@ -166,16 +166,16 @@ impl Attributes {
 /// The parts of a file.
 pub(super) struct Parts<'a> {
     pub attributes: Attributes,
-    /// Records one behind the other.
+    /// The records, one behind the other.
     pub records: &'a [u8],
     /// Formats of tracepoints.
     pub formats: Formats,
-    /// Whether the file ends in its records.
+    /// True if the file ends within its records.
     pub is_cut: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Of a file; none if it ends in its header.
+    /// Finds the parts of a file; `None` if it ends within its header.
     pub fn of(file: &'a [u8]) -> Option<Parts<'a>> {
         let mut bytes = Bytes(file);
         bytes.expect(MAGIC)?;

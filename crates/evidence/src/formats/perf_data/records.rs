@@ -1,11 +1,11 @@
-//! The records of a file, unpacked and in order of time.
+//! Reads the records of a file, unpacked and in order of time.
 
 use super::attributes::{Attributes, bit, id_of_sample, time_of_sample};
 use crate::input::bytes::Bytes;
 use crate::input::{UNPACKED_BYTES_MAX, records_max};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// What a record takes in memory, here and as a sample on the timeline.
+/// The bytes of memory that a record takes, here and as a sample on the timeline.
 const RECORD_COST: usize = 300;
 
 /// The numbers of records, as Linux and perf give them.
@@ -25,11 +25,11 @@ mod number {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Sample,
-    /// A thread has a new name.
+    /// A thread gets a new name.
     Thread,
     Fork,
     /// A file was mapped.
@@ -39,19 +39,19 @@ pub(super) enum Kind {
     Lost,
 }
 
-/// A record.
+/// A record of a file.
 pub(super) struct Record<'a> {
     pub kind: Kind,
     number: u32,
-    /// Which mode the CPU was in, among other things.
+    /// The CPU's mode, and other bits.
     pub mode: u16,
     pub body: &'a [u8],
-    /// Where it is, in the file or in what was unpacked.
+    /// The end of the record: an offset in the file's records or in the unpacked bytes.
     pub at: usize,
 }
 
 impl Record<'_> {
-    /// How many records were lost; one says so in one number, the other behind an event's id.
+    /// Returns the number of lost records. `LOST_SAMPLES` has only this number; `LOST` has an event's id before it.
     pub fn lost(&self) -> Option<u64> {
         let mut bytes = Bytes(self.body);
         if self.number == number::LOST {
@@ -61,14 +61,14 @@ impl Record<'_> {
     }
 }
 
-/// What was found.
+/// The records of a file.
 pub(super) struct Found<'a> {
     plain: &'a [u8],
     unpacked: Vec<u8>,
     pub is_cut: bool,
 }
 
-/// Looks through the records for what describes or packs others.
+/// Unpacks packed records, and reads the records that describe events.
 pub(super) fn read<'a>(records: &'a [u8], attributes: &mut Attributes) -> Found<'a> {
     let mut found = Found { plain: records, unpacked: Vec::new(), is_cut: false };
     let mut decoder = None;
@@ -89,7 +89,7 @@ pub(super) fn read<'a>(records: &'a [u8], attributes: &mut Attributes) -> Found<
     found
 }
 
-/// The next record: its number, its mode, its body. What follows some records belongs to them.
+/// Returns the next record's number, mode and body. Skips the data that follow some records and belong to them.
 fn next<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, u16, &'a [u8])> {
     const HEAD_BYTES: u64 = 8;
     let before = *bytes;
@@ -111,7 +111,7 @@ fn next<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, u16, &'a [u8])> {
     found
 }
 
-/// One packed record behind the other is one stream.
+/// Unpacks a record. Successive packed records form one stream.
 fn unpack(packed: &[u8], decoder: &mut Option<Decoder<'static>>, out: &mut Vec<u8>) -> Option<()> {
     const STEP: usize = 1 << 16;
     if decoder.is_none() {
@@ -139,10 +139,10 @@ fn unpack(packed: &[u8], decoder: &mut Option<Decoder<'static>>, out: &mut Vec<u
 }
 
 impl Found<'_> {
-    /// All that something is made of, in order of time, and how many records are not kept. What has no time stands after what was
-    /// before it.
+    /// Returns all records that are used, in order of time, and the number of records that are not kept. A record
+    /// without a time stays behind the one before it.
     pub fn in_order(&self, attributes: &Attributes) -> (Vec<Record<'_>>, u64) {
-        // A sample without a stack has 48 bytes or more, and all of these are kept.
+        // A sample without a stack has at least 48 bytes, so this bound keeps all of them.
         let most = records_max(3 * (self.plain.len() + self.unpacked.len()) / 2, RECORD_COST);
         let (mut records, mut last, mut beyond) = (Vec::new(), 0, 0);
         for part in [self.plain, &self.unpacked] {
@@ -177,14 +177,14 @@ fn kind(number: u32) -> Option<Kind> {
     })
 }
 
-/// When a record was written.
+/// Returns the time of a record.
 fn time(record: &Record, attributes: &Attributes) -> Option<u64> {
     let first = attributes.all.first()?;
     if record.kind == Kind::Sample {
         let attribute = &attributes.all[attributes.of(id_of_sample(record.body, first))];
         return time_of_sample(record.body, attribute);
     }
-    // Behind the others: thread, time, id, stream, CPU, identifier.
+    // Other records end with: thread, time, id, stream, CPU, identifier.
     if !first.sample_id_all || first.sample_type & bit::TIME == 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! One sample: what is in it is said by its event's attribute, in the order of perf_event_open(2).
+//! Reads one sample. Its event's attribute tells which fields it has; their order is that of perf_event_open(2).
 
 use super::attributes::{Attribute, Attributes, bit, id_of_sample};
 use super::records::Record;
@@ -8,9 +8,9 @@ use timeline::Ns;
 
 /// Stacks are read to this depth.
 const FRAMES_MAX: u64 = 1024;
-/// Addresses from here on say what kind the following ones are.
+/// Values from here on are not addresses: they give the kind of the following addresses.
 const CONTEXT_MIN: u64 = u64::MAX - 4094;
-/// Which mode the CPU was in.
+/// The bits for the CPU's mode.
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 const MODE_USER: u16 = 2;
@@ -19,11 +19,11 @@ const MODE_USER: u16 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub address: u64,
-    /// What was mapped there, if it is no kernel's address.
+    /// The file that is mapped there, unless it is a kernel address.
     pub file: Option<FileNo>,
 }
 
-/// What was found at one moment.
+/// The state of a CPU at one moment.
 pub(super) struct Sample {
     pub at: Option<Ns>,
     pub cpu: Option<u64>,
@@ -32,11 +32,11 @@ pub(super) struct Sample {
     pub event: usize,
     pub is_user: Option<bool>,
     pub period: Option<u64>,
-    /// Innermost first.
+    /// The innermost function is first.
     pub stack: Vec<Frame>,
 }
 
-/// A sample, and what a tracepoint wrote.
+/// A sample, and a tracepoint's data.
 pub(super) struct Read<'a> {
     pub sample: Sample,
     pub event: usize,
@@ -44,13 +44,13 @@ pub(super) struct Read<'a> {
     pub raw: Option<&'a [u8]>,
 }
 
-/// A field of eight bytes, if samples have it.
+/// Reads a field of eight bytes, if samples have it.
 fn field(bytes: &mut Bytes<'_>, attribute: &Attribute, bit: u64) -> Option<Option<u64>> {
     if attribute.sample_type & bit == 0 { Some(None) } else { bytes.u64().map(Some) }
 }
 
 impl Sample {
-    /// Reads a sample; none if it ends before its last field.
+    /// Reads a sample; `None` if it ends before its last field.
     pub fn read<'a>(record: &Record<'a>, attributes: &Attributes, threads: &Threads) -> Option<Read<'a>> {
         let event = attributes.of(id_of_sample(record.body, attributes.all.first()?));
         let attribute = &attributes.all[event];
@@ -97,7 +97,7 @@ impl Sample {
     }
 }
 
-/// The values of counters, which nothing is made of.
+/// Skips the values of counters, which are not used.
 fn skip_counts(bytes: &mut Bytes<'_>, format: u64) -> Option<()> {
     const ENABLED: u64 = 1;
     const RUNNING: u64 = 2;

@@ -1,4 +1,4 @@
-//! Who the threads were at a moment, and what was mapped where: records are taken in order of time.
+//! Keeps the names of threads and their mapped files at the time of the current record. Records come in order of time.
 
 use crate::input::bytes::Bytes;
 use crate::input::text::lossy;
@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 /// More threads, or mapped files, than a boot has.
 const ENTRIES_MAX: usize = 1 << 18;
-/// Addresses from here on are a kernel's.
+/// Addresses from here on belong to the kernel.
 const KERNEL_MIN: u64 = 1 << 63;
 
-/// A name, by its place.
+/// The index of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NameNo(usize);
 
-/// A mapped file, by its place.
+/// The index of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileNo(usize);
 
-/// Names once each.
+/// Texts, each stored once.
 #[derive(Default)]
 struct Texts {
     all: Vec<String>,
@@ -40,26 +40,26 @@ impl Texts {
     }
 }
 
-/// A file in an address space: where it ends, and which it is.
+/// A file in an address space, and the end of its mapping.
 #[derive(Clone, Copy)]
 struct Mapped {
     end: u64,
     file: FileNo,
 }
 
-/// All threads.
+/// All threads, at one time.
 #[derive(Default)]
 pub(super) struct Threads {
     names: Texts,
     files: Texts,
     by_tid: HashMap<u64, NameNo>,
-    /// By process and address.
+    /// Mapped files by process and address.
     maps: HashMap<u64, BTreeMap<u64, Mapped>>,
     entries: usize,
 }
 
 impl Threads {
-    /// `PERF_RECORD_COMM`: process, thread, name.
+    /// Reads `PERF_RECORD_COMM`: process, thread, name.
     pub fn named(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = Bytes(body);
         let (_pid, tid) = (bytes.u32()?, bytes.u32()?);
@@ -67,7 +67,7 @@ impl Threads {
         self.give(tid.into(), name)
     }
 
-    /// `PERF_RECORD_FORK`: process, its parent, thread, its parent.
+    /// Reads `PERF_RECORD_FORK`: process, parent process, thread, parent thread.
     pub fn forked(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = Bytes(body);
         let (pid, parent, tid, by) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
@@ -94,7 +94,8 @@ impl Threads {
         Some(())
     }
 
-    /// `PERF_RECORD_MMAP` and `MMAP2`: process, thread, address, length, offset; the second form has 32 bytes more; the file.
+    /// Reads `PERF_RECORD_MMAP` or `MMAP2`: process, thread, address, length, offset, 32 bytes more in `MMAP2`, and the
+    /// file.
     pub fn mapped(&mut self, body: &[u8], second_form: bool) -> Option<()> {
         let mut bytes = Bytes(body);
         let (pid, _tid, from, length, _offset) = (bytes.u32()?, bytes.u32()?, bytes.u64()?, bytes.u64()?, bytes.u64()?);
@@ -116,7 +117,7 @@ impl Threads {
         Some(())
     }
 
-    /// What a process had at an address.
+    /// Returns the file that a process has mapped at an address.
     pub fn at(&self, pid: u64, address: u64) -> Option<FileNo> {
         let (_, mapped) = self.maps.get(&pid)?.range(..=address).next_back()?;
         (address < mapped.end).then_some(mapped.file)
@@ -126,7 +127,7 @@ impl Threads {
         self.files.all.get(file.0).map_or("?", String::as_str)
     }
 
-    /// What a thread is called now; a CPU's idle thread has no record of its name.
+    /// Returns a thread's current name. The idle thread of a CPU has no record of its name.
     pub fn name_of(&self, pid: u64, tid: u64) -> NameNo {
         const NAMELESS: NameNo = NameNo(usize::MAX);
         self.by_tid.get(&tid).or_else(|| self.by_tid.get(&pid)).copied().unwrap_or(if tid == 0 {
@@ -140,7 +141,7 @@ impl Threads {
         if name == IDLE { "swapper" } else { self.names.all.get(name.0).map_or("?", String::as_str) }
     }
 
-    /// The names of all threads, as they were last.
+    /// Returns the latest names of all threads.
     pub fn names(&self) -> std::collections::HashMap<u32, Vec<u8>> {
         let named =
             |(tid, name): (&u64, &NameNo)| Some((u32::try_from(*tid).ok()?, self.name(*name).as_bytes().to_vec()));
@@ -148,5 +149,5 @@ impl Threads {
     }
 }
 
-/// The name of the thread that runs where there is nothing to do.
+/// The name of a CPU's idle thread.
 const IDLE: NameNo = NameNo(usize::MAX - 1);

@@ -1,16 +1,16 @@
-//! Names as they were written, of those that a C++ or Rust compiler mangled.
+//! Demangles the names that a C++ or Rust compiler mangled.
 //!
-//! Rust's hash at the end goes, and so do a C++ function's parameters: what is left is what a reader looks for.
+//! Rust's hash at the end and a C++ function's parameters are removed: readers look for the rest.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// A name that would be longer stays as it is: some unfold to megabytes.
+/// A name whose demangled form would be longer stays mangled: some unfold to megabytes.
 const NAME_BYTES_MAX: usize = 512;
 
-/// The name as it was written, or as it is where it was not mangled.
+/// Returns the demangled name, or the name itself if it is not mangled.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     if !name.starts_with("_R") && !name.starts_with("_Z") {
         return Cow::Borrowed(name);
@@ -28,7 +28,7 @@ fn cpp(name: &str, into: &mut Short) -> bool {
     Symbol::new(name).is_ok_and(|symbol| symbol.structured_demangle(into, &options).is_ok())
 }
 
-/// A text that takes no more than [`NAME_BYTES_MAX`].
+/// A text of at most [`NAME_BYTES_MAX`] bytes.
 #[derive(Default)]
 struct Short(String);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_as_they_were_written() {
+    fn names_are_demangled_as_written() {
         let cases = [
             ("do_one_initcall", "do_one_initcall"),
             ("_ZN3lab6kernel6thread5sleep17h0123456789abcdefE", "lab::kernel::thread::sleep"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_unfolds_to_megabytes_stays() {
+    fn a_name_that_unfolds_to_megabytes_stays_mangled() {
         // f<t, pair<t, t>, pair<pair<t, t>, pair<t, t>>, …>: each argument is a pair of the one before it.
         let digit = |i: u32| char::from_digit(i, 36).unwrap().to_ascii_uppercase();
         let pairs = |n: u32| (2..n).map(|i| format!("S1_IS{0}_S{0}_E", digit(i))).collect::<String>();

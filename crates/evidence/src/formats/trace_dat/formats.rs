@@ -1,4 +1,4 @@
-//! What a kernel says of its events in `events/SYSTEM/EVENT/format`, and of its pages in `events/header_page`.
+//! Reads a kernel's `events/SYSTEM/EVENT/format` and `events/header_page`.
 //!
 //! ```text
 //! name: sched_process_exec
@@ -17,21 +17,21 @@ const EVENTS_MAX: usize = 1 << 16;
 /// More fields than any event has.
 const FIELDS_MAX: usize = 256;
 
-/// Of all events.
+/// The formats of all events.
 #[derive(Default)]
 pub(crate) struct Formats {
-    /// The number of each in its records.
+    /// The number that each event's records have.
     pub numbers: HashMap<String, u16>,
     fields: HashMap<String, Vec<(String, Field)>>,
 }
 
 impl Formats {
-    /// Whether it has the format of any event.
+    /// True if it has the format of any event.
     pub fn has_any(&self) -> bool {
         !self.numbers.is_empty()
     }
 
-    /// Takes one event's. What is none is left out: its records are then of a kind that nobody knows.
+    /// Adds the format of one event. Malformed formats are left out; their events are then unknown.
     pub fn add(&mut self, format: &[u8]) {
         let after =
             |key: &[u8]| Lines::new(format).find_map(|line| line.bytes.strip_prefix(key)).map(<[u8]>::trim_ascii);
@@ -51,7 +51,7 @@ impl Formats {
 impl Fields for Formats {
     fn common(&self, field: &str) -> Option<Field> {
         let name = format!("common_{field}");
-        // Every event has them, and at the same place.
+        // Every event has the common fields at the same place.
         self.fields.values().find_map(|fields| find(fields, &name))
     }
 
@@ -60,17 +60,17 @@ impl Fields for Formats {
     }
 }
 
-/// A field by its name.
+/// Finds a field by its name.
 pub(super) fn find(fields: &[(String, Field)], name: &str) -> Option<Field> {
     fields.iter().find(|field| field.0 == name).map(|field| field.1)
 }
 
-/// All fields of a text.
+/// Parses all fields of a text.
 pub(super) fn fields(format: &[u8]) -> Vec<(String, Field)> {
     Lines::new(format).filter_map(|line| field(line.bytes)).take(FIELDS_MAX).collect()
 }
 
-/// `field:__data_loc char[] filename;  offset:8;  size:4;  signed:0;`
+/// Parses `field:__data_loc char[] filename;  offset:8;  size:4;  signed:0;`.
 fn field(line: &[u8]) -> Option<(String, Field)> {
     let text = std::str::from_utf8(line.trim_ascii()).ok()?.strip_prefix("field:")?;
     let mut parts = text.split(';').map(str::trim);
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_name_and_say_where_texts_are() {
+    fn fields_are_found_by_name_with_the_places_of_texts() {
         let mut formats = Formats::default();
         formats.add(
             b"name: sched_process_exec\nID: 312\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\

@@ -1,33 +1,33 @@
-//! All records of all CPUs, in order of time.
+//! Reads all records of all CPUs, in order of time.
 
 use super::parts::{PageHead, Parts};
 use crate::input::records_max;
 use trace_records::page;
 
-/// How many bytes of a page are used; what is above it are flags.
+/// The bits for the number of used bytes in a page; the bits above are flags.
 const USED: u64 = 0x000f_ffff;
 /// Records were lost before this page.
 const LOST: u64 = 1 << 31;
-/// How many they are stands behind the page's last record.
+/// The number of lost records stands behind the page's last record.
 const LOST_COUNTED: u64 = 1 << 30;
 
-/// What a record takes in memory, and the line that is made of it beyond the bound of all text.
+/// The bytes of memory for a record, and for its line beyond the bound of all text.
 const ITEM_COST: usize = 80;
 
-/// A record.
+/// A record of a page.
 #[derive(Clone, Copy)]
 pub(super) struct Item {
     pub stamp: u64,
     pub cpu: u32,
-    /// How many were lost before it: `u64::MAX` if nobody knows.
+    /// The number of records lost before it; `u64::MAX` if that is unknown.
     pub lost: u64,
-    /// Whose pages, by their place in the file, and where in them.
+    /// The index of its CPU in the file, and its begin and end in that CPU's pages.
     of: usize,
     from: usize,
     to: usize,
 }
 
-/// All records.
+/// All records of a file.
 pub(super) struct Items<'a> {
     pub all: Vec<Item>,
     /// Pages that contradict themselves.
@@ -39,7 +39,7 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Of a file.
+    /// Reads the records of a file.
     pub fn of(parts: &'a Parts<'a>) -> Items<'a> {
         let bytes = parts.cpus.iter().map(|cpu| cpu.pages.len()).sum();
         let mut items = Items { all: Vec::new(), damaged: 0, beyond: 0, most: records_max(bytes, ITEM_COST), parts };

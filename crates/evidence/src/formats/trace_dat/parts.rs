@@ -1,4 +1,4 @@
-//! What is where in a `trace.dat`: sections unpacked, and of each CPU its pages.
+//! Finds the parts of a `trace.dat`: unpacked sections, and the pages of each CPU.
 
 use super::MAGIC;
 use super::formats::{Formats, fields, find};
@@ -8,14 +8,14 @@ use crate::input::text::{lossy, number};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// More sections of options than any file has: they may refer to each other in a circle.
+/// More sections of options than a file has. The bound is needed because they may refer to each other in a circle.
 const OPTIONS_MAX: usize = 64;
 /// More CPUs than any machine has.
 const CPUS_MAX: u32 = 8192;
-/// A page of records is not longer.
+/// The longest page of records.
 const PAGE_BYTES_MAX: u32 = 1 << 20;
 
-/// The numbers of version 7's options. Those of the sections are the same.
+/// The numbers of the options. Version 7's sections have the same numbers.
 mod option {
     pub const DONE: u16 = 0;
     pub const CPUSTAT: u16 = 2;
@@ -36,7 +36,7 @@ pub(super) struct Cpu<'a> {
     pub pages: Cow<'a, [u8]>,
 }
 
-/// How a counter's ticks become nanoseconds.
+/// The rule that converts a counter's ticks to nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct TscToNs {
     pub multiplier: u32,
@@ -44,7 +44,7 @@ pub(super) struct TscToNs {
     pub offset: u64,
 }
 
-/// Where the stamp of a page is, how much of it is used, and its records.
+/// The places in a page of the number of used bytes and of its records.
 #[derive(Clone, Copy)]
 pub(super) struct PageHead {
     pub used_at: usize,
@@ -59,25 +59,25 @@ pub(super) struct Parts<'a> {
     pub head: PageHead,
     pub formats: Formats,
     pub kallsyms: Cow<'a, [u8]>,
-    /// Names of threads, as `saved_cmdlines` has them.
+    /// Names of threads, in the format of `saved_cmdlines`.
     pub threads: Cow<'a, [u8]>,
     pub cpus: Vec<Cpu<'a>>,
     pub clock: String,
     pub tsc_to_ns: Option<TscToNs>,
-    /// Records that the kernel says it overwrote.
+    /// Records that the kernel reports as overwritten.
     pub overwritten: u64,
-    /// Whether something that the file says it has is not there.
+    /// True if a part is missing that the file refers to.
     pub is_cut: bool,
-    /// What it has beside the first trace.
+    /// Parts that are not read: all but the first trace.
     pub unused: Vec<String>,
-    /// What may still be unpacked.
+    /// The bytes that may still be unpacked.
     budget: u64,
     compression: &'a [u8],
     has_buffer: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Reads a file; if it cannot be read, why.
+    /// Reads a file. If it cannot be read: the reason.
     pub fn read(file: &'a [u8]) -> Result<Parts<'a>, &'static str> {
         let mut bytes = Bytes(file);
         let (version, mut parts) = Parts::begun(&mut bytes)?;
@@ -89,7 +89,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// What both versions begin with: which version it is, and nothing in it yet.
+    /// Reads the beginning, which both versions share. Returns the version, and the parts without content.
     fn begun(bytes: &mut Bytes<'a>) -> Result<(&'a [u8], Parts<'a>), &'static str> {
         const CUT: &str = "it ends in its own header";
         bytes.expect(MAGIC).ok_or(CUT)?;
@@ -123,7 +123,7 @@ impl<'a> Parts<'a> {
         Ok((version, parts))
     }
 
-    /// Everything in a row.
+    /// Reads the parts of version 6, which follow each other.
     fn version_6(&mut self, file: &'a [u8], mut bytes: Bytes<'a>) -> Option<()> {
         self.header_info(&mut bytes)?;
         self.ftrace_events(&mut bytes)?;
@@ -160,7 +160,7 @@ impl<'a> Parts<'a> {
         Some(())
     }
 
-    /// Options that say where the sections are.
+    /// Reads the parts of version 7, whose options have the places of the sections.
     fn version_7(&mut self, file: &'a [u8], mut bytes: Bytes<'a>) -> Option<()> {
         self.compression = bytes.text()?;
         bytes.text()?;
@@ -183,7 +183,7 @@ impl<'a> Parts<'a> {
         Some(())
     }
 
-    /// What one option says, or the section that it leads to has.
+    /// Reads one option, or the section that it refers to.
     fn option(&mut self, file: &'a [u8], id: u16, data: &[u8]) -> Option<()> {
         let mut bytes = Bytes(data);
         match id {
@@ -206,11 +206,11 @@ impl<'a> Parts<'a> {
         Some(())
     }
 
-    /// An option that means the same in both versions.
+    /// Reads an option that means the same in both versions.
     fn small_option(&mut self, id: u16, data: &[u8]) {
         match id {
             option::CPUSTAT => {
-                // Two spellings: `overrun: 12` and `dropped events: 3`.
+                // Statistics have two spellings: `overrun: 12` and `dropped events: 3`.
                 let after = |key: &[u8]| memchr::memmem::find(data, key).and_then(|at| number(&data[at + key.len()..]));
                 let lost = [&b"\noverrun: "[..], b"\ncommit overrun: ", b"\ndropped events: "].map(after);
                 let lost = lost.into_iter().flatten().fold(0u64, |sum, (lost, _)| sum.saturating_add(lost));
@@ -231,7 +231,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The records of one instance: the first one is used, which is the kernel's own.
+    /// Reads the records of an instance. Only the first, the kernel's own, is used.
     fn buffer(&mut self, file: &'a [u8], mut bytes: Bytes<'_>) -> Option<()> {
         let (section, name, clock) = (bytes.u64()?, bytes.text()?, bytes.text()?);
         let (page_bytes, cpus) = (bytes.u32()?, bytes.u32()?.min(CPUS_MAX));
@@ -246,7 +246,7 @@ impl<'a> Parts<'a> {
         let is_packed = head.u16()? & 1 != 0;
         for _ in 0..cpus {
             let (number, at, length) = (bytes.u32()?, bytes.u64()?, bytes.u64()?);
-            // trace-cmd does not count how many chunks there are, which stands in front of them.
+            // trace-cmd's length does not include the number of chunks in front of them.
             let length = if is_packed { length.saturating_add(4) } else { length };
             let mut rest = Bytes::from(file, at)?;
             let data = rest.take(length.min(rest.0.len() as u64))?;
@@ -257,7 +257,7 @@ impl<'a> Parts<'a> {
         Some(())
     }
 
-    /// Pages that were packed in chunks.
+    /// Unpacks the chunks of pages.
     fn chunks(&mut self, mut bytes: Bytes<'_>) -> Vec<u8> {
         let mut pages = Vec::new();
         let count = bytes.u32().unwrap_or(0);
@@ -270,7 +270,7 @@ impl<'a> Parts<'a> {
         pages
     }
 
-    /// Its length packed, its length, and what is packed.
+    /// Unpacks one chunk: its packed length, its length, and the packed bytes.
     fn chunk(&mut self, bytes: &mut Bytes<'_>) -> Option<Vec<u8>> {
         let (packed, length) = (bytes.u32()?, bytes.u32()?);
         let packed = bytes.take(packed.into())?;
@@ -286,7 +286,7 @@ impl<'a> Parts<'a> {
         Some(out)
     }
 
-    /// A section without its header, unpacked.
+    /// Returns a section without its header, unpacked.
     fn section(&mut self, file: &'a [u8], at: u64) -> Option<Cow<'a, [u8]>> {
         let mut bytes = Bytes::from(file, at)?;
         let (_, flags, _, length) = (bytes.u16()?, bytes.u16()?, bytes.u32()?, bytes.u64()?);
@@ -294,7 +294,7 @@ impl<'a> Parts<'a> {
         if flags & 1 == 0 { Some(Cow::Borrowed(data)) } else { self.chunk(&mut Bytes(data)).map(Cow::Owned) }
     }
 
-    /// What a page begins with.
+    /// Reads the layout of a page's header.
     fn header_info(&mut self, bytes: &mut Bytes<'_>) -> Option<()> {
         bytes.expect(b"header_page\0")?;
         let fields = fields(bytes.sized(8)?);
@@ -321,7 +321,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The formats of events in what begins as version 6 does; none if it does not, or ends before them.
+/// Reads the formats of events from bytes that begin like version 6. `None` if they do not, or are cut before the
+/// formats.
 pub(super) fn formats(bytes: &[u8]) -> Option<Formats> {
     let mut bytes = Bytes(bytes);
     let (_, mut parts) = Parts::begun(&mut bytes).ok()?;
@@ -331,7 +332,7 @@ pub(super) fn formats(bytes: &[u8]) -> Option<Formats> {
     Some(parts.formats)
 }
 
-/// The length of a page, if it can be one.
+/// Checks the length of a page.
 fn page(bytes: u32) -> Result<usize, &'static str> {
     let fits = bytes.is_power_of_two() && (256..=PAGE_BYTES_MAX).contains(&bytes);
     usize::try_from(bytes).ok().filter(|_| fits).ok_or("its pages have a length that no kernel's have")

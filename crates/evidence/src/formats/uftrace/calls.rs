@@ -1,16 +1,16 @@
-//! The records of a thread: entries and exits.
+//! Reads the records of a thread: entries and exits.
 
 use super::NAME;
 use crate::input::bytes::Bytes;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 const RECORD_BYTES: usize = 16;
-/// What each record has in three of its bits.
+/// The value of three fixed bits in each record.
 const MARK: u64 = 5;
-/// A thread is silent for less than this: what would be later is no record.
+/// A gap of this length between two records, in ns, is damage: threads are silent for less.
 const SILENT_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Entry,
@@ -19,7 +19,7 @@ pub(crate) enum Edge {
     Lost,
 }
 
-/// A record.
+/// An entry, an exit or a loss, with its time and function address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub at: Ns,
@@ -27,12 +27,12 @@ pub(crate) struct Call {
     pub address: u64,
 }
 
-/// Whether bytes begin with a record.
+/// True if the bytes begin with a record.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_BYTES && bytes.len() % 8 == 0 && at(bytes, 0, 0).is_some()
 }
 
-/// A stamp and its word, if they can be a record that is not before `last`.
+/// Returns a stamp and its word if they can be a record that is not before `last`.
 fn at(bytes: &[u8], place: usize, last: u64) -> Option<(u64, u64)> {
     let mut bytes = Bytes(bytes.get(place..)?);
     let (stamp, word) = (bytes.u64()?, bytes.u64()?);
@@ -40,7 +40,7 @@ fn at(bytes: &[u8], place: usize, last: u64) -> Option<(u64, u64)> {
     (word >> 3 & 7 == MARK && follows && i64::try_from(stamp).is_ok()).then_some((stamp, word))
 }
 
-/// All entries and exits in a file; what is none is counted.
+/// Reads all entries and exits in a file. Counts the words that are not part of a record.
 pub(crate) fn all(bytes: &[u8], file: &str, diagnostics: &mut Diagnostics) -> Vec<Call> {
     const EVENT: u64 = 3;
     let mut calls = Vec::new();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_passed_over_and_damage_is_counted() {
+    fn arguments_are_skipped_and_damage_is_counted() {
         let file = [
             record(10, 0, true, 0x1000),
             b"text of an argument 1234".to_vec(),

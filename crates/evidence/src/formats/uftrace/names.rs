@@ -1,4 +1,4 @@
-//! What functions and threads are called.
+//! The names of functions and threads.
 
 use crate::input::text::{Lines, lossy, seconds, whole_number};
 use hashbrown::HashMap;
@@ -7,18 +7,18 @@ use timeline::Ns;
 /// More mapped files, functions or threads than a directory has.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// Functions by what was mapped where.
+/// Functions, by the files and their mapped addresses.
 #[derive(Default)]
 pub(crate) struct Functions {
-    /// From where to where, and the file's name.
+    /// The begin and end of each mapping, and the file's name.
     maps: Vec<(u64, u64, String)>,
-    /// By the file's path: from where a function goes on, and its name.
+    /// By the file's path: the begin and name of each function.
     files: HashMap<String, Vec<(u64, String)>>,
     count: usize,
 }
 
 impl Functions {
-    /// `55dd3b55f000-55dd3b564000 r-xp 00000000 00:00 0    /tmp/t build-id:9033…`
+    /// Adds lines such as `55dd3b55f000-55dd3b564000 r-xp 00000000 00:00 0    /tmp/t build-id:9033…`.
     pub fn add_map(&mut self, bytes: &[u8]) {
         for line in Lines::new(bytes).take(ENTRIES_MAX.saturating_sub(self.maps.len())) {
             let text = lossy(line.bytes);
@@ -30,7 +30,7 @@ impl Functions {
         }
     }
 
-    /// `0000000000001229 t fib`, below `# path name: /tmp/t`.
+    /// Adds lines such as `0000000000001229 t fib`, below `# path name: /tmp/t`.
     pub fn add_symbols(&mut self, bytes: &[u8]) {
         let path = Lines::new(bytes).find_map(|line| line.bytes.strip_prefix(b"# path name: ")).map(<[u8]>::trim_ascii);
         let Some(path) = path else { return };
@@ -48,7 +48,7 @@ impl Functions {
         self.files.insert(lossy(path).into_owned(), all);
     }
 
-    /// The function of an address; its file where nobody says more, and the address where nothing is known.
+    /// Names the function at an address. Without functions of the mapped file: the file. Without a file: the address.
     pub fn name(&self, address: u64) -> String {
         let mapped = self.maps.iter().find(|(from, to, _)| (*from..*to).contains(&address));
         let Some((from, _, path)) = mapped else { return format!("{address:#x}") };
@@ -67,16 +67,16 @@ fn hex(text: &str) -> Option<u64> {
 /// Threads and their programs.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    /// By process, the program.
+    /// The program of each process.
     programs: HashMap<u64, String>,
-    /// By thread, its process.
+    /// The process of each thread.
     processes: HashMap<u64, u64>,
-    /// When a process was forked, and by whom.
+    /// The time at which each process was forked, and the process that forked it.
     forks: HashMap<u64, (Ns, u64)>,
 }
 
 impl Tasks {
-    /// Lines of `task.txt`.
+    /// Adds the lines of `task.txt`.
     pub fn add(&mut self, bytes: &[u8]) {
         for line in Lines::new(bytes).take(ENTRIES_MAX) {
             let value = |key: &[u8]| {
@@ -101,9 +101,9 @@ impl Tasks {
         }
     }
 
-    /// A thread's program, or that of who forked it.
+    /// Returns a thread's program, or the program of the nearest ancestor that has one.
     pub fn name(&self, tid: u64) -> &str {
-        /// More forks one after the other than anybody makes.
+        /// A longer chain of forks is damage.
         const DEPTH_MAX: u32 = 64;
         let mut pid = self.processes.get(&tid).copied().unwrap_or(tid);
         for _ in 0..DEPTH_MAX {
@@ -116,7 +116,7 @@ impl Tasks {
         "?"
     }
 
-    /// When a process was forked, and by whom.
+    /// Returns the time at which a process was forked, and the process that forked it.
     pub fn forked(&self, pid: u64) -> Option<(Ns, u64)> {
         self.forks.get(&pid).copied()
     }

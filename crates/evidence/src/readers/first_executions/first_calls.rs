@@ -1,13 +1,13 @@
-//! First calls: how long a call site's first call took.
+//! First calls: the length of each call site's first call.
 //!
-//! A call ends a block, and its return address begins another one. If both run for the first time in one thread of
-//! QEMU's, the callee was at work in between: a flame chart of everything that ran for the first time, which early in
-//! a boot is nearly everything, of a kernel with nothing in it. A call site's later calls are not seen.
+//! A call ends a block, and its return address begins another one. If both blocks run first in one thread of QEMU, the
+//! callee ran in between. This gives a flame chart of all code that runs for the first time, which is nearly all code
+//! early in a boot, without a probe in the kernel. A call site's later calls are not seen.
 //!
-//! What makes a pair wrong is left out and counted: a call that returned in another thread, and calls that cross. Until the kernel switches threads for the first time there is one stack, interrupts
-//! nest, and every pair is right. After it, a callee that slept has other threads' work in its time, and another
-//! thread may come back first from the same call site: such a span is placed only where the scheduler's evidence
-//! ([`timeline::Running`]) says that the same thread ran at both its ends.
+//! Wrong pairs are left out and counted: calls that returned in another thread, and calls that cross. Until the kernel
+//! first switches threads there is one stack, interrupts nest, and every pair is right. Later, the time of a callee
+//! that slept includes other threads' work, and another thread may return first to the same call site. Such a span is
+//! placed only if the scheduler's evidence ([`timeline::Running`]) shows that the same thread ran at both ends.
 
 use crate::boot::arch;
 use crate::boot::arch::is_thunk;
@@ -19,32 +19,32 @@ use timeline::{DiagnosticKind, Diagnostics, INDIRECT, Ns, Running, SpanKind, Spa
 /// The first call of a call site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FirstCall {
-    /// When the block that ends in the call began.
+    /// The time at which the block that ends in the call began.
     pub start: Ns,
-    /// When the block at the return address began.
+    /// The time at which the block at the return address began.
     pub end: Ns,
-    /// False if it was not seen to return before the first switch of threads or the end of the evidence, which then
-    /// is its end: `start_kernel`, and everything on the stack of a kernel that stopped.
+    /// False if no return was seen before the first switch of threads or the end of the evidence. Then `end` is that
+    /// time: so for `start_kernel`, and for all calls on the stack of a kernel that stopped.
     pub returned: bool,
-    /// The return address, which tells the call site; 0 for the function that was jumped to.
+    /// The return address, which identifies the call site. It is 0 for a function that was jumped to.
     pub returns_to: u64,
     /// The callee's first address, if it is known.
     pub callee: Option<u64>,
-    /// The callee is the function that ran for the first time right after an indirect call. It may also have been
-    /// called by a callee that had run before.
+    /// True if the callee was inferred: it is the function that ran for the first time right after an indirect call. A
+    /// callee that had run before may have called it instead.
     pub inferred: bool,
-    /// The vCPU that called; none where one thread of QEMU's runs several.
+    /// The vCPU that called; `None` if one thread of QEMU runs several.
     pub vcpu: Option<u32>,
-    /// The vCPU that it returned on: threads move.
+    /// The vCPU on which the call returned: threads move.
     pub end_vcpu: Option<u32>,
 }
 
-/// All first calls of at least some length.
+/// The first calls of at least a given length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FirstCalls {
     /// In order of their starts, outer ones first.
     pub calls: Vec<FirstCall>,
-    /// When the kernel first switched threads; none if it was not seen to.
+    /// The time at which the kernel first switched threads, if that was seen.
     pub first_switch: Option<Ns>,
 }
 
@@ -53,16 +53,16 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
     let arch = arch::of(&run.target);
     let switch = arch.and_then(|arch| symbols.address(arch.thread_switch));
     let mut found = FirstCalls::default();
-    // Where each open call returns to, and its block's position.
+    // For each open call: the return address, and its block's position.
     let mut open: HashMap<u64, u32> = HashMap::new();
     let mut stack = BootStack::default();
-    // Of an unknown architecture no address is known to be the kernel's.
+    // For an unknown architecture, no address is known to be the kernel's.
     let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
     for (i, (&address, ending)) in run.blocks.addresses().iter().zip(run.blocks.endings()).enumerate() {
         if Some(address) == switch && found.first_switch.is_none() {
             found.first_switch = Some(run.blocks.get(i).at);
             let stood = stack.still_open(run, symbols, i);
-            // Whoever comes back from these after the switch is not known to be the thread that made them.
+            // A return to one of these after the switch may come from another thread than the call.
             stood.iter().for_each(|call| _ = open.remove(&call.returns_to));
             found.calls.extend(stood);
         }
@@ -70,7 +70,7 @@ pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mu
             let site = site as usize;
             let (call, block) = (run.blocks.get(site), run.blocks.get(i));
             stack.pop(site);
-            // Once there are threads, they move from one vCPU to another: whose call it was is told when it is placed.
+            // Threads can move from one vCPU to another once there are several: `add` finds the caller's thread.
             if call.thread != block.thread && found.first_switch.is_none() {
                 diagnostics.note_time(DiagnosticKind::FirstCallReturnedElsewhere, block.at - call.at, || {
                     format!("return to {:#x}", block.address)
@@ -101,7 +101,7 @@ fn first_call(run: &FirstExecutions, symbols: &Symbols, site: usize, end: Ns, re
     FirstCall { start: call.at, end, returned, returns_to: call.end(), callee, inferred, vcpu, end_vcpu: vcpu }
 }
 
-/// The calls, as positions of their blocks, that the kernel's first thread has made and not come back from.
+/// Calls that the kernel's first thread made and that have not returned, as positions of their blocks.
 #[derive(Default)]
 struct BootStack {
     thread: Option<u16>,
@@ -115,19 +115,19 @@ impl BootStack {
         }
     }
 
-    /// The call at `site` returned, and with it whatever was called in it and left in another way.
+    /// Removes the call at `site`, which returned, and the calls inside it that were left in another way.
     fn pop(&mut self, site: usize) {
         self.sites.truncate(self.sites.partition_point(|s| *s < site));
     }
 
-    /// Those that are open when block `last` runs, and the function that made the outermost of them (a kernel's first
-    /// functions are jumped to, not called).
+    /// Returns the calls that are open when block `last` runs, and the function that made the outermost of them: the
+    /// first functions of a kernel are jumped to, not called.
     ///
-    /// A caller that ran again later has been returned to, if by a way that it had gone before. A thunk's call, which
-    /// only serves to put an address on the stack, does not go to a function's start.
+    /// A call whose caller ran again later did return, through code that had run before. A thunk's call only puts an
+    /// address on the stack; it does not go to a function's start and is left out.
     fn still_open(&mut self, run: &FirstExecutions, symbols: &Symbols, last: usize) -> Vec<FirstCall> {
         let caller = |site: usize| symbols.function(run.blocks.get(site).address);
-        // Of each function that made one of the calls: the positions of its first block and of its last one.
+        // For each function that made one of the calls: the positions of its first block and of its last one.
         let mut ran: HashMap<u64, Option<(usize, usize)>> =
             self.sites.iter().filter_map(|&site| Some((caller(site)?, None))).collect();
         for (i, &address) in run.blocks.addresses().iter().enumerate().take(last + 1) {
@@ -156,8 +156,9 @@ impl BootStack {
     }
 }
 
-/// Whom the call at the end of `blocks[site]` called. A call through a register goes to whatever function began to run
-/// next, past the thunks that kernels make such calls through; entries of interrupts are none of its doing.
+/// Returns the callee of the call at the end of `blocks[site]`, and true if it is inferred. An indirect call goes to
+/// the function that begins to run next, past the thunks through which kernels make such calls; interrupt entries do
+/// not count.
 fn callee(run: &FirstExecutions, symbols: &Symbols, site: usize, call: &Block) -> (Option<u64>, bool) {
     if let Some(target) = call.target {
         if symbols.find(target).is_none_or(|p| !is_thunk(p.name)) {
@@ -175,8 +176,8 @@ fn callee(run: &FirstExecutions, symbols: &Symbols, site: usize, call: &Block) -
     (None, true)
 }
 
-/// Adds the calls as spans: those before the first switch on `boot` (the thread that the kernel starts in), the others
-/// on the track that ran on their vCPU. A call without a known callee is named after its caller.
+/// Adds the calls as spans: those before the first switch on `boot` (the thread in which the kernel starts), the others
+/// on the track that ran on their vCPU. A call without a known callee gets its caller's name.
 pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut Timeline) {
     let runners = Runners::new(&timeline.running);
     let alone_until = found.first_switch.unwrap_or(Ns::MAX);
@@ -210,7 +211,7 @@ pub fn add(found: &FirstCalls, symbols: &Symbols, boot: TrackId, timeline: &mut 
     unknown.note(DiagnosticKind::FirstCallOfUnknownThread, timeline);
 }
 
-/// Calls of one trouble, and which was the first.
+/// Calls that one defect affects, and the first of them.
 #[derive(Default)]
 struct NotDrawn {
     calls: Vec<(Ns, Ns)>,
@@ -230,8 +231,8 @@ impl NotDrawn {
     }
 }
 
-/// A span's name and detail. None for code without symbols, which is not the kernel's, and for what a thunk went through to:
-/// its time is in the call that went through the thunk.
+/// Returns a span's name and detail. `None` for code without symbols, which is not the kernel's, and for calls by a
+/// thunk: the call that went through the thunk has their time.
 fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     let detail = match call {
         FirstCall { inferred: true, callee: Some(_), .. } => INDIRECT,
@@ -247,7 +248,7 @@ fn label(call: &FirstCall, symbols: &Symbols) -> Option<(String, String)> {
     Some((name, detail.to_owned()))
 }
 
-/// Who ran on each CPU.
+/// The threads that ran on each CPU.
 pub(crate) struct Runners {
     by_cpu: HashMap<u32, Vec<Running>>,
 }
@@ -363,9 +364,9 @@ mod tests {
         );
     }
 
-    /// What a thunk calls through a register is no call of the thunk's.
+    /// A call that a thunk makes through a register belongs to the thunk's caller.
     #[test]
-    fn a_thunk_is_no_caller() {
+    fn a_thunk_is_not_a_caller() {
         check(
             &[
                 (0, at(0, 0), 0x10, Call, at(1, 0), 1),
@@ -380,16 +381,16 @@ mod tests {
         );
     }
 
-    /// After the first switch, thread 1 calls and thread 2 comes back from the same place first.
+    /// After the first switch, thread 1 calls, and thread 2 returns first to the same place.
     #[test]
-    fn after_the_first_switch_only_with_the_same_thread_at_both_ends() {
+    fn after_the_first_switch_a_span_needs_the_same_thread_at_both_ends() {
         let rows = [
             (0, at(0, 0), 0x10, Call, at(1, 0), 1),
             (5, at(3, 0), 8, Return, 0, 1),
             (10, at(1, 0), 8, Call, at(2, 0), 1),
             (20, at(1, 8), 8, Call, at(4, 0), 1),
             (40, at(1, 0x10), 8, Return, 0, 1),
-            (60, at(0, 0x10), 8, Halt, 0, 1), // start_kernel goes on, or another thread does: not told
+            (60, at(0, 0x10), 8, Halt, 0, 1), // start_kernel goes on, or another thread does: unknown
         ];
         let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 0, 30, 50), (0, 0, 50, 100)];
         let t = check(&rows, &running, &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5), ("mm_init", 1, 10, 20)]);
@@ -397,7 +398,7 @@ mod tests {
         check(&rows, &[], &[("start_kernel", 0, 0, 5), ("setup_arch", 0, 0, 5)]);
     }
 
-    /// Process 1 goes to sleep in a call on one vCPU and comes back on another: `kernel_init`, of a machine with two.
+    /// Process 1 goes to sleep in a call on one vCPU and returns on another: `kernel_init` on a machine with two vCPUs.
     #[test]
     fn a_thread_that_moved_returns_on_another_vcpu() {
         let rows = [
@@ -405,7 +406,7 @@ mod tests {
             (5, at(3, 0), 8, Return, 0, 1),
             (10, at(1, 0), 8, Call, at(2, 0), 1),
             (20, at(2, 0), 8, Call, at(4, 0), 1),
-            (40, at(2, 8), 8, Return, 0, 2), // of thread 2, which had not called
+            (40, at(2, 8), 8, Return, 0, 2), // by thread 2, which did not call
             (60, at(1, 8), 8, Return, 0, 2),
         ];
         let running = [(0, 0, 0, 5), (1, 0, 5, 30), (2, 1, 30, 50), (1, 1, 50, 100)];
@@ -416,9 +417,9 @@ mod tests {
         assert_eq!(t.diagnostics.count(DiagnosticKind::FirstCallOfUnknownThread), 1);
     }
 
-    /// What is on the stack when the evidence ends, without what was left another way and a thunk's trick.
+    /// Calls on the stack when the evidence ends, without one that was left in another way and a thunk's call.
     #[test]
-    fn what_did_not_return() {
+    fn calls_that_did_not_return() {
         let t = check(
             &[
                 (0, at(0, 0), 0x10, Call, at(1, 0), 1),
