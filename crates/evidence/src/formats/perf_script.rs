@@ -204,8 +204,8 @@ fn unreadable(file: &str, number: u32, diagnostics: &mut Diagnostics) {
     diagnostics.note(DiagnosticKind::SampleUnreadable, || format!("{file}:{number}"));
 }
 
-/// Returns an event's name, and true if user code ran, if the event tells. It tells by perf's modifiers behind the last
-/// colon: `u` or `k`, but not both. `nmi:u` and `nmi:k` of `kernel/sampler` are one event.
+/// Returns an event's name, and true if user code ran; `None` if the event does not tell. perf's modifiers behind the
+/// last colon tell: `u` or `k`, but not both. `nmi:u` and `nmi:k` of `kernel/sampler` are one event.
 fn mode(event: &str) -> (&str, Option<bool>) {
     let Some((name, modifiers)) = event.rsplit_once(':') else { return (event, None) };
     let are_modifiers = modifiers.bytes().all(|byte| b"ukhGHpPSDIWeb".contains(&byte));

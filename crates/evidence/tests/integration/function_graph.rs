@@ -1,4 +1,4 @@
-//! Text of the tracer function_graph: each call is as long as the kernel says.
+//! Text of the tracer function_graph: each call has the length that the kernel printed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/function-graph").join(name)
 }
 
-/// What the kernel prints of each call that has ended: its name if the line says it, and its length.
+/// The kernel's output for each call that has ended: its name (if the line has it), and its length.
 fn printed() -> (Vec<(String, f64)>, Vec<f64>) {
     let mut text = String::new();
     let packed = std::fs::File::open(fixture("linux-6.1-acpi-and-serial.txt.gz")).unwrap();
@@ -27,7 +27,7 @@ fn printed() -> (Vec<(String, f64)>, Vec<f64>) {
 }
 
 #[test]
-fn calls_of_a_boot_are_as_long_as_the_kernel_says() {
+fn calls_of_a_boot_have_the_lengths_that_the_kernel_printed() {
     let files = ["linux-6.1-acpi-and-serial.txt.gz", "linux-6.1-dmesg.txt.gz"].map(fixture);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("function-graph-{}", std::process::id()));
     recording::import(&files, &into, false).unwrap();
@@ -39,7 +39,7 @@ fn calls_of_a_boot_are_as_long_as_the_kernel_says() {
     assert_eq!(of_name("acpi_init").unwrap().start, Ns(5_424_246_000));
     let (leaves, others) = printed();
     assert_eq!((calls.len(), leaves.len() > 500, others.len() > 200), (leaves.len() + others.len(), true, true));
-    // Stamps are cut to microseconds; a thread that goes to another CPU has a stamp of that one's clock.
+    // Stamps are cut to microseconds. A thread that moves to another CPU gets stamps of that CPU's clock.
     let mut ours: Vec<i64> = calls.iter().map(|call| (call.end - call.start).0).collect();
     let mut theirs: Vec<f64> = leaves.iter().map(|leaf| leaf.1).chain(others).collect();
     ours.sort_unstable();

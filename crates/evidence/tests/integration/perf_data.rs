@@ -1,4 +1,4 @@
-//! perf's own files against what perf prints of them.
+//! perf's own files against the output of `perf script`.
 
 use evidence::perf_data::PerfData;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn unpacked(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// As `import` and `show` read these files.
+/// Imports these files and reads them, as `import` and `show` do.
 fn imported(files: &[&str]) -> Timeline {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -28,8 +28,8 @@ fn imported(files: &[&str]) -> Timeline {
     evidence::load(&recording::Recording::open(&into).unwrap()).unwrap()
 }
 
-/// A sample's functions, outermost first, as far as the kernel's own names go. Lists of functions have the plain name of one that
-/// runs at any address.
+/// A sample's kernel functions, outermost first. Lists of functions have the plain name of a function with a `__pi_`
+/// name.
 fn kernels(timeline: &Timeline, sample: &Sample) -> Vec<String> {
     let kernel = sample.stack.iter().filter(|frame| frame.address >> 63 == 1);
     let name = |frame: &SampledFrame| timeline.names.get(frame.name).trim_start_matches("__pi_").to_owned();
@@ -61,7 +61,7 @@ fn same_samples(name: &str, expected: usize, in_the_kernel: usize) {
 }
 
 #[test]
-fn samples_are_what_perf_prints_of_them() {
+fn samples_equal_what_perf_prints() {
     same_samples("plain", 57, 19);
     same_samples("two", 282, 350);
 }
@@ -72,12 +72,12 @@ fn packed_samples_are_read() {
 }
 
 #[test]
-fn what_went_through_a_pipe_is_read() {
+fn a_file_from_a_pipe_is_read() {
     same_samples("pipe", 27, 0);
 }
 
 #[test]
-fn what_no_list_of_functions_names_has_the_name_of_its_file() {
+fn functions_without_a_list_have_the_name_of_their_file() {
     let timeline = imported(&["plain.data.gz"]);
     let mut files: HashMap<String, u32> = HashMap::new();
     for sample in timeline.sampled.as_ref().unwrap().samples() {
@@ -94,7 +94,7 @@ fn tracepoints_are_a_kernel_trace() {
     let script = String::from_utf8(unpacked("sched.script.gz")).unwrap();
     let switches = script.lines().filter(|line| line.contains("sched:sched_switch:")).count();
     assert!(switches > 30, "{switches}");
-    // Each begins a stretch on a CPU, but for those of the idle thread.
+    // Each switch begins a stretch on a CPU, except those to the idle thread.
     let to_idle = script.lines().filter(|line| line.contains("next_comm=swapper/")).count();
     assert!(timeline.running.len() >= switches - to_idle, "{} {switches} {to_idle}", timeline.running.len());
     let programs: Vec<&str> = timeline.processes.iter().map(|process| timeline.names.get(process.name)).collect();
@@ -103,7 +103,7 @@ fn tracepoints_are_a_kernel_trace() {
 }
 
 #[test]
-fn cut_anywhere_a_file_is_read_up_to_there() {
+fn a_file_cut_anywhere_is_read_up_to_the_cut() {
     for name in ["plain", "z", "pipe", "sched"] {
         let whole = unpacked(&format!("{name}.data.gz"));
         for cut in (8..whole.len()).step_by(whole.len() / 60) {
@@ -118,7 +118,7 @@ fn cut_anywhere_a_file_is_read_up_to_there() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever is changed in a file, it is read or refused.
+    /// A file with any changed bytes is read or refused.
     #[test]
     fn damaged_files_are_read_or_refused(
         which in 0..4usize,

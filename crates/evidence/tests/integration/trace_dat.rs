@@ -1,4 +1,4 @@
-//! trace-cmd's `trace.dat` against the text that the kernel, or trace-cmd itself, prints of the same records.
+//! trace-cmd's `trace.dat` against the text that the kernel or trace-cmd itself prints of the same records.
 
 use evidence::ftrace::{Context, Event, Record, Trace};
 use evidence::trace_dat;
@@ -32,14 +32,15 @@ fn records(text: &[u8]) -> Vec<Record<'_>> {
     Trace::read("t", text, &mut Diagnostics::default()).unwrap().records().collect()
 }
 
-/// The kernel's own lines, but for the digits of a stamp that it leaves out and what a name in front of a line was later.
+/// Compares with the kernel's own lines, except for stamp digits that the kernel leaves out and for names in front of a
+/// line, which may be later ones.
 #[test]
-fn a_boot_is_what_the_kernel_prints_of_it() {
+fn a_boots_text_equals_the_kernels() {
     let (ours, kernels) = (text(&fixture("boot-v7-zstd.dat")), fixture("boot.txt.gz"));
     let (ours, kernels) = (records(&ours), records(&kernels));
     assert_eq!((ours.len(), kernels.len()), (5109, 5109));
     for (our, kernel) in ours.iter().zip(&kernels) {
-        // The kernel rounds.
+        // The kernel rounds its stamps.
         assert_eq!((our.ticks.0 + 500) / 1000, kernel.ticks.0 / 1000);
         assert_eq!((our.pid, our.cpu, our.context, our.event), (kernel.pid, kernel.cpu, kernel.context, kernel.event));
     }
@@ -49,7 +50,7 @@ fn a_boot_is_what_the_kernel_prints_of_it() {
 }
 
 #[test]
-fn each_version_is_what_trace_cmd_prints_of_it() {
+fn each_versions_text_equals_trace_cmds() {
     for name in ["record-v6.dat.gz", "record-v7-none.dat.gz", "record-v7-zlib.dat", "record-v7-zstd.dat"] {
         let report =
             fixture(&name.replace(".dat.gz", ".report.gz").replace(".dat", ".report.gz").replace(".gz.gz", ".gz"));
@@ -57,27 +58,27 @@ fn each_version_is_what_trace_cmd_prints_of_it() {
         let (ours, theirs) = (records(&ours), records(&report));
         assert_eq!(ours.len(), theirs.len(), "{name}");
         assert!(ours.len() > 150, "{name}: {}", ours.len());
-        let mut taken_apart = 0;
+        let mut parsed = 0;
         for (our, their) in ours.iter().zip(&theirs) {
             assert_eq!((our.ticks, our.pid, our.cpu), (their.ticks, their.pid, their.cpu), "{name}");
-            // It prints what bootscope takes apart in other words, and other events as the kernel does.
+            // trace-cmd prints the events that bootscope parses in its own format, and other events as the kernel does.
             match (our.event, their.event) {
                 (Event::Switch { prev, next, .. }, Event::Switch { prev: p, next: n, .. }) => {
                     assert_eq!((prev, next), (p, n));
-                    taken_apart += 1;
+                    parsed += 1;
                 }
                 (ours, theirs) => {
                     assert_eq!(std::mem::discriminant(&ours), std::mem::discriminant(&theirs), "{our:?} {their:?}")
                 }
             }
         }
-        assert!(taken_apart > 10, "{name}: {taken_apart}");
+        assert!(parsed > 10, "{name}: {parsed}");
     }
 }
 
-/// As `import` and `show` read it.
+/// Reads files in the same way as `import` and `show`.
 #[test]
-fn an_imported_file_is_the_boot_that_its_text_is() {
+fn an_imported_file_gives_the_same_boot_as_its_text() {
     let shown = |files: &[&str]| {
         let into =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-dat-{}-{}", std::process::id(), files[0]));
@@ -100,14 +101,14 @@ fn an_imported_file_is_the_boot_that_its_text_is() {
 }
 
 #[test]
-fn what_is_no_trace_dat_or_cannot_be_read_is_said() {
+fn unreadable_and_cut_files_have_diagnostics() {
     let whole = fixture("record-v7-zstd.dat");
     let mut big = whole.clone();
     big[12] = 1;
     let mut diagnostics = Diagnostics::default();
     assert!(trace_dat::text("t", &big, &mut diagnostics).is_empty());
     assert_eq!(diagnostics.count(K::TraceFileUnreadable), 1);
-    // What is behind the last options is texts that nobody needs.
+    // Behind the last options are texts that are not needed.
     for cut in (0..21_270).step_by(37) {
         let mut diagnostics = Diagnostics::default();
         let text = trace_dat::text("t", &whole[..cut], &mut diagnostics);
@@ -119,7 +120,7 @@ fn what_is_no_trace_dat_or_cannot_be_read_is_said() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever is changed in a file, it is read or refused.
+    /// A file with any changed bytes is read or refused.
     #[test]
     fn damaged_files_are_read_or_refused(
         which in 0..2usize,

@@ -1,4 +1,4 @@
-//! Real traces, each against the text dump of what it became (`BLESS=1` writes the dumps).
+//! Real traces, each against a text dump of its timeline (`BLESS=1` writes the dumps).
 
 use analysis::{Frame, StretchKind};
 use evidence::ftrace::{Stamps, Trace};
@@ -44,7 +44,7 @@ fn real_traces() {
     }
 }
 
-/// Lines of a hand-made trace against what they must become, without the headings of the dump.
+/// Checks a hand-made trace against the expected dump, without the dump's headings.
 #[track_caller]
 fn check(lines: &[&str], expected: &str) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -58,7 +58,7 @@ const A_BLOCKS: &str = "a-11 [000] d..2. 0.000010: sched_switch: prev_comm=a pre
 const B_BLOCKS: &str = "b-12 [000] d..2. 0.000050: sched_switch: prev_comm=b prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=a next_pid=11 next_prio=120";
 
 #[test]
-fn a_waking_while_the_thread_still_runs_is_none() {
+fn a_waking_while_the_thread_still_runs_does_not_count() {
     let early = "a-11 [000] d.h2. 0.000005: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
     let late = "b-12 [000] d..2. 0.000020: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
     let again = "b-12 [000] d.h2. 0.000030: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
@@ -70,7 +70,7 @@ fn a_waking_while_the_thread_still_runs_is_none() {
 }
 
 #[test]
-fn what_sleeps_uninterruptibly_is_in_the_middle_of_something() {
+fn an_uninterruptible_sleep_is_noted() {
     for (state, uninterruptible) in [("S", false), ("D", true), ("D|K", true), ("I", false), ("R+", false)] {
         let blocks = A_BLOCKS.replace("prev_state=S", &format!("prev_state={state}"));
         let bytes = format!("{blocks}\n{B_BLOCKS}\n");
@@ -83,9 +83,9 @@ fn what_sleeps_uninterruptibly_is_in_the_middle_of_something() {
     }
 }
 
-/// The kernel keeps 15 letters of a name.
+/// The kernel keeps 15 bytes of a name.
 #[test]
-fn a_name_that_the_kernel_cut_is_its_programs() {
+fn a_name_that_the_kernel_cut_is_completed_from_the_program() {
     let exec = |comm: &str, file: &str| {
         let text = format!("{comm}-11 [000] ..... 0.000010: sched_process_exec: filename={file} pid=11 old_pid=11\n");
         let dump = dump("t", text.as_bytes());
@@ -98,7 +98,7 @@ fn a_name_that_the_kernel_cut_is_its_programs() {
 }
 
 #[test]
-fn who_was_interrupted_wakes_nobody() {
+fn an_interrupted_thread_is_not_the_waker() {
     let begin = "b-12 [000] d.h1. 0.000020: irq_handler_entry: irq=4 name=ttyS0";
     let wake = "b-12 [000] d.h2. 0.000021: sched_waking: comm=a pid=11 prio=120 target_cpu=000";
     let end = "b-12 [000] d.h1. 0.000022: irq_handler_exit: irq=4 ret=handled";
@@ -115,9 +115,9 @@ fn who_was_interrupted_wakes_nobody() {
     );
 }
 
-/// The kernel began to trace starts of work before ends.
+/// The kernel traced starts of work earlier than ends.
 #[test]
-fn work_whose_end_is_missing_ends_where_its_worker_went_idle_or_the_next_begins() {
+fn work_without_an_end_lasts_until_its_worker_is_idle_or_the_next_work_begins() {
     let event = |us: u32, what: &str| format!("k-9 [000] ..... 0.0000{us}: {what}");
     let work = |us: u32, what: &str, name: &str| {
         event(us, &format!("workqueue_execute_{what}: work struct 0000000000000000: function {name}"))
@@ -135,15 +135,16 @@ fn work_whose_end_is_missing_ends_where_its_worker_went_idle_or_the_next_begins(
             "b-12 [000] d..2. 0.0000{us}: sched_switch: prev_comm=b prev_pid=12 prev_prio=120 prev_state=R ==> next_comm=k next_pid=9 next_prio=120"
         )
     };
-    // An interrupt of the worker before its next work lies in no work.
+    // An interrupt of the worker between two work items is in neither.
     let interrupt = [
         "k-9 [000] d.h1. 0.000041: irq_handler_entry: irq=4 name=ttyS0".to_owned(),
         "k-9 [000] d.h1. 0.000042: irq_handler_exit: irq=4 ret=handled".to_owned(),
     ];
     let of = |lines: &[String]| -> Vec<String> {
         let dump = dump("t", (lines.join("\n") + "\n").as_bytes());
-        let is_said = |line: &&str| line.contains("diagnostic") || line.contains(": work ") || line.contains("irq ");
-        dump.lines().skip(3).filter(is_said).map(|line| line.trim_end().to_owned()).collect()
+        let is_relevant =
+            |line: &&str| line.contains("diagnostic") || line.contains(": work ") || line.contains("irq ");
+        dump.lines().skip(3).filter(is_relevant).map(|line| line.trim_end().to_owned()).collect()
     };
     let boot = |state: &str| {
         let first = [work(10, "start", "f"), leaves(12, state), back(40)];
@@ -164,7 +165,7 @@ fn work_whose_end_is_missing_ends_where_its_worker_went_idle_or_the_next_begins(
     assert_eq!(of(&cut), ["diagnostic: traced-work-without-end × 1 (t:4)", "  work: work f 0.000..2.000"]);
 }
 
-/// `ksoftirqd` runs in its turn: who waits for what it does waits for that turn, and not for an interrupt.
+/// `ksoftirqd` runs in its own turn: a thread that waits for its work waits for that turn, not for an interrupt.
 #[test]
 fn a_softirq_in_its_own_thread_is_that_threads_work() {
     let switch = |from: &str, pid: u32, to: &str, next: u32, us: u32| {
@@ -184,7 +185,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     };
     check(&[&blocks, &wake("d.s3."), &back], &expected("ksoftirqd/0#1"));
     check(&[&blocks, &wake("d.h3."), &back], &expected("interrupt: timer or unnamed interrupt"));
-    // Where the trace says when softirqs begin, it says who runs them.
+    // If the trace has the begins of softirqs, they show which context runs them.
     let event = |us: u32, what: &str| format!("ksoftirqd/0-14 [000] d.s1. 0.0000{us}: {what}");
     let softirq = [event(20, "softirq_entry: vec=3 [action=NET_RX]"), event(30, "softirq_exit: vec=3 [action=NET_RX]")];
     let irq = |us: u32| {
@@ -237,9 +238,10 @@ fn a_process_id_is_used_again() {
     );
 }
 
-/// Printed when a module's initialisation is freed, its initcall has an address for a name; it is not of the kernel's level.
+/// A module's init function is already freed when the trace is printed, so its initcall has an address as its name. It
+/// does not belong to the kernel's level.
 #[test]
-fn modules_that_process_1_loads_are_no_level() {
+fn modules_that_process_1_loads_belong_to_no_level() {
     check(
         &[
             "i-1 [000] ..... 0.000010: initcall_level: level=late",
@@ -256,9 +258,9 @@ fn modules_that_process_1_loads_are_no_level() {
     );
 }
 
-/// A return that is not in the trace made its initcall as long as what was left of its level, with all that came after in it.
+/// A missing return once made its initcall as long as the rest of its level, with all later initcalls inside it.
 #[test]
-fn an_initcall_without_a_return_ends_where_the_next_begins_and_is_none_of_the_list() {
+fn an_initcall_without_a_return_ends_where_the_next_begins_and_is_not_listed() {
     let lost = "traced-initcall-without-return";
     check(
         &[
@@ -304,7 +306,7 @@ fn modules_levels_and_processes() {
     );
 }
 
-/// A boot that systemd says was done after 5 s, with a trace of these events under this name.
+/// A boot that, by systemd's message, ended after 5 s, with a trace of these events in this file.
 fn booted_with(file: &str, events: &[String], declared: usize) -> Timeline {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -324,7 +326,7 @@ fn booted_with(file: &str, events: &[String], declared: usize) -> Timeline {
     timeline
 }
 
-/// Process 1 and a worker take turns until this time.
+/// Switches between process 1 and a worker until this time.
 fn turns(until_ms: u32) -> Vec<String> {
     let switch = |ms: u32, (from, pid): (&str, u32), (to, next): (&str, u32)| {
         format!(
@@ -338,9 +340,9 @@ fn turns(until_ms: u32) -> Vec<String> {
     times.map(|ms| if ms / 100 % 2 == 0 { switch(ms, worker, init) } else { switch(ms, init, worker) }).collect()
 }
 
-/// Whoever ran last in a trace that is cut is not known to have run until the end mark.
+/// The thread that ran last in a cut trace is not known to have run until the end mark.
 #[test]
-fn after_the_end_of_a_cut_trace_nobody_is_charged() {
+fn after_the_end_of_a_cut_trace_no_thread_is_charged() {
     let whole = turns(4_900);
     let seen = |timeline: &Timeline| {
         let found = timeline.diagnostics.iter().find(|d| d.kind == timeline::DiagnosticKind::TraceEndsEarly);
@@ -348,7 +350,7 @@ fn after_the_end_of_a_cut_trace_nobody_is_charged() {
         assert_eq!(found.and_then(|d| d.cost), timeline.threads_seen_until.map(|seen| Ns::from_ms(5_000) - seen));
         timeline.threads_seen_until
     };
-    // Cut in process 1's turn, and in the worker's.
+    // Cut in process 1's turn and in the worker's.
     for kept in [20, 21, 40] {
         let boot = booted_with("trace.txt", &whole[..kept], whole.len());
         let last = Ns::from_ms(100 * kept as i64);
@@ -360,20 +362,20 @@ fn after_the_end_of_a_cut_trace_nobody_is_charged() {
         assert_eq!((only.kind, &only.chain[..]), (StretchKind::Wait, &[Frame { track: init, span: None }][..]));
         assert!(path.stretches.iter().any(|stretch| stretch.kind == StretchKind::Runqueue), "before, turns are seen");
     }
-    // A recording's trace is read when the boot is over: where all is there, nothing happened after its last event.
+    // A recording's trace is read when the boot is over: if it is complete, nothing happened after its last event.
     assert_eq!(seen(&booted_with("trace.txt", &whole[..40], 40)), None);
     assert_eq!(seen(&booted_with("trace.txt", &whole, whole.len())), None);
-    // Nobody knows when one from elsewhere was read.
+    // It is unknown when an imported trace was read.
     assert_eq!(seen(&booted_with("01-trace.txt", &whole[..40], 40)), Some(Ns::from_ms(4_000)));
-    // It ends with the boot.
+    // This imported trace ends with the boot.
     let mut to_the_end = turns(5_000);
     to_the_end[49] = to_the_end[49].replace("5.000000", "4.992000");
     assert_eq!(seen(&booted_with("01-trace.txt", &to_the_end, 50)), None);
 }
 
-/// Records that bootscope cannot print are in the heading's count, and are noted at the end.
+/// The heading's count includes records that bootscope cannot print; a note at the end gives their number.
 #[test]
-fn records_of_unknown_kinds_cut_no_trace() {
+fn records_of_unknown_kinds_do_not_make_a_trace_cut() {
     let mut events = turns(4_000);
     events.push("# 3 records of kinds that are not known".to_owned());
     assert_eq!(booted_with("trace.txt", &events, 43).threads_seen_until, None);

@@ -1,4 +1,4 @@
-//! TSLOG dumps: the public ones, in any dress that a console gives them, and what no kernel would write.
+//! TSLOG dumps: the public ones, with all that a console adds to them, and malformed ones.
 
 mod parts;
 
@@ -25,12 +25,12 @@ fn built(files: &[&[u8]], counter: Counter) -> Timeline {
     timeline
 }
 
-/// A log in which a tick is a nanosecond.
+/// Builds a log in which a tick is a nanosecond.
 fn made(text: &str) -> Timeline {
     built(&[text.as_bytes()], Counter::Rate(1e9, timeline::RateSource::User))
 }
 
-/// What did not add up: kind, how often, and the line of the first.
+/// The diagnostics: kind, count, and the line of the first.
 fn diagnostics(t: &Timeline) -> Vec<(&str, u64, &str)> {
     t.diagnostics.iter().map(|d| (d.kind.code(), d.count, d.first.strip_prefix("0.log:").unwrap_or(&d.first))).collect()
 }
@@ -42,7 +42,7 @@ fn check(text: &str, expected: &[(&str, u64, &str)]) -> Timeline {
     timeline
 }
 
-/// `thread: name detail from..to`, by track and time.
+/// The spans as `thread: name detail from..to`, by track and time.
 fn spans(t: &Timeline) -> Vec<String> {
     let name = |id| t.names.get(id);
     let line = |(_, s): (_, timeline::SpanRow)| {
@@ -58,10 +58,10 @@ fn length(t: &Timeline, detail: &str) -> Ns {
     t.spans.iter().map(|(_, s)| s).filter(of).map(|s| s.length()).sum()
 }
 
-/// The host knows to 100 µs when the log's counter was 0: so well is each phase and the end known, and the log's own times
+/// The host knows to 100 µs when the log's counter was 0. Each phase and the end have this error; the log's own times
 /// stay exact.
 #[test]
-fn what_a_log_shows_is_known_as_well_as_its_place_on_the_hosts_clock() {
+fn phases_have_the_error_of_the_logs_place_on_the_hosts_clock() {
     let text = "0x10 1000 ENTER hammer_time\n0x10 1500 EXIT hammer_time\n0x10 2000 ENTER mi_startup\n\
                 0x10 7000 ENTER start_init\n0x10 9000 EXIT start_init\n";
     let place = |counter: Counter| {
@@ -79,9 +79,9 @@ fn what_a_log_shows_is_known_as_well_as_its_place_on_the_hosts_clock() {
     assert_eq!((on_the_host.len(), on_the_host[0].as_str()), (alone.len(), "thread0: hammer_time 6000..6500"));
 }
 
-/// On several CPUs whoever logged last need not be who creates a thread.
+/// With several CPUs, the thread that logged last need not be the one that creates a thread.
 #[test]
-fn a_thread_is_the_boot_threads_unless_that_waits() {
+fn the_boot_thread_creates_threads_unless_it_waits() {
     let log = |between: &str| {
         format!(
             "0x10 0 ENTER mi_startup\n0x20 0 THREAD usb\n{between}0x20 5 ENTER explore\n0x30 6 THREAD disk\n\
@@ -103,7 +103,7 @@ fn the_public_dump_in_two_files() {
     for files in [[HEAD, TAIL], [TAIL, HEAD]] {
         let t = built(&files.map(str::as_bytes), Counter::Unknown);
         assert_eq!(t.clocks[0].hz, 2_445_431_964.0);
-        // 18617672, 6043097, 27033569 ticks, as the log has them.
+        // The log has 18617672, 6043097 and 27033569 ticks.
         assert_eq!(length(&t, "announce"), Ns(7_613_245));
         assert_eq!(length(&t, "trademark"), Ns(2_471_178));
         assert_eq!(length(&t, "version"), Ns(11_054_721));
@@ -124,7 +124,7 @@ fn the_public_dump_in_two_files() {
 }
 
 #[test]
-fn its_processes_are_a_tree() {
+fn the_public_dumps_processes_are_a_tree() {
     let t = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
     let lines: Vec<String> = t
         .processes
@@ -145,22 +145,22 @@ fn its_processes_are_a_tree() {
 }
 
 #[test]
-fn any_dress_of_a_console_is_taken_off() {
+fn additions_of_a_console_are_removed() {
     let plain = built(&[HEAD.as_bytes()], Counter::Unknown);
-    type Dress = fn(&str) -> String;
-    let dresses: [(&str, Dress); 5] = [
+    type Change = fn(&str) -> String;
+    let variants: [(&str, Change); 5] = [
         ("\\r\\n", |l| format!("{l}\r\n")),
         ("\\r\\r\\n", |l| format!("{l}\r\r\n")),
         ("NULs around", |l| format!("\0\0{l}\0\n")),
         ("a logger's stamps", |l| format!("[2026-09-23 07:38:44.255] {l}\n")),
         ("a blank line after each", |l| format!("{l}\n\r\n")),
     ];
-    for (name, dress) in dresses {
-        let text: String = HEAD.lines().map(dress).collect();
-        let dressed = built(&[text.as_bytes()], Counter::Unknown);
-        assert_eq!(spans(&dressed), spans(&plain), "{name}");
+    for (name, change) in variants {
+        let text: String = HEAD.lines().map(change).collect();
+        let changed = built(&[text.as_bytes()], Counter::Unknown);
+        assert_eq!(spans(&changed), spans(&plain), "{name}");
         assert_eq!(
-            diagnostics(&dressed).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
+            diagnostics(&changed).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
             diagnostics(&plain).iter().map(|d| (d.0, d.1)).collect::<Vec<_>>(),
             "{name}"
         );
@@ -168,28 +168,28 @@ fn any_dress_of_a_console_is_taken_off() {
 }
 
 #[test]
-fn control_characters_are_no_part_of_a_line() {
+fn control_characters_are_removed_from_lines() {
     let plain = built(&[HEAD.as_bytes(), TAIL.as_bytes()], Counter::Unknown);
-    type Dress = fn(&str) -> String;
-    let dresses: [(&str, Dress); 3] = [
+    type Change = fn(&str) -> String;
+    let variants: [(&str, Change); 3] = [
         ("a NUL in the middle of each", |l| format!("{}\0{}\n", &l[..l.len() / 2], &l[l.len() / 2..])),
         ("colours", |l| format!("\x1b[1;32m{l}\x1b[0m\r\n")),
         ("a block of NULs before each", |l| format!("{}{l}\n", "\0".repeat(100))),
     ];
-    for (name, dress) in dresses {
-        let files = [HEAD, TAIL].map(|text| text.lines().map(dress).collect::<String>());
+    for (name, change) in variants {
+        let files = [HEAD, TAIL].map(|text| text.lines().map(change).collect::<String>());
         for file in &files {
             assert!(evidence::recognise(file.as_bytes()).kinds[0].starts_with("TSLOG dump"), "{name}");
         }
-        let dressed = built(&[files[0].as_bytes(), files[1].as_bytes()], Counter::Unknown);
-        assert_eq!(spans(&dressed), spans(&plain), "{name}");
-        assert_eq!((dressed.processes.len(), dressed.clocks[0].hz), (31, 2_445_431_964.0), "{name}");
-        assert_eq!(dressed.diagnostics.count(DiagnosticKind::TslogTypeUnknown), 0, "{name}");
+        let changed = built(&[files[0].as_bytes(), files[1].as_bytes()], Counter::Unknown);
+        assert_eq!(spans(&changed), spans(&plain), "{name}");
+        assert_eq!((changed.processes.len(), changed.clocks[0].hz), (31, 2_445_431_964.0), "{name}");
+        assert_eq!(changed.diagnostics.count(DiagnosticKind::TslogTypeUnknown), 0, "{name}");
     }
 }
 
 #[test]
-fn lines_in_between_are_counted_and_cost_nothing_else() {
+fn lines_in_between_are_counted_and_change_nothing_else() {
     let plain = built(&[HEAD.as_bytes()], Counter::Unknown);
     let text: String = HEAD
         .lines()
@@ -294,7 +294,7 @@ fn waits_holds_and_other_events() {
 }
 
 #[test]
-fn a_hold_that_another_thread_releases_is_no_loss() {
+fn a_hold_that_another_thread_releases_is_passed_on() {
     let t = check(
         "0x1 0 ENTER mi_startup\n0x2 1 THREAD g_event\n0x1 2 EVENT HOLD GEOM events\n0x2 3 EVENT RELEASE GEOM events\n0x1 5 EXIT mi_startup\n0x1 6 EXIT start_init\n",
         &[("exit-without-entry", 1, "6"), ("hold-passed-on", 1, "3")],
@@ -303,7 +303,7 @@ fn a_hold_that_another_thread_releases_is_no_loss() {
 }
 
 #[test]
-fn an_address_is_used_again() {
+fn a_later_thread_reuses_an_address() {
     let t = check(
         "0x1 0 ENTER mi_startup\n0x2 1 THREAD a\n0x2 2 ENTER f\n0x2 5 THREAD b\n0x2 6 ENTER f\n0x2 7 EXIT f\n0x1 8 EXIT start_init\n",
         &[("exit-without-entry", 1, "7"), ("entry-without-exit", 2, "1")],
@@ -320,10 +320,10 @@ fn a_thread_is_named_while_it_runs() {
     );
     assert_eq!(spans(&t), ["main: start_kernel 0..60", "main: delay 2..52", "a: f 54..56"]);
     assert_eq!((t.tracks.len(), &t.os), (2, &Os::Unknown));
-    // Nothing is open, but the kernel's first thread does not end.
+    // Nothing is open, but the kernel's first thread does not end, so the name is a late one.
     let t = check("0x0 0 ENTER f\n0x0 1 EXIT f\n0x0 2 THREAD main\n0x0 3 ENTER main\n0x0 9 EXIT main\n", &[]);
     assert_eq!(spans(&t), ["main: f 0..1", "main: main 3..9"]);
-    // Its name is no function.
+    // A thread's name is not a function.
     let t = check("0x0 0 THREAD main\n0x0 1 ENTER f\n0x0 9 EXIT f\n0x1 9 ENTER main\n0x1 12 EXIT main\n", &[]);
     let phases: Vec<(Phase, i64)> = t.boundaries.iter().map(|b| (b.phase, b.at.0)).collect();
     assert_eq!((phases, t.os), (vec![(Phase::Kernel, 0)], Os::Unknown));
@@ -339,7 +339,7 @@ fn a_hole_in_the_middle_of_a_file() {
     assert_eq!(one.diagnostics.count(DiagnosticKind::TslogGap), 1);
     assert!(phases(&one).contains(&(Phase::Unexplained, Ns(28_203_305))), "{:?}", phases(&one));
 
-    // Written and read again, with and without the place being marked.
+    // The log is written and read again, with and without the note that marks the gap.
     let mut log = Log::default();
     for text in [HEAD, TAIL] {
         log.read("a", text.as_bytes(), &mut Default::default());
@@ -356,16 +356,17 @@ fn a_hole_in_the_middle_of_a_file() {
     }
 }
 
-/// What the path's thread left open lasts as long as the path is on it, or as long as anything is known of it.
+/// A function that the path's thread never leaves lasts as long as the path is on that thread, or until the thread's
+/// last known activity.
 #[test]
-fn what_is_never_left() {
+fn functions_that_are_never_left() {
     let end = "0x9 90 ENTER start_init\n0x9 99 EXIT start_init\n";
     let begin = "0x1 0 ENTER mi_startup\n0x1 5 ENTER SYSINIT a\n0x2 20 THREAD x\n";
     let unexplained = |t: &Timeline| -> Vec<i64> {
         let of = t.boundaries.iter().filter(|b| b.phase == Phase::Unexplained);
         of.map(|b| b.at.0).collect()
     };
-    // Process 1 runs, so the SYSINIT is over. The function around all others does not return: it has what is not known.
+    // Process 1 runs, so the SYSINIT is over. The outermost function does not return, and covers the unknown time.
     let t = check(&format!("{begin}0x1 25 ENTER f\n0x1 30 EXIT f\n{end}"), &[("entry-without-exit", 2, "2")]);
     assert_eq!(spans(&t)[..2], ["thread0: mi_startup 0..90", "thread0: SYSINIT a 5..30"]);
     assert!(unexplained(&t).is_empty());
@@ -380,17 +381,17 @@ fn what_is_never_left() {
             inner: "SYSINIT a".to_owned(),
         }]
     );
-    // A function that never returns is around all else, and lasts to the end mark.
+    // An outermost function that never returns lasts to the end mark.
     let t = check(&format!("0x1 0 ENTER kmain\n{end}0x2 120 THREAD x\n"), &[("entry-without-exit", 1, "1")]);
     assert_eq!(spans(&t)[0], "thread0: kmain 0..99");
     assert!(unexplained(&t).is_empty());
-    // A machine that hangs is where it was.
+    // A machine that hangs is still in its functions.
     let t = check(&format!("{begin}0x2 80 ENTER g\n"), &[("entry-without-exit", 3, "2")]);
     assert_eq!(spans(&t)[1], "thread0: SYSINIT a 5..80");
     assert!(unexplained(&t).is_empty());
     let Warning::LogWithoutEnd(end) = &t.warnings[0] else { panic!("{:?}", t.warnings) };
     assert_eq!(end.open, ["mi_startup", "SYSINIT a"]);
-    // Processes were there before the log ends, and after it.
+    // The first process was forked before the log ends, and then after it.
     let table = |forked: u32| format!("1 0 7 0 \"/sbin/init\" \"\"\n15 1 {forked} 0 \"sh\" \"\"\n");
     let t = made(&format!("{begin}0x2 80 ENTER g\n{}", table(60)));
     assert_eq!((spans(&t)[1].as_str(), unexplained(&t)), ("thread0: SYSINIT a 5..5", vec![5]));
@@ -418,7 +419,7 @@ fn a_wait_whose_end_is_missing() {
     assert_eq!(waits, [(2, 9), (11, 13), (15, i64::MAX)]);
 }
 
-/// Without its end a wait is over where its thread does something else than sleep.
+/// A wait without an end is over when its thread does something other than sleep.
 #[test]
 fn a_thread_that_goes_on_does_not_wait() {
     let t = check(
@@ -428,13 +429,13 @@ fn a_thread_that_goes_on_does_not_wait() {
         &[("entry-without-exit", 1, "14"), ("wait-lasts-until-call", 1, "3"), ("wait-lasts-until-return", 1, "13")],
     );
     let waits: Vec<_> = t.waits.iter().map(|w| (w.from.0, w.until.0)).collect();
-    // What is entered and not left may be what it waits in.
+    // The thread may wait inside a function that it entered and did not leave.
     assert_eq!(waits, [(2, 12), (30, 40)]);
 }
 
-/// FreeBSD's loader logs a detail only where it enters a function (`stand.h` has `TSENTER2` and no `TSEXIT2`).
+/// FreeBSD's loader logs a detail only when it enters a function (`stand.h` has `TSENTER2` and no `TSEXIT2`).
 #[test]
-fn an_exit_without_a_detail_is_that_of_its_function() {
+fn an_exit_without_a_detail_closes_the_innermost_entry_of_its_name() {
     let t = check(
         "0x0 0 ENTER loader\n0x0 1 ENTER open /boot/kernel\n0x0 2 ENTER open /boot\n0x0 3 EXIT open\n0x0 4 EXIT open\n\
          0x0 5 ENTER read\n0x0 6 EXIT read /boot\n0x0 7 EXIT read\n0x0 9 EXIT loader\n",
@@ -447,7 +448,7 @@ fn an_exit_without_a_detail_is_that_of_its_function() {
 }
 
 #[test]
-fn the_rate_is_in_the_log_and_may_be_contradicted() {
+fn the_log_has_its_rate_and_a_given_rate_may_contradict_it() {
     let log =
         "0x1 0 ENTER mi_startup\n0x1 1000 EXIT mi_startup\n0x1 2000 EXIT start_init\n0x0 2000 EVENT TSLOG hz 2000000\n";
     let found_in = RateSource::Line { line: RateLine::LogItself, place: "0.log:4".to_owned() };
@@ -460,7 +461,7 @@ fn the_rate_is_in_the_log_and_may_be_contradicted() {
 }
 
 #[test]
-fn what_no_kernel_would_write() {
+fn malformed_lines_are_counted() {
     let begin = "0x1 0 ENTER mi_startup\n";
     let end = "0x1 90 EXIT mi_startup\n0x3 91 ENTER start_init\n0x3 99 EXIT start_init\n";
     let around = |middle: &str| format!("{begin}{middle}{end}");
@@ -472,7 +473,7 @@ fn what_no_kernel_would_write() {
     check(&around("0x1 5 ENTER f\n0x1 6 ENTER g\n0x1 7 EXIT f\n"), &[("entry-without-exit", 1, "3")]);
     check(&format!("{}0x1 99 ENTER ne", around("")), &[("tslog-cut", 1, "5")]);
     check(&format!("{}0x1 99 EN", around("")), &[("tslog-cut", 1, "5")]);
-    // A name that was seen is whole, even where the newline is missing.
+    // A name that was seen before is complete, even if the last newline is missing.
     check(around("").trim_end(), &[]);
 
     let invalid = b"0x1 0 ENTER mi_startup\n0x1 1 ENTER \xff\xfe\n0x1 2 EXIT \xff\xfe\n0x1 3 EXIT mi_startup\n0x1 4 EXIT start_init\n";
@@ -482,7 +483,7 @@ fn what_no_kernel_would_write() {
 }
 
 #[test]
-fn a_counter_that_begins_again_goes_on() {
+fn ticks_go_on_after_a_counter_restarts() {
     let first: String =
         (0..20).map(|i| format!("0x1 {} ENTER f{i}\n0x1 {} EXIT f{i}\n", 1000 + i * 10, 1005 + i * 10)).collect();
     let again: String = (0..20).map(|i| format!("0x1 {} ENTER g{i}\n0x1 {} EXIT g{i}\n", i * 10, 5 + i * 10)).collect();
@@ -491,12 +492,12 @@ fn a_counter_that_begins_again_goes_on() {
         &[("counter-restarted", 1, "42"), ("exit-without-entry", 1, "83")],
     );
     let last = spans(&t).pop().unwrap();
-    // 1195 was the last tick, 1196 the next, at 990 less.
+    // The last tick was 1195, so the restarted counter's 0 is 1196, which is 206 after the first tick 990.
     assert_eq!(last, "thread0: g19 396..401");
 }
 
 #[test]
-fn of_two_dumps_the_better_one() {
+fn the_better_of_two_dumps_is_used() {
     let boot = |last: &str| {
         format!(
             "0x1 0 ENTER hammer_time\n0x1 1 EXIT hammer_time\n0x1 2 ENTER mi_startup\n0x1 5 EXIT mi_startup\n{last}"
@@ -510,9 +511,9 @@ fn of_two_dumps_the_better_one() {
     check(&unlike, &[(second, 2, "8")]);
 }
 
-/// `main` and `loader` are what a kernel of one's own calls functions too, and may enter again.
+/// Functions of other kernels may be called `main` or `loader` too, and may be entered again.
 #[test]
-fn a_function_called_loader_is_just_that() {
+fn a_function_named_loader_need_not_be_the_boot_loader() {
     let own = "0x1 0 ENTER kmain\n0x1 1 ENTER loader\n0x1 2 EXIT loader\n0x1 3 ENTER loader\n0x1 4 EXIT loader\n\
                0x1 10 ENTER vfs_mount\n0x1 50 EXIT vfs_mount\n0x1 60 EXIT kmain\n";
     let t = check(own, &[]);
@@ -522,7 +523,7 @@ fn a_function_called_loader_is_just_that() {
                     0x2 55 EXIT main\n0x1 60 EXIT main\n";
     let t = check(each_cpu, &[]);
     assert_eq!(spans(&t), ["thread0: main 0..60", "thread0: smp_start 1..9", "ap1: main 2..55"]);
-    // Entered again with nothing in between is a function of that name; a dump that begins again is another dump.
+    // Without other text in between, a second entry is just that function; a dump that begins again is a second dump.
     let twice = "0x1 0 ENTER mi_startup\n0x1 5 EXIT mi_startup\n0x1 6 ENTER mi_startup\n0x1 9 EXIT mi_startup\n";
     assert_eq!(spans(&check(twice, &[])).len(), 2);
     let dump = "0x0 7 ENTER loader\n0x0 8 EXIT loader\n0x1 11 ENTER mi_startup\n0x1 15 EXIT mi_startup\n";
@@ -530,7 +531,7 @@ fn a_function_called_loader_is_just_that() {
 }
 
 #[test]
-fn what_cannot_be_is_counted_where_it_is() {
+fn contradictions_are_counted_with_their_place() {
     let t = built(
         &[
             b"0x1 0 ENTER mi_startup\n0x1 1 ENTER a\xff\n0x1 2 EXIT a\xff\n0x1 9 EXIT mi_startup\n",
@@ -543,7 +544,7 @@ fn what_cannot_be_is_counted_where_it_is() {
 }
 
 #[test]
-fn a_full_buffer_is_said_first() {
+fn a_full_buffer_is_the_first_warning() {
     let mut text = "0x1 0 ENTER mi_startup\n".to_owned();
     for i in 1..131_072 {
         text.push_str(&format!("0x1 {i} ENTER f\n0x1 {i} EXIT f\n"));
@@ -555,12 +556,12 @@ fn a_full_buffer_is_said_first() {
     assert_eq!(*full, Warning::LogBufferFull { records: 262_144, last: Some(Ns(131_072)) });
     assert_eq!((end.record.as_str(), end.thread), ("ENTER g", 1));
     assert_eq!(t.end.unwrap().evidence, EndEvidence::LogEnds(t.names.find("ENTER g").unwrap()));
-    // One record less, and nothing says that it is not all there was.
+    // With one record less, the log may be complete.
     assert_eq!(made(&text[23..]).warnings.len(), 1);
 }
 
 #[test]
-fn without_any_rate_times_are_ticks() {
+fn without_a_rate_times_are_ticks() {
     let t =
         built(&[b"0x1 1000 ENTER mi_startup\n0x1 5000 EXIT mi_startup\n0x1 6000 EXIT start_init\n"], Counter::Unknown);
     assert_eq!((t.unit, t.clocks.len(), t.end.unwrap().at), (Unit::Ticks, 0, Ns(5000)));
@@ -569,7 +570,7 @@ fn without_any_rate_times_are_ticks() {
 
 #[test]
 fn a_stamped_console_gives_the_rate() {
-    // 2 GHz; each line appears within half a millisecond of its SYSINIT's beginning.
+    // The counter runs at 2 GHz. Each line appears within half a millisecond of its SYSINIT's beginning.
     let text = "[2026-09-23 07:38:44.100000] KDB: debugger backends: ddb\n\
          [2026-09-23 07:38:44.200100] Copyright (c) 1992-2025 The FreeBSD Project.\n\
          [2026-09-23 07:38:44.700500] FreeBSD is a registered trademark of The FreeBSD Foundation.\n\
@@ -593,7 +594,7 @@ fn a_stamped_console_gives_the_rate() {
 }
 
 #[test]
-fn what_is_written_is_what_was_read() {
+fn a_written_log_equals_the_log_that_was_read() {
     let read = |bytes: &[u8]| {
         let mut log = Log::default();
         log.read("a", bytes, &mut Default::default());
@@ -607,7 +608,7 @@ fn what_is_written_is_what_was_read() {
     assert_eq!(lines.lines().collect::<Vec<_>>(), records);
     assert_eq!(rate, "0x0 83088266 EVENT TSLOG hz 2445431964", "machdep.tsc_freq of the console");
     assert_eq!(read(written.as_bytes()), written);
-    // A gap is a note of what is between two parts, and not another record of them.
+    // A gap is a note between two parts, not a record of either.
     let gap = "0x1 100 ENTER f\n0x0 100 EVENT TSLOG gap\n0x1 900 EXIT f\n";
     assert_eq!(read(gap.as_bytes()), gap);
 }
@@ -628,7 +629,7 @@ fn a_recording_of_both_files() {
     assert_eq!(loaded.timeline.diagnostics.count(DiagnosticKind::FormatUnknown), 0);
 }
 
-/// Time and memory in proportion, whatever is in it.
+/// Time and memory are in proportion to the input, whatever it contains.
 #[test]
 fn hostile_logs_are_read_in_linear_time() {
     let begun_s = cpu::cpu_s();
@@ -670,7 +671,7 @@ fn hostile_logs_are_read_in_linear_time() {
     assert!(took_s < 60.0, "took {took_s} s");
 }
 
-/// Pieces that the reader looks for, so that what is made of them gets further than noise does.
+/// Words that the reader looks for, so that tests get further than with noise.
 const PIECES: [&str; 34] = [
     "\n",
     "\r\n",
@@ -712,7 +713,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_bytes_are(pieces in proptest::collection::vec(0..PIECES.len() + 2, 0..150), noise in any::<[u8; 6]>()) {
+    fn any_bytes_are_read(pieces in proptest::collection::vec(0..PIECES.len() + 2, 0..150), noise in any::<[u8; 6]>()) {
         let piece = |i: &usize| PIECES.get(*i).map_or(&noise[..], |p| p.as_bytes()).to_vec();
         let bytes: Vec<u8> = pieces.iter().flat_map(piece).collect();
         let t = built(&[&bytes, HEAD.as_bytes()], Counter::Unknown);

@@ -1,4 +1,4 @@
-//! Who had the CPU, by logs of a few lines with known answers. A tick is a microsecond.
+//! The threads that had the CPU, in logs of a few lines with known answers. A tick is a microsecond.
 
 use evidence::tslog::{Counter, Log, build};
 use timeline::{DiagnosticKind, Ns, TimeBase, Timeline};
@@ -13,8 +13,8 @@ fn built(text: &str, cpu_count: u32) -> Timeline {
     timeline
 }
 
-/// `CPU thread from..to`, then `thread from..until, ready`, with who made it so.
-fn told(t: &Timeline) -> Vec<String> {
+/// The turns as `CPU thread from..to`, then the waits for a CPU as `thread off from..until, ready`, with the waker.
+fn occupancy_lines(t: &Timeline) -> Vec<String> {
     let name = |track| t.names.get(t.tracks.get(track).name);
     let us = |at: Ns| at.0 / 1000;
     let turns = t.occupancy.turns.iter();
@@ -29,10 +29,10 @@ fn told(t: &Timeline) -> Vec<String> {
 
 #[track_caller]
 fn check(text: &str, cpu_count: u32, expected: &[&str]) {
-    assert_eq!(told(&built(text, cpu_count)), expected, "\n{text}");
+    assert_eq!(occupancy_lines(&built(text, cpu_count)), expected, "\n{text}");
 }
 
-/// A holder that has no CPU before another is done; a sleep that nobody says the length of; a CPU that is idle.
+/// A holder that gets no CPU before another thread is done; a sleep of unknown length; an idle CPU.
 const HOLDER: &str = "\
 0x1 0 ENTER mi_startup
 0x2 1000 THREAD hog
@@ -54,7 +54,7 @@ const HOLDER: &str = "\
 ";
 
 #[test]
-fn with_one_cpu_whoever_logs_has_it() {
+fn with_one_cpu_the_thread_that_logs_has_it() {
     let expected = [
         "0 thread0 0..3010",
         "0 hog 3010..73020",
@@ -67,7 +67,7 @@ fn with_one_cpu_whoever_logs_has_it() {
         "holder off 80000..85000, when?",
     ];
     check(HOLDER, 1, &expected);
-    // The console says so too.
+    // The console gives the number of CPUs too.
     check(&format!("hw.ncpu: 1\n{HOLDER}"), 0, &expected);
 }
 
@@ -80,7 +80,7 @@ fn with_several_cpus_or_an_unknown_number_nothing_is_inferred() {
 }
 
 #[test]
-fn a_time_out_says_since_when_a_thread_could_run() {
+fn a_timeout_tells_since_when_a_thread_could_run() {
     let text = HOLDER.replace("0x3 85000", "0x3 80000 EVENT TIMEOUT 3ms\n0x4 81000 ENTER other\n0x3 85000");
     let expected = [
         "0 thread0 0..3010",
@@ -95,12 +95,12 @@ fn a_time_out_says_since_when_a_thread_could_run() {
         "holder off 80000..85000, ready 83000",
     ];
     check(&text, 1, &expected);
-    // A sleep that ended earlier was ended by somebody.
+    // A sleep that ended before its timeout was ended by another thread.
     let text = text.replace("TIMEOUT 3ms", "TIMEOUT 10s");
-    assert!(told(&built(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
+    assert!(occupancy_lines(&built(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
 }
 
-/// A holder that does not sleep, while another has the CPU.
+/// A holder that does not sleep while another thread has the CPU.
 const PREEMPTED: &str = "\
 0x1 0 ENTER mi_startup
 0x2 1000 THREAD hog
@@ -119,7 +119,7 @@ const PREEMPTED: &str = "\
 ";
 
 #[test]
-fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
+fn a_thread_that_does_not_sleep_while_another_has_the_cpu_is_ready() {
     let expected = [
         "0 thread0 0..2500",
         "0 holder 2500..3000",
@@ -135,13 +135,13 @@ fn who_does_not_sleep_while_another_has_the_cpu_is_ready() {
     ];
     check(PREEMPTED, 1, &expected);
     check(PREEMPTED, 2, &[]);
-    // Its next record is a sleep: it was ready until then.
+    // Its next record is a sleep: the thread was ready until then.
     let text = PREEMPTED.replace("0x3 73030 EVENT", "0x2 73025 ENTER more\n0x3 73030 ENTER _sleep\n0x3 73035 EVENT");
-    let told = told(&built(&text, 1));
-    assert!(told.contains(&"holder off 3000..73030, ready 3000".to_owned()), "{told:#?}");
+    let lines = occupancy_lines(&built(&text, 1));
+    assert!(lines.contains(&"holder off 3000..73030, ready 3000".to_owned()), "{lines:#?}");
 }
 
-/// What is noted of the number of CPUs: how many holders, how many microseconds, and where first.
+/// The diagnostics about the unknown number of CPUs: number of holders, microseconds, and the place of the first.
 fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
     let t = built(text, cpu_count);
     let noted = t.diagnostics.iter().filter(|d| d.kind == DiagnosticKind::TslogCpuCountUnknown);
@@ -149,12 +149,12 @@ fn unknown(text: &str, cpu_count: u32) -> Vec<String> {
 }
 
 #[test]
-fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
+fn the_number_of_cpus_is_requested_only_if_it_matters() {
     assert_eq!(unknown(PREEMPTED, 0), ["1 70020 0.log:9"]);
-    // Created, it did not run; its hold is known by its release.
+    // The holder was created but did not run. Only the release shows its hold.
     assert_eq!(unknown(HOLDER, 0), ["1 70020 0.log:9"]);
     let known = format!("hw.ncpu: 2\n{PREEMPTED}");
-    // The hold is not waited for, the holder was not interrupted, or hardly.
+    // No thread waits for the hold; the holder was not interrupted; it was interrupted only briefly.
     let not_waited = PREEMPTED.replace(" WAIT root", " WAIT other").replace("UNWAIT root", "UNWAIT other");
     let asleep = PREEMPTED
         .replace("0x1 3000 EVENT", "0x3 2600 ENTER _sleep\n0x1 3000 EVENT")
@@ -166,28 +166,28 @@ fn how_many_cpus_there_are_is_asked_for_only_where_it_matters() {
     }
 }
 
-/// The first that a thread logs is that it sleeps, and who was preempted by it goes on.
+/// A thread's first record is a sleep, and the thread that it preempted goes on.
 #[test]
-fn who_sleeps_at_once_is_ready_until_then() {
+fn a_thread_that_sleeps_at_once_is_ready_until_then() {
     let text = HOLDER
         .replace("0x2 73020 ENTER", "0x3 50000 ENTER _sleep\n0x2 73020 ENTER")
         .replace("0x3 73030 ENTER probe\n", "0x3 73030 EXIT _sleep\n0x3 73030 ENTER probe\n");
-    let told = told(&built(&text, 1));
-    let holder: Vec<&String> = told.iter().filter(|line| line.starts_with("holder off")).take(2).collect();
+    let lines = occupancy_lines(&built(&text, 1));
+    let holder: Vec<&String> = lines.iter().filter(|line| line.starts_with("holder off")).take(2).collect();
     assert_eq!(
         holder,
         ["holder off 2000..50000, ready 2000 by thread0", "holder off 50000..73020, when?"],
-        "{told:#?}"
+        "{lines:#?}"
     );
 }
 
-/// Who says that it waits and logs no sleep was not preempted: since when it could run is not known.
+/// A thread that waits without a logged sleep was not preempted: it is unknown since when it could run.
 #[test]
-fn who_waits_without_a_sleep_is_not_ready() {
+fn a_thread_that_waits_without_a_sleep_is_not_ready() {
     let text = PREEMPTED.replace("0x1 3010 ENTER _sleep\n", "").replace("0x1 73050 EXIT _sleep\n", "");
-    let told = told(&built(&text, 1));
-    assert!(told.contains(&"thread0 off 3020..73040, when?".to_owned()), "{told:#?}");
-    // A wait that nobody ends is over when its thread leaves the function that it was made in.
+    let lines = occupancy_lines(&built(&text, 1));
+    assert!(lines.contains(&"thread0 off 3020..73040, when?".to_owned()), "{lines:#?}");
+    // A wait without an end is over when its thread leaves the function in which it began.
     let text = "\
 0x1 0 ENTER mi_startup
 0x1 10 ENTER f
@@ -198,19 +198,19 @@ fn who_waits_without_a_sleep_is_not_ready() {
 0x1 1000 ENTER start_init
 0x1 2000 EXIT start_init
 ";
-    let told = self::told(&built(text, 1));
-    assert!(told.contains(&"thread0 off 40..900, ready 40".to_owned()), "{told:#?}");
+    let lines = occupancy_lines(&built(text, 1));
+    assert!(lines.contains(&"thread0 off 40..900, ready 40".to_owned()), "{lines:#?}");
 }
 
-/// What a thread did in a part of the log that is missing is not known.
+/// A missing part of the log hides what its threads did.
 #[test]
-fn nobody_is_ready_across_a_gap_in_the_log() {
+fn no_thread_is_ready_across_a_gap_in_the_log() {
     let text = PREEMPTED.replace("0x2 73020 EXIT work\n", "0x2 70000 EXIT work\n0x0 71000 EVENT TSLOG gap\n");
-    let told = told(&built(&text, 1));
-    assert!(told.iter().all(|line| !line.starts_with("holder off 3000")), "{told:#?}");
+    let lines = occupancy_lines(&built(&text, 1));
+    assert!(lines.iter().all(|line| !line.starts_with("holder off 3000")), "{lines:#?}");
 }
 
-/// Who logs its switches is believed, however many CPUs there are.
+/// Logged switches count, whatever the number of CPUs.
 #[test]
 fn logged_switches_are_used_with_several_cpus() {
     let text = "\

@@ -1,4 +1,4 @@
-//! A log that the recorder left in memory, read out of an image of it.
+//! A log that the recorder left in memory, read from an image of that memory.
 
 use evidence::tslog::{Counter, Log, build};
 use timeline::{DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline, Warning};
@@ -7,12 +7,12 @@ use tslog::{Entry, Kind, Name, Region};
 
 static REGION: Region<8, 256> = Region::new();
 
-/// Where the image begins in physical memory.
+/// The image's first physical address.
 const BEGIN: u64 = 0x10_0000;
-/// Where the log is in the image.
+/// The log's offset in the image.
 const AT: usize = 4096;
 
-/// Memory with a log in it: eight records, two that found no room, a name outside the log.
+/// Makes memory with a log in it: eight records, two that did not fit, and a name outside the log.
 fn image() -> Vec<u8> {
     let log = tslog::Log::start(&REGION, TicksSource::Tsc);
     let outside = "SYSINIT";
@@ -38,7 +38,7 @@ fn image() -> Vec<u8> {
     let virt = log.base().addr().get() as u64;
     assert!(log.add_range(virt, BEGIN + AT as u64, log.bytes() as u64));
     assert!(log.add_range(Name::from(outside).address(), BEGIN + 64, outside.len() as u64));
-    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    // SAFETY: the log has this length, is initialised, and is no longer written.
     let region = unsafe { std::slice::from_raw_parts(log.base().cast().as_ptr(), log.bytes()) };
     let mut image = vec![0; AT];
     image[64..64 + outside.len()].copy_from_slice(outside.as_bytes());
@@ -47,7 +47,7 @@ fn image() -> Vec<u8> {
 }
 
 #[test]
-fn a_log_in_memory_is_a_log() {
+fn a_log_in_memory_is_read() {
     let image = image();
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
@@ -66,7 +66,7 @@ fn a_log_in_memory_is_a_log() {
     assert_eq!(timeline.tracks.len(), 1, "the notes are nobody's");
     assert!(timeline.diagnostics.is_empty(), "{:?}", timeline.diagnostics);
 
-    // The log alone, without the memory around it: the name outside is not there, all else is.
+    // The log alone, without the memory around it: only the name outside is missing.
     let mut alone = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
     log.read_memory("tslog.bin", &image[AT..], &mut alone.diagnostics);
@@ -75,14 +75,14 @@ fn a_log_in_memory_is_a_log() {
     assert_eq!(alone.spans.len(), 3);
     assert!(evidence::recognise(&image).kinds[0].starts_with("TSLOG in an image of memory"));
     assert_eq!(evidence::recognise(&[0; 8192]), evidence::Recognised::default());
-    // Memory begins with whatever it begins with.
+    // An image may begin with any bytes.
     let noise: Vec<u8> = (0..AT).map(|i| (i * 31 % 251) as u8 | 1).collect();
     assert!(evidence::recognise(&[noise, image].concat()).of_a_boot);
 }
 
-/// A header that claims a record more, of an older boot whose records were cleared.
+/// An older boot's header claims one more record, but its records were cleared.
 #[test]
-fn of_two_headers_the_one_with_more_whole_records_is_used() {
+fn the_header_with_more_whole_records_is_used() {
     static OLD: Region<100, 0> = Region::new();
     let old = tslog::Log::start(&OLD, TicksSource::Tsc);
     for _ in 0..9 {
@@ -90,7 +90,7 @@ fn of_two_headers_the_one_with_more_whole_records_is_used() {
         // SAFETY: it has no names.
         unsafe { old.write(entry.to_words()) };
     }
-    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    // SAFETY: the log has this length, is initialised, and is no longer written.
     let stale = unsafe { std::slice::from_raw_parts(old.base().cast::<u8>().as_ptr(), old.bytes()) };
     for at in [0, 8192] {
         let mut image = image();
@@ -102,9 +102,9 @@ fn of_two_headers_the_one_with_more_whole_records_is_used() {
     }
 }
 
-/// One long name, which each record holds twice: what is printed stays in proportion to the image.
+/// One long name that each record has twice: the printed text stays in proportion to the image.
 #[test]
-fn a_name_printed_over_and_over_does_not_fill_memory() {
+fn a_name_printed_many_times_does_not_fill_memory() {
     static REGION: Region<3000, 1024> = Region::new();
     let log = tslog::Log::start(&REGION, TicksSource::Tsc);
     let name = log.copy(&"x".repeat(1024));
@@ -113,7 +113,7 @@ fn a_name_printed_over_and_over_does_not_fill_memory() {
         // SAFETY: the name is in the log.
         unsafe { log.write(entry.to_words()) };
     }
-    // SAFETY: the log is that long, initialised, and nobody writes any more.
+    // SAFETY: the log has this length, is initialised, and is no longer written.
     let image = unsafe { std::slice::from_raw_parts(log.base().cast::<u8>().as_ptr(), log.bytes()) };
     let mut diagnostics = Diagnostics::default();
     assert_eq!(Log::default().read_memory("tslog.bin", image, &mut diagnostics), 3000);

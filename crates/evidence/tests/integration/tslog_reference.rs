@@ -1,8 +1,9 @@
-//! The boot path of made logs, against a slow model, and against FreeBSD's own scripts where they are at hand.
+//! The boot path of generated logs, against a slow model, and against FreeBSD's own scripts if they are there.
 //!
 //! The scripts (freebsd-boot-profiling) have no licence, so they are not here. `BOOTSCOPE_TSLOG_SCRIPTS` names a folder
-//! that has them; they need sh, perl and look. `scripts/compare-tslog` fetches them and compares 260 logs in ten styles.
-//! What they make of a dozen small logs is in `data/tslog/public-scripts`, and is compared with ours in every run.
+//! that has them; they need sh, perl and look. `scripts/compare-tslog` fetches them and compares 260 logs in ten
+//! styles. Every run compares bootscope's output with theirs for a dozen small logs, stored in
+//! `data/tslog/public-scripts`.
 
 use crate::tslog_model::styles::STYLES;
 use crate::tslog_model::{Record, Rules, Shape, log, stacks, text};
@@ -16,7 +17,7 @@ use timeline::{Ns, TimeBase, Timeline, TrackKind};
 
 type Stacks = BTreeMap<String, u64>;
 
-/// The path of a log by the program's own code, a tick a nanosecond.
+/// The path of a log by the program's own code; a tick is a nanosecond.
 fn path(text: &str) -> Stacks {
     let mut timeline = Timeline::new(TimeBase::Evidence);
     let mut log = Log::default();
@@ -31,7 +32,7 @@ fn path(text: &str) -> Stacks {
     stacks
 }
 
-/// A stretch as the scripts would write it.
+/// Formats a stretch as the scripts do.
 fn stack(timeline: &Timeline, stretch: &analysis::Stretch) -> String {
     let name = |id| timeline.names.get(id);
     let mut frames: Vec<String> = Vec::new();
@@ -68,7 +69,7 @@ fn same(found: &Stacks, expected: &Stacks, what: &str, records: &[Record]) {
 }
 
 #[test]
-fn the_path_is_that_of_the_model() {
+fn the_path_equals_the_models() {
     for seed in 0..60 {
         for shape in shapes() {
             let records = log(seed, shape, 20 + (seed as usize * 7) % 200);
@@ -77,14 +78,14 @@ fn the_path_is_that_of_the_model() {
     }
 }
 
-/// FreeBSD's scripts, with what they expect of a BSD put before them on the path.
+/// FreeBSD's scripts, with replacements for the BSD programs that they call.
 struct Scripts {
     folder: PathBuf,
     shims: PathBuf,
 }
 
 impl Scripts {
-    /// Where they are, if they are; says so if not.
+    /// Finds the scripts and the tools that they need. Prints which is missing.
     fn find() -> Option<Scripts> {
         let Some(folder) = std::env::var_os("BOOTSCOPE_TSLOG_SCRIPTS").map(PathBuf::from) else {
             println!("SKIPPED: BOOTSCOPE_TSLOG_SCRIPTS names no folder with tslog.sh and stackcollapse-tslog.pl");
@@ -108,7 +109,7 @@ impl Scripts {
         };
         shim("sysctl", "case \"$2\" in debug.tslog) cat \"$TSLOG\" ;; debug.tslog_user) : ;; *) exit 1 ;; esac");
         shim("uname", "echo FreeBSD");
-        // BSD's takes a prefix where GNU's takes a template.
+        // BSD's mktemp takes a prefix, GNU's a template.
         shim("mktemp", "exec /usr/bin/mktemp -d \"$TMPDIR/tslog.XXXXXX\"");
         shim("lam", "sed -e \"s/^/$2/\"");
         Some(Scripts { folder, shims })
@@ -133,12 +134,12 @@ impl Scripts {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// How long tslog.sh has each stack, from the log's first record on.
+    /// The ticks that tslog.sh gives each stack, from the log's first record on.
     fn stacks(&self, text: &str) -> Stacks {
         lengths(&self.run("sh tslog.sh 2>/dev/null", text))
     }
 
-    /// The same after stackcollapse-tslog.pl.
+    /// The ticks of each stack after stackcollapse-tslog.pl.
     fn collapsed(&self, text: &str) -> Stacks {
         let output = self.run("sh tslog.sh 2>/dev/null | perl stackcollapse-tslog.pl", text);
         let lines = output.lines().filter_map(|line| line.rsplit_once(' '));
@@ -149,7 +150,7 @@ impl Scripts {
     }
 }
 
-/// How long each stack is in what tslog.sh prints: when each begins.
+/// Computes the ticks of each stack from the output of tslog.sh, which has the begin of each.
 fn lengths(output: &str) -> Stacks {
     let lines = output.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
     let lines: Vec<(u64, &str)> = lines.map(|(ticks, stack)| (ticks.parse().unwrap(), stack)).collect();
@@ -160,7 +161,8 @@ fn lengths(output: &str) -> Stacks {
     stacks
 }
 
-/// They move each record that is not later than the one before it to a tick after it, and all that follow with it.
+/// Moves records as the scripts do: a record that is not later than the one before it gets the next tick, and all that
+/// follow move by as much.
 fn bumped(records: &[Record]) -> Vec<Record> {
     let (mut last, mut shift) = (0, 0);
     let mut moved = records.to_vec();
@@ -174,13 +176,13 @@ fn bumped(records: &[Record]) -> Vec<Record> {
     moved
 }
 
-/// What of our stacks is elsewhere in theirs: the ticks in which the two differ.
+/// The ticks that the two give to different stacks.
 fn apart(ours: &Stacks, theirs: &Stacks) -> u64 {
     ours.iter().map(|(stack, ticks)| ticks.saturating_sub(theirs.get(stack).copied().unwrap_or(0))).sum()
 }
 
-/// The stacks that stackcollapse-tslog.pl leaves out: it comes to a stack only by way of those it lies in, and one in
-/// which no time passed by itself it does not know.
+/// The stacks that stackcollapse-tslog.pl leaves out. It reaches a stack only through the stacks around it, and does
+/// not know those that have no ticks of their own.
 fn unreached(stacks: &Stacks) -> Vec<&String> {
     let reached = |stack: &&String| stack.match_indices(';').all(|(at, _)| stacks.contains_key(&stack[..at]));
     stacks.keys().filter(|stack| !reached(stack)).collect()
@@ -196,9 +198,9 @@ fn the_public_scripts_agree() {
             let records = log(seed, shape, 60 + (seed as usize * 11) % 200);
             let text = text(&records);
             let (ours, theirs) = (path(&text), scripts.stacks(&text));
-            // By their own rules they are right …
+            // By their own rules the scripts are right …
             same(&theirs, &stacks(&records, Rules::Scripts), &format!("{seed} {shape:?}"), &records);
-            // … and where nobody waits, the rules are the same.
+            // … and without waits, the rules are the same.
             let waits = records.iter().filter(|r| r.text.starts_with("WAIT ")).count();
             if waits == 0 {
                 same(&ours, &theirs, &format!("{seed} {shape:?}"), &records);
@@ -231,15 +233,15 @@ fn the_public_scripts_move_equal_ticks() {
         assert!(by > 0, "the log has equal ticks");
         let (ours, theirs) = (path(&text(&records)), scripts.stacks(&text(&records)));
         let total = |stacks: &Stacks| stacks.values().sum::<u64>();
-        // The log's last record is after the end, with a tick that may be equal, too.
+        // The log's last record is after the end mark, but its tick may be equal.
         let longer = total(&theirs) - total(&ours);
         assert!(longer <= by && longer + 1 >= by, "{seed}: theirs is longer by {longer}, ties moved it by {by}");
         assert_eq!(total(&path(&text(&moved))), total(&theirs), "{seed}: the moved log is theirs");
     }
 }
 
-/// Where theirs is not right: after a wait that nobody held up, the script takes the last hold from before it for one in
-/// it, and puts the holder's stack where nobody waited.
+/// A case in which the scripts are wrong. After a wait without a holder, the script takes the last hold before the wait
+/// for one inside it, and shows the holder's stack at a time when no thread waits.
 #[test]
 fn the_public_scripts_blame_outside_of_waits() {
     let log = "0x1 1000 ENTER mi_startup\n0x2 1100 THREAD worker\n0x2 1200 EVENT HOLD root mount\n0x2 1300 ENTER work\n\
@@ -258,7 +260,7 @@ fn public() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tslog/public-scripts")
 }
 
-/// A dozen small logs: of each, the difference to what the scripts printed is the one that was judged.
+/// For a dozen small logs, the difference to the scripts' output is the reviewed one.
 #[test]
 fn the_public_scripts_output_for_small_logs() {
     let mut logs: Vec<PathBuf> = std::fs::read_dir(public()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -272,7 +274,7 @@ fn the_public_scripts_output_for_small_logs() {
     }
 }
 
-/// The totals, and each stack that the two have for another time.
+/// The totals, and each stack with different ticks.
 fn difference(ours: &Stacks, theirs: &Stacks) -> String {
     let total = |stacks: &Stacks| stacks.values().sum::<u64>();
     let mut text = format!("ours {}, theirs {} ticks; {} elsewhere\n", total(ours), total(theirs), apart(ours, theirs));
@@ -286,8 +288,9 @@ fn difference(ours: &Stacks, theirs: &Stacks) -> String {
     text
 }
 
-/// 26 logs of each of ten styles beside the scripts. Ours is the model's wherever the model knows the style; what differs
-/// from theirs is printed, to be judged. With `BOOTSCOPE_TSLOG_BLESS` it writes the small logs of the test above.
+/// Compares 26 logs of each of ten styles with the scripts. bootscope equals the model for all styles that the model
+/// covers. Differences to the scripts are printed for review. `BOOTSCOPE_TSLOG_BLESS` writes the small logs of the test
+/// above.
 #[test]
 #[ignore = "by hand: scripts/compare-tslog"]
 fn ten_styles_beside_the_public_scripts() {
@@ -333,12 +336,12 @@ fn bless(scripts: &Scripts, name: &str, log: &str) {
     std::fs::write(public().join(format!("{name}.theirs")), scripts.run("sh tslog.sh 2>/dev/null", log)).unwrap();
 }
 
-/// Theirs and ours charge usb.
+/// Both the scripts and bootscope charge usb.
 const NEVER_RELEASED: &str = "0x1 1000 ENTER mi_startup\n0x2 1010 THREAD stuck\n0x2 1020 EVENT HOLD root mount\n\
      0x3 1030 THREAD usb\n0x3 1040 EVENT HOLD root mount\n0x1 1100 EXIT mi_startup\n0x4 1110 ENTER start_init\n\
      0x4 1120 EVENT WAIT root mount\n0x3 1200 ENTER usb_explore\n0x3 1800 EXIT usb_explore\n\
      0x3 1900 EVENT RELEASE root mount\n0x4 1910 EVENT UNWAIT root mount\n0x4 2000 EXIT start_init\n";
 
-/// Theirs stays in the scheduler; ours in the function around it.
+/// The scripts stay in the scheduler; bootscope stays in the function around it.
 const SCHEDULER: &str = "0x1 1000 ENTER hammer_time\n0x1 1010 EXIT hammer_time\n0x1 1020 ENTER mi_startup\n\
      0x1 1500 ENTER SYSINIT scheduler\n0x2 2000 ENTER start_init\n0x2 2500 EXIT start_init\n0x2 2600 ENTER syscall\n";

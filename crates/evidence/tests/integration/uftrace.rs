@@ -1,4 +1,4 @@
-//! A data directory of uftrace's against what uftrace prints of it.
+//! A data directory of uftrace against uftrace's own output.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn imported(test: &str) -> Timeline {
     evidence::load(&recording::Recording::open(&into).unwrap()).unwrap()
 }
 
-/// Entries and exits as uftrace prints them: thread, nanoseconds, whether it is an entry, name.
+/// Entries and exits as uftrace prints them: thread, nanoseconds, true for an entry, name.
 fn printed() -> Vec<(u64, i64, bool, String)> {
     let mut text = String::new();
     let packed = std::fs::File::open(fixture("t.chrome.json.gz")).unwrap();
@@ -34,7 +34,7 @@ fn printed() -> Vec<(u64, i64, bool, String)> {
 }
 
 #[test]
-fn calls_are_what_uftrace_prints_of_them() {
+fn calls_equal_what_uftrace_prints() {
     let timeline = imported("calls");
     let mut ours = Vec::new();
     for (_, span) in timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Call) {
@@ -61,7 +61,7 @@ fn a_child_is_forked_by_its_parent_and_has_its_program() {
 }
 
 #[test]
-fn other_files_of_these_names_are_not_these() {
+fn other_files_with_these_names_are_not_recognised() {
     let mut diagnostics = Diagnostics::default();
     assert!(evidence::uftrace::stamps("1.dat", b"PERFILE2PERFILE2", &mut diagnostics).is_empty());
     let found = evidence::recognise(b"# symbols: 3\n");

@@ -1,9 +1,10 @@
-//! Parts of a log: one without its end, the loader's alone, the process table alone, cut anywhere, ticks that are none.
+//! Parts of a log: one without its end, the loader's alone, the process table alone, logs cut anywhere, impossible
+//! ticks.
 
 use super::{check, made, spans};
 use timeline::{EndEvidence, LogEnd, Ns, ProcessNamed, ProcessOf, Warning};
 
-/// FreeBSD's loader's log alone, as one has it of a kernel that does not log.
+/// The log of FreeBSD's loader alone, from a boot whose kernel does not log.
 #[test]
 fn a_loaders_log_alone_is_a_part_of_a_boot() {
     let t = check(
@@ -35,7 +36,7 @@ fn a_loaders_log_alone_is_a_part_of_a_boot() {
     );
 }
 
-/// The process table alone is the part of the boot after the kernel's: it lasts as long as rc ran.
+/// A process table alone is the part of the boot after the kernel's. It lasts as long as rc runs.
 #[test]
 fn a_process_table_alone_is_a_part_of_a_boot() {
     let table = "0 0 0 0 \"\" \"\"\n1 0 1000 0 \"/sbin/init\" \"/dev/console\"\n15 1 50000 950000 \"sh\" \"/dev/console\"\n\
@@ -56,7 +57,7 @@ fn a_process_table_alone_is_a_part_of_a_boot() {
         .iter()
         .map(|s| format!("{} {}..{}", t.names.get(t.tracks.get(s.owner().track).name), s.from.0, s.to.0))
         .collect();
-    // A parent waits for its children, one after the other; not for one that outlives it.
+    // A parent waits for its children one after the other, but not for a child that outlives it.
     assert_eq!(
         owners,
         [
@@ -70,13 +71,13 @@ fn a_process_table_alone_is_a_part_of_a_boot() {
             "/etc/rc 550000..900000",
         ]
     );
-    // While rc runs, all that is known is how far it got.
+    // While rc runs, the end is its last known activity.
     let t = check(&table.replace("50000 950000", "50000 0"), &[]);
     let end = t.end.unwrap();
     assert_eq!(end.at, Ns(910_000));
     let rc = ProcessOf { pid: 15, name: t.names.find("/etc/rc").unwrap() };
     assert_eq!(end.evidence, EndEvidence::TableEndsBeforeExit(rc));
-    // Nobody's child ran: there still is a path.
+    // Without a process whose parent is 1, there is still a path.
     let t = check("3 0 1000 0 \"\" \"\"\n4 3 2000 3000 \"sh\" \"\"\n", &[]);
     assert_eq!((t.end.unwrap().at, t.end.unwrap().track.is_some()), (Ns(2000), true));
 }
@@ -111,20 +112,20 @@ fn a_log_cut_anywhere_has_a_path() {
     }
 }
 
-/// A tick that no counter reaches says nothing of when its record was logged. One sentence says so.
+/// A tick that no counter reaches does not show when its record was logged. One diagnostic reports it.
 #[test]
-fn ticks_out_of_range_are_no_time() {
+fn ticks_out_of_range_are_not_times() {
     let max = u64::MAX;
     let text = format!("0x10 0 ENTER mi_startup\n0x10 1 ENTER start_init\n0x10 {max} EXIT start_init\n");
     let out = "tslog-tick-out-of-range";
     let t = check(&text, &[(out, 1, "3"), ("entry-without-exit", 1, "1")]);
     let end = t.end.unwrap();
     assert_eq!((end.at, end.track.is_some()), (Ns(1), true));
-    // One that begins there.
+    // A log that begins at such ticks.
     let high = format!("0x10 {} ENTER mi_startup\n0x10 {} EXIT mi_startup\n", max - 9, max - 2);
     assert_eq!(spans(&check(&high, &[])), ["thread0: mi_startup 0..7"]);
 
-    // One record among many, wherever it is: the counter did not begin again after it.
+    // One such record among many: the counter did not restart after it.
     let calls: Vec<String> = (10..30).map(|i| format!("0x1 {i}0 ENTER f{i}\n0x1 {i}5 EXIT f{i}\n")).collect();
     let wild = format!("0x1 {max} EVENT a 1\n");
     for at in 0..calls.len() {

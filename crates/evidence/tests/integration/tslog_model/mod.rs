@@ -1,12 +1,12 @@
-//! Made logs, and what they mean by a model that is slow and obvious: for each tick-interval it asks from scratch who
-//! ran, who waited for whom, and what was on whose stack.
+//! Generated logs, and a slow and simple model of their meaning. For each interval between two ticks, the model works
+//! out from scratch which thread ran, what each waited for, and which functions were on each stack.
 
 pub mod styles;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A record of a made log.
+/// A record of a generated log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub thread: u64,
@@ -15,12 +15,13 @@ pub struct Record {
     pub text: String,
 }
 
-/// What a made log may have.
+/// Features of a generated log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
-    /// Records of a boot loader, whose counter is another one's.
+    /// Records of a boot loader that has another counter.
     pub loader: bool,
-    /// Waits for what nobody holds, threads that wait themselves, that hold twice, that release what they did not take, that never release.
+    /// Waits for topics without a holder; threads that wait themselves, hold twice, release without a hold, or never
+    /// release.
     pub wild: bool,
     /// Equal ticks.
     pub ties: bool,
@@ -31,7 +32,7 @@ pub const INIT: u64 = 0xffff_f800_0200_0000;
 const LOADER: u64 = 0;
 const FIRST_WORKER: u64 = 0xffff_f800_0300_0000;
 
-/// No name begins another one: FreeBSD's scripts take `EXIT foo` for the end of `foobar`, too.
+/// No name is the beginning of another: FreeBSD's scripts take `EXIT foo` for the end of `foobar` too.
 const FUNCTIONS: [&str; 8] = [
     "_vprintf",
     "DELAY",
@@ -44,7 +45,7 @@ const FUNCTIONS: [&str; 8] = [
 ];
 const TOPICS: [&str; 3] = ["root mount", "GEOM events", "config hooks"];
 
-/// Numbers that look random and are the same each time (xorshift64*, Vigna 2016).
+/// Pseudo-random numbers, the same in each run (xorshift64*, Vigna 2016).
 pub struct Dice(u64);
 
 impl Dice {
@@ -83,14 +84,14 @@ struct Maker {
     threads: Vec<Thread>,
 }
 
-/// A log that a kernel could have written, of about `length` records.
+/// Generates a log that a kernel could have written, of about `length` records.
 pub fn log(seed: u64, shape: Shape, length: usize) -> Vec<Record> {
     let mut maker = Maker { dice: Dice::new(seed), shape, ticks: 1_000_000, records: Vec::new(), threads: Vec::new() };
     maker.make(length);
     maker.records
 }
 
-/// The log as the kernel prints it.
+/// Formats the log as the kernel prints it.
 pub fn text(records: &[Record]) -> String {
     let mut text = String::new();
     for r in records {
@@ -136,7 +137,7 @@ impl Maker {
         self.threads.push(Thread { id, stack: Vec::new(), holds: Vec::new(), waits: None });
     }
 
-    /// Lets threads take turns; in the end `leader` is back where it began, and waits for nobody.
+    /// Lets threads take turns. At the end, `leader` has left all its functions and does not wait.
     fn run(&mut self, leader: u64, records: usize) {
         let until = self.records.len() + records;
         while self.records.len() < until {
@@ -199,7 +200,8 @@ impl Maker {
         }
     }
 
-    /// A waiting thread goes on when nobody holds its topic any more; else a holder releases it, or works on.
+    /// Lets a waiting thread go on if its topic has no holder. Else a holder releases the topic, perhaps after some
+    /// work.
     fn give_way(&mut self, i: usize) {
         let (id, Some(topic)) = (self.threads[i].id, self.threads[i].waits) else { return };
         let holder = (0..self.threads.len()).find(|&j| j != i && self.threads[j].holds.contains(&topic));
@@ -225,24 +227,24 @@ impl Maker {
     }
 }
 
-/// Whose rules the model follows.
+/// The rules that the model follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// bootscope's: whoever holds is to blame while it holds.
+    /// bootscope's: a holder is to blame while it holds.
     Ours,
-    /// FreeBSD's scripts': a blamed stack stays until another thread's is written over it or the wait ends, its first
-    /// tick is the waiter's, and a thread that holds twice has two holds, of which the later is the later one's.
+    /// FreeBSD's scripts': a blamed stack stays until another thread's stack replaces it or the wait ends. Its first
+    /// tick is the waiter's. A thread that holds twice has two holds, and each release ends the older one.
     Scripts,
 }
 
-/// How long each stack was what the boot waited on, from the first record to `EXIT start_init`.
+/// The ticks that the boot spent on each stack, from the first record to `EXIT start_init`.
 pub fn stacks(records: &[Record], rules: Rules) -> BTreeMap<String, u64> {
     let mut records = records.to_vec();
     follow_the_loader(&mut records);
     let end = records.iter().find(|r| (r.what, r.text.as_str()) == ("EXIT", "start_init")).unwrap().ticks;
     let mut edges: Vec<u64> = records.iter().map(|r| r.ticks).filter(|&t| t <= end).collect();
     if rules == Rules::Scripts {
-        // Where a blamed stack begins, it does so a tick late.
+        // A blamed stack begins one tick late.
         let late: Vec<u64> = edges.iter().map(|t| t + 1).filter(|&t| t <= end).collect();
         edges.extend(late);
     }
@@ -256,7 +258,7 @@ pub fn stacks(records: &[Record], rules: Rules) -> BTreeMap<String, u64> {
     stacks
 }
 
-/// The kernel's counter need not be the loader's: then the kernel follows a tick later.
+/// If the kernel's counter is behind the loader's, the kernel follows one tick later.
 fn follow_the_loader(records: &mut [Record]) {
     let last = records.iter().take_while(|r| r.thread == LOADER).map(|r| r.ticks).max();
     let kernel = records.iter_mut().skip_while(|r| r.thread == LOADER);
@@ -280,29 +282,29 @@ struct Hold {
     thread: u64,
     from: u64,
     to: u64,
-    /// Whether the thread took it itself.
+    /// True if this thread took it itself.
     taken: bool,
 }
 
-/// When a hold ends that is never released.
+/// The end of a hold that is never released.
 const NEVER: u64 = u64::MAX;
 
 impl Model<'_> {
-    /// The stack that the boot waited on from `t` on.
+    /// Returns the stack that the boot was on from `t` on.
     fn at(&self, t: u64) -> String {
         let begun = |thread: u64| self.records.iter().any(|r| r.thread == thread && r.ticks <= t);
         let thread = [INIT, MAIN, LOADER].into_iter().find(|&thread| begun(thread)).expect("somebody has begun");
         self.waiting(thread, t, &mut Vec::new())
     }
 
-    /// The stack of a thread, and on top of it that of whom it waits for.
+    /// Returns a thread's stack, and on top of it the stack of the thread that it waits for.
     fn waiting(&self, thread: u64, t: u64, waiters: &mut Vec<u64>) -> String {
         let own = self.stack(thread, t);
         let Some((topic, from, until)) = self.wait(thread, t) else { return own };
         let mut holds = self.holds(&topic);
         if self.rules == Rules::Ours {
             hand_over(&mut holds);
-            // Who waits for this thread cannot be what it waits for.
+            // A thread does not wait for the threads that wait for it.
             holds.retain(|hold| !waiters.contains(&hold.thread));
         } else {
             holds.retain(|hold| hold.to < NEVER);
@@ -326,8 +328,8 @@ impl Model<'_> {
         }
     }
 
-    /// What the thread waits for at `t`, since when and until when. A wait that begins and ends at one tick is none; one
-    /// may never end.
+    /// Returns the topic that a thread waits for at `t`, and the wait's begin and end. A wait that begins and ends at
+    /// one tick does not count; one without an end lasts forever.
     fn wait(&self, thread: u64, t: u64) -> Option<(String, u64, u64)> {
         let mut open: Option<(String, u64)> = None;
         for r in self.records.iter().filter(|r| r.thread == thread) {
@@ -344,7 +346,8 @@ impl Model<'_> {
         open.filter(|_| self.rules == Rules::Ours).map(|(topic, from)| (topic, from, NEVER))
     }
 
-    /// When the last wait for a topic ends that the thread begins in the function in which it began one at `from`.
+    /// A thread may wait for a topic several times in one function. Returns the end of the last such wait, for the
+    /// function in which the wait at `from` began.
     fn last_turn(&self, thread: u64, topic: &str, from: u64) -> Option<u64> {
         let function = self.entered(thread, from).last().copied()?;
         let begins = self.records.iter().filter(|r| (r.thread, r.what) == (thread, "EVENT") && r.ticks >= from);
@@ -353,7 +356,7 @@ impl Model<'_> {
         turns.filter_map(|at| self.wait(thread, at)).map(|(_, _, until)| until).max()
     }
 
-    /// Which records entered what the thread has not left after the last record at or before `t`.
+    /// Returns the records that entered the thread's open functions, after the last record at or before `t`.
     fn entered(&self, thread: u64, t: u64) -> Vec<usize> {
         let mut open: Vec<usize> = Vec::new();
         for (i, r) in self.records.iter().enumerate().filter(|(_, r)| r.thread == thread && r.ticks <= t) {
@@ -370,7 +373,7 @@ impl Model<'_> {
         open
     }
 
-    /// All holds of a topic, not from before their threads were created.
+    /// Returns all holds of a topic. None begins before its thread is created.
     fn holds(&self, topic: &str) -> Vec<Hold> {
         let mut holds = Vec::new();
         let mut threads: Vec<u64> = self.records.iter().map(|r| r.thread).collect();
@@ -379,7 +382,7 @@ impl Model<'_> {
         for thread in threads {
             let mut open: Vec<u64> = Vec::new();
             let first = self.records.iter().find(|r| r.thread == thread).map_or(0, |r| r.ticks);
-            // Process 1 is created by then.
+            // Process 1 exists at its first record.
             let mut created = if thread == INIT { first } else { 0 };
             for r in self.records.iter().filter(|r| r.thread == thread) {
                 match (r.what, r.text.strip_suffix(topic).map(str::trim_end)) {
@@ -399,7 +402,7 @@ impl Model<'_> {
         holds
     }
 
-    /// What the thread had entered and not left after the last record at or before `t`.
+    /// Returns the thread's open functions after the last record at or before `t`.
     fn stack(&self, thread: u64, t: u64) -> String {
         let mut stack = vec![if thread == LOADER { String::new() } else { "kernel".to_owned() }];
         for r in self.records.iter().filter(|r| r.thread == thread && r.ticks <= t) {
@@ -415,7 +418,7 @@ impl Model<'_> {
             }
         }
         match stack.as_slice() {
-            // The scripts take `kernel;` off the loader's stacks, and so leave `kernel` where there is nothing else.
+            // The scripts remove `kernel;` from the loader's stacks, so `kernel` stays if there is nothing else.
             [none] if none.is_empty() => "kernel".to_owned(),
             [none, rest @ ..] if none.is_empty() => rest.join(";"),
             all => all.join(";"),
@@ -427,8 +430,8 @@ fn oldest(open: &mut Vec<u64>) -> Option<u64> {
     if open.is_empty() { None } else { Some(open.remove(0)) }
 }
 
-/// What is never released, but released by a thread that did not take it, is that one's since then: the first to take
-/// with the first to release.
+/// Passes holds on to other threads. A hold that is never released, and a release by a thread that did not take the
+/// topic, make one hold of the releasing thread, from the take on. The first take goes with the first release.
 fn hand_over(holds: &mut Vec<Hold>) {
     let mut releases: Vec<usize> = (0..holds.len()).filter(|&i| !holds[i].taken).collect();
     releases.sort_by_key(|&i| holds[i].to);
@@ -446,9 +449,9 @@ fn hand_over(holds: &mut Vec<Hold>) {
     holds.retain(|_| !over.contains(&at.next().expect("endless")));
 }
 
-/// Of those who hold at `t`: the one that releases last inside the wait, of two such the one that held longer. Before it,
-/// if nobody releases inside or somebody sooner after the end than the last before it: the first that releases after the
-/// end, of two such the one that took it later.
+/// Returns the holder at `t` that is to blame. It is the one that releases last inside the wait; of two such, the one
+/// that held longer. A holder that releases first after the wait's end comes before it, if no holder releases inside,
+/// or if that release is nearer to the end than the last one inside; of two such, the one that took it later.
 fn ours(holds: &[Hold], t: u64, (from, until): (u64, u64)) -> Option<Hold> {
     let inside = holds.iter().filter(|h| h.from < h.to && from < h.to && h.to <= until).map(|h| h.to).max();
     let later = holds.iter().filter(|h| h.from < until && h.to > until && h.taken).map(|h| h.to).min();
@@ -461,8 +464,9 @@ fn ours(holds: &[Hold], t: u64, (from, until): (u64, u64)) -> Option<Hold> {
     still.or(ended).copied()
 }
 
-/// Whose stack the scripts have at `t`, and of when it is: walking back from the end of the wait, each hold in the order
-/// of its release, from its beginning to its release or the beginning of the one that was blamed before it.
+/// Returns the thread whose stack the scripts show at `t`, and the stack's time. The scripts walk back from the end of
+/// the wait and take holds by the order of their releases. Each lasts from its begin to its release, or to the begin of
+/// the hold that was blamed before it.
 fn scripts(holds: &[Hold], t: u64, from: u64, until: u64) -> Option<(u64, u64)> {
     let mut pieces: Vec<(u64, u64, u64)> = Vec::new();
     let mut waiting = until;
@@ -476,7 +480,7 @@ fn scripts(holds: &[Hold], t: u64, from: u64, until: u64) -> Option<(u64, u64)> 
         }
         left.retain(|h| h.from < waiting);
     }
-    // The last piece that has begun, a tick after its beginning, is what is seen; at its end it stays as it was.
+    // The last piece that has begun, one tick after its begin, is seen; after its end its stack stays.
     let seen = pieces.iter().filter(|p| p.0 < t).max_by_key(|p| p.0)?;
     Some((seen.2, t.min(seen.1 - 1)))
 }

@@ -1,8 +1,8 @@
-//! Ten styles of made logs, for the comparison with FreeBSD's scripts: what kernels log, and what is lost on the way.
+//! Ten styles of generated logs for the comparison with FreeBSD's scripts: logs as kernels write them, and with losses.
 
 use super::{Dice, INIT, MAIN, Record, Shape, log};
 
-/// A style: its name, what its logs may have, and what then happens to them.
+/// A style: its name, its logs' features, and a change that is then made to them.
 pub struct Style {
     pub name: &'static str,
     shape: Shape,
@@ -25,7 +25,7 @@ pub const STYLES: [Style; 10] = [
 ];
 
 impl Style {
-    /// One log of about `length` records.
+    /// Generates one log of about `length` records.
     pub fn log(&self, seed: u64, length: usize) -> Vec<Record> {
         let mut records = log(seed, self.shape, length);
         (self.change)(&mut records, &mut Dice::new(seed + 1000));
@@ -37,7 +37,7 @@ fn position(records: &[Record], thread: u64, what: &str, text: &str) -> Option<u
     records.iter().position(|r| (r.thread, r.what, r.text.as_str()) == (thread, what, text))
 }
 
-/// A thread holds every topic from its creation to no end.
+/// Adds a thread that takes every topic right after its creation and never releases it.
 fn never_released(records: &mut Vec<Record>, _: &mut Dice) {
     const THREAD: u64 = 0xffff_f800_0900_0000;
     let Some(at) = position(records, MAIN, "ENTER", "mi_startup") else { return };
@@ -56,7 +56,7 @@ fn never_released(records: &mut Vec<Record>, _: &mut Dice) {
     records.splice(at + 1..at + 1, added);
 }
 
-/// Each release ends the wait that is on, and its thread waits again.
+/// Each release ends the current wait, and its thread waits again.
 fn polled(records: &mut Vec<Record>, _: &mut Dice) {
     let mut waits: Option<(u64, String)> = None;
     let mut all = Vec::new();
@@ -79,7 +79,7 @@ fn polled(records: &mut Vec<Record>, _: &mut Dice) {
     *records = all;
 }
 
-/// One record is lost, but none that says where the boot is.
+/// Removes one record, but none that shows where the boot is.
 fn lose(records: &mut Vec<Record>, dice: &mut Dice, what: &str, begins: &str) {
     let is =
         |r: &Record| r.what == what && r.text.starts_with(begins) && r.text != "start_init" && r.text != "mi_startup";
@@ -89,14 +89,14 @@ fn lose(records: &mut Vec<Record>, dice: &mut Dice, what: &str, begins: &str) {
     }
 }
 
-/// As FreeBSD's loader has it.
+/// Removes the details of exits, as in the log of FreeBSD's loader.
 fn without_detail(records: &mut [Record]) {
     for r in records.iter_mut().filter(|r| r.what == "EXIT") {
         r.text.truncate(r.text.find(' ').unwrap_or(r.text.len()));
     }
 }
 
-/// The last SYSINIT becomes the scheduler: neither it nor what is around it is left.
+/// Turns the last SYSINIT into the scheduler: the thread leaves neither it nor the functions around it.
 fn scheduler(records: &mut [Record]) {
     let Some(at) = position(records, MAIN, "EXIT", "mi_startup") else { return };
     records[at].what = "ENTER";
