@@ -54,18 +54,18 @@ impl Printed {
     /// Finds these functions among the first executions.
     pub fn find(run: &FirstExecutions, symbols: &Symbols) -> Printed {
         let printk = PRINTK.iter().find_map(|name| symbols.address(name));
-        let mut found: Vec<(usize, Ns)> = Vec::new();
+        let mut first_prints: Vec<(usize, Ns)> = Vec::new();
         for block in run.blocks.iter().filter(|b| b.ending == Ending::Call && b.target.is_some() && b.target == printk)
         {
             let Some(place) = symbols.find(block.address) else { continue };
             // Compilers split off the part that prints: `sock_register.cold`.
             let function = place.name.split('.').next().unwrap_or_default();
             let Some(row) = FIRST_PRINTED.iter().position(|(name, _)| *name == function) else { continue };
-            if !found.iter().any(|(other, _)| *other == row) {
-                found.push((row, block.at));
+            if !first_prints.iter().any(|(other, _)| *other == row) {
+                first_prints.push((row, block.at));
             }
         }
-        Printed(found)
+        Printed(first_prints)
     }
 
     /// Returns the clock through these messages and, if process 1 set the clock, through that point at the log's end.
@@ -78,14 +78,14 @@ impl Printed {
         };
         let stamped = |begins: &str| log.lines.iter().find(|line| log.text(line).starts_with(begins))?.stamp;
         let pair = |line: Ns, at: Ns| SyncPoint { ticks: log_ticks(line), at };
-        let found = self.0.iter().filter_map(|&(row, at)| Some(pair(stamped(FIRST_PRINTED[row].1)?, at)));
+        let pairs = self.0.iter().filter_map(|&(row, at)| Some(pair(stamped(FIRST_PRINTED[row].1)?, at)));
         let last = log.lines.iter().filter_map(|line| line.stamp).max()?;
-        let mut points: Vec<SyncPoint> = found.filter(|point| point.ticks < log_ticks(last)).collect();
+        let mut points: Vec<SyncPoint> = pairs.filter(|point| point.ticks < log_ticks(last)).collect();
         points.extend(by_process_1.then(|| pair(last, set.to_ns(log_ticks(last)))));
         let points = agreeing(points);
-        let known = points.len() - usize::from(by_process_1 && !points.is_empty());
-        let mut clock = Clock::through(&set.name, &points).filter(|_| known >= 2)?;
-        clock.rate_from = RateSource::FirstExecutions { messages: known, process_1: by_process_1 };
+        let message_count = points.len() - usize::from(by_process_1 && !points.is_empty());
+        let mut clock = Clock::through(&set.name, &points).filter(|_| message_count >= 2)?;
+        clock.rate_from = RateSource::FirstExecutions { messages: message_count, process_1: by_process_1 };
         Some(clock)
     }
 }

@@ -51,12 +51,12 @@ pub const ERROR: Ns = Ns(20_000);
 pub fn regions(run: &FirstExecutions) -> Vec<Region> {
     let Some(first) = run.blocks.iter().next() else { return Vec::new() };
     let firmware = Region::of(Stage::Firmware, &first, "first block of the machine");
-    let mut found = vec![firmware];
+    let mut stages = vec![firmware];
     if let Some(arch) = arch::of(&run.target) {
-        found.extend((arch.stages)(run));
+        stages.extend((arch.stages)(run));
     }
-    found.sort_by_key(|r| (r.at, r.stage));
-    found
+    stages.sort_by_key(|r| (r.at, r.stage));
+    stages
 }
 
 /// Names the decompressor's work by the compression. Its functions have no names in a bzImage, so they share this name.
@@ -124,7 +124,7 @@ mod tests {
     fn an_unknown_architecture_has_only_its_first_block() {
         let mut run = blocks(&[(0, 0x4000_0000, 4, Jump, 0, 1), (1, 0x10_0000, 4, Call, 0, 1)]);
         run.target = "stub".to_owned();
-        let found: Vec<_> = regions(&run).iter().map(|r| (r.stage, r.address)).collect();
-        assert_eq!(found, [(Stage::Firmware, 0x4000_0000)]);
+        let stages: Vec<_> = regions(&run).iter().map(|r| (r.stage, r.address)).collect();
+        assert_eq!(stages, [(Stage::Firmware, 0x4000_0000)]);
     }
 }

@@ -152,23 +152,26 @@ mod tests {
     #[test]
     fn lines_with_all_variants_of_columns() {
         let read = |line: &'static str| entry(line.as_bytes());
-        let of = |at, runner, call| Some(Entry { at: Ns(at), runner, call });
+        let entry_of = |at, runner, call| Some(Entry { at: Ns(at), runner, call });
         let init = Runner::Thread(b"swapper/0", 1);
         for (line, expected) in [
             (
                 "    3.934843 |   0)   swapper/0-1    |               |  acpi_init() {",
-                of(3_934_843_000, init, Call::Begins(b"acpi_init")),
+                entry_of(3_934_843_000, init, Call::Begins(b"acpi_init")),
             ),
             (
                 "    3.935107 |   0)   swapper/0-1    | + 28.801 us   |    f();",
-                of(3_935_107_000, init, Call::Leaf(b"f", Ns(28_801))),
+                entry_of(3_935_107_000, init, Call::Leaf(b"f", Ns(28_801))),
             ),
-            ("    3.935227 |   0)   swapper/0-1    | ! 122.064 us  |  } /* f */", of(3_935_227_000, init, Call::Ends)),
+            (
+                "    3.935227 |   0)   swapper/0-1    | ! 122.064 us  |  } /* f */",
+                entry_of(3_935_227_000, init, Call::Ends),
+            ),
             (
                 "    3.935227 |   1)   1.443 us    |  f();",
-                of(3_935_227_000, Runner::Cpu(1), Call::Leaf(b"f", Ns(1443))),
+                entry_of(3_935_227_000, Runner::Cpu(1), Call::Leaf(b"f", Ns(1443))),
             ),
-            ("    3.935227 |   1)               |  f() {", of(3_935_227_000, Runner::Cpu(1), Call::Begins(b"f"))),
+            ("    3.935227 |   1)               |  f() {", entry_of(3_935_227_000, Runner::Cpu(1), Call::Begins(b"f"))),
             (" 1)   8.623 us    |  local_touch_nmi();", None),
             ("    3.9 |   1)   0.1 us    |  /* a comment */", None),
             ("    3.9 |   1)   ... us    |  f();", None),

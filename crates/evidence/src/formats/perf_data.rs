@@ -144,10 +144,10 @@ impl PerfData {
     fn frame(&self, frame: Frame, depth: usize, symbols: &Symbols, names: &mut Names) -> SampledFrame {
         // The return address of a call at a function's end is the next function's first byte.
         let address = frame.address - u64::from(depth > 0 && frame.address > 0);
-        let found = symbols.find(address).map(|place| place.name.to_owned());
-        let is_named = found.is_some();
+        let function = symbols.find(address).map(|place| place.name.to_owned());
+        let is_named = function.is_some();
         let mapped = || frame.file.map(|file| format!("[{}]", self.threads.file(file)));
-        let name = found.or_else(mapped).unwrap_or_else(|| format!("{:#x}", frame.address));
+        let name = function.or_else(mapped).unwrap_or_else(|| format!("{:#x}", frame.address));
         SampledFrame { address: frame.address, name: names.intern(&name), is_named }
     }
 }

@@ -184,8 +184,8 @@ impl<'a> Samples<'a> {
             for (depth, frame) in sample.frames.iter().enumerate().rev() {
                 // The return address of a call at a function's end is the next function's first byte.
                 let address = frame.address - u64::from(depth > 0 && frame.address > 0);
-                let found = || symbols.find(address).map(|place| place.name.to_owned());
-                let name = frame.function.map(str::to_owned).or_else(found);
+                let by_symbols = || symbols.find(address).map(|place| place.name.to_owned());
+                let name = frame.function.map(str::to_owned).or_else(by_symbols);
                 let is_named = name.is_some();
                 let name = names.intern(&name.unwrap_or_else(|| format!("{:#x}", frame.address)));
                 stack.push(SampledFrame { address: frame.address, name, is_named });
@@ -454,8 +454,8 @@ swapper     0 [001] 1.000001: cycles:
         let text = "        my init 12/34 [003] 250 cycles:u:\n\t  12 main+0x1 (/init)\n\ninit 1 cycles:\n\t13 f (x)\n\t14 g (x)\n\
                     init 1 7 e:\nhello 12 there:\n";
         let (read, unreadable) = read(text);
-        let found = |sample: &Sample| (sample.tid, sample.cpu, sample.at, sample.period, sample.frames.len());
-        let samples: Vec<_> = read.samples.iter().map(found).collect();
+        let summary = |sample: &Sample| (sample.tid, sample.cpu, sample.at, sample.period, sample.frames.len());
+        let samples: Vec<_> = read.samples.iter().map(summary).collect();
         assert_eq!(samples, [(34, Some(3), None, Some(250), 1), (1, None, None, None, 2)]);
         assert_eq!((read.samples[0].comm, read.samples[0].event, unreadable), ("my init", "cycles:u", 2));
         assert!(recognise(text.as_bytes()) && !recognise(b"call 12 there:\nhello\n\t12 f (x)\n"));

@@ -149,9 +149,9 @@ impl List {
         let mut rows: Vec<(u64, &str)> = lists.iter().flat_map(|symbols| rows(&symbols.list)).collect();
         rows.sort_by_key(|row| (row.0, row.1.is_empty()));
         rows.dedup_by_key(|row| row.0);
-        let mut all = Rows::default();
-        rows.iter().for_each(|(address, name)| all.push(*address, name));
-        all.into_list(lists.iter().find_map(|list| list.begins))
+        let mut merged = Rows::default();
+        rows.iter().for_each(|(address, name)| merged.push(*address, name));
+        merged.into_list(lists.iter().find_map(|list| list.begins))
     }
 
     pub fn len(&self) -> usize {
@@ -179,8 +179,8 @@ impl List {
     /// Returns the first position of a name, and true if it is the only one.
     fn position(&self, name: &str) -> Option<(usize, bool)> {
         let ByName { hasher, positions } = self.names.by_name.get_or_init(|| self.names.by_name());
-        let found = positions.find(hasher.hash_one(name), |&(i, _)| self.name(i as usize) == name);
-        found.map(|&(i, is_only)| (i as usize, is_only))
+        let position = positions.find(hasher.hash_one(name), |&(i, _)| self.name(i as usize) == name);
+        position.map(|&(i, is_only)| (i as usize, is_only))
     }
 
     /// Returns the number of functions that begin at or before an address.
@@ -285,11 +285,11 @@ impl Symbols {
                 kept.push(list);
             }
         }
-        let mut all = if kept.len() == 1 { kept.swap_remove(0) } else { List::together(&kept).into() };
+        let mut symbols = if kept.len() == 1 { kept.swap_remove(0) } else { List::together(&kept).into() };
         if let Some(image) = image {
-            all.loaded_at(image, entered);
+            symbols.loaded_at(image, entered);
         }
-        all
+        symbols
     }
 
     /// Moves the list, if it does not fit the code that ran at its present address, to where most of the `called`
@@ -324,9 +324,9 @@ impl Symbols {
             let from = starts.partition_point(|start| start.0 < address % step);
             starts[from..].iter().take_while(move |start| start.0 == address % step)
         };
-        let all =
+        let possible_slides =
             called.iter().flat_map(|&address| same_place(address).map(move |start| address.wrapping_sub(start.1)));
-        all.take(VOTES_MAX).for_each(|slide| *votes.entry(slide).or_default() += 1);
+        possible_slides.take(VOTES_MAX).for_each(|slide| *votes.entry(slide).or_default() += 1);
         let (slide, agree) = votes.into_iter().max_by_key(|&(slide, votes)| (votes, Reverse(slide)))?;
         let (first, last) = (starts.iter().map(|s| s.1).min()?, starts.iter().map(|s| s.1).max()?);
         let inside =
@@ -334,8 +334,9 @@ impl Symbols {
         (agree >= CALLED_MIN && agree * 2 >= inside).then_some(slide)
     }
 
-    /// True if the list can name the `called` addresses. If few of them begin a function, this is reported; if next to
-    /// none do, the names are wrong and the list is not used: by chance, a tenth do.
+    /// True if the list can name the `called` addresses. If less than half of those inside the list are a function's
+    /// start, this is reported. If less than a quarter are, the list is of another build and is not used: by chance, a
+    /// tenth are.
     fn belongs_to(&self, called: &[u64], place: &str, diagnostics: &mut Diagnostics) -> bool {
         if (called.len() as u64) < CALLED_MIN {
             return true;

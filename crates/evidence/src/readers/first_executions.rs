@@ -108,10 +108,10 @@ impl Evidence for FirstExecutionTrace<'_> {
         if symbols.is_empty() {
             return;
         }
-        let found = first_calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
-        boot.first_switch = found.first_switch;
+        let found_calls = first_calls::calls(run, symbols, FIRST_CALL_MIN, &mut boot.timeline.diagnostics);
+        boot.first_switch = found_calls.first_switch;
         let first_thread = boot.first_thread();
-        first_calls::add(&found, symbols, first_thread, &mut boot.timeline);
+        first_calls::add(&found_calls, symbols, first_thread, &mut boot.timeline);
         boot.printed = Printed::find(run, symbols);
     }
 

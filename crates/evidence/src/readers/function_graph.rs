@@ -62,15 +62,17 @@ impl Evidence for Graph<'_> {
     fn place(&mut self, boot: &mut Boot<'_>) {
         let origin = boot.kernel_clock_zero();
         let timeline = &mut boot.timeline;
-        let known = timeline.tracks.iter().count();
+        let tracks_before = timeline.tracks.iter().count();
         let mut spans = SpanBuilder::default();
         // Each track is looked up only once: a look-up goes through all tracks.
         let mut tracks: HashMap<u64, TrackId> = HashMap::new();
         for (entry, next) in self.entries.iter().zip(next_of_each(&self.entries)) {
             let (kind, id) = entry.runner.track();
             let track = *tracks.entry(entry.runner.key()).or_insert_with(|| {
-                if let Some(known) = timeline.tracks.iter().take(known).find(|(_, t)| (t.kind, t.id) == (kind, id)) {
-                    return known.0;
+                if let Some((track, _)) =
+                    timeline.tracks.iter().take(tracks_before).find(|(_, t)| (t.kind, t.id) == (kind, id))
+                {
+                    return track;
                 }
                 let name = match entry.runner {
                     Runner::Thread(name, _) => timeline.names.intern(&lossy(name)),

@@ -46,14 +46,14 @@ impl Reader for Files {
             }
         }
         let Counts { records, processes, rates, facts, others } = self.log.read(name, bytes, diagnostics);
-        let mut known = vec![
+        let mut line_counts = vec![
             (records, "TSLOG dump"),
             (processes, "TSLOG process table"),
             (rates, "rate of the TSLOG's counter"),
             (facts, "what the machine and its system are"),
         ];
-        known.retain(|(lines, _)| *lines > 0);
-        let kinds = known.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)")).collect();
+        line_counts.retain(|(lines, _)| *lines > 0);
+        let kinds = line_counts.into_iter().map(|(lines, what)| format!("{what} ({lines} lines)")).collect();
         Taken::Lines { kinds, of_a_boot: records + processes > 0, others }
     }
 

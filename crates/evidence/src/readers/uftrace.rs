@@ -94,8 +94,8 @@ impl Traced<'_> {
     /// Returns a thread's track, known or new.
     fn track(&self, tid: u64, origin: Ns, boot: &mut Boot<'_>) -> TrackId {
         let timeline = &mut boot.timeline;
-        let found = timeline.tracks.find(TrackKind::Thread, tid);
-        let track = found.unwrap_or_else(|| {
+        let existing = timeline.tracks.find(TrackKind::Thread, tid);
+        let track = existing.unwrap_or_else(|| {
             let name = timeline.names.intern(self.files.tasks.name(tid));
             timeline.tracks.add(name, TrackKind::Thread, tid)
         });
@@ -122,13 +122,13 @@ impl Evidence for Traced<'_> {
         for (tid, file, bytes) in &self.files.threads {
             let track = self.track(*tid, origin, boot);
             for call in calls::all(bytes, file, &mut boot.timeline.diagnostics) {
-                let known = self.names.len();
+                let names_before = self.names.len();
                 let name = *self.names.entry(call.address).or_insert_with(|| {
                     let name = self.files.functions.name(call.address);
                     boot.timeline.names.intern(&name)
                 });
                 if call.edge == Edge::Entry {
-                    let cost = ENTRY_COST + NAME_COST * (self.names.len() - known);
+                    let cost = ENTRY_COST + NAME_COST * (self.names.len() - names_before);
                     if room < cost {
                         let diagnostics = &mut boot.timeline.diagnostics;
                         diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, || file.clone());

@@ -46,10 +46,10 @@ fn same_samples(name: &str, expected: usize, in_the_kernel: usize) {
     let text = |timeline: &Timeline, id| timeline.names.get(id).to_owned();
     let mut kernel_functions = 0;
     for (our, perf) in our.samples().iter().zip(perf.samples()) {
-        let of = |timeline: &Timeline, s: &Sample| {
+        let summary = |timeline: &Timeline, s: &Sample| {
             (s.at, s.period, s.thread.tid, text(timeline, s.thread.name), text(timeline, s.event), s.stack.len())
         };
-        assert_eq!(of(&ours, our), of(&perfs, perf), "{name}");
+        assert_eq!(summary(&ours, our), summary(&perfs, perf), "{name}");
         assert!(perf.cpu.is_none_or(|cpu| our.cpu == Some(cpu)));
         let (our, perf) = (kernels(&ours, our), kernels(&perfs, perf));
         assert_eq!(our, perf, "{name}");

@@ -140,7 +140,7 @@ fn work_without_an_end_lasts_until_its_worker_is_idle_or_the_next_work_begins() 
         "k-9 [000] d.h1. 0.000041: irq_handler_entry: irq=4 name=ttyS0".to_owned(),
         "k-9 [000] d.h1. 0.000042: irq_handler_exit: irq=4 ret=handled".to_owned(),
     ];
-    let of = |lines: &[String]| -> Vec<String> {
+    let relevant_lines = |lines: &[String]| -> Vec<String> {
         let dump = dump("t", (lines.join("\n") + "\n").as_bytes());
         let is_relevant =
             |line: &&str| line.contains("diagnostic") || line.contains(": work ") || line.contains("irq ");
@@ -149,7 +149,7 @@ fn work_without_an_end_lasts_until_its_worker_is_idle_or_the_next_work_begins() 
     let boot = |state: &str| {
         let first = [work(10, "start", "f"), leaves(12, state), back(40)];
         let next = [work(45, "start", "g"), work(48, "end", "g"), leaves(50, "I")];
-        of(&[&first[..], &interrupt, &next].concat())
+        relevant_lines(&[&first[..], &interrupt, &next].concat())
     };
     let missing = "diagnostic: traced-work-without-end × 1 (t:6)";
     let (irq, g) = ("  interrupt: irq ttyS0 31.000..32.000", "  work: work g 35.000..38.000");
@@ -160,9 +160,9 @@ fn work_without_an_end_lasts_until_its_worker_is_idle_or_the_next_work_begins() 
         "f slept"
     );
     let again = [work(10, "start", "f"), leaves(12, "I"), back(40), work(45, "end", "f"), leaves(48, "I")];
-    assert_eq!(of(&again), ["  work: work f 0.000..35.000"], "it slept like an idle worker");
+    assert_eq!(relevant_lines(&again), ["  work: work f 0.000..35.000"], "it slept like an idle worker");
     let cut = [work(10, "start", "f"), leaves(12, "I"), back(40), leaves(48, "S")];
-    assert_eq!(of(&cut), ["diagnostic: traced-work-without-end × 1 (t:4)", "  work: work f 0.000..2.000"]);
+    assert_eq!(relevant_lines(&cut), ["diagnostic: traced-work-without-end × 1 (t:4)", "  work: work f 0.000..2.000"]);
 }
 
 /// `ksoftirqd` runs in its own turn: a thread that waits for its work waits for that turn, not for an interrupt.
@@ -192,7 +192,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
         let irq = |us: u32, what: &str| format!("ksoftirqd/0-14 [000] d.h1. 0.0000{us}: irq_handler_{what}");
         [irq(us, "entry: irq=4 name=ttyS0"), irq(us + 1, "exit: irq=4 ret=handled")]
     };
-    let by = |lines: &[String]| -> String {
+    let woken_by = |lines: &[String]| -> String {
         let lines = [std::slice::from_ref(&blocks), lines, std::slice::from_ref(&back)].concat();
         let dump = dump("t", (lines.join("\n") + "\n").as_bytes());
         let waited = dump.lines().find(|line| line.contains("waited 0.000..11.000..40.000 ")).expect("a waits");
@@ -200,16 +200,16 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     };
     let [begins, ends] = &softirq;
     let wakes = wake("d.s3.");
-    assert_eq!(by(&[begins.clone(), wakes.clone(), ends.clone()]), "ksoftirqd/0#1");
+    assert_eq!(woken_by(&[begins.clone(), wakes.clone(), ends.clone()]), "ksoftirqd/0#1");
     let [enters, leaves] = irq(12);
     let after = [enters, leaves, begins.clone(), wakes.clone(), ends.clone()];
-    assert_eq!(by(&after), "interrupt: softirq NET_RX", "on top of the thread, before that began");
+    assert_eq!(woken_by(&after), "interrupt: softirq NET_RX", "on top of the thread, before that began");
     let earlier = [event(11, "softirq_entry: vec=1 [action=TIMER]"), event(12, "softirq_exit: vec=1 [action=TIMER]")];
     let [enters, leaves] = irq(14);
     let between = [&earlier[..], &[enters, leaves, begins.clone(), wakes.clone(), ends.clone()]].concat();
-    assert_eq!(by(&between), "ksoftirqd/0#1", "who goes from one softirq to the next goes on");
+    assert_eq!(woken_by(&between), "ksoftirqd/0#1", "who goes from one softirq to the next goes on");
     let lost = [&earlier[..], &[wakes]].concat();
-    assert_eq!(by(&lost), "interrupt: timer or unnamed interrupt", "of none that the trace has");
+    assert_eq!(woken_by(&lost), "interrupt: timer or unnamed interrupt", "of none that the trace has");
 }
 
 #[test]
@@ -345,9 +345,9 @@ fn turns(until_ms: u32) -> Vec<String> {
 fn after_the_end_of_a_cut_trace_no_thread_is_charged() {
     let whole = turns(4_900);
     let seen = |timeline: &Timeline| {
-        let found = timeline.diagnostics.iter().find(|d| d.kind == timeline::DiagnosticKind::TraceEndsEarly);
-        assert_eq!(found.map(|d| d.count), timeline.threads_seen_until.map(|_| 1));
-        assert_eq!(found.and_then(|d| d.cost), timeline.threads_seen_until.map(|seen| Ns::from_ms(5_000) - seen));
+        let diagnostic = timeline.diagnostics.iter().find(|d| d.kind == timeline::DiagnosticKind::TraceEndsEarly);
+        assert_eq!(diagnostic.map(|d| d.count), timeline.threads_seen_until.map(|_| 1));
+        assert_eq!(diagnostic.and_then(|d| d.cost), timeline.threads_seen_until.map(|seen| Ns::from_ms(5_000) - seen));
         timeline.threads_seen_until
     };
     // Cut in process 1's turn and in the worker's.

@@ -54,8 +54,8 @@ fn spans(t: &Timeline) -> Vec<String> {
 }
 
 fn length(t: &Timeline, detail: &str) -> Ns {
-    let of = |s: &timeline::SpanRow| t.names.get(s.detail) == detail;
-    t.spans.iter().map(|(_, s)| s).filter(of).map(|s| s.length()).sum()
+    let has_detail = |s: &timeline::SpanRow| t.names.get(s.detail) == detail;
+    t.spans.iter().map(|(_, s)| s).filter(has_detail).map(|s| s.length()).sum()
 }
 
 /// The host knows to 100 µs when the log's counter was 0. Each phase and the end have this error; the log's own times
@@ -248,9 +248,10 @@ fn a_loader_a_kernel_and_process_1() {
 
 #[test]
 fn netbsd_counts_threads_from_0_and_process_1_waits_for_main() {
-    let own = check("0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n", &[]);
-    assert_eq!((&own.os, own.waits.len()), (&Os::Unknown, 0), "many a kernel has a `main`");
-    assert_eq!(spans(&own), ["thread0: main 0..400", "init: start_init 100..500"]);
+    let other_kernel =
+        check("0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n", &[]);
+    assert_eq!((&other_kernel.os, other_kernel.waits.len()), (&Os::Unknown, 0), "many a kernel has a `main`");
+    assert_eq!(spans(&other_kernel), ["thread0: main 0..400", "init: start_init 100..500"]);
     let t = check(
         "0x0 100 ENTER main\n0x1 200 ENTER start_init\n0x0 500 EXIT main\n0x1 600 EXIT start_init\n\
          1  0  150  0  \"/sbin/init\"  \"/\"\n",
@@ -363,8 +364,8 @@ fn functions_that_are_never_left() {
     let end = "0x9 90 ENTER start_init\n0x9 99 EXIT start_init\n";
     let begin = "0x1 0 ENTER mi_startup\n0x1 5 ENTER SYSINIT a\n0x2 20 THREAD x\n";
     let unexplained = |t: &Timeline| -> Vec<i64> {
-        let of = t.boundaries.iter().filter(|b| b.phase == Phase::Unexplained);
-        of.map(|b| b.at.0).collect()
+        let boundaries = t.boundaries.iter().filter(|b| b.phase == Phase::Unexplained);
+        boundaries.map(|b| b.at.0).collect()
     };
     // Process 1 runs, so the SYSINIT is over. The outermost function does not return, and covers the unknown time.
     let t = check(&format!("{begin}0x1 25 ENTER f\n0x1 30 EXIT f\n{end}"), &[("entry-without-exit", 2, "2")]);
@@ -514,9 +515,9 @@ fn the_better_of_two_dumps_is_used() {
 /// Functions of other kernels may be called `main` or `loader` too, and may be entered again.
 #[test]
 fn a_function_named_loader_need_not_be_the_boot_loader() {
-    let own = "0x1 0 ENTER kmain\n0x1 1 ENTER loader\n0x1 2 EXIT loader\n0x1 3 ENTER loader\n0x1 4 EXIT loader\n\
+    let log = "0x1 0 ENTER kmain\n0x1 1 ENTER loader\n0x1 2 EXIT loader\n0x1 3 ENTER loader\n0x1 4 EXIT loader\n\
                0x1 10 ENTER vfs_mount\n0x1 50 EXIT vfs_mount\n0x1 60 EXIT kmain\n";
-    let t = check(own, &[]);
+    let t = check(log, &[]);
     assert_eq!(spans(&t)[..2], ["thread0: kmain 0..60", "thread0: loader 1..2"]);
     assert_eq!(t.boundaries.iter().map(|b| b.phase).collect::<Vec<_>>(), [Phase::Kernel]);
     let each_cpu = "0x1 0 ENTER main\n0x1 1 ENTER smp_start\n0x2 2 THREAD ap1\n0x2 2 ENTER main\n0x1 9 EXIT smp_start\n\

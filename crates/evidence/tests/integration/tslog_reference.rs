@@ -38,7 +38,7 @@ fn stack(timeline: &Timeline, stretch: &analysis::Stretch) -> String {
     let mut frames: Vec<String> = Vec::new();
     for frame in stretch.chain.iter() {
         let track = timeline.tracks.get(frame.track);
-        let own = match (name(track.name), track.kind) {
+        let root = match (name(track.name), track.kind) {
             (_, TrackKind::Firmware) if frame.span.is_some() => None,
             ("thread0" | "init" | "loader", _) => Some("kernel".to_owned()),
             (named, _) => Some(format!("THREAD {named}")),
@@ -50,7 +50,7 @@ fn stack(timeline: &Timeline, stretch: &analysis::Stretch) -> String {
             spans.push(format!("{} {}", name(row.name), name(row.detail)).trim_end().to_owned());
             at = timeline.spans.parent(span);
         }
-        frames.extend(own);
+        frames.extend(root);
         frames.extend(spans.into_iter().rev());
     }
     frames.join(";")
@@ -92,8 +92,8 @@ impl Scripts {
             return None;
         };
         for tool in ["sh", "perl", "look", "sort", "sed"] {
-            let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap();
-            if !found.status.success() {
+            let output = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap();
+            if !output.status.success() {
                 println!("SKIPPED: {tool} is not installed");
                 return None;
             }
@@ -280,9 +280,9 @@ fn difference(ours: &Stacks, theirs: &Stacks) -> String {
     let mut text = format!("ours {}, theirs {} ticks; {} elsewhere\n", total(ours), total(theirs), apart(ours, theirs));
     let all: std::collections::BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
     for stack in all {
-        let of = |stacks: &Stacks| stacks.get(stack).copied().unwrap_or(0);
-        if of(ours) != of(theirs) {
-            text.push_str(&format!("{stack}: ours {}, theirs {}\n", of(ours), of(theirs)));
+        let ticks = |stacks: &Stacks| stacks.get(stack).copied().unwrap_or(0);
+        if ticks(ours) != ticks(theirs) {
+            text.push_str(&format!("{stack}: ours {}, theirs {}\n", ticks(ours), ticks(theirs)));
         }
     }
     text

@@ -59,7 +59,7 @@ pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
     of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
 }
 
-/// Whether code of that name is only passed through, on the way to a function or back from it. No function has the name of another
+/// True if code of that name is only passed through, on the way to a function or back. No function has the name of another
 /// architecture's thunk.
 pub(crate) fn is_thunk(name: &str) -> bool {
     let mut thunks = ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten());

@@ -399,8 +399,8 @@ impl<'a> Layer<'a, '_> {
         }
         let (words, now, place) = ((self.words.initcall, detail), self.now, self.place());
         let timeline = &mut *self.timeline;
-        let found = self.spans.end(&mut timeline.spans, track, words, now, &mut timeline.diagnostics, |_| place());
-        let Some(span) = found else { return };
+        let ended = self.spans.end(&mut timeline.spans, track, words, now, &mut timeline.diagnostics, |_| place());
+        let Some(span) = ended else { return };
         timeline.diagnostics.note(DiagnosticKind::TracedInitcallWithoutReturn, place);
         let detail = format!("{}, at most: its return was not traced", timeline.names.get(detail));
         let detail = timeline.names.intern(&detail);

@@ -205,7 +205,7 @@ impl Processes {
         });
         let above: Vec<(NameId, usize)> = above.collect();
         above.into_iter().rev().for_each(|(script, above)| self.all[above].script = Some(script));
-        let mut found: Vec<Service> = Vec::new();
+        let mut new_services: Vec<Service> = Vec::new();
         // Children inherited control groups at the fork already. Services are passed on here: parents stand before
         // their children.
         let mut services: Vec<Option<NameId>> = vec![None; self.all.len()];
@@ -214,12 +214,12 @@ impl Processes {
             if services[i].is_none() {
                 let service = self.service(i, timeline);
                 services[i] = service.as_ref().map(|service| service.name);
-                found.extend(service);
+                new_services.extend(service);
             }
             self.all[i].unit = services[i];
         }
-        found.sort_by_key(|service| service.start);
-        for Service { name, manager, start, settled } in found {
+        new_services.sort_by_key(|service| service.start);
+        for Service { name, manager, start, settled } in new_services {
             timeline.unit_managers.insert(name, manager);
             timeline.units.push(ServiceUnit { name, start: Some(start), settled, ..ServiceUnit::default() });
         }

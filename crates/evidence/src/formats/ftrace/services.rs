@@ -20,11 +20,11 @@ pub(super) fn script(path: &str) -> Option<&str> {
 
 /// The script's name in the folder of a run level: `/etc/rc2.d/S03ssh`, `/etc/rc.d/rc2.d/S03ssh`.
 fn of_level(path: &str) -> Option<&str> {
-    let of = |folder| {
+    let script_in = |folder| {
         let (level, name) = path.strip_prefix(folder)?.split_once(".d/")?;
         (level.len() == 1 && name.starts_with('S')).then_some(name)
     };
-    of("/etc/rc").or_else(|| of("/etc/rc.d/rc"))
+    script_in("/etc/rc").or_else(|| script_in("/etc/rc.d/rc"))
 }
 
 /// Removes the prefix that orders scripts: `S03` of `S03ssh`.

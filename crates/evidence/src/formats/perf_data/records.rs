@@ -93,7 +93,7 @@ pub(super) fn read<'a>(records: &'a [u8], attributes: &mut Attributes) -> Found<
 fn next<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, u16, &'a [u8])> {
     const HEAD_BYTES: u64 = 8;
     let before = *bytes;
-    let mut one = || {
+    let mut read_one = || {
         let (number, mode, length) = (bytes.u32()?, bytes.u16()?, bytes.u16()?);
         let body = bytes.take(u64::from(length).checked_sub(HEAD_BYTES)?)?;
         let behind = match number {
@@ -104,11 +104,11 @@ fn next<'a>(bytes: &mut Bytes<'a>) -> Option<(u32, u16, &'a [u8])> {
         bytes.take(behind)?;
         Some((number, mode, body))
     };
-    let found = one();
-    if found.is_none() {
+    let record = read_one();
+    if record.is_none() {
         *bytes = before;
     }
-    found
+    record
 }
 
 /// Unpacks a record. Successive packed records form one stream.

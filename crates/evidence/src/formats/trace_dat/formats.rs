@@ -97,8 +97,8 @@ mod tests {
         );
         formats.add(b"name: without a number\n");
         let at = |name: &str| formats.own("sched_process_exec", "", name).map(|field| (field.offset, field.bytes));
-        let found = ["__data_loc_filename", "pid", "comm", "function", "filename"].map(at);
-        assert_eq!(found, [Some((8, 4)), Some((12, 4)), Some((16, 16)), Some((32, 8)), None]);
+        let places = ["__data_loc_filename", "pid", "comm", "function", "filename"].map(at);
+        assert_eq!(places, [Some((8, 4)), Some((12, 4)), Some((16, 16)), Some((32, 8)), None]);
         assert_eq!(formats.common("type"), Some(Field { offset: 0, bytes: 2 }));
         assert_eq!(formats.numbers, HashMap::from([("sched_process_exec".to_owned(), 312)]));
     }

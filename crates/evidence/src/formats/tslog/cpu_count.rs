@@ -20,8 +20,8 @@ pub fn note(log: &Log, order: &Order, clock: &Clock, (tracks, ends): (&[TrackId]
     let mut waited: HashMap<NameId, (Ns, Ns)> = HashMap::new();
     for wait in &timeline.waits {
         if let WaitedOn::Holders(topic) = wait.by {
-            let all = waited.entry(topic).or_insert((wait.from, wait.until));
-            *all = (all.0.min(wait.from), all.1.max(wait.until));
+            let range = waited.entry(topic).or_insert((wait.from, wait.until));
+            *range = (range.0.min(wait.from), range.1.max(wait.until));
         }
     }
     let ready = Ready::new(&occupancy(log, order, clock, (tracks, ends), 1).off);
@@ -50,22 +50,23 @@ struct Ready(HashMap<TrackId, Vec<(Ns, Ns, Ns)>>);
 
 impl Ready {
     fn new(off: &[timeline::OffCpu]) -> Ready {
-        let mut all: HashMap<TrackId, Vec<(Ns, Ns, Ns)>> = HashMap::new();
+        let mut by_track: HashMap<TrackId, Vec<(Ns, Ns, Ns)>> = HashMap::new();
         for (off, ready) in off.iter().filter_map(|off| Some((off, off.ready?))) {
-            let known = all.entry(off.track).or_default();
-            let (end, before) = known.last().map_or((Ns::MIN, Ns::ZERO), |last| (last.1, last.2 + (last.1 - last.0)));
+            let stretches = by_track.entry(off.track).or_default();
+            let (end, before) =
+                stretches.last().map_or((Ns::MIN, Ns::ZERO), |last| (last.1, last.2 + (last.1 - last.0)));
             let from = ready.max(off.from).max(end);
             if from < off.until {
-                known.push((from, off.until, before));
+                stretches.push((from, off.until, before));
             }
         }
-        Ready(all)
+        Ready(by_track)
     }
 
     fn between(&self, track: TrackId, from: Ns, to: Ns) -> Ns {
-        let Some(known) = self.0.get(&track).filter(|_| from < to) else { return Ns::ZERO };
+        let Some(stretches) = self.0.get(&track).filter(|_| from < to) else { return Ns::ZERO };
         let until = |at: Ns| {
-            let before = known.partition_point(|ready| ready.0 < at).checked_sub(1).map(|i| known[i]);
+            let before = stretches.partition_point(|ready| ready.0 < at).checked_sub(1).map(|i| stretches[i]);
             before.map_or(Ns::ZERO, |(from, until, before)| before + (until.min(at) - from))
         };
         until(to) - until(from)

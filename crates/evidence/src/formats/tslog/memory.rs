@@ -41,12 +41,12 @@ impl Log {
 
 /// Reads physical addresses out of an image whose log is at `at`. The log's own address gives the image's begin.
 fn physical<'a>(bytes: &'a [u8], at: usize, head: &Head) -> impl FnMut(u64, &mut [u8]) -> bool + use<'a> {
-    let own = [head.region_virt, head.region_virt_now].into_iter().find_map(|virt| outside(head, virt));
-    let begin = own.and_then(|phys| phys.checked_sub(at as u64)).unwrap_or(0);
+    let log_phys = [head.region_virt, head.region_virt_now].into_iter().find_map(|virt| outside(head, virt));
+    let begin = log_phys.and_then(|phys| phys.checked_sub(at as u64)).unwrap_or(0);
     move |phys, buffer| {
         let offset = phys.checked_sub(begin).and_then(|offset| usize::try_from(offset).ok());
-        let found = offset.and_then(|offset| bytes.get(offset..offset.checked_add(buffer.len())?));
-        found.map(|found| buffer.copy_from_slice(found)).is_some()
+        let source = offset.and_then(|offset| bytes.get(offset..offset.checked_add(buffer.len())?));
+        source.map(|source| buffer.copy_from_slice(source)).is_some()
     }
 }
 

@@ -89,7 +89,7 @@ impl Sleep {
 
 /// An event that the scheduler logged.
 #[derive(Clone, Copy)]
-struct Said {
+struct SchedulerEvent {
     at: Ns,
     life: u32,
     event: Event,
@@ -97,13 +97,13 @@ struct Said {
 
 /// The log's records and scheduler events, in order of time.
 #[derive(Default)]
-struct Heard {
+struct LogActivity {
     points: Vec<Point>,
     /// For each life: the time of its first record.
     first: Vec<Option<Ns>>,
     /// For each life: its sleeps.
     sleeps: Vec<Vec<Sleep>>,
-    said: Vec<Said>,
+    events: Vec<SchedulerEvent>,
 }
 
 /// Returns which thread had which CPU until the tick `ends`. `O(n log n)`. Empty if the log does not show it.
@@ -120,25 +120,25 @@ pub fn occupancy(
     if !switches && !is_alone {
         return Occupancy::default();
     }
-    let heard = Heard::new(log, order, clock, ends);
-    let turns = if switches { logged(&heard, order, clock, ends) } else { inferred(&heard) };
-    let has_timeouts = heard.sleeps.iter().flatten().any(|sleep| sleep.timeout.is_some());
-    let off = off(&heard, &turns, order, clock, switches);
-    let mut found = Occupancy { off, turns, is_logged: switches, has_timeouts };
-    found.turns.iter_mut().for_each(|turn| turn.track = tracks[turn.track.0 as usize]);
-    for off in &mut found.off {
+    let activity = LogActivity::new(log, order, clock, ends);
+    let turns = if switches { logged(&activity, order, clock, ends) } else { inferred(&activity) };
+    let has_timeouts = activity.sleeps.iter().flatten().any(|sleep| sleep.timeout.is_some());
+    let off = off(&activity, &turns, order, clock, switches);
+    let mut occupancy = Occupancy { off, turns, is_logged: switches, has_timeouts };
+    occupancy.turns.iter_mut().for_each(|turn| turn.track = tracks[turn.track.0 as usize]);
+    for off in &mut occupancy.off {
         off.track = tracks[off.track.0 as usize];
         off.by = off.by.map(|by| tracks[by.0 as usize]);
     }
-    found.sort();
-    found
+    occupancy.sort();
+    occupancy
 }
 
-impl Heard {
-    fn new(log: &Log, order: &Order, clock: &Clock, ends: u64) -> Heard {
+impl LogActivity {
+    fn new(log: &Log, order: &Order, clock: &Clock, ends: u64) -> LogActivity {
         let meanings: Vec<(bool, Option<Event>)> =
             log.labels.iter().map(|text| (text.split(|&b| b == b' ').next() == Some(b"_sleep"), event(text))).collect();
-        let mut heard = Heard::default();
+        let mut activity = LogActivity::default();
         let mut keyed: Vec<((u64, u16, u32), Point)> = Vec::new();
         for (number, life) in (0..).zip(&order.lives) {
             let mut stack = Stack::default();
@@ -154,7 +154,7 @@ impl Heard {
                         continue;
                     }
                     Some(event) => {
-                        heard.said.push(Said { at, life: number, event });
+                        activity.events.push(SchedulerEvent { at, life: number, event });
                         continue;
                     }
                     None if record.what == What::Thread => continue,
@@ -179,13 +179,13 @@ impl Heard {
             if let Some((_, point)) = keyed.last_mut().filter(|(_, p)| p.life == number && has_ended) {
                 point.leaves |= stack.open.is_empty();
             }
-            heard.first.push(keyed.get(before).map(|(_, point)| point.at));
-            heard.sleeps.push(sleeps);
+            activity.first.push(keyed.get(before).map(|(_, point)| point.at));
+            activity.sleeps.push(sleeps);
         }
         keyed.sort_by_key(|(key, _)| *key);
-        heard.points = keyed.into_iter().map(|(_, point)| point).collect();
-        heard.said.sort_by_key(|said| said.at);
-        heard
+        activity.points = keyed.into_iter().map(|(_, point)| point).collect();
+        activity.events.sort_by_key(|event| event.at);
+        activity
     }
 }
 
@@ -229,9 +229,9 @@ impl Stack {
 }
 
 /// Infers the turns on the one CPU. Each turn's track is the number of a life.
-fn inferred(heard: &Heard) -> Vec<Running> {
+fn inferred(activity: &LogActivity) -> Vec<Running> {
     let mut turns: Vec<Running> = Vec::new();
-    for pair in heard.points.windows(2) {
+    for pair in activity.points.windows(2) {
         let (a, b) = (pair[0], pair[1]);
         if a.piece != b.piece || a.at >= b.at {
             continue;
@@ -257,12 +257,12 @@ fn turn(turns: &mut Vec<Running>, next: Running) {
 }
 
 /// Reads the turns from the scheduler's events. Before the first, the kernel's first thread runs on the first CPU.
-fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running> {
+fn logged(activity: &LogActivity, order: &Order, clock: &Clock, ends: u64) -> Vec<Running> {
     let mut turns = Vec::new();
     let mut now: HashMap<u32, (Option<u32>, Ns)> = HashMap::new();
-    let switches = heard.said.iter().filter_map(|said| match said.event {
-        Event::Run(cpu) => Some((said.at, cpu, Some(said.life))),
-        Event::Idle(cpu) => Some((said.at, cpu, None)),
+    let switches = activity.events.iter().filter_map(|scheduled| match scheduled.event {
+        Event::Run(cpu) => Some((scheduled.at, cpu, Some(scheduled.life))),
+        Event::Idle(cpu) => Some((scheduled.at, cpu, None)),
         _ => None,
     });
     let switches: Vec<(Ns, u32, Option<u32>)> = switches.collect();
@@ -286,14 +286,14 @@ fn logged(heard: &Heard, order: &Order, clock: &Clock, ends: u64) -> Vec<Running
 }
 
 /// Returns when threads had no CPU, and since when they could have used one.
-fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged: bool) -> Vec<OffCpu> {
+fn off(activity: &LogActivity, turns: &[Running], order: &Order, clock: &Clock, is_logged: bool) -> Vec<OffCpu> {
     let mut by_life: Vec<Vec<Running>> = vec![Vec::new(); order.lives.len()];
     turns.iter().for_each(|turn| by_life[turn.track.0 as usize].push(*turn));
     by_life.iter_mut().for_each(|turns| turns.sort_by_key(|turn| turn.from));
     let mut woken: Vec<Vec<(Ns, bool)>> = vec![Vec::new(); order.lives.len()];
-    for said in &heard.said {
-        if let Event::Ready { by_thread } = said.event {
-            woken[said.life as usize].push((said.at, by_thread));
+    for scheduled in &activity.events {
+        if let Event::Ready { by_thread } = scheduled.event {
+            woken[scheduled.life as usize].push((scheduled.at, by_thread));
         }
     }
     let one_cpu = turns.windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
@@ -301,9 +301,9 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
         let before = turns.partition_point(|turn| turn.from < at).checked_sub(1);
         before.map(|i| turns[i]).filter(|turn| one_cpu && turn.to >= at).map(|turn| turn.track)
     };
-    let mut found = Vec::new();
+    let mut off_cpu = Vec::new();
     for (number, life) in (0u32..).zip(&order.lives) {
-        let (turns, sleeps) = (&by_life[number as usize], &heard.sleeps[number as usize]);
+        let (turns, sleeps) = (&by_life[number as usize], &activity.sleeps[number as usize]);
         let woken = &woken[number as usize];
         let track = TrackId(number);
         let ready = |from: Ns, until: Ns| {
@@ -311,12 +311,12 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
             woken.get(first).filter(|&&(at, _)| at <= until).copied()
         };
         // A thread whose first record is a sleep may have no turn before that.
-        let logged = heard.first[number as usize].filter(|_| !is_logged).unwrap_or(Ns::MAX);
+        let logged = activity.first[number as usize].filter(|_| !is_logged).unwrap_or(Ns::MAX);
         let begun = turns.first().map(|turn| turn.from.min(logged));
         if let Some((from, begun)) = created(life, clock).zip(begun).filter(|(from, begun)| from < begun) {
             let (at, by_thread) = ready(from, begun).unwrap_or((from, true));
             let by = had_it(at).filter(|_| by_thread);
-            found.push(OffCpu { track, from, ready: Some(at), until: begun, by });
+            off_cpu.push(OffCpu { track, from, ready: Some(at), until: begun, by });
         }
         if is_logged {
             for pair in turns.windows(2).filter(|pair| pair[0].to < pair[1].from) {
@@ -327,7 +327,7 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
                     (None, Some(sleep)) => (sleep.over(until), None),
                     (None, None) => (Some(from), None),
                 };
-                found.push(OffCpu { track, from, ready, until, by });
+                off_cpu.push(OffCpu { track, from, ready, until, by });
             }
             continue;
         }
@@ -336,20 +336,20 @@ fn off(heard: &Heard, turns: &[Running], order: &Order, clock: &Clock, is_logged
             let until = back.map(|turn| turn.from).filter(|&at| at > sleep.from).unwrap_or(sleep.to);
             let ready = sleep.over(until);
             if sleep.from < until {
-                found.push(OffCpu { track, from: sleep.from, ready, until, by: None });
+                off_cpu.push(OffCpu { track, from: sleep.from, ready, until, by: None });
             }
         }
     }
     if !is_logged {
-        found.extend(preempted(&heard.points, order.lives.len()));
+        off_cpu.extend(preempted(&activity.points, order.lives.len()));
     }
-    found
+    off_cpu
 }
 
 /// Returns the stretches in which others logged while a thread did not sleep. The thread was ready then, unless it
 /// waited for a topic without a sleep. There is at most one such stretch between two records of a thread.
 fn preempted(points: &[Point], lives: usize) -> Vec<OffCpu> {
-    let mut found = Vec::new();
+    let mut off_cpu = Vec::new();
     let mut last: Vec<Option<usize>> = vec![None; lives];
     for (i, point) in points.iter().enumerate() {
         let Some(left) = last[point.life as usize].replace(i) else { continue };
@@ -364,10 +364,10 @@ fn preempted(points: &[Point], lives: usize) -> Vec<OffCpu> {
         let until = if points[i - 1].leaves { points[i - 1].at } else { point.at };
         if from < until {
             let ready = Some(from).filter(|_| !before.waits);
-            found.push(OffCpu { track: TrackId(point.life), from, ready, until, by: None });
+            off_cpu.push(OffCpu { track: TrackId(point.life), from, ready, until, by: None });
         }
     }
-    found
+    off_cpu
 }
 
 /// The time of a thread's creation, if the log has it.

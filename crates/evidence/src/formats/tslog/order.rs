@@ -174,8 +174,8 @@ const NO_COUNTER: u64 = 1 << 63;
 
 /// Returns the tick from which the believable range begins: the first that a counter can reach, unless most cannot be.
 fn first_in_range(ticks: impl Iterator<Item = u64> + Clone) -> u64 {
-    let (all, beyond) = ticks.clone().fold((0u64, 0u64), |(all, n), t| (all + 1, n + u64::from(t >= NO_COUNTER)));
-    let most_beyond = beyond > all / 2;
+    let (count, beyond) = ticks.clone().fold((0u64, 0u64), |(count, n), t| (count + 1, n + u64::from(t >= NO_COUNTER)));
+    let most_beyond = beyond > count / 2;
     ticks.clone().find(|&t| most_beyond == (t >= NO_COUNTER)).unwrap_or_default()
 }
 
@@ -333,11 +333,11 @@ impl Placing {
 
     /// Names a life, and returns it.
     fn rename(&mut self, life: u32, name: u32, diagnostics: &mut Diagnostics, place: impl Fn() -> String) -> u32 {
-        let known = &mut self.lives[life as usize];
-        if known.name.is_some_and(|first| first != name) {
+        let named = &mut self.lives[life as usize];
+        if named.name.is_some_and(|first| first != name) {
             diagnostics.note(DiagnosticKind::ThreadRenamed, place);
         }
-        known.name.get_or_insert(name);
+        named.name.get_or_insert(name);
         life
     }
 

@@ -169,9 +169,9 @@ impl Walk<'_> {
             return b"/etc/rc".to_vec();
         }
         let of_rc = || (Some(entry.parent) == self.rc).then_some(entry.first_path).flatten();
-        let known = exec.or_else(|| of_rc().map(|label| self.labels.text(label)));
+        let name = exec.or_else(|| of_rc().map(|label| self.labels.text(label)));
         let inherited = || self.nodes.get(parent).map(|node| node.name.clone());
-        known.map(<[u8]>::to_vec).or_else(inherited).unwrap_or_default()
+        name.map(<[u8]>::to_vec).or_else(inherited).unwrap_or_default()
     }
 }
 
@@ -189,9 +189,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(u64, u32, &str)]) {
-        let found = table(text);
-        let found: Vec<_> = found.iter().map(|(pid, depth, name)| (*pid, *depth, name.as_str())).collect();
-        assert_eq!(found, expected);
+        let rows = table(text);
+        let rows: Vec<_> = rows.iter().map(|(pid, depth, name)| (*pid, *depth, name.as_str())).collect();
+        assert_eq!(rows, expected);
     }
 
     #[test]
@@ -229,13 +229,13 @@ mod tests {
 
     #[test]
     fn lines_of_the_table_and_others() {
-        let is = |line: &str| fields(line.as_bytes()).is_some();
-        assert!(is("98 0 0 0 \"\" \"\"") && is("1 2 3 4 \"a\" b\" \"c\" d\""));
+        let is_line = |line: &str| fields(line.as_bytes()).is_some();
+        assert!(is_line("98 0 0 0 \"\" \"\"") && is_line("1 2 3 4 \"a\" b\" \"c\" d\""));
         assert!(
-            !is("1 2 3 \"a\" \"b\"")
-                && !is("1 2 3 4 \"a\"")
-                && !is("1 2 3 4 a b")
-                && !is("1 2 3 99999999999999999999 \"\" \"\"")
+            !is_line("1 2 3 \"a\" \"b\"")
+                && !is_line("1 2 3 4 \"a\"")
+                && !is_line("1 2 3 4 a b")
+                && !is_line("1 2 3 99999999999999999999 \"\" \"\"")
         );
         assert_eq!(names(b"\"a\" \"b\""), Some((&b"a"[..], &b"b"[..])));
     }

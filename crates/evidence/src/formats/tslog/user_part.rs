@@ -26,11 +26,11 @@ pub fn build(log: &Log, processes: Processes, error: Ns, timeline: &mut Timeline
     wait_for_children(&table, &tracks, last, timeline);
     let rc_pid = user::rc(&log.users).map(|rc| log.users[rc].pid);
     let rc = table.iter().find(|p| Some(p.pid) == rc_pid);
-    let of = |p: &Process| ProcessOf { pid: p.pid, name: p.name };
+    let process_of = |p: &Process| ProcessOf { pid: p.pid, name: p.name };
     let (at, evidence) = match rc {
         Some(rc) => match rc.end {
-            Some(end) => (end, EndEvidence::Exited(of(rc))),
-            None => (last, EndEvidence::TableEndsBeforeExit(of(rc))),
+            Some(end) => (end, EndEvidence::Exited(process_of(rc))),
+            None => (last, EndEvidence::TableEndsBeforeExit(process_of(rc))),
         },
         None => (last, EndEvidence::TableEnds),
     };

@@ -90,8 +90,8 @@ mod tests {
         .concat();
         let mut diagnostics = Diagnostics::default();
         let calls = all(&file, "1.dat", &mut diagnostics);
-        let found: Vec<_> = calls.iter().map(|call| (call.at.0, call.edge, call.address)).collect();
-        assert_eq!(found, [(10, Edge::Entry, 0x1000), (20, Edge::Exit, 0x1000), (30, Edge::Lost, 0)]);
+        let rows: Vec<_> = calls.iter().map(|call| (call.at.0, call.edge, call.address)).collect();
+        assert_eq!(rows, [(10, Edge::Entry, 0x1000), (20, Edge::Exit, 0x1000), (30, Edge::Lost, 0)]);
         assert_eq!(diagnostics.count(DiagnosticKind::LinesUnreadable), 2);
         assert!(recognise(&file) && !recognise(b"PERFILE2PERFILE2"));
     }

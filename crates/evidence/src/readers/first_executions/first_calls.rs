@@ -52,46 +52,46 @@ pub struct FirstCalls {
 pub fn calls(run: &FirstExecutions, symbols: &Symbols, min: Ns, diagnostics: &mut Diagnostics) -> FirstCalls {
     let arch = arch::of(&run.target);
     let switch = arch.and_then(|arch| symbols.address(arch.thread_switch));
-    let mut found = FirstCalls::default();
+    let mut first_calls = FirstCalls::default();
     // For each open call: the return address, and its block's position.
     let mut open: HashMap<u64, u32> = HashMap::new();
     let mut stack = BootStack::default();
     // For an unknown architecture, no address is known to be the kernel's.
     let kernel_from = arch.map_or(u64::MAX, |arch| arch.kernel.lowest_address);
     for (i, (&address, ending)) in run.blocks.addresses().iter().zip(run.blocks.endings()).enumerate() {
-        if Some(address) == switch && found.first_switch.is_none() {
-            found.first_switch = Some(run.blocks.get(i).at);
+        if Some(address) == switch && first_calls.first_switch.is_none() {
+            first_calls.first_switch = Some(run.blocks.get(i).at);
             let stood = stack.still_open(run, symbols, i);
             // A return to one of these after the switch may come from another thread than the call.
             stood.iter().for_each(|call| _ = open.remove(&call.returns_to));
-            found.calls.extend(stood);
+            first_calls.calls.extend(stood);
         }
         if let Some(site) = open.remove(&address) {
             let site = site as usize;
             let (call, block) = (run.blocks.get(site), run.blocks.get(i));
             stack.pop(site);
-            // Threads can move from one vCPU to another once there are several: `add` finds the caller's thread.
-            if call.thread != block.thread && found.first_switch.is_none() {
+            // Once there are several threads, they move between vCPUs: `add` finds the caller's thread.
+            if call.thread != block.thread && first_calls.first_switch.is_none() {
                 diagnostics.note_time(DiagnosticKind::FirstCallReturnedElsewhere, block.at - call.at, || {
                     format!("return to {:#x}", block.address)
                 });
             } else if block.at - call.at >= min {
                 let end_vcpu = run.vcpu(block.thread);
-                found.calls.push(FirstCall { end_vcpu, ..first_call(run, symbols, site, block.at, true) });
+                first_calls.calls.push(FirstCall { end_vcpu, ..first_call(run, symbols, site, block.at, true) });
             }
         }
         if matches!(ending, Ending::Call | Ending::CallIndirect) {
             open.insert(run.blocks.end(i), timeline::number(i));
-            if address >= kernel_from && found.first_switch.is_none() {
+            if address >= kernel_from && first_calls.first_switch.is_none() {
                 stack.push(i, run.blocks.get(i).thread);
             }
         }
     }
-    if found.first_switch.is_none() && !run.blocks.is_empty() {
-        found.calls.extend(stack.still_open(run, symbols, run.blocks.len() - 1));
+    if first_calls.first_switch.is_none() && !run.blocks.is_empty() {
+        first_calls.calls.extend(stack.still_open(run, symbols, run.blocks.len() - 1));
     }
-    found.calls.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
-    found
+    first_calls.calls.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
+    first_calls
 }
 
 fn first_call(run: &FirstExecutions, symbols: &Symbols, site: usize, end: Ns, returned: bool) -> FirstCall {
@@ -318,9 +318,9 @@ mod tests {
             .collect();
         let symbols = symbols();
         let mut diagnostics = Diagnostics::default();
-        let found = calls(run, &symbols, Ns::from_us(5), &mut diagnostics);
+        let first_calls = calls(run, &symbols, Ns::from_us(5), &mut diagnostics);
         t.diagnostics.extend(diagnostics);
-        add(&found, &symbols, TrackId(0), &mut t);
+        add(&first_calls, &symbols, TrackId(0), &mut t);
         let got: Vec<_> = t
             .spans
             .iter()

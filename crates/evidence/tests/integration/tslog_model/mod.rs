@@ -299,8 +299,8 @@ impl Model<'_> {
 
     /// Returns a thread's stack, and on top of it the stack of the thread that it waits for.
     fn waiting(&self, thread: u64, t: u64, waiters: &mut Vec<u64>) -> String {
-        let own = self.stack(thread, t);
-        let Some((topic, from, until)) = self.wait(thread, t) else { return own };
+        let own_stack = self.stack(thread, t);
+        let Some((topic, from, until)) = self.wait(thread, t) else { return own_stack };
         let mut holds = self.holds(&topic);
         if self.rules == Rules::Ours {
             hand_over(&mut holds);
@@ -322,9 +322,9 @@ impl Model<'_> {
                 waiters.push(thread);
                 let theirs = self.waiting(holder, when, waiters);
                 waiters.pop();
-                format!("{own};{theirs}")
+                format!("{own_stack};{theirs}")
             }
-            None => own,
+            None => own_stack,
         }
     }
 

@@ -81,9 +81,9 @@ fn polled(records: &mut Vec<Record>, _: &mut Dice) {
 
 /// Removes one record, but none that shows where the boot is.
 fn lose(records: &mut Vec<Record>, dice: &mut Dice, what: &str, begins: &str) {
-    let is =
+    let may_be_lost =
         |r: &Record| r.what == what && r.text.starts_with(begins) && r.text != "start_init" && r.text != "mi_startup";
-    let all: Vec<usize> = (0..records.len()).filter(|&i| is(&records[i])).collect();
+    let all: Vec<usize> = (0..records.len()).filter(|&i| may_be_lost(&records[i])).collect();
     if !all.is_empty() {
         records.remove(all[dice.below(all.len() as u64) as usize]);
     }
