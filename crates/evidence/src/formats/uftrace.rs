@@ -1,7 +1,8 @@
 //! Reads a data directory of uftrace: every call of a program's own functions, by thread.
 //!
 //! ```text
-//! 19674.dat       calls of thread 19674: 16-byte records, a stamp and a word (type 2 bits, more 1, mark 3, depth 10, address 48)
+//! 19674.dat       calls of thread 19674: 16-byte records, a stamp and a word
+//!                 (type 2 bits, more 1, mark 3, depth 10, address 48)
 //! sid-….map       where a program and its libraries were mapped, as /proc/PID/maps has it
 //! t.sym           functions of t: address in the file, type, name
 //! task.txt        SESS timestamp=1.5 pid=7 sid=… exename="/sbin/init"      FORK timestamp=1.6 pid=8 ppid=7

@@ -115,7 +115,7 @@ fn an_interrupted_thread_is_not_the_waker() {
     );
 }
 
-/// The kernel traced starts of work earlier than ends.
+/// The kernel began to trace starts of work earlier than ends of work.
 #[test]
 fn work_without_an_end_lasts_until_its_worker_is_idle_or_the_next_work_begins() {
     let event = |us: u32, what: &str| format!("k-9 [000] ..... 0.0000{us}: {what}");

@@ -95,7 +95,7 @@ fn a_timeout_tells_since_when_a_thread_could_run() {
         "holder off 80000..85000, ready 83000",
     ];
     check(&text, 1, &expected);
-    // A sleep that ended before its timeout was ended by another thread.
+    // A sleep that ended before its timeout was ended by a wake-up.
     let text = text.replace("TIMEOUT 3ms", "TIMEOUT 10s");
     assert!(occupancy_lines(&built(&text, 1)).contains(&"holder off 80000..85000, when?".to_owned()));
 }

@@ -318,8 +318,7 @@ fn group_populated(args: &[u8]) -> Option<Event<'_>> {
     Some(if is_populated { Event::GroupPopulated(group) } else { Event::Other(NAME) })
 }
 
-/// Parses
-/// `… protocol=IPPROTO_TCP sport=80 … saddr=0.0.0.0 … saddrv6=::ffff:0.0.0.0 … oldstate=TCP_CLOSE newstate=TCP_LISTEN`.
+/// Parses `… sport=80 … saddr=0.0.0.0 … saddrv6=::ffff:0.0.0.0 … oldstate=TCP_CLOSE newstate=TCP_LISTEN`.
 fn socket(args: &[u8]) -> Option<Event<'_>> {
     const NAME: &[u8] = b"inet_sock_set_state";
     let field = |key| after(args, key).map(until_space);

@@ -6,11 +6,12 @@
 //! # The rule
 //! If one address has several names, the first by this order is kept:
 //! 1. a function's own name, before one that another part of the build gave it ([`ALIASES`]), before the end of the
-//!   code ([`ENDS`]; nothing behind it has a name), before one that only marks where a section begins or ends
-//!   ([`is_mark`]);
+//!    code ([`ENDS`]; nothing behind it has a name), before one that only marks where a section begins or ends
+//!    ([`is_mark`]);
 //! 2. a name that is not weak, before a weak one;
 //! 3. the name with fewer underscores in front;
 //! 4. the name that comes first in its list.
+//!
 //! Steps 2 to 4 are those by which a kernel sorts its own symbol table (Linux: `compare_symbols` in
 //! scripts/kallsyms.c), so most lists agree with them. That table lacks step 1.
 

@@ -7,7 +7,7 @@
 //! FreeBSD 15.0-RELEASE-p13 #0 releng/15.0-af58d0db156a: …       SYSINIT version
 //! real memory  = 536870912 (512 MB)
 //! FreeBSD/SMP: Multiprocessor System Detected: 16 CPUs
-//! hw.ncpu: 16                                                   sysctl; also `ncpu=16` in hand-written notes
+//! hw.ncpu: 16                                                   sysctl; also `ncpu=16` in notes
 //! NetBSD 10.0 (GENERIC) #0: …
 //! total memory = 511 MB
 //! ```

@@ -6,7 +6,7 @@
 //! ends with the innermost `UNWAIT` of its topic, or [without one](super::open_waits) when its thread is seen to go on.
 //! A thread that takes a topic twice holds it until it has released it twice. A release without a hold counts as held
 //! from the beginning, a hold without a release as held without end; code that charges waits to such holds must check
-//! when the thread was created. thread was created.
+//! when the thread was created.
 
 use super::boot::{Chain, Ending, Kind, Silent};
 use super::hole::DEEP;

@@ -32,7 +32,7 @@ pub struct Life {
 /// The tick and the life of an event that occurs once.
 pub type Moment = (u64, u32);
 
-/// Records of which a log has one.
+/// A log's first and last records, and the entries and exits of functions that run once.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The first entry into each role's function, by [`Role`].

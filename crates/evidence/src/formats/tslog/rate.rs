@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! EVENT TSLOG hz 2445431964                                          the recorder's note at the end, from its header
-//! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in hand-written notes
+//! machdep.tsc_freq: 2445431964                                       sysctl; also `=`, or `tsc_freq=` in notes
 //! machdep.tsc_freq: 2,445,431,964                                    sysctl -h
 //! kern.timecounter.tc.ARM MPCore Timecounter.frequency: 24000000     sysctl
 //! Timecounter "TSC-low" frequency 1222715982 Hz quality 1000         console

@@ -8,9 +8,9 @@
 //! fields). Ticks are the kernel's. Exited 0 means still alive. `exec` is the program executed last; `first path` is
 //! the first path that the process looked up. If a number is used again, its line keeps the data of its first process.
 //!
-//! `sys/kern/kern_tslog.c` and rc(8) leave names to be guessed: the executed program; else, for a child of rc, the
-//! first path, which is the script that a subshell of rc runs; else the parent's name. rc itself is the first child of
-//! process 1, a shell.
+//! A process's name is guessed, by how `sys/kern/kern_tslog.c` and rc(8) work: the executed program; else, for a child
+//! of rc, the first path, which is the script that a subshell of rc runs; else the parent's name. rc itself is the
+//! first child of process 1, a shell.
 
 use super::labels::Labels;
 use crate::input::text::{number, skip_spaces};
