@@ -50,7 +50,7 @@ impl Reader for Files {
 struct Graph<'f> {
     file: &'f str,
     entries: Vec<Entry<'f>>,
-    /// The time and track of the last begin or end.
+    /// The time and track of the last call's start or end.
     last: Option<(Ns, TrackId)>,
 }
 

@@ -185,7 +185,7 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     };
     check(&[&blocks, &wake("d.s3."), &back], &expected("ksoftirqd/0#1"));
     check(&[&blocks, &wake("d.h3."), &back], &expected("interrupt: timer or unnamed interrupt"));
-    // If the trace has the begins of softirqs, they show which context runs them.
+    // If the trace shows the starts of softirqs, they show which context runs them.
     let event = |us: u32, what: &str| format!("ksoftirqd/0-14 [000] d.s1. 0.0000{us}: {what}");
     let softirq = [event(20, "softirq_entry: vec=3 [action=NET_RX]"), event(30, "softirq_exit: vec=3 [action=NET_RX]")];
     let irq = |us: u32| {

@@ -150,7 +150,7 @@ impl Scripts {
     }
 }
 
-/// Computes the ticks of each stack from the output of tslog.sh, which has the begin of each.
+/// Computes the ticks of each stack from the output of tslog.sh, which has the start of each.
 fn lengths(output: &str) -> Stacks {
     let lines = output.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
     let lines: Vec<(u64, &str)> = lines.map(|(ticks, stack)| (ticks.parse().unwrap(), stack)).collect();

@@ -21,7 +21,7 @@ pub(super) struct Item {
     pub cpu: u32,
     /// The number of records lost before it; `u64::MAX` if that is unknown.
     pub lost: u64,
-    /// The index of its CPU in the file, and its begin and end in that CPU's pages.
+    /// The index of its CPU in the file, and its start and end in that CPU's pages.
     of: usize,
     from: usize,
     to: usize,

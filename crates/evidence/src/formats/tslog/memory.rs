@@ -39,7 +39,8 @@ impl Log {
     }
 }
 
-/// Reads physical addresses out of an image whose log is at `at`. The log's own address gives the image's begin.
+/// Reads physical addresses out of an image whose log is at `at`. The log's own address gives the image's first
+/// address.
 fn physical<'a>(bytes: &'a [u8], at: usize, head: &Head) -> impl FnMut(u64, &mut [u8]) -> bool + use<'a> {
     let log_phys = [head.region_virt, head.region_virt_now].into_iter().find_map(|virt| outside(head, virt));
     let begin = log_phys.and_then(|phys| phys.checked_sub(at as u64)).unwrap_or(0);

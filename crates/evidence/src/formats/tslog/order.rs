@@ -23,7 +23,7 @@ pub struct Life {
     pub name: Option<u32>,
     /// The tick of that record, and the likely creator: [`Placing::creator`].
     pub created: Option<(u64, u32)>,
-    /// The begin of its records in [`Order::records`].
+    /// The start of its records in [`Order::records`].
     pub begin: usize,
     /// The end of its records there.
     pub end: usize,

@@ -10,9 +10,9 @@ const ENTRIES_MAX: usize = 1 << 20;
 /// Functions, by the files and their mapped addresses.
 #[derive(Default)]
 pub(crate) struct Functions {
-    /// The begin and end of each mapping, and the file's name.
+    /// The start and end of each mapping, and the file's name.
     maps: Vec<(u64, u64, String)>,
-    /// By the file's path: the begin and name of each function.
+    /// By the file's path: the start and name of each function.
     files: HashMap<String, Vec<(u64, String)>>,
     count: usize,
 }

@@ -328,7 +328,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the topic that a thread waits for at `t`, and the wait's begin and end. A wait that begins and ends at
+    /// Returns the topic that a thread waits for at `t`, and the wait's start and end. A wait that starts and ends at
     /// one tick does not count; one without an end lasts forever.
     fn wait(&self, thread: u64, t: u64) -> Option<(String, u64, u64)> {
         let mut open: Option<(String, u64)> = None;
@@ -465,7 +465,7 @@ fn ours(holds: &[Hold], t: u64, (from, until): (u64, u64)) -> Option<Hold> {
 }
 
 /// Returns the thread whose stack the scripts show at `t`, and the stack's time. The scripts walk back from the end of
-/// the wait and take holds by the order of their releases. Each lasts from its begin to its release, or to the begin of
+/// the wait and take holds by the order of their releases. Each lasts from its start to its release, or to the start of
 /// the hold that was blamed before it.
 fn scripts(holds: &[Hold], t: u64, from: u64, until: u64) -> Option<(u64, u64)> {
     let mut pieces: Vec<(u64, u64, u64)> = Vec::new();
@@ -480,7 +480,7 @@ fn scripts(holds: &[Hold], t: u64, from: u64, until: u64) -> Option<(u64, u64)> 
         }
         left.retain(|h| h.from < waiting);
     }
-    // The last piece that has begun, one tick after its begin, is seen; after its end its stack stays.
+    // The last piece that has begun, one tick after its start, is seen; after its end its stack stays.
     let seen = pieces.iter().filter(|p| p.0 < t).max_by_key(|p| p.0)?;
     Some((seen.2, t.min(seen.1 - 1)))
 }
