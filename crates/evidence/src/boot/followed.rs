@@ -1,21 +1,20 @@
-//! The calls of a recording with what it takes to name them: read once, for the timeline and for tables. What is made of
-//! them is not said here.
+//! The calls of a recording with the data that names them. They are read once, for the timeline and for tables.
 
 use crate::boot::regions::{RanIn, Region};
 use crate::formats::calls::Calls;
 use crate::formats::symbols::Symbols;
 
-/// Calls, and what is needed to name them.
+/// Calls, and the data that names them.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
-    /// What the file says.
+    /// The contents of the file.
     pub calls: Calls,
-    /// The guest's functions, where they were at run time.
+    /// The guest's functions, at their run-time addresses.
     pub symbols: Symbols,
     /// The stages of the boot.
     pub regions: Vec<Region>,
-    /// In which of them the code of each address ran first.
+    /// The stage in which the code of each address ran first.
     pub ran_in: RanIn,
-    /// What the kernel was compressed with; empty where that is not known.
+    /// The method by which the kernel was compressed; empty if it is not known.
     pub compression: String,
 }

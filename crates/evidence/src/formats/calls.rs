@@ -1,9 +1,9 @@
 //! `calls.bin`: every call of a boot, from the QEMU plugin.
 //!
-//! The format is [`plugin_formats::calls`], which the plugin writes with.
+//! [`plugin_formats::calls`] defines the format; the plugin writes with it.
 //!
-//! A chunk that makes no sense is left at the record that makes none; what comes after it is read. Memory grows with the
-//! input only. What it means is in [`profile`].
+//! If a record in a chunk is malformed, the rest of that chunk is skipped and the next chunk is read. Memory grows with
+//! the input only. [`profile`] turns the calls into a call tree.
 
 mod read;
 
@@ -17,29 +17,29 @@ use timeline::Ns;
 pub use plugin_formats::Clock as PluginClock;
 pub use plugin_formats::calls::{Counts, Kind};
 
-/// A path of calls.
+/// A node in the tree of call paths: a function, as called along one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Number of the node that it goes on from; 0: none.
+    /// Number of the parent node; 0 if there is no parent.
     pub parent: u32,
-    /// How.
+    /// The way in which the node was entered.
     pub kind: Kind,
-    /// Address of the function; 0 where it is not known, and of user space.
+    /// Address of the function; 0 if it is unknown, and for user space.
     pub function: u64,
-    /// Of the bottom of a stack, an address on it.
+    /// For the bottom of a stack: an address on that stack.
     pub stack: u64,
 }
 
-/// What a node had counted at some time.
+/// A node's counters at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// The node's number.
     pub node: u32,
-    /// Times it was entered.
+    /// Number of times it was entered.
     pub calls: u64,
-    /// Instructions of its own.
+    /// Self instructions.
     pub insns: u64,
-    /// Ticks of its own; 0 where the clock is virtual.
+    /// Self ticks; 0 if the clock is virtual.
     pub ticks: u64,
 }
 
@@ -61,13 +61,12 @@ pub struct Stretch {
 pub struct Switch {
     /// The node's number.
     pub node: u32,
-    /// The vCPU.
     pub vcpu: u16,
-    /// Ticks.
+    /// The time of the switch, in ticks.
     pub at: u64,
 }
 
-/// What [`Mark`] is about.
+/// The kind of event that a [`Mark`] stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
     /// The first instruction of user space.
@@ -76,79 +75,76 @@ pub enum MarkKind {
     FirstUserOut,
 }
 
-/// A moment of note, at which totals were written.
+/// A notable moment, at which totals were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What.
     pub kind: MarkKind,
-    /// On which vCPU.
     pub vcpu: u16,
-    /// Ticks.
+    /// Its time, in ticks.
     pub at: u64,
-    /// Instructions of its vCPU so far.
+    /// Instructions that its vCPU had executed by then.
     pub insns: u64,
 }
 
-/// The totals of a vCPU up to a moment: those of the intervals before, and these.
+/// The totals of one vCPU up to a moment are those of its earlier intervals plus these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// The vCPU.
     pub vcpu: u16,
-    /// Ticks at its end.
+    /// Its end, in ticks.
     pub to: u64,
-    /// One past its last entry in [`Calls::totals`].
+    /// The index in [`Calls::totals`] after its last entry.
     pub totals_to: usize,
 }
 
-/// Share of the returns whose call is known; none without any return.
+/// The share of returns that belong to a known call; `None` if there was no return.
 pub fn share_matched(counts: &Counts) -> Option<f64> {
     let known = counts.matched as f64 + counts.redirected as f64;
     let all = known + counts.unmatched as f64 + counts.returns_without_stack as f64;
     (all > 0.0).then(|| known / all)
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
-    /// What ticks are.
+    /// The clock that ticks count.
     pub clock: PluginClock,
     /// Version of QEMU's plugin interface.
     pub api: u8,
-    /// vCPUs of the machine.
+    /// Number of vCPUs of the machine.
     pub vcpus: u32,
-    /// The guest's architecture.
+    /// Name of the guest's architecture.
     pub target: String,
-    /// Where ticks begin, on the host's clock.
+    /// Time of tick 0 on the host's clock.
     pub began: Ns,
-    /// Ticks per second, as far as it was known at the start.
+    /// Ticks per second, as measured at the start.
     pub ticks_per_second: u64,
-    /// Calls shorter than this are not among the spans.
+    /// Length of the shortest call in `spans`.
     pub min_call_ticks: u64,
-    /// What following a call and its return costs the plugin, picoseconds of the host.
+    /// The plugin's cost of following a call and its return, in picoseconds of host time.
     pub call_cost_ps: u64,
-    /// Nodes by number; what no chunk defined is the bottom of a stack at address 0.
+    /// Nodes by number. A node that no chunk defines is the bottom of a stack at address 0.
     pub nodes: Vec<Node>,
-    /// Totals in the order of the file.
+    /// Totals, in the order of the file.
     pub totals: Vec<Totals>,
-    /// Where the totals of each interval end.
+    /// The ends of the intervals in `totals`.
     pub intervals: Vec<Interval>,
-    /// Long calls that returned, in the order of their returns on each vCPU.
+    /// Long calls that returned. Those of each vCPU are in the order of their returns.
     pub spans: Vec<Stretch>,
-    /// Long calls that were under way when they were last looked at. Those that returned later are among the spans too.
+    /// Long calls that had not returned when the plugin last looked. If one returned later, it is among `spans` too.
     pub open: Vec<Stretch>,
-    /// Changes of stacks.
+    /// Switches between stacks.
     pub switches: Vec<Switch>,
-    /// Sleeps.
+    /// Sleeps of vCPUs.
     pub idle: Vec<Stretch>,
-    /// Ticks, and the other clock's ns at the same moment.
+    /// Pairs of a tick and the other clock's ns at the same moment.
     pub syncs: Vec<(u64, u64)>,
-    /// Moments of note.
+    /// Notable moments.
     pub marks: Vec<Mark>,
-    /// How well it went.
+    /// The plugin's counts of what it followed and what it left out.
     pub counts: Counts,
-    /// Ticks at which QEMU ended, if it ended in order.
+    /// The tick at which QEMU ended; `None` unless it ended normally.
     pub exit: Option<u64>,
-    /// Host time zero, ns of its clock; kept to place `syncs`.
+    /// Host time zero, in ns of the host's clock. It places `syncs`.
     pub(crate) zero_host_ns: u64,
 }
 
@@ -158,11 +154,11 @@ impl Calls {
         0..timeline::number(self.nodes.len())
     }
 
-    /// The last totals of each node, by number, that were written at `until` (in ticks) or before.
+    /// The latest totals of each node, indexed by its number, among those written at tick `until` or before.
     pub fn totals_until(&self, until: u64) -> Vec<Totals> {
         let mut last: Vec<Totals> = self.numbers().map(|node| Totals { node, ..Totals::default() }).collect();
         let mut from = 0;
-        // What was cut off before its interval ended, ended at an unknown time.
+        // The file was cut before this interval ended: its end is unknown.
         let rest = Interval { vcpu: 0, to: u64::MAX, totals_to: self.totals.len() };
         for interval in self.intervals.iter().chain([&rest]) {
             let totals = &self.totals[from..interval.totals_to];
@@ -170,7 +166,8 @@ impl Calls {
             if interval.to <= until {
                 for t in totals {
                     let slot = &mut last[t.node as usize];
-                    // Of two vCPUs' chunks the later one in the file need not be the later one in time.
+                    // If two vCPUs wrote chunks, the chunk that comes later in the file is not always the later one in
+                    // time.
                     if (t.calls, t.insns) >= (slot.calls, 0) {
                         *slot = *t;
                     }
@@ -180,19 +177,19 @@ impl Calls {
         last
     }
 
-    /// The addresses that were called, each once.
+    /// The addresses of all called functions, each once.
     pub(crate) fn called(&self) -> impl Iterator<Item = u64> + use<> {
         let called = self.nodes.iter().filter(|node| node.kind == Kind::Call && node.function != 0);
         called.map(|node| node.function).collect::<hashbrown::HashSet<u64>>().into_iter()
     }
 
-    /// The last tick that anything is known of.
+    /// The last tick in the evidence.
     pub fn last_tick(&self) -> u64 {
         let intervals = self.intervals.iter().map(|i| i.to);
         intervals.chain(self.spans.iter().map(|s| s.to)).chain(self.exit).max().unwrap_or(0)
     }
 
-    /// A moment in nanoseconds from time zero: between the sync points on either side of it, in a straight line.
+    /// The time of a tick, in ns since time zero, interpolated linearly between the sync points around it.
     pub fn at(&self, tick: u64) -> Ns {
         let i = self.syncs.partition_point(|(t, _)| *t <= tick);
         let rate = 1e9 / self.ticks_per_second.max(1) as f64;
@@ -209,7 +206,7 @@ impl Calls {
         clamped(ns - i128::from(zero))
     }
 
-    /// The first sync point: when the ticks began.
+    /// The first sync point: the start of the ticks.
     fn begin(&self) -> (u64, u64) {
         match self.clock {
             PluginClock::Host => (0, self.zero_host_ns.wrapping_add_signed(self.began.0)),
@@ -217,7 +214,7 @@ impl Calls {
         }
     }
 
-    /// Sync points in order, without those by which time would run backwards; how many those were.
+    /// Sorts the sync points and removes those that step back in time. Returns the number of removed ones.
     fn settle_syncs(&mut self) -> u64 {
         self.syncs.sort_unstable();
         let (all, mut last) = (self.syncs.len(), self.begin().1);
@@ -230,7 +227,7 @@ impl Calls {
     }
 }
 
-/// Whether this looks like a file of the plugin's calls.
+/// True if the bytes begin like the plugin's call trace.
 pub fn recognise(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }

@@ -1,4 +1,4 @@
-//! Every call as evidence of a boot: what each CPU ran, and the steps of process 1 in the kernel.
+//! Reads every call as evidence of a boot: the track on each CPU, and the steps of process 1 in the kernel.
 
 mod build;
 pub mod contexts;
@@ -21,7 +21,7 @@ use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use std::rc::Rc;
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Initcalls, NameId, Ns, Phase, SpanKind, TimeBase};
 
-/// The first one counts.
+/// Only the first file is used.
 #[derive(Default)]
 pub(crate) struct Files {
     file: Option<Rc<File>>,
@@ -59,7 +59,7 @@ impl Reader for Files {
 
 struct Calls {
     followed: Followed,
-    /// Where they were placed, if they were.
+    /// The result of placing them; `None` if they could not be placed.
     placed: Option<Built>,
 }
 
@@ -72,14 +72,14 @@ impl Evidence for Calls {
         let placed = build(&self.followed, first, &mut boot.timeline);
         boot.calls_placed = true;
         boot.user_space = placed.end;
-        // The trace says better which one it is.
+        // The trace identifies process 1 more reliably.
         if init == first {
             boot.init = placed.init.or(boot.init);
         }
         self.placed = Some(placed);
     }
 
-    /// Phases of initcalls where other CPUs are started between two of the levels.
+    /// Sets the phases of initcalls. Other CPUs may be started between two of the levels.
     fn phases(&mut self, boot: &mut Boot<'_>) {
         let Some(error) = self.placed.as_ref().map(|placed| placed.error) else { return };
         let init = boot.init();
@@ -117,7 +117,7 @@ impl Evidence for Calls {
         Some(EndCandidate { rank: EndRank::UserSpaceRan, at, error: Ns::ZERO, evidence, track: Some(track) })
     }
 
-    /// Calls of a deterministic boot, taken elsewhere, say themselves what a nanosecond is.
+    /// An imported call trace of a deterministic boot sets the time base by itself.
     fn finish(&mut self, boot: &mut Boot<'_>) {
         let is_virtual = self.followed.calls.clock == PluginClock::Virtual;
         if boot.is_imported() && is_virtual && boot.is_by_calls_alone() {
@@ -131,7 +131,7 @@ impl Evidence for Calls {
 }
 
 impl Calls {
-    /// Whether they can be placed on this timeline: a deterministic boot's are on no host's clock.
+    /// True if the calls can be placed on this timeline. Those of a deterministic boot are not on a host's clock.
     fn is_on_the_clock(&self, boot: &mut Boot<'_>) -> bool {
         let calls = &self.followed.calls;
         let fits = match boot.manifest.time_base {

@@ -1,4 +1,4 @@
-//! From the bytes of `calls.bin` to [`Calls`]: chunk by chunk, a record at a time. The format is described in the parent.
+//! Reads the bytes of `calls.bin` into [`Calls`]: chunk by chunk, one record at a time.
 
 use super::{Calls, Counts, Interval, Mark, MarkKind, Node, Stretch, Switch, Totals};
 use crate::formats::plugin_header;
@@ -9,17 +9,17 @@ use plugin_formats::calls::{
 use plugin_formats::{Broken, Bytes};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// What a record takes in memory, with what is made of it.
+/// Memory of one record, in bytes, with everything derived from it.
 const RECORD_COST: usize = 40;
 
-/// Reads the file. What is cut off or makes no sense is counted in `diagnostics`, and everything else is returned;
-/// `place` names the file. A header that is not one gives an empty result.
+/// Reads the file. `place` names the file. Cut or malformed parts are counted in `diagnostics`, and everything else is
+/// returned. Without a valid header, the result is empty.
 pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     let mut calls = Calls::default();
     if !header(bytes, place, &mut calls, diagnostics) {
         return calls;
     }
-    // Of a real boot a file's byte becomes eight in memory, twice as many as of a log.
+    // In a real boot, one byte of the file becomes eight in memory, twice as many as with a log.
     let records_max = records_max(2 * bytes.len(), RECORD_COST);
     let nodes_max = (bytes.len() / NODE_BYTES_LEAST).min(records_max);
     let mut reader = Reader { calls, nodes_max, records: 0, records_max, defined: Vec::new(), counts: Vec::new() };
@@ -55,7 +55,7 @@ pub fn read(place: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Calls {
     reader.finish(place, diagnostics)
 }
 
-/// How many usual records one takes the memory of, by its tag: much is made of a stack, of who ran on it, and of sleeps.
+/// The memory of a record, as a multiple of a usual one, by its tag. Much is derived from stacks, switches and sleeps.
 fn weight(tag: u8) -> usize {
     const STACK: u8 = 1;
     const SWITCH: u8 = 5;
@@ -87,9 +87,9 @@ struct Reader {
     nodes_max: usize,
     records: usize,
     records_max: usize,
-    /// Of each node, whether it was defined.
+    /// For each node, true if it was defined.
     defined: Vec<bool>,
-    /// The last figures of each vCPU.
+    /// The latest counts of each vCPU.
     counts: Vec<(u16, Counts)>,
 }
 
@@ -148,7 +148,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A node may be defined only later in the file.
+    /// Converts a stretch. Its node may be defined later in the file.
     fn stretch(&mut self, vcpu: u16, found: format::Stretch) -> Result<Stretch, Broken> {
         self.room(found.node)?;
         Ok(Stretch { node: found.node, vcpu, from: found.to.saturating_sub(found.length), to: found.to })
@@ -166,7 +166,7 @@ impl Reader {
     }
 
     fn counts(&mut self, vcpu: u16, many: u64, from: &mut Bytes) -> Result<(), Broken> {
-        // Further figures are of a later version, and passed over.
+        // A later version may have more figures; they are ignored.
         if many > COUNTS_MOST {
             return Err(Broken::Malformed);
         }

@@ -1,11 +1,13 @@
-//! Calls on the timeline: long ones as spans on tracks, all of them in its profile, and who ran when.
+//! Places calls on the timeline: the longest as spans on tracks, all in the profile. Also derives which track ran on
+//! each CPU.
 //!
-//! Where the trace tells threads apart, what ran on a stack belongs to the thread that had that CPU. Without it, each
-//! stack is a track of its own, and the CPU is followed from stack to stack: time in which it slept is a
-//! [wait](WaitedOn::Halted) of the function that went to sleep.
+//! With a trace, the work on a stack goes to the thread that the trace shows on that CPU. Without one, each stack is a
+//! track, and the CPU is followed from stack to stack. Time in which the CPU slept is a [wait](WaitedOn::Halted) of the
+//! function that went to sleep.
 //!
-//! A boot has a million calls of a microsecond: the longest [`SPANS_MAX`] are spans. Whatever is shorter is in the profile,
-//! which also says how much of each path lies in spans of it; so nothing is lost and nothing is counted twice.
+//! A boot has a million calls of about a microsecond. Only the longest [`SPANS_MAX`] become spans. Shorter calls are in
+//! the profile. It also states how much of each path's time lies in spans of that path, so nothing is lost and nothing
+//! is counted twice.
 
 use crate::boot::followed::Followed;
 use crate::boot::regions;
@@ -23,26 +25,26 @@ use timeline::{
     WaitedOn,
 };
 
-/// More spans than these are slow to draw and tell no more.
+/// More spans are slow to draw and show nothing more.
 const SPANS_MAX: usize = 100_000;
-/// How far off a time may be, by the host's clock: between two of its sync points the ticks are taken to be even.
+/// Largest error of a time on the host's clock: ticks are assumed to be even between two sync points.
 const HOST_ERROR: Ns = Ns::from_us(5);
-/// What a thread of Linux's calls last, and never returns from.
+/// The last function that a Linux thread calls. It never returns.
 const DEAD: &str = "do_task_dead";
 const LOW: u64 = 1 << 20;
 
-/// What was found.
+/// The result of placing calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Built {
-    /// Process 1's track, where a stack is known to be its.
+    /// Process 1's track, if one of the stacks is known to be process 1's.
     pub init: Option<TrackId>,
-    /// Where user space ran, and since when it last did before the end mark.
+    /// The track that user space ran on at the end mark, and the time of the end mark.
     pub end: Option<(Ns, TrackId)>,
-    /// How far off the beginning of a step may be that is told by its first span: shorter calls are none.
+    /// Error of the beginning of a step that is known from its first span: shorter calls have no span.
     pub error: Ns,
 }
 
-/// Lays calls on the timeline, after the trace. `boot` is the thread that the kernel starts in.
+/// Places calls on the timeline, after the trace. `boot` is the kernel's first thread.
 pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline) -> Built {
     let Followed { calls, symbols, regions, .. } = followed;
     let mut contexts = Contexts::new(followed);
@@ -76,7 +78,7 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
     Built { init, end, error: error.max(shortest) }
 }
 
-/// The track of each context where the trace does not say better.
+/// The track of each context, for when the trace does not show which thread used the stack.
 fn tracks(contexts: &Contexts, boot: TrackId, timeline: &mut Timeline) -> Vec<TrackId> {
     let mut track = |context: &Context| {
         let name = timeline.names.intern(&context.name);
@@ -104,9 +106,9 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The longest calls, those that did not return and all initcalls included; stack by stack, in order of time, outer ones
-    /// first. What comes after the end mark takes nobody's place: how far a machine runs on is a matter of chance. Memory grows
-    /// with the result only: the file may have all calls of a boot.
+    /// The longest calls, which include all initcalls and calls that did not return. They are sorted by stack, then
+    /// time, outer ones first. Calls after the end mark come last in the choice: how long a machine runs on after it
+    /// varies by chance. Memory grows with the result only, because the file may have every call of a boot.
     fn longest(&self, last: u64, until: u64) -> Vec<Stretch> {
         let under_way = self.under_way(last);
         let is_call = |s: &&Stretch| self.named.node[s.node as usize].is_some() && !self.named.is_part[s.node as usize];
@@ -126,22 +128,22 @@ impl Builder<'_> {
         longest
     }
 
-    /// Those of which nothing says that they ended.
+    /// The calls that have no recorded end.
     fn under_way(&self, last: u64) -> Vec<Stretch> {
         let mut open: HashMap<(u32, u64), &Stretch> = self.calls.open.iter().map(|s| ((s.node, s.from), s)).collect();
         self.calls.spans.iter().for_each(|s| _ = open.remove(&(s.node, s.from)));
         open.into_values().map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s }).collect()
     }
 
-    /// What comes before the kernel does not return to whom it was called by; nor does what starts a CPU, which is all that a
-    /// kernel has below 1 MiB. It is over when its stack is left.
+    /// The end of a call that never returns: when its stack was left for the last time. This is the case for code that
+    /// runs before the kernel, and for the code that starts a CPU, which is all the kernel code below 1 MiB.
     fn over(&self, call: &Stretch) -> Option<u64> {
         let starts_cpu = (1..LOW).contains(&self.calls.nodes[call.node as usize].function);
         let before_the_kernel = self.contexts.of(call.node).stage.is_some();
         (starts_cpu || before_the_kernel).then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
     }
 
-    /// Where threads died, stack by stack and in order of time.
+    /// The calls in which threads died, sorted by stack and time.
     fn deaths<'s>(&self, all: impl Iterator<Item = &'s Stretch>) -> Vec<Death> {
         let Some(dead) = self.timeline.names.find(DEAD) else { return Vec::new() };
         let name = |s: &Stretch| self.named.node[s.node as usize].map(|id| self.named.profile.get(id).name);
@@ -155,7 +157,7 @@ impl Builder<'_> {
         deaths
     }
 
-    /// How much of each path was spent while a span of it was the innermost of its stack.
+    /// Adds to each path of the profile the time in which a span of that path was the innermost on its stack.
     fn in_spans(&mut self, spans: &[Stretch], awake: &[Piece], until: u64) {
         let rate = Rate::until(self.calls, until);
         let mut of_context: Vec<Vec<Piece>> = vec![Vec::new(); self.contexts.iter().len()];
@@ -182,7 +184,7 @@ impl Builder<'_> {
     fn spent_in_spans(&mut self, node: u32, ticks: u64, rate: Rate) {
         let ns = if self.calls.clock == PluginClock::Virtual { ticks } else { rate.ns(ticks) };
         if let Some(id) = self.named.node[node as usize] {
-            // What no span is open of lies at the bottom.
+            // Time without an open span counts for the bottom of the stack.
             let profile = &mut self.named.profile;
             let is_bottom = self.calls.nodes[node as usize].parent == 0;
             let bottom = profile.get(id).parent.filter(|_| is_bottom);
@@ -224,7 +226,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Those that returned too quickly to be spans are counted, and in no list.
+    /// Initcalls that returned too quickly to have a span are counted. They are in no list.
     fn note_short_initcalls(&mut self, spans: &[Stretch]) {
         let drawn: HashSet<NodeId> = spans.iter().filter_map(|span| self.named.node[span.node as usize]).collect();
         let initcalls = self.named.profile.nodes().filter(|(_, node)| node.kind == SpanKind::Initcall);
@@ -234,14 +236,14 @@ impl Builder<'_> {
         }
     }
 
-    /// The trace says better which initcall ran.
+    /// Initcalls of the trace are more exact, so those of the profile become plain calls.
     fn initcalls_are_calls(&mut self) {
         let profile = &mut self.named.profile;
         let initcalls: Vec<_> = profile.nodes().filter(|(_, node)| node.kind == SpanKind::Initcall).collect();
         initcalls.into_iter().for_each(|(id, _)| profile.set_kind(id, SpanKind::Call));
     }
 
-    /// What each CPU ran, for as long as the trace does not say it.
+    /// Adds which track ran on each CPU, up to where the trace begins.
     fn running(&mut self, pieces: &[Piece]) {
         let traced_from = self.timeline.running.iter().map(|r| r.from).min();
         let until = traced_from.unwrap_or(Ns::MAX);
@@ -272,7 +274,7 @@ impl Builder<'_> {
         self.timeline.cpus_followed_until = Some(until);
     }
 
-    /// What runs before there are threads, and the first of these, was begun by what its CPU ran before.
+    /// Firmware and the kernel's first thread are created by the track that their CPU ran before.
     fn begins(&mut self, track: TrackId, at: Ns, before: Option<TrackId>) {
         let track = self.timeline.tracks.get_mut(track);
         let is_first = track.kind == TrackKind::Firmware || (track.kind == TrackKind::Thread && track.id == 0);
@@ -281,7 +283,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where nothing tells the stages before the kernel apart: when it began.
+    /// Sets the kernel's beginning if no evidence separates the stages before the kernel.
     fn kernel_begins(&mut self, pieces: &[Piece], error: Ns) {
         let first = |of: &dyn Fn(&Piece) -> bool| pieces.iter().filter(|p| of(p)).map(|p| self.calls.at(p.from)).min();
         let (any, kernel) = (first(&|_| true), first(&|p| self.contexts.of(p.node).id == 0));
@@ -293,7 +295,7 @@ impl Builder<'_> {
         }
     }
 
-    /// When user space first wrote to a port, and where it ran then.
+    /// The time at which user space first wrote to a port, and the track that it ran on.
     fn end(&self, until: u64) -> Option<(Ns, TrackId)> {
         let mark = self.calls.marks.iter().find(|mark| mark.at == until)?;
         let is_user = |context: &&Context| self.calls.nodes[context.bottom as usize].kind == Kind::User;
@@ -303,7 +305,7 @@ impl Builder<'_> {
     }
 }
 
-/// A call from which a thread never returned: until when the file has it, and when the stack was left.
+/// A call in which a thread died. The call's stretch ends at `to` in the file; the thread's stack was left at `left`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Death {
     place: usize,
@@ -312,8 +314,8 @@ struct Death {
     left: u64,
 }
 
-/// A thread that is dead does not return: all that it was in ends when its stack is left for the last time, not when the stack
-/// is another thread's.
+/// A dead thread does not return. All calls that it was in end when its stack is left for the last time, and not later,
+/// when another thread has that stack.
 fn over_by_death(s: &Stretch, place: usize, deaths: &[Death]) -> u64 {
     let next = deaths.partition_point(|death| (death.place, death.from) < (place, s.from));
     let around = deaths.get(next).filter(|death| death.place == place && death.to <= s.to);
@@ -321,7 +323,7 @@ fn over_by_death(s: &Stretch, place: usize, deaths: &[Death]) -> u64 {
     around.or_else(within).map_or(s.to, |death| s.to.min(death.left))
 }
 
-/// The foremost of any number of things, by a rank that no two share.
+/// Keeps the `most` items with the lowest rank. All ranks are different.
 struct Foremost<T, F> {
     most: usize,
     rank: F,
@@ -333,7 +335,7 @@ impl<T, R: Ord, F: Fn(&T) -> R> Foremost<T, F> {
         Foremost { most, rank, kept: Vec::new() }
     }
 
-    /// Constant on average: now and then the hindmost half goes.
+    /// Takes constant time on average: when `kept` has twice as many items as needed, the worse half is dropped.
     fn add(&mut self, thing: T) {
         self.kept.push(thing);
         if self.kept.len() >= 2 * self.most.max(1) {
@@ -354,7 +356,8 @@ impl<T, R: Ord, F: Fn(&T) -> R> Foremost<T, F> {
     }
 }
 
-/// Of spans of one stack, in order of time and outer ones first, which one is the innermost from when to when.
+/// Calls `each` with the innermost span and its stretch of time, for spans of one stack that are sorted by time with
+/// outer ones first.
 fn innermost(spans: &[Stretch], mut each: impl FnMut(u32, u64, u64)) {
     let mut open: Vec<(u32, u64)> = Vec::new();
     let mut cursor = 0;

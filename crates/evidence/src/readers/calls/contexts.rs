@@ -1,9 +1,9 @@
-//! Which line of execution each stack is: the firmware's, a thread's, an interrupt's.
+//! The purpose of each stack: firmware, a thread, interrupts.
 //!
-//! Calls are told apart by the stack that they are on, and a stack is known by its address only. What it is for shows in
-//! when it was first used (before the kernel: [`regions`]) and in what was called at its bottom: Linux's
-//! `kernel_init` is process 1, and whatever `kthread` calls is what that thread is for. Where several stacks are for the
-//! same, they have the same name.
+//! Calls are separated by their stack, and a stack is known only by its address. Two things show its purpose: the time
+//! when it was first used (before the kernel: [`regions`](crate::first_executions::regions)), and the functions called
+//! at its bottom. Linux's `kernel_init` is process 1, and a thread's purpose is the function that `kthread` calls.
+//! Stacks with the same purpose have the same name.
 
 use crate::boot::arch;
 use crate::boot::arch::is_thunk;
@@ -13,48 +13,47 @@ use crate::formats::calls::{Calls, Kind};
 use crate::formats::symbols::Symbols;
 use timeline::{INTERRUPTS, Ns, TrackKind};
 
-/// The line that stands for user space.
+/// The name of the context of user space.
 pub const USER_SPACE: &str = "user space";
 
-/// What one stack is for.
+/// The purpose of one stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
     /// The node at its bottom.
     pub bottom: u32,
-    /// Its name.
     pub name: String,
-    /// What its track stands for.
+    /// The kind of its track.
     pub kind: TrackKind,
-    /// The thread's number, where its name tells it; else one that no thread has.
+    /// The thread's number if its name determines it; else a number that no thread has.
     pub id: u64,
-    /// Before the kernel: which stage it first ran in.
+    /// For a stack that was first used before the kernel: the stage at that time.
     pub stage: Option<Stage>,
-    /// Whether whatever thread has the CPU uses it: for interrupts, or as user space.
+    /// True if it is used by the thread that has the CPU at that time: a stack for interrupts, or user space.
     pub is_any_thread_s: bool,
 }
 
-/// All stacks, in the order in which they were first used.
+/// The contexts of all stacks, in the order in which the stacks were first used.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
     all: Vec<Context>,
-    /// Of each node, the place of its stack's context in `all`.
+    /// For each node, the index in `all` of its stack's context.
     of_node: Vec<u32>,
 }
 
-/// Numbers from here on are no thread's.
+/// Numbers from here on are not numbers of threads.
 pub const NO_THREAD: u64 = 1 << 32;
 
-/// Until it is known which one.
+/// A placeholder for an idle thread whose CPU is not known yet.
 const A_CPU: u64 = u64::MAX;
 
-/// Functions at the bottom of a stack that say whose it is: Linux's, by source.
+/// Functions of Linux that identify the thread when they are called at the bottom of a stack: function, thread, number.
 const LINUX: [(&str, &str, u64); 2] = [("kernel_init", "init", 1), ("kthreadd", "kthreadd", 2)];
 
-/// What calls what a thread is for.
+/// Functions that call a thread's main function.
 const CALLS_THE_THREAD: [&str; 3] = ["ret_from_fork", "ret_from_fork_asm", "kthread"];
 
 impl Contexts {
-    /// Looks at every stack. Linear in the nodes and the switches.
+    /// Derives the context of every stack. Takes time linear in the nodes and the switches.
     pub fn new(followed: &Followed) -> Contexts {
         let Followed { calls, symbols, regions, .. } = followed;
         let bottom = bottoms(calls);
@@ -87,28 +86,27 @@ impl Contexts {
         Contexts { all, of_node }
     }
 
-    /// The context that a node is of. Node 0 is none and must not be asked for.
+    /// The context of a node. Node 0 has no context and must not be passed.
     pub fn of(&self, node: u32) -> &Context {
         &self.all[self.of_node[node as usize] as usize]
     }
 
-    /// Its number among all.
+    /// The index of a node's context.
     pub fn place(&self, node: u32) -> usize {
         self.of_node[node as usize] as usize
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Context> {
         self.all.iter()
     }
 
-    /// All of them, to give them better names.
+    /// All contexts, so that the caller can give them better names.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Context> {
         self.all.iter_mut()
     }
 }
 
-/// Of each node, the one at the bottom of its stack. Parents have lower numbers.
+/// For each node, the node at the bottom of its stack. Parents have lower numbers than their children.
 fn bottoms(calls: &Calls) -> Vec<u32> {
     let mut bottom: Vec<u32> = Vec::with_capacity(calls.nodes.len());
     for (i, node) in (0..).zip(&calls.nodes) {
@@ -117,14 +115,15 @@ fn bottoms(calls: &Calls) -> Vec<u32> {
     bottom
 }
 
-/// What is called near the bottom of each stack: parent, node, and the instructions under each node.
+/// The calls near the bottom of each stack.
 struct Under {
-    /// Sorted by parent.
+    /// Pairs of parent and child, sorted by parent.
     children: Vec<(u32, u32)>,
     insns: Vec<u64>,
 }
 
-/// From the bottom to what a thread is for it is at most so many calls: `ret_from_fork`, `kthread`, and that.
+/// A thread's main function is at most this number of calls above the bottom: `ret_from_fork`, `kthread`, main
+/// function.
 const NEAR: u32 = 3;
 
 fn called_near_the_bottom(calls: &Calls) -> Under {
@@ -148,7 +147,7 @@ fn called_near_the_bottom(calls: &Calls) -> Under {
 }
 
 impl Under {
-    /// What is called by `node` and takes most, left out what `is_on_the_way`.
+    /// The callee of `node` with the most instructions, except those for which `is_on_the_way` holds.
     fn main(&self, node: u32, is_on_the_way: impl Fn(u32) -> bool) -> Option<u32> {
         let from = self.children.partition_point(|(parent, _)| *parent < node);
         let called = self.children[from..].iter().take_while(|(parent, _)| *parent == node).map(|(_, child)| *child);
@@ -183,9 +182,10 @@ fn context(calls: &Calls, bottom: u32, stage: Option<Stage>, under: &Under, symb
     if ["interrupt", "irq_entries", "sysvec", "asm_exc_"].iter().any(|part| base.contains(part)) {
         return line(INTERRUPTS, TrackKind::Interrupts, NO_THREAD, true);
     }
-    // Each CPU's first code in the kernel, of whose stack its idle thread is made. The first CPU's is the thread that boots.
+    // The first kernel code of each CPU. Its stack becomes that of the CPU's idle thread; on the first CPU, that of the
+    // thread that boots.
     if arch::starts_cpu(base) {
-        // Before its addresses are mapped it uses another stack, for a moment.
+        // It briefly uses another stack before its addresses are mapped.
         return match node.stack >> 63 {
             0 => line(Stage::EarlyKernel.name(), TrackKind::Firmware, NO_THREAD, false),
             _ => line(base, TrackKind::Thread, A_CPU, false),

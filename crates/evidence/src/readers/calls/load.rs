@@ -1,4 +1,4 @@
-//! The call tree of a recording with calls, as a table of functions shows it.
+//! The call tree of a recording with calls, for the tables of functions.
 
 use crate::boot::followed::Followed;
 use crate::formats::calls::Counts;
@@ -6,21 +6,21 @@ use crate::readers::calls::contexts::Contexts;
 use crate::readers::calls::profile::{Share, end, profile};
 use timeline::{Names, Profile};
 
-/// The call tree of a boot until its end mark.
+/// The call tree of a boot up to its end mark.
 #[derive(Clone, Debug, Default)]
 pub struct BootCalls {
-    /// How well calls were followed.
+    /// The plugin's counts of followed and left-out calls.
     pub counts: Counts,
     /// The call tree, in instructions.
     pub profile: Profile,
-    /// The names of its nodes.
+    /// The names of the tree's nodes.
     pub names: Names,
-    /// How much of the boot it accounts for.
+    /// The share of the boot's instructions that lie in known calls.
     pub share: Share,
 }
 
 impl Followed {
-    /// Its call tree.
+    /// The call tree up to the end mark.
     pub fn tree(&self) -> BootCalls {
         let until = end(&self.calls);
         let contexts = Contexts::new(self);

@@ -1,24 +1,23 @@
-//! Who ran when: from changes of stacks to pieces of time in which one vCPU ran on one stack.
+//! Turns switches of stacks into pieces of time in which one vCPU ran on one stack.
 
 use crate::formats::calls::{Calls, Stretch};
 
-/// A vCPU ran on one stack, in ticks. What it slept is not in it.
+/// A stretch, in ticks, in which a vCPU ran on one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// A node of the stack.
+    /// Any node of the stack.
     pub node: u32,
-    /// The vCPU.
     pub vcpu: u16,
-    /// From when.
+    /// Its begin, in ticks.
     pub from: u64,
-    /// Until when.
+    /// Its end, in ticks.
     pub to: u64,
 }
 
-/// All pieces, vCPU after vCPU and each in order of time, sleeps included. The last one of each lasts until `end`.
+/// All pieces, including sleeps, sorted by vCPU and then time. The last piece of each vCPU ends at `end`.
 pub fn pieces(calls: &Calls, end: u64) -> Vec<Piece> {
     let mut switches = calls.switches.clone();
-    // Of two at the same tick, the later one in the file is the one that lasts.
+    // If two switches have the same tick, the later one in the file is the one that remains.
     switches.sort_by_key(|switch| (switch.vcpu, switch.at));
     let mut pieces: Vec<Piece> = Vec::with_capacity(switches.len());
     for of_vcpu in switches.chunk_by(|a, b| a.vcpu == b.vcpu) {
@@ -32,7 +31,7 @@ pub fn pieces(calls: &Calls, end: u64) -> Vec<Piece> {
     pieces
 }
 
-/// The pieces without what the vCPUs slept.
+/// The pieces without the stretches in which the vCPUs slept.
 pub fn awake(pieces: &[Piece], idle: &[Stretch]) -> Vec<Piece> {
     let mut idle: Vec<&Stretch> = idle.iter().filter(|sleep| sleep.from < sleep.to).collect();
     idle.sort_by_key(|sleep| (sleep.vcpu, sleep.from));
@@ -56,7 +55,7 @@ pub fn awake(pieces: &[Piece], idle: &[Stretch]) -> Vec<Piece> {
     awake
 }
 
-/// Adds up how much of some pieces (of one stack, in order of time) lies in stretches that come in order of time too.
+/// Adds up the overlap of pieces of one stack with stretches. Both must be in order of time.
 pub struct Overlap<'a> {
     pieces: &'a [Piece],
     next: usize,

@@ -1,9 +1,10 @@
-//! Whose each stack was when: a track for each piece of time that a vCPU spent on it.
+//! The track that each stack belonged to over time: one track for each piece of time that a vCPU spent on the stack.
 //!
-//! Without a trace a stack is a track. With one, it is the thread that the trace says ran there. The trace's clock is some
-//! microseconds off the calls', which is longer than many a thread runs at a time: so the pieces of a stack vote. When
-//! a thread ends, another may get its stack; each new thread begins with one of a few calls at the bottom, and there
-//! the vote begins anew. Interrupts and user space are of the thread that ran before them.
+//! Without a trace, each stack is a track. With one, a stack belongs to the thread that the trace shows on that CPU.
+//! The clocks of trace and calls differ by some microseconds, which is longer than many threads run at a time. So the
+//! track is chosen by majority over the pieces of a stack. When a thread ends, another may get its stack. Each new
+//! thread begins with one of a few calls at the bottom of its stack; from there the majority is counted anew.
+//! Interrupts and user space belong to the thread that ran before them.
 
 use crate::formats::calls::Calls;
 use crate::formats::symbols::Symbols;
@@ -12,7 +13,7 @@ use crate::readers::calls::pieces::Piece;
 use crate::readers::first_executions::first_calls::Runners;
 use timeline::{Timeline, TrackId};
 
-/// Linux calls these first in a new thread.
+/// Linux calls one of these first in a new thread.
 const NEW_THREAD: [&str; 4] = ["ret_from_fork", "kthread", "kernel_init", "call_usermodehelper_exec_async"];
 
 /// The pieces of each context in order of time, each with its track.
@@ -21,7 +22,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Finds the track of each piece; `tracks` has those of the contexts, `runners` what the trace says.
+    /// Finds the track of each piece. `tracks` has one track for each context; `runners` is from the trace.
     pub fn new(
         calls: &Calls,
         symbols: &Symbols,
@@ -51,10 +52,10 @@ impl Placed {
                 continue;
             }
             let runner = |piece: &Piece| {
-                // Its middle: a switch of threads is a little later on the stack than in the trace.
+                // The middle of the piece, because the stack changes a little later than the trace shows the switch.
                 runners.at(u32::from(piece.vcpu), calls.at(piece.from + (piece.to - piece.from) / 2))
             };
-            // The idle thread is another track than the one that booted on its stack.
+            // The idle thread runs on the stack of the thread that booted, and is another track.
             if context.id == 0 {
                 pieces.iter_mut().for_each(|(piece, track)| *track = runner(piece).unwrap_or(*track));
                 continue;
@@ -83,14 +84,14 @@ impl Placed {
         }
     }
 
-    /// Whose the stack was at a tick; of two that meet there, the `later`.
+    /// The track that the stack belonged to at a tick. If two pieces meet there, `later` chooses the later one.
     pub fn at(&self, place: usize, tick: u64, later: bool) -> Option<TrackId> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from < tick || (later && piece.from == tick));
         Some(pieces.get(before.checked_sub(1)?)?.1)
     }
 
-    /// Whose the stack was up to a tick, at which a vCPU was on it.
+    /// The track that the stack belonged to while this vCPU was on it, at or up to the tick.
     pub fn on(&self, place: usize, vcpu: u16, tick: u64) -> Option<TrackId> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from <= tick);
@@ -98,19 +99,19 @@ impl Placed {
         pieces[..before].iter().rev().find(on).map(|(_, track)| *track)
     }
 
-    /// Until when a CPU was on the stack, of the time that includes a tick.
+    /// The end of the piece that includes a tick, or of the last one before it.
     pub fn left(&self, place: usize, tick: u64) -> Option<u64> {
         let pieces = &self.of_context[place];
         let before = pieces.partition_point(|(piece, _)| piece.from <= tick).checked_sub(1)?;
         Some(pieces[before].0.to)
     }
 
-    /// Until when a CPU was on the stack at all.
+    /// The last time at which a CPU was on the stack.
     pub fn left_for_good(&self, place: usize) -> Option<u64> {
         self.of_context[place].iter().map(|(piece, _)| piece.to).max()
     }
 
-    /// Contexts are called as the tracks that they mostly ran on, so that the profile's paths begin with their names.
+    /// Names each context after the track that it ran on most, so that the profile's paths begin with thread names.
     pub fn name_contexts(&self, contexts: &mut Contexts, timeline: &Timeline) {
         for (context, pieces) in contexts.iter_mut().zip(&self.of_context) {
             let mostly = most(pieces.iter().map(|(piece, track)| (*track, piece.to - piece.from)));
@@ -121,7 +122,7 @@ impl Placed {
     }
 }
 
-/// When a new thread began on each stack, in ticks.
+/// The ticks at which new threads began, for each stack.
 fn new_threads(calls: &Calls, symbols: &Symbols, contexts: &Contexts) -> Vec<Vec<u64>> {
     let mut begins = vec![Vec::new(); contexts.iter().len()];
     for span in calls.spans.iter().chain(&calls.open) {
@@ -138,7 +139,7 @@ fn new_threads(calls: &Calls, symbols: &Symbols, contexts: &Contexts) -> Vec<Vec
     begins
 }
 
-/// The one with most ticks.
+/// The track with most ticks.
 fn most(votes: impl Iterator<Item = (TrackId, u64)>) -> Option<TrackId> {
     let mut sums: Vec<(TrackId, u64)> = Vec::new();
     for (track, ticks) in votes {

@@ -1,11 +1,11 @@
-//! Calls as a profile: addresses become names, and paths that only differ in what has no name become one.
+//! Turns calls into a profile: addresses become names, and paths that differ only in nameless code become one.
 //!
-//! Code in the kernel's image is named by `/proc/kallsyms`, also where it runs before its virtual address is mapped.
-//! What has no name is shown by its address, and before the kernel by its stage as well. Functions that are called at an
-//! address inside of another one are, by name, that one; where that one itself goes there (a call that only serves to put an
-//! address on the stack, a jump to what looks like a beginning) it is no call of it, also where it is at the bottom of a stack that
-//! it has just changed to. The bottom of each path is called as the [context](super::contexts)
-//! that it ran in.
+//! `/proc/kallsyms` names the code in the kernel's image, also where it runs before its virtual address is mapped. Code
+//! without a name is shown by its address, and before the kernel by its stage as well. A call to an address inside a
+//! function counts as a call of that function. If that function itself goes there, it is not a call: the call may only
+//! put an address on the stack, or be a jump to something that looks like a beginning. The same holds at the bottom of
+//! a stack that the function has just changed to. The bottom of each path has the name of the
+//! [context](super::contexts) that it ran in.
 
 use crate::boot::followed::Followed;
 use crate::boot::regions;
@@ -15,30 +15,31 @@ use crate::readers::calls::contexts::{Contexts, USER_SPACE};
 use hashbrown::{HashMap, HashSet};
 use timeline::{NameId, Names, NodeId, Profile, SpanKind, Weight};
 
-/// A function that an interrupt kept from being known.
+/// The name of a function that could not be determined because of an interrupt.
 const UNKNOWN: &str = "(unknown)";
-/// What Linux calls each initcall from, and what else that calls.
+/// The functions from which Linux calls initcalls, each with its other callees.
 const CALLS_INITCALLS: [(&str, &[&str]); 2] = [("do_one_initcall", &[]), ("console_init", &["n_tty_init"])];
-/// The tracepoints around an initcall.
+/// Prefix of the tracepoints around an initcall.
 const TRACEPOINT: &str = "__traceiter_";
 
-/// A profile, and which of its nodes each path of the file became.
+/// A profile, and the mapping from the file's nodes to its nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
     /// The call tree.
     pub profile: Profile,
-    /// Of each node of the file, its node in the profile; none for what only ran later.
+    /// For each node of the file, its node in the profile; `None` for nodes that ran only later.
     pub node: Vec<Option<NodeId>>,
-    /// Of each node of the file, whether it is a part of its parent, and no call.
+    /// For each node of the file, true if it is a part of its parent instead of a call.
     pub is_part: Vec<bool>,
 }
 
-/// The call tree up to a moment (ticks), named, in instructions.
+/// The call tree up to the tick `until`, with names, in instructions.
 pub fn profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
     build(followed, until, contexts, names, Weight::Instructions, |totals| totals.insns)
 }
 
-/// The same in nanoseconds: by the host's clock what the ticks took on average, by the guest's an instruction each.
+/// The call tree in nanoseconds. On the host's clock, ticks count with their average length. On the guest's virtual
+/// clock, each instruction is one nanosecond.
 pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names: &mut Names) -> Named {
     let rate = Rate::until(&followed.calls, until);
     let spent = |totals: &Totals| match followed.calls.clock {
@@ -48,7 +49,7 @@ pub fn timed_profile(followed: &Followed, until: u64, contexts: &Contexts, names
     build(followed, until, contexts, names, Weight::Ns, spent)
 }
 
-/// How long a tick is.
+/// The length of a tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     ns: u64,
@@ -56,14 +57,14 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// On average up to a moment.
+    /// The average length up to the tick `until`.
     pub fn until(calls: &Calls, until: u64) -> Rate {
         let ticks = until.min(calls.last_tick()).max(1);
         let ns = (calls.at(ticks) - calls.at(0)).0.max(0).unsigned_abs();
         Rate { ns, ticks }
     }
 
-    /// So many ticks in nanoseconds.
+    /// Converts ticks to nanoseconds.
     pub fn ns(self, ticks: u64) -> u64 {
         u64::try_from(u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks)).unwrap_or(u64::MAX)
     }
@@ -95,12 +96,12 @@ fn build(
             continue;
         }
         let name = match node.kind {
-            // What no thread is known of: its bottom, and the programs on it.
+            // User space whose thread is unknown: it has one node at the bottom, and the programs above it.
             Kind::User => user,
             _ if parent.is_none() => names.intern(&context.name),
             _ => namer.name(node.function, context.stage, names),
         };
-        // Its functions have no names of their own: what they call of each other is not told apart.
+        // Functions of the decompressor have no names: calls among them are not separated.
         let within = |p: &NodeId| name == namer.decompressing && named.profile.get(*p).name == name;
         if let Some(parent) = parent.filter(within) {
             named.profile.add(parent, 0, spent(totals));
@@ -114,7 +115,7 @@ fn build(
         let id = named.profile.node(parent, name);
         match node.kind {
             Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
-            // What is called more than once, is called for each of them.
+            // A function that was called once for each initcall is not an initcall itself.
             _ if totals.calls <= 1
                 && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
             {
@@ -134,7 +135,7 @@ fn calls_initcall(caller: &str, called: &str) -> bool {
     others.is_some_and(|others| !others.contains(&called) && !called.starts_with(TRACEPOINT))
 }
 
-/// Of each node, whether anything of it or under it had been counted.
+/// For each node, true if it or any node below it has been counted.
 fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
     let mut entered: Vec<bool> = totals.iter().map(|t| t.calls > 0 || t.insns > 0 || t.ticks > 0).collect();
     for (i, node) in calls.nodes.iter().enumerate().rev() {
@@ -153,7 +154,7 @@ struct Namer<'a> {
     places: HashMap<u64, Option<(u64, bool)>>,
     /// Functions that changed to a stack that was new.
     change_stacks: HashSet<u64>,
-    /// What all functions of the decompressor are called.
+    /// The shared name of all functions of the decompressor.
     decompressing: NameId,
 }
 
@@ -165,18 +166,19 @@ impl<'a> Namer<'a> {
         Namer { followed, known: HashMap::new(), places: HashMap::new(), change_stacks, decompressing }
     }
 
-    /// Whether a node is its parent's function, entered elsewhere than at its beginning.
+    /// True if a node belongs to its parent's function and was entered elsewhere than at its beginning.
     fn is_part(&mut self, node: &Node, parent: &Node) -> bool {
         let same = self.middle_of(node).zip(self.place(parent)).is_some_and(|(function, (other, _))| function == other);
         same && matches!(parent.kind, Kind::Call | Kind::Tail)
     }
 
-    /// Whether a node is a function that changed to this stack and goes on here, elsewhere than at its beginning.
+    /// True if a node belongs to a function that switched to this stack and continues here, elsewhere than at its
+    /// beginning.
     fn changed_stacks(&mut self, node: &Node) -> bool {
         self.middle_of(node).is_some_and(|function| self.change_stacks.contains(&function))
     }
 
-    /// The function that a call or a jump leads to the middle of.
+    /// The function that was entered elsewhere than at its beginning, by a call or a jump.
     fn middle_of(&mut self, node: &Node) -> Option<u64> {
         let (function, at_start) = self.place(node)?;
         (!at_start && matches!(node.kind, Kind::Call | Kind::Tail)).then_some(function)
@@ -188,7 +190,8 @@ impl<'a> Namer<'a> {
         *self.places.entry(address).or_insert_with(found)
     }
 
-    /// `stage` is the one before the kernel that the stack was first used in: the next may go on with it.
+    /// `stage` is the stage before the kernel in which the stack was first used. The next stage may continue on that
+    /// stack.
     fn name(&mut self, function: u64, stage: Option<Stage>, names: &mut Names) -> NameId {
         let (Followed { symbols, ran_in, .. }, decompressing) = (self.followed, self.decompressing);
         *self.known.entry((function, stage)).or_insert_with(|| match (function, symbols.find(function), stage) {
@@ -203,19 +206,19 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// How much of the boot calls account for.
+/// The share of a boot's instructions that lie in known calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// Instructions in all.
+    /// All instructions.
     pub insns: u64,
-    /// In user space.
+    /// Instructions in user space.
     pub user: u64,
-    /// At the bottom of a stack, in no call that is known.
+    /// Instructions at the bottom of a stack, outside any known call.
     pub unowned: u64,
 }
 
 impl Share {
-    /// Up to a moment, in ticks.
+    /// Counts up to the tick `until`.
     pub fn until(calls: &Calls, until: u64) -> Share {
         let mut share = Share::default();
         for totals in calls.totals_until(until).iter().skip(1) {
@@ -229,20 +232,21 @@ impl Share {
         share
     }
 
-    /// Share of the instructions outside user space that lie in a known call; none without any.
+    /// The share of instructions outside user space that lie in a known call; `None` if there are no such instructions.
     pub fn owned(&self) -> Option<f64> {
         let outside = self.insns.saturating_sub(self.user);
         (outside > 0).then(|| 1.0 - self.unowned as f64 / outside as f64)
     }
 }
 
-/// Up to where a boot is compared: the moment process 1 first wrote to a port, or first ran; otherwise all of it.
+/// The tick at which the compared part of a boot ends: when process 1 first wrote to a port, else when it first ran.
+/// `u64::MAX`, the whole boot, if neither was seen.
 pub fn end(calls: &Calls) -> u64 {
     let mark = calls.marks.iter().max_by_key(|mark| (mark.kind == MarkKind::FirstUserOut, std::cmp::Reverse(mark.at)));
     mark.map_or(u64::MAX, |mark| mark.at)
 }
 
-/// What the clock of the calls is, in words.
+/// The clock of the calls, in words.
 pub fn clock_words(calls: &Calls) -> &'static str {
     match calls.clock {
         PluginClock::Host => "host time",
