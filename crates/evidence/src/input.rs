@@ -1,4 +1,4 @@
-//! Files as readers are given them. What is in one is its reader's to say.
+//! Files in the form that readers receive. Their contents are the readers' concern.
 
 pub(crate) mod bytes;
 pub mod index;
@@ -10,15 +10,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// The most that a compressed file may become.
+/// Largest size of an unpacked file.
 pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 
-/// What the records of a file may take in memory: this, and so much for each of its bytes. A log of a real boot takes less. One
-/// that was made dense has more records in its bytes, and those beyond the bound are counted.
+/// A file's records may take this memory, in bytes, plus [`RECORDS_BYTES_EACH`] for each byte of the file. A log of a
+/// real boot takes less. A file that is made to be dense has more records in its bytes, and those beyond the bound are
+/// counted.
 const RECORDS_BYTES: usize = 16 << 20;
 const RECORDS_BYTES_EACH: usize = 4;
 
-/// The most records that are kept of so many bytes, each of which takes `cost` bytes in memory: with what is made of it on the timeline.
+/// The largest number of records to keep from a file of `bytes` bytes. `cost` is the memory of one record in bytes,
+/// including its part of the timeline.
 pub(crate) fn records_max(bytes: usize, cost: usize) -> usize {
     bytes.saturating_mul(RECORDS_BYTES_EACH).saturating_add(RECORDS_BYTES) / cost
 }
@@ -35,34 +37,33 @@ pub(crate) struct File {
     pub bytes: Arc<Vec<u8>>,
 }
 
-/// A file that a reader is given, and when each line of it arrived, if somebody noted that.
+/// A file for a reader, with the arrival time of each line if it was recorded.
 #[derive(Clone)]
 pub(crate) struct Input {
     pub file: Rc<File>,
     pub index: Index,
 }
 
-/// The files of a format of which one can be used: the first.
+/// The files of a format of which only the first can be used.
 #[derive(Default)]
 pub(crate) struct FirstOf(Vec<Rc<File>>);
 
 impl FirstOf {
-    /// Takes a file.
     pub fn add(&mut self, input: Input) {
         self.0.push(input.file);
     }
 
-    /// Whether there is none.
+    /// True if there is no file.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one that is used; the others are counted as `further`.
+    /// The file that is used. The others are counted as `further`.
     pub fn used(&self, further: DiagnosticKind, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
         self.used_about(further, "", diagnostics)
     }
 
-    /// The same, where what is counted says of what it is.
+    /// The same, with a diagnostic that names the evidence.
     pub fn used_about(&self, further: DiagnosticKind, about: &str, diagnostics: &mut Diagnostics) -> Option<&Rc<File>> {
         let (first, others) = self.0.split_first()?;
         for other in others {

@@ -19,7 +19,7 @@ fn alone(evidence: Box<dyn Evidence>, diagnostics: Diagnostics) -> Timeline {
 }
 
 impl Samples {
-    /// The samples alone on a timeline.
+    /// A timeline of the samples alone.
     pub fn on_a_timeline(&self) -> Timeline {
         let mut timeline = alone(Box::new(Chart { samples: self.clone(), init: None }), Diagnostics::default());
         timeline.finalize(Ns::ZERO);
@@ -28,7 +28,7 @@ impl Samples {
 }
 
 impl Analysis {
-    /// The analysis alone on a timeline.
+    /// A timeline of the analysis alone.
     pub fn on_a_timeline(&self) -> Timeline {
         let (mut analysis, mut diagnostics) = (self.clone(), Diagnostics::default());
         analysis.settle(&mut diagnostics);

@@ -1,26 +1,26 @@
-//! Tar archives among imported files: each file in one is looked at as if it had been given by itself.
+//! Tar archives among imported files: each member is read as if it had been given by itself.
 //!
-//! bootchart leaves its logs in an archive, and a directory of `/sys` travels in one. Nothing is written anywhere, so a path
-//! that climbs out of the archive is a name and no more. Memory is bounded by the archive's own length: links, devices and
-//! sparse files bring no bytes of their own and are counted, and so is what is cut.
+//! bootchart leaves its logs in an archive, and a directory of `/sys` is often sent in one. Nothing is written to disk,
+//! so a path that leads out of the archive is harmless. Memory is bounded by the archive's own length. Links, devices
+//! and sparse files have no contents of their own and are counted, and so are members that are cut.
 //!
-//! It must know no format of what is inside.
+//! It must know no format of the members.
 
 use crate::input::File;
 use std::io::Read;
 use tar::{Archive, EntryType, Header};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// More files than any tool puts beside each other.
+/// More files than any tool puts into one folder.
 const MEMBERS_MAX: usize = 1 << 12;
-/// A longer name is cut.
+/// Longer names are cut.
 const NAME_BYTES_MAX: usize = 4096;
-/// How long a file of `/sys` says that it is.
+/// The length that the kernel states for a file of `/sys`.
 const SYSFS_BYTES: usize = 4096;
-/// What a tar archive consists of.
+/// The unit that a tar archive consists of.
 const BLOCK_BYTES: usize = 512;
 
-/// Whether bytes begin with the header of a tar archive: its checksum is right. Old archives have no magic number.
+/// True if the bytes begin with the header of a tar archive, by its checksum. Old archives have no magic number.
 pub(crate) fn is_archive(bytes: &[u8]) -> bool {
     let Some(block) = bytes.get(..BLOCK_BYTES) else { return false };
     let stored = Header::from_byte_slice(block).cksum().ok();
@@ -29,7 +29,7 @@ pub(crate) fn is_archive(bytes: &[u8]) -> bool {
     block[0] != 0 && stored == Some(sum)
 }
 
-/// A file, or the files in it if it is an archive.
+/// The members of an archive; the file itself if it is not one.
 pub(crate) fn members(file: File, diagnostics: &mut Diagnostics) -> Vec<File> {
     if !is_archive(&file.bytes) {
         return vec![file];
@@ -38,7 +38,7 @@ pub(crate) fn members(file: File, diagnostics: &mut Diagnostics) -> Vec<File> {
     let mut archive = Archive::new(&file.bytes[..]);
     let Ok(entries) = archive.entries() else { return members };
     for entry in entries {
-        // Where one header is damaged nothing says where the next one is.
+        // After a damaged header, the position of the next one is unknown.
         let Ok(mut entry) = entry else {
             diagnostics.note(DiagnosticKind::ArchiveCut, || file.name.clone());
             break;
@@ -72,7 +72,7 @@ pub(crate) fn members(file: File, diagnostics: &mut Diagnostics) -> Vec<File> {
     members
 }
 
-/// A text file of `/sys` says that it is as long as a page, and tar fills up with zeros what it does not have.
+/// Removes zeros at the end of a text file of `/sys`: its stated length is a page, and tar fills it up with zeros.
 fn unpad(bytes: &mut Vec<u8>) {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     if !bytes[..end].contains(&0) {
@@ -80,7 +80,7 @@ fn unpad(bytes: &mut Vec<u8>) {
     }
 }
 
-/// How places name a file in an archive.
+/// The name of a file in an archive, in places of diagnostics.
 fn inner_name(archive: &str, path: &str) -> String {
     let path = path.trim_start_matches("./");
     if archive.is_empty() { path.to_owned() } else { format!("{archive}:{path}") }
@@ -94,7 +94,7 @@ mod tests {
         let mut builder = tar::Builder::new(Vec::new());
         for (name, content) in files {
             let mut header = Header::new_gnu();
-            // `set_path` refuses what climbs out; a stranger's archive does not.
+            // `set_path` refuses paths that lead out of the archive; archives from elsewhere can have them.
             header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
             header.set_size(content.len() as u64);
             header.set_cksum();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_is_one_of_its_own() {
+    fn each_member_is_a_file() {
         let (found, diagnostics) = read(archive(&[("./header", b"abc"), ("../../etc/passwd", b"")]));
         assert_eq!(found, [("a.tar:header".to_owned(), 3), ("a.tar:../../etc/passwd".to_owned(), 0)]);
         assert!(diagnostics.is_empty());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_no_file_is_counted() {
+    fn cut_members_and_links_are_counted() {
         let whole = archive(&[("a", &[1; 700]), ("b", &[2; 700])]);
         let (found, diagnostics) = read(whole[..2 * BLOCK_BYTES + 1].to_vec());
         assert_eq!((found.len(), diagnostics.count(DiagnosticKind::ArchiveCut) > 0), (1, true));

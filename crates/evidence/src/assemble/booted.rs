@@ -1,11 +1,11 @@
-//! What was booted, from the manifest and the evidence together.
+//! The booted system, from the manifest and the evidence together.
 
 use crate::assemble::kernel_release::kernel_release;
 use crate::assemble::merge::Loaded;
 use recording::Recording;
 
-/// What was booted: as the recorder or the user says; if neither does, as the evidence says. The kernel's release is the
-/// evidence's first, because a manifest may only have the name of the kernel's file.
+/// The booted system as the recorder or the user stated it; else according to the evidence. For the kernel's release,
+/// the evidence comes first, because a manifest may have only the name of the kernel's file.
 ///
 /// # Errors
 /// If a file of the recording cannot be read.

@@ -1,5 +1,5 @@
-//! What a reader must know of a recording before believing its figures: that it was interrupted, that its manifest says
-//! nothing, that files of it are lost. Each is a warning, which every view prints first.
+//! Warnings about a recording that a reader must see before trusting its figures: it was interrupted, its manifest is
+//! missing or damaged, or files are lost. Every view prints them first.
 
 use crate::assemble::detect;
 use crate::assemble::files::content;
@@ -10,7 +10,7 @@ use crate::readers::reader::{Own, Reader};
 use recording::{Condition, Lost, MANIFEST_NAME, Manifest, NotKnown, Recording};
 use timeline::{Clock, DiagnosticKind, Diagnostics, FileLoss, LastSign, ManifestFault, Ns, Timeline, Warning};
 
-/// Warns of what is wrong with the recording itself, whatever is in its files.
+/// Warns of problems of the recording itself, independent of the contents of its files.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -47,7 +47,7 @@ fn fault(why: &NotKnown) -> ManifestFault {
     }
 }
 
-/// The manifest without counter rates that no counter has.
+/// The manifest, without counter rates that no counter can have.
 pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifest {
     let mut manifest = recording.manifest().clone();
     for (rate, field) in [(&mut manifest.ticks_hz, "ticks_hz"), (&mut manifest.host.tsc_hz, "host.tsc_hz")] {
@@ -58,7 +58,7 @@ pub fn manifest(recording: &Recording, diagnostics: &mut Diagnostics) -> Manifes
     manifest
 }
 
-/// Since when nothing more came, by the host's clock.
+/// The last time, on the host's clock, at which a stream received data.
 fn last_sign(recording: &Recording) -> Result<Option<LastSign>, recording::Error> {
     let mut last: Option<(Ns, &str)> = None;
     let readers = detect::readers();
@@ -67,7 +67,7 @@ fn last_sign(recording: &Recording) -> Result<Option<LastSign>, recording::Error
     for stream in streams {
         let name = format!("{stream}.idx");
         let Some(bytes) = content(recording, &name, &mut Diagnostics::default())? else { continue };
-        // What is wrong with it is counted where the stream is read.
+        // Malformed lines are counted where the stream is read.
         let index = Index::read(&name, &bytes, &mut Diagnostics::default());
         let at = index.iter().last().map(|(_, at)| (at, stream));
         last = last.max(at);
@@ -75,7 +75,7 @@ fn last_sign(recording: &Recording) -> Result<Option<LastSign>, recording::Error
     Ok(last.map(|(at, stream)| LastSign { at, file: format!("{stream}.log") }))
 }
 
-/// What figures lose with a file. Who reads it, or writes it, says so.
+/// The figures that are lost with a file. The module that reads or writes the file states them.
 fn loss(file: &str) -> FileLoss {
     let file = &*recording::whole_name(file);
     let readers = detect::readers();

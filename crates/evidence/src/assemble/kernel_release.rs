@@ -1,13 +1,13 @@
-//! Which kernel it was, by its own banner. Reads no more of a log than holds that.
+//! The kernel's release, from its banner. Reads only the part of a log that contains the banner.
 
 use crate::formats::kernel_log::KernelLog;
 use recording::Recording;
 use timeline::Diagnostics;
 
-/// The kernel's banner is in so much of its log.
+/// The kernel's banner is within this number of bytes of its log.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The kernel's release, from its own banner (`Linux version 6.1.0-47-cloud-amd64 …`), wherever that was logged.
+/// The kernel's release from its banner (`Linux version 6.1.0-47-cloud-amd64 …`), from any log of the recording.
 ///
 /// # Errors
 /// If a file cannot be read.

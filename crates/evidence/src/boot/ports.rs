@@ -1,36 +1,38 @@
-//! Who made a port of the guest's answer, where the boot ends with that: by what the trace says of sockets.
+//! Finds the thread to charge the end of a boot to if the boot ends with a port's answer, from the trace's socket
+//! events.
 //!
-//! The kernel itself takes a connection as soon as a socket listens, whether or not its program accepts. So a port that accepts is
-//! the work of the thread that let it listen. A page needs a program that serves it: that is the thread that closed the
-//! connection, for the recorder asks for that. What comes after, until the recorder had its answer, is the host's.
+//! The kernel itself accepts a connection as soon as a socket listens, even if its program does not call accept. So for
+//! a port, it is the thread that made it listen. A page needs a program that serves it. That is the thread that closed
+//! the connection, because the recorder asks the server to close it. The time after that, until the recorder has its
+//! answer, is the host's.
 
 use crate::formats::ftrace::{PortEvent, SocketChange};
 use recording::Until;
 use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
-/// What the trace says of the port that the boot ends with.
+/// The trace's evidence of the port that the boot ends with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Story {
-    /// Since when it listened, and who let it.
+    /// The time since which it listens, and the track that made it listen.
     listens: Option<(Ns, TrackId)>,
-    /// When the connection was there that counts: for a port the first, for a page the last.
+    /// The time of the connection that counts: the first one for a port, the last one for a page.
     connected: Option<Ns>,
-    /// When that connection was closed, and by whom.
+    /// The time at which that connection was closed, and the track that closed it.
     served: Option<(Ns, TrackId)>,
 }
 
-/// When the host had its answer.
+/// The host's answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub at: Ns,
-    /// When the last attempt began that failed.
+    /// The beginning of the last failed attempt.
     pub absent: Ns,
-    /// How far off the times of events may be.
+    /// Largest error of the events' times.
     pub trace_error: Ns,
 }
 
-/// The track that the end of the boot is charged from, where the trace tells whose doing it was: the events of sockets, in order of
-/// time.
+/// The track that the end of the boot is charged from; `None` if the trace does not show it. `events` are the socket
+/// events, in order of time.
 pub(crate) fn answered(
     events: &[PortEvent],
     until: &Until,
@@ -89,21 +91,22 @@ impl Story {
     }
 }
 
-/// What the host did after the guest had done its part.
+/// The host's work after the guest's part was done.
 #[derive(Default)]
 struct HostTime {
     pieces: Vec<(Ns, Ns, String)>,
 }
 
 impl HostTime {
-    /// The port listens, and there is no connection yet: the guest's network does not answer, or the host is to ask again.
+    /// Adds the time between the start of listening and the connection: first the guest's network does not answer, then
+    /// the host has yet to ask again.
     fn asks(&mut self, port: u16, listens: Ns, absent: Ns, connected: Ns) {
         let again = absent.clamp(listens, connected.max(listens));
         self.pieces.push((listens, again, format!("gets no answer, though port {port} listens")));
         self.pieces.push((again, connected, format!("asks port {port} again")));
     }
 
-    /// Its track, which goes on where the guest's `by` was done.
+    /// The host's track, which begins where the guest's track `by` was done.
     fn track(self, timeline: &mut Timeline, since: Ns, by: TrackId) -> TrackId {
         let name = timeline.names.intern("host");
         let track = timeline.tracks.add(name, TrackKind::Vmm, 0);
@@ -131,7 +134,7 @@ mod tests {
             change,
         };
         let mut events: Vec<PortEvent> = events.iter().map(event).collect();
-        // Neither of these is reached by the host at the port.
+        // The host reaches neither of these at the port.
         let of_others = [
             PortEvent { is_loopback: true, ..event(&(1, 90, Listens)) },
             PortEvent { port: 81, ..event(&(2, 91, Listens)) },
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_who_listened_first_and_still_did() {
+    fn a_port_is_the_thread_that_listened_first_and_still_did() {
         let two = story(false, 99, &[(10, 1, Listens), (11, 2, Listens), (20, 3, Connected), (30, 3, Connected)]);
         assert_eq!(two, Story { listens: at(10, 1), connected: Some(Ns(20)), served: None });
         let again = story(false, 99, &[(10, 1, Listens), (15, 1, ListensNoMore), (20, 2, Listens), (30, 3, Connected)]);
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_who_closed_its_connection() {
+    fn a_page_is_the_thread_that_closed_its_connection() {
         let refused_first =
             [(10, 1, Listens), (20, 3, Connected), (25, 5, Closed), (40, 3, Connected), (45, 6, Closed)];
         let page = story(true, 99, &refused_first);

@@ -1,25 +1,24 @@
-//! Which system on what machine a recording is of, as far as its evidence says.
+//! The system and machine that a recording is of, according to its evidence.
 
 use crate::formats::tslog::Facts;
 use timeline::Os;
 
-/// What the evidence says was booted; each is unknown, empty or 0 where it does not say.
+/// The booted system according to the evidence. A field is unknown, empty or 0 if the evidence does not show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The operating system.
     pub os: Os,
-    /// Its release.
+    /// The kernel's release.
     pub kernel: String,
-    /// How many CPUs it has.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// How much memory it has.
+    /// Size of the memory, in bytes.
     pub memory_bytes: u64,
-    /// The kernel's command line, as its log has it.
+    /// The kernel's command line, as its log shows it.
     pub command_line: Option<String>,
 }
 
 impl Subject {
-    /// What the console of a BSD kernel says of its machine.
+    /// The facts about the machine that a BSD kernel's console shows.
     pub(crate) fn of(facts: &Facts) -> Subject {
         Subject {
             os: facts.os.clone().unwrap_or_default(),

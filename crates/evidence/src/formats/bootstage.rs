@@ -1,4 +1,5 @@
-//! U-Boot's record of its own stages: what its command `bootstage report` prints, or what it leaves in the device tree.
+//! U-Boot's record of its stages: the output of its command `bootstage report`, or the node that it leaves in the
+//! device tree.
 //!
 //! ```text
 //! Timer summary in microseconds (10 records):
@@ -10,11 +11,12 @@
 //! Accumulated time:
 //!                  5,389  dm_f                       a sum over all calls, without a place in time
 //! ```
-//! (U-Boot, `common/bootstage.c`.) In the device tree, `/bootstage` has a node for each record, with its `name` and either `mark`
-//! or `accum`, in µs; `dtc -I fs /proc/device-tree` writes that as text, and `/sys/firmware/fdt` is the tree itself. U-Boot's timer may begin later than the machine:
-//! what ran before it is in none of the figures. Marks of several U-Boots (TPL, SPL, proper) stand in one list.
+//! (U-Boot, `common/bootstage.c`.) In the device tree, `/bootstage` has a node for each record, with its `name` and
+//! either `mark` or `accum`, in µs; `dtc -I fs /proc/device-tree` writes that as text, and `/sys/firmware/fdt` is the
+//! tree itself. U-Boot's timer may begin later than the machine: time before that is in none of the figures. The marks
+//! of several U-Boots (TPL, SPL, proper) are in one list.
 //!
-//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it. The sums are counted, not placed.
+//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it. The sums are counted, not placed.
 
 pub(crate) mod blob;
 
@@ -22,28 +24,28 @@ use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, grouped_number, lossy, skip_spaces};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
-/// What views call the program.
+/// The program's name in views.
 pub(crate) const PROGRAM: &str = "U-Boot";
-/// The mark that U-Boot proper sets first: what is before it is the ROM's, or a smaller U-Boot's.
+/// U-Boot proper's first mark. Earlier marks are the ROM's, or a smaller U-Boot's.
 const U_BOOT_STARTS: &[u8] = b"board_init_f";
-/// The mark that it sets last.
+/// U-Boot proper's last mark.
 const KERNEL_STARTS: &[u8] = b"start_kernel";
-/// The report's heading, and that of its sums.
+/// The heading of the report, and below that the heading of its sums.
 pub(crate) const HEADING: &[u8] = b"Timer summary in microseconds";
 const SUMS: &[u8] = b"Accumulated time:";
-/// The node of the device tree, as text.
+/// The first line of the node in a device tree as text.
 pub(crate) const NODE: &[u8] = b"bootstage {";
 
-/// A record.
+/// A mark or a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Record<'a> {
     us: u64,
     name: &'a [u8],
-    /// A sum, which has no place in time.
+    /// True for a sum, which has no place in time.
     is_sum: bool,
 }
 
-/// `  142,234    142,234  board_init_f`; a mark may have no name.
+/// Reads `  142,234    142,234  board_init_f`; a mark may have no name.
 fn mark(line: &[u8]) -> Option<Record<'_>> {
     let (us, rest) = grouped_number(skip_spaces(line))?;
     let (_, rest) = grouped_number(skip_spaces(rest.strip_prefix(b" ")?))?;
@@ -51,13 +53,13 @@ fn mark(line: &[u8]) -> Option<Record<'_>> {
     Some(Record { us, name, is_sum: false })
 }
 
-/// `  5,389  dm_f`
+/// Reads `  5,389  dm_f`.
 fn sum(line: &[u8]) -> Option<Record<'_>> {
     let (us, rest) = grouped_number(skip_spaces(line))?;
     Some(Record { us, name: rest.strip_prefix(b"  ")?, is_sum: true })
 }
 
-/// Where in a text a record is looked for.
+/// The part of a text that is being read.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Nothing,
@@ -66,7 +68,7 @@ enum Within {
     Tree { depth: u32 },
 }
 
-/// Reads the first report, or the node of a device tree, of a text.
+/// Reads the first report of a text, or the node of a device tree.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
     if blob::is_tree(bytes) {
@@ -74,7 +76,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
         if !whole {
             diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
         }
-        // The tree has the last record first, so that Linux shows them in order.
+        // U-Boot stores the last record first, so that Linux shows them in order.
         records.sort_by_key(|(record, _)| record.us);
         for (record, at) in records {
             add(record, &mut steps, diagnostics, || format!("{file}: byte {at}"));
@@ -126,7 +128,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
             }
         }
     }
-    // The tree has the last record first, so that Linux shows them in order.
+    // U-Boot stores the last record first, so that Linux shows them in order.
     tree.sort_by_key(|(record, _)| record.us);
     for (record, number) in tree {
         add(record, &mut steps, diagnostics, || format!("{file}:{number}"));
@@ -134,7 +136,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     steps
 }
 
-/// `name = "board_init_f";` or `mark = <0x2b5>;`
+/// Reads `name = "board_init_f";` or `mark = <0x2b5>;`.
 fn property<'a>(text: &'a [u8], node: &mut Record<'a>) {
     let Some(text) = text.strip_suffix(b";") else { return };
     let cell = |text: &[u8]| {
@@ -150,7 +152,7 @@ fn property<'a>(text: &'a [u8], node: &mut Record<'a>) {
     }
 }
 
-/// A record becomes a step, or is counted where it is a sum.
+/// Adds a record as a step; counts it if it is a sum.
 pub(crate) fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagnostics, place: impl Fn() -> String) {
     let Some(at) = i64::try_from(record.us).ok().and_then(|us| us.checked_mul(1000)).map(Ns) else {
         diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
@@ -171,7 +173,7 @@ pub(crate) fn add(record: Record<'_>, steps: &mut Steps, diagnostics: &mut Diagn
     steps.hands_over = record.name == KERNEL_STARTS;
 }
 
-/// Where the first report of a text begins, in bytes.
+/// The offset of a text's first report, in bytes.
 pub(crate) fn report_at(bytes: &[u8]) -> Option<usize> {
     let heading = memchr::memmem::find(bytes, HEADING)?;
     Some(memchr::memrchr(b'\n', &bytes[..heading]).map_or(0, |end| end + 1))

@@ -1,26 +1,28 @@
-//! When Android's init started each service, by its properties, as `getprop` prints them.
+//! Start times of the services of Android's init, from its properties as `getprop` prints them.
 //!
 //! ```text
 //! [ro.boottime.init]: [2467747102]                  when init's second stage began
-//! [ro.boottime.init.first_stage]: [73667373]        how long a part of init took: no time of day, and counted
+//! [ro.boottime.init.first_stage]: [73667373]        the length of a part of init: it has no place in time, and is
+//! counted
 //! [ro.boottime.surfaceflinger]: [2795909113]        when a service was first started
 //! ```
-//! (Android, `system/core/init/service.cpp` and `init.cpp`.) All in ns of CLOCK_BOOTTIME, which a boot without sleep shares with the kernel's log.
-//! What the kernel's log tells of the same service is sharper: it also says when it ended.
+//! (Android, `system/core/init/service.cpp` and `init.cpp`.) All are ns of CLOCK_BOOTTIME, which in a boot without
+//! sleep equals the clock of the kernel's log. If the kernel's log shows the same service, its times are used instead:
+//! it also has the end of the start.
 
 use crate::formats::systemd_words::UNITS_MAX;
 use crate::input::text::shorten;
 use crate::input::text::{Lines, lossy, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// What diagnostics call it.
+/// The name of the lengths in diagnostics.
 const NAME: &str = "parts of Android's init";
-/// Init itself.
+/// The property of init itself.
 const INIT: &[u8] = b"init";
-/// Parts of it, as lengths.
+/// Prefix of the properties with the lengths of init's parts.
 const PART: &[u8] = b"init.";
 
-/// `[ro.boottime.NAME]: [NS]`
+/// Reads `[ro.boottime.NAME]: [NS]`.
 pub(crate) fn property(line: &[u8]) -> Option<(&[u8], Ns)> {
     let line = line.trim_ascii().strip_prefix(b"[ro.boottime.")?.strip_suffix(b"]")?;
     let colon = memchr::memmem::rfind(line, b"]: [")?;
@@ -28,17 +30,17 @@ pub(crate) fn property(line: &[u8]) -> Option<(&[u8], Ns)> {
     (colon > 0).then_some((&line[..colon], Ns(ns)))
 }
 
-/// What the properties of a machine say.
+/// The properties of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Boottimes {
-    /// When init's second stage began.
+    /// The beginning of init's second stage.
     pub init: Option<Ns>,
-    /// Services, and when each was started.
+    /// The services, each with its start time.
     pub services: Vec<(String, Ns)>,
 }
 
 impl Boottimes {
-    /// Adds the properties of a file; other lines are somebody else's.
+    /// Adds the properties of a file; other lines are skipped.
     pub fn read(&mut self, file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
         for line in Lines::new(bytes) {
             let place = || format!("{file}:{}", line.number);

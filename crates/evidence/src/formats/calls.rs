@@ -56,7 +56,7 @@ pub struct Stretch {
     pub to: u64,
 }
 
-/// A vCPU goes on with another stack.
+/// A vCPU continues on another stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// The node's number.

@@ -1,4 +1,4 @@
-//! coreboot's own timestamps, as its tool prints them: `cbmem -t` for people, `cbmem -T` for programs.
+//! coreboot's timestamps, as its tool prints them: `cbmem -t` for people, `cbmem -T` for programs.
 //!
 //! ```text
 //! 27 entries total:
@@ -9,32 +9,33 @@
 //!
 //! 11<tab>64231<tab>62002<tab>start of bootblock                          -T: id, µs since reset, µs since the line before, name
 //! ```
-//! (coreboot, `util/cbmem/cbmem.c`; what the ids mean: `src/commonlib/include/commonlib/timestamp_serialized.h`.) Old versions
-//! print no brackets behind the first. The stamps are cut to whole microseconds. Payloads add stamps with ids from 1000 on.
+//! (coreboot, `util/cbmem/cbmem.c`; meanings of the ids: `src/commonlib/include/commonlib/timestamp_serialized.h`.) Old
+//! versions print no brackets after the first stamp. Stamps are cut to whole microseconds. Payloads add stamps with ids
+//! from 1000 on.
 //!
-//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it.
+//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it.
 
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, grouped_number, lossy, number, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
-/// What views call the program.
+/// The program's name in views.
 pub(crate) const PROGRAM: &str = "coreboot";
-/// coreboot goes over to its payload.
+/// The stamp at which coreboot starts its payload.
 const PAYLOAD_STARTS: u64 = 99;
-/// Payloads have these.
+/// The stamps of payloads.
 const PAYLOADS: std::ops::Range<u64> = 1000..2000;
-/// depthcharge goes over to the kernel, or to what unpacks it.
+/// The stamps at which depthcharge starts the kernel, or the code that unpacks it.
 const KERNEL_STARTS: std::ops::RangeInclusive<u64> = 1101..=1102;
 
-/// A line of the table.
+/// A row of the table.
 pub(crate) struct Entry<'a> {
     id: u64,
     us: u64,
     name: &'a [u8],
 }
 
-/// A line of `-t` or of `-T`.
+/// Reads a row of `-t` or of `-T`.
 pub(crate) fn entry(line: &[u8]) -> Option<Entry<'_>> {
     let line = line.trim_ascii();
     let (id, rest) = number(line).filter(|(id, _)| *id < 100_000)?;
@@ -53,7 +54,7 @@ fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
             grouped(&inside[bracket + 1..])?;
             last_number(inside[..bracket].trim_ascii_end())?
         }
-        // Only the first had no bracket; without it a line could be anybody's.
+        // Only the first row has no bracket. Without one, any other line could be of another format.
         None if id == 0 => last_number(rest)?,
         None => return None,
     };
@@ -70,33 +71,33 @@ fn for_programs(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
     is_name(name).then_some(Entry { id, us, name })
 }
 
-/// Whether coreboot names a stamp so: all names begin with a letter, but for two.
+/// True for coreboot's names of stamps: all but two begin with a letter.
 fn is_name(name: &[u8]) -> bool {
     name.first().is_some_and(u8::is_ascii_alphabetic) || [&b"1st timestamp"[..], b"<unknown>"].contains(&name)
 }
 
-/// The number at the end of a text, and what is before it.
+/// The number at the end of a text, and the text before it.
 fn last_number(text: &[u8]) -> Option<(&[u8], u64)> {
     let start = text.iter().rposition(u8::is_ascii_whitespace)? + 1;
     Some((&text[..start], grouped(&text[start..])?))
 }
 
-/// A whole text that is a number with commas.
+/// Reads a whole text as a number with commas.
 fn grouped(text: &[u8]) -> Option<u64> {
     grouped_number(text).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
-/// A table without its head has this number of rows at least.
+/// Smallest number of rows in a table without a heading.
 const ENTRIES_MIN: usize = 2;
 
-/// True if the rows of a text are a table: it has two rows, or a head (`25 entries total:`). Others print a number, a name and two
-/// numbers, too.
+/// True if the text has two rows, or one with the heading (`25 entries total:`). Other programs also print lines of a
+/// number, a name and two numbers.
 pub(crate) fn is_table(bytes: &[u8]) -> bool {
     let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());
     rows.take(ENTRIES_MIN).count() == ENTRIES_MIN || memchr::memmem::find(bytes, b" entries total:").is_some()
 }
 
-/// Reads all tables of a text; what is no line of one is left out. One boot has one table: a second one is counted.
+/// Reads the first table of a text; other lines are skipped. One boot has one table: a second one is counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
     let mut in_payload = false;
@@ -117,7 +118,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
             true => Some(Phase::Firmware),
             false => starts_payload.then_some(Phase::Loader),
         };
-        // What came before the first stamp is the firmware's too.
+        // The time before the first stamp belongs to the firmware too.
         if us > 0 && steps.steps.is_empty() {
             let reset = Step { at: Ns::ZERO, name: "reset".to_owned(), begins: Some(Phase::Firmware) };
             steps.add(reset, diagnostics, place);
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_is_no_table() {
+    fn one_row_is_not_a_table() {
         let partition = b"   0: bootloader                         0            400000                  0\n";
         assert!(!is_table(partition));
         let table = b"   0:1st timestamp                                     0\n  11:start of bootblock    1,054,000 (1,054,000)\n";

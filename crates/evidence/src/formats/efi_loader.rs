@@ -1,4 +1,4 @@
-//! When an EFI boot loader ran: the variables that loaders leave by systemd's boot loader interface, as systemd-boot and others do.
+//! Times of an EFI boot loader: variables that loaders such as systemd-boot leave by systemd's Boot Loader Interface.
 //!
 //! ```text
 //! LoaderTimeInitUSec=1534210         as `bootscope capture` writes them; µs since reset, by the CPU's counter
@@ -7,41 +7,42 @@
 //! LoaderTimeInitUSec-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f
 //!                                    a file of /sys/firmware/efi/efivars: 4 bytes of attributes, then digits in UTF-16, then a 0
 //! ```
-//! (systemd's "Boot Loader Interface"; Linux, `Documentation/filesystems/efivarfs.rst`.) The loader was started, showed its menu, and started
-//! the kernel's image. What that image does until the kernel's clock begins has no stamp: it reads the initrd, leaves the firmware,
-//! and unpacks the kernel.
+//! (systemd's "Boot Loader Interface"; Linux, `Documentation/filesystems/efivarfs.rst`.) The times are when the loader
+//! was started, showed its menu, and started the kernel's image. The image's work until the kernel's clock begins has
+//! no stamp: it reads the initrd, leaves the firmware, and unpacks the kernel.
 //!
-//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it. systemd reads the same variables, so both agree.
+//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it. systemd reads the same variables, so both
+//! agree.
 
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
-/// What views call the program.
+/// The program's name in views.
 const PROGRAM: &str = "EFI boot loader";
 const ATTRIBUTES_BYTES: usize = 4;
-/// As many digits as a u64 has, and the 0 after them.
+/// The number of digits of a u64, and the 0 after them.
 const UNITS_MAX: usize = 21;
 
-/// The times by their variables, and the phase that begins there.
+/// The times: the variable, the name of the step, and the phase that begins there.
 const TIMES: [(&str, &str, Option<Phase>); 3] = [
     ("LoaderTimeInitUSec", "boot loader", Some(Phase::Loader)),
     ("LoaderTimeMenuUSec", "boot menu", None),
     ("LoaderTimeExecUSec", "start the kernel's image", None),
 ];
 
-/// The times in µs; 0 where one is not known.
+/// The times, in µs since reset; 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times(pub [u64; 3]);
 
-/// A line of `capture`'s.
+/// Reads a line that `capture` wrote.
 pub(crate) fn value(line: &[u8]) -> Option<(usize, u64)> {
     let (which, rest) =
         TIMES.iter().enumerate().find_map(|(which, (name, ..))| Some((which, line.strip_prefix(name.as_bytes())?)))?;
     Some((which, whole_number(rest.strip_prefix(b"=")?.trim_ascii())?))
 }
 
-/// A variable as the kernel shows it: its name says which it is.
+/// Reads a variable's file. Its name shows which variable it is.
 pub(crate) fn variable(name: &str, bytes: &[u8]) -> Option<(usize, u64)> {
     let name = name.rsplit(['/', ':']).next()?;
     let which = TIMES.iter().position(|(of, ..)| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('-')))?;
@@ -71,7 +72,7 @@ pub fn steps(times: Times, file: &str, diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
     for (us, (variable, name, begins)) in times.0.iter().zip(TIMES).filter(|(us, _)| **us > 0) {
         let place = || format!("{file}: {variable}");
-        // Ten years: a counter that was never set.
+        // Times above ten years are from a counter that was never set.
         let Some(at) = i64::try_from(*us).ok().and_then(|us| us.checked_mul(1000)).filter(|ns| *ns < i64::MAX / 30)
         else {
             diagnostics.note_about(DiagnosticKind::LinesUnreadable, PROGRAM, place);
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_step() {
+    fn unknown_times_are_not_steps() {
         let mut diagnostics = Diagnostics::default();
         let text = b"LoaderTimeInitUSec=0\nLoaderTimeExecUSec=2566203\nLoaderTimeMenuUSec=18446744073709551615\nLoaderInfo=x\n";
         let steps = steps(read(text), "f", &mut diagnostics);

@@ -1,9 +1,8 @@
-//! What firmware says on its debug port (SeaBIOS on 0x402; OVMF and qboot print lines there too).
+//! Lines that firmware prints on its debug port (SeaBIOS on 0x402; OVMF and qboot print lines there too).
 //!
-//! The lines have no stamps of their own; the host stamped each on arrival. All that is known is
-//! what was said last, so from one line to the next is a span called by the line. The last line has a span only
-//! where the code that ran says how long the firmware went on. Which line means
-//! that firmware is over is for whoever knows the machine to say: here all lines are alike.
+//! The lines have no stamps; the host stamped each line when it arrived. Each line becomes a span that lasts until the
+//! next line. The last line has a span only if the code that ran shows when the firmware ended. All lines are treated
+//! alike: code that knows the machine has to decide which line ends the firmware.
 
 use crate::input::index::Index;
 use crate::input::records_max;
@@ -16,23 +15,23 @@ use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow,
 pub struct Said {
     /// The line, without control characters, shortened.
     pub text: String,
-    /// When its first byte arrived, if the index says.
+    /// The arrival of its first byte, if the index has it.
     pub at: Option<Ns>,
     /// Its number, from 1.
     pub line: u32,
 }
 
-/// A line is looked at up to here; its name is shorter still.
+/// The part of a line that is read; a span's name is still shorter.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// The name of the track of firmware and loaders.
 pub(crate) const TRACK: &str = "firmware";
-/// What diagnostics call it.
+/// The name of this evidence in diagnostics.
 const NAME: &str = "firmware.log";
-/// What a line takes in memory, here and on the timeline.
+/// Memory of a line, in bytes, here and on the timeline.
 const LINE_COST: usize = 500;
 
-/// Reads firmware's lines; blank ones say nothing.
+/// Reads the firmware's lines. Blank lines are left out.
 pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Said> {
     let (mut said, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
     for line in Lines::new(bytes) {
@@ -50,9 +49,8 @@ pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<S
     said
 }
 
-/// Adds a span from each line to the next on the firmware track; the last one ends at `until`, when
-/// something else is known to have begun. Lines after that (a loader or the kernel's setup code calls
-/// firmware) are marks.
+/// Adds a span from each line to the next on the firmware track. The last span ends at `until`, when another stage
+/// begins. Lines after that become marks: a loader or the kernel's setup code called the firmware.
 pub fn build(said: &[Said], until: Ns, timeline: &mut Timeline) {
     build_on(TRACK, said, until, timeline);
 }

@@ -1,4 +1,5 @@
-//! UEFI's own account of a boot: the ACPI table FPDT, the record that it points to, or what Linux makes of both in `/sys`.
+//! UEFI's times of a boot: the ACPI table FPDT, the record that it points to, or the values that Linux shows from both
+//! in `/sys`.
 //!
 //! ```text
 //! FPDT   ACPI header of 36 bytes, then records of 16 bytes: type 0 has the address of the boot's table, type 1 that of resume
@@ -7,17 +8,18 @@
 //! S3PT   the same of the last resume from sleep
 //! /sys/firmware/acpi/fpdt/boot/bootloader_launch_ns:5855973785       `grep . /sys/firmware/acpi/fpdt/boot/*`, and in a tar
 //! ```
-//! (ACPI specification 6.5, section 5.2.24, all numbers little-endian; Linux, `Documentation/ABI/testing/sysfs-firmware-acpi`.) A value
-//! that the firmware never set is 0. The FPDT itself has addresses and no time: it is recognised, so that `import` can say what
-//! is missing. Its checksum is the sum of all its bytes, which is 0.
+//! (ACPI specification 6.5, section 5.2.24, all numbers little-endian; Linux,
+//! `Documentation/ABI/testing/sysfs-firmware-acpi`.) A value that the firmware never set is 0. The FPDT itself has
+//! addresses and no times: it is recognised so that `import` can say which data is missing. Its checksum is the sum of
+//! all its bytes, which must be 0.
 //!
-//! All of it happens before the kernel: [`crate::readers::before_kernel`] places it.
+//! All of it happens before the kernel. [`crate::readers::before_kernel`] places it.
 
 use crate::formats::steps::{Step, Steps};
 use crate::input::text::{Lines, whole_number};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 
-/// What views call the program.
+/// The program's name in views.
 const PROGRAM: &str = "UEFI firmware";
 pub(crate) const TABLE: &[u8] = b"FPDT";
 pub(crate) const BOOT_TABLE: &[u8] = b"FBPT";
@@ -27,7 +29,7 @@ pub(crate) const BOOT_TABLE_HEADER_BYTES: usize = 8;
 /// The record with the times of a boot.
 const BOOT_RECORD: (u16, usize) = (2, 48);
 
-/// The five times, by the name that Linux gives to each, and the phase that begins there.
+/// The five times: Linux's name of each, the name of the step, and the phase that begins there.
 const TIMES: [(&str, &str, Option<Phase>); 5] = [
     ("firmware_start_ns", "firmware runs", None),
     ("bootloader_load_ns", "load the boot loader", None),
@@ -36,23 +38,23 @@ const TIMES: [(&str, &str, Option<Phase>); 5] = [
     ("exitbootservice_end_ns", "ExitBootServices done", None),
 ];
 
-/// The times of a boot; 0 where one is not known.
+/// The times of a boot, in ns since reset; 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times(pub [u64; 5]);
 
-/// A little-endian number of up to 8 bytes.
+/// Reads a little-endian number of up to 8 bytes.
 fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// Whether bytes begin as one of the two tables.
+/// True if the bytes begin with this signature and a plausible length.
 pub(crate) fn is_table(bytes: &[u8], signature: &[u8], header_bytes: usize) -> bool {
     let length = number_at(bytes, 4, 4).and_then(|length| usize::try_from(length).ok());
     bytes.starts_with(signature) && length.is_some_and(|length| length >= header_bytes)
 }
 
-/// The checksum of an FPDT, as far as the file has it.
+/// Checks an FPDT's checksum, if the file has all its bytes.
 fn check(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
     let length = number_at(bytes, 4, 4).and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
     match bytes.get(..length) {
@@ -65,7 +67,7 @@ fn check(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The times in a boot's table.
+/// Reads the times in a boot table.
 fn boot_table(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option<Times> {
     let length = number_at(bytes, 4, 4).and_then(|length| usize::try_from(length).ok())?;
     if bytes.len() < length {
@@ -78,7 +80,7 @@ fn boot_table(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option
             let time = |place: usize| number_at(rest, 8 + 8 * place, 8).unwrap_or(0);
             return Some(Times([0, 1, 2, 3, 4].map(time)));
         }
-        // A record shorter than its own head would be read for ever.
+        // At least 4 bytes, so that a record with a length of 0 does not cause an endless loop.
         let Some(next) = rest.get(length.max(4)..) else { break };
         rest = next;
     }
@@ -86,7 +88,8 @@ fn boot_table(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option
     None
 }
 
-/// A file of Linux' and its value: `…/bootloader_launch_ns:5855973785`; `=` and spaces part them too.
+/// Reads the name and value of one of Linux's files: `…/bootloader_launch_ns:5855973785`. The separator may also be `=`
+/// or spaces.
 pub(crate) fn value(line: &[u8]) -> Option<(usize, u64)> {
     let line = line.trim_ascii();
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -99,7 +102,7 @@ pub(crate) fn value(line: &[u8]) -> Option<(usize, u64)> {
     (directory.is_empty() || directory.ends_with(b"/")).then_some((which, value))
 }
 
-/// The times as steps since reset.
+/// The times as steps, in ns since reset.
 pub fn steps(times: Times, file: &str, diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns(1));
     let known = times.0.iter().zip(TIMES).filter(|(ns, _)| **ns > 0);
@@ -118,7 +121,7 @@ pub fn steps(times: Times, file: &str, diagnostics: &mut Diagnostics) -> Steps {
     steps
 }
 
-/// Reads whatever a file has of it; nothing if it has no time.
+/// Reads a file. The result has no times if the file has none.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Times {
     if is_table(bytes, TABLE, ACPI_HEADER_BYTES) {
         check(file, bytes, diagnostics);
@@ -136,14 +139,14 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Times {
     for (which, ns) in Lines::new(bytes).filter_map(|line| value(line.bytes)) {
         times.0[which] = ns;
     }
-    // In a tar of the directory each value is a file, which alone says of what.
+    // In a tar of the directory, each value is a file, and only its name shows which value it is.
     if let (Some(ns), Some(which)) = (whole_number(bytes.trim_ascii()), by_name(file)) {
         times.0[which] = ns;
     }
     times
 }
 
-/// Which time a file of Linux' directory is.
+/// The index of the time that a file of Linux's directory has.
 pub(crate) fn by_name(file: &str) -> Option<usize> {
     let name = file.rsplit(['/', ':']).next()?;
     TIMES.iter().position(|(of, ..)| *of == name)

@@ -1,30 +1,29 @@
-//! `guest.log`: the messages that process 1 (guest-init) sent, one [`Message`] a line.
+//! `guest.log`: the messages that process 1 (guest-init) sent, one [`Message`] per line.
 //!
-//! guest-init defines the messages ([`guest_init::messages`]); this gives each the time at which its first byte
-//! arrived. That stamp is never early and sometimes late.
+//! guest-init defines the messages ([`guest_init::messages`]). This reader adds the time at which the first byte of
+//! each message arrived. That time is never early and sometimes late.
 
 use crate::input::index::Index;
 use crate::input::text::{Lines, lossy};
 use guest_init::messages::{LINE_BYTES_MAX, Message};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// A message, when it arrived and where it stands.
+/// A message with its arrival time and its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// The message.
     pub message: Message,
-    /// When its first byte arrived, if the index says.
+    /// The arrival of its first byte, if the index has it.
     pub arrival: Option<Ns>,
-    /// Its line, from 1.
+    /// The number of its line, from 1.
     pub line: u32,
 }
 
-/// What diagnostics call it.
+/// The name of this evidence in diagnostics.
 const NAME: &str = "guest.log";
 /// A guest sends some hundred.
 const MESSAGES_MAX: usize = 1 << 16;
 
-/// Reads `guest.log` with its index. What is no message is counted.
+/// Reads `guest.log` with its index. Lines that are not messages are counted.
 pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Received> {
     let mut said = Vec::new();
     for line in Lines::new(bytes).filter(|line| !line.bytes.trim_ascii().is_empty()) {
@@ -43,8 +42,8 @@ pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnosti
     said
 }
 
-/// Whether the counter is the kernel's monotonic clock: each time that process 1 read both, they were the same. A CPU without a
-/// counter for programs has no other.
+/// True if the counter is the kernel's monotonic clock: each time that process 1 read both, they were equal. This is
+/// the case for a CPU without a counter that programs can read.
 pub(crate) fn is_kernels<'m>(said: impl Iterator<Item = &'m Message>) -> bool {
     let mut compared = said.filter_map(|message| match *message {
         Message::Clock { before, after, monotonic_ns, .. } => Some((before..=after).contains(&monotonic_ns)),
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_have_the_arrival_of_their_lines() {
+    fn messages_have_the_arrival_of_their_lines() {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("guest.idx", b"0 1000\n6 2000\n", &mut diagnostics);
         let said = read("guest.log", b"I 123\nT 456\nE poweroff\n", &index, &mut diagnostics);
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_the_kernels_clock_is_known_by_being_the_same() {
+    fn a_counter_equal_to_the_kernels_clock_is_recognised() {
         let clock = |before, after, monotonic_ns| Message::Clock { before, after, monotonic_ns, boottime_ns: 0 };
         assert!(is_kernels([clock(10, 30, 20), Message::Rate { hz: 1 }, clock(40, 60, 60)].iter()));
         assert!(!is_kernels([clock(10, 30, 20), clock(40, 60, 61)].iter()));
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_counted() {
+    fn lines_that_are_not_messages_are_counted() {
         let mut diagnostics = Diagnostics::default();
         let text = b"I 12x\nHello\n\nS trace 1\nS clock 1 2 3 4 5\n\xff\xfe\nT 99999999999999999999\nI 5";
         assert_eq!(read("guest.log", text, &Index::default(), &mut diagnostics), []);

@@ -1,17 +1,18 @@
-//! What a libguestfs handle reported while it launched its appliance, as libguestfs' `boot-analysis --verbose` prints it.
+//! Events of a libguestfs handle while it launched its appliance, as libguestfs' `boot-analysis --verbose` prints them.
 //!
 //! ```text
 //!     #277: +416560057 [appliance] "[    0.000000] e820: …"    number, ns since the handle was set up (until spring 2016)
 //!     416.6ms (+1.1) [appliance] "[    0.000000] e820: …"      ms since then, ms since the event before (from then on)
 //! ```
 //! (libguestfs-analysis-tools, `boot-analysis/boot-analysis.c`; the first form: libguestfs, `tests/qemu/boot-analysis.c`.)
-//! The source is one of libguestfs' events or `libvirt`. In the text, bytes that cannot be printed are `\x1b`, and those from
-//! 0x80 on `\xffffffe2` where `char` is signed; quotes and backslashes stand as they are. A line copied from a web page may have
-//! the page's line number before it, and spaces that do not break. The stamp is when libguestfs heard
-//! of a line, and QEMU hands lines over in bursts. A file has several launches (`pass 2`): the first is read.
+//! The source is one of libguestfs' events, or `libvirt`. In the text, unprintable bytes are written `\x1b`, and bytes
+//! from 0x80 on `\xffffffe2` where `char` is signed; quotes and backslashes are not escaped. A line copied from a web
+//! page may have the page's line number before it, and non-breaking spaces. The stamp is the time when libguestfs
+//! received the line, and QEMU hands lines over in bursts. A file has several launches (`pass 2`); only the first is
+//! read.
 //!
-//! All that the machine prints comes by one source, `appliance`. What of it is the firmware's, the kernel's or the
-//! appliance's own is told by what it says: [`Level`].
+//! All output of the machine has one source, `appliance`. Its text shows whether it comes from the firmware, the kernel
+//! or the appliance's programs: [`Level`].
 
 mod parse;
 mod place;
@@ -25,77 +26,73 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 
 pub(crate) use parse::is_event;
 
-/// What diagnostics call it.
+/// The name of this evidence in diagnostics.
 const NAME: &str = "libguestfs";
-/// What an event takes in memory beside its text, here and on the timeline.
+/// Memory of an event besides its text, in bytes, here and on the timeline.
 const EVENT_COST: usize = 500;
 
-/// Who reported an event.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The machine's console, and what QEMU prints itself.
+    /// The machine's console, and QEMU's own messages.
     Appliance,
-    /// libguestfs: its own messages, calls of its functions, callbacks; libvirt.
+    /// libguestfs (its messages, calls of its functions, callbacks) and libvirt.
     Library,
     /// The daemon in the appliance answered: the launch is over.
     LaunchDone,
 }
 
-/// Whose words an event has.
+/// The program that produced an event's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// libguestfs or libvirt, on the host.
     Library,
-    /// Option ROM or firmware.
+    /// Firmware, or an option ROM.
     Firmware,
-    /// The kernel, its setup code included.
+    /// The kernel, including its setup code.
     Kernel,
-    /// Programs in the appliance; before the firmware, QEMU.
+    /// Programs in the appliance; before the firmware begins, QEMU.
     Appliance,
 }
 
-/// One event.
+/// An event of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number, where the form has one.
+    /// Its number, in the form that numbers events.
     pub number: Option<u64>,
-    /// Since the handle was set up.
+    /// Time since the handle was set up.
     pub at: Ns,
-    /// Who reported it.
     pub source: Source,
-    /// Whose words it has.
     pub level: Level,
-    /// The text, escapes undone; any bytes.
+    /// Its text without escapes; any bytes.
     pub text: Vec<u8>,
     /// The number of its line, from 1.
     pub line: u32,
-    /// Where that line begins, in bytes.
+    /// The offset of that line in the file, in bytes.
     pub offset: u64,
 }
 
-/// How many lines of the file were what: `lines = events + later + unreadable + others`.
+/// Numbers of lines by kind: `lines = events + later + unreadable + others`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lines in all.
     pub lines: u64,
     /// Events of the first launch.
     pub events: u64,
     /// Events of later launches.
     pub later: u64,
-    /// Lines that begin as an event does and are none.
+    /// Lines that begin like an event but cannot be read.
     pub unreadable: u64,
-    /// Headings, and whatever else is in the file.
+    /// Headings and all other lines.
     pub others: u64,
 }
 
 /// The events of one launch, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// The events.
     pub events: Vec<Event>,
-    /// How many lines were what.
+    /// Numbers of lines by kind.
     pub counts: Counts,
-    /// Events that are missing, by their numbers.
+    /// The number of missing events, according to the numbers of the others.
     pub missing: u64,
     file: String,
 }
@@ -153,7 +150,7 @@ impl Events {
         Ok(found)
     }
 
-    /// Events are numbered from 0: what a cut took away shows.
+    /// Counts missing events: the first event has number 0, so cuts show.
     fn count_missing(
         &mut self,
         last: Option<u64>,
@@ -167,8 +164,8 @@ impl Events {
         diagnostics.note_many(DiagnosticKind::LibguestfsEventsMissing, missing, place);
     }
 
-    /// The machine's lines come in one stream: of the firmware until the kernel's first line, of the kernel until user space.
-    /// From then on the kernel prints between the lines of others.
+    /// Sets the levels of the machine's lines, which come in one stream: the firmware's until the kernel's first line,
+    /// then the kernel's until user space. From then on the kernel's messages stand between those of programs.
     fn tell_levels(&mut self) {
         let (mut stage, mut user_space) = (Level::Appliance, false);
         for event in &mut self.events {
@@ -192,7 +189,7 @@ impl Events {
         }
     }
 
-    /// The kernel's lines, each with its arrival, for those who read kernel logs.
+    /// The kernel's lines as a kernel log, each with its arrival time.
     pub fn kernel_log(&self, diagnostics: &mut Diagnostics) -> Option<(String, KernelLog)> {
         let lines = self.of(Level::Kernel).map(|event| StampedLine {
             at: event.at,
@@ -204,7 +201,7 @@ impl Events {
         (!log.lines.is_empty()).then(|| (self.file.clone(), log))
     }
 
-    /// The events with words of one level.
+    /// The events of one level.
     pub fn of(&self, level: Level) -> impl Iterator<Item = &Event> {
         self.events.iter().filter(move |event| event.level == level)
     }
@@ -215,12 +212,12 @@ fn is_pass(line: &[u8]) -> bool {
     line.trim_ascii().strip_prefix(b"pass ").and_then(number).is_some_and(|(_, rest)| rest.is_empty())
 }
 
-/// What SGABIOS sends a terminal first, to learn its size; SeaBIOS, UEFI.
+/// True for the first output of SGABIOS (a query for the terminal's size), SeaBIOS or UEFI.
 fn begins_firmware(text: &[u8]) -> bool {
     contains_any(text, &[b"\x1b[1;256r\x1b[256;256H\x1b[6n", b"SeaBIOS (version ", b"UEFI firmware starting"])
 }
 
-/// What only the kernel and its setup code print.
+/// True for text that only the kernel or its setup code prints.
 fn is_kernel(text: &[u8]) -> bool {
     const WORDS: [&[u8]; 5] = [
         b"Probing EDD",
@@ -249,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_by_what_it_says() {
+    fn levels_follow_from_the_text() {
         let text = br##"    #0: +9000 [trace] "launch"
     #1: +20000 [library] "begin building supermin appliance"
     #2: +30000 [appliance] "\x1b[1;256r\x1b[256;256H\x1b[6n"
@@ -291,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_cut_or_out_of_order_is_counted() {
+    fn missing_cut_and_disordered_events_are_counted() {
         let text = b"#3: +500 [library] \"a\"\n#5: +400 [library] \"b\"\n#6: +600 [library] \"cut\n#7: +99999999999999999999 [library] \"c\"\n#5: +1 [library] \"d\"\n";
         let (found, diagnostics) = read(text);
         assert_eq!(found.events.iter().map(|e| e.at.0).collect::<Vec<_>>(), [500, 500]);

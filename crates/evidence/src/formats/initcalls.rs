@@ -1,4 +1,4 @@
-//! What `initcall_debug` prints: which initcall, asynchronous call or probe took how long.
+//! Reads the output of `initcall_debug`: the duration of each initcall, asynchronous call and probe.
 //!
 //! ```text
 //! calling  acpi_init+0x0/0x4c2 @ 1
@@ -6,21 +6,19 @@
 //! calling  3_async_port_probe+0x0/0x60 @ 12
 //! initcall 3_async_port_probe+0x0/0x60 returned after 19531 usecs      (older: returned 0 after)
 //! probe of 00:03 returned 0 after 4297 usecs                           (newer: probe of X with driver Y)
-//! async_continuing @ 1 after 12 usec                                   a thread waited for all of them
+//! async_continuing @ 1 after 12 usec                                   a thread waited for all asynchronous calls
 //! entering initcall level: subsys                                      (6.15 and later)
 //! platform 1d84000.ufshc: deferred probe pending: wait for supplier …
 //! ```
-//! **The unit.** "usecs" of initcalls and asynchronous calls are nanoseconds >> 10 up to 5.17, and
-//! microseconds from 5.18 on (init/main.c, "init: Use ktime_us_delta() to make initcall_debug log
-//! more precise", February 2022); of probes they always were microseconds. Vendors move such
-//! patches about, so figures that can only be whole timer ticks in one unit go before the version
-//! ([`unit`]).
+//! **The unit.** "usecs" of initcalls and asynchronous calls are nanoseconds >> 10 up to 5.17, and microseconds from
+//! 5.18 on (init/main.c, "init: Use ktime_us_delta() to make initcall_debug log more precise", February 2022). Those of
+//! probes were always microseconds. Vendors move such patches between versions. So figures that are whole timer ticks
+//! in only one of the units have priority over the version ([`unit`]).
 //!
-//! **The span** of a call ends at the stamp of its `returned` line and is as long as the kernel
-//! says: the stamp of `calling` is earlier by what printing that line cost. Before a fine clock
-//! is found the kernel measures in whole ticks (0, 9765, 19531); there the two stamps are better.
-//! Without a `calling` line such a call begins no earlier than the message before it, unless that is
-//! the call's own: one of two ticks took more than one tick.
+//! **The span** of a call ends at the stamp of its `returned` line and has the kernel's length. The stamp of `calling`
+//! is too early, by the time that printing that line took. Until the kernel has a fine clock, it measures in whole
+//! ticks (0, 9765, 19531); there the two stamps are more exact. Without a `calling` line, such a call begins no earlier
+//! than the previous message, unless that message is the call's own: a call of two ticks took more than one tick.
 
 mod parse;
 mod unit;
@@ -32,7 +30,7 @@ use hashbrown::HashMap;
 use parse::Message;
 use timeline::{DiagnosticKind, Diagnostics, Mark, NameId, Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
-/// What was called.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An initcall of the kernel or of a module.
@@ -50,73 +48,67 @@ pub enum Kind {
 /// One call, from a `returned` line and the `calling` line before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What it was.
     pub kind: Kind,
     /// The function, with its module, or the device that was probed.
     pub name: String,
-    /// When it began.
     pub start: Ns,
-    /// When it ended.
     pub end: Ns,
-    /// How long it took by the kernel's own measure.
+    /// Its length as the kernel measured it.
     pub took: Option<Ns>,
-    /// How far off its start may be, because the kernel's measure is whole ticks of a coarse clock and no `calling` line
-    /// says better.
+    /// Largest error of `start`. It is not 0 if the kernel's measure is in whole ticks of a coarse clock and there is
+    /// no `calling` line.
     pub start_error: Ns,
-    /// What it returned; newer kernels do not say for asynchronous calls.
+    /// Its return value. Newer kernels do not print it for asynchronous calls.
     pub returned: Option<i64>,
-    /// The thread that ran it, if the log says.
+    /// The thread that ran it, if the log shows it.
     pub thread: Option<u32>,
-    /// The line it returned in.
+    /// The number of its `returned` line.
     pub line: u32,
 }
 
-/// A level of initcalls that begins.
+/// A level of initcalls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Its name.
     pub name: String,
-    /// When.
+    /// The beginning of the level.
     pub start: Ns,
-    /// When its last initcall returned.
+    /// The time at which its last initcall returned.
     pub end: Ns,
 }
 
-/// A device whose probe was put off, and why as far as the kernel says.
+/// A device whose probe was deferred, with the reason if the kernel prints it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deferral {
-    /// The device.
     pub device: String,
-    /// Why; empty if the kernel does not say.
+    /// The reason; empty if the kernel does not print one.
     pub why: String,
-    /// When.
+    /// The time of the message.
     pub at: Ns,
 }
 
-/// All that `initcall_debug` said.
+/// All messages of `initcall_debug` in a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Initcalls {
-    /// Calls, in the order they returned.
+    /// The calls, in the order in which they returned.
     pub calls: Vec<Call>,
-    /// Levels, in order.
+    /// The levels, in order.
     pub levels: Vec<Level>,
-    /// Probes that were put off: returned −517, or said to be pending.
+    /// Deferred probes: they returned −517, or a message shows them as pending.
     pub deferrals: Vec<Deferral>,
-    /// What the kernel's "usecs" of initcalls are, and what shows it.
+    /// The unit of "usecs" for initcalls, and the evidence for it.
     pub unit: Unit,
 }
 
-/// What a probe returns to be tried again later; some kernels print it without its sign.
+/// The return value of a probe that is to be tried again later; some kernels print it without its sign.
 const EPROBE_DEFER: i64 = 517;
 /// Two lines of `initcall_debug` take at most this long on a console of 115,200 baud.
 const PRINTED_MAX: Ns = Ns::from_ms(20);
 
-/// A kernel with all its modules prints some ten thousand of these messages.
+/// A kernel with all its modules prints about ten thousand of these messages.
 const MESSAGES_MAX: usize = 1 << 16;
 
-/// Reads the initcalls of a log. `place` says when a line was printed, in the time of the result.
-/// Lines of which it does not know are counted and left out, unless it knows of none: then the
-/// calls are placed end to end from zero, which is counted too.
+/// Reads the initcalls of a log. `place` returns the time of a line on the result's clock. Lines without such a time
+/// are counted and left out. If no line has a time, the calls are placed end to end from zero, which is counted too.
 pub fn read(
     file: &str,
     log: &KernelLog,
@@ -153,7 +145,7 @@ pub fn read(
     reader.finish()
 }
 
-/// A `calling` line that waits for its `returned`.
+/// A `calling` line whose `returned` line has not been read yet.
 struct Begun {
     at: Ns,
     thread: Option<u32>,
@@ -164,16 +156,17 @@ struct Reader<'d, 'a, P> {
     file: &'d str,
     diagnostics: &'d mut Diagnostics,
     place: P,
-    /// In a log without any times: how long all that was measured so far took.
+    /// In a log without any times: the sum of the lengths so far.
     end_to_end: Option<Ns>,
     found: Initcalls,
-    /// A figure was above 0, so the clock that the kernel measures with runs.
+    /// True after a figure above 0: the clock that the kernel measures with runs.
     clock_runs: bool,
-    /// When a thread's last initcall returned: its next one cannot have begun before.
+    /// The time at which each thread's last initcall returned: its next one cannot have begun before that.
     last_end: HashMap<u32, Ns>,
-    /// When a thread printed its latest message, while the kernel measures in whole ticks; None: the log does not say who.
+    /// The time of each thread's latest message, while the kernel measures in whole ticks. The key is `None` if the log
+    /// does not show the thread.
     last_said: HashMap<Option<u32>, Ns>,
-    /// By symbol as printed: two threads can be in functions of one name.
+    /// By symbol as printed: two threads can be in functions of the same name.
     open: HashMap<&'a str, Vec<Begun>>,
 }
 
@@ -213,7 +206,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         }
     }
 
-    /// When a message was printed; counted, if nobody knows.
+    /// The time of a message. Messages without a time are counted.
     fn time_of(&mut self, line: &Line, message: Message<'a>) -> Option<Ns> {
         let place = || format!("{}:{}", self.file, line.number);
         let Some(now) = self.end_to_end else {
@@ -232,12 +225,12 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             Message::Probe { us, .. } => now + Ns::from_us(us),
             _ => now,
         };
-        // What an initcall measures includes the probes in it.
+        // An initcall's length includes the probes in it.
         self.end_to_end = Some(end.max(now));
         self.end_to_end
     }
 
-    /// A call of which only the end and the length are known.
+    /// A call that is known by its end and its length.
     fn measured(&self, kind: Kind, name: &str, took: Ns, end: Ns, line: &Line) -> Call {
         let (name, thread) = (name.to_owned(), thread_of(line.caller));
         Call {
@@ -268,11 +261,12 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
     ) {
         let begun = self.take_begun(symbol, line.caller);
         let called = begun.as_ref().map(|begun| begun.at.min(end));
-        // Before its clock runs, the kernel measures 0. Then the stamps of both lines say it, beyond what printing them takes.
+        // Before its clock runs, the kernel measures 0. Then the stamps of the two lines give the length, if it exceeds
+        // the time that printing them takes.
         let took = took.filter(|_| self.clock_runs || called.is_none_or(|called| end - called < PRINTED_MAX));
         let thread = begun.and_then(|begun| begun.thread).or(thread_of(line.caller));
         let (kind, name) = parse::kind_and_name(symbol);
-        // Where no line says, an initcall is process 1's.
+        // If no line shows the thread, an initcall belongs to process 1.
         let runner = thread.or((kind == Kind::Initcall).then_some(1));
         let earliest = called.or(runner.and_then(|runner| self.last_end.get(&runner).copied()));
         let in_ticks = coarse && called.is_none() && kind == Kind::Initcall;
@@ -281,7 +275,8 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
             (Some(called), None) => called,
             (Some(called), Some(_)) if coarse => called,
             (_, Some(took)) if in_ticks => {
-                // A figure of n ticks is of a call that took more than n − 1: a message later than that is the call's own.
+                // A figure of n ticks means that the call took more than n − 1 ticks: a message later than that is the
+                // call's own.
                 let latest = end - (took - tick).max(Ns::ZERO);
                 let before = self.last_said.get(&thread_of(line.caller)).filter(|said| **said <= latest);
                 let start = end - took;
@@ -302,7 +297,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         self.found.calls.push(call);
     }
 
-    /// The `calling` line of a `returned` one: by the same thread if that is known, else the latest.
+    /// Takes the `calling` line of a `returned` line: the same thread's if it is known, else the latest.
     fn take_begun(&mut self, symbol: &str, caller: Option<Caller>) -> Option<Begun> {
         let begun = self.open.get_mut(symbol)?;
         let same = begun.iter().rposition(|b| caller.is_some() && b.caller == caller);
@@ -321,7 +316,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
 }
 
 impl<P> Reader<'_, '_, P> {
-    /// Why the lengths shown are not the kernel's figures.
+    /// Adds a diagnostic if the lengths shown are not the kernel's figures.
     fn say_ticks(&mut self) {
         let in_ticks = || self.found.calls.iter().filter(|call| call.start_error > Ns::ZERO);
         let Some(first) = in_ticks().map(|call| call.line).next() else { return };
@@ -340,13 +335,13 @@ fn thread_of(caller: Option<Caller>) -> Option<u32> {
 }
 
 impl Initcalls {
-    /// Whether the log had none of it.
+    /// True if the log has no message of `initcall_debug`.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.levels.is_empty() && self.deferrals.is_empty()
     }
 
-    /// Adds spans for the calls and levels, and marks for probes that were put off, on the tracks
-    /// of the threads that ran them; process 1's where the log does not say.
+    /// Adds spans for the calls and levels, and marks for deferred probes, on the tracks of the threads that ran them.
+    /// Process 1's track is used if the log does not show the thread.
     pub fn build(&self, timeline: &mut Timeline) {
         let mut tracks = Tracks { known: HashMap::new() };
         let init = tracks.of(1, timeline);
@@ -365,7 +360,7 @@ impl Initcalls {
             };
             let track = match (call.thread, call.kind) {
                 (Some(thread), _) => tracks.of(thread, timeline),
-                // An asynchronous call runs on a worker: not on process 1, whoever it was.
+                // An asynchronous call runs on a worker thread, never on process 1.
                 (None, Kind::Async | Kind::DeferredProbe) => worker(timeline),
                 (None, _) => init,
             };
@@ -385,7 +380,7 @@ fn worker(timeline: &mut Timeline) -> TrackId {
     timeline.tracks.named(name, TrackKind::Thread)
 }
 
-/// Tracks by thread id: a trace may have made them already.
+/// Tracks by thread number. A trace may have added some already.
 struct Tracks {
     known: HashMap<u32, TrackId>,
 }
@@ -474,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quirk_of_a_device_is_no_initcall() {
+    fn a_quirk_of_a_device_is_not_an_initcall() {
         let (found, diagnostics) = read_log(
             "[    1.000100] calling  pci_apply_final_quirks+0x0/0x128 @ 1\n\
              [    1.000200] pci 0000:00:00.0: calling  quirk_natoma+0x0/0x20 @ 1\n\
@@ -500,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_a_clock_that_does_not_run_is_not_believed() {
+    fn figures_are_ignored_before_the_clock_runs() {
         let (found, _) = read_log(
             "[    0.190491] calling  univ8250_console_init+0x0/0x2b @ 0\n\
              [    1.488645] printk: console [ttyS0] enabled\n\
@@ -513,7 +508,7 @@ mod tests {
              [    3.500000] initcall b+0x0/0x1 returned 0 after 0 usecs\n",
         );
         let lengths: Vec<i64> = found.calls.iter().map(|call| (call.end - call.start).0 / 1000).collect();
-        // The second prints two lines and does nothing; once the clock runs, its figures are right.
+        // `quick` prints two lines and does nothing. From `a` on the clock runs, and its figures are right.
         assert_eq!(lengths, [1_302_454, 0, 12, 0]);
     }
 }

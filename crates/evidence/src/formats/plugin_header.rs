@@ -1,10 +1,11 @@
-//! The header of a file of the plugin's, for the readers of both: what is wrong with it is counted by the kinds they name.
-//! What is in the file, they read.
+//! Checks the header of the plugin's files, for the readers of both kinds of file. Each reader passes the kinds of
+//! diagnostic for a missing and for an unknown header.
 
 use plugin_formats::NotThisHeader;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// The header that was read, unless it is none; `missing` and `unknown` are what it then is. An empty file lacks nothing.
+/// The header; without one, `None` and a diagnostic of the kind `missing` or `unknown`. An empty file has no
+/// diagnostic.
 pub fn known<H>(
     header: Result<H, NotThisHeader>,
     (place, bytes): (&str, &[u8]),
@@ -22,17 +23,18 @@ pub fn known<H>(
     None
 }
 
-/// The guest's architecture, as QEMU calls it.
+/// QEMU's name of the guest's architecture.
 pub fn target(padded: &[u8; 8]) -> String {
     String::from_utf8_lossy(padded).trim_end_matches('\0').to_owned()
 }
 
-/// From time zero to a moment of the same clock. Clamped, not wrapped: times in the files never go back, and must not here.
+/// The time from `zero` to `at` on the same clock. It is clamped, not wrapped: times in the files never step back, and
+/// so must not step back here.
 pub fn since(zero: u64, at: u64) -> Ns {
     clamped(i128::from(at) - i128::from(zero))
 }
 
-/// A length of time, or the longest that there is.
+/// A length of time, clamped to the range of [`Ns`].
 pub fn clamped(ns: i128) -> Ns {
     Ns(i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX }))
 }

@@ -1,24 +1,25 @@
-//! Processes that ran when a machine was captured, as `bootscope capture` lists them.
+//! Processes that were running when a machine was captured, as `bootscope capture` lists them.
 //!
 //! ```text
 //! # bootscope.processes/1 100              ticks of the clock in a second
 //! 235    1    10515    /system.slice/ssh.service    /usr/sbin/sshd
 //! ```
-//! Number, parent, start in ticks since the machine booted, control group, program (proc(5), `/proc/PID/stat`). A start is rounded
-//! down to a tick. What ended before the capture is not there, and what began after the boot is none of its processes. Where the first
-//! line goes on with `container`, the processes are a container's: its boot began when its process 1 did.
+//! The fields: number, parent, start in ticks since the machine booted, control group, program (proc(5),
+//! `/proc/PID/stat`). A start is rounded down to a tick. Processes that ended before the capture are missing. Processes
+//! that began after the boot are not listed. If the first line ends with `container`, the processes are a container's:
+//! its boot began with its process 1.
 //!
-//! It must not replace what a trace shows of the same processes: a trace also has those that ended.
+//! It must not replace a trace's list of processes, which also has those that ended.
 
 use crate::input::text::{Lines, lossy, whole_number};
 use hashbrown::{HashMap, HashSet};
 use timeline::{DiagnosticKind, Diagnostics, Ns, Process, Timeline};
 
-/// What diagnostics call it.
+/// The name of this evidence in diagnostics.
 pub(crate) const NAME: &str = "process table";
 pub(crate) const HEAD: &[u8] = b"# bootscope.processes/1 ";
 const CONTAINED: &[u8] = b" container";
-/// As many as other tables of processes: a boot has some hundred.
+/// The same limit as for other tables of processes: a boot has some hundred.
 const PROCESSES_MAX: usize = 1 << 17;
 const DEPTH_MAX: u32 = 64;
 const NAME_BYTES_MAX: usize = 4096;
@@ -26,31 +27,29 @@ const NAME_BYTES_MAX: usize = 4096;
 /// A process of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct One {
-    /// Its number.
     pub pid: u64,
-    /// Its parent's.
+    /// Its parent's number.
     pub parent: u64,
-    /// When it was started, since the kernel was.
+    /// Its start, since the kernel's start.
     pub start: Ns,
-    /// Its control group, as a path.
+    /// The path of its control group.
     pub control_group: String,
-    /// Its program.
     pub program: String,
 }
 
-/// A table.
+/// The processes of a captured machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTable {
-    /// In the order of the table.
+    /// The processes, in the order of the table.
     pub processes: Vec<One>,
-    /// Lines that are none of it.
+    /// Number of lines that could not be read.
     pub unreadable: u64,
-    /// Whether they are a container's.
+    /// True if the processes are a container's.
     pub is_contained: bool,
 }
 
 impl ProcessTable {
-    /// Reads a table; nothing where it does not begin as one.
+    /// Reads a table. The result is empty if the file does not begin with its heading.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ProcessTable {
         let mut table = ProcessTable::default();
         let mut lines = Lines::new(bytes);
@@ -72,12 +71,13 @@ impl ProcessTable {
         table
     }
 
-    /// When process 1 was started.
+    /// The start of process 1.
     pub(crate) fn began(&self) -> Option<Ns> {
         self.processes.iter().find(|one| one.pid == 1).map(|one| one.start)
     }
 
-    /// Lists those that began until the end, each after its parent; `zero` is where the kernel's clock is 0.
+    /// Lists the processes that began before the end mark, each after its parent. `zero` is the time at which the
+    /// kernel's clock is 0.
     pub(crate) fn list(&self, zero: Ns, timeline: &mut Timeline) {
         let until = timeline.end.map_or(Ns::MAX, |end| end.at + end.error);
         let mut known: Vec<&One> = self.processes.iter().filter(|one| zero + one.start <= until).collect();
@@ -93,7 +93,7 @@ impl ProcessTable {
             }
         }
         let mut listed: HashSet<u64> = HashSet::new();
-        // A circle of parents hangs from nobody: what is left is listed from its first number on.
+        // Processes whose parents form a circle have no root. They are listed from the lowest number on.
         let mut left = known.iter();
         loop {
             while let Some((one, depth)) = ahead.pop() {
@@ -113,7 +113,7 @@ impl ProcessTable {
     }
 }
 
-/// Ticks in a second, and whether the processes are a container's.
+/// Ticks per second, and true if the processes are a container's.
 fn head(line: &[u8]) -> Option<(u64, bool)> {
     let rest = line.strip_prefix(HEAD)?.trim_ascii();
     let number = rest.strip_suffix(CONTAINED);
@@ -154,7 +154,7 @@ mod tests {
                     7\t5\t250\t\tc\n8\t77\t260\t/\torphan\nnonsense\n";
         let all = [(1, 0, 0), (5, 1, 2000), (7, 2, 2500), (9, 1, 3000), (8, 0, 2600)];
         assert_eq!(listed(text, None), (all.to_vec(), 1));
-        // What began later is none of the boot's.
+        // Processes that began later are not part of the boot.
         assert_eq!(listed(text, Some(2500)).0, all[..3]);
     }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_nonsense_end() {
+    fn circles_of_parents_and_malformed_lines_end() {
         let text = "# bootscope.processes/1 100\n3\t4\t1\t\ta\n4\t3\t1\t\tb\n5\t5\t1\t\tc\n3\t1\t1\t\tagain\n6\t1\t99999999999999999999\t\td\n";
         let (rows, unreadable) = listed(text, None);
         let mut pids: Vec<u64> = rows.iter().map(|row| row.0).collect();

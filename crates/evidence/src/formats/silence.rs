@@ -1,29 +1,31 @@
-//! `silence.txt`: where the vCPUs were while the console said nothing, as the recorder stopped them.
+//! `silence.txt`: the vCPUs' stacks while the console was silent, which the recorder took by stopping the vCPUs.
 //!
-//! A line a fact. `silence FROM UNTIL` begins a silence, `stop AT STOOD` a stop in it, `cpu NUMBER MODE HOW` a vCPU in that;
-//! then the vCPU's stack, innermost first: ` ADDRESS FUNCTION+OFFSET`, or `? …` for a word on the stack that was found not
-//! to be of its callers. Lines with `#` say how it was made. Times are ns of the host since time zero.
+//! Each line is a fact. `silence FROM UNTIL` begins a silence, `stop AT STOOD` a stop in it, `cpu NUMBER MODE HOW` a
+//! vCPU in that. Then follows the vCPU's stack, innermost first: ` ADDRESS FUNCTION+OFFSET`. A line `? …` is a word on
+//! the stack that turned out not to be a return address of a caller. Lines with `#` describe how the file was made.
+//! Times are ns of the host since time zero.
 
 use crate::formats::symbols::plain_name;
 use crate::input::records_max;
 use crate::input::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Silence, Silences, Stop, StoppedCpu, StoppedIn};
 
-/// A recorder writes no more than two thirds of it; what is beyond is left out and counted.
+/// A recorder writes at most two thirds of this; further entries are left out and counted.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// What a line takes in memory, here and in a view.
+/// Memory of a line, in bytes, here and in a view.
 const ENTRY_COST: usize = 200;
-/// A line is read up to here.
+/// The part of a line that is read.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// No machine that is recorded has more CPUs, no kernel deeper stacks, and no boot more silences. A recorder writes a few notes.
+/// No recorded machine has more CPUs, no kernel has deeper stacks, and no boot has more silences. A recorder writes few
+/// notes.
 const CPUS_MAX: usize = 1_024;
 const FRAMES_MAX: usize = 1_024;
 const SILENCES_MAX: usize = 1 << 14;
 const NOTES_MAX: usize = 64;
 
-/// Reads the text; lines that are none of it are counted.
+/// Reads the text. Lines that cannot be read are counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Silences {
     let mut found = Silences::default();
     let (mut entries, most) = (0, ENTRIES_MAX.min(records_max(bytes.len(), ENTRY_COST)));
@@ -37,7 +39,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Silences
     found
 }
 
-/// Takes a line; none if it does not fit.
+/// Reads a line. Returns `None` if it is malformed.
 fn take(text: &str, found: &mut Silences) -> Option<()> {
     let text = text.trim_end();
     if let Some(remark) = text.strip_prefix("# ") {
@@ -46,7 +48,7 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
             ("names", sentence) if found.names.len() < NOTES_MAX => found.names.push(sentence.to_owned()),
             ("note", sentence) if found.notes.len() < NOTES_MAX => found.notes.push(sentence.to_owned()),
             ("names" | "note", _) => return None,
-            // A later version's, and the first line.
+            // The first line, or a remark of a later version.
             _ => {}
         }
         return Some(());
@@ -90,7 +92,7 @@ fn take(text: &str, found: &mut Silences) -> Option<()> {
     Some(())
 }
 
-/// The function of an entry of a stack; the address where nothing names it.
+/// The function in a line of a stack; the address if the line has no function.
 fn function(text: &str) -> Option<String> {
     let (address, name) = (address(text)?, text.split_ascii_whitespace().nth(1));
     Some(match name {
@@ -127,7 +129,7 @@ cpu 0 in-firmware none
 ";
 
     #[test]
-    fn what_the_recorder_wrote_is_read() {
+    fn a_recorders_file_is_read() {
         let mut diagnostics = Diagnostics::default();
         let found = read("silence.txt", TEXT.as_bytes(), &mut diagnostics);
         assert_eq!(diagnostics.count(DiagnosticKind::LinesUnreadable), 0);
@@ -144,7 +146,7 @@ cpu 0 in-firmware none
     }
 
     #[test]
-    fn lines_that_do_not_fit_are_counted() {
+    fn malformed_lines_are_counted() {
         let text = "stop 1 2\ncpu 0 in-kernel words\n  12 f+0x1\nsilence 5 1\nsilence -1 2\nstop x y\nstop 1 1\ncpu 0 nowhere\n\nhello\n";
         let mut diagnostics = Diagnostics::default();
         let found = read("silence.txt", text.as_bytes(), &mut diagnostics);

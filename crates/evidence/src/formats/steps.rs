@@ -6,12 +6,12 @@ use timeline::{DiagnosticKind, Diagnostics, Ns, Phase};
 /// Far more than any firmware stamps.
 const STEPS_MAX: usize = 1 << 12;
 
-/// Where a step begins.
+/// The beginning of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Since reset.
+    /// Time since reset.
     pub at: Ns,
-    /// What the program calls it.
+    /// The program's name for it.
     pub name: String,
     /// The phase of the boot that begins with it.
     pub begins: Option<Phase>,
@@ -20,23 +20,23 @@ pub struct Step {
 /// The steps of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// Who stamped them.
+    /// The program that stamped them.
     pub program: &'static str,
-    /// In order of time.
+    /// The steps, in order of time.
     pub steps: Vec<Step>,
-    /// What the program's stamps are rounded to.
+    /// The unit that the program's stamps are rounded to.
     pub error: Ns,
-    /// Whether the last stamp is the hand-over to the kernel.
+    /// True if the last stamp is the hand-over to the kernel.
     pub hands_over: bool,
 }
 
 impl Steps {
-    /// None yet, with stamps in whole units of `error`.
+    /// An empty list, for stamps in whole units of `error`.
     pub fn new(program: &'static str, error: Ns) -> Steps {
         Steps { program, steps: Vec::new(), error, hands_over: false }
     }
 
-    /// Adds a step; one that is stamped earlier than the one before counts as stamped with it.
+    /// Adds a step. A stamp earlier than the previous one counts as equal to it.
     pub fn add(&mut self, step: Step, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
         let last = self.steps.last().map_or(Ns::ZERO, |last| last.at);
         if self.steps.len() == STEPS_MAX {
@@ -49,7 +49,7 @@ impl Steps {
         self.steps.push(Step { at: step.at.max(last), name: shorten(&step.name), ..step });
     }
 
-    /// How long after reset the last stamp was taken.
+    /// The time of the last stamp since reset.
     pub(crate) fn last(&self) -> Ns {
         self.steps.last().map_or(Ns::ZERO, |last| last.at)
     }

@@ -31,15 +31,16 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// Where a kernel's image lies: linked to one place, moved by chance to another, and entered before it runs there.
+/// The position of a kernel's image: linked for one place, perhaps moved to a random one, and entered before it runs
+/// there.
 pub(crate) struct KernelImage {
-    /// The function where it is entered: what unpacked it jumps there.
+    /// The function at which it is entered; the code that unpacked it jumps there.
     pub entry: &'static str,
-    /// The kernel's own addresses are not below this one; what is below is where the image was loaded, or user space.
+    /// The lowest address of the kernel itself. Below it are the image as loaded, and user space.
     pub lowest_address: u64,
-    /// An image that is moved is moved by a multiple of this.
+    /// A moved image is moved by a multiple of this.
     pub step_bytes: u64,
-    /// No image is longer.
+    /// Largest length of an image.
     pub bytes_max: u64,
 }
 

@@ -1,24 +1,25 @@
-//! What systemd says in the kernel's log, where it logs there (`systemd.log_target=kmsg`): that it began, what it started, and
-//! what it reached.
+//! systemd's messages in the kernel's log, if it logs there (`systemd.log_target=kmsg`): its start, the units that it
+//! started, and the targets that it reached.
 //!
-//! By systemd's src/core/main.c and src/core/job.c. It names a unit, describes it, or does both, as its option
-//! `status_unit_format` says. An initrd's systemd speaks in the same words, and of units of the same names.
+//! They follow systemd's src/core/main.c and src/core/job.c. Depending on its option `status_unit_format`, it prints a
+//! unit's name, its description, or both. The systemd of an initrd prints the same messages, about units with the same
+//! names.
 
 use hashbrown::{HashMap, HashSet};
 use timeline::{DiagnosticKind, NameId, Ns, Phase, ServiceUnit, Timeline};
 
-/// How its messages begin.
+/// The beginning of systemd's messages.
 const SAYS: &str = "systemd[1]: ";
-/// Of more units nothing is kept: no machine has so many.
+/// Largest number of units kept: no machine has more.
 pub(crate) const UNITS_MAX: usize = 100_000;
 
-/// How the message begins in which it says its version.
+/// The beginning of the message with systemd's version.
 pub const BEGINS: &str = "systemd[1]: systemd ";
 
-/// How the message begins in which it says that the boot is done.
+/// The beginning of the message that the boot is done.
 pub const FINISHED: &str = "systemd[1]: Startup finished in ";
 
-/// Targets that many wait for, and the phase that begins when one is reached.
+/// Targets that many units wait for, and the phase that begins when each is reached.
 pub const MILESTONES: [(&str, Phase); 3] = [
     ("sysinit.target", Phase::AfterSysinit),
     ("basic.target", Phase::AfterBasic),
@@ -28,7 +29,7 @@ pub const MILESTONES: [(&str, Phase); 3] = [
 /// The targets that a machine usually boots to.
 pub const DEFAULT_TARGETS: [&str; 2] = ["multi-user.target", "graphical.target"];
 
-/// What these targets are called where systemd only describes them.
+/// The descriptions of these targets, for a systemd that prints only those.
 const DESCRIBED: [(&str, &str); 4] = [
     ("Graphical Interface", "graphical.target"),
     ("System Initialization", "sysinit.target"),
@@ -36,7 +37,7 @@ const DESCRIBED: [(&str, &str); 4] = [
     ("Multi-User System", "multi-user.target"),
 ];
 
-/// A unit, and what becomes of it.
+/// The change of a unit that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Becomes {
     Starting,
@@ -44,7 +45,7 @@ pub(crate) enum Becomes {
     Failed,
 }
 
-/// How a message of each kind begins; what follows is the unit.
+/// The beginning of each kind of message; the unit follows.
 const WORDS: [(&str, Becomes); 24] = [
     ("Starting ", Becomes::Starting),
     ("Mounting ", Becomes::Starting),
@@ -72,42 +73,42 @@ const WORDS: [(&str, Becomes); 24] = [
     ("Timed out activating swap ", Becomes::Failed),
 ];
 
-/// What a message is about: a unit's name, or where systemd only describes units its description; and what becomes of it.
+/// The unit that a message is about, and its change. If systemd prints only descriptions, it is the unit's description.
 fn about(text: &str) -> Option<(&str, Becomes)> {
     of_message(text.strip_prefix(SAYS)?)
 }
 
-/// The same of a message without who says it.
+/// The same for a message without its prefix.
 fn of_message(text: &str) -> Option<(&str, Becomes)> {
     let (unit, becomes) = WORDS.iter().find_map(|&(word, becomes)| Some((text.strip_prefix(word)?, becomes)))?;
     Some((unit.split_once(" - ").map_or_else(|| unit.trim_end_matches('.'), |(name, _)| name), becomes))
 }
 
-/// The unit that a message names, and what becomes of it.
+/// The name of the unit in a message, and its change.
 fn unit(text: &str) -> Option<(&str, Becomes)> {
     about(text).filter(|(unit, _)| recording::is_unit_name(unit))
 }
 
-/// The same of a message of systemd's own, of which it is known who says it.
+/// The same for the text of a message that is known to be systemd's.
 pub(crate) fn said_of_unit(message: &str) -> Option<(&str, Becomes)> {
     of_message(message).filter(|(unit, _)| recording::is_unit_name(unit))
 }
 
-/// The target that is reached, by its name.
+/// The name of the target that a message reports as reached.
 pub fn reached(text: &str) -> Option<&str> {
     let (unit, becomes) = about(text)?;
     let is_target = text[SAYS.len()..].starts_with("Reached target ") && becomes == Becomes::Active;
     is_target.then(|| DESCRIBED.iter().find(|(described, _)| *described == unit).map_or(unit, |&(_, name)| name))
 }
 
-/// So many messages its process 1 writes into the kernel's log in [`LIMIT_INTERVAL`], and no more, without a word. Since version 254 it can be
-/// told not to (its src/basic/log.c).
+/// systemd's process 1 writes at most this number of messages into the kernel's log in [`LIMIT_INTERVAL`], and drops
+/// further ones silently. Since version 254 the limit can be turned off (its src/basic/log.c).
 const LIMIT: u32 = 200;
 const LIMIT_INTERVAL: Ns = Ns::from_ms(5000);
-/// What it says before it drops messages, from that version on.
+/// Its message before it drops messages, from that version on.
 const DROPS: &str = "systemd[1]: Too many messages being logged to kmsg";
 
-/// How systemd counts its messages.
+/// Counts messages as systemd does for its limit.
 #[derive(Default)]
 struct Limit {
     since: Option<Ns>,
@@ -130,7 +131,7 @@ impl Limit {
         }
     }
 
-    /// Exactly so many are no accident.
+    /// Ends an interval. Exactly [`LIMIT`] messages mean that the limit was reached.
     fn end(&mut self) {
         self.reached += u64::from(self.messages == LIMIT);
         self.messages = 0;
@@ -142,8 +143,8 @@ const IN_INITRD: [&str; 2] = ["systemd[1]: Running in initrd", "systemd[1]: Runn
 /// The prefix for the name of a unit of the initrd's that the root has too.
 const OF_INITRD: &str = "initrd:";
 
-/// Puts the units of a log's messages onto a timeline; the messages in order of time. The initrd's systemd and the root's are two
-/// managers. A unit that both have is the root's by its name, and the initrd's has [`OF_INITRD`] before it.
+/// Places the units of a log's messages on a timeline. The messages must be in order of time. The initrd's systemd and the
+/// root's are two managers. A unit that both have is the root's by its name, and the initrd's has [`OF_INITRD`] before it.
 pub fn units<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, timeline: &mut Timeline) {
     let mut units = Units::default();
     let mut limit = Limit::default();
@@ -176,20 +177,20 @@ fn name_initrd_units(first: usize, root: usize, timeline: &mut Timeline) {
     }
 }
 
-/// Units as one message after the other tells of them.
+/// Follows units through consecutive messages.
 #[derive(Default)]
 pub(crate) struct Units {
-    /// Where the last one of each name is.
+    /// The index of the latest unit of each name.
     last: HashMap<NameId, usize>,
 }
 
 impl Units {
-    /// Goes on after what a timeline has.
+    /// Continues after the units of a timeline.
     pub fn of(timeline: &Timeline) -> Units {
         Units { last: timeline.units.iter().enumerate().map(|(place, unit)| (unit.name, place)).collect() }
     }
 
-    /// A unit begins to start, or its start is over.
+    /// Adds a message that a unit begins to start, or that its start is over.
     pub fn add(&mut self, name: &str, becomes: Becomes, at: Ns, timeline: &mut Timeline) {
         if timeline.units.len() >= UNITS_MAX {
             return;
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
     use timeline::TimeBase;
 
-    /// So often the limit was reached in `count` messages, one a ms, that systemd then ends with this one.
+    /// The number of times that the limit was reached, with `count` messages, one per ms, and then the message `last`.
     fn limited(count: i64, last: &str) -> u64 {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         let messages = (0..count).map(|ms| (Ns::from_ms(ms), "systemd[1]: Starting a.service..."));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_systemd_dropped_are_told() {
+    fn intervals_with_dropped_messages_are_counted() {
         let next = "systemd[1]: Started a.service.";
         assert_eq!([199, 200, 201].map(|count| limited(count, next)), [0, 1, 0]);
         assert_eq!(limited(200, "systemd[1]: systemd 252 running in system mode"), 1);
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_known_in_each_of_systemds_forms() {
+    fn a_target_is_recognised_in_each_form() {
         for text in ["basic.target - Basic System.", "basic.target.", "Basic System."] {
             assert_eq!(reached(&format!("systemd[1]: Reached target {text}")), Some("basic.target"), "{text}");
         }

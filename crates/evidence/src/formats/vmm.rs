@@ -1,14 +1,14 @@
-//! `vmm.json`: what the host saw of the virtual machine monitor's own start.
+//! `vmm.json`: the steps of the virtual machine monitor's start, as the host observed them.
 //!
 //! ```json
 //! [{"name": "linked", "at_ns": 18200341, "error_ns": 300000, "evidence": "ld.so's own statistics"}]
 //! ```
-//! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are),
-//! `monitor ready` (it greets), `machine complete` (all devices are made), `first instruction` (the
-//! vCPUs were started). Of a board there is one mark, `power on`, with which it starts. If the plugin recorded a first block, that time ends the VMM's phases
-//! instead: its error is smaller.
+//! Each mark ends a stretch: `executed` (the program is loaded), `linked` (its libraries are linked), `monitor ready`
+//! (its monitor sends the greeting), `machine complete` (all devices are created), `first instruction` (the vCPUs were
+//! started). A board has a single mark, `power on`, with which its boot starts. If the plugin recorded a first block,
+//! that time ends the VMM's phases instead: its error is smaller.
 //!
-//! It must not know one monitor from another, and it places nothing of the guest's.
+//! It must not distinguish monitors, and it must not place any of the guest's work.
 
 use serde::Deserialize;
 use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, Phase, SpanKind, SpanRow, Timeline, TrackId};
@@ -16,7 +16,7 @@ use timeline::{DiagnosticKind, Diagnostics, NameId, Ns, Phase, SpanKind, SpanRow
 /// A recorder writes half a kilobyte.
 const BYTES_MAX: usize = 1 << 20;
 
-/// So many unknown names are kept apart.
+/// Largest number of unknown marks that have their own diagnostic.
 const NAMED_MOST: usize = 8;
 
 #[derive(Deserialize)]
@@ -29,20 +29,20 @@ struct Mark {
     evidence: String,
 }
 
-/// Which part of the monitor's start a mark ends.
+/// The part of the monitor's start that a mark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The program is loaded.
     Executed,
     /// Its libraries are linked.
     Linked,
-    /// Its options are read, and it greets.
+    /// Its options are read, and its monitor sends the greeting.
     Monitor,
-    /// All devices are made.
+    /// All devices are created.
     Devices,
-    /// The virtual CPUs are started: this ends with the machine's first instruction, which the host only hears of.
+    /// The vCPUs are started. It ends with the machine's first instruction, which the host only learns of later.
     Started,
-    /// A board is switched on: there is no monitor.
+    /// A board is switched on; there is no monitor.
     PowerOn,
 }
 
@@ -59,7 +59,7 @@ impl Part {
         }
     }
 
-    /// The phase that it is.
+    /// The phase that this part is.
     fn phase(self) -> Phase {
         match self {
             Part::Executed => Phase::MonitorExec,
@@ -71,20 +71,19 @@ impl Part {
     }
 }
 
-/// A step of the monitor's start: it lasts from the end of the one before it.
+/// A step of the monitor's start. It lasts from the end of the previous step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What was being done.
+    /// The part that was done.
     pub part: Part,
-    /// When it was done.
     pub end: Ns,
-    /// How far off that may be.
+    /// Largest error of `end`.
     pub error: Ns,
-    /// What shows it.
+    /// The evidence for `end`, in words.
     pub evidence: String,
 }
 
-/// The steps that are known, in order of time.
+/// Reads the known steps and sorts them by time.
 pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Step> {
     if bytes.len() > BYTES_MAX {
         diagnostics.note(DiagnosticKind::VmmMarksUnreadable, || format!("{file}: it has more than {BYTES_MAX} bytes"));
@@ -105,7 +104,7 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
                 steps.push(Step { part, end: Ns(mark.at_ns), error: Ns(mark.error_ns), evidence: mark.evidence });
             }
             None => {
-                // A file of nothing but such marks has one diagnostic for all that are too many to name.
+                // Further unknown marks share one diagnostic, so that a file of many does not fill memory.
                 let name = if unknown < NAMED_MOST { mark.name.as_str() } else { "and others" };
                 let place = || format!("{file}: mark {}", i + 1);
                 diagnostics.note_about(DiagnosticKind::VmmMarkUnknown, name, place);
@@ -117,7 +116,7 @@ pub fn steps(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Vec<Ste
     steps
 }
 
-/// When the host heard that the vCPUs were started, or a board was switched on.
+/// The step at which the vCPUs were started, or a board was switched on.
 pub fn vcpus_started(steps: &[Step]) -> Option<&Step> {
     steps.iter().find(|step| matches!(step.part, Part::Started | Part::PowerOn))
 }
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_that_nobody_knows_is_counted_by_name() {
+    fn an_unknown_mark_is_counted_by_its_name() {
         let mut diagnostics = Diagnostics::default();
         let json = br#"[{"name": "machine complete", "at_ns": 9}, {"name": "relinked", "at_ns": 7}, {"name": "linked", "at_ns": 5}]"#;
         let found = steps("vmm.json", json, &mut diagnostics);
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_unknown_names_are_not_kept_one_by_one() {
+    fn many_unknown_names_share_one_diagnostic() {
         let mut diagnostics = Diagnostics::default();
         let marks: Vec<String> = (0..1000).map(|i| format!(r#"{{"name": "x{i}", "at_ns": {i}}}"#)).collect();
         assert!(steps("vmm.json", format!("[{}]", marks.join(",")).as_bytes(), &mut diagnostics).is_empty());

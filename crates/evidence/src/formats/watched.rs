@@ -1,26 +1,27 @@
-//! `watch.txt`: what a variable of the guest was where functions were entered, as the recorder read it.
+//! `watch.txt`: the values of a variable of the guest when functions were entered, as the recorder read them.
 //!
-//! A line a stop: `AT STOOD VALUE FUNCTION`. AT is when, and STOOD how long the vCPUs stood still for it, in ns of the host
-//! since time zero. VALUE is a number without a sign, or `-` where nothing is mapped. A FUNCTION's name may have spaces. Lines
-//! with `#` come first: `# variable NAME`, `# function NAME` for each function that was asked for, `# note SENTENCE`.
-//! With `# signed` the number has a sign, and VALUE is its two's complement in 64 bits.
+//! Each line is a stop: `AT STOOD VALUE FUNCTION`. AT is its time, and STOOD is how long the vCPUs stood still for it,
+//! both in ns of the host, AT since time zero. VALUE is a number without a sign, or `-` if nothing is mapped there. A
+//! FUNCTION's name may contain spaces. Lines with `#` come first: `# variable NAME`, `# function NAME` for each
+//! requested function, `# note SENTENCE`. With `# signed` the number has a sign, and VALUE is its two's complement in
+//! 64 bits.
 
 use crate::input::text::Lines;
 use timeline::{DiagnosticKind, Diagnostics, Ns, Reading, Watched};
 
-/// A recorder writes no more than a seventh of it; what is beyond is left out and counted.
+/// A recorder writes at most a seventh of this; further readings are left out and counted.
 const READINGS_MAX: usize = 1 << 14;
 
 /// A CPU can stop at four functions.
 const FUNCTIONS_MAX: usize = 64;
 
-/// A recorder writes one.
+/// A recorder writes one note.
 const NOTES_MAX: usize = 64;
 
-/// A line is read up to here.
+/// The part of a line that is read.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Reads the text; lines that are none of it are counted.
+/// Reads the text. Lines that cannot be read are counted.
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Watched {
     let mut found = Watched::default();
     for line in Lines::new(bytes) {
@@ -33,7 +34,7 @@ pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Watched 
     found
 }
 
-/// Takes a line; none if it does not fit.
+/// Reads a line. Returns `None` if it is malformed.
 fn take(text: &str, found: &mut Watched) -> Option<()> {
     let text = text.trim_end();
     if let Some(remark) = text.strip_prefix("# ") {
@@ -59,7 +60,7 @@ fn take_remark(remark: &str, found: &mut Watched) -> Option<()> {
         "function" if found.functions.len() < FUNCTIONS_MAX => found.functions.push(rest),
         "note" if found.notes.len() < NOTES_MAX => found.notes.push(rest),
         "variable" | "function" | "note" => return None,
-        // A later version's, the first line, and what the columns are.
+        // The first line, the line that explains the columns, or a remark of a later version.
         _ => {}
     }
     Some(())
@@ -74,11 +75,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Made by hand in the recorder's form.
+    /// Written by hand in the recorder's form.
     const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/watch/vmem-hash.txt"));
 
     #[test]
-    fn what_the_recorder_wrote_is_read() {
+    fn a_recorders_file_is_read() {
         let mut diagnostics = Diagnostics::default();
         let found = read("watch.txt", TEXT.as_bytes(), &mut diagnostics);
         assert_eq!(diagnostics.count(DiagnosticKind::LinesUnreadable), 0);
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_fit_are_counted() {
+    fn malformed_lines_are_counted() {
         let text = "# variable a\n# variable b\n5 1 7 f\n3 1 8 f\n-1 1 7 f\n5 -1 7 f\n5 1 -7 f\n5 1 7\n5 1 f\n\nhello\n#\n\
                     9 1 18446744073709551616 f\n";
         let mut diagnostics = Diagnostics::default();

@@ -1,23 +1,23 @@
-//! Numbers and texts one behind the other, little-endian; nothing where the file ends.
+//! Reads consecutive numbers and texts, little-endian. At the end of the file, each method returns `None`.
 
-/// What is still to be read.
+/// The bytes that have not been read yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// From a place of a file on.
+    /// The bytes of a file from an offset on.
     pub fn from(file: &'a [u8], at: u64) -> Option<Bytes<'a>> {
         file.get(usize::try_from(at).ok()?..).map(Bytes)
     }
 
-    /// So many bytes.
+    /// The next `length` bytes.
     pub fn take(&mut self, length: u64) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// A text and the NUL that ends it.
+    /// The next text up to a NUL, which is skipped.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let end = memchr::memchr(0, self.0)?;
         let text = self.take(end as u64)?;
@@ -41,13 +41,13 @@ impl<'a> Bytes<'a> {
         self.number(8)
     }
 
-    /// Bytes behind their length, which has four or eight bytes.
+    /// The bytes after their length. The length itself takes `length_bytes` bytes: four or eight.
     pub fn sized(&mut self, length_bytes: u64) -> Option<&'a [u8]> {
         let length = self.number(length_bytes)?;
         self.take(length)
     }
 
-    /// A text that has to stand here.
+    /// Reads `text`, which must come next.
     pub fn expect(&mut self, text: &[u8]) -> Option<()> {
         (self.take(text.len() as u64)? == text).then_some(())
     }

@@ -1,11 +1,11 @@
-//! `.idx` files: when each line of a stream arrived.
+//! `.idx` files: the arrival time of each line of a stream.
 //!
 //! ```text
 //! 0 1523400          <byte offset of the line's first byte> <ns since time zero>
 //! 57 1604211
 //! ```
-//! Offsets and times rise. A line that was being written when the recorder was killed is cut, and
-//! counted; the lines before it hold.
+//! Offsets and times rise. If the recorder was killed while it wrote a line, that line is cut and counted; the lines
+//! before it are used.
 
 use crate::input::text::{Lines, number, skip_spaces};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
@@ -13,12 +13,12 @@ use timeline::{DiagnosticKind, Diagnostics, Ns};
 /// Arrival times of a stream's lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Index {
-    /// Offset of a line's first byte, and when that byte arrived. Sorted by offset.
+    /// Offset of a line's first byte, and the time when that byte arrived. Sorted by offset.
     lines: Vec<(u64, Ns)>,
 }
 
 impl Index {
-    /// Reads an index. Anything that is not a line of one is counted and left out.
+    /// Reads an index. Lines that cannot be read are counted and left out.
     pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Index {
         let mut lines: Vec<(u64, Ns)> = Vec::with_capacity(bytes.len() / 16);
         for line in Lines::new(bytes) {
@@ -40,23 +40,23 @@ impl Index {
         Index { lines }
     }
 
-    /// When the line that holds the byte at `offset` began to arrive.
+    /// The arrival time of the line that contains the byte at `offset`.
     pub fn arrival(&self, offset: u64) -> Option<Ns> {
         let after = self.lines.partition_point(|&(start, _)| start <= offset);
         after.checked_sub(1).map(|i| self.lines[i].1)
     }
 
-    /// How many lines it has.
+    /// Number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether it has none.
+    /// True if it has no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// All lines: offset of the first byte, arrival.
+    /// All lines: the offset of the first byte, and its arrival.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Ns)> + '_ {
         self.lines.iter().copied()
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_counted() {
+    fn malformed_and_disordered_lines_are_counted() {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("a.idx", b"0 100\n0 200\nxyz\n20 50\n30 300\n40 4", &mut diagnostics);
         assert_eq!(index.iter().collect::<Vec<_>>(), [(0, Ns(100)), (20, Ns(100)), (30, Ns(300))]);

@@ -1,24 +1,25 @@
-//! What many recordings have in common, read once in a process: the boots of one kernel have the same list of its functions but for
-//! where it was loaded, and to unpack and to sort that takes longer than all of the rest.
+//! Values that many recordings have in common, computed once per process. The boots of one kernel have the same list of
+//! functions except for its load address, and unpacking and sorting that list takes longer than all other reading.
 //!
-//! What is kept is used where all bytes say that reading them anew would give the same; never by a name or a hash. It is bounded: the
-//! longest unused goes first.
+//! A kept value is used only if all bytes show that reading them again would give the same; a name or a hash is never
+//! enough. The number of values is bounded: the one unused for longest is dropped first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many are kept.
+/// Largest number of values kept.
 const KEPT_MOST: usize = 8;
 
-/// Values by what they are made of, the last used last.
+/// Values with their sources; the most recently used is last.
 pub(crate) struct Recent<K, V>(Mutex<Vec<(Arc<K>, V)>>);
 
 impl<K, V: Clone> Recent<K, V> {
-    /// None yet.
+    /// Creates an empty store.
     pub const fn new() -> Self {
         Recent(Mutex::new(Vec::new()))
     }
 
-    /// What `look` finds in any of them, the last used first. Others may look meanwhile.
+    /// Tries `look` on the values, the most recently used first, and returns its first result. Other threads can look
+    /// at the same time.
     pub fn find<R>(&self, look: impl Fn(&K, &V) -> Option<R>) -> Option<R> {
         let all = self.lock().clone();
         let (of, found) = all.iter().rev().find_map(|(of, value)| Some((of, look(of, value)?)))?;
@@ -29,7 +30,8 @@ impl<K, V: Clone> Recent<K, V> {
         Some(found)
     }
 
-    /// Keeps one, in place of the longest unused. Two who made it at once both keep it.
+    /// Keeps a value, and drops the one unused for longest if there are too many. If two threads made the same value at
+    /// once, both are kept.
     pub fn keep(&self, of: K, value: V) {
         let mut kept = self.lock();
         if kept.len() >= KEPT_MOST {

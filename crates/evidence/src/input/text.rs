@@ -1,19 +1,19 @@
-//! Reading text by hand: lines, numbers and shortened names. For bytes nobody vouches for.
+//! Reads text without a parser library: lines, numbers and shortened names. The bytes can be hostile.
 //!
 //! Formats here are read at memory speed, so there is no regex and no allocation per line.
 
 use std::borrow::Cow;
 
-/// So many zero bytes in a text are a hole: a disk lost what stood there, which is a sector at least.
+/// At least this number of zero bytes in a text are a hole: a disk lost the data there, which is a sector or more.
 pub(crate) const HOLE_BYTES_MIN: usize = 512;
 
-/// One line of a file: its number from 1, where it starts, and its bytes without the newline.
+/// One line of a file: its number from 1, its offset, and its bytes without the newline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line<'a> {
     pub number: u32,
     pub offset: usize,
     pub bytes: &'a [u8],
-    /// Whether a newline ended it; only the last line of a file can lack one.
+    /// True if a newline ended it; only the last line of a file can lack one.
     pub whole: bool,
 }
 
@@ -30,13 +30,13 @@ impl<'a> Lines<'a> {
         Lines { bytes, at: 0, number: 0 }
     }
 
-    /// All that is still to come.
+    /// The bytes that have not been read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    /// The next line, of which somebody knows already that a newline ends it, and where.
+    /// The next line, if the caller knows that it has `length` bytes and ends with a newline.
     #[inline]
     pub fn take_line(&mut self, length: usize) -> Line<'a> {
         let offset = self.at;
@@ -63,7 +63,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// The decimal number at the start and what follows it; `None` without a digit or past `u64`.
+/// The decimal number at the start, and the text after it; `None` without a digit or above `u64::MAX`.
 #[inline]
 pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
@@ -75,8 +75,8 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
-/// The same, perhaps with commas at every third digit, as `sysctl -h` prints it; nothing if there are other digits, commas
-/// or a point behind it: it is another number then.
+/// The same for a number that may have commas at every third digit, as `sysctl -h` prints it. `None` if more digits, a
+/// comma or a point follow, because it is another kind of number then.
 pub(crate) fn grouped_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (mut value, mut rest) = number(bytes)?;
     while let [b',', a, b, c, after @ ..] = rest {
@@ -86,7 +86,7 @@ pub(crate) fn grouped_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     rest.first().is_none_or(|b| !b.is_ascii_digit() && !matches!(b, b',' | b'.')).then_some((value, rest))
 }
 
-/// The same with an optional minus sign.
+/// The same for a number with an optional minus sign.
 pub(crate) fn signed(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (minus, digits) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -102,8 +102,8 @@ pub(crate) fn whole_number(bytes: &[u8]) -> Option<u64> {
     number(bytes).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
-/// `seconds.fraction` at the start, in nanoseconds, with the number of digits after the point (1 to
-/// 9 of them count) and what follows.
+/// Reads `seconds.fraction` at the start. Returns nanoseconds, the number of digits after the point, and the text after
+/// it. There must be a digit after the point, and the first 9 count.
 #[inline]
 pub(crate) fn seconds(bytes: &[u8]) -> Option<(u64, usize, &[u8])> {
     let (whole, rest) = number(bytes)?;
@@ -125,14 +125,14 @@ pub(crate) fn seconds(bytes: &[u8]) -> Option<(u64, usize, &[u8])> {
     Some((whole.checked_mul(1_000_000_000)?.checked_add(ns)?, digits, &fraction[digits..]))
 }
 
-/// What is left after leading spaces.
+/// The bytes after leading spaces.
 #[inline]
 pub(crate) fn skip_spaces(bytes: &[u8]) -> &[u8] {
     let spaces = bytes.iter().take_while(|&&b| b == b' ').count();
     &bytes[spaces..]
 }
 
-/// The bytes up to the first space, and what follows that space.
+/// The bytes up to the first space, and those after that space.
 pub(crate) fn word(bytes: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b' ', bytes) {
         Some(at) => (&bytes[..at], &bytes[at + 1..]),
@@ -140,22 +140,22 @@ pub(crate) fn word(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Bytes as text; what is not UTF-8 is replaced.
+/// Bytes as text; invalid UTF-8 is replaced.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// A symbol as the kernel prints it, `name+0x0/0x10 [module]`, taken apart.
+/// A symbol as the kernel prints it: `name+0x0/0x10 [module]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// The function's name, without offset and size.
     pub name: &'a [u8],
-    /// The module it is in.
+    /// Its module.
     pub module: Option<&'a [u8]>,
 }
 
 impl<'a> Symbol<'a> {
-    /// Takes a printed symbol apart. Whatever it is, the name is not longer than it.
+    /// Parses a printed symbol. The name is never longer than the text.
     pub(crate) fn parse(text: &'a [u8]) -> Symbol<'a> {
         let (symbol, module) = match memchr::memchr(b' ', text) {
             None => (text, None),
@@ -165,7 +165,7 @@ impl<'a> Symbol<'a> {
         Symbol { name: &symbol[..end], module }
     }
 
-    /// `name`, or `name [module]`: the module tells apart the many that are called `init_module`.
+    /// `name`, or `name [module]`: the module distinguishes the many functions named `init_module`.
     pub fn text(&self) -> Cow<'a, str> {
         match self.module {
             None => lossy(self.name),
@@ -177,9 +177,9 @@ impl<'a> Symbol<'a> {
 /// The most characters of a name that is made of a line.
 const NAME_CHARS_MAX: usize = 60;
 
-/// A line as a name: without control characters, not too long.
+/// A line as a name: without control characters, and shortened.
 pub(crate) fn shorten(text: &str) -> String {
-    // Nearly all lines are plain already.
+    // Nearly all lines need no change.
     if text.len() <= NAME_CHARS_MAX && text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return text.trim().to_owned();
     }
@@ -213,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_know_where_they_are() {
+    fn lines_have_their_number_and_offset() {
         let lines: Vec<_> = Lines::new(b"a\n\nbc").map(|l| (l.number, l.offset, l.bytes, l.whole)).collect();
         assert_eq!(lines, [(1, 0, &b"a"[..], true), (2, 2, b"", true), (3, 3, b"bc", false)]);
     }
 
     #[test]
-    fn symbols_come_apart() {
+    fn symbols_are_parsed() {
         let symbol = Symbol::parse(b"init_module+0x0/0x1000 [virtio_net]");
         assert_eq!((symbol.name, symbol.module), (&b"init_module"[..], Some(&b"virtio_net"[..])));
         assert_eq!(symbol.text(), "init_module [virtio_net]");

@@ -1,20 +1,23 @@
-//! What Android's init says in the kernel's log: the actions that it runs, their commands, and the services that it starts.
+//! Messages of Android's init in the kernel's log: the actions that it runs, their commands, and the services that it
+//! starts.
 //!
 //! ```text
-//! init: processing action (early-init) from (/system/etc/init/hw/init.rc:15)        until the next one; old ones say no file
-//! init: Command 'mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded       said when it took 50 ms, or failed
-//! init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.725ms.  the same of Android 8
+//! init: processing action (early-init) from (/system/etc/init/hw/init.rc:15)        until the next one; old ones have
+//! no file
+//! init: Command 'mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded       logged from 50 ms on, or
+//! if it failed
+//! init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.725ms.  the same in Android 8
 //! init: starting service 'vold'...                                 Android 7: `Starting`
 //! init: ... started service 'vold' has pid 156                     since Android 13
 //! init: Service 'bpfloader' (pid 383) exited with status 0 waiting took 0.439000 seconds    init waited for it
 //! init: Service 'aconfigd' (pid 400) exited with status 0 oneshot service took 0.039000 seconds in background
 //! ```
-//! (Android, `system/core/init/action.cpp`, `builtins.cpp`, `service.cpp`.) A service becomes a unit. It is active when init has started
-//! it, or when it has ended if init says that it is one that ends. A service that ended is a track with a span, begun by init. A command is
-//! a span on init's track, inside its action. How long an action takes is not said: it lasts at least until the last thing that init
-//! says in it.
+//! (Android, `system/core/init/action.cpp`, `builtins.cpp`, `service.cpp`.) A service becomes a unit. It counts as
+//! active when init has started it. If its message shows that the service is meant to end, it counts as active when it
+//! has ended. A service that ended is a track with a span, created by init. A command is a span on init's track, inside
+//! its action. The length of an action is not logged: it lasts at least until init's last message in it.
 //!
-//! printk may leave out lines of init's (`output lines suppressed due to ratelimiting`); what was in them is missing.
+//! printk may drop messages of init (`output lines suppressed due to ratelimiting`); these are missing.
 
 use crate::boot::Boot;
 use crate::formats::systemd_words::UNITS_MAX;
@@ -22,12 +25,12 @@ use crate::input::text::shorten;
 use hashbrown::HashMap;
 use timeline::{Manager, NameId, Ns, ServiceUnit, SpanKind, SpanRow, Timeline, TrackId, TrackKind, Wait, WaitedOn};
 
-/// Tracks of services have numbers of no process.
+/// The lowest number of a service's track. No process has such a number.
 const FIRST_ID: u64 = 1 << 41;
-/// The longest that a command can take.
+/// The longest time that a command can take.
 const SECONDS_MAX: f64 = 1e6;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Says<'a> {
     Action(&'a str),
@@ -47,11 +50,11 @@ enum Says<'a> {
         ends: bool,
         waited: bool,
     },
-    /// Something else of init's.
+    /// Another message of init.
     Other,
 }
 
-/// What init says, behind its name and what a vendor's kernel puts before it.
+/// The content of init's message, which follows its name and a vendor's prefix, if there is one.
 fn says(text: &str) -> Option<Says<'_>> {
     let text = match text.starts_with('[') {
         true => text.split_once("] ")?.1.trim_start(),
@@ -85,7 +88,7 @@ fn says(text: &str) -> Option<Says<'_>> {
     Some(Says::Ended { service, failed, ends, waited })
 }
 
-/// `mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded`
+/// Reads `mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded`.
 fn command(rest: &str) -> Option<Says<'_>> {
     let (command, rest) = rest.split_once("' action=")?;
     let (before, took) = rest.rsplit_once(" took ").or_else(|| rest.split_once(" took "))?;
@@ -104,31 +107,32 @@ struct Service {
     is_over: bool,
 }
 
-/// The action that runs.
+/// The action that is running.
 struct Action {
     name: NameId,
     from: Ns,
     until: Ns,
 }
 
-/// What is known of init so far.
+/// The state of init after the messages so far.
 struct Init {
     track: TrackId,
     services: HashMap<NameId, Service>,
     action: Option<Action>,
-    /// Until when its track has spans.
+    /// The end of the last span on its track.
     busy_until: Ns,
-    /// Whether it says when a service was started.
+    /// True if it logs when a service was started.
     says_started: bool,
     tracks: u64,
 }
 
-/// Puts what init says onto a boot's timeline; the messages in order of time.
+/// Places init's messages on a boot's timeline. They must be in order of time.
 pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mut Boot<'_>) {
     let mut init: Option<Init> = None;
     for (at, text) in messages {
         let Some(says) = says(text) else { continue };
-        // Others' process 1 may be called so too: it is Android's once it says what only that one does.
+        // Process 1 of other systems may have the same name. It is Android's after the first message that only
+        // Android's init prints.
         if init.is_none() && says != Says::Other {
             init = Some(Init::begin(at, boot));
         }
@@ -166,7 +170,7 @@ impl Init {
                 self.action = Some(Action { name: timeline.names.intern(&shorten(name)), from: at, until: at });
             }
             Says::Command { command, action, took } => {
-                // It is told in whole ms, and by a message that came a little later.
+                // The length is in whole ms, and the message was printed a little later.
                 let from = self.action.as_ref().map_or(self.busy_until, |action| action.from.max(self.busy_until));
                 let start = (at - took).max(from);
                 if start < at {
@@ -244,7 +248,7 @@ impl Init {
         self.busy_until = self.busy_until.max(end);
     }
 
-    /// Where init does not say when a service was started, it was there when init began to start it.
+    /// If init does not log when services were started, they count as active from the time when it began to start them.
     fn finish(mut self, timeline: &mut Timeline) {
         self.end_action(Ns::MAX, timeline);
         if !self.says_started {
@@ -261,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_androids_words() {
+    fn the_messages_of_each_android_are_read() {
         let ms = Ns::from_ms;
         let cases = [
             ("init: processing action (early-init)", Says::Action("early-init")),

@@ -1,10 +1,11 @@
-//! What ran before the kernel and stamped its own steps: coreboot, U-Boot, UEFI firmware. Each is a track, from power-on on.
+//! Programs that ran before the kernel and stamped their steps: coreboot, U-Boot, UEFI firmware. Each is a track that
+//! begins at reset.
 //!
-//! Their stamps count from reset, which lies before the zero of the kernel's clock. A stamp begins a step that lasts until the
-//! next one. Nothing measures the way from the last stamp to the kernel's zero: it counts as no time, and who does not stamp
-//! the hand-over itself is counted, because the boot then took longer than it shows.
+//! Their stamps count from reset, which is before the zero of the kernel's clock. A stamp begins a step that lasts
+//! until the next one. The time between the last stamp and the kernel's zero is not measured and counts as 0. If the
+//! program does not stamp the hand-over itself, that is counted, because the boot took longer than shown.
 //!
-//! It reads no format: its readers give it steps. It must not move what the kernel says of itself.
+//! It reads no format: its readers give it steps. It must not move the kernel's own times.
 
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
@@ -12,10 +13,10 @@ use crate::formats::steps::Steps;
 use crate::readers::reader::{EndCandidate, EndRank, Evidence};
 use timeline::{DiagnosticKind, EndEvidence, Mark, NameId, Ns, Phase, SpanKind, SpanRow, TrackId, TrackKind};
 
-/// A kernel's clock is 0 so much after its first instruction at most, where it is not unpacked slowly.
+/// The kernel's clock begins at most this long after its first instruction, unless unpacking the kernel is slow.
 const CLOCK_LATE: Ns = Ns::from_ms(100);
 
-/// Whether something is known of what came after the firmware.
+/// True if the timeline has evidence from after the firmware.
 fn goes_on(boot: &Boot<'_>) -> bool {
     let timeline = &boot.timeline;
     let is_later = |of: TrackId| timeline.tracks.get(of).kind != TrackKind::Firmware;
@@ -26,17 +27,17 @@ fn goes_on(boot: &Boot<'_>) -> bool {
 /// Steps as evidence of a boot.
 pub(crate) struct BeforeKernel {
     steps: Steps,
-    /// Set where they were placed: their track, and when they end.
+    /// The track and the end of the steps, after they have been placed.
     placed: Option<(TrackId, Ns)>,
 }
 
 impl BeforeKernel {
-    /// Evidence, if there is any step.
+    /// The evidence; `None` if there are no steps.
     pub fn of<'e>(steps: Steps) -> Option<Box<dyn Evidence + 'e>> {
         (!steps.steps.is_empty()).then(|| Box::new(BeforeKernel { steps, placed: None }) as Box<dyn Evidence>)
     }
 
-    /// When the machine was reset.
+    /// The time of the machine's reset.
     fn reset(boot: &Boot<'_>) -> Ns {
         boot.kernel_clock_zero() - boot.kernel_clock_after
     }
@@ -58,7 +59,7 @@ impl Evidence for BeforeKernel {
                 boot.timeline.boundary(phase, reset + step.at, self.steps.error, &evidence);
             }
         }
-        // The kernel's clock begins a little after the kernel: what unpacks it has no stamp.
+        // The kernel's clock begins a little after the kernel: the code that unpacks it has no stamp.
         if self.steps.last() == boot.kernel_clock_after && goes_on(boot) {
             let error = if self.steps.hands_over { self.steps.error } else { CLOCK_LATE };
             let evidence = format!("the kernel's clock is 0, {program} is done");
@@ -89,7 +90,7 @@ impl Evidence for BeforeKernel {
         }
     }
 
-    /// Where nothing came after it, it is all there is of the boot.
+    /// If no evidence is later, these steps are the whole boot.
     fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (track, at) = self.placed?;
         if goes_on(boot) {

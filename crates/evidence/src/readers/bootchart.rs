@@ -1,8 +1,10 @@
-//! A boot chart as evidence of a boot: each process is a track, begun by its parent, with a span for each name that it had.
+//! Places a boot chart on the timeline: each process is a track, created by its parent, with a span for each of its
+//! names.
 //!
-//! Inside that are spans for when it had a CPU or waited for a disk; between them it waits. No sample says for whom. As shells
-//! and init scripts wait for what they start, a wait is charged to the child that ended last in it; then to the one that ended
-//! last before that one began; and to nobody where no child ended. taskstats does not say who ended, so there none is charged.
+//! Inside that span are spans for the time when the process had a CPU or waited for a disk. Between them it waits.
+//! Samples do not show for which process. Shells and init scripts wait for the processes that they start. So a wait is
+//! charged to the child that ended last in it, then to the child that ended last before that child began. Time without
+//! such a child is charged to no process. taskstats does not show ends, so its waits are never charged.
 
 use crate::boot::Boot;
 use crate::boot::offers::Offers;
@@ -76,7 +78,7 @@ fn cpus(header: &[u8]) -> Option<u32> {
 
 pub(crate) struct Chart {
     pub(crate) samples: Samples,
-    /// Process 1's track, once it is placed.
+    /// Process 1's track, after it has been placed.
     pub(crate) init: Option<TrackId>,
 }
 
@@ -101,7 +103,7 @@ impl Evidence for Chart {
         }
     }
 
-    /// Process 1 ran when it was first seen; when it began is not in a sample.
+    /// Process 1 ran when it was first sampled. The samples do not show when it began.
     fn phases(&mut self, boot: &mut Boot<'_>) {
         let origin = boot.kernel_clock_zero();
         let first = origin + self.samples.first;
@@ -118,7 +120,7 @@ impl Evidence for Chart {
 }
 
 impl Chart {
-    /// A track for each process, known or new, and who began it.
+    /// The track of each process, existing or new. Sets the parent that created it.
     fn tracks(&self, origin: Ns, boot: &mut Boot<'_>) -> Vec<TrackId> {
         let first = boot.first_thread();
         let timeline = &mut boot.timeline;
@@ -129,7 +131,7 @@ impl Chart {
         for process in &self.samples.processes {
             let last = process.names.last().map_or("", |(_, name)| name);
             let name = timeline.names.intern(last);
-            // A number that is used again is another process.
+            // A number that is used again belongs to another process.
             let track = known.get(&process.pid).copied().filter(|track| taken.insert(*track, ()).is_none());
             let track = track.unwrap_or_else(|| timeline.tracks.add(name, TrackKind::Thread, process.pid));
             known.insert(process.pid, track);
@@ -143,7 +145,7 @@ impl Chart {
         all
     }
 
-    /// Of each process, the children that ended, by when they did.
+    /// For each process, its children that ended, sorted by their end.
     fn children(&self, tracks: &[TrackId]) -> Vec<Vec<Child>> {
         let processes = &self.samples.processes;
         let mut children: Vec<Vec<Child>> = vec![Vec::new(); processes.len()];
@@ -160,7 +162,7 @@ impl Chart {
         children
     }
 
-    /// User processes, each after its parent.
+    /// Fills the table of user processes, each after its parent.
     fn table(&self, origin: Ns, boot: &mut Boot<'_>) {
         let timeline = &mut boot.timeline;
         if !timeline.processes.is_empty() {
@@ -197,7 +199,7 @@ struct Child {
     track: TrackId,
 }
 
-/// Who a process waited for from `from` to `to`, the last first.
+/// The pieces of a wait from `from` to `to`, the last first, each with the process that was waited for.
 fn waited_for(children: &[Child], from: Ns, to: Ns) -> Vec<(Ns, Ns, WaitedOn)> {
     let mut pieces = Vec::new();
     let mut at = to;
@@ -216,7 +218,7 @@ fn waited_for(children: &[Child], from: Ns, to: Ns) -> Vec<(Ns, Ns, WaitedOn)> {
     pieces
 }
 
-/// A process' spans and waits.
+/// Places the spans and waits of a process.
 fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot: &mut Boot<'_>) {
     let timeline = &mut boot.timeline;
     let until = origin + process.until;
@@ -246,7 +248,7 @@ fn place(process: &Process, children: &[Child], track: TrackId, origin: Ns, boot
                 continue;
             }
         };
-        // Under the name that it had then.
+        // Under the name that the process had at that time.
         let called = process.names.iter().rev().find(|(from, _)| *from <= stretch.from);
         let detail = timeline.names.intern(called.map_or("", |(_, name)| name));
         let (name, kind) = (timeline.names.intern(name), SpanKind::Work);

@@ -9,7 +9,7 @@ use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// The files that have such a report: the first is used.
+/// The files with such a report. Only the first is used.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -18,13 +18,13 @@ impl Reader for Files {
         &["U-Boot stages (bootstage report)", "U-Boot stages (device tree)"]
     }
 
-    /// A device tree without stages is nothing that is known.
+    /// A device tree without stages is not recognised.
     fn is_whole(&self, bytes: &[u8]) -> Option<String> {
         let has_stages = blob::is_tree(bytes) && !blob::records(bytes).0.is_empty();
         has_stages.then(|| "U-Boot stages (device tree blob)".to_owned())
     }
 
-    /// The headings alone: two numbers and a word may be anybody's.
+    /// Recognises only the headings, because other formats also have two numbers and a word.
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
         let text = line.bytes.trim_ascii();
         if text.starts_with(HEADING) {

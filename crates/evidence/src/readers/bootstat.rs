@@ -68,7 +68,7 @@ impl Evidence for Events {
         boot.timeline.boundary(Phase::EarlyKernel, zero, TICK, "bootstat counts from the kernel's start");
     }
 
-    /// Where nothing else says when the boot was done, it went on until the last event at least.
+    /// If no other evidence shows the end, the boot lasted at least until the last event.
     fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let at = boot.monotonic_zero() + self.events.last()?.at;
         let (rank, evidence) = (EndRank::LastSign, EndEvidence::LastSign);

@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use std::rc::Rc;
 use timeline::{Diagnostics, Manager, NameId, Ns, Phase, ServiceUnit};
 
-/// The files that have such lines.
+/// The files with such lines.
 #[derive(Default)]
 pub(crate) struct Files(Vec<Rc<File>>);
 
@@ -38,7 +38,7 @@ impl Reader for Files {
             times.read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
         }
         times.services.sort_by_key(|(_, at)| *at);
-        // Other boots have no part in its clock.
+        // Without services, the clock of another boot must not be affected.
         (!times.services.is_empty()).then(|| Box::new(times) as Box<dyn Evidence>)
     }
 }
@@ -61,7 +61,7 @@ impl Evidence for Boottimes {
             }
         }
         if let Some(init) = self.init {
-            // Its first stage ran before that.
+            // Init's first stage ran before that.
             let error = Ns::from_ms(500);
             timeline.boundary(Phase::Process1, zero + init, error, "ro.boottime.init: its second stage began");
         }

@@ -8,7 +8,7 @@ use crate::readers::before_kernel::BeforeKernel;
 use crate::readers::reader::{Evidence, Reader};
 use timeline::{DiagnosticKind, Diagnostics};
 
-/// The files that have such a table: the first is used.
+/// The files with such a table. Only the first is used.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -21,7 +21,7 @@ impl Reader for Files {
         entry(line.bytes).filter(|_| !line.bytes.contains(&b'\t')).map(|_| 0)
     }
 
-    /// Three numbers and a word between tabs may be anybody's.
+    /// Other formats also have three numbers and a word between tabs.
     fn may_be_line(&self, line: Line<'_>) -> Option<usize> {
         entry(line.bytes).map(|_| 0)
     }

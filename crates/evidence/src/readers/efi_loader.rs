@@ -13,7 +13,7 @@ use timeline::Diagnostics;
 #[derive(Default)]
 pub(crate) struct Files {
     files: Vec<Rc<File>>,
-    /// What single variables say.
+    /// The values of variables' own files.
     single: Times,
 }
 

@@ -8,7 +8,7 @@ use crate::input::text;
 use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::{Diagnostics, FileLoss, Ns, Phase};
 
-/// What a recorded machine's firmware printed.
+/// The debug lines of a recorded machine's firmware.
 #[derive(Default)]
 pub(crate) struct Files {
     stream: Option<Input>,
@@ -27,7 +27,7 @@ impl Reader for Files {
         FileLoss::FirmwareSteps
     }
 
-    /// Nothing says when an imported line was printed.
+    /// An imported file does not have the times of its lines.
     fn wants_files(&self) -> bool {
         false
     }
@@ -50,17 +50,18 @@ impl Reader for Files {
 struct DebugLines<'f>(&'f Input);
 
 impl Evidence for DebugLines<'_> {
-    /// Spans from line to line, or only marks where calls say what ran.
+    /// Adds spans from line to line, or only marks if a call trace shows the code that ran.
     fn around(&mut self, boot: &mut Boot<'_>) {
         if boot.machine.is_none() || !boot.is_hosted() {
             return;
         }
         let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
-        // On a busy host a line can be read when the kernel has long begun.
+        // On a busy host, a line can be read after the kernel has begun.
         let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
         let said = read(&self.0.file.bytes, &self.0.index, &mut boot.timeline.diagnostics);
         let last = last_before(&said, until.unwrap_or(Ns::MAX));
-        // Nothing says when the firmware was done but that it said nothing more. What its last line begins is then unexplained.
+        // Without the code that ran, the last line is the only sign of the firmware's end. The time after it is
+        // unexplained.
         if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
             let evidence = format!("last line of the firmware: “{}”", line.text);
             boot.timeline.boundary(Phase::Unexplained, at, Ns::from_ms(1), &evidence);
@@ -72,7 +73,7 @@ impl Evidence for DebugLines<'_> {
     }
 }
 
-/// The last line that arrived before `until`, and when.
+/// The last line that arrived before `until`, with its time.
 fn last_before(said: &[Said], until: Ns) -> Option<(Ns, &Said)> {
     said.iter().filter_map(|line| Some((line.at?, line))).rfind(|(at, _)| *at < until)
 }

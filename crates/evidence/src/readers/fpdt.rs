@@ -16,7 +16,7 @@ use timeline::Diagnostics;
 #[derive(Default)]
 pub(crate) struct Files {
     files: Vec<Rc<File>>,
-    /// What single files say, whose name alone tells which time it is.
+    /// The values of files that are recognised by their name alone.
     single: Times,
 }
 

@@ -9,7 +9,7 @@ use crate::readers::reader::{EndCandidate, Evidence, Own, Reader};
 use guest_init::messages::{Message, SyncPlace};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, FileLoss, Ns, SyncPoint, Ticks};
 
-/// What process 1 of a recorded guest said.
+/// The messages of process 1 in a recorded guest.
 #[derive(Default)]
 pub(crate) struct Files {
     stream: Option<Input>,
@@ -39,7 +39,7 @@ impl Reader for Files {
 }
 
 fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
-    // A kernel that does not tell its own configuration, as Debian's do not, lacks nothing.
+    // Some kernels, such as Debian's, do not provide their configuration. That is not a lack.
     let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
     for said in said {
         if let Some((what, why)) = lack(&said.message).filter(|(what, why)| !untold(what, why)) {
@@ -49,7 +49,7 @@ fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What process 1 could not gather, and why.
+/// The evidence that process 1 could not gather, and the reason.
 fn lack(word: &Message) -> Option<(&str, &str)> {
     match word {
         Message::Lack { what, why } => Some((what.word(), why)),
@@ -61,7 +61,8 @@ struct Messages(Vec<Received>);
 
 impl Evidence for Messages {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
-        // Once process 1 has handed over, anybody may write to its port. It says that it runs once, and first.
+        // After process 1 has handed over, any program may write to its port. Process 1 sends `Init` only once, as its
+        // first message.
         let own = self.0.iter().take_while(|said| !matches!(said.message, Message::End { .. })).enumerate();
         let readings = own.filter(|(i, said)| *i == 0 || !matches!(said.message, Message::Init { .. }));
         let heard = readings.filter_map(|(_, said)| match said.message {
@@ -81,7 +82,8 @@ impl Evidence for Messages {
         offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
     }
 
-    /// By the guest's counter, which it read just before; else by when the host heard of it.
+    /// The time is from the guest's counter, which process 1 read just before it sent the message; else from the
+    /// message's arrival.
     fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
         let (ticks, arrival) = self.0.iter().find_map(|said| match said.message {
             Message::Init { tsc } => Some((Ticks(tsc), said.arrival)),
@@ -97,7 +99,7 @@ impl Evidence for Messages {
     }
 }
 
-/// The line that a message is about, if it compares clocks.
+/// The mark that a message is about, if it compares clocks.
 fn marked(message: &Message) -> Option<Marked> {
     let Message::Sync { place, before, after, seq } = *message else { return None };
     let clock = match place {

@@ -1,4 +1,4 @@
-//! libguestfs' events as evidence of a boot: its launch around the kernel, and the kernel's messages as it heard them.
+//! libguestfs' events as evidence of a boot: the launch, and the kernel's messages with their arrival times.
 
 use crate::boot::Boot;
 use crate::formats::guestfs::{Events, is_event};
@@ -8,7 +8,7 @@ use crate::readers::reader::EndRank;
 use crate::readers::reader::{EndCandidate, Evidence, Reader};
 use timeline::{DiagnosticKind, Diagnostics, EndEvidence, Ns, Os, TrackId};
 
-/// The first one counts.
+/// Only the first file is used.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -17,7 +17,7 @@ impl Reader for Files {
         &["libguestfs events"]
     }
 
-    /// These events quote lines of the kernel and of the firmware.
+    /// Text of the kernel and the firmware stands inside these events, so they are recognised as whole lines.
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
         is_event(line.bytes).then_some(0)
     }
@@ -43,7 +43,7 @@ impl Reader for Files {
 
 struct Launch {
     events: Events,
-    /// When it was over, and who the machine was busy with.
+    /// The end of the launch, and the track that the machine was busy with.
     done: Option<(Ns, TrackId)>,
 }
 

@@ -7,7 +7,7 @@ use crate::input::{FirstOf, Input};
 use crate::readers::reader::{Evidence, Reader};
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// The first one counts.
+/// Only the first table is used.
 #[derive(Default)]
 pub(crate) struct Files(FirstOf);
 
@@ -40,14 +40,14 @@ impl Reader for Files {
 }
 
 impl Evidence for ProcessTable {
-    /// Starts count from the kernel's own, of which a container saw nothing.
+    /// Starts count from the kernel's start. A container has no evidence from that time, so it makes no offer.
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         if !self.is_contained {
             offers.kernel_after(Ns::ZERO);
         }
     }
 
-    /// Once it is known when the boot was done.
+    /// Lists the processes, now that the end mark is known.
     fn finish(&mut self, boot: &mut Boot<'_>) {
         if boot.timeline.processes.is_empty() {
             let zero = boot.monotonic_zero();

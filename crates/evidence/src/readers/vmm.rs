@@ -8,7 +8,7 @@ use crate::readers::reader::{Evidence, Own, Reader};
 use std::rc::Rc;
 use timeline::{Diagnostics, FileLoss};
 
-/// What the recorder noted.
+/// The recorder's file.
 #[derive(Default)]
 pub(crate) struct Files {
     file: Option<Rc<File>>,
@@ -27,7 +27,7 @@ impl Reader for Files {
         self.file.get_or_insert(input.file);
     }
 
-    /// Where a host started the monitor, its start is a stretch of the boot even if nothing tells its steps.
+    /// If a host started the monitor, its start is a part of the boot even without evidence of its steps.
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         if !boot.is_hosted() {
             return None;

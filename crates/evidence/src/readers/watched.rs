@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::readers::reader::{Evidence, Own, Reader};
 use timeline::Diagnostics;
 
-/// What a recording has of it.
+/// The file of a recording.
 #[derive(Default)]
 pub(crate) struct Files {
     file: Option<Input>,
@@ -17,7 +17,7 @@ impl Reader for Files {
         &[Own::Plain(recording::WATCH)]
     }
 
-    /// Nothing but a recording says when time zero was.
+    /// Only a recording shows when time zero was.
     fn wants_files(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
-//! What evidence is read with that is only true of one architecture of the guest.
+//! The facts about one guest architecture that reading evidence needs.
 //!
-//! Nothing else in this crate may ask which architecture it is. `crates/machine/src/arch/README.md` lists what a new one has
-//! to give; here that is an [`Arch`] and a line in [`ALL`].
+//! No other code in this crate may depend on the architecture. `crates/machine/src/arch/README.md` lists the
+//! requirements for a new one; here they are an [`Arch`] and a row in [`ALL`].
 
 mod aarch64;
 mod arm;
@@ -14,26 +14,27 @@ use crate::formats::symbols::KernelImage;
 use recording::{GuestSpec, Manifest};
 use timeline::RateSource;
 
-/// An architecture, as its evidence looks.
+/// The facts about an architecture.
 pub(crate) struct Arch {
-    /// What QEMU calls the guests that it is of.
+    /// QEMU's names of its targets.
     pub targets: &'static [&'static str],
-    /// The stages of a boot after the firmware's first block, in no order, told from the code that ran.
+    /// Finds the stages of a boot after the firmware's first block, from the code that ran. They are in no order.
     pub stages: fn(&FirstExecutions) -> Vec<Region>,
-    /// How names of code begin that is only passed through, on the way to a function or back from it.
+    /// Name prefixes of code that is only passed through on the way to a function or back.
     pub thunks: &'static [&'static [&'static str]],
-    /// How the name of each CPU's first code in Linux begins.
+    /// Name prefixes of the first Linux code that a CPU runs.
     pub cpu_starts: &'static [&'static str],
-    /// The function by which a CPU goes on with another thread of Linux.
+    /// The function that switches a CPU to another thread of Linux.
     pub thread_switch: &'static str,
-    /// What a new thread of Linux calls here before what it is for.
+    /// The functions that a new thread of Linux calls before its main function.
     pub thread_starts: &'static [&'static str],
-    /// Where Linux' image lies in memory.
+    /// The position of Linux' image in memory.
     pub kernel: KernelImage,
-    /// How messages of Linux begin that say how many MHz its counter has, the better figure first; and what that figure is.
+    /// Beginnings of the Linux messages that state the counter's rate in MHz, with the kind of figure. The more exact
+    /// figure comes first.
     pub counter_messages: &'static [(&'static str, RateSource)],
-    /// Whether the guest's counter is the host's under TCG, and counts the instructions of a deterministic boot. Another one runs
-    /// at a rate that only the guest can tell.
+    /// True if the guest's counter is the host's under TCG, and counts the instructions of a deterministic boot. Any
+    /// other counter runs at a rate that only the guest can report.
     pub counts_as_the_host: bool,
 }
 
@@ -48,7 +49,7 @@ fn known<'a>(all: &[&'a Arch], target: &str) -> Option<&'a Arch> {
     all.iter().find(|arch| arch.targets.contains(&target)).copied()
 }
 
-/// The architecture of the guest of a recording, if it is known here.
+/// The architecture of a recording's guest, if it is known here.
 pub(crate) fn of_guest(manifest: &Manifest) -> Option<&'static Arch> {
     of(&GuestSpec::of(&manifest.how).unwrap_or_default().arch)
 }
@@ -59,24 +60,24 @@ pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
     of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
 }
 
-/// True if code of that name is only passed through, on the way to a function or back. No function has the name of another
-/// architecture's thunk.
+/// True if code of that name is only passed through, on the way to a function or back. No architecture has a function with
+/// another's thunk name. The same holds for the functions below.
 pub(crate) fn is_thunk(name: &str) -> bool {
     let mut thunks = ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten());
     thunks.any(|known| name.starts_with(known))
 }
 
-/// Whether a name is that of a CPU's first code.
+/// True if a CPU's first code has this name.
 pub(crate) fn starts_cpu(name: &str) -> bool {
     ALL.iter().flat_map(|arch| arch.cpu_starts).any(|start| name.starts_with(start))
 }
 
-/// Whether a new thread calls a function of that name before what it is for.
+/// True if a new thread calls a function of this name before its main function.
 pub(crate) fn starts_thread(name: &str) -> bool {
     ALL.iter().any(|arch| arch.thread_starts.contains(&name))
 }
 
-/// The messages that say how fast a counter is.
+/// The messages that state a counter's rate.
 pub(crate) fn counter_messages() -> impl Iterator<Item = (&'static str, &'static RateSource)> {
     ALL.iter().flat_map(|arch| arch.counter_messages.iter().map(|(begins, from)| (*begins, from)))
 }
@@ -88,7 +89,7 @@ mod tests {
     use crate::formats::first_executions::Ending;
     use crate::formats::first_executions::tests::blocks;
 
-    /// An architecture that is none: its kernel is whatever runs second.
+    /// A made-up architecture: its kernel is the second block that runs.
     static STUB: Arch = Arch {
         targets: &["stub"],
         stages: |run| run.blocks.iter().skip(1).take(1).map(|b| Region::of(Stage::Kernel, &b, "second")).collect(),

@@ -1,4 +1,4 @@
-//! The files of a boot chart, told by their first lines, and their lines.
+//! Recognises a boot chart's files by their first lines, and reads their lines.
 
 use crate::input::text::{Lines, number, whole_number, word};
 use timeline::Ns;
@@ -6,10 +6,10 @@ use timeline::Ns;
 /// A hundredth of a second, the unit of `/proc/uptime`'s digits and of `/proc/PID/stat`.
 pub(crate) const TICK: Ns = Ns::from_ms(10);
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Which machine.
+    /// Describes the machine.
     Header,
     /// Samples of `/proc/PID/stat`.
     Processes,
@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Taskstats,
     /// systemd-bootchart's picture.
     Picture,
-    /// One that is known and not shown: what it is.
+    /// A known file that is not shown; its description.
     Unused(&'static str),
 }
 
@@ -27,19 +27,19 @@ pub(super) struct Row<'a> {
     pub pid: u64,
     pub parent: u64,
     pub name: &'a [u8],
-    /// On a CPU since it began.
+    /// CPU time since the process began.
     pub cpu: Ns,
-    /// Waiting for a disk or for swap since it began, if that is known.
+    /// Time spent waiting for a disk or for swap since the process began, if known.
     pub disk: Option<Ns>,
-    /// Whether it waits for a disk just now.
+    /// True if the process waits for a disk at the time of the sample.
     pub is_blocked: bool,
-    /// When it began, on the kernel's clock, if that is known.
+    /// Time on the kernel's clock at which the process began, if known.
     pub began: Option<Ns>,
 }
 
-/// What a file is; none if it is no boot chart's.
+/// The kind of a file; `None` if it is not part of a boot chart.
 pub(crate) fn part(bytes: &[u8]) -> Option<Part> {
-    /// A header has six lines; a version may be longer than one.
+    /// A header has six lines; the version can take more than one line.
     const LOOKED_AT: usize = 8;
     let lines = || Lines::new(bytes).map(|line| line.bytes);
     if is_picture(bytes) {
@@ -73,9 +73,9 @@ pub(crate) fn part(bytes: &[u8]) -> Option<Part> {
     None
 }
 
-/// Whether a file is a picture that systemd-bootchart drew.
+/// True if a file is a picture that systemd-bootchart drew.
 pub(super) fn is_picture(bytes: &[u8]) -> bool {
-    /// What it says of itself, in its first lines.
+    /// Stands in its first lines.
     const SAYS: &[u8] = b"<!-- This file is a bootchart SVG file.";
     const LOOKED_AT: usize = 1024;
     bytes.starts_with(b"<?xml") && memchr::memmem::find(&bytes[..bytes.len().min(LOOKED_AT)], SAYS).is_some()
@@ -88,7 +88,7 @@ fn is_disk(line: &[u8]) -> bool {
     device && words.next().is_some() && words.filter(|word| whole_number(word).is_some()).count() >= 11
 }
 
-/// Samples of a machine without a disk: nothing but times, each with an empty line behind it.
+/// Samples of a machine without a disk: only times, each followed by an empty line.
 fn only_times(bytes: &[u8]) -> bool {
     let mut times = 0u32;
     for (place, line) in Lines::new(bytes).enumerate() {
@@ -125,7 +125,7 @@ pub(super) fn from_stat(line: &[u8]) -> Option<Row<'_>> {
     let end = memchr::memrchr(b')', rest)?;
     let (name, rest) = (&rest[..end], rest[end + 1..].strip_prefix(b" ")?);
     let (state, rest) = word(rest);
-    // From the fourth field on, as proc(5) counts them.
+    // Fields are numbered as in proc(5); `rest` begins with the fourth.
     let field = |place: usize| words(rest).nth(place - 4).and_then(whole_number);
     let (user, system) = (field(14)?, field(15)?);
     Some(Row {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_it() {
+    fn lines_of_other_formats_are_refused() {
         for line in
             [&b""[..], b"1", b"1 (a", b"1 (a) R 1", b"1 2 3 4 5", b"x 1 sh 1 2 3", b"1 1 sh 1 2 99999999999999999999"]
         {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_by_their_first_lines() {
+    fn files_are_recognised_by_their_first_lines() {
         let stat = [b"207\n", STAT, b"\n\n"].concat();
         let cases: [(&[u8], Option<Part>); 11] = [
             (b"version = Android init 0.8 \ntitle = Boot chart for Android ( now )\n", Some(Part::Header)),

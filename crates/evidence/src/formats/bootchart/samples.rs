@@ -1,6 +1,6 @@
-//! Samples of processes become the processes: when each was there, what it was called, and when it had a CPU.
+//! Turns samples into processes: the time in which each existed, its names, and its time on a CPU.
 //!
-//! Memory is in proportion to the input: a process is kept once, and a stretch goes on while its use stays the same.
+//! Memory is proportional to the input: a process is kept once, and consecutive stretches with the same use are joined.
 
 use super::NAME;
 use super::parse::{Row, from_stat, from_taskstats, time};
@@ -9,72 +9,68 @@ use crate::input::text::{Line, Lines, lossy};
 use hashbrown::HashMap;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// Ten times what a boot starts.
+/// Ten times the number of processes that a boot starts.
 pub(super) const PROCESSES_MAX: usize = 1 << 17;
-/// A process that began so much after it was seen: the collector's clock is another one.
+/// If a process seems to have begun this long after it was sampled, the collector uses another clock.
 const OTHER_CLOCK: Ns = Ns::from_ms(1_000);
 
-/// What a process did for most of a stretch.
+/// A process's main activity in a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It had a CPU.
     Cpu,
     /// It waited for a disk, or for swapped memory.
     Disk,
-    /// It could have run, and had no CPU.
+    /// It could have run, but had no CPU.
     Queue,
     /// It waited for something else.
     Other,
 }
 
-/// A stretch of a process' life.
+/// A stretch of a process's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// What it mostly did.
+    /// Its main activity.
     pub used: Use,
-    /// From when.
     pub from: Ns,
-    /// Until when.
     pub to: Ns,
 }
 
-/// A process, on the collector's clock.
+/// A process. Its times are on the collector's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
     pub pid: u64,
     /// Its parent's number, as first seen.
     pub parent: u64,
-    /// What it was called, from when on; never empty.
+    /// Its names, each with the time from which it had it; never empty.
     pub names: Vec<(Ns, String)>,
-    /// When it was last seen, or the sample in which it was gone.
+    /// The sample in which it was last seen, or the one in which it was missing.
     pub until: Ns,
-    /// Whether it was gone before the last sample.
+    /// True if it was missing from the last sample.
     pub is_over: bool,
-    /// What it did, one after the other.
+    /// Its activities, in order of time.
     pub stretches: Vec<Stretch>,
-    /// How much CPU it had in all.
+    /// Its total CPU time.
     pub cpu: Ns,
     began: Option<Ns>,
     disk: Ns,
-    /// The number of the last sample that has it.
+    /// The number of the last sample that contains it.
     sample: u64,
 }
 
-/// How many lines were what; they sum to the number of lines.
+/// Numbers of lines by kind; they sum to `lines`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lines in all.
     pub lines: u64,
-    /// Times of samples.
+    /// Lines with the time of a sample.
     pub samples: u64,
-    /// Processes in samples.
+    /// Lines with a process in a sample.
     pub rows: u64,
-    /// Empty ones between samples.
+    /// Empty lines between samples.
     pub blank: u64,
-    /// That are none of these.
+    /// Lines that could not be read.
     pub unreadable: u64,
-    /// Rows of processes beyond those that are kept, or before the first sample's time.
+    /// Lines with processes beyond [`PROCESSES_MAX`], or before the first sample's time.
     pub beyond: u64,
 }
 
@@ -83,21 +79,21 @@ pub struct Counts {
 pub struct Samples {
     /// The processes, in the order in which they were first seen.
     pub processes: Vec<Process>,
-    /// The first sample.
+    /// Time of the first sample.
     pub first: Ns,
-    /// The last sample.
+    /// Time of the last sample.
     pub last: Ns,
     /// The longest time between two samples.
     pub longest: Ns,
-    /// How many lines were what.
+    /// Numbers of lines by kind.
     pub counts: Counts,
-    /// Of each number, its last process.
+    /// The latest process of each process number.
     known: HashMap<u64, usize>,
-    /// The sample before the present one.
+    /// Time of the sample before the present one.
     before: Ns,
-    /// Whether a sample has every process, so that who is missing has ended.
+    /// True if each sample has every process, so that a missing one has ended.
     pub(crate) knows_ends: bool,
-    /// When the collector found that the machine had nothing more to do.
+    /// The time at which the collector found that the machine was idle.
     pub idle: Option<Ns>,
 }
 
@@ -123,7 +119,7 @@ impl Samples {
         samples
     }
 
-    /// None yet, by who has every process in each sample.
+    /// An empty result for a source that has every process in each sample.
     pub(super) fn of_whole_tables(first: Ns) -> Samples {
         Samples { knows_ends: true, first, ..Samples::default() }
     }
@@ -133,7 +129,7 @@ impl Samples {
         diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, || format!("{file}:{}", line.number));
     }
 
-    /// A sample begins. One that is earlier than the one before counts as taken with it.
+    /// Begins a sample. A sample earlier than the one before it counts as taken at the same time.
     fn begin(&mut self, at: Ns, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) {
         if self.counts.samples == 0 {
             (self.first, self.before, self.last) = (at, at, at);
@@ -153,7 +149,7 @@ impl Samples {
             diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, place);
             return;
         }
-        // A number is used again once its process is over; then the new one began later.
+        // A process number is used again after its process has ended. The new process began later.
         let known = self.known.get(&row.pid).copied();
         let known = known.filter(|known| {
             let process = &self.processes[*known];
@@ -172,7 +168,7 @@ impl Samples {
         self.go_on(known, row);
     }
 
-    /// A process is seen for the first time.
+    /// Adds a process that is sampled for the first time.
     fn appear(&mut self, row: Row<'_>, diagnostics: &mut Diagnostics, place: impl FnOnce() -> String) -> usize {
         let seen = if self.counts.samples == 1 { self.first } else { self.before };
         let began = row.began.unwrap_or(seen);
@@ -182,7 +178,7 @@ impl Samples {
         let from = began.min(self.last);
         let (pid, parent) = (row.pid, row.parent);
         let names = vec![(from, shorten(&lossy(row.name)))];
-        // What it had before the first sample says nothing of when.
+        // Times of its CPU use before the first sample are not known.
         let before = self.counts.samples == 1;
         let (cpu, disk) = if before { (row.cpu, row.disk.unwrap_or_default()) } else { (Ns::ZERO, Ns::ZERO) };
         let (until, stretches, sample) = (self.last, Vec::new(), self.counts.samples);
@@ -193,12 +189,12 @@ impl Samples {
         self.processes.len() - 1
     }
 
-    /// A process' stretch until this sample.
+    /// Extends a process's stretches up to this sample.
     fn go_on(&mut self, known: usize, row: Row<'_>) {
         let (before, now, sample) = (self.before, self.last, self.counts.samples);
         let process = &mut self.processes[known];
         let since = process.stretches.last().map_or(process.names[0].0, |last| last.to);
-        // A process may stand twice in a sample.
+        // A sample can contain a process twice.
         let from = before.max(since);
         let cpu = Ns(row.cpu.0.saturating_sub(process.cpu.0));
         let disk = row.disk.map(|disk| Ns(disk.0.saturating_sub(process.disk.0)));
@@ -210,7 +206,7 @@ impl Samples {
             () => Use::Other,
         };
         if from < now {
-            // taskstats leaves out who had nothing new: until the sample before it did nothing.
+            // taskstats leaves out processes with nothing new: up to the previous sample this one did nothing.
             process.extend(Use::Other, since, from);
             process.extend(used, from, now);
         }
@@ -222,7 +218,8 @@ impl Samples {
         process.disk = process.disk.max(row.disk.unwrap_or_default());
     }
 
-    /// Who is not in the last sample had ended. By taskstats it may also have had nothing to do: it ends with what it did last.
+    /// A process that is missing from the last sample has ended. With taskstats it may also have been idle; then it
+    /// ends after its last activity.
     fn finish(&mut self) {
         let samples = self.counts.samples;
         self.processes.iter_mut().for_each(|process| process.is_over = process.sample < samples);
@@ -230,7 +227,7 @@ impl Samples {
         self.process_1();
     }
 
-    /// taskstats has no process 1 that did nothing, but has its children.
+    /// Adds process 1 if taskstats left it out because it did nothing, but has its children.
     fn process_1(&mut self) {
         let has_1 = self.processes.iter().any(|process| process.pid == 1);
         if has_1 || !self.processes.iter().any(|process| process.parent == 1) {
@@ -250,12 +247,12 @@ impl Samples {
 }
 
 impl Process {
-    /// One that did nothing yet.
+    /// A process without any activity yet.
     pub(super) fn new(pid: u64, parent: u64, name: String, from: Ns, until: Ns) -> Process {
         Process { pid, parent, names: vec![(from, name)], until, ..Process::default() }
     }
 
-    /// Adds a stretch; one of the same use goes on.
+    /// Adds a stretch; joins it to the last one if both have the same use.
     fn extend(&mut self, used: Use, from: Ns, to: Ns) {
         if from >= to {
             return;
@@ -266,19 +263,19 @@ impl Process {
         }
     }
 
-    /// Adds a stretch that somebody has drawn: between that and the one before it did something else.
+    /// Adds a stretch from a picture. Between that and the previous stretch the process did something else.
     pub(super) fn draw(&mut self, used: Use, from: Ns, to: Ns) {
         let since = self.stretches.last().map_or(self.from(), |last| last.to);
         self.extend(Use::Other, since, from);
         self.extend(used, from.max(since), to);
     }
 
-    /// When it began.
+    /// The time when it began.
     pub fn from(&self) -> Ns {
         self.names[0].0
     }
 
-    /// Whether it is a thread of the kernel's: kthreadd, and what that started.
+    /// True for a kernel thread: kthreadd, or a thread that kthreadd started.
     pub fn is_kernels(&self) -> bool {
         const KTHREADD: u64 = 2;
         self.pid == KTHREADD || self.parent == KTHREADD

@@ -1,24 +1,24 @@
-//! systemd-bootchart's picture of a boot, read back: it keeps no samples, and its SVG has their figures as lengths.
+//! Reads systemd-bootchart's picture of a boot. The program keeps no samples, and its SVG has their figures as lengths.
 //!
 //! ```text
 //! <!-- This file is a bootchart SVG file. …
 //! <!-- hz="25.000000" n="120" -->               version 234: samples in a second; <!-- Frequency=25.000000 --> since 235
 //! <!-- x="100.000000" y="20.000000" -->         pixels of a second;               <!-- ScaleX=100.000000 -->
-//! <!-- rel="0" f="1" -->                        times count from its own start;   <!-- Relative=0 -->
+//! <!-- rel="0" f="1" -->                        1: times count from its start;    <!-- Relative=0 -->
 //! <rect class="box" x="0.000" y="0" width="795.704" …             the last sample is at the box's end
 //! <!-- thread="acpi_init" time="0.401" elapsed="12011" result="0" -->      an initcall out of the kernel's log
-//! <!-- gzip [95] ppid=93 runtime=499.526ms -->  a process, its parent, and how long it had a CPU in all
+//! <!-- gzip [95] ppid=93 runtime=499.526ms -->  a process, its parent, and its total CPU time
 //!   <rect class="ps" x="4.400" … width="54.200" height="20.000" />         first seen, last seen
 //!     <rect class="wait" x="4.723" … width="4.042" height="5.527" />       between two samples, as a share of the bar's
 //!     <rect class="cpu" x="4.723" … width="4.042" height="16.859" />       height: could run and had no CPU; had a CPU
 //!   <text …><![CDATA[gzip]]> [95]<tspan …        its name as it was; in the comment "--" is "-_"
 //! <text …>Log start time: 3.095s</text>         the kernel's clock at its start
 //! ```
-//! (systemd-bootchart, `src/svg.c` and `src/bootchart.c`.) Stretches in which a process used less than a tenth of a CPU are not drawn.
-//! A process has one name, its last; one that the program filtered has no bar, and so no time.
+//! (systemd-bootchart, `src/svg.c` and `src/bootchart.c`.) Stretches in which a process used less than a tenth of a CPU
+//! are not drawn. A process has only its last name. A process that the program filtered out has no bar, and so no time.
 //!
-//! What it draws of the machine as a whole (CPUs, disks, memory) and the kernel's initcalls, in whole ms, are not used: the
-//! kernel's log has the initcalls to the µs.
+//! The figures of the whole machine (CPUs, disks, memory) are not used, nor are the kernel's initcalls, which are in
+//! whole ms: the kernel's log has them to the µs.
 
 use super::NAME;
 use super::parse::is_picture;
@@ -28,7 +28,7 @@ use crate::input::text::{Line, Lines, lossy, number, whole_number};
 use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// No boot lasts longer.
+/// Larger times are errors: no boot takes as long.
 const SECONDS_MAX: f64 = 1e7;
 
 /// The scale of a picture.
@@ -41,7 +41,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// A time in the picture, as seconds of the kernel's clock.
+    /// Converts a position in the picture to a time on the kernel's clock.
     fn at(&self, pixels: f64) -> Option<Ns> {
         let from = if self.is_relative { self.started.unwrap_or(0.0) } else { 0.0 };
         seconds(from + pixels / self.pixels_a_second?)
@@ -53,7 +53,7 @@ fn seconds(seconds: f64) -> Option<Ns> {
     (0.0..SECONDS_MAX).contains(&seconds).then(|| Ns((seconds * 1e9).round() as i64))
 }
 
-/// A box: from where, how wide, how high.
+/// A box: its left edge, width and height, in pixels.
 #[derive(Clone, Copy)]
 struct Rect {
     x: f64,
@@ -61,7 +61,7 @@ struct Rect {
     height: f64,
 }
 
-/// The figure behind a text that is in a line.
+/// The figure that follows `before` in a line.
 fn figure(line: &[u8], before: &[u8]) -> Option<f64> {
     let rest = &line[memmem::find(line, before)? + before.len()..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || b".-".contains(byte)).count();
@@ -88,7 +88,7 @@ fn process(line: &[u8]) -> Option<(u64, u64, &[u8], Ns)> {
     Some((pid, parent, &before[..bracket], seconds(ms / 1e3)?))
 }
 
-/// `<text …><![CDATA[gzip]]> [95]<tspan …`: the name.
+/// The name in `<text …><![CDATA[gzip]]> [95]<tspan …`.
 fn name(line: &[u8]) -> Option<&[u8]> {
     const BEGINS: &[u8] = b"<![CDATA[";
     let from = memmem::find(line, BEGINS)? + BEGINS.len();
@@ -97,23 +97,23 @@ fn name(line: &[u8]) -> Option<&[u8]> {
     line.get(from..to)
 }
 
-/// What is read of a picture.
+/// The state of reading a picture.
 struct Reading<'d> {
     file: &'d str,
     samples: Samples,
     scale: Scale,
-    /// The bar of the last process, once it is drawn.
+    /// The bar of the last process, after it has been read.
     bar: Option<Rect>,
-    /// Whether a process was named that is still without a bar.
+    /// True if a process was named and its bar is still missing.
     is_named: bool,
-    /// A share of a bar that waits for the share on a CPU, which follows it.
+    /// The share of a bar in which the process waited for a CPU. The share on a CPU follows it.
     queued: f64,
     initcalls: u64,
     end: Option<f64>,
     diagnostics: &'d mut Diagnostics,
 }
 
-/// Reads a picture; none if it is no such one, or has no scale.
+/// Reads a picture. Returns `None` if the bytes are not one, or have no scale.
 pub(super) fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Option<Samples> {
     if !is_picture(bytes) {
         return None;
@@ -132,7 +132,7 @@ pub(super) fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> O
     Some(reading.finish())
 }
 
-/// The scale stands in the first lines, but for when it began, which stands in the last ones.
+/// Reads the scale from the first lines, and the time of the start from the last ones.
 fn scale(bytes: &[u8]) -> Scale {
     const LINES_LOOKED_AT: usize = 64;
     let mut scale = Scale::default();
@@ -179,7 +179,7 @@ impl Reading<'_> {
         self.diagnostics.note_about(DiagnosticKind::LinesUnreadable, NAME, || format!("{file}:{}", line.number));
     }
 
-    /// A process is named. It is kept once its bar says when it was there.
+    /// Begins a process. It is kept when its bar shows its times.
     fn begin(&mut self, pid: u64, parent: u64, name: &[u8], cpu: Ns, line: Line<'_>) {
         self.drop_unplaced();
         self.bar = None;
@@ -195,7 +195,7 @@ impl Reading<'_> {
         self.is_named = true;
     }
 
-    /// One that has no bar was filtered.
+    /// Drops the last process if it has no bar: the program filtered it out.
     fn drop_unplaced(&mut self) {
         if std::mem::take(&mut self.is_named) {
             self.samples.processes.pop();
@@ -205,7 +205,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The bar of the process that was named last.
+    /// Reads the bar of the process that was named last.
     fn bar(&mut self, line: Line<'_>, text: &[u8]) {
         let found = rect(text).filter(|bar| bar.height > 0.0);
         let times = found.and_then(|bar| Some((self.scale.at(bar.x)?, self.scale.at(bar.x + bar.width)?)));
@@ -222,7 +222,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What the process mostly did between two samples.
+    /// Reads the main activity of the process between two samples.
     fn stretch(&mut self, line: Line<'_>, text: &[u8], bar: Rect) {
         let queued = std::mem::take(&mut self.queued);
         let found = rect(text);
@@ -245,7 +245,7 @@ impl Reading<'_> {
         let samples = &mut self.samples;
         samples.first = samples.first.min(samples.last);
         samples.last = samples.last.max(end.unwrap_or(samples.last));
-        // Pixels have three digits: a bar that ends with the box may seem to end before it.
+        // Pixels have three digits, so a bar that ends with the box may seem to end before it.
         let interval = self.scale.hz.and_then(|hz| seconds(1.0 / hz)).unwrap_or(Ns::ZERO);
         let (last, length) = (samples.last, samples.last - samples.first);
         for process in &mut samples.processes {
@@ -267,7 +267,7 @@ impl Reading<'_> {
 mod tests {
     use super::*;
 
-    /// As version 235 writes its head.
+    /// The head, as version 235 writes it.
     const HEAD: &str = "<?xml version=\"1.0\" standalone=\"no\"?>\n<!-- This file is a bootchart SVG file. It is best -->\n\
         <!-- Frequency=10.000000 -->\n<!-- Relative=1 -->\n<!-- ScaleX=100.000000 -->\n\
         <rect class=\"box\" x=\"0.000\" y=\"0\" width=\"100.000\" height=\"100.000\" />\n";
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_place_is_counted() {
+    fn bars_out_of_place_are_counted() {
         let (samples, diagnostics) = picture(
             "<rect class=\"ps\" x=\"1\" y=\"0\" width=\"5\" height=\"20\" />\n<!-- a [7] ppid=1 runtime=1e99ms -->\n\
              <!-- a [7] ppid=1 runtime=1ms -->\n<rect class=\"ps\" x=\"nan\" y=\"0\" width=\"5\" height=\"20\" />\n\

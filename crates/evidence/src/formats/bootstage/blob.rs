@@ -1,7 +1,8 @@
-//! A device tree as it lies in memory (`/sys/firmware/fdt`): the records in its node `/bootstage`.
+//! Reads the records in the node `/bootstage` of a device tree as it lies in memory (`/sys/firmware/fdt`).
 //!
-//! The Devicetree Specification 0.4, chapter 5: a header of big-endian words, then tokens of four bytes (1 a node and its name, 2 its
-//! end, 3 a property: length, place of its name among the texts, value; 4 nothing; 9 the end), each on a multiple of four.
+//! Devicetree Specification 0.4, chapter 5: a header of big-endian words, then tokens of four bytes, each at a multiple
+//! of four. Token 1 begins a node and is followed by its name. 2 ends a node. 3 is a property: its length, the offset
+//! of its name among the texts, its value. 4 is nothing. 9 ends the tree.
 
 use super::Record;
 use crate::input::bytes::Bytes;
@@ -12,7 +13,7 @@ const END_OF_NODE: u32 = 2;
 const PROPERTY: u32 = 3;
 const NOTHING: u32 = 4;
 
-/// Whether bytes are such a tree.
+/// True if the bytes are such a tree.
 pub(crate) fn is_tree(bytes: &[u8]) -> bool {
     word(&mut Bytes(bytes)) == Some(MAGIC)
 }
@@ -21,7 +22,7 @@ fn word(bytes: &mut Bytes<'_>) -> Option<u32> {
     bytes.take(4)?.first_chunk().copied().map(u32::from_be_bytes)
 }
 
-/// The records of the node, and where each begins; whether the tree goes on to its end.
+/// The records of the node, each with its offset, and true if the tree is complete.
 pub(crate) fn records(file: &[u8]) -> (Vec<(Record<'_>, usize)>, bool) {
     let mut found = Vec::new();
     let whole = walk(file, &mut found).is_some();
@@ -70,12 +71,12 @@ fn walk<'a>(file: &'a [u8], found: &mut Vec<(Record<'a>, usize)>) -> Option<()> 
     }
 }
 
-/// Passes over what fills up to four bytes.
+/// Skips the bytes that fill up a multiple of four.
 fn aligned(bytes: &mut Bytes<'_>, length: usize) -> Option<()> {
     bytes.take((length.next_multiple_of(4) - length) as u64).map(|_| ())
 }
 
-/// `name`, `mark` or `accum`.
+/// Reads `name`, `mark` or `accum`.
 fn property<'a>(name: &[u8], value: &'a [u8], record: &mut Record<'a>) {
     let us = || word(&mut Bytes(value)).map(u64::from);
     match name {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever is changed in a tree, it is read up to there.
+        /// A damaged tree is read up to the damage.
         #[test]
         fn damaged_trees_are_read_or_refused(changes in proptest::collection::vec((4usize..200, proptest::prelude::any::<u8>()), 1..9)) {
             let mut bytes = TREE.to_vec();

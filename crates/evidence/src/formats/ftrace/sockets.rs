@@ -2,27 +2,26 @@
 
 use timeline::{Ns, TrackId};
 
-/// What became of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketChange {
-    /// It waits for connections.
+    /// It began to listen.
     Listens,
-    /// It does no longer.
+    /// It stopped listening.
     ListensNoMore,
-    /// A connection to it is there.
+    /// A connection to it was established.
     Connected,
-    /// A thread of the guest's closes a connection.
+    /// A thread of the guest closed a connection.
     Closed,
 }
 
-/// A socket of the guest's changed.
+/// A change of one of the guest's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortEvent {
     pub at: Ns,
-    /// What ran then.
+    /// The track that ran at that time.
     pub track: TrackId,
     pub port: u16,
-    /// Only the guest itself can reach it.
+    /// True if only the guest itself can reach it.
     pub is_loopback: bool,
     pub change: SocketChange,
 }

@@ -1,4 +1,4 @@
-//! One line of boot-analysis: what stands before the text, and the text without its escapes.
+//! Reads one line of boot-analysis: the fields before the text, and the text without its escapes.
 
 use super::Source;
 use crate::input::text::{number, skip_spaces};
@@ -6,24 +6,24 @@ use memchr::memmem;
 use std::borrow::Cow;
 use timeline::Ns;
 
-/// What stands before the text.
+/// The fields before the text.
 pub struct Head<'a> {
     pub number: Option<u64>,
     pub at: Ns,
     pub source: Source,
-    /// From the opening quote on.
+    /// The rest of the line, from the opening quote on.
     pub rest: &'a [u8],
 }
 
-/// Whether a line is one event, whole.
+/// True if a line is one complete event.
 pub(crate) fn is_event(line: &[u8]) -> bool {
-    // Nearly every line of other formats is none by what follows its first number.
+    // The character after the first number rules out nearly every line of other formats.
     let spaced = skip_spaces(line);
     let after = spaced.iter().find(|byte| !byte.is_ascii_digit());
     matches!(after, Some(b'#' | b'.' | b' ' | 0xc2)) && head(&plain(line)).is_some_and(|head| text(head.rest).is_some())
 }
 
-/// A web page shows lines with spaces that do not break; boot-analysis itself prints ASCII only.
+/// Replaces non-breaking spaces: a web page shows lines with them. boot-analysis itself prints ASCII only.
 pub fn plain(line: &[u8]) -> Cow<'_, [u8]> {
     const NO_BREAK: &[u8] = "\u{a0}".as_bytes();
     if memmem::find(line, NO_BREAK).is_none() {
@@ -53,7 +53,7 @@ pub fn head(line: &[u8]) -> Option<Head<'_>> {
 
 type Stamp<'a> = (Option<u64>, Ns, &'a [u8]);
 
-/// `#277: +416560057`, on a page that numbers its lines behind that number.
+/// `#277: +416560057`. A web page's line number may stand before it.
 fn numbered(line: &[u8]) -> Option<Stamp<'_>> {
     let line = match number(line) {
         Some((_, rest)) => skip_spaces(rest),
@@ -64,7 +64,7 @@ fn numbered(line: &[u8]) -> Option<Stamp<'_>> {
     Some((Some(event), Ns(i64::try_from(at).ok()?), rest))
 }
 
-/// `416.6ms (+1.1)`; the first event of a launch has no difference.
+/// `416.6ms (+1.1)`. A launch's first event has no difference.
 fn in_ms(line: &[u8]) -> Option<Stamp<'_>> {
     let (at, rest) = tenths(line)?;
     let mut rest = rest.strip_prefix(b"ms")?;
@@ -74,14 +74,14 @@ fn in_ms(line: &[u8]) -> Option<Stamp<'_>> {
     Some((None, Ns(i64::try_from(at.checked_mul(100_000)?).ok()?), rest))
 }
 
-/// `416.6` as 4166.
+/// Reads `416.6` as 4166.
 fn tenths(text: &[u8]) -> Option<(u64, &[u8])> {
     let (whole, rest) = number(text)?;
     let [b'.', digit @ b'0'..=b'9', rest @ ..] = rest else { return None };
     Some((whole.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?, rest))
 }
 
-/// libguestfs' names of its events, and boot-analysis' own for what libvirt logs.
+/// The source by its name: libguestfs' names of its events, and boot-analysis' name for libvirt's log.
 fn source(name: &[u8]) -> Option<Source> {
     match name {
         b"appliance" => Some(Source::Appliance),
@@ -93,8 +93,8 @@ fn source(name: &[u8]) -> Option<Source> {
     }
 }
 
-/// The text between the first quote and the last, which ends the line. Only what is written escaped is an escape: a `\x41` was
-/// in the text itself.
+/// The text between the first quote and the last, which ends the line. Only codes that boot-analysis writes for
+/// unprintable bytes are escapes: a `\x41` was in the text itself.
 pub fn text(quoted: &[u8]) -> Option<Vec<u8>> {
     let quoted = quoted.trim_ascii_end();
     let mut rest = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -117,7 +117,7 @@ pub fn text(quoted: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// `\x1b`, or `\xffffffe2` of a signed `char`.
+/// `\x1b`, or `\xffffffe2` from a signed `char`.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     let digits = text.strip_prefix(b"\\x")?;
     let (high, digits) = match digits.strip_prefix(b"ffffff") {

@@ -1,6 +1,6 @@
 //! Places libguestfs' events on the timeline: phases, marks, and a span from each message to the next of the same level.
 //!
-//! The kernel's lines go the way of every kernel log ([`Events::kernel_log`]); only where it begins is said here.
+//! The kernel's lines are placed like every kernel log ([`Events::kernel_log`]). Here only their beginning is used.
 
 use super::{Event, Events, Level, Source};
 use crate::formats::kernel_log::{Cleaner, Prefix};
@@ -9,10 +9,11 @@ use crate::input::text::shorten;
 use memchr::memmem;
 use timeline::{Mark, NameId, Ns, Phase, SpanKind, SpanRow, TimeBase, Timeline, TrackId, TrackKind};
 
-/// QEMU hands over what a machine prints in bursts: in the lines that the notes of libguestfs' talk show, 1.1 ms apart.
+/// QEMU hands over a machine's output in bursts. In the lines shown in the notes of libguestfs' talk they are 1.1 ms
+/// apart.
 const ARRIVAL_ERROR: Ns = Ns(1_100_000);
 
-/// Whose message begins a phase, what is in it, and the phase. The first such message counts.
+/// Level and text of the message that begins a phase, and the phase. The first such message counts.
 const STEPS: [(Level, &str, Phase); 13] = [
     (Level::Library, "launch", Phase::LibguestfsLaunch),
     (Level::Library, "begin building supermin appliance", Phase::LibguestfsBuild),
@@ -29,25 +30,25 @@ const STEPS: [(Level, &str, Phase); 13] = [
     (Level::Appliance, "guestfsd --verbose", Phase::Guestfsd),
 ];
 
-/// What the events say of the boot as a whole.
+/// The moments of the boot that the events show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Placed {
-    /// Who ran before the kernel: the firmware, else libguestfs.
+    /// The track that ran before the kernel: the firmware, else libguestfs.
     pub before: Option<TrackId>,
-    /// When the kernel printed its first line.
+    /// The time of the kernel's first line.
     pub kernel: Option<Ns>,
-    /// When the launch was over, and who the machine was busy with.
+    /// The end of the launch, and the track that the machine was busy with.
     pub done: Option<(Ns, TrackId)>,
 }
 
-/// An event's text as a name; what only moves a terminal's cursor is none.
+/// An event's text as a name. Text that only moves the cursor gives `(no text)`.
 fn label(event: &Event) -> String {
     let name = shorten(&lossy(Cleaner::default().clean(&event.text).0));
     if name.is_empty() { "(no text)".to_owned() } else { name }
 }
 
 impl Events {
-    /// The events alone on a timeline, for who wants to see what they give without a recording.
+    /// A timeline of these events alone, for tests and examples without a recording.
     pub fn on_a_timeline(&self) -> Timeline {
         let mut timeline = Timeline::new(TimeBase::Evidence);
         let name = timeline.names.intern("init");
@@ -57,13 +58,14 @@ impl Events {
     }
 }
 
-/// A message of the kernel itself; its setup code has no log.
+/// True for a message of the kernel itself. Its setup code has no log.
 fn is_logged(event: &Event) -> bool {
     Prefix::strip(&event.text).0.stamped || event.text.starts_with(b"Linux version ")
 }
 
 impl Events {
-    /// Phases, spans and marks of all but the kernel. `init` is the thread that becomes the appliance's first program.
+    /// Places phases, spans and marks for all messages but the kernel's. `init` is the thread that becomes the
+    /// appliance's first program.
     pub(crate) fn place(&self, init: TrackId, timeline: &mut Timeline) -> Placed {
         let mut boundary = |phase: Phase, event: Option<&Event>| {
             if let Some(event) = event {
@@ -99,7 +101,7 @@ impl Events {
         Placed { before: firmware.or(library), kernel, done }
     }
 
-    /// What happened on the host: libguestfs, and QEMU before the machine says anything.
+    /// The events on the host: libguestfs, and QEMU before the machine's first output.
     fn host(&self) -> impl Iterator<Item = &Event> {
         let machine = self.events.iter().position(|e| matches!(e.level, Level::Firmware | Level::Kernel));
         let before = machine.unwrap_or(self.events.len());
@@ -107,13 +109,14 @@ impl Events {
         self.events.iter().enumerate().filter(is_host).map(|(_, event)| event)
     }
 
-    /// What programs in the appliance printed.
+    /// The messages of programs in the appliance.
     fn user_space(&self) -> impl Iterator<Item = &Event> {
         let kernel = self.events.iter().position(|event| event.level == Level::Kernel).unwrap_or(self.events.len());
         self.events[kernel..].iter().filter(|event| event.level == Level::Appliance)
     }
 
-    /// A span from each message to the next one until `until`; later ones are marks. Without a message no track.
+    /// Adds a span from each message to the next one, up to `until`. Later messages become marks. Without messages
+    /// there is no track.
     fn spans<'a>(
         &self,
         track: &str,

@@ -1,13 +1,11 @@
-//! The messages of `initcall_debug`, taken apart.
+//! Parses the messages of `initcall_debug`.
 //!
-//! A message may stand behind a half-printed line of somebody else's, so it is looked for, not
-//! expected at the start. Device power management prints `calling  dev+ @ 1, parent: …` in the
-//! same words; it is no initcall and none is made of it.
+//! A message may follow a half-printed line of another CPU, so it is searched for in the line. Device power management
+//! prints `calling  dev+ @ 1, parent: …` in the same words; that is not an initcall and is ignored.
 
 use super::Kind;
 use crate::input::text::{Symbol, number, signed};
 
-/// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
     Calling {
@@ -37,8 +35,8 @@ pub(super) enum Message<'a> {
     },
 }
 
-/// What a line says, if it is one of these. The end of a line tells what to look for in it, so that
-/// most lines cost next to nothing.
+/// The message in a line, if there is one. The end of a line shows which messages are possible, so most lines cost next
+/// to nothing.
 pub(super) fn message(text: &str) -> Option<Message<'_>> {
     let text = text.trim_end_matches(|c: char| !c.is_ascii_graphic());
     match text.as_bytes().last()? {
@@ -77,12 +75,12 @@ fn waited(text: &str) -> Option<Message<'_>> {
     Some(Message::Waited { thread: thread.parse().ok(), figure })
 }
 
-/// `initcall f+0x0/0x1 returned 0 aft`: it has returned, if nobody knows after how long.
+/// `initcall f+0x0/0x1 returned 0 aft`: the call has returned, but its length is not known.
 fn cut(text: &str) -> Option<Message<'_>> {
     text.strip_prefix("initcall ").and_then(returned)
 }
 
-/// What follows the last `word`: the message that was printed into another comes after it.
+/// The text after the last `word`: a message that interrupted another one comes after it.
 fn behind<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     if let Some(rest) = text.strip_prefix(word) {
         return Some(rest);
@@ -91,7 +89,7 @@ fn behind<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     Some(&text[at + word.len()..])
 }
 
-/// `pci 0000:00:00.0: calling  quirk_f+0x0/0x10 @ 1`: a device's quirk, of which the return is another message.
+/// `pci 0000:00:00.0: calling  quirk_f+0x0/0x10 @ 1`: a device's quirk. Its return has another message.
 fn is_of_a_device(text: &str, rest: &str) -> bool {
     text[..text.len() - rest.len()].trim_end_matches("calling  ").ends_with(": ")
 }
@@ -118,7 +116,7 @@ fn outcome(rest: &str) -> (Option<i64>, Option<u64>) {
     let returned = signed(rest.as_bytes()).map(|(value, _)| value);
     let figure = rest.split_once("after ").and_then(|(_, figure)| {
         let (figure, rest) = number(figure.as_bytes())?;
-        // A figure that the line's end cut is a wrong figure.
+        // A figure that is cut by the line's end is wrong.
         rest.starts_with(b" usec").then_some(figure)
     });
     (returned, figure)
@@ -136,7 +134,7 @@ fn probe(rest: &str, again: bool) -> Option<Message<'_>> {
 fn deferred(text: &str) -> Option<Message<'_>> {
     if let Some(before) = text.strip_suffix(" requests probe deferral") {
         let at = before.find(": Driver ")?;
-        // Who asked for it is all the reason it gives.
+        // The driver that requested it is the only reason given.
         return Some(Message::Deferred { device: last_word(&before[..at]), why: &before[at + 2..] });
     }
     let (device, why) = memchr::memchr_iter(b':', text.as_bytes())
@@ -153,8 +151,8 @@ fn is_symbol(text: &str) -> bool {
     text.contains("+0x") || text.starts_with("0x")
 }
 
-/// Whether a symbol is an initcall's or, with a cookie before it (`3_async_port_probe+0x0/0x60`),
-/// an asynchronous call's; and its function with the module.
+/// The kind of call that a symbol stands for, and its function with the module. With a cookie before it
+/// (`3_async_port_probe+0x0/0x60`), it is an asynchronous call.
 pub(super) fn kind_and_name(symbol: &str) -> (Kind, String) {
     let cookie = symbol.bytes().take_while(u8::is_ascii_digit).count();
     match symbol[cookie..].strip_prefix('_').filter(|_| cookie > 0) {

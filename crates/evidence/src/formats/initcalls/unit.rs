@@ -1,8 +1,8 @@
-//! What "usecs" are in a log: microseconds, or nanoseconds >> 10.
+//! Finds out the meaning of "usecs" in a log: microseconds, or nanoseconds >> 10.
 //!
-//! Before a fine clock is found the kernel measures in timer ticks, and a whole number of ticks
-//! reads differently in the two units: 10 ms is 9765 or 10000, 4 ms is 3906 or 4000. Such figures
-//! decide. Without them the kernel's version does, and without that the word is taken at its own.
+//! Until the kernel has a fine clock, it measures in timer ticks, and a whole number of ticks reads differently in the
+//! two units: 10 ms is 9765 or 10000, 4 ms is 3906 or 4000. Such figures decide. Without them the kernel's version
+//! decides. If that is unknown too, "usecs" is taken literally.
 
 use super::parse::Message;
 use crate::formats::kernel_log::KernelLog;
@@ -12,18 +12,18 @@ use timeline::Ns;
 /// The unit of a log's figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// Whether a figure counts units of 1024 ns.
+    /// True if a figure counts units of 1024 ns.
     pub shifted: bool,
-    /// What shows it, in words.
+    /// The evidence for it, in words.
     pub evidence: String,
-    /// The first so many messages measure in whole ticks of the timer.
+    /// The number of messages at the start of the log that measure in whole timer ticks.
     pub(super) coarse_until: usize,
-    /// How long such a tick is; zero where no figure is known to be whole ticks.
+    /// Length of such a tick; zero if no figure is known to be in whole ticks.
     pub tick: Ns,
 }
 
 impl Unit {
-    /// A figure as a length of time.
+    /// Converts a figure to a length of time.
     pub fn length(&self, figure: u64) -> Ns {
         let figure = i64::try_from(figure).unwrap_or(i64::MAX);
         if self.shifted { Ns(figure.saturating_mul(1024)) } else { Ns::from_us(figure) }
@@ -41,7 +41,7 @@ const MICROSECONDS_SINCE: (u64, u64) = (5, 18);
 
 pub(super) fn decide<'a>(log: &KernelLog, messages: impl Iterator<Item = &'a Message<'a>> + Clone) -> Unit {
     let coarse = |shifted: bool| {
-        // Reversed, so that of equals the longest tick wins: 10 ms are three of 3.33.
+        // Reversed, so that the longest tick wins if several fit equally well: 10 ms are three of 3.33.
         let best = TICKS_NS.iter().rev().map(|&tick| ticks_seen(messages.clone(), tick, shifted));
         best.max_by_key(|seen| seen.whole).unwrap_or_default()
     };
@@ -68,17 +68,17 @@ pub(super) fn decide<'a>(log: &KernelLog, messages: impl Iterator<Item = &'a Mes
     }
 }
 
-/// How the figures fit a tick.
+/// The number of figures that fit a tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     tick_ns: u32,
-    /// Figures that are a whole number of ticks, and not zero.
+    /// The number of figures that are a whole number of ticks, and not zero.
     whole: u64,
-    /// The number of the message with the first figure that is not.
+    /// The index of the message with the first figure that is not.
     until: usize,
 }
 
-/// Counts figures that are whole ticks, up to the first that is not: then a fine clock measures.
+/// Counts the figures that are whole ticks, up to the first that is not: from there on a fine clock measures.
 fn ticks_seen<'a>(messages: impl Iterator<Item = &'a Message<'a>>, tick_ns: u32, shifted: bool) -> Seen {
     let mut seen = Seen { tick_ns, ..Seen::default() };
     for (i, message) in messages.enumerate() {
@@ -93,7 +93,7 @@ fn ticks_seen<'a>(messages: impl Iterator<Item = &'a Message<'a>>, tick_ns: u32,
     seen
 }
 
-/// Whether a figure is what a whole number of ticks is printed as.
+/// True if a whole number of ticks would be printed as this figure.
 fn is_whole(figure: u64, tick_ns: u32, shifted: bool) -> bool {
     let (unit, tick_ns) = (if shifted { 1024 } else { 1000 }, u64::from(tick_ns));
     let Some(ns) = figure.checked_mul(unit) else { return false };

@@ -150,9 +150,9 @@ fn entered(calls: &Calls, totals: &[Totals]) -> Vec<bool> {
 struct Namer<'a> {
     followed: &'a Followed,
     known: HashMap<(u64, Option<Stage>), NameId>,
-    /// The function that an address is in, and whether it is that function's first.
+    /// For each address, the address of the function that contains it, and true if it is that function's first address.
     places: HashMap<u64, Option<(u64, bool)>>,
-    /// Functions that changed to a stack that was new.
+    /// Functions that switched to a new stack.
     change_stacks: HashSet<u64>,
     /// The shared name of all functions of the decompressor.
     decompressing: NameId,

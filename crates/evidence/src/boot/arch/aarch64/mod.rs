@@ -11,7 +11,8 @@ pub(super) static ARCH: Arch = Arch {
     thunks: &[],
     cpu_starts: &["secondary_startup", "secondary_entry", "__secondary_switched", "primary_entry"],
     thread_switch: "cpu_switch_to",
-    // Not `ret_from_fork`: that of x86-64 is what a thread's stack begins with, and these names are asked of all.
+    // Not `ret_from_fork`: on x86-64 a thread's stack begins with it, and these names are compared for all
+    // architectures.
     thread_starts: &["cpu_switch_to", "schedule_tail"],
     kernel: KernelImage {
         entry: "primary_entry",
@@ -20,7 +21,7 @@ pub(super) static ARCH: Arch = Arch {
         step_bytes: 64 << 10,
         bytes_max: 1 << 28,
     },
-    // The counter's own register says it, and process 1 tells it.
+    // The counter has a register with its rate, and process 1 reports it.
     counter_messages: &[],
     counts_as_the_host: false,
 };

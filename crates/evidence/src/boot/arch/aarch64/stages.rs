@@ -1,35 +1,36 @@
-//! Where each stage of an arm64 boot first ran, told from addresses.
+//! Finds where each stage of an arm64 boot first ran, from the addresses of the code.
 //!
 //! Checked on boots of QEMU's `virt` by its own loader (`-kernel`), and with EDK2:
-//! - The **firmware** is what runs first: EDK2 in flash at 0, or the six instructions at the start of RAM by which QEMU's loader
-//!   enters a kernel. It has no range of addresses: it lasts until something else is recognised.
-//! - The **early kernel** runs identity mapped, or without a mapping, from `primary_entry` on (Documentation/arch/arm64/booting.rst).
-//!   It is the last target of a jump through a register, from far away, before the first block of the upper half. QEMU's loader
-//!   jumps to the image's header, which jumps on; the EFI stub jumps to `primary_entry` itself.
-//! - The **EFI stub** is the kernel's own program for UEFI: the first block of the code around what jumps to `primary_entry`. It
-//!   places the image, which is not compressed.
-//! - The **kernel** is the upper half; **user space** is the lower half after that, but not the image, whose first part starts
-//!   further CPUs (`secondary_entry`, where PSCI lets them begin) and wakes sleeping ones.
+//! - The **firmware** runs first: EDK2 in flash at 0, or the six instructions at the start of RAM with which QEMU's
+//!   loader enters a kernel. It has no range of addresses: it lasts until another stage is recognised.
+//! - The **early kernel** runs identity mapped, or without a mapping, from `primary_entry` on
+//!   (Documentation/arch/arm64/booting.rst). It is the last target of a far jump through a register before the first
+//!   block of the upper half. QEMU's loader jumps to the image's header, which jumps on; the EFI stub jumps to
+//!   `primary_entry` itself.
+//! - The **EFI stub** is the kernel's own program for UEFI: the first block of the code around the jump to
+//!   `primary_entry`. It places the image, which is not compressed.
+//! - The **kernel** is the upper half. **User space** is the lower half after that, except the image: its first part
+//!   starts further CPUs (`secondary_entry`, where PSCI lets them begin) and wakes sleeping ones.
 //!
-//! Not known: TF-A, a zboot image's decompressor. U-Boot is part of the firmware here, which only its lines tell apart.
-//! What is not recognised is left out, never guessed.
+//! Not covered: TF-A, and a zboot image's decompressor. U-Boot counts as firmware here; only its console lines separate
+//! it. Code that is not recognised is left out, never guessed.
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
-/// Addresses of a kernel begin there, with 52 bits of them (`PAGE_OFFSET`).
+/// Lowest address of a kernel, with 52-bit addresses (`PAGE_OFFSET`).
 pub(super) const KERNEL_HALF: u64 = 0xfff0_0000_0000_0000;
 const MIB: u64 = 1 << 20;
-/// A jump of less is one within a program.
+/// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;
-/// The code of the EFI stub is together, and shorter than this.
+/// The EFI stub's code is contiguous, and shorter than this.
 const STUB_MAX: u64 = MIB / 2;
-/// No kernel image is longer.
+/// No kernel image is longer than this.
 const IMAGE_MAX: u64 = 256 * MIB;
-/// An image's header is at a multiple of this (`MIN_KIMG_ALIGN`), and is the image's first instructions.
+/// An image's header is at a multiple of this (`MIN_KIMG_ALIGN`), and its first instructions are code.
 const IMAGE_ALIGN: u64 = 2 * MIB;
 
-/// The stages that were seen after the firmware's first block, in no order.
+/// The recognised stages after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
@@ -50,7 +51,7 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     found
 }
 
-/// Where the kernel is entered, in the blocks before the upper half's first.
+/// The index of the block at which the kernel is entered, among the blocks before the first one in the upper half.
 fn entered(before: &[Block]) -> Option<usize> {
     (1..before.len()).rev().find(|&i| {
         let from = &before[i - 1];
@@ -58,7 +59,7 @@ fn entered(before: &[Block]) -> Option<usize> {
     })
 }
 
-/// The stub: the first block that ran near the last one of those before the kernel was entered.
+/// The stub: the first block that ran near the last block before the kernel was entered.
 fn efi_stub(before: &[Block]) -> Option<usize> {
     let last = before.last()?.address;
     before.iter().position(|b| b.address.abs_diff(last) < STUB_MAX)
@@ -73,7 +74,7 @@ mod tests {
 
     const HIGH: u64 = 0xffff_8000_0800_0000;
 
-    /// The stages, their addresses, and where `primary_entry` is.
+    /// Compares the stages, their addresses, and the address of `primary_entry`.
     fn check(addresses: &[(u64, Ending, u64)], expected: &[(Stage, u64)], startup: Option<u64>) {
         let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
         let mut run = blocks(&rows);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_stages_are_left_out() {
         check(&[], &[], None);
         check(&[(0, Jump, 0), (0x1000, JumpIndirect, 0), (0x4020_0000, Jump, 0)], &[(Stage::Firmware, 0)], None);
         check(&[(HIGH, Jump, 0)], &[(Stage::Firmware, HIGH), (Stage::Kernel, HIGH)], None);

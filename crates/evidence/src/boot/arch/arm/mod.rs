@@ -11,16 +11,16 @@ pub(super) static ARCH: Arch = Arch {
     thunks: &[],
     cpu_starts: &["secondary_startup", "secondary_start_kernel"],
     thread_switch: "__switch_to",
-    // Asked of all architectures, as `__switch_to` is a function of another kind on x86-64.
+    // These names are compared for all architectures, and `__switch_to` has another purpose on x86-64.
     thread_starts: &["schedule_tail"],
     kernel: KernelImage {
         entry: "stext",
         lowest_address: stages::KERNEL_HALF,
-        // What unpacks a kernel puts it at a multiple of this, and the kernel maps itself from there on.
+        // The code that unpacks a kernel puts it at a multiple of this, and the kernel maps itself from there on.
         step_bytes: 2 << 20,
         bytes_max: 1 << 27,
     },
-    // Process 1 tells how fast the counter is.
+    // Process 1 reports the counter's rate.
     counter_messages: &[],
     counts_as_the_host: false,
 };

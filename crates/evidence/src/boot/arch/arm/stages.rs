@@ -1,33 +1,34 @@
-//! Where each stage of a boot of 32-bit ARM first ran, told from addresses.
+//! Finds where each stage of a 32-bit ARM boot first ran, from the addresses of the code.
 //!
 //! Checked on boots of QEMU's `virt` and `sabrelite` by its own loader (`-kernel`):
-//! - The **firmware** is the few instructions at the start of RAM by which QEMU's loader enters a kernel. It has no range of
-//!   addresses: it lasts until something else is recognised.
-//! - The **decompressor** is the zImage's own program, from its header on, which is the last program that is entered at the beginning of
-//!   a page and jumps on. It moves itself out of the way of what it unpacks.
-//! - The **early kernel** runs where it was unpacked, without a mapping, from `stext` on: the decompressor jumps to the one place that
-//!   is [`TEXT_OFFSET`] above a multiple of [`IMAGE_ALIGN`] (arch/arm/kernel/head.S).
-//! - The **kernel** is the upper part of the addresses; **user space** is the lower part after that, but not the image, whose first
-//!   part starts further CPUs.
+//! - The **firmware** is the few instructions at the start of RAM with which QEMU's loader enters a kernel. It has no
+//!   range of addresses: it lasts until another stage is recognised.
+//! - The **decompressor** is the zImage's own program, from its header on. It is the last program that is entered at
+//!   the beginning of a page and jumps on from there. It moves itself away from the place that it unpacks to.
+//! - The **early kernel** runs where it was unpacked, without a mapping, from `stext` on. The decompressor jumps to the
+//!   one place that is [`TEXT_OFFSET`] above a multiple of [`IMAGE_ALIGN`] (arch/arm/kernel/head.S).
+//! - The **kernel** is the upper part of the addresses. **User space** is the lower part after that, except the image:
+//!   its first part starts further CPUs.
 //!
-//! Not known: UEFI and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
-//! What is not recognised is left out, never guessed.
+//! Not covered: UEFI and the kernel's EFI stub. U-Boot counts as firmware here; only its console lines separate it.
+//! Code that is not recognised is left out, never guessed.
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
-/// Addresses of a kernel begin there, with modules (`PAGE_OFFSET` less 16 MiB, with three quarters of all for processes).
+/// Lowest address of a kernel with its modules (`PAGE_OFFSET` less 16 MiB, if processes have three quarters of all
+/// addresses).
 pub(super) const KERNEL_HALF: u64 = 0xbf00_0000;
 const MIB: u64 = 1 << 20;
-/// Nothing else is as far above a multiple of this.
+/// No other jump target is [`TEXT_OFFSET`] above a multiple of this.
 const IMAGE_ALIGN: u64 = 2 * MIB;
 const TEXT_OFFSET: u64 = 0x8000;
 /// A zImage is loaded to a multiple of this.
 const PAGE: u64 = 0x1000;
-/// No kernel image is longer.
+/// No kernel image is longer than this.
 const IMAGE_MAX: u64 = 128 * MIB;
 
-/// The stages that were seen after the firmware's first block, in no order.
+/// The recognised stages after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
@@ -47,18 +48,18 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     found
 }
 
-/// Where the kernel is entered, in the blocks before the upper part's first.
+/// The index of the block at which the kernel is entered, among the blocks before the first one in the upper part.
 fn entered(before: &[Block]) -> Option<usize> {
     (1..before.len()).find(|&i| is_jumped_to(before, i) && before[i].address % IMAGE_ALIGN == TEXT_OFFSET)
 }
 
-/// Where the loader enters the zImage, in the blocks before the kernel's first.
+/// The index of the block at which the loader enters the zImage, among the blocks before the kernel's first.
 fn entered_from_loader(before: &[Block]) -> Option<usize> {
     let is_header = |block: &Block| block.address % PAGE == 0 && block.ending == Ending::Jump;
     (1..before.len()).rev().find(|&i| is_jumped_to(before, i) && is_header(&before[i]))
 }
 
-/// Whether the block before it jumped or called through a register.
+/// True if the block before it jumped or called through a register.
 fn is_jumped_to(blocks: &[Block], i: usize) -> bool {
     matches!(blocks[i - 1].ending, Ending::JumpIndirect | Ending::CallIndirect)
 }
@@ -70,7 +71,7 @@ mod tests {
     use crate::formats::first_executions::tests::blocks;
     use Ending::*;
 
-    /// The stages, their addresses, and where `stext` is.
+    /// Compares the stages, their addresses, and the address of `stext`.
     fn check(addresses: &[(u64, Ending)], expected: &[(Stage, u64)], startup: Option<u64>) {
         let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending))| (us, a, 4, ending, 0, 1)).collect();
         let mut run = blocks(&rows);
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(got.iter().find_map(|r| r.startup), startup);
     }
 
-    /// As on `-M virt -kernel zImage`, shortened.
+    /// As seen on `-M virt -kernel zImage`, shortened.
     #[test]
     fn qemus_loader_enters_the_zimage_which_enters_the_kernel() {
         check(
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_stages_are_left_out() {
         check(&[], &[], None);
         check(&[(0, Jump), (0x4001_0000, JumpIndirect)], &[(Stage::Firmware, 0)], None);
         check(

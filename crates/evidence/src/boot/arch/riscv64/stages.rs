@@ -1,34 +1,36 @@
-//! Where each stage of a riscv64 boot first ran, told from addresses.
+//! Finds where each stage of a riscv64 boot first ran, from the addresses of the code.
 //!
 //! Checked on boots of QEMU's `virt` with OpenSBI as its firmware (`-kernel`):
-//! - The **firmware** is what runs first: the machine's few instructions at 0x1000, then OpenSBI in machine mode. It has no range of
-//!   addresses: it lasts until something else is recognised. What it runs for the kernel later is the kernel's asking.
-//! - The **early kernel** runs where it was loaded, without a mapping, from the image's header on (Documentation/arch/riscv/boot.rst):
-//!   the last block before the upper half's first that is where an image may begin and jumps on, and that came by a return from a trap
-//!   (OpenSBI enters supervisor mode so), or by a jump or call through a register (U-Boot does), from far away.
-//! - The **kernel** is the upper half; **user space** is the lower half after that, but neither the image, whose first part starts
-//!   further CPUs, nor the firmware before it.
+//! - The **firmware** runs first: the machine's few instructions at 0x1000, then OpenSBI in machine mode. It has no
+//!   range of addresses: it lasts until another stage is recognised. Later it runs only when the kernel calls it.
+//! - The **early kernel** runs where it was loaded, without a mapping, from the image's header on
+//!   (Documentation/arch/riscv/boot.rst). It begins at the last block before the upper half's first one that meets
+//!   three conditions. It lies where an image may begin, and jumps on. It was reached by a return from a trap (from
+//!   OpenSBI into supervisor mode), or by a jump or call through a register (from U-Boot). The place it was reached
+//!   from is far away.
+//! - The **kernel** is the upper half. **User space** is the lower half after that, except the firmware and the image,
+//!   whose first part starts further CPUs.
 //!
-//! Not known: EDK2 and the kernel's EFI stub. U-Boot is part of the firmware here, which only its lines tell apart.
-//! What is not recognised is left out, never guessed.
+//! Not covered: EDK2 and the kernel's EFI stub. U-Boot counts as firmware here; only its console lines separate it.
+//! Code that is not recognised is left out, never guessed.
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 use hashbrown::HashMap;
 
-/// Addresses of a kernel begin there, below all of them, with the most bits (`PAGE_OFFSET_L5`).
+/// Lowest address of a kernel, with the largest number of address bits (`PAGE_OFFSET_L5`).
 pub(super) const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
 const MIB: u64 = 1 << 20;
-/// A jump of less is one within a program.
+/// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;
-/// No kernel image is longer, and firmware is nearer to it.
+/// No kernel image is longer than this, and firmware is nearer to it than this.
 const IMAGE_MAX: u64 = 256 * MIB;
-/// An image begins at a multiple of this, with its header, whose first instructions jump on.
+/// An image begins at a multiple of this. Its header comes first, with instructions that jump on.
 const IMAGE_ALIGN: u64 = 2 * MIB;
-/// What the header jumps to is so near to it (`_start_kernel`, behind the header for UEFI).
+/// The header's jump target is within this distance (`_start_kernel`, behind the header for UEFI).
 const HEADER_MAX: u64 = 0x4000;
 
-/// The stages that were seen after the firmware's first block, in no order.
+/// The recognised stages after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let blocks: Vec<Block> = run.blocks.iter().collect();
     let Some(upper) = blocks.iter().position(|b| b.address >= KERNEL_HALF) else { return Vec::new() };
@@ -45,10 +47,11 @@ pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     found
 }
 
-/// Where the kernel is entered, in the blocks before the upper half's first. The machine's first jump leads to the firmware.
+/// The index of the block at which the kernel is entered, among the blocks before the first one in the upper half. The
+/// machine's first jump leads to the firmware.
 ///
-/// A loader may have run where the image lies now, as U-Boot does before it moves itself. Then the header's address is not new, and
-/// what the header jumps to is the first that is.
+/// A loader may have run at the image's place, as U-Boot does before it moves itself. Then the header's address is not
+/// new, and the header's jump target is the first new one.
 fn entered(before: &[Block]) -> Option<usize> {
     let mut begun: HashMap<u64, usize> = HashMap::new();
     for (i, block) in before.iter().enumerate().filter(|(_, block)| block.address == image_of(block.address)) {
@@ -64,7 +67,7 @@ fn entered(before: &[Block]) -> Option<usize> {
     })
 }
 
-/// Where the image would begin that an address near its beginning is in.
+/// The address at which an image would begin if the address is near its beginning.
 fn image_of(address: u64) -> u64 {
     address - address % IMAGE_ALIGN
 }
@@ -78,7 +81,7 @@ mod tests {
 
     const HIGH: u64 = 0xffff_ffff_8000_0000;
 
-    /// The stages, their addresses, and where the image begins.
+    /// Compares the stages, their addresses, and the image's beginning.
     fn check(addresses: &[(u64, Ending, u64)], expected: &[(Stage, u64)], startup: Option<u64>) {
         let rows: Vec<_> = (0i64..).zip(addresses).map(|(us, &(a, ending, to))| (us, a, 4, ending, to, 1)).collect();
         let mut run = blocks(&rows);
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_stages_are_left_out() {
         check(&[], &[], None);
         check(
             &[(0x1000, JumpIndirect, 0), (0x8000_0000, Jump, 0), (0x8020_0000, Call, 0), (HIGH, Jump, 0)],

@@ -16,7 +16,7 @@ pub(super) static ARCH: Arch = Arch {
     kernel: KernelImage {
         entry: "startup_64",
         lowest_address: stages::UPPER_HALF,
-        // `CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels.
+        // `CONFIG_PHYSICAL_ALIGN` is at least this in 64-bit kernels.
         step_bytes: 2 << 20,
         bytes_max: 1 << 28,
     },
@@ -28,11 +28,11 @@ pub(super) static ARCH: Arch = Arch {
     counts_as_the_host: true,
 };
 
-/// Code that a call passes through on its way to what it calls: retpolines and what is patched in for them (`_call_`,
-/// `_jump_`, `_its_`), arguments' checks of FineIBT (`__bhi_args`), trampolines of static calls.
+/// Code that a call passes through on its way to the callee: retpolines and their patched replacements (`_call_`,
+/// `_jump_`, `_its_`), FineIBT's checks of arguments (`__bhi_args`), trampolines of static calls.
 const CALL_THUNKS: [&str; 4] = ["__x86_indirect_", "__bhi_args", "its_static_thunk", "__SCT__"];
 
-/// Code that a return passes through on its way back.
+/// Code that a return passes through.
 const RETURN_THUNKS: [&str; 8] = [
     "__x86_return_",
     "srso_return_thunk",

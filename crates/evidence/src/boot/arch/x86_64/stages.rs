@@ -1,52 +1,55 @@
-//! Where each stage of an x86 boot first ran, told from addresses.
+//! Finds where each stage of an x86 boot first ran, from the addresses of the code.
 //!
 //! Checked on boots of QEMU's own loader (`-kernel`) with SeaBIOS and OVMF on pc and q35, with qboot on microvm, of a
 //! bzImage with and without KASLR and of a PVH ELF kernel:
-//! - The **firmware** is what runs first (`0xfffffff0`). It moves itself about (SeaBIOS: low ROM, top of RAM), so it
-//!   has no range of addresses: it lasts until something else is recognised.
+//! - The **firmware** runs first (`0xfffffff0`). It moves itself (SeaBIOS: low ROM, top of RAM), so it has no range of
+//!   addresses: it lasts until another stage is recognised.
 //! - An **option ROM** is initialised by a far call of its byte 3; images begin at multiples of 2 KiB. SeaBIOS's own
-//!   code lies in the same range until it has moved to RAM above 1 MiB, so only what comes after that is a ROM's.
+//!   code lies in the same range until it has moved to RAM above 1 MiB, so only later code is a ROM's.
 //! - The **loader** is the last entry into ROM code that is neither an initialisation nor a return into it (QEMU's
-//!   linuxboot, multiboot or pvh ROM fetches the kernel from there), or a boot sector at 0x7c00. qboot has none: it
-//!   loads the kernel itself.
+//!   linuxboot, multiboot or pvh ROM fetches the kernel from there), or a boot sector at 0x7c00. qboot has no loader:
+//!   it loads the kernel itself.
 //! - The kernel's real-mode **setup code** is entered 512 bytes into the segment that it is loaded to.
-//! - The **decompressor** starts at 1 MiB (64-bit entry: 512 bytes on). A boot sector's loader (GRUB) uses that place
-//!   itself, so there the decompressor is only seen when it has moved out of the way of what it unpacks. UEFI starts a
-//!   kernel as a program, wherever there is room: its stub runs first of the code around what jumps to the kernel.
-//! - The **early kernel** runs identity mapped, from `startup_64` on: the last target of a far indirect jump before
-//!   the first block in the upper half of the address space. It lies at the image's start (6.1), a little after it
-//!   (6.12) or 40 MB into it (7.2); images are loaded at multiples of 2 MiB. A PVH kernel is entered in its image, before `startup_64`.
-//! - The **kernel** is the upper half; **user space** is the lower half after that, from 1 MiB on (below lies the
-//!   code that starts further CPUs). Its first block may be a helper's that the kernel ran before process 1.
+//! - The **decompressor** starts at 1 MiB (64-bit entry: 512 bytes further). A boot sector's loader (GRUB) uses that
+//!   place itself, so there the decompressor is only recognised after it has moved away from the place that it unpacks
+//!   to. UEFI starts a kernel as a program, wherever there is room: its stub is the first code that runs near the jump
+//!   to the kernel.
+//! - The **early kernel** runs identity mapped, from `startup_64` on: the last target of a far indirect jump before the
+//!   first block in the upper half of the address space. It lies at the image's start (6.1), a little after it (6.12)
+//!   or 40 MB into it (7.2); images are loaded at multiples of 2 MiB. A PVH kernel is entered in its image, before
+//!   `startup_64`.
+//! - The **kernel** is the upper half. **User space** is the lower half after that, from 1 MiB on (below it lies the
+//!   code that starts further CPUs). Its first block may belong to a helper that the kernel ran before process 1.
 //!
-//! Not known: the parts of UEFI firmware, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image (their identity-mapped
-//! code gets wrong names), other architectures. What is not recognised is left out, never guessed.
+//! Not covered: the parts of UEFI firmware, 32-bit kernels, PVH kernels whose entry is 2 MiB or more into the image
+//! (their identity-mapped code gets wrong names), other architectures. Code that is not recognised is left out, never
+//! guessed.
 
 use crate::boot::stage::{Region, Stage};
 use crate::formats::first_executions::{Block, Ending, FirstExecutions};
 
 pub(super) const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 const MIB: u64 = 1 << 20;
-/// Kernels are loaded at multiples of this (`CONFIG_PHYSICAL_ALIGN` is at least that in 64-bit kernels), and
+/// Kernels are loaded at multiples of this (`CONFIG_PHYSICAL_ALIGN` is at least this in 64-bit kernels), and
 /// `startup_64` is less than this from the start.
 const IMAGE_ALIGN: u64 = 2 * MIB;
-/// A jump of less is one within a program.
+/// Shorter jumps stay within a program.
 const FAR: u64 = MIB / 8;
-/// The code of the stub and the decompressor is together, and shorter than this.
+/// The code of the stub and the decompressor is contiguous, and shorter than this.
 const STUB_MAX: u64 = MIB / 2;
-/// No kernel image is longer, nor further from its unpacker.
+/// No kernel image is longer than this, nor further from the code that unpacks it.
 const IMAGE_MAX: u64 = 256 * MIB;
 /// The firmware's ROM below 4 GiB.
 const RESET_ROM: u64 = 0xff00_0000;
 const BOOT_SECTOR: u64 = 0x7c00;
 const DECOMPRESSOR: [u64; 2] = [MIB, MIB + 0x200];
-/// Segments that QEMU and older loaders put the setup code to, and its entry there.
+/// The addresses at which the setup code is entered, in the segments that QEMU and older loaders use.
 const SETUP_CODE: [u64; 2] = [0x1_0200, 0x9_0200];
 
-/// The stages that were seen after the firmware's first block, in no order.
+/// The recognised stages after the firmware's first block, in no order.
 pub fn stages(run: &FirstExecutions) -> Vec<Region> {
     let upper = run.blocks.addresses().iter().position(|&address| address >= UPPER_HALF);
-    // All that is told of is among these: of what comes later, only where user space begins.
+    // All stages are found among these blocks, except user space, which begins later.
     let blocks: Vec<Block> = run.blocks.iter().take(upper.map_or(usize::MAX, |upper| upper + 1)).collect();
     let mut found = Vec::new();
     let mut add = |stage, i: usize, why: &str| found.push(Region::of(stage, &run.blocks.get(i), why));
@@ -108,7 +111,7 @@ fn image_start(startup: &Block) -> u64 {
     startup.address - startup.address % IMAGE_ALIGN
 }
 
-/// `startup_64`, in the blocks before the upper half's first.
+/// The index of the block of `startup_64`, among the blocks before the first one in the upper half.
 fn startup(before: &[Block]) -> Option<usize> {
     (1..before.len()).rev().take_while(|&i| before[i].address >= MIB).find(|&i| {
         let from = &before[i - 1];
@@ -120,7 +123,7 @@ fn is_rom(address: u64) -> bool {
     (0xc_0000..0xe_0000).contains(&address)
 }
 
-/// Where ROM code is entered from outside of it, not by returning into it: as positions in `blocks`, in order.
+/// The indices of blocks that enter ROM code from outside, except by returning into it, in order.
 fn rom_entries(blocks: &[Block]) -> Vec<usize> {
     let moved = blocks.iter().position(|b| (MIB..RESET_ROM).contains(&b.address)).unwrap_or(blocks.len());
     let mut entries = Vec::new();
@@ -141,15 +144,16 @@ fn is_rom_init(b: &Block) -> bool {
     b.address % 0x800 == 3
 }
 
-/// A kernel without a decompressor: the first block of those that run in its image without a break up to its start.
+/// The index at which a kernel without a decompressor is entered: the first of the consecutive blocks in its image that
+/// lead up to `startup_64`.
 fn entry_in_image(blocks: &[Block], image: usize) -> usize {
     let start = image_start(&blocks[image]);
     let inside = |b: &Block| (start..start + IMAGE_MAX).contains(&b.address);
     image - blocks[..image].iter().rev().take_while(|b| inside(b)).count()
 }
 
-/// The stub of a kernel that UEFI started, which is what unpacks it: near what jumps to the kernel's `image`. Such firmware
-/// lies above 1 MiB; what starts a kernel without a decompressor (QEMU's PVH ROM, qboot) lies below.
+/// The stub of a kernel that UEFI started, which unpacks the kernel: near the jump to the kernel's `image`. UEFI lies
+/// above 1 MiB. Code that starts a kernel without a decompressor (QEMU's PVH ROM, qboot) lies below.
 fn efi_stub(blocks: &[Block], image: usize) -> Option<usize> {
     let from = blocks[entry_in_image(blocks, image).checked_sub(1)?].address;
     let last = blocks[image - 1].address;
@@ -157,7 +161,7 @@ fn efi_stub(blocks: &[Block], image: usize) -> Option<usize> {
     (from >= MIB).then(stub).flatten()
 }
 
-/// The blocks above 1 MiB that run without a break up to the kernel, near the last of them.
+/// The first of the consecutive blocks above 1 MiB that lead up to the kernel and lie near the last of them.
 fn moved_decompressor(before: &[Block]) -> Option<usize> {
     let last = before.last()?.address;
     let n = before.iter().rev().take_while(|b| b.address >= MIB && b.address.abs_diff(last) < IMAGE_MAX).count();
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_stages_are_left_out() {
         check(&[], &[]);
         check(
             &[(0xffff_fff0, Jump), (0x10_0000, Call)],
