@@ -1,6 +1,6 @@
-//! Memory follows the input, whatever is in it: each kind of dense input is read with a bound on the bytes that are allocated at one time.
+//! Memory follows the input: each kind of dense input is read within a bound on the bytes allocated at one time.
 //!
-//! The allocator counts them, so that a figure is the same at each run.
+//! The allocator counts the bytes, so that a figure is the same in each run.
 
 #[path = "../../cli/benches/memory/kinds/mod.rs"]
 mod kinds;
@@ -12,14 +12,14 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const MB: usize = 1 << 20;
-/// Large enough that what a record takes shows, and small enough for all kinds in some seconds.
+/// Large enough to show the memory of a record, and small enough to read all kinds in some seconds.
 const INPUT_BYTES: usize = 2 * MB;
-/// The rule is 8 times what is read, and 64 MB; the rest of that is for views.
+/// The rule is 8 times the input and 64 MB; the rest of that is for views.
 const BYTES_EACH: usize = 8;
 const BYTES_SMALL: usize = 40 * MB;
 
-/// What does not keep the rule here yet: a file of calls of nothing but changes of stacks allocates 144 MB for 2 MB, of which it uses a
-/// part (65 MB of 8 MB are resident). It has to stay below this.
+/// The kind that breaks the rule so far, with its own limit: a file of calls that has only changes of stacks allocates
+/// 144 MB for 2 MB, but uses only a part of that (65 MB are resident for an input of 8 MB).
 const NOT_YET: (&str, usize) = ("calls: switches", 160 * MB);
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
@@ -32,7 +32,7 @@ fn add(bytes: usize) {
     PEAK.fetch_max(now, Relaxed);
 }
 
-// SAFETY: all is handed on to the system's allocator as it was asked for; the counters are atomic.
+// SAFETY: all requests are passed unchanged to the system's allocator; the counters are atomic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -46,7 +46,8 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(pointer, layout) }
     }
 
-    // What is reserved and never touched takes no memory, but both copies do while one grows: it counts as the system does it.
+    // Reserved memory that is never touched takes no memory, but both copies do while one grows. So this counts as the
+    // system does.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new: usize) -> *mut u8 {
         ALLOCATED.fetch_sub(layout.size(), Relaxed);
         add(new);
@@ -58,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many bytes reading it takes at most, the input included, and how many the input has.
+/// The largest number of bytes allocated while reading the input, including the input, and the length of the input.
 fn peak(kind: &Kind) -> (usize, usize) {
     let folder = tempfile::TempDir::new().unwrap();
     let input = (kind.make)(INPUT_BYTES);
@@ -85,7 +86,7 @@ fn peak(kind: &Kind) -> (usize, usize) {
     (PEAK.load(Relaxed) - before, bytes)
 }
 
-/// One test, because what another one allocates meanwhile would count.
+/// This is one test, because the allocations of another test would be counted too.
 #[test]
 fn memory_follows_the_input() {
     let mut broken = Vec::new();

@@ -199,9 +199,9 @@ pub struct Process {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUnit {
     pub name: NameId,
-    /// When its start began; `None` for a unit that is there at once, such as a target.
+    /// The beginning of its start; `None` for a unit that is there at once, such as a target.
     pub start: Option<Ns>,
-    /// When it became active or failed; `None` if it was still starting when the evidence was taken.
+    /// The time at which it became active or failed; `None` if it was still starting when the evidence was taken.
     pub settled: Option<Ns>,
     pub failed: bool,
     /// Units that settle before it starts, if they start at all. Empty where the evidence does not list them.

@@ -132,11 +132,11 @@ pub enum InterruptKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     pub track: TrackId,
-    /// When it stopped running.
+    /// The time at which it stopped running.
     pub from: Ns,
-    /// When it could have run again; `from` itself if it was preempted.
+    /// The time at which it could run again; `from` itself if it was preempted.
     pub woken: Ns,
-    /// When it ran again ([`Ns::MAX`]: not in the evidence).
+    /// The time at which it ran again ([`Ns::MAX`]: not in the evidence).
     pub until: Ns,
     /// The event that woke it.
     pub by: WaitedOn,
@@ -176,11 +176,11 @@ pub struct Occupancy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OffCpu {
     pub track: TrackId,
-    /// When it left the CPU, or its creation.
+    /// The time at which it left the CPU, or its creation.
     pub from: Ns,
-    /// When it became runnable; `None` if its wake-up is unknown.
+    /// The time at which it became runnable; `None` if its wake-up is unknown.
     pub ready: Option<Ns>,
-    /// When it next had a CPU.
+    /// The time at which it next had a CPU.
     pub until: Ns,
     /// The thread that made it runnable, if that is known.
     pub by: Option<TrackId>,

@@ -8,8 +8,7 @@
 //! taskstats.log       189                                       the same of bootchart2, from the kernel's taskstats:
 //!                     95 1 sh 56000000 0 0                      pid, parent, name, ns on a CPU, ns for a disk, ns for swap;
 //!                                                               a sample leaves out processes with nothing new
-//! proc_stat.log, proc_diskstats.log, proc_meminfo.log, cmdline2.log, kernel_pacct     figures of the whole machine;
-//! names
+//! proc_stat.log, proc_diskstats.log, proc_meminfo.log, cmdline2.log, kernel_pacct     figures of the machine, or names
 //! ```
 //! (bootchart2, `collector/collector.c` and `pybootchartgui/parsing.py`; Android, `system/core/init/bootchart.cpp`.)
 //! All files lie in one tar archive. Times are those of `/proc/uptime`, so they are on the kernel's clock. With its

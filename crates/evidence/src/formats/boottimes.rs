@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! [ro.boottime.init]: [2467747102]                  when init's second stage began
-//! [ro.boottime.init.first_stage]: [73667373]        the length of a part of init: it has no place in time, and is
-//! counted
+//! [ro.boottime.init.first_stage]: [73667373]        the length of a part of init: counted, not placed
 //! [ro.boottime.surfaceflinger]: [2795909113]        when a service was first started
 //! ```
 //! (Android, `system/core/init/service.cpp` and `init.cpp`.) All are ns of CLOCK_BOOTTIME, which in a boot without

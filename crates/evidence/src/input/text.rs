@@ -174,7 +174,7 @@ impl<'a> Symbol<'a> {
     }
 }
 
-/// The most characters of a name that is made of a line.
+/// Largest length of a name that is made of a line, in characters.
 const NAME_CHARS_MAX: usize = 60;
 
 /// A line as a name: without control characters, and shortened.

@@ -1,4 +1,4 @@
-//! What Android's init says in real kernel logs, as units, spans and waits.
+//! Messages of Android's init in real kernel logs, as units, spans and waits.
 
 use proptest::prelude::*;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn imported(name: &str) -> Timeline {
 
 type Row<'a> = (&'a str, i64, Option<i64>, bool, Option<u64>);
 
-/// A unit: its name, when its start began and when it was over in µs, whether it failed, its process.
+/// The units: name, start and end of the start in µs, true if it failed, process.
 fn units(timeline: &Timeline) -> Vec<Row<'_>> {
     assert!(timeline.units.iter().all(|unit| timeline.unit_managers.get(&unit.name) == Some(&Manager::Android)));
     let us = |at: Ns| at.0 / 1000;
@@ -33,30 +33,30 @@ fn init_waits_for_a_service() {
     let WaitedOn::Thread(loader) = wait.by else { panic!("{wait:?}") };
     assert_eq!(timeline.names.get(timeline.tracks.get(loader).name), "bpfloader");
     assert_eq!((wait.from.0 / 1000, wait.until.0 / 1000), (20_081_075, 20_526_666));
-    // An action lasts until the last thing that init says in it; one in which it says nothing is no span.
+    // An action lasts until init's last message in it; an action without messages has no span.
     let actions = timeline.spans.iter().filter(|(_, span)| span.kind == SpanKind::Stage);
     let actions: Vec<_> =
         actions.map(|(_, s)| (timeline.names.get(s.detail), s.start.0 / 1000, s.end.0 / 1000)).collect();
     assert_eq!(actions[0], ("load_bpf_programs", 20_070_958, 20_535_881));
-    // On the boot path, the service owns the time that init waited.
+    // On the boot path, the time in which init waited is charged to the service.
     let path = analysis::boot_path(&timeline);
     let of_it = path.stretches.iter().filter(|stretch| stretch.owner().track == loader);
     assert_eq!(of_it.map(|stretch| stretch.length()).sum::<Ns>(), wait.until - wait.from);
 }
 
 #[test]
-fn a_service_that_ends_is_over_then_and_another_once_it_is_started() {
+fn a_oneshot_service_is_active_when_it_ends_and_another_when_it_is_started() {
     let timeline = imported("android16-oneshot-in-the-background.log");
     let expected = [
         ("aconfigd", 11_011_567, Some(11_066_414), false, Some(400)),
-        // Whose end is not in the log.
+        // Its end is not in the log.
         ("derive_sdk", 11_040_935, Some(11_049_758), false, Some(401)),
     ];
     assert_eq!(units(&timeline), expected);
 }
 
 #[test]
-fn old_inits_only_say_that_they_start() {
+fn old_inits_log_only_that_they_start_a_service() {
     let timeline = imported("android7-no-word-of-started.log");
     let expected = [
         ("gatekeeperd", 27_153_859, Some(27_153_859), false, None),
@@ -68,7 +68,7 @@ fn old_inits_only_say_that_they_start() {
 }
 
 #[test]
-fn properties_say_when_services_were_started() {
+fn properties_show_when_services_were_started() {
     let timeline = imported("getprop.txt");
     let found: Vec<_> = units(&timeline).into_iter().map(|row| (row.0, row.1, row.2)).collect();
     let expected = [
@@ -82,7 +82,7 @@ fn properties_say_when_services_were_started() {
     assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::SumWithoutPlace), 5);
     let process_1 = timeline.boundaries.iter().find(|boundary| boundary.phase == timeline::Phase::Process1);
     assert_eq!(process_1.map(|boundary| boundary.at), Some(Ns(2_467_747_102)));
-    // Nothing says when the boot was done: it ends with process 1, and services are milestones behind that.
+    // There is no evidence of the boot's end: it ends with process 1, and services are milestones after that.
     assert_eq!(timeline.end.map(|end| end.at), Some(Ns(2_467_747_102)));
 }
 
@@ -104,7 +104,7 @@ const PIECES: [&str; 12] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// In whatever order init says what: phases and boot path add up to the boot's length, and each start is one unit.
+    /// For any order of init's messages, phases and boot path add up to the boot's length, and each start is one unit.
     #[test]
     fn any_order(lines in proptest::collection::vec((0..PIECES.len(), 0..2_000_000i64), 1..60)) {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -1,5 +1,4 @@
-//! Whatever the bytes are: no reader panics, each line is counted once, and spans and waits have
-//! their ends after their starts.
+//! For any bytes, no reader panics, each line is counted once, and spans and waits end after they start.
 
 use evidence::ftrace::Trace;
 use evidence::guestfs::Events;
@@ -9,7 +8,7 @@ use evidence::{detect, firmware, guest_messages, initcalls};
 use proptest::prelude::*;
 use timeline::{Clock, DiagnosticKind, Diagnostics, Ns, TimeBase, Timeline};
 
-/// Pieces that readers look for, so that what is made of them gets further than noise does.
+/// Pieces that readers look for, so that texts made of them get further than noise does.
 const PIECES: [&str; 56] = [
     "\n",
     "\r\n",
@@ -160,7 +159,7 @@ proptest! {
         prop_assert!(found.iter().all(|f| f.start <= f.end && f.end <= bytes.len()));
     }
 
-    /// A trace, cut anywhere and with any byte changed, still gives what is whole in it.
+    /// From a trace that is cut anywhere and has any byte changed, the undamaged part is still read.
     #[test]
     fn damaged_fixtures(cut in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         for original in [

@@ -1,4 +1,4 @@
-//! Followed calls that are damaged anywhere: nothing panics, and the boot path still adds up to the nanosecond.
+//! Call traces that are damaged anywhere: nothing panics, and the boot path still adds up to the nanosecond.
 
 #[allow(dead_code, reason = "the program's own tests use the rest")]
 #[path = "../../../cli/tests/black_box/support/followed.rs"]
@@ -8,7 +8,7 @@ use analysis::{Groups, Side};
 use recording::Recording;
 use timeline::{Ns, Timeline};
 
-/// A recording of a deterministic boot with these calls, and what the analyses make of it.
+/// Loads a recording of a deterministic boot with these calls, and checks that the results of the analyses add up.
 fn adds_up(folder: &std::path::Path, calls: &[u8]) -> Timeline {
     std::fs::write(folder.join("calls.bin"), calls).unwrap();
     let timeline = evidence::load(&Recording::open(folder).unwrap()).unwrap();
@@ -27,7 +27,7 @@ fn adds_up(folder: &std::path::Path, calls: &[u8]) -> Timeline {
 }
 
 #[test]
-fn any_byte_changed_it_still_adds_up() {
+fn with_any_byte_changed_it_still_adds_up() {
     let folder = std::env::temp_dir().join(format!("bootscope-followed-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(

@@ -1,10 +1,10 @@
-//! Every reader has a fuzz target: a format without one would be the one that a hostile file is of.
+//! Every reader has a fuzz target. A format without one would be open to hostile files.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Each format, as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
+/// Each format as `src/assemble/reader_table.rs` names it, and the target that reaches its reader.
 const TARGETS: [(&str, &str); 26] = [
     ("Tslog", "tslog"),
     ("GuestMessages", "stamped_lines"),
@@ -34,7 +34,7 @@ const TARGETS: [(&str, &str); 26] = [
     ("Firmware", "stamped_lines"),
 ];
 
-/// Formats that have no reader of their own, and are read all the same: the word that their target has of them.
+/// Formats that are read without a reader of their own, and the target that has the format's name among its words.
 const OTHERS: [(&str, &str); 9] = [
     ("android_words", "imported"),
     ("archive", "imported"),
@@ -52,7 +52,7 @@ fn file(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The table of readers: formats, and the module of each.
+/// The table of readers: each format and its module.
 fn readers() -> Vec<(String, String)> {
     let source = file("src/assemble/reader_table.rs");
     let table = source.split("\nreaders! {\n").nth(1).and_then(|rest| rest.split("\n}\n").next()).expect("the table");

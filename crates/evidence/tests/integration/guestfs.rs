@@ -10,7 +10,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/guestfs").join(name)
 }
 
-/// As `bootscope import` makes it of a file.
+/// Imports a file as `bootscope import` does.
 fn imported(name: &str, bytes: Vec<u8>) -> Timeline {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let into = format!("guestfs-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -22,7 +22,7 @@ fn imported(name: &str, bytes: Vec<u8>) -> Timeline {
     timeline
 }
 
-/// Each phase and how long it lasts, in µs.
+/// The phases, each with its length in µs.
 fn phases(timeline: &Timeline) -> Vec<(String, i64)> {
     analysis::phases(timeline).into_iter().map(|phase| (phase.name.clone(), phase.length().0 / 1000)).collect()
 }
@@ -48,7 +48,8 @@ fn a_whole_launch_is_phases_until_it_is_done() {
     ];
     assert_eq!(phases(&timeline), expected.map(|(name, us)| (name.to_owned(), us)));
     assert_eq!(analysis::total(&timeline), Ns::from_ms(1000));
-    // The path: libguestfs, firmware, kernel, appliance, each charged what passed between its own messages.
+    // The path goes through libguestfs, firmware, kernel and appliance. The time between two messages is charged to the
+    // first.
     let path = analysis::boot_path(&timeline);
     let owner = |at: Ns| {
         let stretch = path.stretches.iter().find(|s| s.from <= at && at < s.to).unwrap();
@@ -72,8 +73,8 @@ fn a_whole_launch_is_phases_until_it_is_done() {
     assert_eq!(kinds, [("libguestfs-later-launch", 1), ("messages-placed-by-arrival", 2),]);
 }
 
-/// The eight lines, as the page of the notes shows them and as boot-analysis printed them: when libguestfs heard of each,
-/// though the kernel's own clock did not run yet.
+/// The eight lines, as the page of the notes shows them and as boot-analysis printed them. They are placed when
+/// libguestfs received them, although the kernel's own clock did not run yet.
 #[test]
 fn the_lines_of_the_notes() {
     let page = std::fs::read(fixture("notes-page-uart-lines.log")).unwrap();
@@ -98,7 +99,7 @@ fn the_lines_of_the_notes() {
     assert_eq!(of_both[0][7].0, 418_837_152);
 }
 
-/// A kernel clock that stands at 0.000000 in all lines is no clock of the recording.
+/// A kernel clock that is 0.000000 in all lines is not listed as a clock of the recording.
 #[test]
 fn a_clock_that_never_ticked_is_not_listed() {
     let line = |stamp: &str| format!("[    {stamp}] BIOS-e820: [mem 0x0000000000000000-0x000000000009f7ff] usable\n");

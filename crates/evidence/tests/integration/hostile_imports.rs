@@ -1,4 +1,4 @@
-//! Bad input of user space: a boot that forks without end, an archive whose paths climb out, names with escapes.
+//! Hostile input: a boot that forks without end, an archive whose paths lead out of it, names with escapes.
 
 use evidence::ftrace::Trace;
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use timeline::{Clock, Diagnostics, Ns, RateSource, TimeBase, Timeline};
 
 const INIT: &str = "init-1 [000] ..... 0.000000: sched_process_exec: filename=/sbin/init pid=1 old_pid=1\n";
 
-/// The most memory that this process ever had.
+/// The peak memory of this process so far.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A fork bomb: each process forks two, in the order of their numbers, and none ends.
+/// A fork bomb: each process forks two, in the order of their numbers, and none of them ends.
 #[test]
 fn a_hundred_thousand_forks_end_within_bounded_memory() {
     const PROCESSES: u64 = 100_000;
@@ -47,12 +47,12 @@ fn a_hundred_thousand_forks_end_within_bounded_memory() {
     let path = analysis::boot_path(&timeline);
     let length = path.stretches.iter().map(|stretch| stretch.length()).sum::<Ns>();
     assert_eq!(length, if path.stretches.is_empty() { Ns::ZERO } else { analysis::total(&timeline) });
-    // 57 MiB when this was written, of 14 MB of text.
+    // When this test was written, it was 57 MiB for 14 MB of text.
     let used = peak_bytes() - before;
     assert!(used < 200 << 20, "{} MiB", used >> 20);
 }
 
-/// Each forks one: a chain of processes as deep as there are processes.
+/// Each process forks one: the chain of processes is as deep as their number.
 #[test]
 fn a_chain_of_a_hundred_thousand_parents_ends() {
     let mut text = String::from(INIT);
@@ -77,7 +77,7 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in files {
         let mut header = tar::Header::new_gnu();
-        // `set_path` refuses what climbs out; a stranger's archive does not.
+        // `set_path` refuses paths that lead out of the archive; hostile archives can have them.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_size(content.len() as u64);
         header.set_cksum();
@@ -95,14 +95,14 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Nothing of an archive is unpacked to disk, whatever its paths are; its evidence is used.
+/// No part of an archive is unpacked to disk, for any paths; its evidence is used.
 #[test]
 fn an_archive_whose_paths_climb_out_writes_nothing_outside() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("climbing-{}", std::process::id()));
     let inner = folder.join("a/b");
     std::fs::create_dir_all(&inner).unwrap();
     let absolute = folder.join("absolute").to_str().unwrap().to_owned();
-    // An absolute name is cut where the archive's form has no more room.
+    // An absolute name is cut to the length that the archive's format has room for.
     let absolute = &absolute[..absolute.len().min(99)];
     let events = b"3.41 2.27\n";
     let bytes = archive(&[
@@ -124,8 +124,8 @@ fn an_archive_whose_paths_climb_out_writes_nothing_outside() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Somebody sets the clock by a year in the middle of the boot. Times are those of the clock that nobody sets; a message that has only
-/// the time of day is counted.
+/// The wall clock is set by a year in the middle of the boot. Times are those of the monotonic clock; a message that
+/// has only the time of day is counted.
 #[test]
 fn a_clock_that_is_set_in_mid_boot_moves_nothing() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-set-{}", std::process::id()));

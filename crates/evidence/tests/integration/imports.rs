@@ -12,7 +12,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// As `import` and `show` read these files.
+/// Imports and loads these files as `import` and `show` do.
 pub(super) fn imported(files: &[&str]) -> Timeline {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -36,7 +36,7 @@ fn check_sums(timeline: &Timeline) {
     assert_eq!(tables.wheres.iter().map(|row| row.self_time).sum::<Ns>(), total(timeline));
 }
 
-/// A row: its phase, from when to when in µs.
+/// The phases, each with its start and end in µs.
 pub(super) fn phase_rows(timeline: &Timeline) -> Vec<(String, i64, i64)> {
     phases(timeline).into_iter().map(|phase| (phase.name, phase.start.0 / 1000, phase.end.0 / 1000)).collect()
 }
@@ -51,7 +51,7 @@ fn count(timeline: &Timeline, kind: K) -> u64 {
     timeline.diagnostics.count(kind)
 }
 
-/// Where a name's first span lies, in µs.
+/// Start and end of a name's first span, in µs.
 fn span(timeline: &Timeline, name: &str) -> Option<(i64, i64)> {
     let name = timeline.names.find(name)?;
     timeline.spans.iter().map(|(_, s)| s).find(|s| s.name == name).map(|s| (s.start.0 / 1000, s.end.0 / 1000))
@@ -74,9 +74,9 @@ fn a_chart_of_proc_stat_has_each_process_with_its_parent() {
     assert!(table[shell + 1..shell + 6].iter().all(|row| (row.1, row.2) == (2, "gzip")), "{table:?}");
 }
 
-/// Its names are those of command lines, and its samples 200 ms apart.
+/// The names of its processes are those of command lines, and its samples are 200 ms apart.
 #[test]
-fn a_chart_of_androids_init_is_one_too() {
+fn a_chart_of_androids_init_is_read_too() {
     let timeline = imported(&["bootchart/android-init.tgz"]);
     let named = |name: &str| timeline.processes.iter().find(|p| timeline.names.get(p.name) == name).unwrap();
     let sleep = named("/bin/sleep");
@@ -105,7 +105,7 @@ fn the_boot_path_goes_through_the_children_that_ended_last() {
     assert_eq!(on_path(95), Ns::ZERO);
 }
 
-/// The samples' own sum of CPU time, in ticks, and what the stretches say.
+/// Compares the samples' own sum of CPU time, in ticks, with the stretches.
 #[test]
 fn stretches_on_a_cpu_are_as_long_as_the_process_had_one() {
     let mut diagnostics = Diagnostics::default();
@@ -128,7 +128,7 @@ fn stretches_on_a_cpu_are_as_long_as_the_process_had_one() {
     assert!(seen >= 6, "{seen}");
 }
 
-/// What is in a fixture's archive.
+/// The members of a fixture's archive.
 fn unpacked(name: &str) -> Vec<(String, Vec<u8>)> {
     use std::io::Read;
     let mut tar = Vec::new();
@@ -159,9 +159,9 @@ fn a_chart_of_taskstats_brings_its_kernel_log_along() {
     assert_eq!(timeline.tracks.get(timeline.tracks.get(gzip).created.unwrap().1).id, 99);
 }
 
-/// Both pictures are of the same small boot; one counts from the collector's own start.
+/// Both pictures show the same small boot; one counts from the collector's own start.
 #[test]
-fn a_picture_of_systemd_bootchart_has_the_same_as_its_samples() {
+fn a_picture_of_systemd_bootchart_shows_the_same_as_its_samples() {
     for (file, first, last) in
         [("bootchart/systemd-234.svg.gz", 3_095, 7_957), ("bootchart/systemd-234-relative.svg.gz", 3_058, 7_915)]
     {
@@ -174,10 +174,10 @@ fn a_picture_of_systemd_bootchart_has_the_same_as_its_samples() {
         );
         let end = timeline.end.unwrap();
         assert_eq!((end.at.0 / 1_000_000, end.evidence), (last, EndEvidence::BootchartStopped), "{file}");
-        // What of the machine as a whole it draws, and its initcalls, are not shown.
+        // The figures of the whole machine and the initcalls in the picture are not shown.
         assert!(count(&timeline, K::BootchartPartUnused) >= 1, "{file}");
         assert_eq!(count(&timeline, K::LinesUnreadable), 0, "{file}");
-        // The shell of the boot's work, below process 1, and what it started.
+        // The shell that does the boot's work, below process 1, and the process that it started.
         let gzip = timeline.processes.iter().find(|p| timeline.names.get(p.name) == "gzip").unwrap();
         let shell = timeline.processes.iter().find(|p| p.pid == gzip.parent).unwrap();
         assert_eq!((gzip.depth, timeline.names.get(shell.name), gzip.end.is_some()), (3, "sh", true), "{file}");
@@ -185,14 +185,14 @@ fn a_picture_of_systemd_bootchart_has_the_same_as_its_samples() {
     }
 }
 
-/// What the picture says of how long each process had a CPU, and what its bars show.
+/// Compares the CPU time that the picture states for a process with its bars.
 fn check_cpu(file: &str) {
     use std::io::Read;
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(fixture(file)).unwrap()).read_to_end(&mut bytes).unwrap();
     let mut diagnostics = Diagnostics::default();
     let samples = Samples::read(file, &bytes, &mut diagnostics).unwrap();
-    // It ran in the samples for most of its life; others did most of their work before the first one.
+    // gzip ran in the samples for most of its life; other processes did most of their work before the first one.
     let gzip = samples.processes.iter().find(|process| process.names[0].1 == "gzip").unwrap();
     let on_cpu = gzip.stretches.iter().filter(|stretch| stretch.used == Use::Cpu);
     let on_cpu = on_cpu.map(|stretch| stretch.to - stretch.from).sum::<Ns>();
@@ -213,7 +213,7 @@ fn a_number_that_is_used_again_is_another_process() {
     assert_eq!((diagnostics.count(K::ClockBack), diagnostics.count(K::LinesUnreadable)), (1, 1));
 }
 
-/// More are counted, not kept.
+/// Further processes are counted, not kept.
 #[test]
 fn a_boot_may_have_a_hundred_thousand_processes() {
     use std::fmt::Write;
@@ -246,7 +246,7 @@ fn coreboot_is_before_the_kernel() {
     check_phases(&timeline, &expected);
     assert_eq!(count(&timeline, K::HandOverUnknown), 0);
 
-    // Nothing says how the payload came to the kernel.
+    // There is no evidence of the time between the payload and the kernel.
     let timeline = imported(&["cbmem/kgpe-d16-old-form.txt", "cbmem/kernel-beside-it.txt"]);
     assert_eq!((total(&timeline).0 / 1000, count(&timeline, K::HandOverUnknown)), (20_187_670, 1));
 }
@@ -275,7 +275,7 @@ fn u_boot_is_before_the_kernel() {
 }
 
 #[test]
-fn uefi_is_before_the_kernel_in_every_dress() {
+fn uefi_is_before_the_kernel_in_every_form() {
     for file in ["fpdt/sysfs.txt", "fpdt/fbpt.bin", "fpdt/sys-directory.tar.gz"] {
         let timeline = imported(&[file, "cbmem/kernel-beside-it.txt"]);
         let kernel = "kernel, initcalls not told apart";
@@ -303,7 +303,7 @@ fn an_fpdt_without_times_says_so_and_its_checksum_is_checked() {
     }
 }
 
-/// The loader's variables, as files and as captured; systemd, which reads the same ones, changes nothing.
+/// The loader's variables, as files and as captured. systemd reads the same variables, so its evidence changes nothing.
 #[test]
 fn an_efi_loader_is_placed_before_the_kernel() {
     let systemd = "efi/systemd-of-the-same-boot.txt";
@@ -316,12 +316,12 @@ fn an_efi_loader_is_placed_before_the_kernel() {
         assert_eq!(before, [("firmware", 0, 6_915_906), ("loader", 6_915_906, kernel)], "{files:?}");
         assert_eq!(span(&timeline, "boot loader"), Some((6_915_906, 6_928_266)), "{files:?}");
         assert_eq!(span(&timeline, "boot menu"), Some((6_928_266, 8_650_497)), "{files:?}");
-        // From there to the kernel's clock nothing is stamped.
+        // The time from there to the kernel's clock has no stamps.
         assert_eq!(count(&timeline, K::HandOverUnknown), 1, "{files:?}");
     }
 }
 
-/// The times of a resume from sleep are those of no boot.
+/// The times of a resume from sleep are not a boot's.
 #[test]
 fn a_table_of_a_resume_is_recognised_and_not_used() {
     let timeline = imported(&["fpdt/s3pt.bin", "cbmem/kernel-beside-it.txt"]);
@@ -354,7 +354,7 @@ fn events_of_chrome_os_are_marks_on_the_kernels_clock() {
     }
 }
 
-/// Who began earlier began at power-on: systemd's word on the firmware and the firmware's own are on one clock.
+/// All evidence is on one clock, whose zero is power-on: the earliest beginning is that of UEFI's times.
 #[test]
 fn firmware_kernel_and_user_space_are_on_one_clock() {
     let timeline = imported(&["fpdt/sysfs.txt", "bootchart/proc-ps.tgz", "cbmem/programs-depthcharge.txt"]);
@@ -375,7 +375,7 @@ fn stamps_that_step_back_or_are_too_large_are_counted() {
 }
 
 #[test]
-fn other_texts_are_not_these() {
+fn texts_of_other_formats_are_not_recognised() {
     for text in
         ["12:30 hello 45 (3)", "1\t2\tx\ty", "Mark Elapsed Stage", "x/exitbootservice_end_ns: abc", "10:11:12 a (b)"]
     {
@@ -384,7 +384,7 @@ fn other_texts_are_not_these() {
     }
 }
 
-/// How systemd-bootchart begins a picture.
+/// The beginning of systemd-bootchart's pictures.
 const SVG_HEAD: &str =
     "<?xml?>\n<!-- This file is a bootchart SVG file.\n<!-- x=\"100.0\" y=\"20.0\" -->\n<!-- hz=\"25.0\" -->\n";
 
@@ -426,7 +426,7 @@ const PIECES: [&str; 32] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever the bytes are: no panic, each line of samples is counted once, and stretches are in order.
+    /// For any bytes, nothing panics, each line of samples is counted once, and stretches are in order.
     #[test]
     fn any_bytes(pieces in proptest::collection::vec(
         prop_oneof![

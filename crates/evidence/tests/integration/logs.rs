@@ -1,4 +1,4 @@
-//! Real kernel logs, each against the text dump of what it became (`BLESS=1` writes the dumps).
+//! Real kernel logs, each compared with the text dump of its result (`BLESS=1` writes the dumps).
 
 use evidence::initcalls::{self, Initcalls};
 use evidence::kernel_log::KernelLog;
@@ -45,7 +45,8 @@ fn real_logs() {
     }
 }
 
-/// `grabserial -m` counts from 0 again after the line with the pattern. The stamps go on, beside those of the kernel's own clock.
+/// `grabserial -m` counts from 0 again after the line with the pattern. Here its stamps continue, beside those of the
+/// kernel's clock.
 #[test]
 fn stamps_of_grabserial_go_on_after_its_pattern() {
     let (log, ..) = read(&folder().join("linux-6.1-grabserial-t-m.log"));
@@ -55,12 +56,12 @@ fn stamps_of_grabserial_go_on_after_its_pattern() {
     let both = stamps.iter().filter_map(|(host, own)| Some(*host - (*own)?));
     let late: Vec<Ns> = both.filter(|late| *late > Ns::from_ms(-1_000)).collect();
     let (least, most) = (late.iter().min().unwrap(), late.iter().max().unwrap());
-    // The serial line takes its time, and the kernel's clock is a little fast there until it is calibrated.
+    // The serial line delays the lines, and the kernel's clock is a little fast until it is calibrated.
     assert!(late.len() > 10 && *most - *least < Ns::from_ms(30), "{late:?}");
 }
 
-/// The four initcalls that a board waited whole timer ticks in: 10 ms and 20 ms by the kernel, not 9.765 and 19.531. No
-/// initcall begins before the message before it.
+/// The four initcalls of a board that took whole timer ticks: 10 ms and 20 ms by the kernel, not 9.765 and 19.531. No
+/// initcall begins before the previous message.
 #[test]
 fn the_ticks_of_the_imx6() {
     let (_, calls, diagnostics) = read(&folder().join("linux-3.5.7-imx6-only-returns.log"));
@@ -71,7 +72,7 @@ fn the_ticks_of_the_imx6() {
         // The message before its return was printed 4.171 ms earlier, by another initcall.
         ("spawn_ksoftirqd", one, 4_171_000),
         ("init_workqueues", one, one),
-        // Its two ticks would begin before the one before it returned: the stamps leave it 19.902 ms.
+        // Its two ticks would begin before the previous initcall returned: the stamps leave 19.902 ms.
         ("cpu_stop_init", two, 19_902_000),
         ("rcu_spawn_kthreads", two, two),
     ];
@@ -80,7 +81,7 @@ fn the_ticks_of_the_imx6() {
     assert_eq!(diagnostics.count(DiagnosticKind::InitcallsInTicks), 4);
 }
 
-/// Two ticks by the kernel are more than one: a message 3 ms before the return is the initcall's own, and does not cut it.
+/// Two ticks mean more than one: a message 3 ms before the return is the initcall's own, and does not shorten it.
 #[test]
 fn a_message_from_inside_an_initcall_does_not_cut_it() {
     let log = "[    0.100000] a message\n\

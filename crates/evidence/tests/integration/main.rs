@@ -1,4 +1,4 @@
-//! The readers from outside: whole files of each format, hostile ones among them, and what they say of a boot.
+//! Tests of the readers with whole files of each format, including hostile ones, and the boots that result.
 
 mod android;
 mod any_bytes;

@@ -1,4 +1,4 @@
-//! Processes of user space out of hand-made traces, in the form that Linux 6.1 and 6.12 print, against what they must become.
+//! Processes of user space from hand-made traces in the form of Linux 6.1 and 6.12, compared with known answers.
 
 use evidence::ftrace::Trace;
 use timeline::{Clock, Diagnostics, InterruptKind, Ns, TimeBase, Timeline};
@@ -15,7 +15,7 @@ fn built(lines: &[&str]) -> Timeline {
     timeline
 }
 
-/// Each process: depth, number, name, from, to, threads, unit.
+/// The processes: depth, number, name, from, to, threads, unit.
 fn table(timeline: &Timeline) -> Vec<String> {
     let rows = timeline.processes.iter().enumerate().map(|(place, p)| {
         let of = |track: &&timeline::Track| track.process == Some(u32::try_from(place).unwrap());
@@ -31,7 +31,7 @@ fn table(timeline: &Timeline) -> Vec<String> {
 const INIT: &str = "init-1 [000] ..... 0.000000: sched_process_exec: filename=/sbin/init pid=1 old_pid=1";
 
 #[test]
-fn a_thread_is_part_of_its_process_which_ends_with_the_last() {
+fn a_thread_belongs_to_its_process_which_ends_with_its_last_thread() {
     let timeline = built(&[
         INIT,
         "init-1 [000] ..... 0.000001: task_newtask: pid=7 comm=init clone_flags=1200000 oom_score_adj=0",
@@ -39,7 +39,7 @@ fn a_thread_is_part_of_its_process_which_ends_with_the_last() {
         "a-7 [000] ..... 0.000002: sched_process_exec: filename=/bin/a pid=7 old_pid=7",
         "a-7 [000] ..... 0.000003: task_newtask: pid=8 comm=a clone_flags=3d0f00 oom_score_adj=0",
         "a-7 [000] ..... 0.000003: sched_process_fork: comm=a pid=7 child_comm=a child_pid=8",
-        // A thread forks: its child is one of the process.
+        // A thread forks: the child belongs to its process.
         "a-8 [000] ..... 0.000004: task_newtask: pid=9 comm=a clone_flags=1200011 oom_score_adj=0",
         "a-8 [000] ..... 0.000004: sched_process_fork: comm=a pid=8 child_comm=a child_pid=9",
         "a-7 [000] ..... 0.000005: sched_process_exit: comm=a pid=7 prio=120",
@@ -63,7 +63,7 @@ fn a_thread_that_starts_a_program_is_the_process_from_then_on() {
         "b-7 [000] ..... 0.000012: sched_process_exit: comm=b pid=7 prio=120",
     ]);
     assert_eq!(table(&timeline), ["0 1 /sbin/init 0..alive threads 1 -", "1 7 /bin/b 1..12 threads 2 -"]);
-    // One line of execution has run all of it, and no switch is amiss.
+    // One thread ran all of it, and no switch is missing.
     let ran: Vec<_> = timeline.running.iter().filter(|r| timeline.tracks.get(r.track).id == 7).collect();
     let last: Vec<_> = ran.iter().filter(|r| r.from.0 >= 5_000).map(|r| (r.from.0, r.to.0)).collect();
     assert_eq!(last, [(5_000, 9_000), (10_000, 12_000)]);
@@ -89,9 +89,9 @@ fn a_number_that_is_used_again_is_another_process_and_a_trace_without_task_newta
     assert_eq!(table(&timeline), rows);
 }
 
-/// As systemd 252 and 257 do it: the first moves the child that it forked, the second has it begin in its group.
+/// Two ways of systemd: 252 moves the child that it forked, and 257 creates it in its control group.
 #[test]
-fn a_process_is_of_the_unit_whose_group_it_is_in() {
+fn a_process_belongs_to_the_unit_whose_group_it_is_in() {
     let timeline = built(&[
         INIT,
         "init-1 [000] d.... 0.000001: cgroup_attach_task: dst_root=0 dst_id=2 dst_level=1 dst_path=/init.scope pid=1 comm=init",
@@ -115,7 +115,7 @@ fn a_process_is_of_the_unit_whose_group_it_is_in() {
 }
 
 #[test]
-fn an_interrupt_in_which_a_block_device_answers_is_a_disks() {
+fn an_interrupt_in_which_a_block_device_answers_is_a_disk_interrupt() {
     let timeline = built(&[
         "a-7 [000] d.h1. 0.000001: irq_handler_entry: irq=9 name=virtio0-req.0",
         "a-7 [000] d.h2. 0.000002: block_rq_complete: 254,0 R () 0 + 8 [0]",
@@ -139,7 +139,7 @@ fn an_interrupt_in_which_a_block_device_answers_is_a_disks() {
     assert_eq!(kinds, expected);
 }
 
-/// A fork bomb: the table is bounded, and what is beyond is counted.
+/// A fork bomb: the table is bounded, and further processes are counted.
 #[test]
 fn more_processes_than_are_kept_are_counted() {
     const MANY: usize = 140_000;
@@ -164,7 +164,7 @@ fn units(timeline: &Timeline) -> Vec<String> {
     rows.collect()
 }
 
-/// Who forks whom, what they run and when they end, in hand-made lines.
+/// A timeline of forks, programs and ends of processes, from hand-made lines.
 fn lives(all: &[(&str, u32, u32)]) -> Timeline {
     let mut lines = vec![INIT.to_owned()];
     for (at, &(what, pid, other)) in all.iter().enumerate() {
@@ -178,7 +178,7 @@ fn lives(all: &[(&str, u32, u32)]) -> Timeline {
     built(&lines.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// As Debian 12's sysvinit does it: a script's daemon stays, and a script that another one runs is part of it.
+/// As on Debian 12 with sysvinit: a script's daemon stays, and a script that another script runs is part of it.
 #[test]
 fn scripts_of_sysvinit_are_units() {
     let timeline = lives(&[
@@ -201,7 +201,7 @@ fn scripts_of_sysvinit_are_units() {
     assert!(rows[1].contains("/usr/sbin/sshd") && rows[1].ends_with("ssh"), "{rows:?}");
 }
 
-/// As Debian 12's OpenRC does it: a process of its own above the script's; a script of OpenRC's runs in one process.
+/// As on Debian 12 with OpenRC: above a script's process there is another one; OpenRC's own scripts run in one process.
 #[test]
 fn scripts_of_openrc_are_units() {
     let timeline = lives(&[
@@ -222,7 +222,7 @@ fn scripts_of_openrc_are_units() {
 }
 
 #[test]
-fn what_a_supervisor_starts_is_a_unit_by_its_program() {
+fn a_supervised_program_is_a_unit() {
     let timeline = lives(&[
         ("forks", 1, 7),
         ("/usr/bin/runsv", 7, 0),
@@ -237,14 +237,14 @@ fn what_a_supervisor_starts_is_a_unit_by_its_program() {
     assert_eq!(units(&timeline), ["sshd 3..5 Runit"]);
 }
 
-/// A cut out of a real guest's trace, of which `tests/data/README.md` says more.
+/// A part of a real guest's trace; `tests/data/README.md` describes it.
 fn cut(name: &str) -> Timeline {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/processes").join(name);
     let text = std::fs::read_to_string(file).unwrap();
     built(&text.lines().collect::<Vec<_>>())
 }
 
-/// Of each process that runs one of these programs: the program and its unit.
+/// Program and unit of each process that runs one of these programs.
 fn units_of(timeline: &Timeline, programs: &[&str]) -> Vec<String> {
     let rows = timeline.processes.iter().enumerate().filter_map(|(place, process)| {
         let name = timeline.names.get(process.name);

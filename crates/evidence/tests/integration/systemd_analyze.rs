@@ -1,4 +1,5 @@
-//! Outputs of systemd-analyze with known answers: what is read, where it is placed, and that nothing is dropped silently.
+//! Outputs of systemd-analyze with known answers: their contents and places on the timeline, and that nothing is
+//! dropped silently.
 
 use analysis::{boot_path, phases, tables, total};
 use evidence::systemd_analyze::{Analysis, Stage};
@@ -19,7 +20,7 @@ fn read(names: &[&str]) -> (Analysis, Diagnostics) {
     (analysis, diagnostics)
 }
 
-/// A path that nobody else has, where nothing is yet.
+/// A new path that no other test uses.
 fn scratch(name: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -29,7 +30,7 @@ fn scratch(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// As `import` and `show` read these files.
+/// Imports and loads these files as `import` and `show` do.
 fn imported(files: &[PathBuf]) -> Timeline {
     let into = scratch("recording");
     recording::import(files, &into, false).unwrap();
@@ -41,18 +42,18 @@ fn ms(ns: Ns) -> i64 {
     ns.0 / 1_000_000
 }
 
-/// A row: its phase, from when to when in ms.
+/// The phases, each with its start and end in ms.
 fn phase_rows(timeline: &Timeline) -> Vec<(String, i64, i64)> {
     phases(timeline).into_iter().map(|phase| (phase.name, ms(phase.start), ms(phase.end))).collect()
 }
 
-/// The spans of tracks, by name, in ms.
+/// Start and end of a name's first span, in ms.
 fn span(timeline: &Timeline, name: &str) -> Option<(i64, i64)> {
     let name = timeline.names.find(name)?;
     timeline.spans.iter().map(|(_, s)| s).find(|s| s.name == name).map(|s| (ms(s.start), ms(s.end)))
 }
 
-/// A unit that is not active yet has no time, and the chain below it is whole.
+/// A unit that is not active yet has no time; the chain below it is complete.
 #[test]
 fn a_chain_whose_head_is_not_active_ends_with_its_first_active_unit() {
     let text = "weston.service +368ms\n└─systemd-user-sessions.service @8.381s +37ms\n  └─network.target @8.355s\n    \
@@ -77,7 +78,7 @@ fn a_chain_goes_on_past_a_unit_that_was_active_later() {
     let path = boot_path(&timeline);
     let all = tables(&timeline, &path, &phases(&timeline), &analysis::Groups::linux());
     let row = |name: &str| all.wheres.iter().find(|row| row.name.ends_with(name)).map(|row| ms(row.self_time));
-    // Each by its + figure. What lies between two of them is unexplained.
+    // Each has its + figure. Time between two of them is unexplained.
     let rows: Vec<(&str, i64)> = all.wheres.iter().map(|row| (&*row.name, ms(row.self_time))).collect();
     for (name, took) in
         [("networking.service", 4_703), ("systemd-fsck-root.service", 1_543), ("systemd-sysusers.service", 436)]
@@ -117,7 +118,7 @@ fn stages_are_phases_and_the_chain_is_the_boot_path() {
     assert_eq!(span(&timeline, "cups.service"), Some((8_800, 9_900)));
     assert_eq!(span(&timeline, "wait-online.service"), Some((6_200, 8_799)));
 
-    // It goes through both: neither could begin before the other was done.
+    // The path goes through both units: the second could not begin before the first was done.
     let path = boot_path(&timeline);
     let tables = tables(&timeline, &path, &phases(&timeline), &analysis::Groups::linux());
     assert_eq!(tables.wheres.iter().map(|row| row.self_time).sum::<Ns>(), total(&timeline));
@@ -130,7 +131,7 @@ fn stages_are_phases_and_the_chain_is_the_boot_path() {
 }
 
 #[test]
-fn what_only_blame_has_is_said_to_be_unplaced() {
+fn lengths_that_only_blame_has_are_reported_as_unplaced() {
     let timeline = imported(&[fixture("all-commands.txt")]);
     let told = timeline.diagnostics.iter().find(|d| d.kind == DiagnosticKind::LengthsWithoutTimes).unwrap();
     assert_eq!((told.count, told.cost), (2, Some(Ns::from_ms(63_843))));
@@ -142,14 +143,14 @@ fn what_only_blame_has_is_said_to_be_unplaced() {
     assert_eq!(timeline.diagnostics.count(DiagnosticKind::LengthsWithoutTimes), 0);
     assert_eq!(span(&timeline, "systemd-logind.service"), Some((6_750, 6_840)));
     assert_eq!(span(&timeline, "cups.service"), Some((8_800, 9_900)));
-    // It was not active when the boot was done.
+    // The unit was not active when the boot was done.
     assert_eq!(span(&timeline, "apt-daily.service"), Some((9_950, 10_000)));
     assert_eq!(timeline.names.find("never.service"), None);
     check_phases(&timeline, &PHASES);
 }
 
 #[test]
-fn every_dress_says_the_same() {
+fn every_form_is_read_alike() {
     let (plain, diagnostics) = read(&["all-commands.txt"]);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let stages = plain.finished.as_ref().unwrap().stages.iter().map(|(stage, took)| (*stage, ms(*took)));
@@ -175,7 +176,7 @@ fn every_dress_says_the_same() {
 
 #[test]
 fn each_command_alone() {
-    // Only the JSON: nobody says when user space began, nor that the boot was done.
+    // Only the JSON: it does not show when user space began, nor that the boot was done.
     let timeline = imported(&[fixture("plot-short.json")]);
     assert_eq!(span(&timeline, "wait-online.service"), Some((4_450, 7_049)));
     assert_eq!(ms(total(&timeline)), 8_250);
@@ -206,7 +207,7 @@ fn a_log_beside_it_has_the_same_clock() {
 }
 
 #[test]
-fn what_is_cut_is_counted() {
+fn cut_lines_are_counted() {
     let (analysis, diagnostics) = read(&["cut-and-mixed.txt"]);
     assert_eq!(diagnostics.count(DiagnosticKind::LinesUnreadable), 2, "{diagnostics:?}");
     assert_eq!((analysis.blame.len(), analysis.counts.others, analysis.counts.unreadable), (1, 4, 2));
@@ -223,7 +224,7 @@ fn units_without_end_are_bounded() {
     assert_eq!(diagnostics.count(DiagnosticKind::EntriesBeyondBound), 70_001 - 65_536);
 }
 
-/// Whatever it says, every line is counted once and the phases and the path add up.
+/// For any bytes, every line is counted once, and the phases and the path add up.
 fn check(bytes: &[u8]) {
     let (mut analysis, mut diagnostics) = (Analysis::default(), Diagnostics::default());
     analysis.read("a", bytes, &mut diagnostics);
@@ -240,7 +241,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Pieces of what it prints, in any order.
+/// Pieces of its output, in any order.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         "[a-c]\\.(service|target)( @[0-9]{1,3}ms)?( \\+[0-9]{1,3}ms)?\n",

@@ -1,4 +1,5 @@
-//! What a real Debian 12 says of one boot in four ways: its units' properties, a dump, `blame`, and the journal. They must agree.
+//! A real Debian 12's reports of one boot in four forms: its units' properties, a dump, `blame`, and the journal. They
+//! must agree.
 
 use evidence::journal::{Entry, Journal, Kind};
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// As `import` and `show` read these files.
+/// Imports and loads these files as `import` and `show` do.
 fn imported(files: &[PathBuf]) -> Timeline {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -37,14 +38,14 @@ fn took(unit: &ServiceUnit) -> Option<Ns> {
 }
 
 #[test]
-fn units_took_what_blame_says() {
+fn units_took_as_long_as_blame_reports() {
     let timeline = imported(&[fixture(SHOW)]);
     let units = units(&timeline);
     let (mut printed, mut diagnostics) = (evidence::systemd_analyze::Analysis::default(), Diagnostics::default());
     printed.read("blame", &std::fs::read(fixture(BLAME)).unwrap(), &mut diagnostics);
     assert!(printed.blame.len() > 30 && diagnostics.is_empty(), "{} {diagnostics:?}", printed.blame.len());
     for (name, length, _) in &printed.blame {
-        // systemd-analyze lists one that took less than a millisecond, too.
+        // systemd-analyze also lists a unit that took less than a millisecond.
         let ours = took(&units[name]).unwrap_or(Ns::ZERO);
         assert!((ours - *length).abs() <= Ns::from_ms(1), "{name}: {ours}, and blame says {length}");
     }
@@ -66,7 +67,7 @@ fn units_are_ordered_and_have_processes() {
     assert!(names(&units["multi-user.target"].wants).contains("ssh.service"));
     assert_eq!(timeline.names.get(ssh.control_group), "/system.slice/ssh.service");
     assert!(ssh.main_pid.is_some_and(|pid| pid > 1));
-    // A target is there at once, and escapes in names stay.
+    // A target has no start, and escapes in names stay.
     assert_eq!(units["multi-user.target"].start, None);
     assert!(units.contains_key("run-credentials-systemd\\x2dsysctl.service.mount"));
     let before = timeline.units.windows(2).all(|pair| {
@@ -76,13 +77,13 @@ fn units_are_ordered_and_have_processes() {
 }
 
 #[test]
-fn a_dump_says_the_same_by_whole_seconds() {
+fn a_dump_agrees_within_whole_seconds() {
     let (show, dump) = (imported(&[fixture(SHOW)]), imported(&[fixture(DUMP)]));
     let (exact, coarse) = (units(&show), units(&dump));
     assert_eq!(exact.keys().collect::<HashSet<_>>(), coarse.keys().collect::<HashSet<_>>());
     for (name, unit) in &exact {
         let (ours, other) = (unit.settled.unwrap(), coarse[name].settled.unwrap());
-        // The dump's zero is a whole second, too.
+        // The dump's zero is a whole second too.
         assert!((ours - other).abs() <= Ns::from_ms(2000), "{name}: {ours} and {other}");
         let order = |timeline: &Timeline, list: &[timeline::NameId]| {
             list.iter().map(|name| timeline.names.get(*name).to_owned()).collect::<HashSet<_>>()
@@ -92,7 +93,7 @@ fn a_dump_says_the_same_by_whole_seconds() {
     }
     assert_eq!(dump.diagnostics.count(DiagnosticKind::UnitTimesInSeconds), coarse.len() as u64);
     assert_eq!(show.diagnostics.count(DiagnosticKind::UnitTimesInSeconds), 0);
-    // What is exact is used, whatever else there is.
+    // The exact times are used if both forms are given.
     let both = imported(&[fixture(DUMP), fixture(SHOW)]);
     assert_eq!(units(&both)["ssh.service"].settled, exact["ssh.service"].settled);
     let with_blame = imported(&[fixture(DUMP), fixture(BLAME)]);
@@ -100,7 +101,7 @@ fn a_dump_says_the_same_by_whole_seconds() {
 }
 
 #[test]
-fn the_journal_says_the_same_a_little_later() {
+fn the_journal_agrees_and_is_a_little_later() {
     let (show, journal) = (imported(&[fixture(SHOW)]), imported(&[fixture(JOURNAL)]));
     assert!((journal.end.unwrap().at - show.end.unwrap().at).abs() < Ns::from_us(2));
     let (exact, said) = (units(&show), units(&journal));
@@ -111,7 +112,8 @@ fn the_journal_says_the_same_a_little_later() {
         }
     }
     late.sort();
-    // Before journald ran they are on the clock of the kernel's log, which had lost 38 ms while it counted ticks.
+    // The times from before journald ran are on the clock of the kernel's log, which had lost 38 ms while it counted
+    // ticks.
     assert!(late.len() >= 10 && late[late.len() / 2].abs() < Ns::from_ms(50), "{late:?}");
     let at = |timeline: &Timeline, phase| timeline.boundaries.iter().find(|b| b.phase == phase).map(|b| b.at).unwrap();
     for phase in [Phase::AfterSysinit, Phase::AfterBasic, Phase::AfterMultiUser] {
@@ -125,12 +127,12 @@ fn the_journal_says_the_same_a_little_later() {
     let names: Vec<_> = both.units.iter().map(|unit| unit.name).collect();
     let once: HashSet<_> = names.iter().collect();
     assert_eq!(names.len(), once.len(), "no unit twice");
-    // Together they are on one clock, that of the kernel's log.
+    // If both are given, they are on one clock, that of the kernel's log.
     let lost = units(&both)["ssh.service"].settled.unwrap() - exact["ssh.service"].settled.unwrap();
     assert!((lost + Ns::from_ms(38)).abs() < Ns::from_ms(2), "{lost}");
 }
 
-/// `journalctl -o short-monotonic` looks like a kernel's log: its services are no kernel.
+/// `journalctl -o short-monotonic` looks like a kernel's log. Services' messages in it must not count as the kernel's.
 #[test]
 fn the_journal_with_the_kernels_clock_is_read_as_one() {
     let read = |name: &str| {
@@ -148,7 +150,7 @@ fn the_journal_with_the_kernels_clock_is_read_as_one() {
     for (name, unit) in &numbered {
         match by_words.get(name) {
             Some(found) => assert_eq!(times(found), times(unit), "{name}"),
-            // Its number says that it was started, its words that it was skipped.
+            // By its number the unit was started, by its text it was skipped.
             None => assert_eq!(unit.start, None, "{name}"),
         }
     }
@@ -159,7 +161,7 @@ fn the_journal_with_the_kernels_clock_is_read_as_one() {
         marks.map(|mark| timeline.names.get(mark.name).to_owned()).collect::<Vec<_>>()
     };
     assert!(!kernels(&short).is_empty() && kernels(&short).iter().all(|text| !text.contains("systemd[")));
-    // The message says itself how long it took, but only to the millisecond: what counts is when it was logged.
+    // The message states the boot's length, but only to the millisecond. The time at which it was logged is used.
     let late = short.end.unwrap().at - export.end.unwrap().at;
     assert!(late > Ns::ZERO && late < Ns::from_ms(100), "{late}");
 }
@@ -170,13 +172,13 @@ fn a_journal_with_dates_is_refused_with_advice() {
     let found = evidence::recognise(&text);
     assert!(found.kinds.is_empty() && !found.of_a_boot, "{found:?}");
     assert!(found.instead.is_some_and(|advice| advice.contains("journalctl -b -o export")), "{found:?}");
-    // What syslog keeps has the kernel's stamps, and is read by them.
+    // A syslog file has the kernel's stamps, and is read by them.
     let stamped = String::from_utf8(text).unwrap().replace(" kernel: ", " kernel: [    1.500000] ");
     assert!(evidence::recognise(stamped.as_bytes()).of_a_boot);
 }
 
 #[test]
-fn a_journal_is_read_as_far_as_it_goes() {
+fn a_cut_journal_is_read_up_to_the_cut() {
     let whole = std::fs::read(fixture(JOURNAL)).unwrap();
     let read = |bytes: &[u8]| {
         let (mut journal, mut diagnostics) = (Journal::default(), Diagnostics::default());
@@ -191,7 +193,7 @@ fn a_journal_is_read_as_far_as_it_goes() {
         if let [before @ .., _] = &cut[..] {
             assert_eq!(before, &all.entries[..before.len()]);
         }
-        // It may as well begin anywhere.
+        // A journal that begins in the middle of an entry is read as well.
         assert!(read(&whole[length..]).entries.len() + cut.len() <= all.entries.len() + 2);
     }
 }

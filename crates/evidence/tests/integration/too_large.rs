@@ -1,4 +1,4 @@
-//! A recording with a file that is larger than any that is read: the file is named, and the rest is evidence as before.
+//! A recording with files above the size limit: they are named in warnings, and the rest is evidence as before.
 
 use recording::Recording;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ fn files_that_are_too_large_are_named_and_the_rest_is_read() {
 
     let enlarge =
         |name: &str| File::options().create(true).append(true).open(folder.join(name)).unwrap().set_len(BYTES);
-    // One of them was not finished.
+    // The recorder had not finished one of them.
     for name in ["calls.bin", "first-run.bin.partial", "console.log", "console.idx", "kallsyms.gz", "00-other.log"] {
         enlarge(name).unwrap();
     }
@@ -48,7 +48,7 @@ fn files_that_are_too_large_are_named_and_the_rest_is_read() {
         with.diagnostics.iter().filter(|d| d.kind == DiagnosticKind::FileTooLarge).map(|d| d.about.as_str()).collect();
     assert_eq!(counted, expected.map(|(file, _)| file), "each once");
 
-    // The log itself.
+    // The kernel log itself is too large.
     enlarge("kmsg.log").unwrap();
     assert!(load().marks.is_empty() && evidence::meminfo(&Recording::open(&folder).unwrap()).is_ok());
     fs::remove_dir_all(&folder).unwrap();

@@ -1,11 +1,11 @@
-//! Text dumps of what readers made, and the comparison with what they should have made.
+//! Text dumps of the readers' results, and their comparison with the expected ones.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use timeline::{Diagnostics, Ns, Timeline, TrackId, WaitedOn};
 
-/// Compares with the file beside the fixture; with `BLESS=1` in the environment writes it instead.
-/// A missing expectation is a failure.
+/// Compares the text with the file beside the fixture. With `BLESS=1` in the environment, writes that file instead. A
+/// missing file is a failure.
 pub fn compare(fixture: &Path, found: &str) {
     let expected_path = fixture.with_extension("expected");
     if std::env::var_os("BLESS").is_some() {
