@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_promises_too_much_costs_nothing() {
+    fn a_huge_length_in_a_header_is_cut_to_the_file() {
         let mut header = Header::new_gnu();
         header.set_path("huge").unwrap();
         header.set_size(u64::MAX / 4);

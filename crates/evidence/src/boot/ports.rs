@@ -12,7 +12,7 @@ use timeline::{Ns, SpanKind, SpanRow, Timeline, TrackId, TrackKind};
 
 /// The trace's evidence of the port that the boot ends with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Story {
+struct PortHistory {
     /// The time since which it listens, and the track that made it listen.
     listens: Option<(Ns, TrackId)>,
     /// The time of the connection that counts: the first one for a port, the last one for a page.
@@ -40,18 +40,18 @@ pub(crate) fn answered(
     timeline: &mut Timeline,
 ) -> Option<TrackId> {
     let (port, is_page, end) = (until.port()?, matches!(until, Until::Http(_)), answer.at);
-    let story = Story::of(events, port, is_page, end + answer.trace_error);
+    let history = PortHistory::of(events, port, is_page, end + answer.trace_error);
     let mut host = HostTime::default();
-    let (since, by) = match story.served {
+    let (since, by) = match history.served {
         Some(served) => {
             host.pieces.push((served.0, end, format!("hears the answer of port {port}")));
             served
         }
         None => {
-            let listens = story.listens?;
-            host.asks(port, listens.0, answer.absent, story.connected.unwrap_or(end).min(end));
+            let listens = history.listens?;
+            host.add_unanswered(port, listens.0, answer.absent, history.connected.unwrap_or(end).min(end));
             let what = if is_page { "waits for the page" } else { "hears the answer" };
-            host.pieces.extend(story.connected.map(|at| (at, end, format!("{what} of port {port}"))));
+            host.pieces.extend(history.connected.map(|at| (at, end, format!("{what} of port {port}"))));
             listens
         }
     };
@@ -62,32 +62,32 @@ pub(crate) fn answered(
     Some(host.track(timeline, since, by))
 }
 
-impl Story {
-    fn of(events: &[PortEvent], port: u16, is_page: bool, end: Ns) -> Story {
-        let mut story = Story::default();
+impl PortHistory {
+    fn of(events: &[PortEvent], port: u16, is_page: bool, end: Ns) -> PortHistory {
+        let mut history = PortHistory::default();
         let mut open = 0u64;
         for event in events.iter().filter(|event| event.port == port && !event.is_loopback && event.at <= end) {
             match event.change {
                 SocketChange::Listens => {
                     open += 1;
-                    story.listens = story.listens.or(Some((event.at, event.track)));
+                    history.listens = history.listens.or(Some((event.at, event.track)));
                 }
                 SocketChange::ListensNoMore => {
                     open = open.saturating_sub(1);
                     if open == 0 {
-                        story = Story::default();
+                        history = PortHistory::default();
                     }
                 }
-                SocketChange::Connected if is_page || story.connected.is_none() => {
-                    (story.connected, story.served) = (Some(event.at), None);
+                SocketChange::Connected if is_page || history.connected.is_none() => {
+                    (history.connected, history.served) = (Some(event.at), None);
                 }
-                SocketChange::Closed if is_page && story.connected.is_some() => {
-                    story.served = story.served.or(Some((event.at, event.track)));
+                SocketChange::Closed if is_page && history.connected.is_some() => {
+                    history.served = history.served.or(Some((event.at, event.track)));
                 }
                 SocketChange::Connected | SocketChange::Closed => {}
             }
         }
-        story
+        history
     }
 }
 
@@ -100,7 +100,7 @@ struct HostTime {
 impl HostTime {
     /// Adds the time between the start of listening and the connection: first the guest's network does not answer, then
     /// the host has yet to ask again.
-    fn asks(&mut self, port: u16, listens: Ns, absent: Ns, connected: Ns) {
+    fn add_unanswered(&mut self, port: u16, listens: Ns, absent: Ns, connected: Ns) {
         let again = absent.clamp(listens, connected.max(listens));
         self.pieces.push((listens, again, format!("gets no answer, though port {port} listens")));
         self.pieces.push((again, connected, format!("asks port {port} again")));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use SocketChange::{Closed, Connected, Listens, ListensNoMore};
 
-    fn story(is_page: bool, end: i64, events: &[(i64, u32, SocketChange)]) -> Story {
+    fn history(is_page: bool, end: i64, events: &[(i64, u32, SocketChange)]) -> PortHistory {
         let event = |&(at, track, change): &(i64, u32, SocketChange)| PortEvent {
             at: Ns(at),
             track: TrackId(track),
@@ -141,7 +141,7 @@ mod tests {
             PortEvent { port: 81, ..event(&(3, 92, Connected)) },
         ];
         events.splice(..0, of_others);
-        Story::of(&events, 80, is_page, Ns(end))
+        PortHistory::of(&events, 80, is_page, Ns(end))
     }
 
     fn at(at: i64, track: u32) -> Option<(Ns, TrackId)> {
@@ -150,31 +150,32 @@ mod tests {
 
     #[test]
     fn a_port_is_the_thread_that_listened_first_and_still_did() {
-        let two = story(false, 99, &[(10, 1, Listens), (11, 2, Listens), (20, 3, Connected), (30, 3, Connected)]);
-        assert_eq!(two, Story { listens: at(10, 1), connected: Some(Ns(20)), served: None });
-        let again = story(false, 99, &[(10, 1, Listens), (15, 1, ListensNoMore), (20, 2, Listens), (30, 3, Connected)]);
-        assert_eq!(again, Story { listens: at(20, 2), connected: Some(Ns(30)), served: None });
-        let of_two = story(false, 99, &[(10, 1, Listens), (11, 1, Listens), (15, 1, ListensNoMore)]);
+        let two = history(false, 99, &[(10, 1, Listens), (11, 2, Listens), (20, 3, Connected), (30, 3, Connected)]);
+        assert_eq!(two, PortHistory { listens: at(10, 1), connected: Some(Ns(20)), served: None });
+        let again =
+            history(false, 99, &[(10, 1, Listens), (15, 1, ListensNoMore), (20, 2, Listens), (30, 3, Connected)]);
+        assert_eq!(again, PortHistory { listens: at(20, 2), connected: Some(Ns(30)), served: None });
+        let of_two = history(false, 99, &[(10, 1, Listens), (11, 1, Listens), (15, 1, ListensNoMore)]);
         assert_eq!(of_two.listens, at(10, 1), "the other one goes on");
-        assert_eq!(story(false, 9, &[(10, 1, Listens)]), Story::default(), "the end was before");
+        assert_eq!(history(false, 9, &[(10, 1, Listens)]), PortHistory::default(), "the end was before");
     }
 
     #[test]
     fn a_page_is_the_thread_that_closed_its_connection() {
         let refused_first =
             [(10, 1, Listens), (20, 3, Connected), (25, 5, Closed), (40, 3, Connected), (45, 6, Closed)];
-        let page = story(true, 99, &refused_first);
-        assert_eq!(page, Story { listens: at(10, 1), connected: Some(Ns(40)), served: at(45, 6) });
-        let unseen = story(true, 44, &refused_first);
+        let page = history(true, 99, &refused_first);
+        assert_eq!(page, PortHistory { listens: at(10, 1), connected: Some(Ns(40)), served: at(45, 6) });
+        let unseen = history(true, 44, &refused_first);
         assert_eq!((unseen.connected, unseen.served), (Some(Ns(40)), None), "what was closed is another connection");
-        assert_eq!(story(false, 99, &refused_first).served, None, "a port needs nobody who serves");
+        assert_eq!(history(false, 99, &refused_first).served, None, "a port needs nobody who serves");
     }
 
     #[test]
     fn the_hosts_time_has_no_holes() {
         let pieces = |absent: i64| {
             let mut host = HostTime::default();
-            host.asks(80, Ns(100), Ns(absent), Ns(200));
+            host.add_unanswered(80, Ns(100), Ns(absent), Ns(200));
             host.pieces.iter().map(|(from, to, _)| (from.0, to.0)).collect::<Vec<_>>()
         };
         assert_eq!(pieces(150), [(100, 150), (150, 200)], "it listened, and the network did not answer");

@@ -72,8 +72,8 @@ enum Within {
 pub fn read(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Steps {
     let mut steps = Steps::new(PROGRAM, Ns::from_us(1));
     if blob::is_tree(bytes) {
-        let (mut records, whole) = blob::records(bytes);
-        if !whole {
+        let (mut records, is_whole) = blob::records(bytes);
+        if !is_whole {
             diagnostics.note_about(DiagnosticKind::FileCut, file, || file.to_owned());
         }
         // U-Boot stores the last record first, so that Linux shows them in order.

@@ -33,9 +33,9 @@ const LINE_COST: usize = 500;
 
 /// Reads the firmware's lines. Blank lines are left out.
 pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Said> {
-    let (mut said, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
+    let (mut lines, most) = (Vec::new(), records_max(bytes.len(), LINE_COST));
     for line in Lines::new(bytes) {
-        if said.len() == most {
+        if lines.len() == most {
             let place = || format!("{NAME}:{}", line.number);
             diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
             continue;
@@ -43,15 +43,15 @@ pub fn read(bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<S
         let text = shorten(&lossy(&line.bytes[..line.bytes.len().min(LINE_BYTES_MAX)]));
         let at = index.arrival(line.offset as u64);
         if !text.is_empty() {
-            said.push(Said { text, at, line: line.number });
+            lines.push(Said { text, at, line: line.number });
         }
     }
-    said
+    lines
 }
 
 /// Adds a span from each line to the next on the firmware track. The last span ends at `until`, when another stage
 /// begins. Lines after that become marks: a loader or the kernel's setup code called the firmware.
-pub fn build(said: &[Said], until: Ns, timeline: &mut Timeline) {
+pub fn build(lines: &[Said], until: Ns, timeline: &mut Timeline) {
     build_on(TRACK, said, until, timeline);
 }
 
@@ -59,8 +59,8 @@ pub fn build(said: &[Said], until: Ns, timeline: &mut Timeline) {
 pub(crate) fn build_on(track: &str, said: &[Said], until: Ns, timeline: &mut Timeline) {
     let name = timeline.names.intern(track);
     let track = timeline.tracks.named(name, TrackKind::Firmware);
-    let placed: Vec<(Ns, &Said)> = said.iter().filter_map(|s| Some((s.at?, s))).collect();
-    let unplaced = said.len() - placed.len();
+    let placed: Vec<(Ns, &Said)> = lines.iter().filter_map(|s| Some((s.at?, s))).collect();
+    let unplaced = lines.len() - placed.len();
     timeline.diagnostics.note_many(DiagnosticKind::FirmwareLineWithoutTime, unplaced as u64, String::new);
     for (i, &(start, line)) in placed.iter().enumerate() {
         if start >= until {
@@ -81,13 +81,13 @@ mod tests {
     use timeline::TimeBase;
 
     #[test]
-    fn from_one_line_to_the_next() {
+    fn spans_last_from_line_to_line() {
         let mut diagnostics = Diagnostics::default();
         let text = format!("SeaBIOS (version 1.16.2)\n\n\x1b{}\r\nBooting from ROM...\nlate\n", "x".repeat(80));
         let index = Index::read("firmware.idx", b"0 100\n26 150\n109 400\n129 900\n", &mut diagnostics);
-        let said = read(text.as_bytes(), &index, &mut diagnostics);
+        let lines = read(text.as_bytes(), &index, &mut diagnostics);
         let mut timeline = Timeline::new(TimeBase::Host);
-        build(&said, Ns(700), &mut timeline);
+        build(&lines, Ns(700), &mut timeline);
         let spans: Vec<_> =
             timeline.spans.iter().map(|(_, s)| (timeline.names.get(s.name), s.start.0, s.end.0)).collect();
         let long = format!("{}…", "x".repeat(60));
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn lines_without_arrival_are_counted() {
         let mut timeline = Timeline::new(TimeBase::Evidence);
-        let said = read(b"a\nb\n", &Index::default(), &mut timeline.diagnostics);
-        build(&said, Ns(1), &mut timeline);
+        let lines = read(b"a\nb\n", &Index::default(), &mut timeline.diagnostics);
+        build(&lines, Ns(1), &mut timeline);
         assert!(timeline.spans.is_empty());
         assert_eq!(timeline.diagnostics.count(timeline::DiagnosticKind::FirmwareLineWithoutTime), 2);
     }

@@ -25,27 +25,27 @@ const MESSAGES_MAX: usize = 1 << 16;
 
 /// Reads `guest.log` with its index. Lines that are not messages are counted.
 pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnostics) -> Vec<Received> {
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for line in Lines::new(bytes).filter(|line| !line.bytes.trim_ascii().is_empty()) {
         let place = || format!("{file}:{}", line.number);
         let text = Some(line.bytes.trim_ascii_end()).filter(|text| line.whole && text.len() <= LINE_BYTES_MAX);
         match text.and_then(|text| Message::parse(&lossy(text))) {
-            Some(_) if said.len() == MESSAGES_MAX => {
+            Some(_) if messages.len() == MESSAGES_MAX => {
                 diagnostics.note_about(DiagnosticKind::EntriesBeyondBound, NAME, place);
             }
-            Some(word) => {
-                said.push(Received { message: word, arrival: index.arrival(line.offset as u64), line: line.number })
+            Some(message) => {
+                messages.push(Received { message, arrival: index.arrival(line.offset as u64), line: line.number });
             }
             None => diagnostics.note(DiagnosticKind::GuestMessageUnreadable, place),
         }
     }
-    said
+    messages
 }
 
 /// True if the counter is the kernel's monotonic clock: each time that process 1 read both, they were equal. This is
 /// the case for a CPU without a counter that programs can read.
-pub(crate) fn is_kernels<'m>(said: impl Iterator<Item = &'m Message>) -> bool {
-    let mut compared = said.filter_map(|message| match *message {
+pub(crate) fn is_kernels<'m>(messages: impl Iterator<Item = &'m Message>) -> bool {
+    let mut compared = messages.filter_map(|message| match *message {
         Message::Clock { before, after, monotonic_ns, .. } => Some((before..=after).contains(&monotonic_ns)),
         _ => None,
     });
@@ -60,9 +60,9 @@ mod tests {
     fn messages_have_the_arrival_of_their_lines() {
         let mut diagnostics = Diagnostics::default();
         let index = Index::read("guest.idx", b"0 1000\n6 2000\n", &mut diagnostics);
-        let said = read("guest.log", b"I 123\nT 456\nE poweroff\n", &index, &mut diagnostics);
+        let messages = read("guest.log", b"I 123\nT 456\nE poweroff\n", &index, &mut diagnostics);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        let found: Vec<_> = said.iter().map(|s| (s.message.to_string(), s.arrival, s.line)).collect();
+        let found: Vec<_> = messages.iter().map(|s| (s.message.to_string(), s.arrival, s.line)).collect();
         let word = |text: &str, at, line| (text.to_owned(), Some(Ns(at)), line);
         assert_eq!(found, [word("I 123", 1000, 1), word("T 456", 2000, 2), word("E poweroff", 2000, 3)]);
     }

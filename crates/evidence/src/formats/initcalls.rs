@@ -131,14 +131,14 @@ pub fn read(
         open: HashMap::new(),
         clock_runs: false,
         last_end: HashMap::new(),
-        last_said: HashMap::new(),
+        latest_message: HashMap::new(),
     };
-    let mut heard = 0;
+    let mut noted_until = 0;
     for (i, (at, line, message)) in messages.iter().enumerate() {
         let coarse = i < reader.found.unit.coarse_until;
         if coarse {
-            log.lines[heard..*at].iter().for_each(|line| reader.said(line));
-            heard = *at;
+            log.lines[noted_until..*at].iter().for_each(|line| reader.note_latest(line));
+            noted_until = *at;
         }
         reader.message(line, *message, coarse);
     }
@@ -165,7 +165,7 @@ struct Reader<'d, 'a, P> {
     last_end: HashMap<u32, Ns>,
     /// The time of each thread's latest message, while the kernel measures in whole ticks. The key is `None` if the log
     /// does not show the thread.
-    last_said: HashMap<Option<u32>, Ns>,
+    latest_message: HashMap<Option<u32>, Ns>,
     /// By symbol as printed: two threads can be in functions of the same name.
     open: HashMap<&'a str, Vec<Begun>>,
 }
@@ -200,9 +200,9 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
         }
     }
 
-    fn said(&mut self, line: &Line) {
+    fn note_latest(&mut self, line: &Line) {
         if let Some(at) = (self.place)(line) {
-            self.last_said.insert(thread_of(line.caller), at);
+            self.latest_message.insert(thread_of(line.caller), at);
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a, P: Fn(&Line) -> Option<Ns>> Reader<'_, 'a, P> {
                 // A figure of n ticks means that the call took more than n − 1 ticks: a message later than that is the
                 // call's own.
                 let latest = end - (took - tick).max(Ns::ZERO);
-                let before = self.last_said.get(&thread_of(line.caller)).filter(|said| **said <= latest);
+                let before = self.latest_message.get(&thread_of(line.caller)).filter(|at| **at <= latest);
                 let start = end - took;
                 start.max(before.copied().unwrap_or(start)).max(earliest.unwrap_or(start))
             }

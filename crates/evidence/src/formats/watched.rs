@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound_to_everything() {
+    fn all_lists_are_bounded() {
         let text = "1 1 1 f\n".repeat(READINGS_MAX + 3) + &"# function f\n# note n\n".repeat(1_000);
         let mut diagnostics = Diagnostics::default();
         let found = read("watch.txt", text.as_bytes(), &mut diagnostics);

@@ -22,9 +22,9 @@ impl<K, V: Clone> Recent<K, V> {
     /// at the same time.
     pub fn find<R>(&self, look: impl Fn(&K, &V) -> Option<R>) -> Option<R> {
         let all = self.lock().clone();
-        let (of, found) = all.iter().rev().find_map(|(of, value)| Some((of, look(of, value)?)))?;
+        let (source, found) = all.iter().rev().find_map(|(source, value)| Some((source, look(source, value)?)))?;
         let mut kept = self.lock();
-        if let Some(place) = kept.iter().position(|(known, _)| Arc::ptr_eq(known, of)) {
+        if let Some(place) = kept.iter().position(|(known, _)| Arc::ptr_eq(known, source)) {
             kept[place..].rotate_left(1);
         }
         Some(found)
@@ -32,12 +32,12 @@ impl<K, V: Clone> Recent<K, V> {
 
     /// Keeps a value, and drops the one unused for longest if there are too many. If two threads made the same value at
     /// once, both are kept.
-    pub fn keep(&self, of: K, value: V) {
+    pub fn keep(&self, source: K, value: V) {
         let mut kept = self.lock();
         if kept.len() >= KEPT_MOST {
             kept.remove(0);
         }
-        kept.push((Arc::new(of), value));
+        kept.push((Arc::new(source), value));
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Arc<K>, V)>> {
@@ -50,12 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_used_are_kept_and_no_more() {
+    fn only_the_last_used_are_kept() {
         let recent: Recent<usize, usize> = Recent::new();
-        let is_kept = |of: usize| recent.find(|known, value| (*known == of).then_some(*value)) == Some(of * 10);
-        for of in 0..KEPT_MOST {
-            assert!(!is_kept(of));
-            recent.keep(of, of * 10);
+        let is_kept =
+            |source: usize| recent.find(|known, value| (*known == source).then_some(*value)) == Some(source * 10);
+        for source in 0..KEPT_MOST {
+            assert!(!is_kept(source));
+            recent.keep(source, source * 10);
         }
         assert!((0..KEPT_MOST).rev().all(is_kept));
         recent.keep(100, 1000);

@@ -30,7 +30,7 @@ const SECONDS_MAX: f64 = 1e6;
 
 /// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Says<'a> {
+enum Message<'a> {
     Action(&'a str),
     Command {
         command: &'a str,
@@ -53,7 +53,7 @@ enum Says<'a> {
 }
 
 /// The content of init's message, which follows its name and a vendor's prefix, if there is one.
-fn says(text: &str) -> Option<Says<'_>> {
+fn parse(text: &str) -> Option<Message<'_>> {
     let text = match text.starts_with('[') {
         true => text.split_once("] ")?.1.trim_start(),
         false => text,
@@ -61,33 +61,33 @@ fn says(text: &str) -> Option<Says<'_>> {
     let text = text.strip_prefix("init: ")?;
     if let Some(rest) = text.strip_prefix("processing action (") {
         let action = rest.split_once(") from (").map_or_else(|| rest.strip_suffix(')'), |(action, _)| Some(action));
-        return Some(action.map_or(Says::Other, Says::Action));
+        return Some(action.map_or(Message::Other, Message::Action));
     }
     if let Some(rest) = text.strip_prefix("Command '") {
-        return Some(command(rest).unwrap_or(Says::Other));
+        return Some(command(rest).unwrap_or(Message::Other));
     }
     if let Some(rest) = text.strip_prefix("starting service '").or_else(|| text.strip_prefix("Starting service '")) {
-        return Some(rest.strip_suffix("'...").map_or(Says::Other, Says::Starting));
+        return Some(rest.strip_suffix("'...").map_or(Message::Other, Message::Starting));
     }
     if let Some(rest) = text.strip_prefix("... started service '") {
-        let Some((service, pid)) = rest.rsplit_once("' has pid ") else { return Some(Says::Other) };
-        return Some(Says::Started { service, pid: pid.trim().parse().ok() });
+        let Some((service, pid)) = rest.rsplit_once("' has pid ") else { return Some(Message::Other) };
+        return Some(Message::Started { service, pid: pid.trim().parse().ok() });
     }
-    let Some(rest) = text.strip_prefix("Service '") else { return Some(Says::Other) };
-    let Some((service, rest)) = rest.split_once("' (pid ") else { return Some(Says::Other) };
+    let Some(rest) = text.strip_prefix("Service '") else { return Some(Message::Other) };
+    let Some((service, rest)) = rest.split_once("' (pid ") else { return Some(Message::Other) };
     let status = rest.split_once(") exited with status ").map(|(_, status)| status);
     let killed = rest.contains(") received signal ") || rest.contains(") killed by signal ");
     if status.is_none() && !killed {
-        return Some(Says::Other);
+        return Some(Message::Other);
     }
     let failed = status.is_none_or(|status| status.split(' ').next() != Some("0"));
     let waited = rest.contains(" waiting took ");
     let ends = waited || rest.contains(" oneshot service took ") || service.starts_with("exec ");
-    Some(Says::Ended { service, failed, ends, waited })
+    Some(Message::Ended { service, failed, ends, waited })
 }
 
 /// Reads `mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded`.
-fn command(rest: &str) -> Option<Says<'_>> {
+fn command(rest: &str) -> Option<Message<'_>> {
     let (command, rest) = rest.split_once("' action=")?;
     let (before, took) = rest.rsplit_once(" took ").or_else(|| rest.split_once(" took "))?;
     let (ms, _) = took.split_once("ms")?;
@@ -95,7 +95,7 @@ fn command(rest: &str) -> Option<Says<'_>> {
     #[allow(clippy::cast_possible_truncation)] // It is in range.
     let took = (0.0..SECONDS_MAX).contains(&seconds).then(|| Ns((seconds * 1e9).round() as i64))?;
     let action = before.rsplit_once(" (").map_or(before, |(action, _)| action);
-    Some(Says::Command { command, action, took })
+    Some(Message::Command { command, action, took })
 }
 
 /// A service that init began to start.
@@ -120,7 +120,7 @@ struct Init {
     /// The end of the last span on its track.
     busy_until: Ns,
     /// True if it logs when a service was started.
-    says_started: bool,
+    logs_started: bool,
     tracks: u64,
 }
 
@@ -128,14 +128,14 @@ struct Init {
 pub(crate) fn place<'m>(messages: impl Iterator<Item = (Ns, &'m str)>, boot: &mut Boot<'_>) {
     let mut init: Option<Init> = None;
     for (at, text) in messages {
-        let Some(says) = says(text) else { continue };
+        let Some(message) = parse(text) else { continue };
         // Process 1 of other systems may have the same name. It is Android's after the first message that only
         // Android's init prints.
-        if init.is_none() && says != Says::Other {
+        if init.is_none() && message != Message::Other {
             init = Some(Init::begin(at, boot));
         }
         if let Some(init) = &mut init {
-            init.hear(at, says, &mut boot.timeline);
+            init.handle(at, message, &mut boot.timeline);
         }
     }
     if let Some(init) = init {
@@ -155,19 +155,19 @@ impl Init {
         timeline.tracks.get_mut(track).created.get_or_insert((at, first));
         boot.init = Some(track);
         let (services, action) = (HashMap::new(), None);
-        Init { track, services, action, busy_until: Ns::MIN, says_started: false, tracks: 0 }
+        Init { track, services, action, busy_until: Ns::MIN, logs_started: false, tracks: 0 }
     }
 
-    fn hear(&mut self, at: Ns, says: Says<'_>, timeline: &mut Timeline) {
-        if let Some(action) = self.action.as_mut().filter(|_| !matches!(says, Says::Action(_))) {
+    fn handle(&mut self, at: Ns, message: Message<'_>, timeline: &mut Timeline) {
+        if let Some(action) = self.action.as_mut().filter(|_| !matches!(message, Message::Action(_))) {
             action.until = action.until.max(at);
         }
-        match says {
-            Says::Action(name) => {
+        match message {
+            Message::Action(name) => {
                 self.end_action(at, timeline);
                 self.action = Some(Action { name: timeline.names.intern(&shorten(name)), from: at, until: at });
             }
-            Says::Command { command, action, took } => {
+            Message::Command { command, action, took } => {
                 // The length is in whole ms, and the message was printed a little later.
                 let from = self.action.as_ref().map_or(self.busy_until, |action| action.from.max(self.busy_until));
                 let start = (at - took).max(from);
@@ -179,16 +179,16 @@ impl Init {
                     self.busy_until = at;
                 }
             }
-            Says::Starting(service) => self.starting(at, service, timeline),
-            Says::Started { service, pid } => {
-                self.says_started = true;
+            Message::Starting(service) => self.starting(at, service, timeline),
+            Message::Started { service, pid } => {
+                self.logs_started = true;
                 if let Some(unit) = self.known(service, timeline) {
                     timeline.units[unit].settled.get_or_insert(at);
                     timeline.units[unit].main_pid = pid;
                 }
             }
-            Says::Ended { service, failed, ends, waited } => self.ended(at, service, failed, ends, waited, timeline),
-            Says::Other => {}
+            Message::Ended { service, failed, ends, waited } => self.ended(at, service, failed, ends, waited, timeline),
+            Message::Other => {}
         }
     }
 
@@ -249,7 +249,7 @@ impl Init {
     /// If init does not log when services were started, they count as active from the time when it began to start them.
     fn finish(mut self, timeline: &mut Timeline) {
         self.end_action(Ns::MAX, timeline);
-        if !self.says_started {
+        if !self.logs_started {
             for service in self.services.values() {
                 let unit = &mut timeline.units[service.unit];
                 unit.settled = unit.settled.or(unit.start);
@@ -266,36 +266,36 @@ mod tests {
     fn the_messages_of_each_android_are_read() {
         let ms = Ns::from_ms;
         let cases = [
-            ("init: processing action (early-init)", Says::Action("early-init")),
-            ("init: processing action (a=* && (b)) from (/x.rc:4)", Says::Action("a=* && (b)")),
-            ("[6:           init:    1] init: processing action (fs) from (<Builtin Action>:0)", Says::Action("fs")),
+            ("init: processing action (early-init)", Message::Action("early-init")),
+            ("init: processing action (a=* && (b)) from (/x.rc:4)", Message::Action("a=* && (b)")),
+            ("[6:           init:    1] init: processing action (fs) from (<Builtin Action>:0)", Message::Action("fs")),
             (
                 "init: Command 'mount_all /f' action=fs (/i.rc:12) took 31760ms and succeeded",
-                Says::Command { command: "mount_all /f", action: "fs", took: ms(31_760) },
+                Message::Command { command: "mount_all /f", action: "fs", took: ms(31_760) },
             ),
             (
                 "init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.5ms.",
-                Says::Command { command: "start ueventd", action: "early-init", took: Ns::from_us(127_500) },
+                Message::Command { command: "start ueventd", action: "early-init", took: Ns::from_us(127_500) },
             ),
-            ("init: starting service 'exec 1 (/system/bin/vdc x)'...", Says::Starting("exec 1 (/system/bin/vdc x)")),
-            ("init: Starting service 'drm'...", Says::Starting("drm")),
-            ("init: ... started service 'vold' has pid 156", Says::Started { service: "vold", pid: Some(156) }),
+            ("init: starting service 'exec 1 (/system/bin/vdc x)'...", Message::Starting("exec 1 (/system/bin/vdc x)")),
+            ("init: Starting service 'drm'...", Message::Starting("drm")),
+            ("init: ... started service 'vold' has pid 156", Message::Started { service: "vold", pid: Some(156) }),
             (
                 "init: Service 'bpfloader' (pid 383) exited with status 0 waiting took 0.439000 seconds",
-                Says::Ended { service: "bpfloader", failed: false, ends: true, waited: true },
+                Message::Ended { service: "bpfloader", failed: false, ends: true, waited: true },
             ),
             (
                 "init: Service 'zygote' (pid 7) received signal 6",
-                Says::Ended { service: "zygote", failed: true, ends: false, waited: false },
+                Message::Ended { service: "zygote", failed: true, ends: false, waited: false },
             ),
-            ("init: Command 'x' action=y took -1ms and", Says::Other),
-            ("init: Command 'x' action=y took 1e300ms and", Says::Other),
-            ("init: Service 'x' (pid ", Says::Other),
-            ("init: hello", Says::Other),
+            ("init: Command 'x' action=y took -1ms and", Message::Other),
+            ("init: Command 'x' action=y took 1e300ms and", Message::Other),
+            ("init: Service 'x' (pid ", Message::Other),
+            ("init: hello", Message::Other),
         ];
         for (text, expected) in cases {
-            assert_eq!(says(text), Some(expected), "{text}");
+            assert_eq!(parse(text), Some(expected), "{text}");
         }
-        assert_eq!((says("systemd[1]: x"), says("[init: x"), says("")), (None, None, None));
+        assert_eq!((parse("systemd[1]: x"), parse("[init: x"), parse("")), (None, None, None));
     }
 }

@@ -19,7 +19,7 @@ const CLOCK_LATE: Ns = Ns::from_ms(100);
 /// True if the timeline has evidence from after the firmware.
 fn goes_on(boot: &Boot<'_>) -> bool {
     let timeline = &boot.timeline;
-    let is_later = |of: TrackId| timeline.tracks.get(of).kind != TrackKind::Firmware;
+    let is_later = |track: TrackId| timeline.tracks.get(track).kind != TrackKind::Firmware;
     timeline.spans.iter().any(|(_, span)| is_later(span.track))
         || timeline.marks.iter().any(|mark| is_later(mark.track))
 }

@@ -51,10 +51,10 @@ impl Evidence for Boottimes {
     fn phases(&mut self, boot: &mut Boot<'_>) {
         let zero = boot.monotonic_zero();
         let timeline = &mut boot.timeline;
-        let told: HashSet<NameId> = timeline.units.iter().map(|unit| unit.name).collect();
+        let listed: HashSet<NameId> = timeline.units.iter().map(|unit| unit.name).collect();
         for (service, at) in &self.services {
             let name = timeline.names.intern(service);
-            if !told.contains(&name) && timeline.units.len() < UNITS_MAX {
+            if !listed.contains(&name) && timeline.units.len() < UNITS_MAX {
                 let (start, settled) = (Some(zero + *at), Some(zero + *at));
                 timeline.units.push(ServiceUnit { name, start, settled, ..ServiceUnit::default() });
                 timeline.unit_managers.insert(name, Manager::Android);

@@ -58,8 +58,8 @@ impl Evidence for DebugLines<'_> {
         let until = boot.stages.iter().find(|r| r.stage > Stage::OptionRom).map(|r| r.at);
         // On a busy host, a line can be read after the kernel has begun.
         let until = until.or_else(|| boot.start_of(Phase::EarlyKernel)).or(boot.logged_from);
-        let said = read(&self.0.file.bytes, &self.0.index, &mut boot.timeline.diagnostics);
-        let last = last_before(&said, until.unwrap_or(Ns::MAX));
+        let lines = read(&self.0.file.bytes, &self.0.index, &mut boot.timeline.diagnostics);
+        let last = last_before(&lines, until.unwrap_or(Ns::MAX));
         // Without the code that ran, the last line is the only sign of the firmware's end. The time after it is
         // unexplained.
         if let Some((at, line)) = last.filter(|_| boot.stages.is_empty()) {
@@ -69,11 +69,11 @@ impl Evidence for DebugLines<'_> {
         let begun = last.map_or(Ns::MIN, |(at, _)| at);
         let spans_end = if boot.stages.is_empty() { begun } else { until.unwrap_or(begun) };
         let only_marks = boot.timeline.cpus_followed_until.is_some();
-        build(&said, if only_marks { Ns::MIN } else { spans_end }, &mut boot.timeline);
+        build(&lines, if only_marks { Ns::MIN } else { spans_end }, &mut boot.timeline);
     }
 }
 
 /// The last line that arrived before `until`, with its time.
-fn last_before(said: &[Said], until: Ns) -> Option<(Ns, &Said)> {
-    said.iter().filter_map(|line| Some((line.at?, line))).rfind(|(at, _)| *at < until)
+fn last_before(lines: &[Said], until: Ns) -> Option<(Ns, &Said)> {
+    lines.iter().filter_map(|line| Some((line.at?, line))).rfind(|(at, _)| *at < until)
 }

@@ -31,27 +31,27 @@ impl Reader for Files {
     fn read<'f>(&'f mut self, boot: &mut Boot<'f>) -> Option<Box<dyn Evidence + 'f>> {
         let Input { file, index } = self.stream.as_ref()?;
         let diagnostics = &mut boot.timeline.diagnostics;
-        let said = read(&file.name, &file.bytes, index, diagnostics);
-        note_lacks(&said, diagnostics);
-        boot.process_1_spoke = !said.is_empty();
-        Some(Box::new(Messages(said)))
+        let messages = read(&file.name, &file.bytes, index, diagnostics);
+        note_lacks(&messages, diagnostics);
+        boot.process_1_spoke = !messages.is_empty();
+        Some(Box::new(Messages(messages)))
     }
 }
 
-fn note_lacks(said: &[Received], diagnostics: &mut Diagnostics) {
+fn note_lacks(messages: &[Received], diagnostics: &mut Diagnostics) {
     // Some kernels, such as Debian's, do not provide their configuration. That is not a lack.
-    let untold = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
-    for said in said {
-        if let Some((what, why)) = lack(&said.message).filter(|(what, why)| !untold(what, why)) {
-            let place = || format!("guest.log:{}", said.line);
+    let is_expected = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
+    for received in messages {
+        if let Some((what, why)) = lack(&received.message).filter(|(what, why)| !is_expected(what, why)) {
+            let place = || format!("guest.log:{}", received.line);
             diagnostics.note_about(DiagnosticKind::EvidenceNotGathered, &format!("{what}: {why}"), place);
         }
     }
 }
 
 /// The evidence that process 1 could not gather, and the reason.
-fn lack(word: &Message) -> Option<(&str, &str)> {
-    match word {
+fn lack(message: &Message) -> Option<(&str, &str)> {
+    match message {
         Message::Lack { what, why } => Some((what.word(), why)),
         _ => None,
     }
@@ -63,30 +63,34 @@ impl Evidence for Messages {
     fn offer<'e>(&'e self, offers: &mut Offers<'e>) {
         // After process 1 has handed over, any program may write to its port. Process 1 sends `Init` only once, as its
         // first message.
-        let own = self.0.iter().take_while(|said| !matches!(said.message, Message::End { .. })).enumerate();
-        let readings = own.filter(|(i, said)| *i == 0 || !matches!(said.message, Message::Init { .. }));
-        let heard = readings.filter_map(|(_, said)| match said.message {
-            Message::Init { tsc } | Message::Tick { tsc } => Some(SyncPoint { ticks: Ticks(tsc), at: said.arrival? }),
+        let before_hand_over =
+            self.0.iter().take_while(|received| !matches!(received.message, Message::End { .. })).enumerate();
+        let readings =
+            before_hand_over.filter(|(i, received)| *i == 0 || !matches!(received.message, Message::Init { .. }));
+        let arrivals = readings.filter_map(|(_, received)| match received.message {
+            Message::Init { tsc } | Message::Tick { tsc } => {
+                Some(SyncPoint { ticks: Ticks(tsc), at: received.arrival? })
+            }
             _ => None,
         });
-        offers.counter_heard.extend(heard);
-        offers.counter_hz = self.0.iter().find_map(|said| match said.message {
+        offers.counter_heard.extend(arrivals);
+        offers.counter_hz = self.0.iter().find_map(|received| match received.message {
             Message::Rate { hz } => Some(hz as f64),
             _ => None,
         });
-        offers.counter_is_kernels = is_kernels(self.0.iter().map(|said| &said.message));
-        offers.process_1_read = self.0.iter().find_map(|said| match said.message {
+        offers.counter_is_kernels = is_kernels(self.0.iter().map(|received| &received.message));
+        offers.process_1_read = self.0.iter().find_map(|received| match received.message {
             Message::Init { tsc } => Some(Ticks(tsc)),
             _ => None,
         });
-        offers.marked.extend(self.0.iter().filter_map(|said| marked(&said.message)));
+        offers.marked.extend(self.0.iter().filter_map(|received| marked(&received.message)));
     }
 
     /// The time is from the guest's counter, which process 1 read just before it sent the message; else from the
     /// message's arrival.
     fn end(&self, boot: &mut Boot<'_>) -> Option<EndCandidate> {
-        let (ticks, arrival) = self.0.iter().find_map(|said| match said.message {
-            Message::Init { tsc } => Some((Ticks(tsc), said.arrival)),
+        let (ticks, arrival) = self.0.iter().find_map(|received| match received.message {
+            Message::Init { tsc } => Some((Ticks(tsc), received.arrival)),
             _ => None,
         })?;
         let (at, error, evidence) = match (&boot.clocks.counter, arrival) {

@@ -36,7 +36,7 @@ impl Reader for Files {
         let events = Events::read(&first.name, &first.bytes, diagnostics).ok()?;
         boot.heard_messages = events.kernel_log(diagnostics);
         boot.is_heard = true;
-        boot.subject.os = Os::Linux; // of which the appliance is
+        boot.subject.os = Os::Linux; // the appliance runs Linux
         Some(Box::new(Launch { events, done: None }))
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     };
 
     #[test]
-    fn another_architecture_fits_behind_it() {
+    fn a_further_architecture_can_be_added() {
         let all = [&x86_64::ARCH, &STUB];
         let arch = known(&all, "stub").unwrap();
         let run = blocks(&[(0, 0x8000, 4, Ending::Jump, 0, 1), (7, 0x9000, 4, Ending::Call, 0, 1)]);

@@ -20,7 +20,7 @@ fn framed(vcpu: u16, records: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_plugin_writes() {
+fn a_file_of_the_plugin_is_read() {
     let mut diagnostics = Diagnostics::default();
     let calls = read("calls.bin", &sample(), &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -59,7 +59,7 @@ fn ticks_become_time_between_sync_points() {
 }
 
 #[test]
-fn cut_anywhere_it_gives_what_came_before() {
+fn a_file_cut_anywhere_gives_all_before_the_cut() {
     let whole = sample();
     let mut seen = 0;
     for len in 0..whole.len() {
@@ -73,7 +73,7 @@ fn cut_anywhere_it_gives_what_came_before() {
 }
 
 #[test]
-fn any_byte_changed_is_no_harm() {
+fn a_file_with_any_byte_changed_does_not_panic() {
     let whole = sample();
     for at in 0..whole.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff, whole[at] ^ 0x10] {
@@ -87,7 +87,7 @@ fn any_byte_changed_is_no_harm() {
 }
 
 #[test]
-fn troubles_are_counted_with_their_place() {
+fn problems_are_counted_with_their_place() {
     let check = |bytes: &[u8], problem: DiagnosticKind, first: &str| {
         let mut diagnostics = Diagnostics::default();
         let calls = read("f", bytes, &mut diagnostics);
@@ -110,7 +110,7 @@ fn troubles_are_counted_with_their_place() {
 }
 
 #[test]
-fn what_the_plugin_left_out_is_counted_by_kind_and_older_files_left_nothing_out() {
+fn left_out_records_are_counted_by_kind_also_in_older_files() {
     let file = |figures: &[u64]| {
         let mut records = Vec::new();
         format::Stream::default().write(&Record::Counts(figures.len() as u64), &mut records);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_escaped_is_undone() {
+    fn only_escapes_of_boot_analysis_are_undone() {
         for (quoted, expected) in [
             (&br#""a\x1b[6n""#[..], Some(&b"a\x1b[6n"[..])),
             (br#""\xffffffe2\x82""#, Some(b"\xe2\x82")),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn heads() {
+    fn the_fields_before_the_text_are_read() {
         let found = |line: &str| head(line.as_bytes()).map(|head| (head.number, head.at.0, head.source));
         assert_eq!(found("214     #277: +416 [appliance] \"x\""), Some((Some(277), 416, Source::Appliance)));
         assert_eq!(found("1.5ms (+0.1) [libvirt] \"x\""), Some((None, 1_500_000, Source::Library)));

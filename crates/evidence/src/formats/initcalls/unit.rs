@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_decide_then_the_version_then_the_word() {
+    fn ticks_decide_then_the_version_then_the_literal_meaning() {
         let whole = "4 figures are whole timer ticks of 10.0 ms, but only in this unit";
         check("x", &[9765, 9765, 19531, 19531], true, whole);
         check("Linux version 6.12.1 (vendor)", &[0, 9765, 9765, 19531, 19531, 12], true, whole);

@@ -69,7 +69,7 @@ pub(crate) fn build(followed: &Followed, boot: TrackId, timeline: &mut Timeline)
     }
     let init = contexts.iter().position(|context| context.id == 1).map(|place| tracks[place]);
     if init.is_some() && !builder.timeline.os.is_known() {
-        builder.timeline.os = Os::Linux; // whose kernel_init that is
+        builder.timeline.os = Os::Linux; // process 1 was recognised by its name in Linux
     }
     let end = builder.end(until);
     timeline.profile = builder.named.profile;
@@ -121,7 +121,7 @@ impl Builder<'_> {
         let length = |s: &Stretch| s.to.min(until.max(s.from)) - s.from;
         let rank = |s: &Stretch| (s.from >= until, !is_initcall(s), Reverse(length(s)), s.from, s.node);
         let mut longest = Foremost::new(SPANS_MAX, rank);
-        all().for_each(|s| longest.add(Stretch { to: over_by_death(s, self.contexts.place(s.node), &deaths), ..*s }));
+        all().for_each(|s| longest.add(Stretch { to: end_at_death(s, self.contexts.place(s.node), &deaths), ..*s }));
         let mut longest = longest.into_vec();
         longest.sort_by_key(|s| (self.contexts.place(s.node), s.from, Reverse(s.to), s.node));
         longest.dedup_by_key(|s| (s.node, s.from));
@@ -132,12 +132,12 @@ impl Builder<'_> {
     fn under_way(&self, last: u64) -> Vec<Stretch> {
         let mut open: HashMap<(u32, u64), &Stretch> = self.calls.open.iter().map(|s| ((s.node, s.from), s)).collect();
         self.calls.spans.iter().for_each(|s| _ = open.remove(&(s.node, s.from)));
-        open.into_values().map(|s| Stretch { to: self.over(s).unwrap_or(last).max(s.to), ..*s }).collect()
+        open.into_values().map(|s| Stretch { to: self.end_by_leaving(s).unwrap_or(last).max(s.to), ..*s }).collect()
     }
 
     /// The end of a call that never returns: when its stack was left for the last time. This is the case for code that
     /// runs before the kernel, and for the code that starts a CPU, which is all the kernel code below 1 MiB.
-    fn over(&self, call: &Stretch) -> Option<u64> {
+    fn end_by_leaving(&self, call: &Stretch) -> Option<u64> {
         let starts_cpu = (1..LOW).contains(&self.calls.nodes[call.node as usize].function);
         let before_the_kernel = self.contexts.of(call.node).stage.is_some();
         (starts_cpu || before_the_kernel).then(|| self.placed.left_for_good(self.contexts.place(call.node))).flatten()
@@ -316,7 +316,7 @@ struct Death {
 
 /// A dead thread does not return. All calls that it was in end when its stack is left for the last time, and not later,
 /// when another thread has that stack.
-fn over_by_death(s: &Stretch, place: usize, deaths: &[Death]) -> u64 {
+fn end_at_death(s: &Stretch, place: usize, deaths: &[Death]) -> u64 {
     let next = deaths.partition_point(|death| (death.place, death.from) < (place, s.from));
     let around = deaths.get(next).filter(|death| death.place == place && death.to <= s.to);
     let within = || deaths[..next].last().filter(|death| death.place == place && s.from < death.left);
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_foremost_are_kept_whatever_came_first() {
+    fn the_lowest_ranks_are_kept_in_any_order_of_input() {
         let mut foremost = Foremost::new(3, |n: &u32| *n);
         (0..100).map(|i| i * 37 % 101).for_each(|n| foremost.add(n));
         let mut kept = foremost.into_vec();

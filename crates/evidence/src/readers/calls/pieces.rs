@@ -82,7 +82,7 @@ mod tests {
     use crate::formats::calls::Switch;
 
     #[test]
-    fn from_switch_to_switch_without_sleep() {
+    fn pieces_last_from_switch_to_switch_without_sleeps() {
         let switch = |node, vcpu, at| Switch { node, vcpu, at };
         let calls = Calls {
             switches: vec![switch(1, 0, 0), switch(5, 1, 10), switch(2, 0, 30), switch(3, 0, 30), switch(1, 0, 50)],

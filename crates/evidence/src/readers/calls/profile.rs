@@ -263,7 +263,7 @@ mod tests {
     use timeline::Diagnostics;
 
     #[test]
-    fn a_function_that_goes_on_elsewhere_in_itself_is_not_called_again() {
+    fn a_jump_within_a_function_is_not_a_call() {
         let list = b"1000 T change_stacks\n2000 T work\n3000 T end\n";
         let symbols = Symbols::read("kallsyms", list, &mut Diagnostics::default());
         let node = |parent, kind, function| Node { parent, kind, function, stack: 0 };
@@ -274,9 +274,9 @@ mod tests {
             node(1, Kind::Call, 0x2000),
             node(3, Kind::Call, 0x2040),
             node(3, Kind::Call, 0x1000),
-            node(0, Kind::Stack, 0x2000), // which another thread had before
+            node(0, Kind::Stack, 0x2000), // a stack that another thread had before
             node(6, Kind::Call, 0x1030),
-            node(6, Kind::Call, 0x3010), // its beginning has no name
+            node(6, Kind::Call, 0x3010), // inside a function, whose beginning has no node
         ];
         let totals = |node| Totals { node, calls: 16, insns: 10, ticks: 0 };
         let calls = Calls { nodes: nodes.to_vec(), totals: (1..9).map(totals).collect(), ..Calls::default() };

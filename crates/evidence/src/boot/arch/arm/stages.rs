@@ -88,7 +88,7 @@ mod tests {
             &[
                 (0x4000_0000, JumpIndirect),
                 (0x4001_0000, Jump),
-                (0x4001_2468, JumpIndirect), // to what was moved out of the way
+                (0x4001_2468, JumpIndirect), // to the moved decompressor
                 (0x4184_0120, Call),
                 (0x4184_0400, JumpIndirect),
                 (0x4020_8000, Call),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn u_boot_jumps_about_before_it_enters_the_zimage() {
+    fn u_boot_makes_other_jumps_before_it_enters_the_zimage() {
         check(
             &[
                 (0, Jump),

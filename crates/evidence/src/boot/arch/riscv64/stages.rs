@@ -101,7 +101,7 @@ mod tests {
                 (0x8000_0400, InterruptReturn, 0),
                 (0x8020_0000, Jump, 0x8020_10cc),
                 (0x8020_10cc, Call, 0),
-                (0x8000_05b0, Jump, 0), // the firmware answers it
+                (0x8000_05b0, Jump, 0), // the firmware serves a call of the kernel
                 (0x8020_1080, Other, 0),
                 (HIGH + 0x1090, Call, 0),
                 (0x8020_11c0, Jump, 0), // a further CPU

@@ -304,7 +304,7 @@ mod tests {
 
     /// GRUB runs at 1 MiB before the kernel's decompressor does.
     #[test]
-    fn a_boot_sector_and_what_it_loads() {
+    fn a_boot_sector_loads_the_kernel() {
         check(
             &[
                 (0xffff_fff0, Jump),
