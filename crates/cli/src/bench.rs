@@ -41,8 +41,8 @@ pub struct Args {
     #[command(flatten)]
     up_to: UpToArgs,
 
-    /// Rounds; with --until-width or --budget at most so many [default: 10, of deterministic boots 5, more where so few could
-    /// show nothing; 1000 with those]. Fewer than can show anything are refused
+    /// Rounds; with --until-width or --budget the largest number of rounds [default: 10, of deterministic boots 5, more
+    /// if that number could show nothing; 1000 with those]. A number that is too small to show anything is refused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "How often")]
     runs: Option<u32>,
     /// Rounds before those, which do not count [default: 1, of deterministic boots 0]
@@ -54,7 +54,7 @@ pub struct Args {
     /// Enough after this time, such as 10m; a round that has begun is finished
     #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, help_heading = "How often")]
     budget: Option<Duration>,
-    /// Of deterministic boots: give none a dummy argument, so that they repeat each other exactly
+    /// For deterministic boots: add no dummy argument to any of them, so that they repeat each other exactly
     #[arg(long, requires = "deterministic", help_heading = "How often")]
     no_dither: bool,
     /// Decides the order within rounds; by default another one each time
@@ -83,7 +83,7 @@ pub struct Args {
     /// Keep the recording of every boot, not only of those that failed
     #[arg(long)]
     keep_recordings: bool,
-    /// How many rows of each table
+    /// The number of rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
     /// Write every boot into this file, comma-separated

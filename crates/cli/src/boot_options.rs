@@ -88,8 +88,8 @@ pub struct BootArgs {
     /// The QEMU to start [default: qemu-system- and the architecture]
     #[arg(long, value_name = "PROGRAM", help_heading = "On what")]
     qemu: Option<PathBuf>,
-    /// The VMM: qemu, firecracker, cloud-hypervisor, or the path of one of the last two. These run guests by KVM, with their
-    /// own process 1. Of a guest in Firecracker, only the console is recorded [default: qemu]
+    /// The VMM: qemu, firecracker, cloud-hypervisor, or the path of one of the last two. These run guests by KVM, with
+    /// their own process 1. With Firecracker, only the console is recorded [default: qemu]
     #[arg(long, value_name = "VMM", value_parser = vmm, conflicts_with_all = ["qemu", "lab"], help_heading = "On what")]
     vmm: Option<Vmm>,
     /// Accelerator; auto takes KVM if this kernel makes progress under it [default: auto]
@@ -119,17 +119,18 @@ pub struct BootArgs {
     /// cost. The names of functions come from --symbols and from the kernel's image
     #[arg(long, value_name = "TIME", value_parser = amount::duration, help_heading = "What to record")]
     silence: Option<Duration>,
-    /// Where FUNC is entered (4 functions at most), stop the vCPUs for a moment and read VAR, a symbol of the kernel;
-    /// VAR+0x10:8 is 8 bytes at a place in it. With debug information (--symbols vmlinux) VAR.field, VAR[3].field and
-    /// VAR->field are fields by name. `show` says what it was at the first and the last stops, watch.txt at each.
-    /// After 2000 stops it is not read again. A Linux kernel gets nokaslr. Not with --silence
+    /// Stop the vCPUs for a moment where FUNC is entered (4 functions at most) and read VAR, a symbol of the kernel;
+    /// VAR+0x10:8 is 8 bytes at an offset in it. With debug information (--symbols vmlinux) VAR.field, VAR[3].field and
+    /// VAR->field are fields by name. `show` prints the values at the first and the last stops, watch.txt has the value
+    /// at each. After 2000 stops it is not read again. A Linux kernel gets nokaslr. Not with --silence
     #[arg(long, value_name = "VAR@FUNC[,FUNC]", conflicts_with = "silence", help_heading = "What to record")]
     watch: Option<Watched>,
     /// guest: bootscope's process 1; keep: the guest's own. With keep, evidence comes from console and memory, so
     /// bootscope adds initcall_debug to the command line unless --trace leaves out events [default: guest with --kernel]
     #[arg(long, value_name = "WHOSE", help_heading = "What to record")]
     init: Option<InitArg>,
-    /// What bootscope's process 1 does at the end: power off, or execute the init of the initrd or root [default: poweroff]
+    /// The last action of bootscope's process 1: power off, or execute the init of the initrd or root [default:
+    /// poweroff]
     #[arg(long, value_name = "WHAT", help_heading = "What to record")]
     then: Option<ThenArg>,
     /// Do not record the firmware's debug port

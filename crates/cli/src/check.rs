@@ -22,7 +22,7 @@ pub struct Args {
     /// Benches, recordings, or folders of recordings: all boots of one kernel
     #[arg(required = true)]
     boots: Vec<PathBuf>,
-    /// What limits such as +5% are relative to: a bench, a recording, `history` (the newest earlier benches of the same
+    /// The reference of limits such as +5%: a bench, a recording, `history` (the newest earlier benches of the same
     /// setup), or history:NUMBER [default: as the file says, else the bench's first variant]
     #[arg(long, value_name = "WHAT")]
     baseline: Option<String>,

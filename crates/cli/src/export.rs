@@ -22,7 +22,7 @@ pub struct Args {
     /// The format
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
-    /// Of samples: those of this event alone [default: folded and svg have the event with most samples]
+    /// For samples: only those of this event [default: folded and svg have the event with most samples]
     #[arg(long, value_name = "NAME", conflicts_with = "boot_path")]
     event: Option<String>,
     /// With `--to otlp`: send it to this collector (http://localhost:4318) instead of writing it

@@ -21,7 +21,7 @@ pub struct Args {
     recording: Vec<PathBuf>,
     #[command(flatten)]
     up_to: UpToArgs,
-    /// Explain a rule: what it looks for, from which threshold on, and who described it first. Needs no recording
+    /// Explain a rule: what it looks for, from which threshold on, and its first source. Needs no recording
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["recording", "top"])]
     explain: Option<String>,
     /// List at most this many findings [default: all]

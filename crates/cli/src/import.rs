@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 /// Make a recording of logs taken elsewhere
 ///
-/// It reads serial captures, dmesg, traces (text or trace.dat), perf.data, TSLOG dumps, libguestfs launches, systemd-analyze,
-/// `systemctl show`, journals and bootchart, and recognises them by content. Of what runs before the kernel it reads the
-/// times of coreboot, U-Boot and UEFI. Give all
-/// files of one boot together: they come onto one clock. Where a kernel log holds several boots, the last one is shown. A file may have 1 GiB. Of a pipe, and of what a compressed file unpacks to, bootscope reads
-/// the first 256 MiB, and says so.
+/// It reads serial captures, dmesg, traces (text or trace.dat), perf.data, TSLOG dumps, libguestfs launches,
+/// systemd-analyze, `systemctl show`, journals and bootchart, and recognises them by content. For the time before the
+/// kernel it reads the times of coreboot, U-Boot and UEFI. Give all files of one boot together: they come onto one
+/// clock. If a kernel log holds several boots, the last one is shown. A file may have 1 GiB. From a pipe, and from the
+/// contents of a compressed file, bootscope reads the first 256 MiB, and says so if there is more.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -51,16 +51,16 @@ struct AddArgs {
 
 /// Put recordings that appear in a folder into a lake
 ///
-/// Machines drop packed recordings there, as `capture` writes them. The folder is looked at every few seconds, until Ctrl-C. What
-/// cannot be read is said once, and tried again when it changes. Nothing in the folder is changed. Small files of days that are over are
-/// merged, as `lake compact` does.
+/// Machines drop packed recordings there, as `capture` writes them. The folder is looked at every few seconds, until
+/// Ctrl-C. A file that cannot be read is reported once, and tried again when it changes. Nothing in the folder is
+/// changed. Small files of days that are over are merged, as `lake compact` does.
 #[derive(clap::Args)]
 struct WatchArgs {
     /// The folder
     incoming: PathBuf,
     #[command(flatten)]
     how: HowArgs,
-    /// How often to look
+    /// The time between two looks at the folder
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = crate::amount::duration)]
     every: Duration,
 }

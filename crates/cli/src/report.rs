@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Write one HTML page that opens from disk, without a network
 ///
-/// Of a recording it has the boot path, all threads in order of time, merged stacks, the tables, the console, and what to do
-/// about the slow spots. Of several recordings it also compares them. Of a bench it has the results and their plots.
+/// For a recording, it has the boot path, all threads in order of time, merged stacks, the tables, the console, and
+/// what to do about the slow spots. For several recordings, it also compares them. For a bench, it has the results and
+/// their plots.
 #[derive(clap::Args)]
 pub struct Args {
     /// A recording (folder or packed file), two to eight to compare, or a bench's folder

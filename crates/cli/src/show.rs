@@ -171,7 +171,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<Done> {
 enum Sizes {
     /// The number of CPUs
     Cpus,
-    /// Memory
+    /// The amount of memory
     Memory,
 }
 

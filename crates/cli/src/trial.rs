@@ -43,7 +43,7 @@ pub struct Args {
     /// separated by ';'. May be given again. One more boot checks that it fits; a Linux kernel is booted with nokaslr
     #[arg(long, value_name = "CHANGE", value_parser = boot_options::patches)]
     patch: Vec<Patches>,
-    /// What your own remedy is said to save, such as 20ms [default: anything]
+    /// The saving that is claimed for your own remedy, such as 20ms [default: anything]
     #[arg(long, value_name = "TIME", value_parser = amount::time)]
     claim: Option<Ns>,
 
@@ -58,12 +58,12 @@ pub struct Args {
     /// The configuration to build from [default: config-RELEASE beside the recorded kernel, or in /boot]
     #[arg(long, value_name = "FILE", requires = "tree", help_heading = "Other kernels")]
     base_config: Option<PathBuf>,
-    /// Where kernels are kept that are built or unpacked [default: $XDG_CACHE_HOME/bootscope]
+    /// The folder for kernels that are built or unpacked [default: $XDG_CACHE_HOME/bootscope]
     #[arg(long, value_name = "FOLDER", help_heading = "Other kernels")]
     cache: Option<PathBuf>,
 
-    /// Rounds: each boots the guest once as recorded and once with each remedy [default: 10, of deterministic boots 5; more
-    /// where so few could show nothing]. With deterministic boots 1 is a first look, good to 3 % of the boot
+    /// Rounds: each boots the guest once as recorded and once with each remedy [default: 10, of deterministic boots 5;
+    /// more if that number could show nothing]. With deterministic boots 1 is a first look, good to 3 % of the boot
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "How often")]
     runs: Option<u32>,
     /// Count instructions instead of time, whatever the host does meanwhile. Where the recording has times, it is recorded

@@ -9,11 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is handed over to it: all that follows, its help too.
+/// The arguments for it: all that follow, including its --help.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct EngineArgs {
-    /// What bootscope-lake takes; --help lists it
+    /// The arguments of bootscope-lake; --help lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     pub all: Vec<OsString>,
 }

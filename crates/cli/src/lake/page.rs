@@ -24,7 +24,7 @@ pub struct PageArgs {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// Look at boots since then only: a day as 2026-01-31, or so long ago as 30d
+    /// Only boots since then: a day such as 2026-01-31, or a length of time before now such as 30d
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     /// Let a cluster work it out: the address of its scheduler

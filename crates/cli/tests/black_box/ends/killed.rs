@@ -98,8 +98,7 @@ fn ctrl_c_ends_the_boot_and_keeps_the_evidence() {
         let document = shown(&into);
         assert_eq!(document["outcome"], "interrupted");
         assert!(into.join("registers.txt").is_file(), "where the CPUs stood");
-        // A user who stops a boot does not want to wait. So memory is searched only for a moment, and missing evidence
-        // is reported.
+        // A stopped boot should end soon, so memory is searched only for a moment, and missing evidence is reported.
         if into.join("kmsg-memory.log").exists() {
             let memory = messages(&crate::support::boots::evidence(&into, "kmsg-memory.log"));
             assert!(memory.iter().any(|(_, text)| text.starts_with("Linux version")), "{memory:?}");
