@@ -50,9 +50,9 @@ pub struct Stretch {
     pub node: u32,
     /// The vCPU that it ended on.
     pub vcpu: u16,
-    /// Ticks when it began.
+    /// Its beginning, in ticks.
     pub from: u64,
-    /// Ticks when it ended, or was last seen.
+    /// Its end, or the time when it was last seen, in ticks.
     pub to: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct Mark {
     pub insns: u64,
 }
 
-/// The totals of one vCPU up to a moment are those of its earlier intervals plus these.
+/// An interval of one vCPU. The vCPU's totals up to its end are those of the earlier intervals plus this one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub vcpu: u16,

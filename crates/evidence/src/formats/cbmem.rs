@@ -54,7 +54,7 @@ fn for_people(id: u64, rest: &[u8]) -> Option<Entry<'_>> {
             grouped(&inside[bracket + 1..])?;
             last_number(inside[..bracket].trim_ascii_end())?
         }
-        // Only the first row has no bracket. Without one, any other line could be of another format.
+        // In old versions, only the first row has no brackets. Any other line without them could be of another format.
         None if id == 0 => last_number(rest)?,
         None => return None,
     };
@@ -90,7 +90,7 @@ fn grouped(text: &[u8]) -> Option<u64> {
 /// Smallest number of rows in a table without a heading.
 const ENTRIES_MIN: usize = 2;
 
-/// True if the text has two rows, or one with the heading (`25 entries total:`). Other programs also print lines of a
+/// True if the text has at least two rows, or the heading (`25 entries total:`). Other programs also print lines of a
 /// number, a name and two numbers.
 pub(crate) fn is_table(bytes: &[u8]) -> bool {
     let rows = Lines::new(bytes).filter(|line| entry(line.bytes).is_some());

@@ -42,8 +42,8 @@ pub fn read(file: &str, bytes: &[u8], index: &Index, diagnostics: &mut Diagnosti
     messages
 }
 
-/// True if the counter is the kernel's monotonic clock: each time that process 1 read both, they were equal. This is
-/// the case for a CPU without a counter that programs can read.
+/// True if the counter is the kernel's monotonic clock: each time that process 1 read both, they agreed. This is the
+/// case for a CPU without a counter that programs can read.
 pub(crate) fn is_kernels<'m>(messages: impl Iterator<Item = &'m Message>) -> bool {
     let mut compared = messages.filter_map(|message| match *message {
         Message::Clock { before, after, monotonic_ns, .. } => Some((before..=after).contains(&monotonic_ns)),

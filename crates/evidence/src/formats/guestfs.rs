@@ -150,7 +150,7 @@ impl Events {
         Ok(found)
     }
 
-    /// Counts missing events: the first event has number 0, so cuts show.
+    /// Counts missing events. The first event has number 0, so a missing beginning is noticed.
     fn count_missing(
         &mut self,
         last: Option<u64>,

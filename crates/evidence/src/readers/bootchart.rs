@@ -2,7 +2,7 @@
 //! names.
 //!
 //! Inside that span are spans for the time when the process had a CPU or waited for a disk. Between them it waits.
-//! Samples do not show for which process. Shells and init scripts wait for the processes that they start. So a wait is
+//! Samples do not show what it waits for. Shells and init scripts wait for the processes that they start. So a wait is
 //! charged to the child that ended last in it, then to the child that ended last before that child began. Time without
 //! such a child is charged to no process. taskstats does not show ends, so its waits are never charged.
 

@@ -38,7 +38,7 @@ impl Reader for Files {
             times.read(&file.name, &file.bytes, &mut boot.timeline.diagnostics);
         }
         times.services.sort_by_key(|(_, at)| *at);
-        // Without services, the clock of another boot must not be affected.
+        // Without services, these times must not affect the clock of the boot.
         (!times.services.is_empty()).then(|| Box::new(times) as Box<dyn Evidence>)
     }
 }

@@ -39,7 +39,7 @@ impl Reader for Files {
 }
 
 fn note_lacks(messages: &[Received], diagnostics: &mut Diagnostics) {
-    // Some kernels, such as Debian's, do not provide their configuration. That is not a lack.
+    // Some kernels, such as Debian's, do not provide their configuration. That is not reported.
     let is_expected = |what: &str, why: &str| what == "config.gz" && why.starts_with("No such file");
     for received in messages {
         if let Some((what, why)) = lack(&received.message).filter(|(what, why)| !is_expected(what, why)) {

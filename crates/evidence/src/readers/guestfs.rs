@@ -17,7 +17,7 @@ impl Reader for Files {
         &["libguestfs events"]
     }
 
-    /// Text of the kernel and the firmware stands inside these events, so they are recognised as whole lines.
+    /// These events quote lines of the kernel and the firmware.
     fn is_line(&self, line: Line<'_>) -> Option<usize> {
         is_event(line.bytes).then_some(0)
     }

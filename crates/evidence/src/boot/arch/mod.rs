@@ -1,4 +1,4 @@
-//! The facts about one guest architecture that reading evidence needs.
+//! Facts about the guest's architecture that the readers need, one [`Arch`] for each architecture.
 //!
 //! No other code in this crate may depend on the architecture. `crates/machine/src/arch/README.md` lists the
 //! requirements for a new one; here they are an [`Arch`] and a row in [`ALL`].
@@ -60,8 +60,8 @@ pub(crate) fn counts_as_the_host(manifest: &Manifest) -> bool {
     of_guest(manifest).is_none_or(|arch| arch.counts_as_the_host)
 }
 
-/// True if code of that name is only passed through, on the way to a function or back. No architecture has a function with
-/// another's thunk name. The same holds for the functions below.
+/// True if code of that name is only passed through, on the way to a function or back. No architecture has an ordinary function
+/// with the name of another's thunk. The same holds for the names below.
 pub(crate) fn is_thunk(name: &str) -> bool {
     let mut thunks = ALL.iter().flat_map(|arch| arch.thunks.iter().copied().flatten());
     thunks.any(|known| name.starts_with(known))

@@ -75,7 +75,7 @@ pub(crate) fn part(bytes: &[u8]) -> Option<Part> {
 
 /// True if a file is a picture that systemd-bootchart drew.
 pub(super) fn is_picture(bytes: &[u8]) -> bool {
-    /// Stands in its first lines.
+    /// A text in the first lines of such a picture.
     const SAYS: &[u8] = b"<!-- This file is a bootchart SVG file.";
     const LOOKED_AT: usize = 1024;
     bytes.starts_with(b"<?xml") && memchr::memmem::find(&bytes[..bytes.len().min(LOOKED_AT)], SAYS).is_some()

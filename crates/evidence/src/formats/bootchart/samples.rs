@@ -42,7 +42,7 @@ pub struct Process {
     pub pid: u64,
     /// Its parent's number, as first seen.
     pub parent: u64,
-    /// Its names, each with the time from which it had it; never empty.
+    /// Its names, each with the time from which it applies; never empty.
     pub names: Vec<(Ns, String)>,
     /// The sample in which it was last seen, or the one in which it was missing.
     pub until: Ns,
@@ -89,7 +89,7 @@ pub struct Samples {
     pub counts: Counts,
     /// The latest process of each process number.
     known: HashMap<u64, usize>,
-    /// Time of the sample before the present one.
+    /// Time of the sample before the current one.
     before: Ns,
     /// True if each sample has every process, so that a missing one has ended.
     pub(crate) knows_ends: bool,
@@ -178,7 +178,7 @@ impl Samples {
         let from = began.min(self.last);
         let (pid, parent) = (row.pid, row.parent);
         let names = vec![(from, shorten(&lossy(row.name)))];
-        // Times of its CPU use before the first sample are not known.
+        // CPU time from before the first sample cannot be placed.
         let before = self.counts.samples == 1;
         let (cpu, disk) = if before { (row.cpu, row.disk.unwrap_or_default()) } else { (Ns::ZERO, Ns::ZERO) };
         let (until, stretches, sample) = (self.last, Vec::new(), self.counts.samples);

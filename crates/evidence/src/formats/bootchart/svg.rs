@@ -28,7 +28,7 @@ use crate::input::text::{Line, Lines, lossy, number, whole_number};
 use memchr::memmem;
 use timeline::{DiagnosticKind, Diagnostics, Ns};
 
-/// Larger times are errors: no boot takes as long.
+/// Larger times are errors: no boot takes that long.
 const SECONDS_MAX: f64 = 1e7;
 
 /// The scale of a picture.

@@ -1,6 +1,6 @@
 //! Parses the messages of `initcall_debug`.
 //!
-//! A message may follow a half-printed line of another CPU, so it is searched for in the line. Device power management
+//! A message may follow another thread's half-printed line, so it is searched for in the line. Device power management
 //! prints `calling  dev+ @ 1, parent: …` in the same words; that is not an initcall and is ignored.
 
 use super::Kind;

@@ -128,7 +128,8 @@ impl Builder<'_> {
         longest
     }
 
-    /// The calls that have no recorded end.
+    /// The calls without a recorded return. They last until `last`, unless [`Self::end_by_leaving`] gives an earlier
+    /// end.
     fn under_way(&self, last: u64) -> Vec<Stretch> {
         let mut open: HashMap<(u32, u64), &Stretch> = self.calls.open.iter().map(|s| ((s.node, s.from), s)).collect();
         self.calls.spans.iter().for_each(|s| _ = open.remove(&(s.node, s.from)));
@@ -283,7 +284,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sets the kernel's beginning if no evidence separates the stages before the kernel.
+    /// Sets the beginnings of the boot and of the kernel, for a boot without evidence of the stages before the kernel.
     fn kernel_begins(&mut self, pieces: &[Piece], error: Ns) {
         let first = |of: &dyn Fn(&Piece) -> bool| pieces.iter().filter(|p| of(p)).map(|p| self.calls.at(p.from)).min();
         let (any, kernel) = (first(&|_| true), first(&|p| self.contexts.of(p.node).id == 0));

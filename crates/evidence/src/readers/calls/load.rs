@@ -15,7 +15,7 @@ pub struct BootCalls {
     pub profile: Profile,
     /// The names of the tree's nodes.
     pub names: Names,
-    /// The share of the boot's instructions that lie in known calls.
+    /// Counts of instructions inside and outside known calls.
     pub share: Share,
 }
 

@@ -8,7 +8,7 @@ pub struct Piece {
     /// Any node of the stack.
     pub node: u32,
     pub vcpu: u16,
-    /// Its begin, in ticks.
+    /// Its beginning, in ticks.
     pub from: u64,
     /// Its end, in ticks.
     pub to: u64,

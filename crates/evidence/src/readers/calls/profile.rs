@@ -2,10 +2,10 @@
 //!
 //! `/proc/kallsyms` names the code in the kernel's image, also where it runs before its virtual address is mapped. Code
 //! without a name is shown by its address, and before the kernel by its stage as well. A call to an address inside a
-//! function counts as a call of that function. If that function itself goes there, it is not a call: the call may only
-//! put an address on the stack, or be a jump to something that looks like a beginning. The same holds at the bottom of
-//! a stack that the function has just changed to. The bottom of each path has the name of the
-//! [context](super::contexts) that it ran in.
+//! function counts as a call of that function. If that function itself goes there, it is not a call. Examples are a
+//! call that only puts an address on the stack, and a jump to an address that looks like the beginning of a function.
+//! The same holds at the bottom of a stack that the function has just changed to. The bottom of each path has the name
+//! of the [context](super::contexts) that it ran in.
 
 use crate::boot::followed::Followed;
 use crate::boot::regions;
@@ -115,7 +115,7 @@ fn build(
         let id = named.profile.node(parent, name);
         match node.kind {
             Kind::Interrupt => named.profile.set_kind(id, SpanKind::Interrupt),
-            // A function that was called once for each initcall is not an initcall itself.
+            // A callee that was called more than once is called for each initcall, and is not one itself.
             _ if totals.calls <= 1
                 && parent.is_some_and(|p| calls_initcall(names.get(named.profile.get(p).name), names.get(name))) =>
             {
@@ -206,7 +206,7 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// The share of a boot's instructions that lie in known calls.
+/// Counts of a boot's instructions, which give the share that lies in known calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
     /// All instructions.

@@ -27,7 +27,8 @@ const FAR: u64 = MIB / 8;
 const STUB_MAX: u64 = MIB / 2;
 /// No kernel image is longer than this.
 const IMAGE_MAX: u64 = 256 * MIB;
-/// An image's header is at a multiple of this (`MIN_KIMG_ALIGN`), and its first instructions are code.
+/// An image's header is at a multiple of this (`MIN_KIMG_ALIGN`). The header begins with the image's first
+/// instructions.
 const IMAGE_ALIGN: u64 = 2 * MIB;
 
 /// The recognised stages after the firmware's first block, in no order.

@@ -274,7 +274,7 @@ mod tests {
         );
     }
 
-    /// As seen with OVMF and KASLR, much shortened: the stub calls the firmware until it has no more use of it.
+    /// As seen with OVMF and KASLR, much shortened: the stub calls the firmware until it no longer needs it.
     #[test]
     fn uefi_starts_the_kernel_as_a_program() {
         check(
