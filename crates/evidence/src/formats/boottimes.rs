@@ -1,11 +1,13 @@
 //! Start times of the services of Android's init, from its properties as `getprop` prints them.
 //!
-//! ```text [ro.boottime.init]: [2467747102]                  when init's second stage began
+//! ```text
+//! [ro.boottime.init]: [2467747102]                  when init's second stage began
 //! [ro.boottime.init.first_stage]: [73667373]        the length of a part of init: counted, not placed
-//! [ro.boottime.surfaceflinger]: [2795909113]        when a service was first started ``` (Android,
-//! `system/core/init/service.cpp` and `init.cpp`.) All are ns of CLOCK_BOOTTIME, which in a boot without sleep equals
-//! the clock of the kernel's log. If the kernel's log shows the same service, its times are used instead: it also shows
-//! when the service ended.
+//! [ro.boottime.surfaceflinger]: [2795909113]        when a service was first started
+//! ```
+//! (Android, `system/core/init/service.cpp` and `init.cpp`.) All are ns of CLOCK_BOOTTIME, which in a boot without
+//! sleep equals the clock of the kernel's log. If the kernel's log shows the same service, its times are used instead:
+//! it also shows when the service ended.
 
 use crate::formats::systemd_words::UNITS_MAX;
 use crate::input::text::shorten;

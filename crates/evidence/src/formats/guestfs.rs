@@ -4,12 +4,12 @@
 //!     #277: +416560057 [appliance] "[    0.000000] e820: …"    number, ns since the handle was set up (until spring 2016)
 //!     416.6ms (+1.1) [appliance] "[    0.000000] e820: …"      ms since then, ms since the event before (from then on)
 //! ```
-//! (libguestfs-analysis-tools, `boot-analysis/boot-analysis.c`; the first form: libguestfs, `tests/qemu/boot-analysis.c`.)
-//! The source is one of libguestfs' events, or `libvirt`. In the text, unprintable bytes are written `\x1b`, and bytes
-//! from 0x80 on `\xffffffe2` where `char` is signed; quotes and backslashes are not escaped. A line copied from a web
-//! page may have the page's line number before it, and non-breaking spaces. The stamp is the time when libguestfs
-//! received the line, and QEMU hands lines over in bursts. A file has several launches (`pass 2`); only the first is
-//! read.
+//! (libguestfs-analysis-tools, `boot-analysis/boot-analysis.c`; the first form: libguestfs,
+//! `tests/qemu/boot-analysis.c`.) The source is one of libguestfs' events, or `libvirt`. In the text, unprintable bytes
+//! are written `\x1b`, and bytes from 0x80 on `\xffffffe2` where `char` is signed; quotes and backslashes are not
+//! escaped. A line copied from a web page may have the page's line number before it, and non-breaking spaces. The stamp
+//! is the time when libguestfs received the line, and QEMU hands lines over in bursts. A file has several launches
+//! (`pass 2`); only the first is read.
 //!
 //! All output of the machine has one source, `appliance`. Its text shows whether it comes from the firmware, the kernel
 //! or the appliance's programs: [`Level`].

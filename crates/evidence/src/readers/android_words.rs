@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! init: processing action (early-init) from (/system/etc/init/hw/init.rc:15)        until the next one; no file if old
-//! init: Command 'mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded     only if it took 50 ms or failed
+//! init: Command 'mount_all /fstab' action=fs (/init.rc:12) took 31760ms and succeeded  only if it took 50 ms or failed
 //! init: Command 'start ueventd' action=early-init (/init.rc:30) returned 0 took 127.725ms.  the same in Android 8
 //! init: starting service 'vold'...                                 Android 7: `Starting`
 //! init: ... started service 'vold' has pid 156                     since Android 13

@@ -1,4 +1,5 @@
-//! Boot evidence of other tools with known answers: bootchart's samples, and the stamps of coreboot, U-Boot and UEFI firmware.
+//! Boot evidence of other tools with known answers: bootchart's samples, and the stamps of coreboot, U-Boot and UEFI
+//! firmware.
 
 use analysis::{Groups, boot_path, phases, tables, total};
 use evidence::bootchart::{Samples, Use};

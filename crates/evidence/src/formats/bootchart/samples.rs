@@ -70,7 +70,7 @@ pub struct Counts {
     pub blank: u64,
     /// Lines that could not be read.
     pub unreadable: u64,
-    /// Lines with processes beyond [`PROCESSES_MAX`], or before the first sample's time.
+    /// Lines with processes beyond `PROCESSES_MAX`, or before the first sample's time.
     pub beyond: u64,
 }
 

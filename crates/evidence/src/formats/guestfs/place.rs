@@ -1,4 +1,5 @@
-//! Places libguestfs' events on the timeline: phases, marks, and a span from each message to the next of the same level.
+//! Places libguestfs' events on the timeline: phases, marks, and a span from each message to the next of the same
+//! level.
 //!
 //! The kernel's lines are placed like every kernel log ([`Events::kernel_log`]). Here only their beginning is used.
 

@@ -1,9 +1,9 @@
 //! The purpose of each stack: firmware, a thread, interrupts.
 //!
 //! Calls are separated by their stack, and a stack is known only by its address. Two things show its purpose: the time
-//! when it was first used (before the kernel: [`regions`](crate::first_executions::regions)), and the functions called
-//! at its bottom. Linux's `kernel_init` is process 1, and a thread's purpose is the function that `kthread` calls.
-//! Stacks with the same purpose have the same name.
+//! when it was first used (before the kernel: `first_executions::regions`), and the functions called at its bottom.
+//! Linux's `kernel_init` is process 1, and a thread's purpose is the function that `kthread` calls. Stacks with the
+//! same purpose have the same name.
 
 use crate::boot::arch;
 use crate::boot::arch::is_thunk;
