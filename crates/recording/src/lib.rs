@@ -33,6 +33,7 @@ mod seal;
 mod spec;
 mod stream;
 mod unpack;
+mod until;
 mod watched_variable;
 mod write;
 
@@ -55,10 +56,9 @@ pub use regular_file::{
     check_no_link, check_regular, open_disk, open_regular, open_to_append, read_regular, read_regular_text,
 };
 pub use seal::{Sealer, key_path};
-pub use spec::{
-    Accel, Board, Difference, GuestSpec, Init, ObserveSpec, Page, SymbolFile, Then, Until, VmmKind, is_unit_name,
-};
+pub use spec::{Accel, Board, Difference, Field, GuestSpec, Init, ObserveSpec, Setting, SymbolFile, Then, VmmKind};
 pub use stream::{Stream, StreamEnd};
+pub use until::{Page, Until, is_unit_name};
 pub use watched_variable::Watched;
 pub use write::{Partial, Writer};
 
